@@ -1,0 +1,38 @@
+"""mam: the control plane for AI coding agents that live in tmux.
+
+import mam
+
+with mam.open() as fleet:
+    session = fleet.create("practice", role="developer")
+    session.wait("idle")
+    session.stop()
+"""
+
+from __future__ import annotations
+
+__version__ = "0.1.0"
+__all__ = ["Fleet", "MamError", "Outcome", "Session", "__version__", "open"]
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from mam.app.fleet import Fleet, Outcome, Session
+    from mam.app.fleet import open_fleet as open
+    from mam.core.errors import MamError
+
+_HOMES = {
+    "Fleet": ("mam.app.fleet", "Fleet"),
+    "MamError": ("mam.core.errors", "MamError"),
+    "Outcome": ("mam.app.fleet", "Outcome"),
+    "Session": ("mam.app.fleet", "Session"),
+    "open": ("mam.app.fleet", "open_fleet"),
+}
+
+
+def __getattr__(name: str) -> object:
+    """Load a public name when it is first used, so that importing mam costs nothing."""
+    from importlib import import_module
+
+    if name not in _HOMES:
+        raise AttributeError(f"module 'mam' has no attribute {name!r}")
+    module, attribute = _HOMES[name]
+    return getattr(import_module(module), attribute)

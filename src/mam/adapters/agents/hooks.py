@@ -1,0 +1,13 @@
+"""The command that an agent's hooks run: a few lines of sh that drop the payload into the spool."""
+
+from __future__ import annotations
+
+import os
+import shlex
+
+SCRIPT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "hook.sh")
+
+
+def command(spool: str) -> str:
+    """Return the hook as a shell command; exec keeps the agent the parent of the script."""
+    return f"exec /bin/sh {shlex.quote(SCRIPT)} {shlex.quote(spool)}"

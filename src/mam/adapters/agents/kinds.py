@@ -1,0 +1,43 @@
+"""Finding a kind by name: ours, then those that other packages offer, then any program."""
+
+from __future__ import annotations
+
+from importlib import import_module
+
+from mam.adapters.agents.protocol import Kind
+from mam.core.errors import InvalidSettings
+
+BUILT_IN = {
+    "practice": "mam.adapters.agents.practice:Practice",
+    "human": "mam.adapters.agents.human:Human",
+}
+ENTRY_POINTS = "mam.agents"
+
+_loaded: dict[str, Kind] = {}
+
+
+def kind(name: str) -> Kind:
+    """Return the kind of that name; a name that nobody claims is a program."""
+    found = _loaded.get(name)
+    if found is None:
+        reference = BUILT_IN.get(name) or offered().get(name)
+        found = _load(reference) if reference else Kind(name)
+        _loaded[name] = found
+    return found
+
+
+def offered() -> dict[str, str]:
+    """Return the kinds that installed packages offer, as name -> module:class."""
+    from importlib.metadata import entry_points
+
+    return {point.name: point.value for point in entry_points(group=ENTRY_POINTS)}
+
+
+def _load(reference: str) -> Kind:
+    module, _, attribute = reference.partition(":")
+    made = getattr(import_module(module), attribute)()
+    if not isinstance(made, Kind):
+        raise InvalidSettings(
+            f"{reference} is not an agent kind", hint="it must derive from mam.adapters.agents.protocol.Kind"
+        )
+    return made

@@ -1,0 +1,218 @@
+"""The practice agent: everything an agent has, without a model."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import sys
+
+from mam.adapters.agents.protocol import Heard, Kind, Launch, Look
+from mam.core.activity import BOOTING, IDLE, UNKNOWN, WAITING, WORKING, Evidence
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import Any
+
+    from mam.adapters.agents.protocol import Request, Screen
+
+STORE = "XDG_DATA_HOME"
+_FOLDER = "mam-practice"
+_TAIL = 64 * 1024
+_EVENTS = (
+    "SessionStart",
+    "UserPromptSubmit",
+    "PermissionRequest",
+    "PostToolUse",
+    "Stop",
+    "StopFailure",
+    "SessionEnd",
+)
+_STATES: dict[str, tuple[str, str | None]] = {
+    "SessionStart": (IDLE, None),
+    "UserPromptSubmit": (WORKING, None),
+    "PermissionRequest": (WAITING, "permission"),
+    "PostToolUse": (WORKING, None),
+    "Stop": (IDLE, None),
+    "StopFailure": (IDLE, None),
+}
+_TITLES = {"ready": IDLE, "working": WORKING, "waiting": WAITING}
+_RULE = re.compile(r"─{4,}.*─\Z")
+_BUSY = re.compile(r"esc to interrupt|Retrying in \d+s")
+_DIALOGS = (
+    ("trust", re.compile(r"Yes, I trust this folder")),
+    ("limit", re.compile(r"limit reached")),
+    ("permission", re.compile(r"Do you want to proceed\?")),
+    ("question", re.compile(r"Enter to select")),
+)
+_CHOICE = re.compile(r"^ ?❯ ?(?:\d\. )?\S", re.MULTILINE)
+_RESET = re.compile(r"resets (\S+)")
+_UUID = re.compile(r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}\Z")
+
+
+class Practice(Kind):
+    """Launches `python -m mam.practice` and reads its screen, hooks and transcript."""
+
+    name = "practice"
+    exit_word = "/exit"
+    chooses_id = True
+    can_resume = True
+    can_fork = True
+    has_hooks = True
+    reads_screen = True
+    special_first = "/"
+
+    def program(self, command: list[str]) -> str:
+        """The program is this very Python."""
+        return sys.executable
+
+    def stores(self, environ: Mapping[str, str]) -> dict[str, str]:
+        """Transcripts lie below XDG_DATA_HOME."""
+        home = environ.get("HOME") or os.path.expanduser("~")
+        return {STORE: os.path.abspath(environ.get(STORE) or os.path.join(home, ".local", "share"))}
+
+    def launch(self, request: Request) -> Launch:
+        """Pass id, hooks and permissions for this launch only."""
+        argv = [request.program, "-m", "mam.practice", *request.command[1:]]
+        if request.fork_of:
+            argv += [
+                "--resume",
+                request.fork_of,
+                "--fork-session",
+                "--session-id",
+                request.conversation or "",
+            ]
+        elif request.conversation:
+            argv += ["--resume" if request.resume else "--session-id", request.conversation]
+        if request.hook:
+            argv += ["--settings", json.dumps({"hooks": dict.fromkeys(_EVENTS, request.hook)})]
+        if request.permissions != "default":
+            argv += ["--permissions", request.permissions]
+        if request.model:
+            argv += ["--model", request.model]
+        if request.role:
+            argv += ["--name", request.role]
+        return Launch(argv, {STORE: request.stores[STORE]})
+
+    def on_disk(self, conversation: str, workspace: str, stores: Mapping[str, str]) -> bool | None:
+        """The transcript is the record."""
+        path = _transcript(conversation, stores)
+        return os.path.isfile(path) if path else None
+
+    def conversations(self, workspace: str, stores: Mapping[str, str]) -> list[str]:
+        """Read the list of workspaces that the agent keeps beside its transcripts."""
+        found: dict[str, None] = {}
+        try:
+            with open(
+                os.path.join(stores.get(STORE, ""), _FOLDER, "workspaces.jsonl"), encoding="utf-8"
+            ) as file:
+                for line in file:
+                    entry = _parse(line)
+                    if entry.get("cwd") == workspace and isinstance(entry.get("id"), str):
+                        found.pop(entry["id"], None)
+                        found[entry["id"]] = None
+        except (OSError, UnicodeDecodeError):
+            return []
+        return [one for one in reversed(found) if self.on_disk(one, workspace, stores)]
+
+    def purge_paths(
+        self, conversation: str, workspace: str, stores: Mapping[str, str]
+    ) -> list[tuple[str, str]]:
+        """One file."""
+        if not _transcript(conversation, stores):
+            return []
+        return [(stores[STORE], os.path.join(_FOLDER, f"{conversation}.jsonl"))]
+
+    def look(self, screen: Screen) -> Look:
+        """Judge only the last screenful: dialogs first, because Enter in one of them approves."""
+        lines = [line.rstrip() for line in screen.text.rstrip().splitlines()][-40:]
+        rules = [number for number, line in enumerate(lines) if _RULE.match(line)]
+        if len(rules) >= 2 and lines[rules[-2] + 1 : rules[-2] + 2] and lines[rules[-2] + 1].startswith("❯"):
+            inside = "".join(lines[rules[-2] + 1 : rules[-1]])[1:].strip()
+            above = "\n".join(lines[max(0, rules[-2] - 6) : rules[-2]])
+            return Look(WORKING if _BUSY.search(above) else IDLE, box="draft" if inside else "empty")
+        tail = "\n".join(lines[-16:])
+        if _CHOICE.search(tail):
+            for name, pattern in _DIALOGS:
+                if pattern.search(tail):
+                    reset = _RESET.search(tail) if name == "limit" else None
+                    return Look(WAITING, dialog=name, detail=reset[1] if reset else "")
+        return Look(BOOTING if "Starting…" in tail else UNKNOWN)
+
+    def read_title(self, title: str) -> str:
+        """The title ends in the state."""
+        return _TITLES.get(title.rpartition(" · ")[2], UNKNOWN)
+
+    def dialog_keys(self, dialog: str, answer: str) -> list[str] | None:
+        """The trust dialog stands on its No."""
+        return ["Down", "Enter"] if (dialog, answer) == ("trust", "trust") else None
+
+    def hear(self, payload: Mapping[str, Any]) -> Heard | None:
+        """The events are named as Claude's."""
+        event = payload.get("hook_event_name")
+        if not isinstance(event, str) or event not in _EVENTS:
+            return None
+        state, waiting_for = _STATES.get(event, (None, None))
+        conversation, prompt = payload.get("session_id"), payload.get("prompt")
+        return Heard(
+            event,
+            state,
+            waiting_for,
+            conversation if isinstance(conversation, str) and _UUID.match(conversation) else None,
+            prompt if isinstance(prompt, str) else None,
+        )
+
+    def read_records(self, conversation: str, workspace: str, stores: Mapping[str, str]) -> list[Evidence]:
+        """A last line of the user's means that an answer is due."""
+        path = _transcript(conversation, stores)
+        try:
+            size = os.path.getsize(path or "")
+            at = os.path.getmtime(path or "")
+            entries = _entries(path or "", max(0, size - _TAIL))
+        except OSError:
+            return []
+        if not entries:
+            return []
+        state = WORKING if entries[-1].get("type") == "user" else IDLE
+        return [Evidence("transcript", state, at, detail=f"last line is of the {entries[-1].get('type')}")]
+
+    def has_submitted(
+        self, text: str, conversation: str, stores: Mapping[str, str], since: int
+    ) -> bool | None:
+        """The user's line is written at submission, before any answer."""
+        try:
+            entries = _entries(_transcript(conversation, stores) or "", since)
+        except FileNotFoundError:
+            return False
+        except OSError:
+            return None
+        return any(entry.get("type") == "user" and entry.get("text") == text for entry in entries)
+
+    def record_size(self, conversation: str, stores: Mapping[str, str]) -> int:
+        """Bytes of the transcript."""
+        try:
+            return os.path.getsize(_transcript(conversation, stores) or "")
+        except OSError:
+            return 0
+
+
+def _transcript(conversation: str, stores: Mapping[str, str]) -> str | None:
+    if not _UUID.match(conversation) or not stores.get(STORE):
+        return None
+    return os.path.join(stores[STORE], _FOLDER, f"{conversation}.jsonl")
+
+
+def _entries(path: str, since: int) -> list[dict[str, Any]]:
+    with open(path, "rb") as file:
+        file.seek(since)
+        lines = file.read().decode("utf-8", "replace").splitlines()
+    return [entry for entry in map(_parse, lines) if entry]
+
+
+def _parse(line: str) -> dict[str, Any]:
+    try:
+        entry = json.loads(line)
+    except (ValueError, RecursionError):
+        return {}
+    return entry if isinstance(entry, dict) else {}

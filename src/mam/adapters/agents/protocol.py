@@ -1,0 +1,209 @@
+"""What mam asks of an agent kind.
+
+`Kind` is the whole contract, and at the same time the honest answer of a program that nothing is
+known about: it has no exit word, no conversations, no hooks, and its screen says nothing. A kind
+overrides what it knows. None of these methods types, kills or writes; they say what to do and
+read what is there. Each answer about the world is present, absent or unknown (None).
+"""
+
+from __future__ import annotations
+
+from mam.core.activity import UNKNOWN
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import Any
+
+    from mam.core.activity import Evidence
+
+PERMISSIONS = ("default", "ask", "auto", "skip")
+
+
+class Request:
+    """One launch as the caller wants it."""
+
+    __slots__ = (
+        "command",
+        "conversation",
+        "environ",
+        "fork_of",
+        "hook",
+        "instructions",
+        "model",
+        "name",
+        "permissions",
+        "program",
+        "resume",
+        "role",
+        "stores",
+    )
+
+    def __init__(self, **facts: Any) -> None:
+        """Take the facts by name; what is not given is None."""
+        self.command: list[str] = facts["command"]
+        self.program: str = facts["program"]
+        self.environ: Mapping[str, str] = facts["environ"]
+        self.stores: dict[str, str] = facts.get("stores") or {}
+        self.name: str = facts.get("name") or ""
+        self.role: str | None = facts.get("role")
+        self.permissions: str = facts.get("permissions") or "default"
+        self.model: str | None = facts.get("model")
+        self.conversation: str | None = facts.get("conversation")
+        self.resume: bool = bool(facts.get("resume"))
+        self.fork_of: str | None = facts.get("fork_of")
+        self.hook: str | None = facts.get("hook")
+        self.instructions: str | None = facts.get("instructions")
+
+
+class Launch:
+    """What to execute: argv with an absolute program, variables to add, and notes for the caller.
+
+    `text` is put into a private file whose path the program finds in MAM_TEXT_FILE: a caller's words
+    stand neither in argv nor in the environment.
+    """
+
+    __slots__ = ("argv", "env", "notes", "text")
+
+    def __init__(
+        self,
+        argv: list[str],
+        env: dict[str, str] | None = None,
+        *,
+        text: str | None = None,
+        notes: tuple[str, ...] = (),
+    ) -> None:
+        self.argv = argv
+        self.env = env or {}
+        self.text = text
+        self.notes = notes
+
+
+class Screen:
+    """The visible text of a pane with its cursor."""
+
+    __slots__ = ("cursor_x", "cursor_y", "text")
+
+    def __init__(self, text: str, cursor_x: int = 0, cursor_y: int = 0) -> None:
+        self.text = text
+        self.cursor_x = cursor_x
+        self.cursor_y = cursor_y
+
+
+class Look:
+    """What a screen shows: the state, an open dialog by name, and the input box (empty, draft, or None)."""
+
+    __slots__ = ("box", "detail", "dialog", "state")
+
+    def __init__(
+        self, state: str = UNKNOWN, *, dialog: str | None = None, box: str | None = None, detail: str = ""
+    ):
+        """Say nothing unless told otherwise."""
+        self.state = state
+        self.dialog = dialog
+        self.box = box
+        self.detail = detail
+
+
+class Heard:
+    """What a hook payload says."""
+
+    __slots__ = ("conversation", "event", "prompt", "state", "waiting_for")
+
+    def __init__(
+        self,
+        event: str,
+        state: str | None = None,
+        waiting_for: str | None = None,
+        conversation: str | None = None,
+        prompt: str | None = None,
+    ):
+        """A state of None means that the event says nothing about the activity."""
+        self.event = event
+        self.state = state
+        self.waiting_for = waiting_for
+        self.conversation = conversation
+        self.prompt = prompt
+
+
+class Kind:
+    """One kind of agent. The defaults are those of a program that nothing is known about."""
+
+    name = ""
+    # The words that end it when typed into its empty box; None: it has none, and Ctrl-C is tried.
+    exit_word: str | None = None
+    # Whether Ctrl-C is worth trying where there is no exit word.
+    ends_on_interrupt = True
+    # Whether mam chooses the id of a new conversation.
+    chooses_id = False
+    can_resume = False
+    can_fork = False
+    has_hooks = False
+    # Whether `look` can say anything.
+    reads_screen = False
+    # Seconds between a paste and Enter that the program needs.
+    pause_before_enter = 0.0
+    # First characters that the program would take as a command; a space before them makes them words.
+    special_first = ""
+    # Whether a first prompt is typed (True) or handed over at launch as instructions (False).
+    takes_prompt = True
+
+    def __init__(self, name: str = "") -> None:
+        """A kind without a name of its own is called as it was asked for."""
+        self.name = name or type(self).name
+
+    def program(self, command: list[str]) -> str:
+        """Return the program to look for on PATH."""
+        return command[0]
+
+    def stores(self, environ: Mapping[str, str]) -> dict[str, str]:
+        """Return the variables, with absolute values, that say where this launch keeps its files."""
+        return {}
+
+    def launch(self, request: Request) -> Launch:
+        """Return what to execute. Must touch no configuration of the user's."""
+        return Launch([request.program, *request.command[1:]])
+
+    def on_disk(self, conversation: str, workspace: str, stores: Mapping[str, str]) -> bool | None:
+        """Tell whether a conversation's record exists."""
+        return None
+
+    def conversations(self, workspace: str, stores: Mapping[str, str]) -> list[str]:
+        """Return the conversations of a workspace that are on disk, newest first."""
+        return []
+
+    def purge_paths(
+        self, conversation: str, workspace: str, stores: Mapping[str, str]
+    ) -> list[tuple[str, str]]:
+        """Return the files of one conversation as (folder of the store, path below it)."""
+        return []
+
+    def look(self, screen: Screen) -> Look:
+        """Return what a screen shows; what it does not recognise is unknown and never idle."""
+        return Look()
+
+    def read_title(self, title: str) -> str:
+        """Return the state that the pane's title names, or unknown."""
+        return UNKNOWN
+
+    def dialog_keys(self, dialog: str, answer: str) -> list[str] | None:
+        """Return the keys that give an answer (`trust`) to an open dialog; None where that is not known."""
+        return None
+
+    def hear(self, payload: Mapping[str, Any]) -> Heard | None:
+        """Return what a hook payload says, or None for one that is not of this kind."""
+        return None
+
+    def read_records(self, conversation: str, workspace: str, stores: Mapping[str, str]) -> list[Evidence]:
+        """Return what the agent's own files say about its activity."""
+        return []
+
+    def has_submitted(
+        self, text: str, conversation: str, stores: Mapping[str, str], since: int
+    ) -> bool | None:
+        """Tell whether the conversation's record beyond `since` bytes holds this user message."""
+        return None
+
+    def record_size(self, conversation: str, stores: Mapping[str, str]) -> int:
+        """Return how long the conversation's record is now."""
+        return 0

@@ -1,0 +1,141 @@
+"""One SQLite file: opened durably, migrated in order, its errors in our words."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+from contextlib import contextmanager
+
+from mam.core.errors import (
+    DiskFull,
+    MamError,
+    ReadOnly,
+    RegistryBusy,
+    RegistryCorrupt,
+    SchemaTooNew,
+    Unavailable,
+)
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+BUSY_SECONDS = 10.0
+
+
+def connect(path: str, migrations: Sequence[str], *, create: bool) -> sqlite3.Connection:
+    """Open a database that is as new as this code; raise ours for each way in which that can fail."""
+    with errors(path):
+        if create:
+            _create_private(path)
+        connection = sqlite3.connect(
+            path, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False
+        )
+        try:
+            version = connection.execute("PRAGMA user_version").fetchone()[0]
+            if version > len(migrations):
+                raise SchemaTooNew(
+                    f"{path} was written by a newer mam (schema {version}, this one knows {len(migrations)})",
+                    hint="upgrade mam",
+                )
+            connection.execute("PRAGMA synchronous=FULL")
+            if version < len(migrations):
+                _migrate(connection, migrations)
+        except BaseException:
+            connection.close()
+            raise
+        return connection
+
+
+def connect_to_read(path: str, migrations: Sequence[str]) -> sqlite3.Connection:
+    """Open a database for reading, also where nothing may be written."""
+    try:
+        return connect(path, migrations, create=False)
+    except ReadOnly:
+        with errors(path):
+            uri = "file:" + path.replace("%", "%25").replace("?", "%3f").replace("#", "%23") + "?immutable=1"
+            return sqlite3.connect(uri, uri=True, isolation_level=None, check_same_thread=False)
+
+
+@contextmanager
+def transaction(connection: sqlite3.Connection, path: str) -> Iterator[None]:
+    """Hold the write lock from the first read to the commit."""
+    with errors(path):
+        connection.execute("BEGIN IMMEDIATE")
+        try:
+            yield
+        except BaseException:
+            if connection.in_transaction:
+                connection.execute("ROLLBACK")
+            raise
+        connection.execute("COMMIT")
+
+
+@contextmanager
+def errors(path: str) -> Iterator[None]:
+    """Turn SQLite's and the file system's errors into ours."""
+    try:
+        yield
+    except sqlite3.Error as error:
+        raise translate(error, path) from error
+    except OSError as error:
+        raise translate_os(error, path) from error
+
+
+def translate(error: sqlite3.Error, path: str) -> MamError:
+    """Return our error for one of SQLite's."""
+    text = str(error)
+    code = getattr(error, "sqlite_errorname", None) or ""
+    if code.startswith(("SQLITE_BUSY", "SQLITE_LOCKED")) or "locked" in text:
+        return RegistryBusy(f"{path} is held by another process", hint="repeat the command")
+    if code.startswith("SQLITE_FULL") or "disk is full" in text:
+        return DiskFull(f"no space left to write {path}", hint="free some space and repeat the command")
+    if code.startswith(("SQLITE_READONLY", "SQLITE_CANTOPEN", "SQLITE_PERM")) or "readonly" in text:
+        return ReadOnly(f"{path} cannot be opened for writing", hint="check the owner and mode of its folder")
+    if code.startswith("SQLITE_IOERR"):
+        return Unavailable(f"{path}: {text}", hint="check the disk; mam doctor says more")
+    if isinstance(error, sqlite3.DatabaseError) and code.startswith(
+        ("SQLITE_CORRUPT", "SQLITE_NOTADB", "SQLITE_ERROR")
+    ):
+        return RegistryCorrupt(
+            f"{path} is damaged: {text}",
+            hint=f"move it away (mv {path} {path}.broken); the YAML file beside it is then taken in",
+        )
+    return Unavailable(f"{path}: {text}")
+
+
+def translate_os(error: OSError, path: str) -> MamError:
+    """Return our error for one of the file system's."""
+    import errno
+
+    name = error.filename or path
+    if error.errno in (errno.ENOSPC, errno.EDQUOT):
+        return DiskFull(f"no space left to write {name}", hint="free some space and repeat the command")
+    if error.errno in (errno.EACCES, errno.EPERM, errno.EROFS):
+        return ReadOnly(f"{name} cannot be written or read", hint="check the owner and mode of its folder")
+    return Unavailable(f"{name}: {error.strerror or error}")
+
+
+def _create_private(path: str) -> None:
+    try:
+        os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600))
+    except FileExistsError:
+        if os.path.islink(path):
+            raise ReadOnly(f"{path} is a symbolic link", hint="remove it") from None
+
+
+def _migrate(connection: sqlite3.Connection, migrations: Sequence[str]) -> None:
+    connection.execute("PRAGMA journal_mode=WAL")
+    connection.execute("BEGIN IMMEDIATE")
+    try:
+        version = connection.execute("PRAGMA user_version").fetchone()[0]
+        for number in range(version, len(migrations)):
+            for statement in migrations[number].split(";\n"):
+                if statement.strip():
+                    connection.execute(statement)
+            connection.execute(f"PRAGMA user_version={number + 1:d}")
+        connection.execute("COMMIT")
+    except BaseException:
+        if connection.in_transaction:
+            connection.execute("ROLLBACK")
+        raise

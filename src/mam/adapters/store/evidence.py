@@ -1,0 +1,91 @@
+"""What was last seen of each session, by source, and the spool that hooks write into.
+
+A hook drops one file per event; taking them in moves them into the database, in the order of
+their time, and removes them. It is no change of the registry.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+
+from mam.adapters.store.draft import dump
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    import sqlite3
+    from typing import Any
+
+    from mam.adapters.store.registry import Registry
+
+LARGEST_PAYLOAD = 4 * 1024 * 1024
+
+
+class Payload:
+    """One event as a hook wrote it."""
+
+    __slots__ = ("at", "data", "path", "pid", "session_id")
+
+    def __init__(self, path: str, session_id: str, pid: str, at: float, data: dict[str, Any]) -> None:
+        self.path = path
+        self.session_id = session_id
+        self.pid = pid
+        self.at = at
+        self.data = data
+
+
+def pending(spool: str) -> list[Payload]:
+    """Return the payloads that wait in the spool, oldest first; a broken one is an empty payload."""
+    try:
+        names = [name for name in os.listdir(spool) if name.endswith(".json") and not name.startswith(".")]
+    except FileNotFoundError:
+        return []
+    found = []
+    for name in names:
+        path = os.path.join(spool, name)
+        try:
+            facts = os.stat(path)
+            with open(path, "rb") as file:
+                text = file.read(LARGEST_PAYLOAD)
+        except FileNotFoundError:
+            continue
+        session_id, _, rest = name.partition(".")
+        found.append(Payload(path, session_id, rest.partition(".")[0], facts.st_mtime, _parse(text)))
+    return sorted(found, key=lambda one: (one.at, one.path))
+
+
+def _parse(text: bytes) -> dict[str, Any]:
+    try:
+        data = json.loads(text)
+    except (ValueError, RecursionError):
+        return {}
+    return data if isinstance(data, dict) else {}
+
+
+def record(
+    connection: sqlite3.Connection, session_id: str, source: str, at: float, data: dict[str, Any]
+) -> None:
+    """Keep the newest evidence of one source."""
+    connection.execute(
+        "INSERT INTO evidence VALUES(?, ?, ?, ?) ON CONFLICT(session_id, source)"
+        " DO UPDATE SET at=excluded.at, data=excluded.data WHERE excluded.at >= evidence.at",
+        (session_id, source, at, dump(data)),
+    )
+
+
+def recorded(registry: Registry) -> dict[str, dict[str, tuple[float, dict[str, Any]]]]:
+    """Return for each session the newest evidence of each source."""
+    connection = registry.reader()
+    if connection is None:
+        return {}
+    found: dict[str, dict[str, tuple[float, dict[str, Any]]]] = {}
+    for session_id, source, at, data in connection.execute(
+        "SELECT session_id, source, at, data FROM evidence"
+    ):
+        found.setdefault(session_id, {})[source] = (at, json.loads(data))
+    return found
+
+
+def clear(connection: sqlite3.Connection, session_id: str) -> None:
+    """Forget what was seen of an earlier run of a session."""
+    connection.execute("DELETE FROM evidence WHERE session_id=?", (session_id,))

@@ -1,0 +1,115 @@
+"""What belongs to the user rather than to one root: known roots, and who holds which conversation.
+
+A lease names the process that has the conversation open. It ends with that process: a lease
+whose holder is dead is free, whatever the file says.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+
+from mam.adapters.store import database, schema
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    import sqlite3
+    from collections.abc import Callable, Mapping
+    from typing import Any
+
+
+class Lease:
+    """Who holds a conversation."""
+
+    __slots__ = ("holder", "root", "session_id")
+
+    def __init__(self, root: str, session_id: str, holder: dict[str, Any]) -> None:
+        self.root = root
+        self.session_id = session_id
+        self.holder = holder
+
+
+def state_home(environ: Mapping[str, str]) -> str:
+    """Return the user's own state folder for mam."""
+    home = environ.get("HOME") or os.path.expanduser("~")
+    base = environ.get("XDG_STATE_HOME") or os.path.join(home, ".local", "state")
+    return os.path.join(base, "mam")
+
+
+class Host:
+    """The user's records, opened when first needed."""
+
+    def __init__(self, folder: str, clock: Callable[[], float]) -> None:
+        """Nothing is opened before it is needed."""
+        self.folder = folder
+        self.path = os.path.join(folder, "host.db")
+        self.clock = clock
+        self._connection: sqlite3.Connection | None = None
+
+    def close(self) -> None:
+        """Let go of the database."""
+        if self._connection is not None:
+            self._connection.close()
+            self._connection = None
+
+    def _open(self) -> sqlite3.Connection:
+        if self._connection is None:
+            with database.errors(self.folder):
+                os.makedirs(self.folder, mode=0o700, exist_ok=True)
+            self._connection = database.connect(self.path, schema.HOST_MIGRATIONS, create=True)
+        return self._connection
+
+    def roots(self) -> list[tuple[str, str]]:
+        """Return every known root with its registry file; none where nothing was ever recorded."""
+        if not os.path.exists(self.path):
+            return []
+        with database.errors(self.path):
+            return self._open().execute("SELECT path, registry FROM roots ORDER BY path").fetchall()
+
+    def remember_root(self, root: str, registry: str) -> None:
+        """Record a root, so that `ls --all` finds it."""
+        connection = self._open()
+        with database.errors(self.path):
+            known = connection.execute("SELECT registry FROM roots WHERE path=?", (root,)).fetchone()
+            if known != (registry,):
+                connection.execute(
+                    "INSERT OR REPLACE INTO roots VALUES(?, ?, ?)", (root, registry, self.clock())
+                )
+
+    def forget_root(self, root: str) -> None:
+        """Drop a root that is gone."""
+        with database.errors(self.path):
+            self._open().execute("DELETE FROM roots WHERE path=?", (root,))
+
+    def lease(self, kind: str, conversation: str) -> Lease | None:
+        """Return who holds a conversation, dead or alive."""
+        with database.errors(self.path):
+            found = (
+                self._open()
+                .execute(
+                    "SELECT root, session_id, holder FROM leases WHERE kind=? AND conversation=?",
+                    (kind, conversation),
+                )
+                .fetchone()
+            )
+        return Lease(found[0], found[1], json.loads(found[2])) if found else None
+
+    def take(
+        self, kind: str, conversation: str, lease: Lease, is_alive: Callable[[dict[str, Any]], bool]
+    ) -> Lease | None:
+        """Take a conversation; return None, or the other session that holds it with a live process."""
+        connection = self._open()
+        with database.transaction(connection, self.path):
+            other = self.lease(kind, conversation)
+            if other and other.session_id != lease.session_id and is_alive(other.holder):
+                return other
+            connection.execute(
+                "INSERT OR REPLACE INTO leases VALUES(?, ?, ?, ?, ?, ?)",
+                (kind, conversation, lease.root, lease.session_id, json.dumps(lease.holder), self.clock()),
+            )
+        return None
+
+    def release(self, session_id: str) -> None:
+        """Give up whatever a session holds."""
+        with database.errors(self.path):
+            self._open().execute("DELETE FROM leases WHERE session_id=?", (session_id,))

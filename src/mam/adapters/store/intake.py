@@ -1,0 +1,183 @@
+"""Taking in the file: a first registry that somebody else wrote, or a person's edit."""
+
+from __future__ import annotations
+
+import json
+import secrets
+
+from mam.adapters.store import database, document
+from mam.adapters.store.draft import dump
+from mam.adapters.store.place import fingerprint
+from mam.core import edit
+from mam.core.edit import Known, refuse
+from mam.core.row import flaws, settled
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    import sqlite3
+    from collections.abc import Callable
+    from typing import Any
+
+    from mam.adapters.store.draft import Draft
+    from mam.adapters.store.place import Place
+    from mam.core.row import Action, Row
+
+LAST_LINE = "# end of sessions\n"
+
+
+def read_file(place: Place) -> tuple[list[Any], document.Document]:
+    """Return the file's rows, each checked, and the whole document."""
+    with database.errors(place.yaml), open(place.yaml, "rb") as file:
+        text = file.read()
+    found = document.read(text, place.yaml)
+    if found is None:
+        return [], document.Document([], {}, {}, None)
+    for row in found.rows:
+        for field, reason in flaws(row):
+            raise refuse(
+                place.yaml, getattr(row, "lines", {}).get(field) or getattr(row, "line", None), reason
+            )
+    _refuse_twins(found.rows, place)
+    return found.rows, found
+
+
+def take_in(draft: Draft, place: Place, confirm: Callable[[Row, str], bool | None] | None) -> None:
+    """Bring what the file says into the database, or raise and leave both as they are."""
+    seen = fingerprint(place.yaml)
+    rows, found = read_file(place)
+    if draft.meta("file") is None and not draft.rows():
+        _import(draft, rows, found)
+    elif found.rows or found.parts:
+        _edit(draft, place, rows, found, confirm or (lambda _row, _status: None))
+    draft.set_meta("file", seen)
+
+
+def preview(connection: sqlite3.Connection, place: Place, rows: list[Row], now: float) -> list[Row]:
+    """Return the rows as they would be after taking in the file; a claimed status is not believed yet."""
+    parsed, found = read_file(place)
+    known = _known(connection)
+    plan = edit.plan_edit(
+        known, _forgotten(connection), parsed, path=place.yaml, complete=_is_complete(found, connection)
+    )
+    plan.claims.clear()
+    by_id = {row["id"]: row for row in rows}
+    changed = edit.take_in(plan, by_id, _action(now), path=place.yaml, confirm=lambda _row, _status: None)
+    return [changed.get(row["id"], row) or row for row in rows if row["id"] not in plan.removals]
+
+
+def _import(draft: Draft, rows: list[Any], found: document.Document) -> None:
+    blocks = found.parts.blocks if found.parts else [None] * len(rows)
+    for number, (row, block) in enumerate(zip(rows, blocks, strict=True), 1):
+        session_id = row.get("id") or f"s_{secrets.token_hex(4)}"
+        whole = settled(row, session_id)
+        draft.connection.execute(
+            "INSERT INTO sessions VALUES(?, ?, ?, ?, ?, ?, ?, ?)",
+            (session_id, row["name"], row["status"], number, whole["version"], dump(whole), dump(row), block),
+        )
+    draft.set_meta("identities", found.identities)
+    draft.set_meta("identities_written", found.identities)
+    draft.set_meta("extra", found.extra)
+    _keep_text(draft, found)
+    draft.log("user", "import", None, sessions=len(rows))
+    draft.changed = True
+
+
+def _edit(
+    draft: Draft,
+    place: Place,
+    rows: list[Any],
+    found: document.Document,
+    confirm: Callable[[Row, str], bool | None],
+) -> None:
+    known = _known(draft.connection)
+    complete = _is_complete(found, draft.connection)
+    plan = edit.plan_edit(known, _forgotten(draft.connection), rows, path=place.yaml, complete=complete)
+    if found.identities not in (draft.identities(), draft.meta("identities_written") or {}):
+        raise refuse(place.yaml, None, "'agent_identities' was changed, and only mam writes it")
+    by_id = {one.id: one.now for one in known}
+    changed = edit.take_in(plan, by_id, _action(draft.now), path=place.yaml, confirm=confirm)
+    for session_id, row in changed.items():
+        if row is None:
+            draft.remove(session_id)
+            draft.log("user", "forget", by_id[session_id], "removed from the file by hand")
+        else:
+            draft.put(row)
+            draft.log(
+                "user", "edit", row, "edited by hand", fields=sorted(_differing(by_id[session_id], row))
+            )
+    for position, session_id in enumerate(plan.order, 1):
+        draft.connection.execute("UPDATE sessions SET position=? WHERE id=?", (position, session_id))
+    _keep_blocks(draft, found, plan)
+    draft.set_meta("extra", found.extra)
+    _keep_text(draft, found)
+
+
+def _keep_blocks(draft: Draft, found: document.Document, plan: edit.Plan) -> None:
+    """Copy the text of rows that the file shows as they are, so that a new comment in one stays."""
+    if found.parts is None:
+        draft.connection.execute("UPDATE sessions SET block=NULL, written=coalesce(written, data)")
+        draft.changed = True
+        return
+    rows = {
+        row.get("id") or row["name"]: block for row, block in zip(found.rows, found.parts.blocks, strict=True)
+    }
+    touched = {session_id for session_id, _, _ in plan.claims} | set(plan.changes)
+    for one in _known(draft.connection):
+        shown = one.written or one.now
+        block = rows.get(shown.get("id") or shown["name"])
+        if block is not None and one.id not in touched:
+            draft.connection.execute(
+                "UPDATE sessions SET block=? WHERE id=? AND block IS NOT NULL", (block, one.id)
+            )
+
+
+def _keep_text(draft: Draft, found: document.Document) -> None:
+    parts = found.parts
+    draft.set_meta("head", parts.head if parts else None)
+    draft.set_meta("tail", parts.tail if parts else "")
+
+
+def _refuse_twins(rows: list[Any], place: Place) -> None:
+    seen: set[str] = set()
+    for row in rows:
+        for key in ("id", "name"):
+            value = row.get(key)
+            if value and f"{key}:{value}" in seen:
+                raise refuse(place.yaml, row.lines.get(key), f"the {key} '{value}' stands here twice")
+            seen.add(f"{key}:{value}")
+
+
+def _known(connection: sqlite3.Connection) -> list[Known]:
+    found = connection.execute("SELECT id, data, written, block IS NOT NULL FROM sessions ORDER BY position")
+    known = []
+    for session_id, data, written, has_block in found:
+        now = json.loads(data)
+        known.append(Known(session_id, now, json.loads(written) if written else (now if has_block else None)))
+    return known
+
+
+def _forgotten(connection: sqlite3.Connection) -> list[Row]:
+    return [json.loads(written) for (written,) in connection.execute("SELECT written FROM forgotten")]
+
+
+def _is_complete(found: document.Document, connection: sqlite3.Connection) -> bool:
+    """Tell whether the file's end is there; a file that never had our last line cannot be asked."""
+    mark = LAST_LINE.strip()
+    kept = connection.execute("SELECT value FROM meta WHERE key='tail'").fetchone()
+    last = connection.execute(
+        "SELECT coalesce(block, '') FROM sessions ORDER BY position DESC LIMIT 1"
+    ).fetchone()
+    if mark not in (kept[0] if kept else "") + (last[0] if last else ""):
+        return True
+    return found.parts is not None and mark in found.parts.tail + "".join(found.parts.blocks[-1:])
+
+
+def _action(now: float) -> Action:
+    return {"by": "user", "verb": "edit", "at_epoch": int(now)}
+
+
+def _differing(before: Any, after: Any) -> set[str]:
+    return {key for key in {*before, *after} if before.get(key) != after.get(key)} - {
+        "last_action",
+        "version",
+    }

@@ -1,0 +1,104 @@
+"""Where the state of a root lies, and how a root is found.
+
+A registry file that somebody names keeps its state beside itself, unless its real path is the
+one a root would have.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+
+from mam.core.errors import InvalidPath, NotAllowed
+
+YAML = ".hermes/agent-sessions.yaml"
+STATE = ".mam"
+_IGNORE_STATE = "# Made by mam: this folder is state of this machine.\n*\n"
+_IGNORE_YAML = "# Made by mam: the registry is state of this machine.\nagent-sessions.yaml*\n.agent-sessions.yaml*\n.gitignore\n"
+
+
+class Place:
+    """The files of one root."""
+
+    __slots__ = ("db", "launches", "root", "spool", "state", "yaml")
+
+    def __init__(self, root: str, yaml: str, state: str) -> None:
+        self.root = root
+        self.yaml = yaml
+        self.state = state
+        self.db = os.path.join(state, "state.db")
+        self.spool = os.path.join(state, "spool")
+        self.launches = os.path.join(state, "launch")
+
+    def exists(self) -> bool:
+        """Tell whether there is a registry here."""
+        return os.path.exists(self.db) or os.path.exists(self.yaml)
+
+    def make(self) -> None:
+        """Make the folders, private to the user, and keep them out of git."""
+        fresh = not os.path.isdir(self.state)
+        for folder in (self.state, self.spool, self.launches, os.path.dirname(self.yaml)):
+            os.makedirs(folder, mode=0o700, exist_ok=True)
+        self.check()
+        if fresh:
+            _write_once(os.path.join(self.state, ".gitignore"), _IGNORE_STATE)
+            if os.path.basename(os.path.dirname(self.yaml)) == ".hermes":
+                _write_once(os.path.join(os.path.dirname(self.yaml), ".gitignore"), _IGNORE_YAML)
+
+    def check(self) -> None:
+        """Refuse state that another user could have written."""
+        try:
+            facts = os.stat(self.state)
+        except FileNotFoundError:
+            return
+        if facts.st_uid != os.geteuid():
+            raise NotAllowed(f"{self.state} belongs to another user", hint="use your own --workspace")
+        if facts.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
+            raise NotAllowed(f"{self.state} can be written by others", hint=f"chmod 700 {self.state}")
+
+
+def of_root(root: str) -> Place:
+    """Return the files of a root."""
+    return Place(root, os.path.join(root, YAML), os.path.join(root, STATE))
+
+
+def of_registry(file: str) -> Place:
+    """Return the files that belong to a registry file."""
+    real = os.path.realpath(file)
+    root = os.path.dirname(os.path.dirname(real))
+    if os.path.join(root, YAML) == real:
+        return of_root(root)
+    return Place(os.path.dirname(real), real, real + ".mam")
+
+
+def find_root(start: str) -> str:
+    """Return the nearest ancestor of start, or start itself, that holds state; else start."""
+    if not os.path.isdir(start):
+        raise InvalidPath(f"{start} is not a directory", hint="name a directory that exists")
+    here = os.path.realpath(start)
+    folder = here
+    while True:
+        if os.path.isdir(os.path.join(folder, STATE)) or os.path.isfile(os.path.join(folder, YAML)):
+            return folder
+        parent = os.path.dirname(folder)
+        if parent == folder:
+            return here
+        folder = parent
+
+
+def fingerprint(path: str) -> list[int] | None:
+    """Return inode, size and time of a file; None for a missing or empty one, which is never an edit."""
+    try:
+        facts = os.stat(path)
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    return [facts.st_ino, facts.st_size, facts.st_mtime_ns] if facts.st_size else None
+
+
+def _write_once(path: str, text: str) -> None:
+    try:
+        handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600)
+    except FileExistsError:
+        return
+    with os.fdopen(handle, "w", encoding="utf-8") as file:
+        file.write(text)

@@ -1,0 +1,124 @@
+"""Writing the YAML file: only what changed is rendered, the rest is copied.
+
+The new text goes to a temporary file that is flushed to the disk, the old file is kept as
+`.bak`, and a rename puts the new one in place. The write lock of the database is held
+throughout, so one fixed temporary name is enough and a stray one is always a dead one.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+
+from mam.adapters.store import database, document, yaml_text
+from mam.adapters.store.intake import LAST_LINE
+from mam.adapters.store.place import fingerprint
+from mam.core.errors import RegistryBusy
+from mam.core.times import stamp
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from mam.adapters.store.draft import Draft
+    from mam.adapters.store.place import Place
+
+_ATTEMPTS = 5
+
+
+def write(draft: Draft, place: Place, take_in: Callable[[], None], is_behind: Callable[[], bool]) -> None:
+    """Make the file show what is committed; a file that shows it already is left alone."""
+    for _ in range(_ATTEMPTS):
+        take_in()
+        before = fingerprint(place.yaml)
+        if not is_behind():
+            return
+        text = _render(draft)
+        with database.errors(place.yaml):
+            after = _replace(place.yaml, text, before)
+        if after is not None:
+            _settle(draft, after)
+            return
+    raise RegistryBusy(f"{place.yaml} is being edited right now", hint="repeat the command")
+
+
+def _render(draft: Draft) -> bytes:
+    for session_id, data in draft.connection.execute(
+        "SELECT id, data FROM sessions WHERE block IS NULL"
+    ).fetchall():
+        block = yaml_text.dump_row(json.loads(data))
+        draft.connection.execute("UPDATE sessions SET block=?, written=NULL WHERE id=?", (block, session_id))
+    updated_at = stamp(draft.now)
+    kept = draft.meta("head")
+    head = document.touch_head(kept, updated_at) if kept else None
+    if head is None:
+        head = document.render_head(updated_at, draft.identities(), draft.meta("extra") or {})
+        draft.set_meta("tail", "")
+    draft.set_meta("head", head)
+    blocks = [block for (block,) in draft.connection.execute("SELECT block FROM sessions ORDER BY position")]
+    tail = draft.meta("tail") or ""
+    if LAST_LINE.strip() not in tail + "".join(blocks[-1:]):
+        tail = LAST_LINE + tail
+        draft.set_meta("tail", tail)
+    return document.join(document.Parts(head, blocks, tail))
+
+
+def _settle(draft: Draft, after: list[int]) -> None:
+    draft.set_meta("file", after)
+    draft.set_meta("identities_written", draft.identities())
+    draft.connection.execute("DELETE FROM forgotten")
+
+
+def _replace(path: str, text: bytes, before: list[int] | None) -> list[int] | None:
+    """Put text in the file's place; None if somebody wrote the file since `before` was taken."""
+    folder, name = os.path.split(path)
+    temporary = os.path.join(folder, f".{name}.tmp")
+    _write(temporary, text)
+    if fingerprint(path) != before:
+        os.unlink(temporary)
+        return None
+    if before is not None:
+        _keep_old(path, os.path.join(folder, f".{name}.bak.tmp"))
+    os.rename(temporary, path)
+    _flush_folder(folder)
+    return fingerprint(path)
+
+
+def _write(path: str, text: bytes) -> None:
+    _discard(path)
+    handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600)
+    try:
+        view = memoryview(text)
+        while view:
+            view = view[os.write(handle, view) :]
+        os.fsync(handle)
+    except OSError:
+        _discard(path)
+        raise
+    finally:
+        os.close(handle)
+
+
+def _keep_old(path: str, temporary: str) -> None:
+    _discard(temporary)
+    try:
+        os.link(path, temporary)
+    except OSError:
+        with open(path, "rb") as old:
+            _write(temporary, old.read())
+    os.rename(temporary, f"{path}.bak")
+
+
+def _discard(path: str) -> None:
+    try:
+        os.unlink(path)
+    except FileNotFoundError:
+        return
+
+
+def _flush_folder(folder: str) -> None:
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)

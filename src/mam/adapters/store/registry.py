@@ -1,0 +1,183 @@
+"""The registry of one root: SQLite is the truth, the YAML file is what people read and edit.
+
+A change commits in one transaction and then brings the file up to date in a second one, so
+a crash in between leaves the file behind and never ahead. Whoever comes next writes what is
+missing; several changes that wait for each other share one writing of the file.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+
+from mam.adapters.store import database, schema
+from mam.adapters.store.draft import Draft, choose, not_found
+from mam.adapters.store.intents import Intents
+from mam.adapters.store.place import fingerprint
+from mam.core.errors import EditRefused
+from mam.core.row import settled
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    import sqlite3
+    from collections.abc import Callable
+    from typing import Any, TypeVar
+
+    from mam.adapters.store.intents import Intent
+    from mam.adapters.store.place import Place
+    from mam.core.row import Row
+
+    T = TypeVar("T")
+    Confirm = Callable[[Row, str], bool | None]
+
+
+class View:
+    """What the registry says, settled in memory: nothing was written to make it."""
+
+    __slots__ = ("identities", "intents", "rows")
+
+    def __init__(self, rows: list[Row], identities: dict[str, Any], intents: list[Intent]) -> None:
+        self.rows = rows
+        self.identities = identities
+        self.intents = intents
+
+    def find(self, target: str) -> Row:
+        """Return the session that a person means by a name or an id."""
+        by_id = next((row for row in self.rows if row.get("id") == target), None)
+        by_name = next((row for row in self.rows if row["name"] == target), None)
+        return choose(target, by_id, by_name, lambda: [row["name"] for row in self.rows])
+
+
+class Registry:
+    """Reads and changes of one root's sessions."""
+
+    def __init__(self, place: Place, clock: Callable[[], float]) -> None:
+        """Nothing is opened before it is needed."""
+        self.place = place
+        self.clock = clock
+        self._connection: sqlite3.Connection | None = None
+
+    def close(self) -> None:
+        """Let go of the database."""
+        if self._connection is not None:
+            self._connection.close()
+            self._connection = None
+
+    def reader(self) -> sqlite3.Connection | None:
+        """Return a connection for reading, or None where no database is."""
+        if self._connection is None and os.path.exists(self.place.db):
+            self.place.check()
+            self._connection = database.connect_to_read(self.place.db, schema.STATE_MIGRATIONS)
+        return self._connection
+
+    def writer(self) -> sqlite3.Connection:
+        """Return a connection for writing; makes the state's folder and database on first use."""
+        if self._connection is None:
+            with database.errors(self.place.state):
+                self.place.make()
+            self._connection = database.connect(self.place.db, schema.STATE_MIGRATIONS, create=True)
+        return self._connection
+
+    def view(self) -> View:
+        """Return the registry as it stands, a person's pending edit included."""
+        connection = self.reader()
+        if connection is None:
+            return View(self._rows_of_file(), {}, [])
+        with database.errors(self.place.db):
+            connection.execute("BEGIN")
+            try:
+                found = connection.execute("SELECT data FROM sessions ORDER BY position").fetchall()
+                recorded = connection.execute(
+                    "SELECT key, value FROM meta WHERE key IN ('file', 'identities')"
+                ).fetchall()
+                intents = Intents(connection).all()
+                meta = {key: json.loads(value) for key, value in recorded}
+                rows: list[Row] = json.loads("[" + ",".join([data for (data,) in found]) + "]")
+                if self._is_edited(meta.get("file")):
+                    rows = self._preview(connection, rows)
+            finally:
+                connection.execute("COMMIT")
+        return View(rows, meta.get("identities") or {}, intents)
+
+    def change(self, work: Callable[[Draft], T], confirm: Confirm | None = None) -> T:
+        """Run work under the write lock, commit, and return once the file shows the effect.
+
+        A person's edit is taken in first; one that cannot be stops the change before it begins.
+        """
+        connection = self.writer()
+        with database.transaction(connection, self.place.db):
+            draft = Draft(connection, self.clock())
+            self._take_in(draft, confirm)
+            result = work(draft)
+        if self._is_behind(connection):
+            self.project(confirm)
+        return result
+
+    def warm_up(self) -> None:
+        """Load what writing the file needs, while there is something else to wait for."""
+        from mam.adapters.store import projection  # noqa: F401
+
+    def _is_behind(self, connection: sqlite3.Connection) -> bool:
+        with database.errors(self.place.db):
+            rows, file = connection.execute(
+                "SELECT EXISTS(SELECT 1 FROM sessions WHERE block IS NULL) OR EXISTS(SELECT 1 FROM forgotten)"
+                " OR (SELECT value FROM meta WHERE key='head') IS 'null',"
+                " (SELECT value FROM meta WHERE key='file')"
+            ).fetchone()
+        return bool(rows) or file is None or fingerprint(self.place.yaml) != json.loads(file)
+
+    def note(self, work: Callable[[Draft], T]) -> T:
+        """Run work that changes no session: intents, evidence, log. The file is left alone."""
+        connection = self.writer()
+        with database.transaction(connection, self.place.db):
+            return work(Draft(connection, self.clock()))
+
+    def project(self, confirm: Confirm | None = None) -> None:
+        """Bring the file up to date with what is committed."""
+        from mam.adapters.store import projection
+
+        connection = self.writer()
+        with database.transaction(connection, self.place.db):
+            draft = Draft(connection, self.clock())
+            try:
+                projection.write(
+                    draft,
+                    self.place,
+                    take_in=lambda: self._take_in(draft, confirm),
+                    is_behind=lambda: self._is_behind(connection),
+                )
+            except EditRefused as error:
+                error.hint = f"what you asked for is recorded; {error.hint}"
+                raise
+
+    def is_edited(self) -> bool:
+        """Tell whether the file differs from the one last written."""
+        connection = self.reader()
+        found = connection and connection.execute("SELECT value FROM meta WHERE key='file'").fetchone()
+        return self._is_edited(json.loads(found[0]) if found else None)
+
+    def _is_edited(self, recorded: list[int] | None) -> bool:
+        return fingerprint(self.place.yaml) not in (None, recorded)
+
+    def _take_in(self, draft: Draft, confirm: Confirm | None) -> None:
+        if not self._is_edited(draft.meta("file")):
+            return
+        from mam.adapters.store import intake
+
+        intake.take_in(draft, self.place, confirm)
+
+    def _preview(self, connection: sqlite3.Connection, rows: list[Row]) -> list[Row]:
+        from mam.adapters.store import intake
+
+        return intake.preview(connection, self.place, rows, self.clock())
+
+    def _rows_of_file(self) -> list[Row]:
+        if fingerprint(self.place.yaml) is None:
+            return []
+        from mam.adapters.store import intake
+
+        return [settled(row) for row in intake.read_file(self.place)[0]]
+
+    def unknown(self, target: str) -> Exception:
+        """Return the error for a name that nobody has."""
+        return not_found(target, [row["name"] for row in self.view().rows])

@@ -1,0 +1,277 @@
+"""Processes by an identity that outlives their number.
+
+A pid alone names nothing: it is handed to a stranger as soon as its owner is gone. Here a process is
+(pid, start time, boot id), and every signal goes through a handle that is checked against that first.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+
+from mam.core.errors import NotAllowed
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+_LINUX = sys.platform == "linux"
+_boot: str | None = None
+
+
+class Identity:
+    """One process of one boot; equal only to itself, never to a later owner of its pid."""
+
+    __slots__ = ("boot", "pid", "start")
+
+    def __init__(self, pid: int, start: int, boot: str) -> None:
+        """Take the pid, its start time (clock ticks on Linux, microseconds on macOS) and the boot id."""
+        self.pid = pid
+        self.start = start
+        self.boot = boot
+
+    def __eq__(self, other: object) -> bool:
+        """Compare all three parts."""
+        if not isinstance(other, Identity):
+            return NotImplemented
+        return self.pid == other.pid and self.start == other.start and self.boot == other.boot
+
+    def __hash__(self) -> int:
+        """Hash what differs between processes of one boot."""
+        return hash((self.pid, self.start))
+
+    def __repr__(self) -> str:
+        """Show the parts, for a failing test or a log."""
+        return f"Identity(pid={self.pid}, start={self.start}, boot={self.boot!r})"
+
+    def as_json(self) -> dict[str, Any]:
+        """Return the form that a record keeps."""
+        return {"pid": self.pid, "start": self.start, "boot": self.boot}
+
+    @classmethod
+    def from_json(cls, document: Any) -> Identity | None:
+        """Return the identity of a record, or None where the record is not one."""
+        try:
+            pid, start, boot = document["pid"], document["start"], document["boot"]
+        except (KeyError, TypeError):
+            return None
+        if type(pid) is not int or type(start) is not int or not isinstance(boot, str) or pid <= 0:
+            return None
+        return cls(pid, start, boot)
+
+
+class Stat:
+    """What one look at a process tells: its parent, terminal and start, and whether it is a zombie."""
+
+    __slots__ = ("parent", "pid", "start", "tty", "zombie")
+
+    def __init__(self, pid: int, parent: int, tty: int, start: int, zombie: bool) -> None:
+        """Take the values as the platform gives them; tty is a device number, 0 for none."""
+        self.pid = pid
+        self.parent = parent
+        self.tty = tty
+        self.start = start
+        self.zombie = zombie
+
+
+def boot_id() -> str:
+    """Return what names this boot of the machine; it is read once."""
+    global _boot  # noqa: PLW0603  (a value that cannot change while this process lives)
+    if _boot is None:
+        if _LINUX:
+            _boot = (_read("/proc/sys/kernel/random/boot_id") or b"").decode("ascii", "replace").strip()
+        else:
+            from mam.adapters.system import darwin
+
+            _boot = darwin.boot_id()
+    return _boot
+
+
+def identify(pid: int) -> Identity | None:
+    """Return the identity of a live process, or None if there is none or it is a zombie."""
+    found = stat(pid)
+    if found is None or found.zombie:
+        return None
+    return Identity(pid, found.start, boot_id())
+
+
+def me() -> Identity:
+    """Return the identity of this process."""
+    found = identify(os.getpid())
+    if found is None:
+        raise RuntimeError("this process cannot see itself; is /proc mounted?")
+    return found
+
+
+def is_alive(identity: Identity) -> bool:
+    """Tell whether that very process is still there; a zombie or a reused pid is not."""
+    return identify(identity.pid) == identity
+
+
+def ancestors(pid: int) -> list[Identity]:
+    """Return the parent of a process, its parent, and so on; the process itself is not among them."""
+    found: list[Identity] = []
+    seen = {pid}
+    child = stat(pid)
+    while child is not None and child.parent > 0 and child.parent not in seen:
+        seen.add(child.parent)
+        child = stat(child.parent)
+        if child is not None:
+            found.append(Identity(child.pid, child.start, boot_id()))
+    return found
+
+
+def tree(root: Identity | int, tty: str | None = None) -> set[Identity]:
+    """Return a process, its descendants by parent pid, and all processes on its terminal, in one pass.
+
+    The terminal counts only while the root itself is alive on it: the kernel gives the number of a
+    closed terminal to the next one that opens. A root that is gone has an empty tree.
+    """
+    pid = root if isinstance(root, int) else root.pid
+    stats = {found.pid: found for found in all_stats()}
+    top = stats.get(pid)
+    if top is None or top.zombie or (isinstance(root, Identity) and top.start != root.start):
+        return set()
+    if isinstance(root, Identity) and root.boot != boot_id():
+        return set()
+    wanted = _descendants(pid, stats)
+    if tty and top.tty and top.tty == device_of(tty):
+        wanted.update(found.pid for found in stats.values() if found.tty == top.tty)
+    boot = boot_id()
+    return {Identity(one, stats[one].start, boot) for one in wanted if not stats[one].zombie}
+
+
+def _descendants(pid: int, stats: dict[int, Stat]) -> set[int]:
+    children: dict[int, list[int]] = {}
+    for found in stats.values():
+        children.setdefault(found.parent, []).append(found.pid)
+    wanted = {pid}
+    pending = [pid]
+    while pending:
+        for child in children.get(pending.pop(), ()):
+            if child not in wanted:
+                wanted.add(child)
+                pending.append(child)
+    return wanted
+
+
+def signal(identity: Identity, signum: int) -> bool:
+    """Send a signal to that very process; False if it is gone. It never reaches a later owner of the pid."""
+    if sys.platform != "linux" or not hasattr(os, "pidfd_open"):
+        return _signal_by_pid(identity, signum)
+    import signal as signals
+
+    try:
+        handle = os.pidfd_open(identity.pid)
+    except ProcessLookupError:
+        return False
+    except OSError:
+        # A kernel older than 5.3, or a sandbox that forbids the call.
+        return _signal_by_pid(identity, signum)
+    try:
+        if not is_alive(identity):
+            return False
+        signals.pidfd_send_signal(handle, signum)
+    except ProcessLookupError:
+        return False
+    except PermissionError as cause:
+        raise NotAllowed(f"process {identity.pid} belongs to somebody else") from cause
+    finally:
+        os.close(handle)
+    return True
+
+
+def _signal_by_pid(identity: Identity, signum: int) -> bool:
+    if not is_alive(identity):
+        return False
+    try:
+        os.kill(identity.pid, signum)
+    except ProcessLookupError:
+        return False
+    except PermissionError as cause:
+        raise NotAllowed(f"process {identity.pid} belongs to somebody else") from cause
+    return True
+
+
+def command_line(pid: int) -> list[str] | None:
+    """Return the arguments of a process as they stand now, or None if they cannot be read."""
+    if not _LINUX:
+        from mam.adapters.system import darwin
+
+        return darwin.command_line(pid)
+    content = _read(f"/proc/{pid}/cmdline")
+    if content is None:
+        return None
+    return [os.fsdecode(word) for word in content.removesuffix(b"\0").split(b"\0")] if content else []
+
+
+def working_directory(pid: int) -> str | None:
+    """Return the directory a process is in, or None if it cannot be read."""
+    if not _LINUX:
+        from mam.adapters.system import darwin
+
+        return darwin.working_directory(pid)
+    try:
+        return os.readlink(f"/proc/{pid}/cwd")
+    except OSError:
+        return None
+
+
+def device_of(tty: str) -> int:
+    """Return the number of a terminal as `Stat.tty` gives it; 0 if there is no such terminal."""
+    try:
+        device = os.stat(tty).st_rdev
+    except OSError:
+        return 0
+    if not _LINUX:
+        return device
+    major, minor = os.major(device), os.minor(device)
+    return (minor & 0xFF) | (major << 8) | ((minor & ~0xFF) << 12)
+
+
+def stat(pid: int) -> Stat | None:
+    """Look at one process; a zombie is seen too. None if it is not there."""
+    if not _LINUX:
+        from mam.adapters.system import darwin
+
+        row = darwin.stat(pid)
+        return Stat(*row) if row else None
+    content = _read(f"/proc/{pid}/stat")
+    return _parse_stat(pid, content) if content else None
+
+
+def all_stats() -> list[Stat]:
+    """Look at every process, in one pass."""
+    if not _LINUX:
+        from mam.adapters.system import darwin
+
+        return [Stat(*row) for row in darwin.all_stats()]
+    found = (stat(int(name)) for name in os.listdir("/proc") if name.isdecimal())
+    return [one for one in found if one is not None]
+
+
+def _parse_stat(pid: int, content: bytes) -> Stat | None:
+    # The name is what the process calls itself, spaces and parentheses included: the last ')' ends it.
+    fields = content[content.rfind(b")") + 1 :].split()
+    try:
+        return Stat(
+            pid, int(fields[1]), int(fields[4]) & 0xFFFFFFFF, int(fields[19]), fields[0] in (b"Z", b"X", b"x")
+        )
+    except (IndexError, ValueError):
+        return None
+
+
+def _read(path: str) -> bytes | None:
+    try:
+        handle = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    except OSError:
+        return None
+    try:
+        chunks = []
+        while chunk := os.read(handle, 65536):
+            chunks.append(chunk)
+        return b"".join(chunks)
+    except OSError:
+        return None
+    finally:
+        os.close(handle)

@@ -1,0 +1,113 @@
+"""The launch file: how argv and environment reach a pane without passing through tmux.
+
+tmux would read them (`#(…)`, a final `;`), show them in `ps`, cut them at 16 KB and mix in its own
+server's environment. So they lie in a file that only its owner can read, and the pane runs launcher.py,
+which reads the file, deletes it and becomes the program.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+
+from mam.core.errors import DiskFull, InvalidName, ReadOnly, Usage
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+MAGIC = b"mam-launch-1"
+_ID = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-"
+_NO_SPACE = (28, 122, 69)  # ENOSPC; EDQUOT on Linux and on macOS
+
+
+def write_launch(
+    directory: str,
+    launch_id: str,
+    *,
+    argv: list[str],
+    env: Mapping[str, str],
+    cwd: str,
+    umask: int | None = None,
+) -> str:
+    """Write what to run into a new 0600 file of an existing directory, and return its path.
+
+    argv[0] is the full path of the program; without umask it has that of the tmux server. Raises Usage
+    for what no process can be given (a NUL, a relative program, a variable without a name), InvalidName,
+    DiskFull, ReadOnly. Never overwrites.
+    """
+    if not launch_id or launch_id.strip(_ID):
+        raise InvalidName(f"not a launch id: {launch_id}")
+    content = encode_launch(argv, env, cwd, umask)
+    path = os.path.join(os.path.abspath(directory), f"{launch_id}.launch")
+    write_private(path, content)
+    return path
+
+
+def encode_launch(argv: list[str], env: Mapping[str, str], cwd: str, umask: int | None = None) -> bytes:
+    """Return the file's content: NUL between fields, a count before each list, the magic word at the ends."""
+    if not argv or not argv[0].startswith("/"):
+        raise Usage("a launch needs the full path of its program")
+    if not cwd.startswith("/"):
+        raise Usage("a launch needs the full path of its directory")
+    variables = [f"{name}={value}" for name, value in env.items()]
+    if any(not name or "=" in name for name in env):
+        raise Usage("a variable of the environment has no usable name")
+    mask = "" if umask is None else f"{umask:o}"
+    fields = [cwd, mask, str(len(argv)), *argv, str(len(variables)), *variables]
+    if any("\0" in field for field in fields):
+        raise Usage("arguments and environment cannot hold a NUL byte")
+    return b"\0".join([MAGIC, *map(os.fsencode, fields), MAGIC])
+
+
+def write_private(path: str, content: bytes) -> None:
+    """Write a new file that only its owner can read; nothing of it stays if that fails."""
+    try:
+        handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+    except OSError as cause:
+        raise _refusal(cause, path) from cause
+    try:
+        rest = memoryview(content)
+        while rest:
+            rest = rest[os.write(handle, rest) :]
+    except OSError as cause:
+        os.unlink(path)
+        raise _refusal(cause, path) from cause
+    finally:
+        os.close(handle)
+
+
+def _refusal(cause: OSError, path: str) -> DiskFull | ReadOnly:
+    if cause.errno in _NO_SPACE:
+        return DiskFull(f"no space left for {path}")
+    return ReadOnly(f"{path} cannot be written: {cause.strerror}")
+
+
+def launcher_command(path: str) -> list[str]:
+    """Return the words that a pane runs; the path is hex, so that tmux finds nothing to read in it."""
+    script = os.path.join(os.path.dirname(os.path.abspath(__file__)), "launcher.py")
+    return [sys.executable, "-I", "-S", script, os.fsencode(path).hex()]
+
+
+def launch_failure(path: str) -> str | None:
+    """Return and forget why the launcher could not become the program; None if it said nothing."""
+    failed = path + ".failed"
+    try:
+        handle = os.open(failed, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
+    except OSError:
+        return None
+    try:
+        said = os.read(handle, 4096).decode("utf-8", "replace").strip()
+    finally:
+        os.close(handle)
+    os.unlink(failed)
+    return said or "the launcher failed"
+
+
+def cancel_launch(path: str) -> bool:
+    """Withdraw a launch that was not taken yet: its pane will close itself. False if it was taken already."""
+    try:
+        os.unlink(path)
+    except FileNotFoundError:
+        return False
+    return True

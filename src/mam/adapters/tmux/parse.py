@@ -1,0 +1,220 @@
+"""What tmux answers, as values.
+
+A row is `NONCE,numbers,lengths NONCE text NONCE text ... NONCE`. The nonce is random and new for each
+call, and each text comes with its length in bytes, so that no title, name or directory can forge a
+field or a row. Lengths are bytes in every tmux; 3.4 and 3.5 write controls and invalid UTF-8 in a text
+as backslash escapes after they counted, which the length lets us take back.
+"""
+
+from __future__ import annotations
+
+import os
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+# In the order of argv.NUMBERS, argv.TEXTS and their extensions for a full row.
+_NUMBERS = 11
+_TEXTS = 4
+_FULL_NUMBERS = 15
+_FULL_TEXTS = 7
+
+
+class Garbled(Exception):
+    """The answer is not what was asked for; nothing may be concluded from it."""
+
+
+class Pane:
+    """One pane as tmux shows it. `mark` and `root` are what mam wrote on it, empty if nothing."""
+
+    __slots__ = (
+        *("attached", "command", "cursor_x", "cursor_y", "dead", "dead_signal", "dead_status", "height"),
+        *("id", "in_mode", "mark", "path", "pid", "root", "server_pid", "session_id", "session_name"),
+        *("title", "tty", "width", "window_id"),
+    )
+
+    def __init__(self, numbers: list[bytes], texts: list[bytes], roots: dict[bytes, str]) -> None:
+        """Take the fields of one row; roots remembers decoded directories between rows."""
+        self.id = numbers[0].decode()
+        self.session_id = numbers[1].decode()
+        self.window_id = numbers[2].decode()
+        self.pid = int(numbers[3] or 0)
+        self.dead = numbers[4] not in (b"", b"0")
+        self.dead_status = int(numbers[5]) if numbers[5] else None
+        self.dead_signal = int(numbers[6]) if numbers[6] else None
+        self.in_mode = numbers[7] not in (b"", b"0")
+        self.server_pid = int(numbers[8])
+        self.attached = int(numbers[9] or 0)
+        self.session_name = texts[0].decode("utf-8", "replace")
+        self.mark = texts[1].decode("utf-8", "replace")
+        root = roots.get(texts[2])
+        if root is None:
+            root = roots[texts[2]] = decode_root(texts[2])
+        self.root = root
+        self.tty = os.fsdecode(texts[3])
+        self.width = self.height = self.cursor_x = self.cursor_y = 0
+        self.title = self.path = self.command = ""
+
+    def fill(self, numbers: list[bytes], texts: list[bytes]) -> None:
+        """Take the further fields of a full row."""
+        self.width, self.height, self.cursor_x, self.cursor_y = (int(number or 0) for number in numbers)
+        self.title = texts[0].decode("utf-8", "replace")
+        self.path = os.fsdecode(texts[1])
+        self.command = texts[2].decode("utf-8", "replace")
+
+    def __repr__(self) -> str:
+        """Show what names the pane."""
+        return f"<Pane {self.id} {self.session_name} pid={self.pid} mark={self.mark!r} dead={self.dead}>"
+
+
+class Listing:
+    """All panes of a server. Not `confirmed` means unknown: a pane that is not in it may still be there."""
+
+    __slots__ = ("confirmed", "error", "panes", "server_pid")
+
+    def __init__(
+        self, confirmed: bool, panes: list[Pane], error: str | None = None, server_pid: int | None = None
+    ) -> None:
+        """Take the observation; no server at all is a confirmed empty one."""
+        self.confirmed = confirmed
+        self.panes = panes
+        self.error = error
+        self.server_pid = server_pid
+
+
+class Look:
+    """One pane and its screen at one moment."""
+
+    __slots__ = ("cursor_x", "cursor_y", "pane", "screen")
+
+    def __init__(self, pane: Pane, screen: str) -> None:
+        """Take a full pane and the lines it shows."""
+        self.pane = pane
+        self.screen = screen
+        self.cursor_x = pane.cursor_x
+        self.cursor_y = pane.cursor_y
+
+
+def rows(answer: bytes, nonce: str, full: bool = False) -> Iterator[Pane]:
+    """Yield one pane per row, hubs left out; raises Garbled for a row that is not whole."""
+    count, texts_count = (_FULL_NUMBERS, _FULL_TEXTS) if full else (_NUMBERS, _TEXTS)
+    key = nonce.encode()
+    roots: dict[bytes, str] = {}
+    for row in answer.split(key + b",")[1:]:
+        head, *texts = row.split(key)
+        numbers = head.split(b",")
+        if len(texts) != texts_count + 1 or len(numbers) != count + texts_count or texts.pop() != b"\n":
+            raise Garbled("a row of tmux's answer is not whole")
+        try:
+            _check_lengths(texts, numbers[count:])
+            if numbers[10] == b"1":
+                continue
+            pane = Pane(numbers, texts, roots)
+            if full:
+                pane.fill(numbers[_NUMBERS:count], texts[_TEXTS:])
+        except ValueError as cause:
+            raise Garbled("a field of tmux's answer is not a number") from cause
+        yield pane
+
+
+def _check_lengths(texts: list[bytes], lengths: list[bytes]) -> None:
+    for place, length in enumerate(lengths):
+        if len(texts[place]) != int(length):
+            texts[place] = _unescape(texts[place], int(length))
+
+
+_ESCAPES = {ord(letter): code for letter, code in zip("abvfrst0", (7, 8, 11, 12, 13, 32, 9, 0), strict=True)}
+
+
+def _unescape(text: bytes, length: int) -> bytes:
+    """Take back the escapes of tmux 3.4 and 3.5; text that does not come to its length is kept as it is."""
+    out = bytearray()
+    place = 0
+    while place < len(text):
+        octal = text[place + 1 : place + 4]
+        if text[place] != 0x5C or place + 1 == len(text):
+            out.append(text[place])
+            place += 1
+        elif len(octal) == 3 and not octal.strip(b"01234567") and octal <= b"377":
+            out.append(int(octal, 8))
+            place += 4
+        elif text[place + 1] in _ESCAPES:
+            out.append(_ESCAPES[text[place + 1]])
+            place += 2
+        else:
+            # A dollar before a letter gains a backslash there; any other backslash is its own.
+            if text[place + 1] != 0x24:
+                out.append(0x5C)
+            out.append(text[place + 1])
+            place += 2
+    return bytes(out) if len(out) == length else text
+
+
+def listing(answer: bytes, nonce: str, full: bool = False) -> Listing:
+    """Return the panes of a whole answer, each once even if its window is linked into several sessions."""
+    panes: dict[str, Pane] = {}
+    try:
+        for pane in rows(answer, nonce, full):
+            first = panes.setdefault(pane.id, pane)
+            if first is not pane:
+                first.attached += pane.attached
+    except Garbled as cause:
+        return Listing(False, [], str(cause))
+    found = list(panes.values())
+    return Listing(True, found, None, found[0].server_pid if found else None)
+
+
+def encode_root(root: str) -> str:
+    """Return a directory in the form that the pane option holds: hex, so that tmux never reads it."""
+    return os.fsencode(root).hex()
+
+
+def decode_root(value: bytes) -> str:
+    """Return the directory of a pane option; text that is not ours stays as it is and equals no directory."""
+    try:
+        return os.fsdecode(bytes.fromhex(value.decode("ascii")))
+    except ValueError:
+        return value.decode("utf-8", "replace")
+
+
+def look_parts(answer: bytes, nonce: str) -> tuple[bytes, str]:
+    """Return the row and the screen of an answer to argv.look."""
+    key = nonce.encode()
+    whole, _, _ = answer.rpartition(key + b"end")
+    row, end, screen = whole.rpartition(key + b"\n")
+    return row + end, screen.decode("utf-8", "replace")
+
+
+def captures(answer: bytes, nonce: str) -> dict[str, str]:
+    """Return the screens of an answer to argv.capture_script, by pane id; panes without one are not in it.
+
+    A screen stands before the nonce and its pane's number, which tmux prints only after it.
+    """
+    screens: dict[str, str] = {}
+    screen, *parts = answer.split(nonce.encode())
+    for part in parts:
+        number, _, following = part.partition(b"\n")
+        screens["%" + number.decode("ascii", "replace")] = screen.decode("utf-8", "replace")
+        screen = following
+    return screens
+
+
+def version(answer: str) -> tuple[int, int] | None:
+    """Return (major, minor) of what `tmux -V` prints; None where it names no number (a development build)."""
+    for word in answer.replace("-", " ").split():
+        major, dot, rest = word.partition(".")
+        digits = rest[: len(rest) - len(rest.lstrip("0123456789"))]
+        if dot and major.isdecimal() and digits:
+            return int(major), int(digits)
+    return None
+
+
+def options(answer: str) -> dict[str, str]:
+    """Return the options of a `name value` answer."""
+    found: dict[str, str] = {}
+    for line in answer.splitlines():
+        name, _, value = line.partition(" ")
+        if name:
+            found[name] = value
+    return found

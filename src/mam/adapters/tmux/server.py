@@ -1,0 +1,85 @@
+"""The server's own process: finding it without its help, and ending it for certain."""
+
+from __future__ import annotations
+
+import os
+import select
+import signal
+import socket
+import struct
+import sys
+from time import monotonic, sleep
+
+from mam.core.errors import MamError, TerminalsDown
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+
+def socket_path(prefix: list[str], environ: Mapping[str, str]) -> str:
+    """Return where the server of `-L NAME` or `-S PATH` listens."""
+    option, value = prefix
+    if option == "-S":
+        return value
+    return f"{environ.get('TMUX_TMPDIR') or '/tmp'}/tmux-{os.getuid()}/{value}"  # noqa: S108  (tmux's own place)
+
+
+def listener(prefix: list[str], environ: Mapping[str, str]) -> int | None:
+    """Return the pid of whoever listens on the socket; the kernel knows it even of a stopped process."""
+    with socket.socket(socket.AF_UNIX) as client:
+        client.settimeout(1)
+        try:
+            client.connect(os.fsencode(socket_path(prefix, environ)))
+            if sys.platform == "darwin":
+                return int(client.getsockopt(0, 2))  # SOL_LOCAL, LOCAL_PEERPID
+            credentials = client.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, struct.calcsize("3i"))
+        except OSError:
+            return None
+    return int(struct.unpack("3i", credentials)[0]) or None
+
+
+def end(pid: int, ask: Callable[[], object], timeout: float) -> None:
+    """Ask a server to end and see it gone; one that does not is killed. Raises TerminalsDown if it stays."""
+    deadline = monotonic() + timeout
+    handle = _handle(pid)
+    try:
+        try:
+            ask()
+        except MamError:
+            deadline = 0.0  # it does not answer, or was gone before it could
+        if _gone(pid, handle, deadline):
+            return
+        try:
+            os.kill(pid, signal.SIGKILL)
+        except ProcessLookupError:
+            return
+        if not _gone(pid, handle, monotonic() + 5):
+            raise TerminalsDown(f"tmux server process {pid} cannot be ended")
+    finally:
+        if handle >= 0:
+            os.close(handle)
+
+
+def _handle(pid: int) -> int:
+    if sys.platform == "linux":
+        try:
+            return os.pidfd_open(pid)
+        except OSError:
+            pass
+    return -1
+
+
+def _gone(pid: int, handle: int, deadline: float) -> bool:
+    if handle >= 0:
+        poller = select.poll()
+        poller.register(handle, select.POLLIN)
+        return bool(poller.poll(max(0.0, deadline - monotonic()) * 1000))
+    while True:
+        try:
+            os.kill(pid, 0)
+        except ProcessLookupError:
+            return True
+        if monotonic() >= deadline:
+            return False
+        sleep(0.01)

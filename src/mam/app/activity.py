@@ -1,0 +1,93 @@
+"""What each session is doing: evidence gathered from every source, and the verdict."""
+
+from __future__ import annotations
+
+from mam.adapters.agents.protocol import Screen
+from mam.app.sight import ALIVE, DEAD, GONE
+from mam.core.activity import BOOTING, EXITED, UNKNOWN, Activity, Evidence, fuse, needs_screen
+from mam.core.row import current_conversation, is_running
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from mam.adapters.agents.protocol import Kind
+    from mam.app.hearing import Word
+    from mam.app.sight import Sight
+    from mam.app.world import World
+    from mam.core.row import Row
+
+
+class Known:
+    """A session with what is there of it, and what speaks of its activity."""
+
+    __slots__ = ("evidence", "kind", "row", "sight")
+
+    def __init__(self, row: Row, sight: Sight, kind: Kind) -> None:
+        self.row = row
+        self.sight = sight
+        self.kind = kind
+        self.evidence: list[Evidence] = []
+
+    def verdict(self, now: float) -> Activity:
+        """Return the fused activity."""
+        return fuse(self.evidence, now)
+
+
+def gather(
+    world: World, rows: Sequence[Row], sights: dict[str, Sight], words: dict[str, Word], *, thorough: bool
+) -> list[Known]:
+    """Return the evidence for many sessions; screens are captured in one call per server.
+
+    A thorough gathering reads every live screen and record; a quick one only where nobody speaks.
+    """
+    now = world.now()
+    found = [Known(row, sights[row["name"]], world.kind(row["agent"])) for row in rows]
+    for one in found:
+        _add_cheap(one, words.get(one.row.get("id") or ""), now)
+        if thorough:
+            _add_records(one)
+    _add_screens(world, [one for one in found if _wants_screen(one, thorough, now)], now)
+    return found
+
+
+def _add_cheap(one: Known, word: Word | None, now: float) -> None:
+    sight = one.sight
+    if not is_running(one.row) or sight.state in (DEAD, GONE):
+        at = one.row.get("stopped_at_epoch") or one.row.get("terminated_at_epoch") or now
+        one.evidence.append(Evidence("process", EXITED, at, detail=sight.reason or one.row["status"]))
+        return
+    if sight.state == ALIVE:
+        state = BOOTING if one.kind.reads_screen else UNKNOWN
+        started = one.row["last_action"]["at_epoch"] or now
+        one.evidence.append(Evidence("process", state, started, detail="the process runs"))
+    if word and word.data["state"]:
+        one.evidence.append(word.as_evidence())
+
+
+def _add_records(one: Known) -> None:
+    conversation = current_conversation(one.row)
+    if one.sight.state != ALIVE:
+        return
+    if conversation:
+        one.evidence += one.kind.read_records(conversation, one.row["workspace"], one.row.get("stores") or {})
+
+
+def _wants_screen(one: Known, thorough: bool, now: float) -> bool:
+    if one.sight.state != ALIVE or not one.kind.reads_screen:
+        return False
+    return thorough or needs_screen(one.evidence, now)
+
+
+def _add_screens(world: World, wanted: list[Known], now: float) -> None:
+    by_server: dict[str, list[Known]] = {}
+    for one in wanted:
+        by_server.setdefault(one.row["tmux_server"], []).append(one)
+    for server, group in by_server.items():
+        screens = world.tmux(server).capture([one.sight.pane.id for one in group if one.sight.pane])
+        for one in group:
+            text = screens.get(one.sight.pane.id) if one.sight.pane else None
+            if text is not None:
+                look = one.kind.look(Screen(text))
+                detail = look.dialog or look.box or look.detail
+                one.evidence.append(Evidence("screen", look.state, now, look.dialog, detail or ""))

@@ -1,0 +1,123 @@
+"""Register an agent that somebody started in tmux by hand."""
+
+from __future__ import annotations
+
+import secrets
+
+from mam.adapters.system import process
+from mam.app import caller, flight
+from mam.app.launch import pane_record
+from mam.core import names, transitions
+from mam.core.errors import AmbiguousTarget, NameTaken, NotAllowed, PaneGone, TerminalsDown
+from mam.core.row import merged
+from mam.core.times import stamp
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+
+    from mam.adapters.store.draft import Draft
+    from mam.adapters.tmux.parse import Pane
+    from mam.app.world import World
+    from mam.core.row import Row
+
+
+def adopt(
+    world: World,
+    tmux_session: str,
+    *,
+    agent: str,
+    name: str | None = None,
+    role: str | None = None,
+    pane: str | None = None,
+    tmux_server: str | None = None,
+) -> Row:
+    """Mark a pane as ours and give it a row; the program in it is not touched."""
+    kind_name = names.parse_kind(agent)
+    server = world.server_name(tmux_server)
+    wanted = names.parse_name(name or tmux_session)
+    found = _find(world, server, tmux_session, pane)
+    session_id = f"s_{secrets.token_hex(4)}"
+    row: Row = {
+        "id": session_id,
+        "name": wanted,
+        "agent": kind_name,
+        "role": role,
+        "workspace": found.path or world.workspace,
+        "tmux_server": server,
+        "start_command": _command(found, kind_name),
+        "stores": world.kind(kind_name).stores(world.environ),
+        "last_visible_status": "running",
+    }
+
+    def reserve(draft: Draft) -> None:
+        if draft.named(wanted) or not flight.is_free(draft, session_id, wanted):
+            raise NameTaken(
+                f"a session named '{wanted}' is registered already", hint="give another with --session"
+            )
+        draft.intents.put(flight.new_intent(session_id, wanted, "adopt", draft.now, {"row": row}))
+
+    flight.change(world, reserve)
+    world.host.remember_root(world.place.root, world.place.yaml)
+    try:
+        world.tmux(server).mark(found.id, session_id, world.place.root)
+        if found.session_name != wanted:
+            world.tmux(server).rename_session(found.session_id, wanted)
+        return bind(world, row, found)
+    except BaseException:
+        world.registry.note(lambda draft: draft.intents.end(session_id))
+        raise
+
+
+def bind(world: World, row: Row, pane: Pane) -> Row:
+    """Commit the row of an adopted pane and end the intent; recovery does the same."""
+
+    def work(draft: Draft) -> Row:
+        action = caller.action(world, "adopt")
+        at = action["at_epoch"]
+        made = merged(
+            row,
+            **transitions.alive_fields(),
+            status="running",
+            pane=pane_record(pane, row["start_command"][0], row["workspace"]),
+            tmux_session_id=pane.session_id,
+            created_at=stamp(at),
+            created_at_epoch=at,
+            last_action=action,
+        )
+        done = draft.add(made)
+        draft.intents.end(row["id"])
+        draft.log(action["by"], "adopt", done, server=row["tmux_server"])
+        return done
+
+    return flight.change(world, work)
+
+
+def _find(world: World, server: str, tmux_session: str, pane_id: str | None) -> Pane:
+    listing = world.tmux(server).panes(full=True)
+    if not listing.confirmed:
+        raise TerminalsDown(f"tmux server '{server}' does not answer", hint=listing.error)
+    panes = [
+        pane
+        for pane in listing.panes
+        if pane.session_name == tmux_session and (pane_id is None or pane.id == pane_id) and not pane.dead
+    ]
+    if not panes:
+        there = sorted({pane.session_name for pane in listing.panes})
+        raise PaneGone(
+            f"tmux server '{server}' has no such live pane in a session named '{tmux_session[:100]}'",
+            hint=f"it has {', '.join(there[:8])}"
+            if there
+            else "it has no sessions; --tmux-server names another",
+        )
+    if len(panes) > 1:
+        ids = ", ".join(pane.id for pane in panes)
+        raise AmbiguousTarget(f"'{tmux_session}' has {len(panes)} panes ({ids})", hint="name one with --pane")
+    if panes[0].mark:
+        raise NotAllowed(f"pane {panes[0].id} is a session of {panes[0].root or 'another root'} already")
+    return panes[0]
+
+
+def _command(pane: Pane, kind: str) -> list[str]:
+    """Return the command as it runs, for a later start; a shell around an agent is not the agent."""
+    words = process.command_line(pane.pid) or []
+    return [kind, *words[1:]] if words and words[0].rpartition("/")[2] == kind else [kind]

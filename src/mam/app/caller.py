@@ -1,0 +1,41 @@
+"""Who calls: a session counts as the caller only if its own process is an ancestor of ours."""
+
+from __future__ import annotations
+
+import os
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from mam.app.world import World
+    from mam.core.row import Action, Row
+
+
+def actor(world: World) -> str:
+    """Return who is calling: a session's id, or `user`."""
+    if world.known_actor is None:
+        row = calling_session(world)
+        world.known_actor = row["id"] if row else "user"
+    return world.known_actor
+
+
+def action(world: World, verb: str) -> Action:
+    """Return the record of who does what now."""
+    return {"by": actor(world), "verb": verb, "at_epoch": int(world.now())}
+
+
+def calling_session(world: World) -> Row | None:
+    """Return the session that this process runs in, or None for a person."""
+    claimed = world.environ.get("MAM_SESSION")
+    if not claimed:
+        return None
+    row = next((row for row in world.registry.view().rows if row.get("id") == claimed), None)
+    return row if row and runs_inside(row) else None
+
+
+def runs_inside(row: Row) -> bool:
+    """Tell whether this process is a descendant of the session's process."""
+    from mam.adapters.system import process
+
+    pane = row.get("pane") or {}
+    identity = (pane.get("pid"), pane.get("pid_start"), pane.get("boot_id"))
+    return any((one.pid, one.start, one.boot) == identity for one in process.ancestors(os.getpid()))

@@ -1,0 +1,311 @@
+"""Create a session: a name, a row, a pane with the agent in it, and proof that it is ready.
+
+The order is: check everything that can be checked, commit the intent, start the pane, commit the
+row, wait. Whatever dies in between is finished or cleaned by the next changing verb.
+"""
+
+from __future__ import annotations
+
+import secrets
+import time
+import uuid
+
+from mam.adapters.agents import hooks
+from mam.adapters.agents.protocol import PERMISSIONS, Request
+from mam.adapters.store import evidence
+from mam.adapters.system import process
+from mam.app import caller, conversations, flight, launch
+from mam.app.deliver import check_prompt, first_prompt
+from mam.app.ready import READY_SECONDS, Watch
+from mam.core import names, transitions
+from mam.core.errors import InvalidName, MamError, NameTaken, NotReady, Refused, RegistryBusy, Usage
+from mam.core.row import is_running, merged
+from mam.core.times import stamp
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from mam.adapters.store.draft import Draft
+    from mam.app.launch import Started
+    from mam.app.world import World
+    from mam.core.row import Row
+
+_MOST_NUMBERS = 1000
+_RENEWED = ("role", "start_command", "permissions", "tmux_server", "stores", "workspace", "worktree")
+
+
+class Order:
+    """What the caller asked for, checked as far as it can be without looking at the world."""
+
+    def __init__(self, world: World, agent: str | None, **options: Any) -> None:
+        """Take the options of `create` by name; see Fleet.create for their meaning."""
+        self.agent = names.parse_kind(agent) if agent else None
+        self.name = names.parse_name(options["name"]) if options.get("name") is not None else None
+        self.role: str | None = _checked_role(options.get("role"))
+        self.server = world.server_name(options.get("tmux_server")) if options.get("tmux_server") else None
+        self.permissions: str | None = options.get("permissions")
+        if self.permissions and self.permissions not in PERMISSIONS:
+            raise Usage(f"permissions are one of {', '.join(PERMISSIONS)}")
+        self.model: str | None = options.get("model")
+        self.prompt = check_prompt(options["prompt"]) if options.get("prompt") is not None else None
+        self.env: dict[str, str] = dict(options.get("env") or {})
+        self.args: list[str] = list(options.get("args") or [])
+        self.trust = bool(options.get("trust"))
+        self.wait = bool(options.get("wait", True))
+        self.timeout = float(options.get("timeout") or READY_SECONDS)
+        self.worktree: str | bool | None = options.get("worktree")
+        self.job: str | None = options.get("job")
+
+
+def create(world: World, agent: str | None, **options: Any) -> Row:
+    """Create a session and return its row once the agent is ready."""
+    order = Order(world, agent, **options)
+    if order.agent is None and order.name is None:
+        raise Usage("name an agent kind", hint="mam create --agent claude")
+    workspace = launch.check_workspace(world.workspace)
+    plan = _reserve(world, order, workspace)
+    try:
+        row = _start(world, order, plan)
+    except BaseException:
+        world.registry.note(lambda draft: draft.intents.end(plan["id"]))
+        _drop_worktree(world, plan, order)
+        raise
+    if order.wait:
+        wait_until_ready(world, row, plan["launch_file"], trust=order.trust, seconds=order.timeout)
+        if order.prompt and world.kind(row["agent"]).takes_prompt:
+            first_prompt(world, row, order.prompt)
+    return row
+
+
+def _reserve(world: World, order: Order, workspace: str) -> dict[str, Any]:
+    """Commit the intent: from here on the name is ours, and a death is noticed."""
+    deadline = time.monotonic() + flight.WAIT_SECONDS
+    while True:
+        _check_program(world, order)
+        plan = flight.change(world, lambda draft: _claim(world, draft, order, workspace))
+        if plan is not None:
+            break
+        if time.monotonic() > deadline:
+            raise flight.busy(world, order.name or "")
+        time.sleep(0.02)
+    world.host.remember_root(world.place.root, world.place.yaml)
+    return plan
+
+
+def _check_program(world: World, order: Order) -> None:
+    if order.agent:
+        kind = world.kind(order.agent)
+        launch.find_program(world, kind, [order.agent, *order.args], {**world.environ, **order.env})
+
+
+def _claim(world: World, draft: Draft, order: Order, workspace: str) -> dict[str, Any] | None:
+    name, old = _choose_name(world, draft, order, workspace)
+    session_id = old["id"] if old else f"s_{secrets.token_hex(4)}"
+    if not flight.is_free(draft, session_id, name):
+        if order.name:
+            return None
+        raise RegistryBusy(f"'{name}' is being worked on", hint="repeat the command")
+    row = old or _new_row(world, order, session_id, name, workspace)
+    changed = _renewed(world, row, order) if old else row
+    plan = {
+        "id": session_id,
+        "anew": bool(old),
+        "row": changed,
+        "launch_file": launch.new_launch_file(world, session_id),
+        "conversation": str(uuid.uuid4()) if world.kind(changed["agent"]).chooses_id else None,
+    }
+    draft.intents.put(flight.new_intent(session_id, name, "create", draft.now, plan))
+    return plan
+
+
+def _choose_name(world: World, draft: Draft, order: Order, workspace: str) -> tuple[str, Row | None]:
+    if order.name:
+        row = draft.named(order.name)
+        if row and is_running(row):
+            raise NameTaken(
+                f"a session named '{order.name}' is running",
+                hint=f"mam attach {order.name}, or choose another name",
+            )
+        if row is None and order.agent is None:
+            raise Usage(f"'{order.name}' is not registered, so its agent must be named", hint="--agent KIND")
+        if row and order.agent and order.agent != row["agent"]:
+            raise Refused(
+                f"'{order.name}' is a session of {row['agent']}, not of {order.agent}",
+                hint=f"choose another name, or mam forget {order.name} first",
+            )
+        return order.name, row
+    server = order.server or world.server_name(None)
+    taken = {pane.session_name for pane in world.tmux(server).panes().panes}
+    for number in range(1, _MOST_NUMBERS):
+        name = names.default_name(workspace, order.agent or "", number)
+        row = draft.named(name)
+        if row is not None and not is_running(row) and row["workspace"] == workspace:
+            return name, row
+        if row is None and name not in taken and flight.is_free(draft, "", name):
+            return name, None
+    raise InvalidName("no free name is left", hint="give one with --session")
+
+
+def _new_row(world: World, order: Order, session_id: str, name: str, workspace: str) -> Row:
+    agent = order.agent or ""
+    environ = {**world.environ, **order.env}
+    parent = caller.actor(world)
+    row: Row = {
+        "id": session_id,
+        "name": name,
+        "agent": agent,
+        "role": order.role,
+        "workspace": workspace,
+        "tmux_server": order.server or world.server_name(None),
+        "start_command": [agent, *order.args],
+        "permissions": order.permissions or "default",
+        "stores": world.kind(agent).stores(environ),
+        "delegate_job_id": order.job,
+        "parent": None if parent == "user" else parent,
+    }
+    return row
+
+
+def _renewed(world: World, row: Row, order: Order) -> Row:
+    if order.role and row.get("role") and order.role != row["role"]:
+        raise Refused(f"'{row['name']}' has the role '{row['role']}', which never changes")
+    launch.check_workspace(row["workspace"])
+    command = row.get("start_command") or [row["agent"]]
+    return merged(
+        row,
+        role=row.get("role") or order.role,
+        start_command=[command[0], *order.args] if order.args else command,
+        permissions=order.permissions or row.get("permissions") or "default",
+        tmux_server=order.server or row["tmux_server"],
+        stores=world.kind(row["agent"]).stores({**world.environ, **order.env}),
+    )
+
+
+def _start(world: World, order: Order, plan: dict[str, Any]) -> Row:
+    row: Row = plan["row"]
+    kind = world.kind(row["agent"])
+    row = plan["row"] = _with_worktree(world, row, order)
+    program = launch.find_program(world, kind, row["start_command"], {**world.environ, **order.env})
+    if plan["conversation"]:
+        conversations.take_lease(world, row, plan["conversation"], process.me())
+    request = Request(
+        command=row["start_command"],
+        program=program,
+        environ={**world.environ, **order.env},
+        stores=row.get("stores"),
+        name=row["name"],
+        role=row.get("role"),
+        permissions=row["permissions"],
+        model=order.model,
+        conversation=plan["conversation"],
+        hook=hooks.command(world.place.spool) if kind.has_hooks else None,
+        instructions=None if kind.takes_prompt else order.prompt,
+    )
+    what = kind.launch(request)
+    for note in what.notes:
+        world.progress(note)
+    world.progress(f"starting {row['agent']} as {row['name']}")
+    started = launch.start(world, row, what, plan["launch_file"], order.env)
+    try:
+        return bind(world, plan, started)
+    except BaseException:
+        launch.undo(world, row, plan["launch_file"])
+        raise
+
+
+def bind(world: World, plan: dict[str, Any], started: Started) -> Row:
+    """Commit the row of a pane that was started, and end the intent; recovery does the same."""
+    row: Row = plan["row"]
+    at = world.now()
+    entry: Any = None
+    if plan["conversation"]:
+        entry = {"id": plan["conversation"], "source": "chosen", "since": stamp(at)}
+
+    def work(draft: Draft) -> Row:
+        action = caller.action(world, "create")
+        if plan["anew"]:
+            current = draft.get(row["id"]) or row
+            fields = {key: row[key] for key in _RENEWED if key in row}
+            done = draft.put(
+                transitions.started_anew(
+                    current,
+                    action,
+                    pane=started.pane,
+                    tmux_session_id=started.tmux_session_id,
+                    conversation=entry,
+                    **fields,
+                )
+            )
+        else:
+            done = draft.add(_born(row, started, entry, action))
+        evidence.clear(draft.connection, row["id"])
+        draft.intents.end(row["id"])
+        draft.log(action["by"], "create", done, server=row["tmux_server"], anew=plan["anew"])
+        return done
+
+    done = flight.change(world, work)
+    bind_lease(world, done, plan["conversation"])
+    return done
+
+
+def _born(row: Row, started: Started, entry: Any, action: Any) -> Row:
+    at = action["at_epoch"]
+    return merged(
+        row,
+        **transitions.alive_fields(),
+        status="running",
+        pane=started.pane,
+        tmux_session_id=started.tmux_session_id,
+        conversations=[entry] if entry else [],
+        created_at=stamp(at),
+        created_at_epoch=at,
+        last_action=action,
+    )
+
+
+def bind_lease(world: World, row: Row, conversation: str | None) -> None:
+    """Hand the conversation's lease from this process to the agent's."""
+    from mam.app.sight import identity_of
+
+    identity = identity_of(row)
+    if conversation and identity:
+        conversations.take_lease(world, row, conversation, identity)
+
+
+def wait_until_ready(world: World, row: Row, launch_file: str, *, trust: bool, seconds: float) -> None:
+    """Wait for readiness; an agent that ended while booting is recorded as such."""
+    world.progress(f"waiting until {row['name']} is ready")
+    try:
+        Watch(world, row, launch_file, trust=trust, seconds=seconds).run()
+    except NotReady as error:
+        from mam.app.died import record_if_dead
+
+        record_if_dead(world, row, error)
+        raise
+
+
+def _checked_role(role: str | None) -> str | None:
+    if role is None:
+        return None
+    if not role.strip() or not role.isprintable() or len(role) > 100:
+        raise Usage("a role is a short text that is not empty")
+    return role
+
+
+def _with_worktree(world: World, row: Row, order: Order) -> Row:
+    if not order.worktree:
+        return row
+    from mam.app.worktree import add_worktree
+
+    return add_worktree(world, row, None if order.worktree is True else str(order.worktree))
+
+
+def _drop_worktree(world: World, plan: dict[str, Any], order: Order) -> None:
+    if order.worktree and (plan["row"].get("worktree") or {}).get("path"):
+        from mam.app.worktree import take_back
+
+        try:
+            take_back(world, plan["row"])
+        except MamError as error:
+            world.progress(f"the new worktree stays: {error}")

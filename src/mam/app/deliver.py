@@ -1,0 +1,74 @@
+"""The first prompt of a session: typed only into an empty box, and proven by the agent's own record."""
+
+from __future__ import annotations
+
+import time
+
+from mam.adapters.agents.protocol import Screen
+from mam.adapters.store import evidence
+from mam.core.errors import DeliveryUnconfirmed, DialogOpen, InvalidPrompt, NotReady
+from mam.core.row import current_conversation
+from mam.core.text import for_paste
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from mam.app.world import World
+    from mam.core.row import Row
+
+PROOF_SECONDS = 10.0
+LARGEST = 1024 * 1024
+_STEP = 0.01
+
+
+def check_prompt(prompt: str) -> str:
+    """Return the prompt as it can be typed, or refuse it before anything is started."""
+    if len(prompt.encode()) > LARGEST:
+        raise InvalidPrompt("a prompt is at most 1 MB long", hint="put it into a file and name the file")
+    cleaned = for_paste(prompt)
+    if not cleaned.strip():
+        raise InvalidPrompt("the prompt is empty")
+    return cleaned
+
+
+def first_prompt(world: World, row: Row, prompt: str) -> None:
+    """Submit the prompt and return once it is proven; DeliveryUnconfirmed where it cannot be."""
+    kind = world.kind(row["agent"])
+    tmux = world.tmux(row["tmux_server"])
+    pane_id, stores = row["pane"]["id"], row.get("stores") or {}
+    conversation = current_conversation(row) or ""
+    if prompt[0] in kind.special_first:
+        prompt = f" {prompt}"
+    if kind.reads_screen:
+        seen = tmux.look(pane_id)
+        look = kind.look(Screen(seen.screen, seen.cursor_x, seen.cursor_y))
+        if look.dialog:
+            raise DialogOpen(
+                f"'{row['name']}' shows its {look.dialog} dialog; the prompt was not typed", session=row
+            )
+        if look.box != "empty":
+            raise NotReady(f"'{row['name']}' has no empty input box; the prompt was not typed", session=row)
+    before = kind.record_size(conversation, stores)
+    tmux.paste(pane_id, prompt, mark=row["id"], enter=True, pause=kind.pause_before_enter)
+    deadline = time.monotonic() + PROOF_SECONDS
+    while time.monotonic() < deadline:
+        said = kind.has_submitted(prompt, conversation, stores, before)
+        if said or _was_heard(world, row, prompt):
+            return
+        if said is None:
+            break
+        time.sleep(_STEP)
+    raise DeliveryUnconfirmed(
+        f"the prompt was typed into '{row['name']}', and nothing proves that it was taken",
+        hint=f"look: mam read {row['name']}",
+        session=row,
+    )
+
+
+def _was_heard(world: World, row: Row, prompt: str) -> bool:
+    kind = world.kind(row["agent"])
+    return any(
+        payload.session_id == row["id"]
+        and (heard := kind.hear(payload.data)) is not None
+        and heard.prompt == prompt
+        for payload in evidence.pending(world.place.spool)
+    )

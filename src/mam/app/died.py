@@ -1,0 +1,60 @@
+"""A session whose process is found gone: what the row then says."""
+
+from __future__ import annotations
+
+from mam.app import caller, conversations, flight
+from mam.app.sight import DEAD, GONE, see_one
+from mam.core import transitions
+from mam.core.errors import MamError
+from mam.core.row import current_conversation, is_running
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from mam.adapters.store.draft import Draft
+    from mam.app.sight import Sight
+    from mam.app.world import World
+    from mam.core.row import Row
+
+
+def record_if_dead(world: World, row: Row, error: MamError | None = None) -> Row:
+    """Look at the session; if its process is gone, commit that and return the new row."""
+    sight = see_one(world, row)
+    if sight.state not in (DEAD, GONE):
+        return row
+    done = record_death(world, row, sight)
+    if error is not None:
+        error.session = done
+    return done
+
+
+def record_death(world: World, row: Row, sight: Sight) -> Row:
+    """Commit that a session's process is gone."""
+    status = exit_status(world, row, sight)
+
+    def work(draft: Draft) -> Row:
+        current = draft.get(row["id"]) or row
+        if not is_running(current):
+            return current
+        seen = conversations.captured(world, current)
+        on_disk = bool(conversations.on_disk(world, seen, current_conversation(seen)))
+        done = draft.put(
+            transitions.died(seen, caller.action(world, "died"), on_disk=on_disk, exit_status=status)
+        )
+        draft.log(caller.actor(world), "died", done, sight.reason, exit_status=status)
+        return done
+
+    return flight.change(world, work)
+
+
+def exit_status(world: World, row: Row, sight: Sight) -> int | None:
+    """Return the exit status that tmux kept of a dead pane; a signal counts as 128 and up."""
+    pane = sight.pane
+    if pane is None or sight.state != DEAD:
+        return None
+    if pane.dead_status is None and pane.dead_signal is None:
+        pane = world.tmux(row["tmux_server"]).dead_status(pane.id, pane.server_pid, 1.0) or pane
+    return pane.dead_status if pane.dead_status is not None else _from_signal(pane.dead_signal)
+
+
+def _from_signal(number: int | None) -> int | None:
+    return None if number is None else 128 + number

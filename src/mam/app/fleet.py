@@ -1,0 +1,380 @@
+"""The Python API: `mam.open()` gives a Fleet, a Fleet gives Sessions, and both have the verbs.
+
+The command line is written on this and on nothing else. A verb's code is loaded when the verb is
+called; an error is always one of `mam.core.errors`.
+"""
+
+from __future__ import annotations
+
+from mam.app.world import World, open_world
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from types import TracebackType
+    from typing import Any
+
+    from mam.core.row import Row
+
+    Document = dict[str, Any]
+
+
+class Session:
+    """One session of a fleet: a handle that is cheap to make and asks anew each time."""
+
+    __slots__ = ("_fleet", "id", "name", "row")
+
+    def __init__(self, fleet: Fleet, row: Row) -> None:
+        """Wrap a row as it was when somebody looked."""
+        self._fleet = fleet
+        self.row = row
+        self.id = row["id"]
+        self.name = row["name"]
+
+    def __repr__(self) -> str:
+        """Show name and status."""
+        return f"<Session {self.name} {self.row['status']}>"
+
+    def status(self) -> Document:
+        """Return the whole row with its activity, as it is now."""
+        return self._fleet.status(self.id)
+
+    def wait(self, condition: str, *, timeout: float | None = None) -> Document:
+        """Wait until idle, working, waiting, exited or `text:REGEX`."""
+        return self._fleet.wait(self.id, condition, timeout=timeout)
+
+    def read(self, *, lines: int | None = None, scrollback: bool = False) -> str:
+        """Return what the pane shows."""
+        return self._fleet.read(self.id, lines=lines, scrollback=scrollback)
+
+    def explain(self) -> Document:
+        """Return every piece of evidence about the activity, and the rule that decided."""
+        return self._fleet.explain(self.id)
+
+    def stop(
+        self, *, reason: str | None = None, force: bool = False, purge_conversation: bool = False
+    ) -> Session:
+        """End the session; see Fleet.stop."""
+        return self._fleet.stop(
+            self.id, reason=reason, force=force, purge_conversation=purge_conversation
+        ).session
+
+    def resume(self, *, wait: bool = True, trust: bool = False, timeout: float | None = None) -> Session:
+        """Take the conversation up again; see Fleet.resume."""
+        return self._fleet.resume(self.id, wait=wait, trust=trust, timeout=timeout).session
+
+    def restart(self, *, reason: str | None = None, force: bool = False) -> Session:
+        """Stop and resume."""
+        return self._fleet.restart(self.id, reason=reason, force=force).session
+
+    def fork(self, *, name: str | None = None, role: str | None = None) -> Session:
+        """Start a second session from a copy of the conversation."""
+        return self._fleet.fork(self.id, name=name, role=role)
+
+    def rename(self, name: str) -> Session:
+        """Rename the session and its tmux session."""
+        return self._fleet.rename(self.id, name)
+
+    def archive(self) -> Session:
+        """Put an ended session away."""
+        return self._fleet.archive(self.id)
+
+
+class Outcome:
+    """What a verb did to a session: the session after it, and a note where there is something to say.
+
+    `changed` is False when there was nothing to do.
+    """
+
+    __slots__ = ("changed", "note", "session")
+
+    def __init__(self, session: Session, changed: bool = True, note: str | None = None) -> None:
+        self.session = session
+        self.changed = changed
+        self.note = note
+
+
+class Fleet:
+    """The sessions of one root."""
+
+    def __init__(self, world: World) -> None:
+        """Use mam.open()."""
+        self.world = world
+
+    def __enter__(self) -> Fleet:
+        """Use as a context to close the database at the end."""
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Close."""
+        self.close()
+
+    def close(self) -> None:
+        """Let go of everything that is open. Sessions keep running."""
+        self.world.close()
+
+    @property
+    def root(self) -> str:
+        """The directory that holds the state."""
+        return self.world.place.root
+
+    @property
+    def registry_file(self) -> str:
+        """The YAML file that people read."""
+        return self.world.place.yaml
+
+    def on_progress(self, tell: Callable[[str], None]) -> None:
+        """Have long work tell what it is doing, one short sentence at a time."""
+        self.world.progress = tell
+
+    def _settle(self) -> None:
+        """Begin a changing verb: nothing new while something is left half done."""
+        from mam.app.settle import settle
+
+        settle(self.world)
+
+    def init(self) -> str:
+        """Make the current directory, or the workspace, a root; return the registry file."""
+        from mam.app.init import init
+
+        return init(self.world)
+
+    def create(
+        self,
+        agent: str | None = None,
+        *,
+        name: str | None = None,
+        role: str | None = None,
+        tmux_server: str | None = None,
+        prompt: str | None = None,
+        permissions: str | None = None,
+        trust: bool = False,
+        model: str | None = None,
+        env: Mapping[str, str] | None = None,
+        worktree: str | bool | None = None,
+        args: Sequence[str] = (),
+        wait: bool = True,
+        timeout: float | None = None,
+    ) -> Session:
+        """Start an agent in a pane of its own and return when it is ready.
+
+        A name that has ended is started anew in the same row, with a new conversation. Raises NotReady or
+        DialogOpen while the session stays, NameTaken, AgentMissing, and what tmux and the disk may raise.
+        """
+        from mam.app.create import create
+
+        self._settle()
+        row = create(
+            self.world,
+            agent,
+            name=name,
+            role=role,
+            tmux_server=tmux_server,
+            prompt=prompt,
+            permissions=permissions,
+            trust=trust,
+            model=model,
+            env=env,
+            worktree=worktree,
+            args=args,
+            wait=wait,
+            timeout=timeout,
+        )
+        return Session(self, row)
+
+    def get(self, target: str) -> Session:
+        """Return the session of that name or id."""
+        return Session(self, self.world.registry.view().find(target))
+
+    def sessions(self) -> list[Session]:
+        """Return every session, in the order of the registry file."""
+        return [Session(self, row) for row in self.world.registry.view().rows if row.get("id")]
+
+    def ls(
+        self,
+        *,
+        status: Sequence[str] = (),
+        agent: Sequence[str] = (),
+        role: Sequence[str] = (),
+        waiting: bool = False,
+        all_roots: bool = False,
+    ) -> Document:
+        """Return `{schema_version, root, sessions}` with the activity of each; reads only."""
+        from mam.app.ls import ls
+
+        return ls(self.world, status=status, agent=agent, role=role, waiting=waiting, all_roots=all_roots)
+
+    def watch(self, interval: float = 1.0, **filters: Any) -> Iterator[Document]:
+        """Yield what `ls` returns, at once and whenever it changes."""
+        from mam.app.ls import watch
+
+        return watch(self.world, interval, **filters)
+
+    def status(self, target: str) -> Document:
+        """Return one session as `ls` shows it, with the whole row; reads only."""
+        from mam.app.status import status
+
+        return status(self.world, target)
+
+    def explain(self, target: str) -> Document:
+        """Return every piece of evidence about a session's activity, and the rule that decided."""
+        from mam.app.explain import explain
+
+        return explain(self.world, target)
+
+    def read(self, target: str, *, lines: int | None = None, scrollback: bool = False) -> str:
+        """Return what a session's pane shows, cleaned for a terminal; for an ended one its last screen."""
+        from mam.app.read import read
+
+        return read(self.world, target, lines=lines, scrollback=scrollback)
+
+    def wait(self, target: str, condition: str, *, timeout: float | None = None) -> Document:
+        """Return the session's status once the condition holds; raise TimedOut.
+
+        Conditions: idle, working, waiting, exited, `text:REGEX`.
+        """
+        from mam.app.wait import wait
+
+        return wait(self.world, target, condition, timeout=timeout)
+
+    def stop(
+        self, target: str, *, reason: str | None = None, force: bool = False, purge_conversation: bool = False
+    ) -> Outcome:
+        """End a session and prove it; an ended one is left as it is.
+
+        `purge_conversation` also deletes the agent's files of this conversation, for good.
+        """
+        from mam.app.stop import stop
+
+        self._settle()
+        done = stop(self.world, target, reason=reason, force=force, purge=purge_conversation)
+        return Outcome(Session(self, done.row), done.already is None, done.already)
+
+    def stop_unregistered(
+        self, name: str, *, tmux_server: str | None = None, reason: str | None = None
+    ) -> Document:
+        """End a tmux session of exactly this name that no row speaks of, and log it."""
+        from mam.app.stop_unregistered import stop_unregistered
+
+        self._settle()
+        return stop_unregistered(self.world, name, tmux_server, reason)
+
+    def resume(
+        self, target: str, *, wait: bool = True, trust: bool = False, timeout: float | None = None
+    ) -> Outcome:
+        """Take up a session's conversation in the same row; a running one is left as it is."""
+        from mam.app.resume import resume
+
+        self._settle()
+        done = resume(self.world, target, wait=wait, trust=trust, timeout=timeout)
+        return Outcome(Session(self, done.row), done.changed, done.note)
+
+    def resumable(self, *, agent: str | None = None, stopped: bool = False) -> list[str]:
+        """Return the names that `resume --all` means: those that died, and with `stopped` the others too."""
+        from mam.app.resume import resumable
+
+        self._settle()
+        return resumable(self.world, agent=agent, stopped=stopped)
+
+    def restart(
+        self, target: str, *, reason: str | None = None, force: bool = False, timeout: float | None = None
+    ) -> Outcome:
+        """Stop a session and take its conversation up again."""
+        from mam.app.restart import restart
+
+        self._settle()
+        done = restart(self.world, target, reason=reason, force=force, timeout=timeout)
+        return Outcome(Session(self, done.row), done.changed, done.note)
+
+    def fork(
+        self,
+        target: str,
+        *,
+        name: str | None = None,
+        role: str | None = None,
+        wait: bool = True,
+        timeout: float | None = None,
+    ) -> Session:
+        """Start a new session from a copy of another one's conversation."""
+        from mam.app.fork import fork
+
+        self._settle()
+        return Session(self, fork(self.world, target, name=name, role=role, wait=wait, timeout=timeout))
+
+    def rename(self, target: str, name: str) -> Session:
+        """Rename a session and its tmux session."""
+        from mam.app.rename import rename
+
+        self._settle()
+        return Session(self, rename(self.world, target, name))
+
+    def archive(self, target: str) -> Session:
+        """Put an ended session away; it can still be resumed."""
+        from mam.app.archive import archive
+
+        self._settle()
+        return Session(self, archive(self.world, target))
+
+    def forget(self, target: str, *, worktree: bool = False) -> Document:
+        """Drop an ended session's row; with `worktree` also its git worktree, if nothing in it would be lost."""
+        from mam.app.forget import forget
+
+        self._settle()
+        return forget(self.world, target, worktree=worktree)
+
+    def forgettable(self, *, older_than: float | None = None, status: Sequence[str] = ()) -> list[str]:
+        """Return the names of ended sessions, those that ended more than so many seconds ago."""
+        from mam.app.forget import forgettable
+
+        return forgettable(self.world, older_than=older_than, status=status)
+
+    def adopt(
+        self,
+        tmux_session: str,
+        *,
+        agent: str,
+        name: str | None = None,
+        role: str | None = None,
+        pane: str | None = None,
+        tmux_server: str | None = None,
+    ) -> Session:
+        """Register an agent that runs in tmux already."""
+        from mam.app.adopt import adopt
+
+        self._settle()
+        row = adopt(
+            self.world, tmux_session, agent=agent, name=name, role=role, pane=pane, tmux_server=tmux_server
+        )
+        return Session(self, row)
+
+    def attach(self, target: str | None = None, *, next_waiting: bool = False) -> Document:
+        """Switch the tmux client that we sit in, or return the argv and environment to execute.
+
+        `{session, switched: bool, argv: [...], environ: {...}}`
+        """
+        from mam.app.attach import attach
+
+        return attach(self.world, target, next_waiting=next_waiting)
+
+    def log(
+        self, target: str | None = None, *, limit: int = 50, since: float | None = None
+    ) -> list[Document]:
+        """Return who did what to which session, and why; oldest first."""
+        from mam.app.log import log
+
+        return log(self.world, target, limit=limit, since=since)
+
+    def doctor(self) -> list[Document]:
+        """Return the checks of this machine and root: `{check, ok: true|false|null, message, mend}`."""
+        from mam.app.doctor import doctor
+
+        return doctor(self.world)
+
+
+def open_fleet(
+    root: str | None = None, *, registry: str | None = None, environ: Mapping[str, str] | None = None
+) -> Fleet:
+    """Return the fleet of the root that a directory belongs to; without one, of the current directory."""
+    return Fleet(open_world(workspace=root, registry=registry, environ=environ))

@@ -1,0 +1,113 @@
+"""A verb in flight: nobody else works on its session, and its death is noticed.
+
+The intent is committed before the first effect. When this process dies on the way, the next
+changing verb finds the intent without a living owner and finishes or cleans what it began.
+"""
+
+from __future__ import annotations
+
+import time
+from contextlib import contextmanager
+
+from mam.adapters.store.intents import Intent
+from mam.adapters.system import process
+from mam.adapters.system.process import Identity
+from mam.core.errors import RegistryBusy
+from mam.core.row import Row
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from typing import Any, TypeVar
+
+    from mam.adapters.store.draft import Draft
+    from mam.app.world import World
+
+    T = TypeVar("T")
+
+WAIT_SECONDS = 20.0
+_STEP = 0.02
+
+
+def is_owned(intent: Intent) -> bool:
+    """Tell whether the process that began a change still lives."""
+    owner = Identity.from_json(intent.owner)
+    return owner is not None and process.is_alive(owner)
+
+
+def change(world: World, work: Callable[[Draft], T]) -> T:
+    """Change the registry; a status that a person wrote by hand is confirmed by looking."""
+    from mam.app.sight import confirm
+
+    return world.registry.change(work, lambda row, status: confirm(world, row, status))
+
+
+@contextmanager
+def in_flight(
+    world: World, verb: str, target: str, prepare: Callable[[Draft, Row], dict[str, Any] | None]
+) -> Iterator[Row | None]:
+    """Claim a registered session for a verb; yields its row, or None when prepare found nothing to do.
+
+    `prepare` runs under the lock: it checks, and returns what recovery will need to know.
+    """
+    row = _claim(world, verb, target, prepare)
+    if row is None:
+        yield None
+        return
+    try:
+        yield row
+    finally:
+        world.registry.note(lambda draft: _end(draft, row["id"]))
+
+
+def _claim(
+    world: World, verb: str, target: str, prepare: Callable[[Draft, Row], dict[str, Any] | None]
+) -> Row | None:
+    deadline = time.monotonic() + WAIT_SECONDS
+
+    def work(draft: Draft) -> tuple[bool, Row | None]:
+        row = draft.find(target)
+        if not is_free(draft, row["id"], row["name"]):
+            return False, None
+        notes = prepare(draft, row)
+        if notes is None:
+            return True, None
+        draft.intents.put(new_intent(row["id"], row["name"], verb, draft.now, notes))
+        return True, row
+
+    while True:
+        done, row = change(world, work)
+        if done:
+            return row
+        if time.monotonic() > deadline:
+            raise busy(world, target)
+        time.sleep(_STEP)
+
+
+def is_free(draft: Draft, session_id: str, name: str) -> bool:
+    """Tell whether no living process works on a session or takes its name."""
+    return not any(
+        is_owned(intent)
+        for intent in draft.intents.all()
+        if intent.session_id == session_id or intent.name == name
+    )
+
+
+def busy(world: World, target: str) -> RegistryBusy:
+    """Return the error for a session that somebody else is working on."""
+    intent = next(
+        (one for one in world.registry.view().intents if target in (one.name, one.session_id)), None
+    )
+    who = f"a {intent.verb} by process {intent.owner.get('pid')}" if intent else "another change"
+    return RegistryBusy(
+        f"{who} is under way on '{target}'", hint="wait for it, or end that process, and repeat"
+    )
+
+
+def new_intent(session_id: str, name: str, verb: str, now: float, notes: dict[str, Any]) -> Intent:
+    """Return the intent of this process."""
+    return Intent(session_id, name, verb, process.me().as_json(), now, notes)
+
+
+def _end(draft: Draft, session_id: str) -> None:
+    draft.intents.end(session_id)

@@ -1,0 +1,123 @@
+"""Fork a session: a second one that starts from a copy of the conversation."""
+
+from __future__ import annotations
+
+import secrets
+import uuid
+
+from mam.adapters.agents import hooks
+from mam.adapters.agents.protocol import Request
+from mam.adapters.system import process
+from mam.app import caller, conversations, flight, launch
+from mam.app.create import bind, wait_until_ready
+from mam.app.ready import READY_SECONDS
+from mam.core import names
+from mam.core.errors import IllegalTransition, NameTaken, Refused
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from mam.adapters.store.draft import Draft
+    from mam.app.world import World
+    from mam.core.row import Row
+
+
+def fork(
+    world: World,
+    target: str,
+    *,
+    name: str | None = None,
+    role: str | None = None,
+    wait: bool = True,
+    timeout: float | None = None,
+) -> Row:
+    """Start a new session whose conversation begins as a copy of another's; the other is not touched."""
+    wanted = names.parse_name(name) if name else None
+    plan = flight.change(world, lambda draft: _claim(world, draft, target, wanted, role))
+    try:
+        row = _start(world, plan)
+    except BaseException:
+        world.registry.note(lambda draft: draft.intents.end(plan["id"]))
+        raise
+    if wait:
+        wait_until_ready(world, row, plan["launch_file"], trust=False, seconds=timeout or READY_SECONDS)
+    return row
+
+
+def _claim(world: World, draft: Draft, target: str, name: str | None, role: str | None) -> dict[str, Any]:
+    source = draft.find(target)
+    kind = world.kind(source["agent"])
+    if not kind.can_fork:
+        raise Refused(f"{source['agent']} cannot fork a conversation")
+    launch.check_workspace(source["workspace"])
+    choice = conversations.resume_choice(world, source, draft.rows(), draft.identities())
+    if not choice.on_disk:
+        raise IllegalTransition(
+            f"'{source['name']}' has no conversation on disk to fork", hint="give it a prompt first"
+        )
+    session_id = f"s_{secrets.token_hex(4)}"
+    row: Row = {
+        "id": session_id,
+        "name": name or _free_name(world, draft, source),
+        "agent": source["agent"],
+        "role": role or source.get("role"),
+        "workspace": source["workspace"],
+        "tmux_server": source["tmux_server"],
+        "start_command": source["start_command"],
+        "permissions": source.get("permissions") or "default",
+        "stores": source.get("stores") or {},
+        "parent": source["id"],
+    }
+    if draft.named(row["name"]) or not flight.is_free(draft, session_id, row["name"]):
+        raise NameTaken(
+            f"a session named '{row['name']}' is registered already", hint="choose another with --session"
+        )
+    plan = {
+        "id": session_id,
+        "anew": False,
+        "row": row,
+        "launch_file": launch.new_launch_file(world, session_id),
+        "conversation": str(uuid.uuid4()) if kind.chooses_id else None,
+        "fork_of": choice.id,
+    }
+    draft.intents.put(flight.new_intent(session_id, row["name"], "fork", draft.now, plan))
+    draft.log(caller.actor(world), "fork", source, into=row["name"])
+    return plan
+
+
+def _free_name(world: World, draft: Draft, source: Row) -> str:
+    taken = {pane.session_name for pane in world.tmux(source["tmux_server"]).panes().panes}
+    for number in range(1, 1000):
+        name = names.default_name(source["workspace"], source["agent"], number)
+        if draft.named(name) is None and name not in taken:
+            return name
+    raise NameTaken("no free name is left", hint="give one with --session")
+
+
+def _start(world: World, plan: dict[str, Any]) -> Row:
+    row: Row = plan["row"]
+    kind = world.kind(row["agent"])
+    conversations.take_lease(world, row, plan["conversation"], process.me())
+    environ = {**world.environ, **(row.get("stores") or {})}
+    what = kind.launch(
+        Request(
+            command=row["start_command"],
+            program=launch.find_program(world, kind, row["start_command"], environ),
+            environ=environ,
+            stores=row.get("stores"),
+            name=row["name"],
+            role=row.get("role"),
+            permissions=row.get("permissions"),
+            conversation=plan["conversation"],
+            fork_of=plan["fork_of"],
+            hook=hooks.command(world.place.spool) if kind.has_hooks else None,
+        )
+    )
+    world.progress(f"forking into {row['name']}")
+    started = launch.start(world, row, what, plan["launch_file"], {})
+    try:
+        return bind(world, plan, started)
+    except BaseException:
+        launch.undo(world, row, plan["launch_file"])
+        raise

@@ -1,0 +1,95 @@
+"""Taking in what hooks wrote: the newest word of each session's own agent.
+
+A payload counts only if the agent's own process wrote it: a child that inherited the
+environment carries the same session id and another parent.
+"""
+
+from __future__ import annotations
+
+import os
+
+from mam.adapters.store import evidence
+from mam.core.activity import Evidence
+from mam.core.errors import DiskFull, ReadOnly
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from typing import Any
+
+    from mam.adapters.store.draft import Draft
+    from mam.adapters.store.evidence import Payload
+    from mam.app.world import World
+    from mam.core.row import Row
+
+
+class Word:
+    """The newest hook of a session."""
+
+    __slots__ = ("at", "data")
+
+    def __init__(self, at: float, data: dict[str, Any]) -> None:
+        self.at = at
+        self.data = data
+
+    def as_evidence(self) -> Evidence:
+        """Return it as evidence of activity."""
+        return Evidence(
+            "hook", self.data["state"], self.at, self.data.get("waiting_for"), self.data.get("event", "")
+        )
+
+
+def listen(world: World, rows: Iterable[Row]) -> dict[str, Word]:
+    """Take in the spool and return the newest word for each session id."""
+    waiting = evidence.pending(world.place.spool)
+    words = {
+        session_id: Word(at, data)
+        for session_id, sources in evidence.recorded(world.registry).items()
+        for source, (at, data) in sources.items()
+        if source == "hook"
+    }
+    if not waiting:
+        return words
+    by_id = {row["id"]: row for row in rows if row.get("id")}
+    heard = [
+        (payload, understood) for payload in waiting if (understood := _understand(world, payload, by_id))
+    ]
+    for payload, data in heard:
+        if data["state"] and (payload.session_id not in words or payload.at >= words[payload.session_id].at):
+            words[payload.session_id] = Word(payload.at, data)
+    try:
+        world.registry.note(lambda draft: _keep(draft, heard))
+        for payload in waiting:
+            _remove(payload.path)
+    except (ReadOnly, DiskFull):
+        # What was heard is in `words`; the files stay for somebody who may write.
+        return words
+    return words
+
+
+def _understand(world: World, payload: Payload, rows: dict[str, Row]) -> dict[str, Any] | None:
+    row = rows.get(payload.session_id)
+    if row is None or str((row.get("pane") or {}).get("pid")) != payload.pid:
+        return None
+    heard = world.kind(row["agent"]).hear(payload.data)
+    if heard is None:
+        return None
+    return {
+        "event": heard.event,
+        "state": heard.state,
+        "waiting_for": heard.waiting_for,
+        "conversation": heard.conversation,
+    }
+
+
+def _keep(draft: Draft, heard: list[tuple[Payload, dict[str, Any]]]) -> None:
+    for payload, data in heard:
+        if data["state"]:
+            evidence.record(draft.connection, payload.session_id, "hook", payload.at, data)
+
+
+def _remove(path: str) -> None:
+    try:
+        os.unlink(path)
+    except FileNotFoundError:
+        return

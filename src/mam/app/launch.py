@@ -1,0 +1,151 @@
+"""Starting a program in a pane, for every verb that does: create, resume, fork.
+
+The caller has committed an intent that names the launch file. The pane is marked in the same
+tmux call that makes it, so a death at any point leaves either a marked pane that recovery
+binds to its row, or nothing.
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+
+from mam.adapters.system import process, programs
+from mam.adapters.tmux import launch as launches
+from mam.adapters.tmux.failures import NoAnswer
+from mam.app.sight import find_pane
+from mam.core.errors import AgentMissing, InvalidPath, NameTaken, PaneGone, StartUnconfirmed
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+
+    from mam.adapters.agents.protocol import Kind, Launch
+    from mam.adapters.tmux.parse import Pane as TmuxPane
+    from mam.app.world import World
+    from mam.core.row import Pane, Row
+
+
+class Started:
+    """A program that runs, or at least a pane in which it was started."""
+
+    __slots__ = ("launch_file", "pane", "tmux_session_id")
+
+    def __init__(self, pane: Pane, tmux_session_id: str, launch_file: str) -> None:
+        self.pane = pane
+        self.tmux_session_id = tmux_session_id
+        self.launch_file = launch_file
+
+
+def find_program(world: World, kind: Kind, command: list[str], environ: dict[str, str]) -> str:
+    """Return the program's full path, or refuse with the nearest names that exist."""
+    wanted = kind.program(command)
+    path = environ.get("PATH", os.defpath)
+    found = programs.which(wanted, path)
+    if found:
+        return os.path.abspath(found)
+    from mam.adapters.agents.kinds import BUILT_IN
+
+    near = programs.similar(wanted, path, known=tuple(BUILT_IN))
+    hint = f"did you mean {' or '.join(near)}?" if near else "install it, or put its folder on PATH"
+    raise AgentMissing(f"the program '{wanted}' is not on PATH", hint=hint)
+
+
+def check_workspace(workspace: str) -> str:
+    """Return the real path of a workspace that exists."""
+    if not os.path.isdir(workspace):
+        raise InvalidPath(
+            f"the workspace {workspace} is gone or not a directory", hint="name one that exists"
+        )
+    return os.path.realpath(workspace)
+
+
+def new_launch_file(world: World, session_id: str) -> str:
+    """Return the path of a launch file that does not exist yet, for the intent to name."""
+    return os.path.join(world.place.launches, f"{session_id}-{secrets.token_hex(8)}.launch")
+
+
+def environment(world: World, row: Row, extra: dict[str, str], launch: Launch) -> dict[str, str]:
+    """Return what the agent's process gets: the caller's own environment, and who it is."""
+    env = {key: value for key, value in world.environ.items() if not key.startswith(("MAM_", "TMUX"))}
+    env.update(extra)
+    env.update(row.get("stores") or {})
+    env.update(launch.env)
+    env["MAM_SESSION"] = row["id"]
+    env["MAM_ROOT"] = world.place.root
+    if row.get("delegate_job_id"):
+        env["MAM_JOB_ID"] = row["delegate_job_id"] or ""
+    if not world.place.state.endswith("/.mam"):
+        env["AGENT_SESSIONS_YAML"] = world.place.yaml
+    return env
+
+
+def start(world: World, row: Row, launch: Launch, launch_file: str, extra: dict[str, str]) -> Started:
+    """Start the program in a new tmux session of the row's name, or in the row's own dead pane."""
+    env = environment(world, row, extra, launch)
+    if launch.text is not None:
+        env["MAM_TEXT_FILE"] = f"{launch_file}.txt"
+        launches.write_private(env["MAM_TEXT_FILE"], launch.text.encode())
+    folder, name = os.path.split(launch_file)
+    launches.write_launch(
+        folder, name.removesuffix(".launch"), argv=launch.argv, env=env, cwd=row["workspace"]
+    )
+    try:
+        pane = _in_pane(world, row, launches.launcher_command(launch_file))
+    except NoAnswer as error:
+        found = _look_for(world, row)
+        if found is None:
+            launches.cancel_launch(launch_file)
+            raise StartUnconfirmed(error.message, hint=error.hint) from error
+        pane = found
+    except BaseException:
+        launches.cancel_launch(launch_file)
+        raise
+    return Started(
+        pane_record(pane, os.path.basename(launch.argv[0]), row["workspace"]), pane.session_id, launch_file
+    )
+
+
+def _in_pane(world: World, row: Row, command: list[str]) -> TmuxPane:
+    tmux = world.tmux(row["tmux_server"])
+    listing = tmux.panes()
+    old = find_pane(row, listing.panes) if listing.confirmed else None
+    if old is not None and old.dead and old.mark == row["id"]:
+        try:
+            return tmux.respawn(old.id, command, session_id=row["id"], root=world.place.root)
+        except PaneGone:
+            # It went away between the two calls; a new one takes its place.
+            world.progress("the old pane is gone, starting in a new one")
+    if any(pane.session_name == row["name"] for pane in listing.panes):
+        raise NameTaken(
+            f"tmux server '{row['tmux_server']}' has a session named '{row['name']}' that is not ours",
+            hint=f"mam adopt {row['name']}, or choose another name",
+        )
+    return tmux.start(row["name"], command, cwd=row["workspace"], session_id=row["id"], root=world.place.root)
+
+
+def _look_for(world: World, row: Row) -> TmuxPane | None:
+    listing = world.tmux(row["tmux_server"]).panes()
+    return find_pane(row, listing.panes) if listing.confirmed else None
+
+
+def pane_record(pane: TmuxPane, command: str, cwd: str) -> Pane:
+    """Return what the row remembers of a pane and the process in it."""
+    identity = process.identify(pane.pid)
+    return {
+        "id": pane.id,
+        "pid": pane.pid,
+        "pid_start": identity.start if identity else 0,
+        "boot_id": process.boot_id(),
+        "server_pid": pane.server_pid,
+        "cmd": command,
+        "cwd": cwd,
+        "mcp_attachments": [],
+    }
+
+
+def undo(world: World, row: Row, launch_file: str) -> None:
+    """Take back a start whose row could not be committed: no pane is left without a row."""
+    launches.cancel_launch(launch_file)
+    pane = _look_for(world, row)
+    if pane is not None and pane.mark == row["id"]:
+        world.tmux(row["tmux_server"]).kill_pane(pane.id, mark=row["id"])

@@ -1,0 +1,132 @@
+"""List sessions with what they are doing. Reads only: nothing changes in the registry or in tmux."""
+
+from __future__ import annotations
+
+import time
+
+from mam.adapters.store import place as places
+from mam.app import activity, conversations
+from mam.app.hearing import listen
+from mam.app.sight import ALIVE, LOOSE, UNKNOWN, see_all
+from mam.app.world import World
+from mam.core.drift import letter
+from mam.core.errors import MamError
+from mam.core.resume import OWN
+from mam.core.row import current_conversation, is_running, own_id
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+    from typing import Any
+
+    from mam.adapters.store.registry import View
+    from mam.app.activity import Known
+    from mam.core.row import Row
+
+SCHEMA_VERSION = 2
+
+
+def ls(
+    world: World,
+    *,
+    status: Sequence[str] = (),
+    agent: Sequence[str] = (),
+    role: Sequence[str] = (),
+    waiting: bool = False,
+    all_roots: bool = False,
+) -> dict[str, Any]:
+    """Return the sessions that fit; with all_roots those of every known root, each with its `root`."""
+
+    def fits(row: Row) -> bool:
+        return (
+            (not status or row["status"] in status)
+            and (not agent or row["agent"] in agent)
+            and (not role or row.get("role") in role)
+        )
+
+    if all_roots:
+        found, unread = _everywhere(world, fits)
+    else:
+        found, unread = describe(world, world.registry.view(), fits), []
+    if waiting:
+        found = [one for one in found if one["activity"] == "waiting"]
+    document: dict[str, Any] = {"schema_version": SCHEMA_VERSION, "root": world.place.root, "sessions": found}
+    if all_roots:
+        document["unreadable"] = unread
+    return document
+
+
+def watch(world: World, interval: float = 1.0, **filters: Any) -> Iterator[dict[str, Any]]:
+    """Yield the listing at once and whenever something other than an age in it changed."""
+    last = None
+    while True:
+        document = ls(world, **filters)
+        essence = [
+            {key: value for key, value in one.items() if key != "activity_age_s"}
+            for one in document["sessions"]
+        ]
+        if essence != last:
+            last = essence
+            yield document
+        time.sleep(interval)
+
+
+def describe(world: World, view: View, fits: Any = None, *, thorough: bool = False) -> list[dict[str, Any]]:
+    """Return rows with activity, tmux, resume, job and drift."""
+    rows = [row for row in view.rows if fits is None or fits(row)]
+    if not rows:
+        return []
+    sights = see_all(world, rows)
+    words = listen(world, view.rows)
+    now = world.now()
+    known = activity.gather(world, rows, sights, words, thorough=thorough)
+    return [_entry(world, view, one, now) for one in known]
+
+
+def _entry(world: World, view: View, one: Known, now: float) -> dict[str, Any]:
+    row, sight = one.row, one.sight
+    verdict = one.verdict(now)
+    own, current = own_id(row), current_conversation(row)
+    on_disk = conversations.on_disk(world, row, current)
+    there = None if sight.state == UNKNOWN else sight.state in (ALIVE, LOOSE)
+    return {
+        **row,
+        "activity": verdict.state,
+        "activity_source": verdict.source,
+        "activity_age_s": round(max(0.0, now - verdict.at), 1),
+        "waiting_for": verdict.waiting_for,
+        "tmux_alive": there,
+        "resume": _resume(world, view, row, current, on_disk),
+        "job": row.get("delegate_job_id"),
+        "drift": letter(
+            row, is_there=there, own=own, own_on_disk=on_disk, chosen_on_disk=bool(current and on_disk)
+        ),
+    }
+
+
+def _resume(world: World, view: View, row: Row, current: str | None, on_disk: bool | None) -> dict[str, Any]:
+    """Return what a resume would take; a running session has its conversation, others may have to look."""
+    if on_disk:
+        return {"id": current, "tier": OWN, "on_disk": True}
+    if is_running(row) or current or not world.kind(row["agent"]).can_resume:
+        return {"id": current, "tier": None, "on_disk": on_disk}
+    return conversations.resume_choice(world, row, view.rows, view.identities).as_json()
+
+
+def _everywhere(world: World, fits: Any) -> tuple[list[dict[str, Any]], list[dict[str, str]]]:
+    """Return the sessions of every known root; one that cannot be read is named and hides no other."""
+    roots = dict(world.host.roots())
+    roots.setdefault(world.place.root, world.place.yaml)
+    found: list[dict[str, Any]] = []
+    unread: list[dict[str, str]] = []
+    for root, registry in sorted(roots.items()):
+        other = World(places.of_registry(registry), root, world.environ)
+        if not other.place.exists():
+            continue
+        try:
+            found += [{**one, "root": root} for one in describe(other, other.registry.view(), fits)]
+        except MamError as error:
+            unread.append({"root": root, "error": error.message})
+        finally:
+            other.close()
+    return found, unread

@@ -1,0 +1,129 @@
+"""Waiting until an agent is ready for its first prompt, by positive evidence only.
+
+A kind with hooks is ready when its own SessionStart arrived or its empty box is seen; a program
+that nothing is known about, when it was executed and stayed up. A dialog is reported and
+answered only if the caller asked for exactly that.
+"""
+
+from __future__ import annotations
+
+import time
+
+from mam.adapters.agents.protocol import Screen
+from mam.adapters.store import evidence
+from mam.adapters.system import process
+from mam.adapters.tmux import launch as launches
+from mam.app.sight import identity_of
+from mam.core import text
+from mam.core.activity import IDLE, WAITING
+from mam.core.errors import DialogOpen, NotReady
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from mam.adapters.agents.protocol import Kind, Look
+    from mam.app.world import World
+    from mam.core.row import Row
+
+READY_SECONDS = 60.0
+_STAYS_UP = 0.25
+_STEP = 0.01
+_LOOK_EVERY = 0.05
+_WAY_OUT = {
+    "trust": "answer it there (mam attach), or repeat with --trust",
+    "login": "log in there (mam attach)",
+    "limit": "wait until the limit is lifted",
+}
+
+
+class Watch:
+    """One wait for readiness."""
+
+    def __init__(self, world: World, row: Row, launch_file: str, *, trust: bool, seconds: float) -> None:
+        """Begin the clock."""
+        self.world = world
+        self.row = row
+        self.kind: Kind = world.kind(row["agent"])
+        self.tmux = world.tmux(row["tmux_server"])
+        self.launch_file = launch_file
+        self.may_trust = trust
+        self.began = time.monotonic()
+        self.seconds = seconds
+        self.last_look = 0.0
+
+    def run(self) -> None:
+        """Return when the agent is ready; raise NotReady or DialogOpen, and the session stays."""
+        while True:
+            self._check_life()
+            if self._is_ready():
+                return
+            if time.monotonic() - self.began > self.seconds:
+                raise NotReady(
+                    f"'{self.row['name']}' showed no prompt within {self.seconds:g} s",
+                    hint=f"mam read {self.row['name']} shows its screen; it keeps running",
+                    session=self.row,
+                )
+            time.sleep(_STEP)
+
+    def _check_life(self) -> None:
+        failure = launches.launch_failure(self.launch_file)
+        if failure:
+            raise NotReady(f"'{self.row['name']}' could not start: {failure}", session=self.row)
+        identity = identity_of(self.row)
+        if identity is None or not process.is_alive(identity):
+            failure = launches.launch_failure(self.launch_file)
+            raise NotReady(
+                failure or f"'{self.row['name']}' ended at once{self._last_words()}", session=self.row
+            )
+
+    def _is_ready(self) -> bool:
+        if self.kind.has_hooks and self._has_started():
+            return True
+        if not self.kind.reads_screen:
+            return self._stayed_up()
+        if time.monotonic() - self.last_look < _LOOK_EVERY:
+            return False
+        self.last_look = time.monotonic()
+        return self._judge(self._look())
+
+    def _has_started(self) -> bool:
+        pid = str(self.row["pane"]["pid"])
+        return any(
+            payload.session_id == self.row["id"]
+            and payload.pid == pid
+            and (heard := self.kind.hear(payload.data)) is not None
+            and heard.state == IDLE
+            for payload in evidence.pending(self.world.place.spool)
+        )
+
+    def _stayed_up(self) -> bool:
+        words = process.command_line(self.row["pane"]["pid"]) or []
+        is_launcher = any(word.endswith("launcher.py") for word in words[:5])
+        return not is_launcher and time.monotonic() - self.began >= _STAYS_UP
+
+    def _look(self) -> Look:
+        seen = self.tmux.look(self.row["pane"]["id"])
+        return self.kind.look(Screen(seen.screen, seen.cursor_x, seen.cursor_y))
+
+    def _judge(self, look: Look) -> bool:
+        if look.dialog:
+            self._meet(look.dialog)
+            return False
+        return look.state != WAITING and look.box is not None
+
+    def _meet(self, dialog: str) -> None:
+        keys = self.kind.dialog_keys(dialog, "trust") if dialog == "trust" and self.may_trust else None
+        if keys is None:
+            name = self.row["name"]
+            raise DialogOpen(
+                f"'{name}' shows its {dialog} dialog and waits for a person",
+                hint=_WAY_OUT.get(dialog, f"answer it there: mam attach {name}"),
+                session=self.row,
+            )
+        self.may_trust = False
+        self.tmux.keys(self.row["pane"]["id"], keys, mark=self.row["id"])
+
+    def _last_words(self) -> str:
+        screen = self.tmux.capture([self.row["pane"]["id"]]).get(self.row["pane"]["id"])
+        lines = (text.note(screen or "") or "").splitlines()
+        said = [line for line in lines if not line.startswith("Pane is dead")]
+        return f": {said[-1]}" if said else ""

@@ -1,0 +1,200 @@
+"""Finishing or cleaning what a verb left behind when its process died.
+
+Each intent says what was under way; tmux says how far it got. A pane that carries the mark is
+bound to its row, one that is not there was never started, and a server that does not answer
+leaves the intent for later: nothing is concluded from a failed read.
+"""
+
+from __future__ import annotations
+
+import os
+
+from mam.adapters.tmux import launch as launches
+from mam.app import caller, create, flight, resume
+from mam.app.died import exit_status
+from mam.app.launch import Started, pane_record
+from mam.app.sight import ALIVE, LOOSE, UNKNOWN, find_pane, see
+from mam.app.stop import MANUAL, purge_files
+from mam.core import transitions
+from mam.core.errors import TerminalsDown
+from mam.core.resume import Choice
+from mam.core.row import current_conversation, is_running
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from mam.adapters.store.draft import Draft
+    from mam.adapters.store.intents import Intent
+    from mam.adapters.tmux.parse import Pane
+    from mam.app.world import World
+    from mam.core.row import Row
+
+
+_OLD_SECONDS = 300.0
+
+
+def recover(world: World) -> None:
+    """Bring every change without a living owner to an end."""
+    for intent in world.registry.view().intents:
+        if flight.is_owned(intent) or not _take_over(world, intent):
+            continue
+        world.progress(f"finishing a {intent.verb} of {intent.name} that was cut off")
+        try:
+            _FINISH[intent.verb](world, intent)
+        except TerminalsDown as error:
+            # Nobody can say how far it got: the intent stays, and other sessions go on.
+            world.progress(str(error))
+            _leave(world, intent)
+    _sweep(world)
+
+
+def _take_over(world: World, intent: Intent) -> bool:
+    """Become the owner, so that two recoveries do not meet; False if somebody was faster."""
+
+    def work(draft: Draft) -> bool:
+        current = draft.intents.of(intent.session_id)
+        if current is None or flight.is_owned(current):
+            return False
+        draft.intents.put(
+            flight.new_intent(current.session_id, current.name, current.verb, current.at, current.data)
+        )
+        return True
+
+    return world.registry.note(work)
+
+
+def _leave(world: World, intent: Intent) -> None:
+    """Put the intent back as it was: without a living owner."""
+    world.registry.note(lambda draft: draft.intents.put(intent))
+
+
+def _give_up(world: World, intent: Intent) -> None:
+    world.registry.note(lambda draft: draft.intents.end(intent.session_id))
+
+
+def _finish_start(world: World, intent: Intent) -> None:
+    """Bind the pane of a create or fork to its row; without a pane there is nothing to keep."""
+    plan = intent.data
+    pane = _marked_pane(world, plan["row"])
+    if pane is None:
+        launches.cancel_launch(plan["launch_file"])
+        _give_up(world, intent)
+        world.host.release(intent.session_id)
+        return
+    create.bind(world, plan, _started(plan["row"], pane, plan["launch_file"]))
+
+
+def _finish_resume(world: World, intent: Intent) -> None:
+    row = _row(world, intent)
+    if row is None or is_running(row):
+        _give_up(world, intent)
+        return
+    pane = _marked_pane(world, row)
+    if pane is None or pane.dead:
+        launches.cancel_launch(intent.data["launch_file"])
+        _give_up(world, intent)
+        world.host.release(intent.session_id)
+        return
+    choice = Choice(*intent.data["choice"])
+    resume.bind(world, row, choice, _started(row, pane, intent.data["launch_file"]))
+
+
+def _finish_stop(world: World, intent: Intent) -> None:
+    """Record a stop that had its effect; one that had none never happened."""
+    row = _row(world, intent)
+    listing = world.tmux(row["tmux_server"]).panes() if row else None
+    if row is None or listing is None or not (is_running(row) or intent.data.get("purge")):
+        _give_up(world, intent)
+        return
+    sight = see(row, listing)
+    if sight.state == UNKNOWN:
+        raise TerminalsDown(sight.reason)
+    if sight.state in (ALIVE, LOOSE):
+        _give_up(world, intent)
+        return
+    status = exit_status(world, row, sight)
+    if sight.pane is not None and sight.pane.mark == row["id"]:
+        world.tmux(row["tmux_server"]).kill_pane(sight.pane.id, mark=row["id"])
+    if intent.data.get("purge"):
+        purge_files(world, row, current_conversation(row))
+    reason = intent.data.get("reason") or MANUAL
+
+    def work(draft: Draft) -> None:
+        current = draft.get(row["id"]) or row
+        action = caller.action(world, "stop")
+        if intent.data.get("purge"):
+            done = draft.put(transitions.purged(current, action, reason=reason, exit_status=status))
+        elif is_running(current):
+            done = draft.put(
+                transitions.stopped(current, action, reason=reason, mode="graceful", exit_status=status)
+            )
+        else:
+            done = current
+        draft.intents.end(row["id"])
+        draft.log(action["by"], "stop", done, "finished a stop that was cut off")
+
+    flight.change(world, work)
+    world.host.release(row["id"])
+
+
+def _finish_rename(world: World, intent: Intent) -> None:
+    """The row has its new name already; tmux follows."""
+    row = _row(world, intent)
+    pane = _marked_pane(world, row) if row else None
+    if row and pane and pane.session_name != row["name"]:
+        world.tmux(row["tmux_server"]).rename_session(pane.session_id, row["name"])
+    _give_up(world, intent)
+
+
+def _finish_adopt(world: World, intent: Intent) -> None:
+    from mam.app.adopt import bind as bind_adopted
+
+    row: Row = intent.data["row"]
+    pane = _marked_pane(world, row)
+    if pane is None:
+        _give_up(world, intent)
+        return
+    bind_adopted(world, row, pane)
+
+
+_FINISH = {
+    "create": _finish_start,
+    "fork": _finish_start,
+    "resume": _finish_resume,
+    "stop": _finish_stop,
+    "rename": _finish_rename,
+    "adopt": _finish_adopt,
+}
+
+
+def _row(world: World, intent: Intent) -> Row | None:
+    return next((row for row in world.registry.view().rows if row.get("id") == intent.session_id), None)
+
+
+def _marked_pane(world: World, row: Row) -> Pane | None:
+    """Return the pane that carries the session's mark; raises where nobody can say."""
+    listing = world.tmux(row["tmux_server"]).panes()
+    if not listing.confirmed:
+        raise TerminalsDown(
+            f"a change of '{row['name']}' was cut off, and tmux does not say how far it got",
+            hint=listing.error,
+        )
+    return find_pane(row, [pane for pane in listing.panes if pane.mark == row["id"]])
+
+
+def _started(row: Row, pane: Pane, launch_file: str) -> Started:
+    command = os.path.basename((row.get("start_command") or [row["agent"]])[0])
+    return Started(pane_record(pane, command, row["workspace"]), pane.session_id, launch_file)
+
+
+def _sweep(world: World) -> None:
+    """Remove old launch files; a young one may be about to be read."""
+    try:
+        entries = list(os.scandir(world.place.launches))
+    except FileNotFoundError:
+        return
+    for entry in entries:
+        try:
+            if world.now() - entry.stat(follow_symlinks=False).st_mtime > _OLD_SECONDS:
+                os.unlink(entry.path)
+        except FileNotFoundError:
+            continue

@@ -1,0 +1,62 @@
+"""Rename a session and its tmux session, together."""
+
+from __future__ import annotations
+
+from mam.app import caller, flight
+from mam.app.sight import UNKNOWN, see_one
+from mam.core import names
+from mam.core.errors import MamError, NameTaken, TerminalsDown
+from mam.core.row import merged
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from mam.adapters.store.draft import Draft
+    from mam.app.sight import Sight
+    from mam.app.world import World
+    from mam.core.row import Row
+
+
+def rename(world: World, target: str, name: str) -> Row:
+    """Give a session another name; its id stays."""
+    wanted = names.parse_name(name)
+    result: dict[str, Row] = {}
+
+    def prepare(draft: Draft, row: Row) -> dict[str, Any] | None:
+        if row["name"] == wanted:
+            result["row"] = row
+            return None
+        if draft.named(wanted) or not flight.is_free(draft, "", wanted):
+            raise NameTaken(f"a session named '{wanted}' is registered already")
+        return {"from": row["name"], "to": wanted}
+
+    with flight.in_flight(world, "rename", target, prepare) as row:
+        if row is None:
+            return result["row"]
+        sight = see_one(world, row)
+        _check(world, row, sight, wanted)
+        done = flight.change(world, lambda draft: _commit(world, draft, row, row["name"], wanted))
+        try:
+            if sight.pane is not None and sight.pane.mark == row["id"]:
+                world.tmux(row["tmux_server"]).rename_session(sight.pane.session_id, wanted)
+        except MamError:
+            flight.change(world, lambda draft: _commit(world, draft, done, wanted, row["name"]))
+            raise
+        return done
+
+
+def _check(world: World, row: Row, sight: Sight, wanted: str) -> None:
+    if sight.state == UNKNOWN:
+        raise TerminalsDown(f"'{row['name']}' was not renamed: {sight.reason}")
+    listing = world.tmux(row["tmux_server"]).panes()
+    if any(pane.session_name == wanted for pane in listing.panes):
+        raise NameTaken(f"tmux server '{row['tmux_server']}' has a session named '{wanted}' already")
+
+
+def _commit(world: World, draft: Draft, row: Row, before: str, after: str) -> Row:
+    current = draft.get(row["id"]) or row
+    action = caller.action(world, "rename")
+    done = draft.put(merged(current, name=after, last_action=action))
+    draft.log(action["by"], "rename", done, before=before)
+    return done

@@ -1,0 +1,101 @@
+"""What is really there of a session: its pane, its process, or that nobody can say.
+
+An empty or failed answer is unknown and never absent.
+"""
+
+from __future__ import annotations
+
+from mam.adapters.system import process
+from mam.adapters.system.process import Identity
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from mam.adapters.tmux.parse import Listing, Pane
+    from mam.app.world import World
+    from mam.core.row import Row
+
+ALIVE, DEAD, GONE, LOOSE, UNKNOWN = "alive", "dead", "gone", "loose", "unknown"
+
+
+class Sight:
+    """One look at one session.
+
+    `alive`: its process runs in its pane. `dead`: the pane is there, the process has ended.
+    `gone`: neither is there, or a stranger is in the pane. `loose`: the process lives without its pane.
+    """
+
+    __slots__ = ("pane", "reason", "state")
+
+    def __init__(self, state: str, pane: Pane | None = None, reason: str = "") -> None:
+        self.state = state
+        self.pane = pane
+        self.reason = reason
+
+
+def identity_of(row: Row) -> Identity | None:
+    """Return the process that the row remembers; None for a row that never said."""
+    pane = row.get("pane") or {}
+    pid, start, boot = pane.get("pid"), pane.get("pid_start"), pane.get("boot_id")
+    if not pid or start is None or not boot:
+        return None
+    return Identity(pid, start, boot)
+
+
+def see(row: Row, listing: Listing) -> Sight:
+    """Return what one listing of its server says about a session."""
+    if not listing.confirmed:
+        return Sight(UNKNOWN, reason=listing.error or "the tmux server did not answer")
+    pane = find_pane(row, listing.panes)
+    identity = identity_of(row)
+    if pane is None:
+        if identity and process.is_alive(identity):
+            return Sight(LOOSE, reason=f"process {identity.pid} lives without its pane")
+        return Sight(GONE, reason="no pane and no process")
+    if pane.dead:
+        return Sight(DEAD, pane, "the process in the pane has ended")
+    if identity and (pane.pid != identity.pid or not process.is_alive(identity)):
+        if pane.pid == identity.pid:
+            return Sight(DEAD, pane, "the process in the pane has ended")
+        return Sight(GONE, pane, f"another process ({pane.pid}) is in the pane")
+    return Sight(ALIVE, pane)
+
+
+def find_pane(row: Row, panes: Iterable[Pane]) -> Pane | None:
+    """Return the pane that carries the session's mark; a row without an id goes by name and pid."""
+    marked = [pane for pane in panes if pane.mark and pane.mark == row.get("id")]
+    if marked:
+        recorded = (row.get("pane") or {}).get("id")
+        return next((pane for pane in marked if pane.id == recorded), marked[0])
+    if identity_of(row) is not None:
+        return None
+    pid = (row.get("pane") or {}).get("pid")
+    return next(
+        (pane for pane in panes if pane.session_name == row["name"] and (not pid or pane.pid == pid)), None
+    )
+
+
+def see_all(world: World, rows: Iterable[Row]) -> dict[str, Sight]:
+    """Return what is there of each session, with one tmux call per server."""
+    listings: dict[str, Listing] = {}
+    found: dict[str, Sight] = {}
+    for row in rows:
+        server = row["tmux_server"]
+        if server not in listings:
+            listings[server] = world.tmux(server).panes()
+        found[row["name"]] = see(row, listings[server])
+    return found
+
+
+def see_one(world: World, row: Row) -> Sight:
+    """Return what is there of one session."""
+    return see(row, world.tmux(row["tmux_server"]).panes())
+
+
+def confirm(world: World, row: Row, status: str) -> bool | None:
+    """Tell whether a status that somebody wrote by hand is what is there."""
+    sight = see_one(world, row)
+    if sight.state == UNKNOWN:
+        return None
+    return (sight.state == ALIVE) == (status == "running") and sight.state != LOOSE

@@ -1,0 +1,259 @@
+"""Stop a session: save what it was doing, ask it to leave, and prove that nothing of it is left.
+
+Each rung of the ladder ends as soon as the processes are seen gone. What was saved before the
+first rung is durable before the first key is typed.
+"""
+
+from __future__ import annotations
+
+from mam.adapters.agents.protocol import Look, Screen
+from mam.adapters.system import exits, process
+from mam.app import caller, conversations, flight
+from mam.app.caller import runs_inside
+from mam.app.died import exit_status
+from mam.app.hearing import listen
+from mam.app.sight import ALIVE, LOOSE, UNKNOWN, identity_of, see_one
+from mam.core import ladder, text, transitions
+from mam.core.activity import WORKING
+from mam.core.errors import MamError, NotAllowed, PaneGone, StopUnconfirmed, TerminalsDown
+from mam.core.row import current_conversation, is_running
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from mam.adapters.store.draft import Draft
+    from mam.adapters.system.process import Identity
+    from mam.app.sight import Sight
+    from mam.app.world import World
+    from mam.core.row import Row
+
+MANUAL = "manual_stop"
+SIGKILL = 9
+
+
+class Stopped:
+    """The answer: the row, and a sentence where there was nothing to do."""
+
+    __slots__ = ("already", "row")
+
+    def __init__(self, row: Row, already: str | None = None) -> None:
+        self.row = row
+        self.already = already
+
+
+def stop(
+    world: World, target: str, *, reason: str | None = None, force: bool = False, purge: bool = False
+) -> Stopped:
+    """Stop one session; a session that has ended already is left as it is."""
+    found: dict[str, Row] = {}
+
+    def prepare(draft: Draft, row: Row) -> dict[str, Any] | None:
+        found["row"] = row
+        if not is_running(row) and not purge:
+            return None
+        if is_running(row) and runs_inside(row):
+            raise NotAllowed(
+                f"this command runs inside '{row['name']}'", hint="stop it from outside, or leave it"
+            )
+        if purge:
+            transitions.next_status(row["status"], "purge")
+        return {"reason": reason, "purge": purge, "force": force}
+
+    with flight.in_flight(world, "stop", target, prepare) as row:
+        if row is None:
+            return Stopped(found["row"], ladder.already(found["row"]))
+        return Stopped(Stop(world, row, reason=reason or MANUAL, force=force, purge=purge).run())
+
+
+class Stop:
+    """One stop on its way up the ladder."""
+
+    def __init__(self, world: World, row: Row, *, reason: str, force: bool, purge: bool) -> None:
+        """Take the claimed row."""
+        self.world = world
+        self.row = row
+        self.reason = reason
+        self.force = force
+        self.purge = purge
+        self.kind = world.kind(row["agent"])
+        self.tmux = world.tmux(row["tmux_server"])
+        self.tree: set[Identity] = set()
+        self.was_killed = False
+
+    def run(self) -> Row:
+        """End the session and return its row."""
+        sight = see_one(self.world, self.row)
+        if sight.state == UNKNOWN:
+            raise TerminalsDown(
+                f"'{self.row['name']}' was not stopped: {sight.reason}", hint="repeat when tmux answers again"
+            )
+        status: int | None = None
+        if is_running(self.row):
+            if sight.state in (ALIVE, LOOSE):
+                self._save_and_end(sight)
+                sight = see_one(self.world, self.row)
+            status = exit_status(self.world, self.row, sight)
+        self._remove_pane(sight)
+        if self.purge:
+            return self._purge(status)
+        return self._commit(status)
+
+    def _save_and_end(self, sight: Sight) -> None:
+        root = identity_of(self.row) or (process.identify(sight.pane.pid) if sight.pane else None)
+        look, in_mode = self._save(sight)
+        self.tree = process.tree(root, sight.pane.tty if sight.pane else None) if root else set()
+        step = ladder.first_step(
+            force=self.force,
+            exit_word=self.kind.exit_word,
+            ends_on_interrupt=self.kind.ends_on_interrupt,
+            box=look.box,
+            dialog=look.dialog,
+            is_busy=look.state == WORKING,
+            in_mode=in_mode,
+        )
+        self._climb(step, sight, root)
+
+    def _save(self, sight: Sight) -> tuple[Look, bool]:
+        """Keep the conversation's id and the last screen, durably, before anything is done to the agent."""
+        word = listen(self.world, [self.row]).get(self.row["id"])
+        screen, look, in_mode = "", Look(), False
+        if sight.pane is not None:
+            seen = self.tmux.look(sight.pane.id)
+            screen, in_mode = seen.screen, seen.pane.in_mode
+            look = self.kind.look(Screen(seen.screen, seen.cursor_x, seen.cursor_y))
+
+        def work(draft: Draft) -> Row:
+            current = draft.get(self.row["id"]) or self.row
+            saved: Any = conversations.captured(
+                self.world, current, word.data.get("conversation") if word else None
+            )
+            saved = {**saved, "last_visible_note": text.note(screen) or saved.get("last_visible_note")}
+            return draft.put(saved) if saved != current else current
+
+        self.row = self.world.registry.note(work)
+        return look, in_mode
+
+    def _climb(self, step: ladder.Step, sight: Sight, root: Identity | None) -> None:
+        pane = sight.pane
+        rung = step.rung
+        if rung == ladder.ASK and pane is not None:
+            self.world.progress(f"asking {self.row['name']} to leave")
+            if self._ask(step, pane.id) and not self._still_there(ladder.ASK, root):
+                return
+            rung = ladder.HANG_UP
+        if rung != ladder.KILL and pane is not None:
+            self.world.progress(f"closing the pane of {self.row['name']} ({step.reason})")
+            self._grow(root, pane.tty)
+            self.tmux.kill_pane(pane.id, mark=pane.mark or None)
+            if not self._still_there(ladder.HANG_UP, root):
+                return
+        self._kill(root, pane.tty if pane else None)
+
+    def _ask(self, step: ladder.Step, pane_id: str) -> bool:
+        try:
+            if step.types:
+                self.tmux.paste(
+                    pane_id, step.types, mark=self.row["id"], enter=True, pause=self.kind.pause_before_enter
+                )
+            elif step.presses:
+                self.tmux.keys(pane_id, [step.presses], mark=self.row["id"])
+        except (PaneGone, TerminalsDown):
+            # Nothing is lost: the next rung looks again.
+            return False
+        return True
+
+    def _still_there(self, rung: str, root: Identity | None) -> bool:
+        """Wait out a rung; True if something of the tree is left."""
+        self.world.registry.warm_up()
+        left = exits.wait_gone({root} if root and rung == ladder.ASK else self.tree, ladder.GRACE[rung])
+        if rung == ladder.ASK and not left:
+            # The agent has left; what it started gets a moment to follow.
+            left = exits.wait_gone(self.tree, 0.3)
+        return bool(left)
+
+    def _grow(self, root: Identity | None, tty: str | None) -> None:
+        if root:
+            self.tree |= process.tree(root, tty)
+
+    def _kill(self, root: Identity | None, tty: str | None) -> None:
+        """SIGKILL what is left, again and again until a look finds nothing or the time is over."""
+        self.was_killed = True
+        self.world.progress(f"killing what is left of {self.row['name']}")
+        for _ in range(5):
+            self._grow(root, tty)
+            for identity in self._targets():
+                process.signal(identity, SIGKILL)
+            if not exits.wait_gone(self.tree, ladder.GRACE[ladder.KILL] / 5):
+                return
+        left = sorted(one.pid for one in self.tree if process.is_alive(one))
+        if left:
+            raise StopUnconfirmed(
+                f"processes {', '.join(map(str, left))} of '{self.row['name']}' are still there",
+                hint="look at them with ps; the session stays registered as running",
+                session=self.row,
+            )
+
+    def _targets(self) -> set[Identity]:
+        """Return the tree without what must never be signalled: tmux servers and this process."""
+        servers = {self.row["pane"].get("server_pid"), process.me().pid}
+        return {one for one in self.tree if one.pid not in servers and process.is_alive(one)}
+
+    def _remove_pane(self, sight: Sight) -> None:
+        if sight.pane is not None and sight.pane.mark == self.row["id"]:
+            self.tmux.kill_pane(sight.pane.id, mark=self.row["id"])
+        after = see_one(self.world, self.row)
+        if after.state in (ALIVE, LOOSE) or (after.pane is not None and after.pane.mark == self.row["id"]):
+            raise StopUnconfirmed(f"the pane of '{self.row['name']}' is still there", session=self.row)
+
+    def _commit(self, status: int | None) -> Row:
+        mode = "forced" if self.was_killed else "graceful"
+
+        def work(draft: Draft) -> Row:
+            current = draft.get(self.row["id"]) or self.row
+            action = caller.action(self.world, "stop")
+            done = draft.put(
+                transitions.stopped(current, action, reason=self.reason, mode=mode, exit_status=status)
+            )
+            draft.intents.end(done["id"])
+            draft.log(action["by"], "stop", done, self.reason, mode=mode, exit_status=status)
+            return done
+
+        done = flight.change(self.world, work)
+        self.world.host.release(done["id"])
+        return done
+
+    def _purge(self, status: int | None) -> Row:
+        conversation = current_conversation(self.row)
+        try:
+            removed = purge_files(self.world, self.row, conversation)
+        except MamError:
+            if is_running(self.row):
+                self.row = self._commit(status)
+            raise
+
+        def work(draft: Draft) -> Row:
+            current = draft.get(self.row["id"]) or self.row
+            action = caller.action(self.world, "purge")
+            done = draft.put(transitions.purged(current, action, reason=self.reason, exit_status=status))
+            draft.intents.end(done["id"])
+            draft.log(action["by"], "purge", done, self.reason, conversation=conversation, removed=removed)
+            return done
+
+        done = flight.change(self.world, work)
+        self.world.host.release(done["id"])
+        return done
+
+
+def purge_files(world: World, row: Row, conversation: str | None) -> list[str]:
+    """Delete the files of one conversation, below the recorded store and never through a symlink."""
+    from mam.adapters.agents.purge import remove
+
+    if not conversation:
+        return []
+    kind = world.kind(row["agent"])
+    removed = []
+    for store, path in kind.purge_paths(conversation, row["workspace"], row.get("stores") or {}):
+        if remove(store, path):
+            removed.append(path)
+    return removed

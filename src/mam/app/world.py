@@ -1,0 +1,97 @@
+"""Everything a verb may touch, made once per call and opened only when used."""
+
+from __future__ import annotations
+
+import os
+import time
+
+from mam.adapters.store import place as places
+from mam.adapters.store.host import Host, state_home
+from mam.adapters.store.registry import Registry
+from mam.core.errors import InvalidPath
+from mam.core.names import parse_server
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from mam.adapters.agents.protocol import Kind
+    from mam.adapters.store.place import Place
+    from mam.adapters.tmux.client import Tmux
+
+
+class World:
+    """One root with its registry, its tmux servers, the kinds, the clock and the caller."""
+
+    def __init__(self, place: Place, workspace: str, environ: Mapping[str, str]) -> None:
+        """Take the place as found; nothing is read before it is needed."""
+        self.place = place
+        self.workspace = workspace
+        self.environ = environ
+        self.registry = Registry(place, time.time)
+        self.host = Host(state_home(environ), time.time)
+        self.progress: Callable[[str], None] = lambda _text: None
+        self._servers: dict[str, Tmux] = {}
+        # Who calls, once somebody asked; see caller.actor.
+        self.known_actor: str | None = None
+
+    def clone(self) -> World:
+        """Return the same world with connections of its own, for another thread."""
+        twin = World(self.place, self.workspace, self.environ)
+        twin.progress = self.progress
+        twin.known_actor = self.known_actor
+        return twin
+
+    def close(self) -> None:
+        """Let go of everything that is open."""
+        self.registry.close()
+        self.host.close()
+
+    def now(self) -> float:
+        """Return the time of day."""
+        return time.time()
+
+    def tmux(self, server: str) -> Tmux:
+        """Return the client of one server."""
+        found = self._servers.get(server)
+        if found is None:
+            from mam.adapters.tmux.client import Tmux
+
+            found = self._servers[server] = Tmux(server, environ=self.environ)
+        return found
+
+    def kind(self, name: str) -> Kind:
+        """Return the kind of that name."""
+        from mam.adapters.agents.kinds import kind
+
+        return kind(name)
+
+    def server_name(self, asked: str | None) -> str:
+        """Return the tmux server to use: as asked, else as the environment says, else the default."""
+        return parse_server(asked or self.environ.get("TMUX_SERVER_NAME") or "default")
+
+
+def open_world(
+    *, workspace: str | None = None, registry: str | None = None, environ: Mapping[str, str] | None = None
+) -> World:
+    """Find the root that is meant: a named registry, a named workspace, the agent's own, or here."""
+    environ = os.environ if environ is None else environ
+    here = os.path.realpath(workspace) if workspace else _current_directory(environ)
+    if not os.path.isdir(here):
+        raise InvalidPath(f"{workspace or here} is not a directory", hint="name a directory that exists")
+    file = registry or environ.get("AGENT_SESSIONS_YAML")
+    if file:
+        return World(places.of_registry(os.path.join(here, file)), here, environ)
+    root = environ.get("MAM_ROOT")
+    if root and not workspace and os.path.isdir(root):
+        return World(places.of_root(os.path.realpath(root)), here, environ)
+    return World(places.of_root(places.find_root(here)), here, environ)
+
+
+def _current_directory(environ: Mapping[str, str]) -> str:
+    try:
+        return os.getcwd()
+    except FileNotFoundError:
+        raise InvalidPath(
+            f"the current directory is gone ({environ.get('PWD', 'unknown')})", hint="cd to one that exists"
+        ) from None

@@ -1,0 +1,110 @@
+"""What an agent is doing, decided from everything that speaks of it.
+
+Sources differ in strength and in age. The process knows best whether anything runs at all;
+a hook is the agent's own word but says nothing about what happened since; a screen is a guess
+that is never old. So a hook wins while it is fresh, and a screen that was looked at now
+overrules one that is not.
+"""
+
+from __future__ import annotations
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+BOOTING, IDLE, WORKING, WAITING, EXITED, UNKNOWN = (
+    "booting",
+    "idle",
+    "working",
+    "waiting",
+    "exited",
+    "unknown",
+)
+STATES = (BOOTING, IDLE, WORKING, WAITING, EXITED, UNKNOWN)
+
+# Strongest first, among evidence that is equally fresh.
+SOURCES = ("process", "hook", "state-file", "transcript", "title", "screen")
+
+FRESH_SECONDS = 2.0
+_DOUBTFUL_SECONDS = 10.0
+
+
+class Evidence:
+    """One source's word, and since when it holds."""
+
+    __slots__ = ("at", "detail", "source", "state", "waiting_for")
+
+    def __init__(
+        self, source: str, state: str, at: float, waiting_for: str | None = None, detail: str = ""
+    ) -> None:
+        self.source = source
+        self.state = state
+        self.at = at
+        self.waiting_for = waiting_for
+        self.detail = detail
+
+
+class Activity:
+    """The verdict: state, where it comes from, since when, and which rule decided."""
+
+    __slots__ = ("at", "disagreeing", "rule", "source", "state", "waiting_for")
+
+    def __init__(self, state: str, source: str, at: float, rule: str, waiting_for: str | None = None) -> None:
+        self.state = state
+        self.source = source
+        self.at = at
+        self.rule = rule
+        self.waiting_for = waiting_for
+        self.disagreeing: list[Evidence] = []
+
+
+def fuse(evidence: Sequence[Evidence], now: float) -> Activity:
+    """Return the verdict; evidence that says otherwise is listed with it and not hidden."""
+    known = [one for one in evidence if one.state != UNKNOWN]
+    verdict = _decide(known, now)
+    verdict.disagreeing = [
+        one for one in known if one.state != verdict.state and one.source not in ("process", verdict.source)
+    ]
+    return verdict
+
+
+def _decide(known: list[Evidence], now: float) -> Activity:
+    process = _of(known, "process")
+    if process and process.state == EXITED:
+        return _verdict(process, "a dead process has ended, whatever else is said")
+    speaking = sorted(
+        (one for one in known if one.source != "process"), key=lambda one: SOURCES.index(one.source)
+    )
+    fresh = [one for one in speaking if now - one.at <= FRESH_SECONDS and one.source != "screen"]
+    if fresh:
+        return _verdict(fresh[0], f"{fresh[0].source} spoke within {FRESH_SECONDS:g} s")
+    screen = _of(known, "screen")
+    if screen:
+        agreeing = [
+            one for one in speaking if (one.state, one.waiting_for) == (screen.state, screen.waiting_for)
+        ]
+        if agreeing[0] is not screen:
+            return _verdict(agreeing[0], f"{agreeing[0].source}, and the screen agrees")
+        return _verdict(screen, "the screen was looked at now; what else is said is older")
+    if speaking:
+        return _verdict(speaking[0], f"{speaking[0].source} is the strongest that speaks")
+    if process:
+        return _verdict(process, "nothing but the process speaks")
+    return Activity(UNKNOWN, "none", now, "nothing is known")
+
+
+def _of(known: list[Evidence], source: str) -> Evidence | None:
+    return next((one for one in known if one.source == source), None)
+
+
+def _verdict(one: Evidence, rule: str) -> Activity:
+    return Activity(one.state, one.source, one.at, rule, one.waiting_for)
+
+
+def needs_screen(evidence: Sequence[Evidence], now: float) -> bool:
+    """Tell whether a cheap listing must look at the screen: nobody speaks, or says working for a while."""
+    speaking = [one for one in evidence if one.source not in ("process", "screen")]
+    if any(one.state == EXITED for one in evidence):
+        return False
+    newest = max(speaking, key=lambda one: one.at, default=None)
+    return newest is None or (newest.state == WORKING and now - newest.at > _DOUBTFUL_SECONDS)

@@ -1,0 +1,206 @@
+"""What a person changed in the registry file, and whether it may be taken in.
+
+An edit is the difference, field by field, between the file as it is and the file as it was last
+written. While a change is committed and not yet in the file, the file may show either state of
+a row: a value that equals one of the two is no edit.
+"""
+
+from __future__ import annotations
+
+from mam.core import transitions
+from mam.core.errors import EditRefused
+from mam.core.row import DEFAULTS, flaws, is_own_id_field
+from mam.core.times import stamp
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Sequence
+    from typing import Any
+
+    from mam.core.row import Action, Row
+
+_MISSING = object()
+_LONGEST_ID = 200
+
+
+class Known:
+    """A row that we keep: as committed, and as the file last showed it (None: not in the file yet)."""
+
+    __slots__ = ("id", "now", "written")
+
+    def __init__(self, session_id: str, now: Row, written: Row | None) -> None:
+        self.id = session_id
+        self.now = now
+        self.written = written
+
+
+class Plan:
+    """An edit that may be taken in."""
+
+    __slots__ = ("changes", "claims", "order", "removals")
+
+    def __init__(self) -> None:
+        self.changes: dict[str, dict[str, Any]] = {}
+        self.claims: list[tuple[str, str, int | None]] = []
+        self.removals: list[str] = []
+        self.order: list[str] = []
+
+    def is_empty(self) -> bool:
+        """Tell whether there is nothing to take in but the order of the rows."""
+        return not (self.changes or self.claims or self.removals)
+
+
+def refuse(path: str, line: int | None, reason: str) -> EditRefused:
+    """Return the error for an edit that cannot be taken in."""
+    where = f"{path}, line {line}" if line else path
+    return EditRefused(
+        f"{where}: {reason}",
+        hint="undo that edit, or move the file away: mam writes what it recorded into a new one",
+    )
+
+
+def plan_edit(
+    known: Sequence[Known], forgotten: Iterable[Row], rows: Sequence[Any], *, path: str, complete: bool
+) -> Plan:
+    """Return what the file's rows change, or raise EditRefused with line and reason.
+
+    `rows` carry the line of each key. `complete` says that the file's last line is there: without
+    it, missing rows are a file cut short and not a removal.
+    """
+    plan = Plan()
+    by_id = {one.id: one for one in known}
+    by_name = {_name(one): one for one in known}
+    gone = {row.get("id") or row["name"] for row in forgotten} | {row["name"] for row in forgotten}
+    for row in rows:
+        for field, reason in flaws(row):
+            raise refuse(path, _line(row, field), reason)
+        match = by_id.get(row.get("id") or "") or by_name.get(row["name"])
+        if match is None:
+            if (row.get("id") or row["name"]) in gone:
+                continue
+            raise refuse(path, _line(row, "name"), _added(row["name"]))
+        if match.id in plan.order:
+            raise refuse(path, _line(row, "name"), f"the session '{row['name']}' stands here twice")
+        plan.order.append(match.id)
+        _compare(plan, match, row, path)
+    _find_removals(plan, known, path, complete)
+    return plan
+
+
+def _name(one: Known) -> str:
+    return (one.written or one.now)["name"]
+
+
+def _added(name: str) -> str:
+    return f"the session '{name}' is not one of ours; sessions are added by mam create or mam adopt"
+
+
+def _compare(plan: Plan, one: Known, row: Any, path: str) -> None:
+    bases = [base for base in (one.written, one.now) if base is not None]
+    for key in {**row, **bases[0]}:
+        value = row.get(key, _MISSING)
+        if any(_same(value, base.get(key, _MISSING), key) for base in bases):
+            continue
+        line = _line(row, key)
+        if key == "status":
+            plan.claims.append((one.id, value, line))
+            continue
+        problem = _problem(key, value, one.now)
+        if problem:
+            raise refuse(path, line, problem)
+        plan.changes.setdefault(one.id, {})[key] = None if value is _MISSING else value
+
+
+def _same(value: object, base: object, key: str) -> bool:
+    if value == base and isinstance(value, bool) == isinstance(base, bool):
+        return True
+    return value is _MISSING and key in DEFAULTS and base in (None, [], {}, DEFAULTS[key])
+
+
+def _problem(key: str, value: object, now: Row) -> str | None:
+    if key == "role":
+        return None if not now.get("role") else f"'role' never changes once set (it is '{now['role']}')"
+    if is_own_id_field(key):
+        fits = value is None or (
+            isinstance(value, str) and 0 < len(value) <= _LONGEST_ID and value.isprintable()
+        )
+        return None if fits else f"'{key}' must be an id or null"
+    if key == "start_command":
+        return "'start_command' was removed" if value in (_MISSING, None, [], "") else None
+    if key in DEFAULTS:
+        what = "was removed" if value is _MISSING else "was changed"
+        return f"'{key}' {what}, and only mam writes it"
+    return None
+
+
+def _find_removals(plan: Plan, known: Sequence[Known], path: str, complete: bool) -> None:
+    seen = set(plan.order)
+    for one in known:
+        if one.id in seen or one.written is None:
+            continue
+        name = one.now["name"]
+        if one.now["status"] == "running":
+            raise refuse(
+                path, None, f"the session '{name}' is running and was removed; put it back, or stop it first"
+            )
+        if not complete:
+            raise refuse(path, None, f"the file ends early: '{name}' is missing and so is the last line")
+        plan.removals.append(one.id)
+
+
+def _line(row: Any, field: str | None) -> int | None:
+    lines = getattr(row, "lines", {})
+    return lines.get(field) or getattr(row, "line", None)
+
+
+def apply_change(row: Row, fields: dict[str, Any], action: Action) -> Row:
+    """Return the row with a person's fields; a new own id joins the history of conversations."""
+    changed: dict[str, Any] = {**row, "last_action": action}
+    for key, value in fields.items():
+        if value is None and key not in DEFAULTS and not is_own_id_field(key):
+            changed.pop(key, None)
+        else:
+            changed[key] = value
+        if is_own_id_field(key) and value and all(one["id"] != value for one in changed["conversations"]):
+            entry = {"id": value, "source": "hand", "since": stamp(action["at_epoch"])}
+            changed["conversations"] = [*changed["conversations"], entry]
+            changed["resumable"] = True
+    return changed  # type: ignore[return-value]  # a mapping of the same fields
+
+
+def apply_status(row: Row, status: str, action: Action) -> Row:
+    """Return the row with a status that a person wrote and an observation confirmed."""
+    if status == "stopped":
+        return transitions.stopped(row, action, reason="edited by hand", mode="graceful", exit_status=None)
+    if status == "terminated":
+        return transitions.died(row, action, on_disk=bool(row.get("resumable")), exit_status=None)
+    if status == "archived":
+        return transitions.archived(row, action)
+    changed: dict[str, Any] = {
+        **row,
+        **transitions.alive_fields(),
+        "status": "running",
+        "last_action": action,
+    }
+    return changed  # type: ignore[return-value]  # a mapping of the same fields
+
+
+def take_in(
+    plan: Plan,
+    rows: dict[str, Row],
+    action: Action,
+    *,
+    path: str,
+    confirm: Callable[[Row, str], bool | None],
+) -> dict[str, Row | None]:
+    """Return the rows that the edit changes, None for a removed one; `confirm` answers for a status."""
+    changed: dict[str, Row | None] = {
+        key: apply_change(rows[key], fields, action) for key, fields in plan.changes.items()
+    }
+    for key, status, line in plan.claims:
+        row = changed.get(key) or rows[key]
+        if confirm(row, status) is not True:
+            raise refuse(path, line, f"'status: {status}' is not what was observed for '{row['name']}'")
+        changed[key] = apply_status(row, status, action)
+    changed.update(dict.fromkeys(plan.removals))
+    return changed

@@ -1,0 +1,262 @@
+"""Everything that can go wrong, as one tree, and what each means for the caller.
+
+    MamError                    str() is one line without control characters; hint says the way out
+      Refused                     the request is wrong; repeating it cannot help
+        InvalidName InvalidPath InvalidPrompt InvalidSettings Usage
+        SessionNotFound AmbiguousTarget NameTaken AgentMissing
+        IllegalTransition Conflict NotAllowed NeedsConfirmation
+      Damaged                     our own records; never repaired silently
+        RegistryCorrupt EditRefused SchemaTooNew
+      Unavailable                 the world is not there now
+        TerminalsDown TmuxMissing PaneGone RegistryBusy DiskFull ReadOnly
+        DialogOpen NotReady TimedOut ConversationBusy
+      Unconfirmed                 acted, and the result cannot be proven
+        StartUnconfirmed StopUnconfirmed DeliveryUnconfirmed
+      Held                        kept for later; do not send again
+      Broken                      a bug of ours
+
+The numbers are the exit codes of the command line. A leaf differs from its branch only where
+its table line says so.
+"""
+
+from __future__ import annotations
+
+from mam.core.text import one_line
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+
+class MamError(Exception):
+    """Something went wrong."""
+
+    code = "error"
+    exit_code = 70
+    retryable = False
+
+    def __init__(self, message: str = "", *, hint: str | None = None, session: Any = None) -> None:
+        """Keep the message as one line; without one, the class's own sentence is the message."""
+        text = one_line(message or (type(self).__doc__ or type(self).__name__).splitlines()[0])
+        super().__init__(text)
+        self.message = text
+        self.hint = one_line(hint) if hint else None
+        self.session = session
+
+    def as_json(self) -> dict[str, Any]:
+        """Return the error document that every surface shows."""
+        error = {"code": self.code, "message": self.message, "hint": self.hint, "retryable": self.retryable}
+        document: dict[str, Any] = {"error": error}
+        if self.session is not None:
+            document["session"] = self.session
+        return document
+
+
+class Refused(MamError):
+    """The request cannot be carried out as it stands."""
+
+    code, exit_code = "refused", 1
+
+
+class Usage(Refused):
+    """The command was used wrongly."""
+
+    code, exit_code = "usage", 64
+
+
+class InvalidName(Refused):
+    """A name may hold only a-z, 0-9 and '-', start with a letter or digit, and be at most 100 long."""
+
+    code, exit_code = "invalid_name", 64
+
+
+class InvalidPath(Refused):
+    """The directory does not exist or is not a directory."""
+
+    code = "invalid_path"
+
+
+class InvalidPrompt(Refused):
+    """The text cannot be used as a prompt."""
+
+    code, exit_code = "invalid_prompt", 64
+
+
+class InvalidSettings(Refused):
+    """The settings file is not valid."""
+
+    code, exit_code = "invalid_settings", 64
+
+
+class SessionNotFound(Refused):
+    """No session of that name is registered."""
+
+    code = "session_not_found"
+
+
+class AmbiguousTarget(Refused):
+    """More than one thing fits."""
+
+    code = "ambiguous_target"
+
+
+class NameTaken(Refused):
+    """A session of that name is alive."""
+
+    code = "name_taken"
+
+
+class AgentMissing(Refused):
+    """The agent's program is not on PATH."""
+
+    code = "agent_missing"
+
+
+class IllegalTransition(Refused):
+    """The session's state does not allow that."""
+
+    code = "illegal_transition"
+
+
+class Conflict(Refused):
+    """Somebody else changed the session in the meantime."""
+
+    code, retryable = "conflict", True
+
+
+class NotAllowed(Refused):
+    """The caller may not do that."""
+
+    code = "not_allowed"
+
+
+class NeedsConfirmation(Refused):
+    """This cannot be undone and was not confirmed."""
+
+    code, exit_code = "needs_confirmation", 64
+
+
+class Damaged(MamError):
+    """Our own records are damaged."""
+
+    code, exit_code = "damaged", 65
+
+
+class RegistryCorrupt(Damaged):
+    """The registry cannot be read."""
+
+    code = "registry_corrupt"
+
+
+class EditRefused(Damaged):
+    """The registry file was edited in a way that cannot be taken in."""
+
+    code = "edit_refused"
+
+
+class SchemaTooNew(Damaged):
+    """The records were written by a newer version of mam."""
+
+    code = "schema_too_new"
+
+
+class Unavailable(MamError):
+    """Something outside is not there now."""
+
+    code, exit_code, retryable = "unavailable", 2, True
+
+
+class TerminalsDown(Unavailable):
+    """The tmux server does not answer."""
+
+    code = "terminals_down"
+
+
+class TmuxMissing(Unavailable):
+    """tmux is missing or too old."""
+
+    code, retryable = "tmux_missing", False
+
+
+class PaneGone(Unavailable):
+    """The pane is not there any more."""
+
+    code = "pane_gone"
+
+
+class RegistryBusy(Unavailable):
+    """Another change is under way."""
+
+    code = "registry_busy"
+
+
+class DiskFull(Unavailable):
+    """There is no space left."""
+
+    code = "disk_full"
+
+
+class ReadOnly(Unavailable):
+    """The directory cannot be written."""
+
+    code, retryable = "read_only", False
+
+
+class DialogOpen(Unavailable):
+    """A dialog is open and waits for a person."""
+
+    code = "dialog_open"
+
+
+class NotReady(Unavailable):
+    """The agent did not become ready."""
+
+    code = "not_ready"
+
+
+class TimedOut(Unavailable):
+    """The time ran out."""
+
+    code = "timeout"
+
+
+class ConversationBusy(Unavailable):
+    """A live process holds this conversation."""
+
+    code = "conversation_busy"
+
+
+class Unconfirmed(MamError):
+    """Acted, and the result cannot be proven."""
+
+    code, exit_code = "unconfirmed", 3
+
+
+class StartUnconfirmed(Unconfirmed):
+    """Started, and it cannot be proven that the program runs."""
+
+    code = "start_unconfirmed"
+
+
+class StopUnconfirmed(Unconfirmed):
+    """Told to end, and it cannot be proven that it did."""
+
+    code = "stop_unconfirmed"
+
+
+class DeliveryUnconfirmed(Unconfirmed):
+    """Typed, and it cannot be proven that it was submitted."""
+
+    code = "delivery_unconfirmed"
+
+
+class Held(MamError):
+    """Kept for later; do not send it again."""
+
+    code, exit_code = "held", 4
+
+
+class Broken(MamError):
+    """A bug in mam."""
+
+    code, exit_code = "broken", 70

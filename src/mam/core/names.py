@@ -1,0 +1,90 @@
+"""Names of sessions, kinds and tmux servers: what is allowed, and how a default is made.
+
+tmux expands `#(…)`, splits at `;` and matches prefixes, so a name reaches it only if it comes
+from a short list of characters.
+"""
+
+from __future__ import annotations
+
+import re
+
+from mam.core.errors import InvalidName
+
+_NAME = re.compile(r"[a-z0-9][a-z0-9-]{0,99}\Z")
+_SESSION_ID = re.compile(r"s_[0-9a-f]{8}\Z")
+_KIND = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+-]{0,63}\Z")
+_SERVER = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}\Z")
+_ENV_KEY = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
+_LONGEST = 100
+_MARK = "-creator-"
+
+KIND_ALIASES = {"claude-code": "claude", "antigravity": "agy"}
+
+
+def parse_name(text: str) -> str:
+    """Return a session name, or raise InvalidName before anything else sees the text."""
+    if not _NAME.match(text):
+        raise InvalidName(
+            f"{_shown(text)} is not a session name",
+            hint="use a-z, 0-9 and '-', starting with a letter or digit, at most 100 characters",
+        )
+    return text
+
+
+def is_session_id(text: str) -> bool:
+    """Tell whether text has the form of a session id."""
+    return bool(_SESSION_ID.match(text))
+
+
+def parse_kind(text: str) -> str:
+    """Return the kind's own name for a kind or one of its aliases."""
+    if not _KIND.match(text):
+        raise InvalidName(f"{_shown(text)} is not an agent kind", hint="name a kind or a program on PATH")
+    return KIND_ALIASES.get(text, text)
+
+
+def parse_server(text: str) -> str:
+    """Return a tmux server: a `-L` name, or an absolute socket path without control characters."""
+    if text.startswith("/"):
+        if text.isprintable() and len(text) < 100:
+            return text
+    elif _SERVER.match(text):
+        return text
+    raise InvalidName(
+        f"{_shown(text)} is not a tmux server", hint="use a plain name (tmux -L) or an absolute socket path"
+    )
+
+
+def parse_environment(items: list[str]) -> dict[str, str]:
+    """Return K=V items as a mapping."""
+    found = {}
+    for item in items:
+        key, equals, value = item.partition("=")
+        if not equals or not _ENV_KEY.match(key) or "\0" in value:
+            raise InvalidName(f"{_shown(item)} is not of the form NAME=VALUE")
+        if key.startswith(("MAM_", "TMUX")) or key == "TERM":
+            raise InvalidName(f"{key} is set by mam and tmux themselves")
+        found[key] = value
+    return found
+
+
+def default_name(workspace: str, kind: str, number: int = 1) -> str:
+    """Return the name that a session gets by default; number 2 and up stands before the mark."""
+    parts = [part for part in workspace.split("/") if part][-2:] or ["root"]
+    stem = _slug("-".join(parts)) or "workspace"
+    tail = (f"-{number}" if number > 1 else "") + _MARK + _slug(kind)
+    return stem[: _LONGEST - len(tail)].rstrip("-") + tail
+
+
+def kind_of_name(name: str) -> str | None:
+    """Return the kind that a name of the original's pattern ends in."""
+    _, mark, kind = name.rpartition(_MARK)
+    return kind if mark and _KIND.match(kind) else None
+
+
+def _slug(text: str) -> str:
+    return re.sub(r"[^a-z0-9]+", "-", text.lower()).strip("-")
+
+
+def _shown(text: str) -> str:
+    return repr(text if len(text) <= 60 else text[:57] + "…")

@@ -1,0 +1,33 @@
+"""Points in time as the registry writes them, and spans as people write them."""
+
+from __future__ import annotations
+
+import re
+from datetime import UTC, datetime, timedelta
+
+from mam.core.errors import Usage
+
+_SPAN = re.compile(r"(\d+(?:\.\d+)?)\s*(s|m|h|d|w)?\Z")
+_UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400, "w": 604800}
+
+
+def stamp(epoch: float) -> str:
+    """Return a UTC time as the registry writes it, to the second."""
+    return datetime.fromtimestamp(int(epoch), UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def parse_span(text: str) -> timedelta:
+    """Return the span that `90`, `30s`, `5m`, `2h`, `7d` or `1w` means; a bare number is seconds."""
+    match = _SPAN.match(text.strip().lower())
+    if not match:
+        raise Usage(f"{text!r} is not a span of time", hint="write 30s, 5m, 2h, 7d or 1w")
+    return timedelta(seconds=float(match[1]) * _UNITS[match[2] or "s"])
+
+
+def short_age(seconds: float) -> str:
+    """Return an age in the largest unit that fits: 8s, 3m, 2h, 5d."""
+    whole = max(0, int(seconds))
+    for unit, size in (("d", 86400), ("h", 3600), ("m", 60)):
+        if whole >= size:
+            return f"{whole // size}{unit}"
+    return f"{whole}s"

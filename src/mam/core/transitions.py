@@ -1,0 +1,185 @@
+"""The life of a session: which state follows which event, and what the row then says.
+
+Nobody assigns a status. A verb names the event, this table answers, and the store commits the
+row that comes back under the version it was read with.
+"""
+
+from __future__ import annotations
+
+from mam.core.errors import IllegalTransition
+from mam.core.row import is_own_id_field, merged, own_id_field
+from mam.core.times import stamp
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from mam.core.row import Action, Conversation, Pane, Row
+
+GONE = "gone"
+
+TABLE: dict[tuple[str, str], str] = {
+    ("running", "stop"): "stopped",
+    ("running", "died"): "terminated",
+    ("stopped", "died"): "terminated",
+    ("running", "purge"): "terminated",
+    ("stopped", "purge"): "terminated",
+    ("terminated", "purge"): "terminated",
+    ("archived", "purge"): "terminated",
+    ("stopped", "resume"): "running",
+    ("terminated", "resume"): "running",
+    ("archived", "resume"): "running",
+    ("stopped", "create"): "running",
+    ("terminated", "create"): "running",
+    ("archived", "create"): "running",
+    ("stopped", "archive"): "archived",
+    ("terminated", "archive"): "archived",
+    ("stopped", "forget"): GONE,
+    ("terminated", "forget"): GONE,
+    ("archived", "forget"): GONE,
+}
+
+_WAY_OUT = {
+    ("running", "create"): "stop it first, or give the new session another name",
+    ("running", "resume"): "it is running already; attach to it",
+    ("running", "archive"): "stop it first",
+    ("running", "forget"): "stop it first",
+}
+
+
+def next_status(status: str, event: str) -> str:
+    """Return the status that follows, or refuse with the reason."""
+    try:
+        return TABLE[status, event]
+    except KeyError:
+        raise IllegalTransition(
+            f"a session that is {status} cannot take '{event}'", hint=_WAY_OUT.get((status, event))
+        ) from None
+
+
+def stopped(row: Row, action: Action, *, reason: str, mode: str, exit_status: int | None) -> Row:
+    """Return the row after a stop that was proven."""
+    at = action["at_epoch"]
+    return _changed(
+        row,
+        "stop",
+        action,
+        resumable=True,
+        stopped_at=stamp(at),
+        stopped_at_epoch=at,
+        stop_reason=reason,
+        termination_mode=mode,
+        exit_status=exit_status,
+        last_visible_status="stopped",
+    )
+
+
+def purged(row: Row, action: Action, *, reason: str, exit_status: int | None) -> Row:
+    """Return the row after its conversation was deleted: it ends for good and forgets its ids."""
+    at = action["at_epoch"]
+    cleared = {key: None for key in row if is_own_id_field(key)} | {own_id_field(row["agent"]): None}
+    return _changed(
+        row,
+        "purge",
+        action,
+        resumable=False,
+        conversations=[],
+        terminated_at=stamp(at),
+        terminated_at_epoch=at,
+        stop_reason=reason,
+        termination_mode="purge",
+        exit_status=exit_status if exit_status is not None else row.get("exit_status"),
+        last_visible_status="terminated",
+        **cleared,
+    )
+
+
+def died(row: Row, action: Action, *, on_disk: bool, exit_status: int | None) -> Row:
+    """Return the row after its process was found gone; resumable if its conversation is on disk."""
+    at = action["at_epoch"]
+    return _changed(
+        row,
+        "died",
+        action,
+        resumable=on_disk,
+        terminated_at=stamp(at),
+        terminated_at_epoch=at,
+        termination_mode="auto-detected",
+        exit_status=exit_status,
+        last_visible_status="terminated",
+    )
+
+
+def started_anew(
+    row: Row,
+    action: Action,
+    *,
+    pane: Pane,
+    tmux_session_id: str,
+    conversation: Conversation | None,
+    **fields: Any,
+) -> Row:
+    """Return an ended row that was started with a new conversation."""
+    conversations = [*(row.get("conversations") or []), *([conversation] if conversation else [])]
+    return _changed(
+        row,
+        "create",
+        action,
+        pane=pane,
+        tmux_session_id=tmux_session_id,
+        conversations=conversations,
+        **{own_id_field(row["agent"]): None},
+        **alive_fields(),
+        **fields,
+    )
+
+
+def resumed(
+    row: Row,
+    action: Action,
+    *,
+    pane: Pane,
+    tmux_session_id: str,
+    tier: int | None,
+    own: str | None,
+    **fields: Any,
+) -> Row:
+    """Return an ended row whose conversation goes on."""
+    return _changed(
+        row,
+        "resume",
+        action,
+        pane=pane,
+        tmux_session_id=tmux_session_id,
+        resumed_at=stamp(action["at_epoch"]),
+        resume_count=(row.get("resume_count") or 0) + 1,
+        resume_tier=tier,
+        **({own_id_field(row["agent"]): own} if own else {}),
+        **alive_fields(),
+        **fields,
+    )
+
+
+def archived(row: Row, action: Action) -> Row:
+    """Return an ended row that was put away."""
+    return _changed(row, "archive", action, last_visible_status="archived")
+
+
+def alive_fields() -> dict[str, Any]:
+    """Return what every live row says, whatever it said before."""
+    return {
+        "resumable": True,
+        "exit_status": None,
+        "stopped_at": None,
+        "stopped_at_epoch": None,
+        "stop_reason": None,
+        "terminated_at": None,
+        "terminated_at_epoch": None,
+        "termination_mode": None,
+        "last_visible_status": "running",
+    }
+
+
+def _changed(row: Row, event: str, action: Action, **fields: Any) -> Row:
+    status = next_status(row["status"], event)
+    return merged(row, **fields, status=status, last_action=action)

@@ -1,0 +1,119 @@
+"""The command line: read by hand, because argparse alone would double the start."""
+
+from __future__ import annotations
+
+from . import VERSION
+
+HELP = f"""\
+usage: python -m mam.practice [OPTIONS] [PROMPT]
+
+An interactive practice agent: it looks and behaves like a coding agent, without a model.
+
+  --session-id UUID        begin a conversation with this id
+  --resume UUID            go on with a conversation
+  --fork-session           with --resume: go on under a new id (--session-id chooses it)
+  --settings FILE_OR_JSON  {{"hooks": {{"Stop": "shell command"}}}}
+  --permissions MODE       default | ask | auto | skip (default = ask: tools ask first)
+  --model NAME             the name shown in the header (practice-1)
+  --name LABEL             a label in the edge of the input box
+  --trust-dialog           ask first whether the folder is trusted
+  --slow-start SECONDS     take this long before the input box appears
+  --ignore-sigterm         ignore SIGTERM and SIGHUP, and hang on /exit
+  --speed WORDS            words per second (40); 0 answers at once
+  --version, --help
+
+example:
+  python -m mam.practice --name demo --permissions ask "run the tests"
+
+Version {VERSION}. Inside, /help lists the commands."""
+
+_VALUES = ("session-id", "resume", "settings", "permissions", "model", "name", "slow-start", "speed")
+_FLAGS = ("fork-session", "trust-dialog", "ignore-sigterm", "version", "help")
+_MODES = ("default", "ask", "auto", "skip")
+
+
+class Usage(Exception):
+    """The command line cannot be understood."""
+
+
+class Options:
+    """What the command line asks for."""
+
+    def __init__(self) -> None:
+        self.session_id = ""
+        self.resume = ""
+        self.settings = ""
+        self.permissions = "ask"
+        self.model = "practice-1"
+        self.name = ""
+        self.slow_start = 0.0
+        self.speed = 40.0
+        self.fork_session = False
+        self.trust_dialog = False
+        self.ignore_sigterm = False
+        self.version = False
+        self.help = False
+        self.prompt = ""
+
+    def set(self, name: str, value: str) -> None:
+        """Take one option with its value."""
+        if name in ("slow-start", "speed"):
+            setattr(self, name.replace("-", "_"), seconds(name, value))
+        elif name == "permissions":
+            if value not in _MODES:
+                raise Usage(f"--permissions must be one of {', '.join(_MODES)}, not {value!r}")
+            self.permissions = "ask" if value == "default" else value
+        elif not value:
+            raise Usage(f"--{name} needs a value")
+        else:
+            setattr(self, name.replace("-", "_"), value)
+
+
+def parse(arguments: list[str]) -> Options:
+    """Return the options of a command line; raises Usage."""
+    options = Options()
+    prompts: list[str] = []
+    rest = list(arguments)
+    while rest:
+        word = rest.pop(0)
+        if word == "--":
+            prompts += rest
+            break
+        if word == "-h":
+            word = "--help"
+        if not word.startswith("-") or word == "-":
+            prompts.append(word)
+            continue
+        name, equals, value = word.removeprefix("--").partition("=")
+        if name in _FLAGS and not equals:
+            setattr(options, name.replace("-", "_"), True)
+        elif name in _VALUES and (equals or rest):
+            options.set(name, value if equals else rest.pop(0))
+        elif name in _VALUES:
+            raise Usage(f"--{name} needs a value")
+        else:
+            raise Usage(f"unknown option: {word}")
+    if len(prompts) > 1:
+        raise Usage("only one prompt, please: put it in quotes")
+    # Bytes that are no UTF-8 come in argv as lone surrogates, which no file can hold.
+    options.prompt = "".join(prompts).encode("utf-8", "surrogateescape").decode("utf-8", "replace")
+    _check_ids(options)
+    return options
+
+
+def seconds(name: str, value: str) -> float:
+    """Return a number that is not negative and not infinite; raises Usage."""
+    try:
+        number = float(value)
+    except ValueError:
+        number = -1.0
+    if not 0 <= number < 1e9:
+        raise Usage(f"--{name} needs a number from 0, not {value!r}")
+    return number
+
+
+def _check_ids(options: Options) -> None:
+    if options.fork_session and not options.resume:
+        raise Usage("--fork-session needs --resume")
+    if options.session_id and options.resume and not options.fork_session:
+        raise Usage("--session-id goes with --resume only if --fork-session is given")

@@ -1,0 +1,105 @@
+"""What the agent has said, as rows on their way to the scrollback.
+
+The last row of a streamed answer still grows, so it stays in the live region until
+it is full or the answer ends.
+"""
+
+from __future__ import annotations
+
+from .cells import clean, clean_lines, wrap
+
+USER = "❯ "
+ANSWER = "● "
+TOOL = "  ⎿ "
+INTERRUPTED = "Interrupted · What should the agent do instead?"
+#: History that is shown again after a resume is cut, as pastes are folded when they are sent.
+_MOST_LINES = 8
+_MOST_CHARS = 800
+
+
+class Output:
+    """Collects rows for the width that the terminal has now."""
+
+    def __init__(self, columns: int) -> None:
+        self.columns = columns
+        self._rows: list[str] = []
+        self._partial = ""
+        self._lead = ""
+
+    def fit(self, columns: int) -> None:
+        """Take over a new width; what is finished keeps its rows."""
+        if columns != self.columns:
+            self.columns = columns
+            if self._lead:
+                self.stream("")
+
+    def user(self, text: str) -> None:
+        """Show what the person said."""
+        self._block(USER, clean_lines(text))
+
+    def answer(self, text: str) -> None:
+        """Show a whole answer at once."""
+        self._block(ANSWER, clean_lines(text))
+
+    def past(self, kind: str, text: str) -> None:
+        """Show a turn of an earlier run, cut if it is long."""
+        lines = clean_lines(text[:_MOST_CHARS])
+        left = text.count("\n") + 1 - min(len(lines), _MOST_LINES)
+        lines = lines[:_MOST_LINES]
+        if left or len(text) > _MOST_CHARS:
+            lines.append(f"… +{left} lines")
+        self._block(USER if kind == "user" else ANSWER, lines)
+
+    def tool(self, text: str) -> None:
+        """Show the outcome of a tool below its line."""
+        self.end()
+        room = self.columns - len(TOOL) - 1
+        rows = [row for line in clean_lines(text) for row in wrap(line, room)]
+        self._rows += [(TOOL if index == 0 else "    ") + row for index, row in enumerate(rows)]
+
+    def plain(self, rows: list[str]) -> None:
+        """Add rows as they are: the caller answers for their width and their cleanness."""
+        self.end()
+        self._rows += rows
+
+    def stream(self, text: str) -> None:
+        """Let the current answer grow; the first piece begins it."""
+        if not self._lead:
+            self._rows.append("")
+            self._lead = ANSWER
+        *lines, last = (self._partial + text).split("\n")
+        for line in lines:
+            self._commit(wrap(clean(line), self._room()))
+        rows = wrap(clean(last), self._room())
+        self._commit(rows[:-1])
+        self._partial = rows[-1]
+
+    def end(self) -> None:
+        """End the streamed answer, if there is one."""
+        if self._lead and self._partial:
+            self._commit([self._partial])
+        self._partial = self._lead = ""
+
+    def growing(self) -> list[str]:
+        """Return the row that still grows."""
+        return [self._lead + self._partial] if self._lead else []
+
+    def take(self) -> list[str]:
+        """Return the finished rows, once."""
+        rows, self._rows = self._rows, []
+        return rows
+
+    def _room(self) -> int:
+        return max(self.columns - len(ANSWER) - 1, 1)
+
+    def _commit(self, rows: list[str]) -> None:
+        for row in rows:
+            self._rows.append((self._lead + row).rstrip())
+            self._lead = "  "
+
+    def _block(self, mark: str, lines: list[str]) -> None:
+        self.end()
+        self._rows.append("")
+        self._lead = mark
+        self._commit([row for line in lines for row in wrap(line, self._room())])
+        self._lead = ""

@@ -1,0 +1,48 @@
+"""Signals become bytes in a pipe, so that the loop meets them where it waits."""
+
+from __future__ import annotations
+
+import os
+import signal
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from types import FrameType
+
+ENDINGS: dict[int, int] = {signal.SIGTERM: 143, signal.SIGHUP: 129, signal.SIGINT: 0}
+_NOTED = (signal.SIGWINCH, signal.SIGCHLD, signal.SIGCONT)
+
+
+class Signals:
+    """The signals that came, in order."""
+
+    def __init__(self, *, ignore_endings: bool) -> None:
+        self.pipe, writing = os.pipe()
+        os.set_blocking(self.pipe, False)
+        os.set_blocking(writing, False)
+        signal.set_wakeup_fd(writing, warn_on_full_buffer=False)
+        self._came: list[int] = []
+        for number in (*ENDINGS, *_NOTED):
+            ignored = ignore_endings and number in (signal.SIGTERM, signal.SIGHUP)
+            signal.signal(number, signal.SIG_IGN if ignored else _note)
+
+    def take(self) -> list[int]:
+        """Return the signals that came since the last call."""
+        self._collect()
+        came, self._came = self._came, []
+        return came
+
+    def is_stopping(self) -> bool:
+        """Say whether a signal that ends the agent has come and was not taken yet."""
+        self._collect()
+        return any(number in ENDINGS for number in self._came)
+
+    def _collect(self) -> None:
+        try:
+            self._came += os.read(self.pipe, 4096)
+        except BlockingIOError:
+            return
+
+
+def _note(_number: int, _frame: FrameType | None) -> None:
+    """Do nothing: the wake-up pipe has the signal."""

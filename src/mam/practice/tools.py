@@ -1,0 +1,56 @@
+"""The tools the agent pretends to use. One is real: `touch NAME` creates a file, as proof that it ran."""
+
+from __future__ import annotations
+
+import os
+
+_TESTING = frozenset({"test", "tests", "testing", "tested"})
+_BUILDING = frozenset({"build", "builds", "building", "compile", "compiling"})
+_RUNNING = frozenset({"run", "runs", "running", "execute"})
+_CREATING = frozenset({"create", "creates", "creating"})
+_PUNCTUATION = ".,;:!?()[]{}\"'“”‘’"
+
+
+def tool_for(prompt: str) -> str:
+    """Return the command that a prompt calls for, nothing if it calls for none.
+
+    A command in backticks is taken as it stands.
+    """
+    words = [word.strip(_PUNCTUATION) for word in prompt.lower().split()]
+    said = set(words)
+    if not said & (_TESTING | _BUILDING | _RUNNING | _CREATING):
+        return ""
+    quoted = prompt.split("`")
+    if len(quoted) >= 3 and quoted[1].strip() and "\n" not in quoted[1]:
+        return quoted[1].strip()
+    if said & _CREATING:
+        return f"touch {_file_name(prompt)}"
+    if said & _TESTING:
+        return "make test"
+    return "make build" if said & _BUILDING else "make run"
+
+
+def run_tool(command: str) -> str:
+    """Do what the command says, if it is `touch` with a plain name; return the line to show."""
+    words = command.split()
+    if len(words) != 2 or words[0] != "touch":
+        return "ok"
+    name = words[1]
+    if "/" in name or "\0" in name or name.startswith("-") or name in (".", ".."):
+        return "Error: only a plain file name can be created"
+    try:
+        os.close(os.open(name, os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o666))
+        os.utime(name)
+    except (OSError, ValueError) as error:
+        return f"Error: {getattr(error, 'strerror', None) or error}"
+    return "ok"
+
+
+def _file_name(prompt: str) -> str:
+    """Return the first word that looks like a file name."""
+    for word in prompt.split():
+        name = word.strip(_PUNCTUATION + "`")
+        stem, dot, ending = name.rpartition(".")
+        if stem and dot and ending.isalnum() and "/" not in name:
+            return name
+    return "notes.txt"

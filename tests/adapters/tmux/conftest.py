@@ -1,0 +1,111 @@
+"""A private tmux server per test: own socket directory, own HOME, ended and proven gone afterwards."""
+
+from __future__ import annotations
+
+import itertools
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import pytest
+
+from mam.adapters.tmux.client import Tmux, clean_environment
+
+_count = itertools.count()
+MARK = "s_00000001"
+# Records every byte that a pane receives, as a program that asks for bracketed paste.
+RECORDER = """
+import os, sys, tty
+tty.setraw(0)
+log = os.open(sys.argv[1], os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
+os.write(1, b"\\x1b[?2004hREADY\\r\\n")
+while data := os.read(0, 65536):
+    os.write(log, data)
+"""
+
+
+class PrivateServer:
+    """A server of one test, and shorter words for what tests do with it."""
+
+    def __init__(self, name: str, directory: Path) -> None:
+        self.tmux = Tmux(name)
+        self.name = name
+        self.directory = directory
+
+    def start(self, *command: str, name: str = "one", mark: str = MARK, cwd: object = None, root: str = "/"):
+        words = list(command) or ["cat", "-"]
+        place = str(cwd or self.directory)
+        return self.tmux.start(name, words, cwd=place, session_id=mark, root=root)
+
+    def record(self, name: str = "recorder", mark: str = MARK):
+        """Start a pane whose input is recorded; return it and the file."""
+        log = self.directory / f"{name}.bytes"
+        pane = self.start(sys.executable, "-S", "-c", RECORDER, str(log), name=name, mark=mark)
+        self.until(lambda: "READY" in self.tmux.look(pane.id).screen)
+        return pane, log
+
+    def raw(self, *arguments: str | bytes, check: bool = True) -> str:
+        """Run tmux as anybody could."""
+        done = subprocess.run(
+            ["tmux", "-L", self.name, *arguments],
+            env=clean_environment(os.environ),
+            capture_output=True,
+            timeout=20,
+            check=check,
+        )
+        return done.stdout.decode("utf-8", "replace")
+
+    @staticmethod
+    def until(condition, timeout: float = 15.0):
+        """Wait for a true value and return it; fail when the time is over."""
+        deadline = time.monotonic() + timeout
+        while not (value := condition()):
+            assert time.monotonic() < deadline, "waited in vain"
+            time.sleep(0.005)
+        return value
+
+
+def is_running(pid: int) -> bool:
+    try:
+        state = (
+            Path(f"/proc/{pid}/stat")
+            .read_text(encoding="utf-8", errors="replace")
+            .rpartition(")")[2]
+            .split()[0]
+        )
+    except (FileNotFoundError, ProcessLookupError):
+        return False
+    return state not in "ZX"
+
+
+@pytest.fixture
+def private(tmp_path, monkeypatch):
+    home = tmp_path / "home"
+    home.mkdir()
+    work = tmp_path / "work"
+    work.mkdir()
+    # Not below tmp_path: a socket's path has at most 107 bytes.
+    sockets = tempfile.mkdtemp(prefix="mam-t-")
+    monkeypatch.setenv("HOME", str(home))
+    monkeypatch.setenv("TMUX_TMPDIR", sockets)
+    monkeypatch.setenv("TMUX", "/nowhere/default,1,0")
+    monkeypatch.setenv("MAM_SESSION", "s_ffffffff")
+    server = PrivateServer(f"mam-test-{os.getpid()}-{next(_count)}", work)
+    yield server
+    pid = server.tmux.server_pid()
+    if pid is not None:
+        os.kill(pid, signal.SIGCONT)
+        server.tmux.kill_server()
+        assert not is_running(pid)
+    assert server.tmux.server_pid() is None
+    shutil.rmtree(sockets)
+
+
+@pytest.fixture
+def tmux(private):
+    return private.tmux
