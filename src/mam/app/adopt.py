@@ -14,7 +14,6 @@ from mam.core.times import stamp
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-
     from mam.adapters.store.draft import Draft
     from mam.adapters.tmux.parse import Pane
     from mam.app.world import World

@@ -5,6 +5,7 @@ from __future__ import annotations
 from mam.adapters.store.host import Lease
 from mam.adapters.system import process
 from mam.adapters.system.process import Identity
+from mam.app.flight import change
 from mam.core.errors import ConversationBusy
 from mam.core.resume import Choice, choose
 from mam.core.row import current_conversation, merged, own_id, own_id_field
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from typing import Any
 
+    from mam.adapters.store.draft import Draft
     from mam.app.world import World
     from mam.core.row import Row
 
@@ -57,6 +59,37 @@ def captured(world: World, row: Row, heard: str | None = None) -> Row:
     if all(one["id"] != conversation for one in known):
         known = [*known, {"id": conversation, "source": "hook", "since": stamp(world.now())}]
     return merged(row, **{own_id_field(row["agent"]): conversation, "conversations": known})
+
+
+def remember(world: World, draft: Draft, row: Row) -> None:
+    """Keep the session's own conversation as the last known one of its kind."""
+    own = own_id(row)
+    key = "conversation_id" if row["agent"] == "agy" else "session_id"
+    known = draft.identities().get(row["agent"]) or {}
+    if own and (known.get(key), known.get("project_cwd")) != (own, row["workspace"]):
+        at = stamp(world.now())
+        draft.set_identity(row["agent"], {key: own, "project_cwd": row["workspace"], "updated_at": at})
+
+
+def disown(draft: Draft, row: Row, conversation: str | None) -> None:
+    """Forget a conversation that was deleted."""
+    known = draft.identities().get(row["agent"]) or {}
+    if conversation and conversation in (known.get("session_id"), known.get("conversation_id")):
+        draft.set_identity(row["agent"], None)
+
+
+def capture(world: World, row: Row) -> Row:
+    """Record the session's conversation once it is on disk."""
+
+    def work(draft: Draft) -> Row:
+        current = draft.get(row["id"]) or row
+        seen = captured(world, current)
+        if seen == current:
+            return current
+        remember(world, draft, seen)
+        return draft.put(seen)
+
+    return change(world, work)
 
 
 def take_lease(world: World, row: Row, conversation: str | None, holder: Identity) -> None:

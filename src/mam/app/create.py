@@ -11,15 +11,17 @@ import time
 import uuid
 
 from mam.adapters.agents import hooks
-from mam.adapters.agents.protocol import PERMISSIONS, Request
+from mam.adapters.agents.protocol import Request
 from mam.adapters.store import evidence
 from mam.adapters.system import process
 from mam.app import caller, conversations, flight, launch
 from mam.app.deliver import check_prompt, first_prompt
-from mam.app.ready import READY_SECONDS, Watch
+from mam.app.init import warn_of_network
+from mam.app.ready import Watch
 from mam.core import names, transitions
 from mam.core.errors import InvalidName, MamError, NameTaken, NotReady, Refused, RegistryBusy, Usage
 from mam.core.row import is_running, merged
+from mam.core.settings import PERMISSIONS
 from mam.core.times import stamp
 
 TYPE_CHECKING = False
@@ -53,7 +55,7 @@ class Order:
         self.args: list[str] = list(options.get("args") or [])
         self.trust = bool(options.get("trust"))
         self.wait = bool(options.get("wait", True))
-        self.timeout = float(options.get("timeout") or READY_SECONDS)
+        self.timeout = float(options.get("timeout") or world.settings().ready_timeout)
         self.worktree: str | bool | None = options.get("worktree")
         self.job: str | None = options.get("job")
 
@@ -75,6 +77,7 @@ def create(world: World, agent: str | None, **options: Any) -> Row:
         wait_until_ready(world, row, plan["launch_file"], trust=order.trust, seconds=order.timeout)
         if order.prompt and world.kind(row["agent"]).takes_prompt:
             first_prompt(world, row, order.prompt)
+            row = conversations.capture(world, row)
     return row
 
 
@@ -90,6 +93,7 @@ def _reserve(world: World, order: Order, workspace: str) -> dict[str, Any]:
             raise flight.busy(world, order.name or "")
         time.sleep(0.02)
     world.host.remember_root(world.place.root, world.place.yaml)
+    warn_of_network(world)
     return plan
 
 
@@ -159,7 +163,7 @@ def _new_row(world: World, order: Order, session_id: str, name: str, workspace: 
         "workspace": workspace,
         "tmux_server": order.server or world.server_name(None),
         "start_command": [agent, *order.args],
-        "permissions": order.permissions or "default",
+        "permissions": order.permissions or world.settings().permissions,
         "stores": world.kind(agent).stores(environ),
         "delegate_job_id": order.job,
         "parent": None if parent == "user" else parent,
@@ -183,9 +187,8 @@ def _renewed(world: World, row: Row, order: Order) -> Row:
 
 
 def _start(world: World, order: Order, plan: dict[str, Any]) -> Row:
-    row: Row = plan["row"]
+    row = _with_worktree(world, plan, order)
     kind = world.kind(row["agent"])
-    row = plan["row"] = _with_worktree(world, row, order)
     program = launch.find_program(world, kind, row["start_command"], {**world.environ, **order.env})
     if plan["conversation"]:
         conversations.take_lease(world, row, plan["conversation"], process.me())
@@ -226,7 +229,7 @@ def bind(world: World, plan: dict[str, Any], started: Started) -> Row:
         action = caller.action(world, "create")
         if plan["anew"]:
             current = draft.get(row["id"]) or row
-            fields = {key: row[key] for key in _RENEWED if key in row}
+            fields = {key: value for key, value in row.items() if key in _RENEWED}
             done = draft.put(
                 transitions.started_anew(
                     current,
@@ -293,12 +296,18 @@ def _checked_role(role: str | None) -> str | None:
     return role
 
 
-def _with_worktree(world: World, row: Row, order: Order) -> Row:
+def _with_worktree(world: World, plan: dict[str, Any], order: Order) -> Row:
+    """Give the session a worktree, and tell recovery about it."""
+    row: Row = plan["row"]
     if not order.worktree:
         return row
     from mam.app.worktree import add_worktree
 
-    return add_worktree(world, row, None if order.worktree is True else str(order.worktree))
+    moved = add_worktree(world, row, None if order.worktree is True else str(order.worktree))
+    plan["row"] = moved
+    intent = flight.new_intent(row["id"], row["name"], "create", world.now(), plan)
+    world.registry.note(lambda draft: draft.intents.put(intent))
+    return moved
 
 
 def _drop_worktree(world: World, plan: dict[str, Any], order: Order) -> None:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import time
+
 from mam.app import caller, conversations, flight
 from mam.app.sight import DEAD, GONE, see_one
 from mam.core import transitions
-from mam.core.errors import MamError
+from mam.core.errors import MamError, PaneGone
 from mam.core.row import current_conversation, is_running
 
 TYPE_CHECKING = False
@@ -14,6 +16,8 @@ if TYPE_CHECKING:
     from mam.app.sight import Sight
     from mam.app.world import World
     from mam.core.row import Row
+
+_PATIENCE = 1.0
 
 
 def record_if_dead(world: World, row: Row, error: MamError | None = None) -> Row:
@@ -52,7 +56,11 @@ def exit_status(world: World, row: Row, sight: Sight) -> int | None:
     if pane is None or sight.state != DEAD:
         return None
     if pane.dead_status is None and pane.dead_signal is None:
-        pane = world.tmux(row["tmux_server"]).dead_status(pane.id, pane.server_pid, 1.0) or pane
+        try:
+            deadline = time.monotonic() + _PATIENCE
+            pane = world.tmux(row["tmux_server"]).dead_status(pane.id, pane.server_pid, deadline)
+        except PaneGone:
+            return None
     return pane.dead_status if pane.dead_status is not None else _from_signal(pane.dead_signal)
 
 

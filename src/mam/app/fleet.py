@@ -318,7 +318,7 @@ class Fleet:
         return Session(self, archive(self.world, target))
 
     def forget(self, target: str, *, worktree: bool = False) -> Document:
-        """Drop an ended session's row; with `worktree` also its git worktree, if nothing in it would be lost."""
+        """Drop an ended session's row; with `worktree` also its worktree, if nothing would be lost."""
         from mam.app.forget import forget
 
         self._settle()

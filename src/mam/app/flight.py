@@ -106,7 +106,7 @@ def busy(world: World, target: str) -> RegistryBusy:
 
 def new_intent(session_id: str, name: str, verb: str, now: float, notes: dict[str, Any]) -> Intent:
     """Return the intent of this process."""
-    return Intent(session_id, name, verb, process.me().as_json(), now, notes)
+    return Intent(session_id, name, verb, owner=process.me().as_json(), at=now, data=notes)
 
 
 def _end(draft: Draft, session_id: str) -> None:

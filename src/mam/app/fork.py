@@ -10,7 +10,6 @@ from mam.adapters.agents.protocol import Request
 from mam.adapters.system import process
 from mam.app import caller, conversations, flight, launch
 from mam.app.create import bind, wait_until_ready
-from mam.app.ready import READY_SECONDS
 from mam.core import names
 from mam.core.errors import IllegalTransition, NameTaken, Refused
 
@@ -41,7 +40,9 @@ def fork(
         world.registry.note(lambda draft: draft.intents.end(plan["id"]))
         raise
     if wait:
-        wait_until_ready(world, row, plan["launch_file"], trust=False, seconds=timeout or READY_SECONDS)
+        wait_until_ready(
+            world, row, plan["launch_file"], trust=False, seconds=timeout or world.settings().ready_timeout
+        )
     return row
 
 

@@ -18,7 +18,6 @@ from mam.core.errors import AgentMissing, InvalidPath, NameTaken, PaneGone, Star
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-
     from mam.adapters.agents.protocol import Kind, Launch
     from mam.adapters.tmux.parse import Pane as TmuxPane
     from mam.app.world import World

@@ -16,7 +16,7 @@ from mam.adapters.tmux import launch as launches
 from mam.app.sight import identity_of
 from mam.core import text
 from mam.core.activity import IDLE, WAITING
-from mam.core.errors import DialogOpen, NotReady
+from mam.core.errors import DialogOpen, NotReady, PaneGone
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from mam.app.world import World
     from mam.core.row import Row
 
-READY_SECONDS = 60.0
 _STAYS_UP = 0.25
 _STEP = 0.01
 _LOOK_EVERY = 0.05
@@ -123,7 +122,13 @@ class Watch:
         self.tmux.keys(self.row["pane"]["id"], keys, mark=self.row["id"])
 
     def _last_words(self) -> str:
-        screen = self.tmux.capture([self.row["pane"]["id"]]).get(self.row["pane"]["id"])
+        """Return the last line that the program printed, once tmux has read all of it."""
+        pane_id = self.row["pane"]["id"]
+        try:
+            self.tmux.dead_status(pane_id, self.row["pane"]["server_pid"], time.monotonic() + 1.0)
+        except PaneGone:
+            return ""
+        screen = self.tmux.capture([pane_id], scrollback=50).get(pane_id)
         lines = (text.note(screen or "") or "").splitlines()
         said = [line for line in lines if not line.startswith("Pane is dead")]
         return f": {said[-1]}" if said else ""

@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 
 from mam.adapters.tmux import launch as launches
-from mam.app import caller, create, flight, resume
+from mam.app import caller, conversations, create, flight, resume
 from mam.app.died import exit_status
 from mam.app.launch import Started, pane_record
 from mam.app.sight import ALIVE, LOOSE, UNKNOWN, find_pane, see
@@ -123,6 +123,7 @@ def _finish_stop(world: World, intent: Intent) -> None:
         action = caller.action(world, "stop")
         if intent.data.get("purge"):
             done = draft.put(transitions.purged(current, action, reason=reason, exit_status=status))
+            conversations.disown(draft, done, current_conversation(current))
         elif is_running(current):
             done = draft.put(
                 transitions.stopped(current, action, reason=reason, mode="graceful", exit_status=status)

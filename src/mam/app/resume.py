@@ -9,7 +9,6 @@ from mam.adapters.system import process
 from mam.app import caller, conversations, flight, launch
 from mam.app.create import bind_lease, wait_until_ready
 from mam.app.died import record_death
-from mam.app.ready import READY_SECONDS
 from mam.app.sight import ALIVE, LOOSE, UNKNOWN, see_one
 from mam.core import transitions
 from mam.core.errors import IllegalTransition, Refused, TerminalsDown
@@ -69,7 +68,11 @@ def resume(
         done = _start(world, row, choice, found["plan"]["launch_file"])
     if wait:
         wait_until_ready(
-            world, done, found["plan"]["launch_file"], trust=trust, seconds=timeout or READY_SECONDS
+            world,
+            done,
+            found["plan"]["launch_file"],
+            trust=trust,
+            seconds=timeout or world.settings().ready_timeout,
         )
     return Resumed(done, True, None if choice.on_disk else NO_HISTORY)
 

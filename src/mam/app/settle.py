@@ -11,7 +11,8 @@ if TYPE_CHECKING:
 
 def settle(world: World) -> None:
     """Finish or clean what died half way; most of the time there is nothing."""
-    world.registry.writer()
+    if not world.place.exists():
+        return
     if any(not flight.is_owned(intent) for intent in world.registry.view().intents):
         from mam.app.recover import recover
 

@@ -215,6 +215,7 @@ class Stop:
             done = draft.put(
                 transitions.stopped(current, action, reason=self.reason, mode=mode, exit_status=status)
             )
+            conversations.remember(self.world, draft, done)
             draft.intents.end(done["id"])
             draft.log(action["by"], "stop", done, self.reason, mode=mode, exit_status=status)
             return done
@@ -236,6 +237,7 @@ class Stop:
             current = draft.get(self.row["id"]) or self.row
             action = caller.action(self.world, "purge")
             done = draft.put(transitions.purged(current, action, reason=self.reason, exit_status=status))
+            conversations.disown(draft, done, conversation)
             draft.intents.end(done["id"])
             draft.log(action["by"], "purge", done, self.reason, conversation=conversation, removed=removed)
             return done

@@ -8,6 +8,7 @@ import time
 from mam.adapters.store import place as places
 from mam.adapters.store.host import Host, state_home
 from mam.adapters.store.registry import Registry
+from mam.app.settings import load_settings
 from mam.core.errors import InvalidPath
 from mam.core.names import parse_server
 
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from mam.adapters.agents.protocol import Kind
     from mam.adapters.store.place import Place
     from mam.adapters.tmux.client import Tmux
+    from mam.core.settings import Settings
 
 
 class World:
@@ -32,6 +34,7 @@ class World:
         self.host = Host(state_home(environ), time.time)
         self.progress: Callable[[str], None] = lambda _text: None
         self._servers: dict[str, Tmux] = {}
+        self._settings: Settings | None = None
         # Who calls, once somebody asked; see caller.actor.
         self.known_actor: str | None = None
 
@@ -67,8 +70,14 @@ class World:
         return kind(name)
 
     def server_name(self, asked: str | None) -> str:
-        """Return the tmux server to use: as asked, else as the environment says, else the default."""
-        return parse_server(asked or self.environ.get("TMUX_SERVER_NAME") or "default")
+        """Return the tmux server to use: as asked, else by the environment, else by the settings."""
+        return parse_server(asked or self.environ.get("TMUX_SERVER_NAME") or self.settings().tmux_server)
+
+    def settings(self) -> Settings:
+        """Return the settings in force."""
+        if self._settings is None:
+            self._settings = load_settings(self.place.root, self.environ)
+        return self._settings
 
 
 def open_world(

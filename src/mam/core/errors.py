@@ -3,12 +3,12 @@
     MamError                    str() is one line without control characters; hint says the way out
       Refused                     the request is wrong; repeating it cannot help
         InvalidName InvalidPath InvalidPrompt InvalidSettings Usage
-        SessionNotFound AmbiguousTarget NameTaken AgentMissing
+        SessionNotFound AmbiguousTarget NameTaken
         IllegalTransition Conflict NotAllowed NeedsConfirmation
       Damaged                     our own records; never repaired silently
         RegistryCorrupt EditRefused SchemaTooNew
       Unavailable                 the world is not there now
-        TerminalsDown TmuxMissing PaneGone RegistryBusy DiskFull ReadOnly
+        TerminalsDown TmuxMissing AgentMissing PaneGone RegistryBusy DiskFull ReadOnly
         DialogOpen NotReady TimedOut ConversationBusy
       Unconfirmed                 acted, and the result cannot be proven
         StartUnconfirmed StopUnconfirmed DeliveryUnconfirmed
@@ -106,12 +106,6 @@ class NameTaken(Refused):
     code = "name_taken"
 
 
-class AgentMissing(Refused):
-    """The agent's program is not on PATH."""
-
-    code = "agent_missing"
-
-
 class IllegalTransition(Refused):
     """The session's state does not allow that."""
 
@@ -176,6 +170,12 @@ class TmuxMissing(Unavailable):
     """tmux is missing or too old."""
 
     code, retryable = "tmux_missing", False
+
+
+class AgentMissing(Unavailable):
+    """The agent's program is not on PATH."""
+
+    code, retryable = "agent_missing", False
 
 
 class PaneGone(Unavailable):

@@ -50,7 +50,13 @@ def choose(
         for candidate in in_workspace():
             if not is_taken(candidate):
                 return Choice(candidate, WORKSPACE, True)
-    cached = (identity or {}).get("session_id") or (identity or {}).get("conversation_id")
-    if cached and (identity or {}).get("project_cwd") == row["workspace"] and not own and on_disk(cached):
+    cached = _cached(identity or {}, row["workspace"])
+    if cached and not own and not is_taken(cached) and on_disk(cached):
         return Choice(cached, CACHE, True)
     return Choice(own, None, seen)
+
+
+def _cached(identity: dict[str, Any], workspace: str) -> str | None:
+    if identity.get("project_cwd") != workspace:
+        return None
+    return identity.get("session_id") or identity.get("conversation_id")

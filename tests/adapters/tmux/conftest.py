@@ -69,6 +69,10 @@ class PrivateServer:
             time.sleep(0.005)
         return value
 
+    @staticmethod
+    def is_running(pid: int) -> bool:
+        return is_running(pid)
+
 
 def is_running(pid: int) -> bool:
     try:

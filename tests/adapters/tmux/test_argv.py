@@ -56,7 +56,7 @@ def test_no_text_of_a_caller_stands_in_a_command(pane_id, mark, name, root):
 
 def test_a_root_with_everything_in_it_is_hex_in_the_command():
     words = argv.start("n", ["/bin/cat"], session_id=MARK, root="#(x);\n'", width=1, height=1, nonce=NONCE)
-    assert "#(x);\n'".encode().hex() in words
+    assert b"#(x);\n'".hex() in words
     assert not any("#(x)" in word for word in words)
 
 

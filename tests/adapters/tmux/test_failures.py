@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import socket
-import stat
+from pathlib import Path
 
 import pytest
 
@@ -81,10 +81,13 @@ class TestRealFailures:
     @pytest.mark.skipif(os.getuid() == 0, reason="root may connect everywhere")
     def test_a_socket_of_somebody_else_is_unknown(self, private, tmux):
         private.start()
-        socket_file = private.directory / "s"
-        socket_file.chmod(stat.S_IRUSR)
-        listing = Tmux(str(socket_file)).panes()
-        assert not listing.confirmed and listing.error
+        path = Path(os.environ["TMUX_TMPDIR"], f"tmux-{os.getuid()}", private.name)
+        path.chmod(0)
+        try:
+            listing = tmux.panes()
+        finally:
+            path.chmod(0o660)
+        assert not listing.confirmed and "belongs to somebody else" in listing.error
 
     def test_no_tmux_on_path_is_unknown(self, private):
         tmux = Tmux("x", environ={"PATH": str(private.directory)})

@@ -34,7 +34,7 @@ def row(
     numbers += [b"200", b"50", b"3", b"4"] if full else []
     lengths = [b"%d" % len(text) for text in texts]
     key = NONCE.encode()
-    return key + b"," + b",".join(numbers + lengths) + key + key.join(shown or texts) + key + b"\n"
+    return key + b",".join(numbers + lengths) + key + key.join(shown or texts) + key + b"\n"
 
 
 @given(st.lists(TEXT, min_size=7, max_size=7))
@@ -64,7 +64,7 @@ def test_text_that_only_looks_like_an_escape_is_kept():
 
 @given(st.binary(max_size=200))
 def test_noise_is_no_listing_or_an_unconfirmed_one(noise):
-    listing = parse.listing(NONCE.encode() + b"," + noise, NONCE)
+    listing = parse.listing(NONCE.encode() + noise, NONCE)
     assert not listing.confirmed and listing.panes == [] and listing.error
 
 

@@ -12,6 +12,10 @@ import pytest
 from mam.adapters.tmux import spawn
 
 
+def descriptors() -> set[str]:
+    return {path.name for path in Path("/proc/self/fd").iterdir()}
+
+
 def sh(script: str, timeout: float = 10, **more):
     return spawn.run(["/bin/sh", "-c", script], {"PATH": "/usr/bin:/bin"}, timeout=timeout, **more)
 
@@ -46,10 +50,10 @@ class TestBothWays:
         assert not mask & (1 << (signal.SIGPIPE - 1))
 
     def test_no_descriptor_leaks(self, cwd):
-        before = set(os.listdir("/proc/self/fd"))
+        before = descriptors()
         for _ in range(5):
             sh("echo x", data=b"y", cwd=cwd)
-        assert set(os.listdir("/proc/self/fd")) == before
+        assert descriptors() == before
 
     def test_it_has_a_process_group_of_its_own(self, cwd):
         assert int(sh("ps -o pgid= -p $$", cwd=cwd).out) != os.getpgrp()
@@ -61,10 +65,10 @@ def test_one_that_closes_its_outputs_and_stays_is_killed():
 
 
 def test_a_program_that_is_not_there_is_an_os_error():
-    before = set(os.listdir("/proc/self/fd"))
+    before = descriptors()
     with pytest.raises(FileNotFoundError):
         spawn.run(["/nonexistent"], {}, timeout=1)
-    assert set(os.listdir("/proc/self/fd")) == before
+    assert descriptors() == before
 
 
 def test_an_interrupt_leaves_no_process(tmp_path):

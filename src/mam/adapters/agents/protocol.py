@@ -17,8 +17,6 @@ if TYPE_CHECKING:
 
     from mam.core.activity import Evidence
 
-PERMISSIONS = ("default", "ask", "auto", "skip")
-
 
 class Request:
     """One launch as the caller wants it."""
@@ -97,7 +95,7 @@ class Look:
 
     def __init__(
         self, state: str = UNKNOWN, *, dialog: str | None = None, box: str | None = None, detail: str = ""
-    ):
+    ) -> None:
         """Say nothing unless told otherwise."""
         self.state = state
         self.dialog = dialog
@@ -117,7 +115,7 @@ class Heard:
         waiting_for: str | None = None,
         conversation: str | None = None,
         prompt: str | None = None,
-    ):
+    ) -> None:
         """A state of None means that the event says nothing about the activity."""
         self.event = event
         self.state = state

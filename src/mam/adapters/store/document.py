@@ -8,6 +8,7 @@ otherwise (flow style, anchors, other indentation) the file is rendered whole, o
 from __future__ import annotations
 
 import re
+from itertools import pairwise
 from typing import Any
 
 from mam.adapters.store import yaml_text
@@ -113,7 +114,7 @@ def _split(text: str, whole: yaml_text.Mapping, rows: list[Any], path: str) -> P
     between = "".join(lines[at:first])
     end = _end_of_list(lines, rows[-1].line if rows else at)
     bounds = [*starts, end]
-    blocks = ["".join(lines[one:two]) for one, two in zip(bounds, bounds[1:], strict=False)]
+    blocks = ["".join(lines[one:two]) for one, two in pairwise(bounds)]
     head = "".join(lines[: at - 1])
     if blocks and between.strip():
         blocks[0] = between + blocks[0]

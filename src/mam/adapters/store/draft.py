@@ -106,9 +106,10 @@ class Draft:
         """Return the last known conversation of each kind."""
         return self.meta("identities") or {}
 
-    def set_identity(self, kind: str, identity: dict[str, Any]) -> None:
-        """Remember the last known conversation of a kind."""
-        self.set_meta("identities", {**self.identities(), kind: identity})
+    def set_identity(self, kind: str, identity: dict[str, Any] | None) -> None:
+        """Remember the last known conversation of a kind, or forget it."""
+        identities = {**self.identities(), kind: identity}
+        self.set_meta("identities", {key: value for key, value in identities.items() if value})
         self.set_meta("head", None)
         self.changed = True
 

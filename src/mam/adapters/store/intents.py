@@ -21,8 +21,8 @@ class Intent:
     __slots__ = ("at", "data", "name", "owner", "session_id", "verb")
 
     def __init__(
-        self, session_id: str, name: str, verb: str, owner: dict[str, Any], at: float, data: dict[str, Any]
-    ):
+        self, session_id: str, name: str, verb: str, *, owner: dict[str, Any], at: float, data: dict[str, Any]
+    ) -> None:
         """Keep what recovery needs: who, what, since when, and the verb's own notes."""
         self.session_id = session_id
         self.name = name
@@ -45,7 +45,8 @@ class Intents:
             "SELECT session_id, name, verb, owner, at, data FROM intents ORDER BY at"
         )
         return [
-            Intent(row[0], row[1], row[2], json.loads(row[3]), row[4], json.loads(row[5])) for row in found
+            Intent(session_id, name, verb, owner=json.loads(owner), at=at, data=json.loads(data))
+            for session_id, name, verb, owner, at, data in found
         ]
 
     def of(self, session_id: str, name: str | None = None) -> Intent | None:
@@ -57,7 +58,7 @@ class Intents:
     def put(self, intent: Intent) -> None:
         """Commit to a change, or note how far it got."""
         self.connection.execute(
-            "INSERT OR REPLACE INTO intents(session_id, name, verb, owner, at, data) VALUES(?, ?, ?, ?, ?, ?)",
+            "INSERT OR REPLACE INTO intents VALUES(?, ?, ?, ?, ?, ?)",
             (
                 intent.session_id,
                 intent.name,

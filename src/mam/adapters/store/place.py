@@ -14,7 +14,12 @@ from mam.core.errors import InvalidPath, NotAllowed
 YAML = ".hermes/agent-sessions.yaml"
 STATE = ".mam"
 _IGNORE_STATE = "# Made by mam: this folder is state of this machine.\n*\n"
-_IGNORE_YAML = "# Made by mam: the registry is state of this machine.\nagent-sessions.yaml*\n.agent-sessions.yaml*\n.gitignore\n"
+_IGNORE_YAML = """\
+# Made by mam: the registry is state of this machine.
+agent-sessions.yaml*
+.agent-sessions.yaml*
+.gitignore
+"""
 
 
 class Place:

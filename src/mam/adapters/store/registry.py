@@ -56,12 +56,14 @@ class Registry:
         self.place = place
         self.clock = clock
         self._connection: sqlite3.Connection | None = None
+        self._is_writer = False
 
     def close(self) -> None:
         """Let go of the database."""
         if self._connection is not None:
             self._connection.close()
             self._connection = None
+            self._is_writer = False
 
     def reader(self) -> sqlite3.Connection | None:
         """Return a connection for reading, or None where no database is."""
@@ -72,10 +74,13 @@ class Registry:
 
     def writer(self) -> sqlite3.Connection:
         """Return a connection for writing; makes the state's folder and database on first use."""
-        if self._connection is None:
+        if not self._is_writer:
             with database.errors(self.place.state):
                 self.place.make()
+            self.close()
             self._connection = database.connect(self.place.db, schema.STATE_MIGRATIONS, create=True)
+            self._is_writer = True
+        assert self._connection is not None
         return self._connection
 
     def view(self) -> View:

@@ -77,7 +77,8 @@ class ExitWatch:
 
     def discard(self, identity: Identity) -> None:
         """Stop watching a process; its tag is not reported any more."""
-        if self._tags.pop(identity, None) is not None:
+        if identity in self._tags:
+            del self._tags[identity]
             self._events.discard(identity)
             self._polled.discard(identity)
 

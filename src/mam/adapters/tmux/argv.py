@@ -93,7 +93,7 @@ def row_format(nonce: str, full: bool = False) -> str:
     numbers = (*NUMBERS, *FULL_NUMBERS) if full else NUMBERS
     texts = (*TEXTS, *FULL_TEXTS) if full else TEXTS
     head = ",".join(f"#{{{name}}}" for name in (*numbers, *(f"n:{text}" for text in texts)))
-    return f"{nonce},{head}{nonce}" + "".join(f"#{{{text}}}{nonce}" for text in texts)
+    return f"{nonce}{head}{nonce}" + "".join(f"#{{{text}}}{nonce}" for text in texts)
 
 
 def list_panes(nonce: str, full: bool = False) -> list[str]:
@@ -212,13 +212,8 @@ def kill_pane(pane_id: str, mark: str | None, nonce: str) -> list[str]:
 def respawn(pane_id: str, launch: list[str], mark: str, root: str, nonce: str) -> list[str]:
     """Start a command in a dead pane of ours and show it; tmux itself refuses a live one."""
     condition = guard(pane_id, mark, typing=False)
-    then = ["respawn-pane", "-t", pane_target(pane_id), "--", *launch]
-    return [
-        *guarded(pane_id, condition, then, nonce),
-        ";",
-        *_own(pane_id, mark, root),
-        *show_pane(pane_id, nonce),
-    ]
+    then = [*_own(pane_target(pane_id), mark, root), "respawn-pane", "-t", pane_id, "--", *launch]
+    return [*guarded(pane_id, condition, then, nonce), ";", *show_pane(pane_id, nonce)]
 
 
 def quoted(words: list[str]) -> str:

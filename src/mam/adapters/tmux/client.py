@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 OLDEST = (3, 2)
 _SIGCHLD = 20 if sys.platform == "darwin" else 17
 _PATIENCE = 0.015
-_new_enough: set[str] = set()
+_new_enough: dict[str, str] = {}
 
 
 class Tmux:
@@ -113,7 +113,7 @@ class Tmux:
         Starts the server if there is none, and then claims it: clipboard, passthrough and renaming are
         closed. Raises NameTaken, InvalidPath, TmuxMissing, TerminalsDown.
         """
-        self._require_version()
+        self.require_version()
         nonce = new_nonce()
         command = argv.start(
             name, launch, session_id=session_id, root=root, width=width, height=height, nonce=nonce
@@ -125,7 +125,7 @@ class Tmux:
 
         Raises PaneGone if the pane is not there or not that session's, IllegalTransition if it is alive.
         """
-        self._require_version()
+        self.require_version()
         nonce = new_nonce()
         try:
             answer = self._call(argv.respawn(pane_id, launch, session_id, root, nonce))
@@ -299,10 +299,11 @@ class Tmux:
                 raise TmuxMissing("tmux is not on PATH", hint="install tmux 3.2 or newer")
         return self._path
 
-    def _require_version(self) -> None:
+    def require_version(self) -> str:
+        """Return what `tmux -V` says. Raises TmuxMissing where there is none, or one that is too old."""
         path = self._program()
         if path in _new_enough:
-            return
+            return _new_enough[path]
         try:
             said = spawn.run([path, "-V"], self._environ, timeout=self.timeout).out.decode("utf-8", "replace")
         except (spawn.OutOfTime, OSError) as cause:
@@ -310,7 +311,8 @@ class Tmux:
         found = parse.version(said)
         if found is not None and found < OLDEST:
             raise TmuxMissing(f"{path} is {said.strip()}", hint="install tmux 3.2 or newer")
-        _new_enough.add(path)
+        _new_enough[path] = said.strip()
+        return _new_enough[path]
 
 
 def clean_environment(environ: Mapping[str, str]) -> dict[str, str]:

@@ -1,6 +1,6 @@
 """What tmux answers, as values.
 
-A row is `NONCE,numbers,lengths NONCE text NONCE text ... NONCE`. The nonce is random and new for each
+A row is `NONCE numbers,lengths NONCE text NONCE text ... NONCE`. The nonce is random and new for each
 call, and each text comes with its length in bytes, so that no title, name or directory can forge a
 field or a row. Lengths are bytes in every tmux; 3.4 and 3.5 write controls and invalid UTF-8 in a text
 as backslash escapes after they counted, which the length lets us take back.
@@ -99,12 +99,16 @@ class Look:
 def rows(answer: bytes, nonce: str, full: bool = False) -> Iterator[Pane]:
     """Yield one pane per row, hubs left out; raises Garbled for a row that is not whole."""
     count, texts_count = (_FULL_NUMBERS, _FULL_TEXTS) if full else (_NUMBERS, _TEXTS)
-    key = nonce.encode()
     roots: dict[bytes, str] = {}
-    for row in answer.split(key + b",")[1:]:
-        head, *texts = row.split(key)
-        numbers = head.split(b",")
-        if len(texts) != texts_count + 1 or len(numbers) != count + texts_count or texts.pop() != b"\n":
+    parts = answer.split(nonce.encode())
+    # A row is its head, its texts and the newline after it: counted, so that no text can begin one.
+    step = texts_count + 2
+    if len(parts) % step != 1 or parts[0]:
+        raise Garbled("tmux's answer is not whole")
+    for place in range(1, len(parts), step):
+        numbers = parts[place].split(b",")
+        texts = parts[place + 1 : place + step - 1]
+        if len(numbers) != count + texts_count or parts[place + step - 1] != b"\n":
             raise Garbled("a row of tmux's answer is not whole")
         try:
             _check_lengths(texts, numbers[count:])

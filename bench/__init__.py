@@ -1,0 +1,1 @@
+"""The budgets of mam, measured beside a baseline in the same run: `python -m bench --help`."""

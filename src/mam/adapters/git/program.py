@@ -1,0 +1,154 @@
+"""Running the git program: an argv list, a clean environment, a deadline, and its answer.
+
+The outputs go to files and not through pipes: what a hook leaves running in the background keeps
+them open, and a pipe would not end before it does.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+from tempfile import TemporaryFile
+
+from mam.adapters.git.failures import GitMissing, from_stderr
+from mam.core.errors import TimedOut, Unavailable
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+READ_SECONDS = 30.0
+# A checkout of a large repository, with its filters and hooks.
+WRITE_SECONDS = 600.0
+_GRACE_SECONDS = 3.0
+
+# Each names a repository, or a part of one, other than the one that is meant.
+_FOREIGN = frozenset(
+    {
+        "GIT_ALTERNATE_OBJECT_DIRECTORIES",
+        "GIT_COMMON_DIR",
+        "GIT_DIR",
+        "GIT_GRAFT_FILE",
+        "GIT_IMPLICIT_WORK_TREE",
+        "GIT_INDEX_FILE",
+        "GIT_NAMESPACE",
+        "GIT_OBJECT_DIRECTORY",
+        "GIT_PREFIX",
+        "GIT_QUARANTINE_PATH",
+        "GIT_SHALLOW_FILE",
+        "GIT_WORK_TREE",
+    }
+)
+
+
+class Answer:
+    """What git left: its exit status and its two outputs."""
+
+    __slots__ = ("err", "out", "status")
+
+    def __init__(self, status: int, out: bytes, err: str) -> None:
+        """Take the three parts."""
+        self.status = status
+        self.out = out
+        self.err = err
+
+    @property
+    def line(self) -> str:
+        """The output as one value; a line break inside of it, as in a path, is part of it."""
+        return os.fsdecode(self.out.removesuffix(b"\n"))
+
+
+class Program:
+    """The git program of one environment."""
+
+    __slots__ = ("_environ", "_read", "_write")
+
+    def __init__(
+        self,
+        environ: Mapping[str, str] | None = None,
+        *,
+        read_seconds: float = READ_SECONDS,
+        write_seconds: float = WRITE_SECONDS,
+    ) -> None:
+        """Take the caller's environment; without one, that of this process."""
+        self._environ = clean_environment(os.environ if environ is None else environ)
+        self._read = read_seconds
+        self._write = write_seconds
+
+    def ask(self, repo: str, *arguments: str, accept: tuple[int, ...] = (0,)) -> Answer:
+        """Return what git says about the repository at a directory; another status raises."""
+        return self._checked(repo, arguments, accept, self._read)
+
+    def change(self, repo: str, *arguments: str) -> Answer:
+        """Have git change something, with the long deadline."""
+        return self._checked(repo, arguments, (0,), self._write)
+
+    def run(self, repo: str, arguments: tuple[str, ...], timeout: float | None = None) -> Answer:
+        """Return git's answer, whatever its status.
+
+        Raises GitMissing, and TimedOut after ending git and what it started. git has no terminal: it
+        and its helpers fail where they would ask for a password.
+        """
+        argv = ["git", "-C", repo, *arguments]
+        with TemporaryFile() as out, TemporaryFile() as err:
+            try:
+                process = subprocess.Popen(
+                    argv,
+                    stdin=subprocess.DEVNULL,
+                    stdout=out,
+                    stderr=err,
+                    env=self._environ,
+                    start_new_session=True,
+                )
+            except FileNotFoundError as cause:
+                raise GitMissing("git is not on PATH", hint="install git, or leave out --worktree") from cause
+            except OSError as cause:
+                raise Unavailable(f"git cannot be started: {cause.strerror}") from cause
+            seconds = self._write if timeout is None else timeout
+            try:
+                status = process.wait(seconds)
+            except subprocess.TimeoutExpired:
+                _end(process)
+                words = " ".join(arguments[:2])
+                raise TimedOut(
+                    f"git {words} did not end within {seconds:g} s",
+                    hint="see what its hooks and filters wait for",
+                ) from None
+            except BaseException:
+                _end(process)
+                raise
+            out.seek(0)
+            err.seek(0)
+            return Answer(status, out.read(), err.read().decode("utf-8", "replace"))
+
+    def _checked(
+        self, repo: str, arguments: tuple[str, ...], accept: tuple[int, ...], timeout: float
+    ) -> Answer:
+        answer = self.run(repo, arguments, timeout)
+        if answer.status not in accept:
+            raise from_stderr(answer.err, repo)
+        return answer
+
+
+def clean_environment(environ: Mapping[str, str]) -> dict[str, str]:
+    """Return an environment in which git means the repository that it is pointed at, and speaks English."""
+    env = {
+        name: value
+        for name, value in environ.items()
+        if name not in _FOREIGN and not name.startswith("GIT_TRACE")
+    }
+    return {**env, "LC_ALL": "C", "GIT_TERMINAL_PROMPT": "0"}
+
+
+def _end(process: subprocess.Popen[bytes]) -> None:
+    """End git and its helpers; asked first, because git then takes away what it has half made."""
+    for number in (signal.SIGTERM, signal.SIGKILL):
+        try:
+            os.killpg(process.pid, number)
+            process.wait(_GRACE_SECONDS)
+        except subprocess.TimeoutExpired:
+            continue
+        except ProcessLookupError:
+            process.wait()
+        return

@@ -1,0 +1,37 @@
+"""Settings from the user's file and from the root's, in that order; the root's wins."""
+
+from __future__ import annotations
+
+import os
+
+from mam.core.errors import InvalidSettings
+from mam.core.settings import Settings
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+
+def load_settings(root: str, environ: Mapping[str, str]) -> Settings:
+    """Return the settings in force; files that are not there say nothing."""
+    settings = Settings()
+    home = environ.get("HOME") or os.path.expanduser("~")
+    config = environ.get("XDG_CONFIG_HOME") or os.path.join(home, ".config")
+    for path in (os.path.join(config, "mam", "config.toml"), os.path.join(root, "mam.toml")):
+        try:
+            with open(path, "rb") as file:
+                _take(settings, file.read(), path)
+        except FileNotFoundError:
+            continue
+        except OSError as error:
+            raise InvalidSettings(f"{path} cannot be read: {error.strerror}") from error
+    return settings
+
+
+def _take(settings: Settings, text: bytes, path: str) -> None:
+    import tomllib
+
+    try:
+        settings.take(tomllib.loads(text.decode()), path)
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise InvalidSettings(f"{path} is not valid TOML: {error}", hint="mend the line") from None

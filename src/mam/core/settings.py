@@ -1,0 +1,55 @@
+"""What a settings file may say, checked key by key."""
+
+from __future__ import annotations
+
+from mam.core.errors import InvalidName, InvalidSettings
+from mam.core.names import parse_server
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+PERMISSIONS = ("default", "ask", "auto", "skip")
+
+
+class Settings:
+    """The settings in force; each has a default."""
+
+    __slots__ = ("permissions", "ready_timeout", "tmux_server")
+
+    def __init__(self) -> None:
+        """Begin with the defaults."""
+        self.tmux_server = "default"
+        self.permissions = "default"
+        self.ready_timeout = 60.0
+
+    def take(self, values: dict[str, Any], path: str) -> None:
+        """Take the values of one file over what stands; refuse what it may not say."""
+        checks = {"tmux_server": _server, "permissions": _permissions, "ready_timeout": _seconds}
+        for key, value in values.items():
+            if key not in checks:
+                raise InvalidSettings(
+                    f"{path}: there is no setting '{key}'", hint=f"settings are {', '.join(sorted(checks))}"
+                )
+            try:
+                setattr(self, key, checks[key](value))
+            except (InvalidName, TypeError, ValueError) as error:
+                raise InvalidSettings(f"{path}: '{key}' cannot be {value!r}: {error}") from None
+
+
+def _server(value: object) -> str:
+    if not isinstance(value, str):
+        raise TypeError("it must be a text")
+    return parse_server(value)
+
+
+def _permissions(value: object) -> str:
+    if value not in PERMISSIONS:
+        raise ValueError(f"it must be one of {', '.join(PERMISSIONS)}")
+    return str(value)
+
+
+def _seconds(value: object) -> float:
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or value <= 0:
+        raise ValueError("it must be a number of seconds")
+    return float(value)

@@ -1,0 +1,151 @@
+"""The entry of the command line: pick the verb, load only that verb, and end with its exit code.
+
+Start-up is part of the product, so nothing is imported here that a verb may not need.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+INTERRUPTED, BROKEN_PIPE = 130, 141
+_WITH_VALUE = ("--workspace", "--registry")
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run one command and return its exit code. Never raises, and never shows a traceback unasked."""
+    words = list(sys.argv[1:] if argv is None else argv)
+    umask = os.umask(0o077)
+    for stream in (sys.stdout, sys.stderr):
+        # A terminal that cannot show a character shows a question mark instead of ending the verb.
+        if hasattr(stream, "reconfigure"):
+            stream.reconfigure(errors="backslashreplace")
+    try:
+        return _run(words, umask)
+    finally:
+        os.umask(umask)
+
+
+def _run(words: list[str], umask: int) -> int:
+    as_json = wants_json(words)
+    try:
+        code = dispatch(words, as_json, umask)
+        if sys.stdout is not None:
+            sys.stdout.flush()
+        return code
+    except KeyboardInterrupt:
+        return INTERRUPTED
+    except BrokenPipeError:
+        _drop_output()
+        return BROKEN_PIPE
+    except SystemExit as done:
+        return done.code if isinstance(done.code, int) else 0
+    except Exception as error:
+        return _fail(error, as_json)
+
+
+def dispatch(words: list[str], as_json: bool, umask: int) -> int:
+    """Find the verb among the words and run it; options that every verb has may stand before it."""
+    before, word, after = split(words)
+    if word is None:
+        return _without_verb(before, as_json)
+    if word == "help":
+        word, after = _meant_by_help(after)
+        if word is None:
+            return _without_verb(["--help"], as_json)
+    from mam.surfaces.cli import verbs
+
+    if verbs.module_of(word) is None:
+        raise _unknown(word)
+    from mam.surfaces.cli import parser as parsers
+    from mam.surfaces.cli.call import Call
+
+    module = parsers.load(word)
+    after, rest = _cut(after) if getattr(module, "TAKES_REST", False) else (after, [])
+    options = parsers.parse(parsers.build(word, module), [*before, *after])
+    options.rest = rest
+    with Call(options, umask) as call:
+        return int(module.run(call))
+
+
+def split(words: list[str]) -> tuple[list[str], str | None, list[str]]:
+    """Return what stands before the verb, the verb, and what stands after it."""
+    at = 0
+    while at < len(words) and words[at].startswith("-"):
+        at += 2 if words[at] in _WITH_VALUE else 1
+    if at >= len(words):
+        return words, None, []
+    return words[:at], words[at], words[at + 1 :]
+
+
+def wants_json(words: list[str]) -> bool:
+    """Tell whether the answer is to be JSON, also where the words cannot be parsed."""
+    return "--json" in _cut(words)[0]
+
+
+def _cut(words: list[str]) -> tuple[list[str], list[str]]:
+    at = words.index("--") if "--" in words else len(words)
+    return words[:at], words[at + 1 :]
+
+
+def _without_verb(before: list[str], as_json: bool) -> int:
+    if "--version" in before:
+        from mam import __version__
+
+        print(f'{{"version": "{__version__}"}}' if as_json else f"mam {__version__}")
+        return 0
+    from mam.surfaces.cli import verbs
+
+    if "--help" in before or "-h" in before:
+        print(verbs.overview())
+        return 0
+    from mam.core.errors import Usage
+
+    unknown = [word for word in before if word != "--json" and word.partition("=")[0] not in _WITH_VALUE]
+    if unknown or as_json:
+        what = f"there is no option '{unknown[0][:60]}'" if unknown else "no verb was given"
+        raise Usage(what, hint="mam --help lists the verbs")
+    print(verbs.overview(), file=sys.stderr)
+    return Usage.exit_code
+
+
+def _meant_by_help(after: list[str]) -> tuple[str | None, list[str]]:
+    named = [word for word in after if not word.startswith("-")]
+    return (named[0], ["--help"]) if named else (None, [])
+
+
+def _unknown(word: str) -> Exception:
+    from mam.core.errors import Usage
+    from mam.surfaces.cli import verbs
+
+    near = verbs.nearest(word)
+    hint = f"did you mean {' or '.join(near)}?" if near else "mam --help lists the verbs"
+    return Usage(f"there is no verb '{word[:60]}'", hint=hint)
+
+
+def _fail(error: Exception, as_json: bool) -> int:
+    from mam.surfaces.cli import answer
+
+    try:
+        return answer.fail(error, as_json)
+    except BrokenPipeError:
+        _drop_output()
+        return BROKEN_PIPE
+    except OSError:
+        # Neither output takes anything any more; the exit code is all that is left.
+        _drop_output()
+        return answer.as_ours(error).exit_code
+
+
+def _drop_output() -> None:
+    """Let the interpreter's own flush at the end go nowhere."""
+    try:
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nowhere, sys.stdout.fileno())
+        os.close(nowhere)
+    except (OSError, ValueError, AttributeError):
+        pass

@@ -1,0 +1,50 @@
+"""Colour and width, which exist only on a terminal."""
+
+from __future__ import annotations
+
+import os
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+_CODES = {"bold": "1", "dim": "2", "red": "31", "green": "32", "yellow": "33", "blue": "34", "cyan": "36"}
+
+
+class Paint:
+    """How one stream may look: `paint(text, "red")` colours where colours are wanted.
+
+    `width` is None where lines are not cut.
+    """
+
+    __slots__ = ("colours", "width")
+
+    def __init__(self, stream: Any) -> None:
+        """Look at the stream and the environment once."""
+        there = is_terminal(stream)
+        self.colours = (
+            there and not os.environ.get("NO_COLOR") and os.environ.get("TERM") not in (None, "", "dumb")
+        )
+        self.width = _columns(stream) if there else None
+
+    def __call__(self, text: str, style: str | None) -> str:
+        """Return the text in a style; styles may be joined with a space."""
+        if not style or not self.colours:
+            return text
+        codes = ";".join(_CODES[one] for one in style.split())
+        return f"\x1b[{codes}m{text}\x1b[0m"
+
+
+def is_terminal(stream: Any) -> bool:
+    """Tell whether somebody looks at this stream."""
+    try:
+        return bool(stream.isatty())
+    except (AttributeError, ValueError):
+        return False
+
+
+def _columns(stream: Any) -> int | None:
+    try:
+        return os.get_terminal_size(stream.fileno()).columns or None
+    except (OSError, ValueError):
+        return None

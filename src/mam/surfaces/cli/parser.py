@@ -1,0 +1,126 @@
+"""The parser of one verb, and of all verbs at once for completion.
+
+argparse reads the words; what is wrong with them is one of our errors, so that it looks the same
+as any other and has the exit code of wrong usage.
+"""
+
+from __future__ import annotations
+
+import argparse
+
+from mam.core.errors import Usage
+from mam.surfaces.cli import verbs
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from types import ModuleType
+    from typing import Any, NoReturn
+
+    Namespace = argparse.Namespace
+
+
+class Parser(argparse.ArgumentParser):
+    """An argparse parser that raises Usage where others print and exit."""
+
+    def error(self, message: str) -> NoReturn:
+        """Refuse the command line in one line."""
+        raise Usage(message, hint=f"{self.prog} --help shows how it is used")
+
+    def refuse_unknown(self, words: list[str]) -> NoReturn:
+        """Refuse words that mean nothing here, with the nearest options that exist."""
+        from difflib import get_close_matches
+
+        word = words[0].partition("=")[0][:60]
+        near = get_close_matches(word, list(self._option_string_actions), n=2, cutoff=0.6)
+        hint = f"did you mean {' or '.join(near)}?" if near else f"{self.prog} --help shows how it is used"
+        what = "there is no option" if word.startswith("-") else "one word too many:"
+        raise Usage(f"{what} '{word}'", hint=hint)
+
+
+def load(word: str) -> ModuleType:
+    """Return the module of a verb."""
+    from importlib import import_module
+
+    return import_module(f"mam.surfaces.cli.{verbs.module_of(word)}")
+
+
+def build(word: str, module: ModuleType) -> Parser:
+    """Return the parser of one verb."""
+    parser = Parser(prog=f"mam {word}", **_looks(module))
+    _furnish(parser, module)
+    return parser
+
+
+def build_all() -> Parser:
+    """Return one parser with every verb below it."""
+    root = Parser(prog="mam", allow_abbrev=False)
+    root.add_argument("--version", action="store_true", help="print the version")
+    _add_everywhere(root)
+    below = root.add_subparsers(metavar="VERB", parser_class=Parser)
+    for word in (*verbs.VERBS, *verbs.ALIASES):
+        module = load(word)
+        summary = verbs.VERBS[verbs.ALIASES.get(word, word)][1]
+        _furnish(below.add_parser(word, help=summary, **_looks(module)), module)
+    return root
+
+
+def parse(parser: Parser, words: Sequence[str]) -> Namespace:
+    """Return the options of a command line; several names may stand anywhere among the options."""
+    options, rest = parser.parse_known_args(list(words))
+    if not rest:
+        return options
+    at = rest.index("--") if "--" in rest else len(rest)
+    strays = [word for word in rest[:at] if word.startswith("-")]
+    more = [*rest[:at], *rest[at + 1 :]]
+    if strays or not hasattr(options, "names"):
+        parser.refuse_unknown(strays or more or rest)
+    options.names = [*options.names, *more]
+    return options
+
+
+def add_name(parser: Parser, help: str = "name or id of the session") -> None:
+    """Take one session, as a word or with --session."""
+    parser.add_argument("name", nargs="?", metavar="NAME", help=help)
+    parser.add_argument("--session", metavar="NAME", help="the same, as an option")
+
+
+def add_names(parser: Parser) -> None:
+    """Take any number of sessions, as words or with --session."""
+    parser.add_argument("names", nargs="*", metavar="NAME", default=[], help="names or ids of sessions")
+    parser.add_argument("--session", action="append", metavar="NAME", help="the same, as an option")
+
+
+def span(text: str) -> float:
+    """Return the seconds that a span of time means; for `type=`."""
+    from mam.core.times import parse_span
+
+    return parse_span(text).total_seconds()
+
+
+def count(text: str) -> int:
+    """Return a whole number from 1; for `type=`."""
+    if not text.isascii() or not text.isdigit() or len(text) > 9 or int(text) < 1:
+        raise Usage(f"{text[:40]!r} is not a number from 1")
+    return int(text)
+
+
+def _looks(module: ModuleType) -> dict[str, Any]:
+    return {
+        "description": module.DESCRIPTION,
+        "epilog": f"examples:\n{module.EXAMPLES.strip(chr(10))}",
+        "formatter_class": argparse.RawDescriptionHelpFormatter,
+        "allow_abbrev": False,
+    }
+
+
+def _furnish(parser: Parser, module: ModuleType) -> None:
+    module.add_options(parser)
+    _add_everywhere(parser)
+
+
+def _add_everywhere(parser: Parser) -> None:
+    group = parser.add_argument_group("everywhere")
+    group.add_argument("--json", action="store_true", help="answer with one JSON document")
+    group.add_argument("--workspace", metavar="DIR", help="act as if started in DIR")
+    group.add_argument("--registry", metavar="FILE", help="use this registry file")

@@ -1,0 +1,33 @@
+"""mam read: what a session's pane shows."""
+
+from __future__ import annotations
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from mam.surfaces.cli.call import Call
+    from mam.surfaces.cli.parser import Parser
+
+DESCRIPTION = "Print what a session's pane shows; of an ended session the last screen. Reads only."
+EXAMPLES = """
+  mam read demo-app-creator-claude
+  mam read api --lines 20
+  mam read api --scrollback > api.log"""
+
+
+def add_options(parser: Parser) -> None:
+    """Which one, and how much of it."""
+    from mam.surfaces.cli.parser import add_name, count
+
+    add_name(parser)
+    parser.add_argument("--lines", metavar="N", type=count, help="only the last N lines")
+    parser.add_argument("--scrollback", action="store_true", help="also what has scrolled away")
+
+
+def run(call: Call) -> int:
+    """Print the screen."""
+    from mam.core.text import for_screen
+    from mam.surfaces.cli import targets
+
+    name = targets.one(call)
+    text = call.fleet.read(name, lines=call.options.lines, scrollback=call.options.scrollback)
+    return call.say({"session": name, "text": text}, for_screen(text))

@@ -1,0 +1,118 @@
+"""Tables for people: columns as wide as they need, narrower only where a terminal is."""
+
+from __future__ import annotations
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from mam.surfaces.cli.paint import Paint
+
+    # A text, and the style it is painted in.
+    Cell = tuple[str, str | None]
+
+GAP = "  "
+EMPTY = "-"
+
+
+class Column:
+    """One column: its title, and how it gives way on a narrow terminal.
+
+    `least` is the width it may shrink to (0: it keeps its width); `may_go` drops it where it says nothing.
+    """
+
+    __slots__ = ("least", "may_go", "title")
+
+    def __init__(self, title: str, least: int = 0, may_go: bool = False) -> None:
+        self.title = title
+        self.least = least
+        self.may_go = may_go
+
+
+def render(columns: Sequence[Column], rows: Sequence[Sequence[Cell]], paint: Paint) -> list[str]:
+    """Return the lines of a table; the texts are clean already."""
+    kept = list(range(len(columns)))
+    widths = [
+        max([width_of(column.title), *(width_of(row[at][0]) for row in rows)])
+        for at, column in enumerate(columns)
+    ]
+    if paint.width is not None:
+        kept = _drop(columns, rows, kept, widths, paint.width)
+        _shrink(columns, kept, widths, paint.width)
+    lines = [_line([(columns[at].title, "dim") for at in kept], [widths[at] for at in kept], paint)]
+    lines += [_line([row[at] for at in kept], [widths[at] for at in kept], paint) for row in rows]
+    return lines
+
+
+def width_of(text: str) -> int:
+    """Return how many cells of a terminal a text takes."""
+    if text.isascii():
+        return len(text)
+    from unicodedata import combining, east_asian_width
+
+    return sum(0 if combining(one) else 2 if east_asian_width(one) in "WF" else 1 for one in text)
+
+
+def shorten(text: str, width: int) -> str:
+    """Return a text that fits, with its beginning and its end: names differ in both."""
+    if width_of(text) <= width:
+        return text
+    if width <= 1:
+        return "…"[:width]
+    head, tail = _prefix(text, (width - 1) - (width - 1) // 3), _prefix(text[::-1], (width - 1) // 3)[::-1]
+    return f"{head}…{tail}"
+
+
+def cut(text: str, width: int | None) -> str:
+    """Return the beginning of a text that fits."""
+    if width is None or width_of(text) <= width:
+        return text
+    return _prefix(text, width - 1) + "…" if width > 0 else ""
+
+
+def _prefix(text: str, width: int) -> str:
+    used = 0
+    for at, one in enumerate(text):
+        used += width_of(one)
+        if used > width:
+            return text[:at]
+    return text
+
+
+def _total(kept: list[int], widths: list[int]) -> int:
+    return sum(widths[at] for at in kept) + len(GAP) * (len(kept) - 1)
+
+
+def _drop(
+    columns: Sequence[Column], rows: Sequence[Sequence[Cell]], kept: list[int], widths: list[int], room: int
+) -> list[int]:
+    for at in reversed(kept):
+        if _total(kept, widths) <= room:
+            break
+        if columns[at].may_go and all(row[at][0] == EMPTY for row in rows):
+            kept = [one for one in kept if one != at]
+    return kept
+
+
+def _shrink(columns: Sequence[Column], kept: list[int], widths: list[int], room: int) -> None:
+    over = _total(kept, widths) - room
+    for at in sorted(kept, key=lambda one: -widths[one]):
+        least = columns[at].least
+        if over > 0 and least and widths[at] > least:
+            given = min(over, widths[at] - least)
+            widths[at] -= given
+            over -= given
+
+
+def _line(cells: Sequence[Cell], widths: list[int], paint: Paint) -> str:
+    parts: list[str] = []
+    used = 0
+    for at, (text, style) in enumerate(cells):
+        shown = shorten(text, widths[at])
+        if paint.width is not None:
+            shown = cut(shown, max(0, paint.width - used))
+        last = at == len(cells) - 1
+        padding = "" if last else " " * (widths[at] - width_of(shown))
+        parts.append(paint(shown, style) + padding)
+        used += widths[at] + len(GAP)
+    return GAP.join(parts).rstrip()

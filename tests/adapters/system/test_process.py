@@ -1,0 +1,271 @@
+"""Processes by identity: never a zombie, never a stranger with the same pid."""
+
+from __future__ import annotations
+
+import ctypes
+import json
+import os
+import pty
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from mam.adapters.system import process
+from mam.adapters.system.process import Identity
+from mam.core.errors import NotAllowed
+
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
+
+
+def until(condition, timeout=10.0):
+    deadline = time.monotonic() + timeout
+    while not (value := condition()):
+        assert time.monotonic() < deadline, "waited in vain"
+        time.sleep(0.002)
+    return value
+
+
+@pytest.fixture
+def child():
+    """A process that waits until it is told to end."""
+    running = subprocess.Popen(["cat"], stdin=subprocess.PIPE, stdout=subprocess.DEVNULL)
+    yield running
+    running.stdin.close()
+    running.kill()
+    running.wait()
+
+
+class TestIdentity:
+    def test_it_is_a_value(self):
+        one = Identity(1, 2, "b")
+        assert one == Identity(1, 2, "b") and hash(one) == hash(Identity(1, 2, "b"))
+        assert (
+            len({one, Identity(1, 2, "b"), Identity(1, 3, "b"), Identity(1, 2, "c"), Identity(2, 2, "b")})
+            == 4
+        )
+        assert one != (1, 2, "b") and repr(one) == "Identity(pid=1, start=2, boot='b')"
+
+    def test_it_survives_a_record(self):
+        me = process.me()
+        assert Identity.from_json(json.loads(json.dumps(me.as_json()))) == me
+
+    @pytest.mark.parametrize(
+        "document",
+        [
+            None,
+            {},
+            [],
+            "x",
+            {"pid": 1, "start": 2},
+            {"pid": "1", "start": 2, "boot": "b"},
+            {"pid": True, "start": 2, "boot": "b"},
+            {"pid": 0, "start": 2, "boot": "b"},
+            {"pid": -1, "start": 2, "boot": "b"},
+            {"pid": 1, "start": 2.0, "boot": "b"},
+            {"pid": 1, "start": 2, "boot": None},
+        ],
+    )
+    def test_what_is_no_record_is_no_identity(self, document):
+        assert Identity.from_json(document) is None
+
+
+class TestIdentify:
+    def test_this_process(self):
+        me = process.me()
+        assert me.pid == os.getpid() and me.start > 0 and len(me.boot) == 36
+        assert process.is_alive(me)
+
+    def test_nobody(self):
+        assert process.identify(2**22 - 3) is None
+
+    def test_a_zombie_is_not_there(self):
+        running = subprocess.Popen(["true"])
+        try:
+            until(lambda: (found := process.stat(running.pid)) is not None and found.zombie)
+            assert process.identify(running.pid) is None
+        finally:
+            running.wait()
+
+    def test_a_process_that_became_a_zombie_is_not_alive(self, child):
+        identity = process.identify(child.pid)
+        assert process.is_alive(identity)
+        child.stdin.close()
+        until(lambda: not process.is_alive(identity))
+        assert Path(f"/proc/{child.pid}").exists()
+
+    @pytest.mark.parametrize(
+        "name", [b"a) R 1 (b", b") Z 0", b"x (y) z", b"new\nline", b"\xff\xfe", b" ", b")))"]
+    )
+    def test_a_name_full_of_brackets_forges_nothing(self, name):
+        me = process.me()
+        libc = ctypes.CDLL(None)
+        before = Path("/proc/self/comm").read_bytes().rstrip(b"\n")
+        libc.prctl(15, name, 0, 0, 0)
+        try:
+            assert process.identify(os.getpid()) == me
+            assert process.stat(os.getpid()).parent == os.getppid()
+        finally:
+            libc.prctl(15, before, 0, 0, 0)
+
+    def test_a_reused_pid_is_another_process(self, child):
+        identity = process.identify(child.pid)
+        assert not process.is_alive(Identity(child.pid, identity.start - 1, identity.boot))
+        assert not process.is_alive(Identity(child.pid, identity.start, "another-boot"))
+
+    def test_noise_in_place_of_a_stat_is_nobody(self):
+        for noise in (b"", b"1 (x)", b"1 (x) S a b c", b"\xff" * 50):
+            assert process._parse_stat(1, noise) is None
+
+
+class TestAncestors:
+    def test_from_the_parent_up(self, child):
+        found = process.ancestors(child.pid)
+        assert found[0] == process.me()
+        assert found[1].pid == os.getppid() and found[-1].pid == 1
+        assert child.pid not in [one.pid for one in found]
+
+    def test_of_nobody(self):
+        assert process.ancestors(2**22 - 3) == []
+
+
+# A leader of a terminal with three kinds of offspring, which print their pids.
+FAMILY = """
+import os, time
+def fork(kind, *steps):
+    if os.fork() == 0:
+        for step in steps:
+            step()
+        os.write(1, f"{kind} {os.getpid()} ".encode())
+        time.sleep(100)
+fork("child")
+fork("setsid", os.setsid)
+if os.fork() == 0:
+    fork("orphan")
+    os._exit(0)
+os.wait()
+os.write(1, b"ready 0 ")
+time.sleep(100)
+"""
+
+
+@pytest.fixture
+def family():
+    """Return (leader's pid, tty, pids by kind) of a process with a terminal of its own."""
+    pid, master = pty.fork()
+    if pid == 0:
+        os.execv(sys.executable, [sys.executable, "-S", "-c", FAMILY])
+    text = ""
+    while len(words := text.split()) < 8:
+        text += os.read(master, 4096).decode()
+    kinds = dict(zip(words[::2], map(int, words[1::2]), strict=True))
+    del kinds["ready"]
+    yield pid, str(Path(f"/proc/{pid}/fd/0").readlink()), kinds
+    for one in (*kinds.values(), pid):
+        os.kill(one, signal.SIGKILL)
+    os.waitpid(pid, 0)
+    os.close(master)
+
+
+class TestTree:
+    def test_descendants_and_everybody_on_the_terminal(self, family):
+        pid, tty, kinds = family
+        assert process.stat(kinds["orphan"]).parent != pid
+        assert process.stat(kinds["setsid"]).tty == 0
+        found = process.tree(pid, tty)
+        assert {one.pid for one in found} == {pid, *kinds.values()}
+        assert all(process.is_alive(one) for one in found)
+
+    def test_without_a_terminal_only_descendants(self, family):
+        pid, _, kinds = family
+        assert {one.pid for one in process.tree(pid)} == {pid, kinds["child"], kinds["setsid"]}
+
+    def test_the_terminal_of_somebody_else_adds_nobody(self, family, child):
+        tty = family[1]
+        assert {one.pid for one in process.tree(child.pid, tty)} == {child.pid}
+
+    def test_a_terminal_that_is_not_there(self, family):
+        assert len(process.tree(family[0], "/dev/pts/99999")) == 3
+
+    def test_a_root_that_is_gone_has_no_tree(self, family):
+        pid, tty, _ = family
+        found = process.identify(pid)
+        assert process.tree(Identity(pid, found.start - 1, found.boot), tty) == set()
+        assert process.tree(Identity(pid, found.start, "another-boot"), tty) == set()
+        assert process.tree(2**22 - 3, tty) == set()
+        assert process.tree(found, tty)
+
+
+class TestSignal:
+    def test_it_reaches_that_process(self, child):
+        identity = process.identify(child.pid)
+        assert process.signal(identity, signal.SIGTERM)
+        assert child.wait(10) == -signal.SIGTERM
+        assert not process.signal(identity, signal.SIGTERM)
+
+    @pytest.mark.parametrize("pidfd", [True, False])
+    def test_a_stranger_with_the_pid_is_never_signalled(self, child, monkeypatch, pidfd):
+        if not pidfd:
+            monkeypatch.delattr(os, "pidfd_open")
+        identity = process.identify(child.pid)
+        for wrong in (
+            Identity(child.pid, identity.start - 1, identity.boot),
+            Identity(child.pid, identity.start, "another-boot"),
+        ):
+            assert not process.signal(wrong, signal.SIGKILL)
+        assert child.poll() is None
+        assert process.signal(identity, signal.SIGKILL)
+        assert child.wait(10) == -signal.SIGKILL
+
+    def test_a_zombie_is_gone(self, child):
+        identity = process.identify(child.pid)
+        child.stdin.close()
+        until(lambda: process.stat(child.pid).zombie)
+        assert not process.signal(identity, signal.SIGTERM)
+
+    def test_a_kernel_without_the_call(self, child, monkeypatch):
+        def refused(*_):
+            raise OSError(38, "Function not implemented")
+
+        monkeypatch.setattr(os, "pidfd_open", refused)
+        assert process.signal(process.identify(child.pid), signal.SIGTERM)
+        assert child.wait(10) == -signal.SIGTERM
+
+    @pytest.mark.parametrize("pidfd", [True, False])
+    def test_somebody_elses_process(self, child, monkeypatch, pidfd):
+        def refused(*_):
+            raise PermissionError(1, "Operation not permitted")
+
+        if not pidfd:
+            monkeypatch.delattr(os, "pidfd_open")
+        monkeypatch.setattr(signal, "pidfd_send_signal", refused)
+        monkeypatch.setattr(os, "kill", refused)
+        with pytest.raises(NotAllowed):
+            process.signal(process.identify(child.pid), signal.SIGTERM)
+        monkeypatch.undo()
+
+
+class TestLooking:
+    def test_arguments(self, tmp_path):
+        words = ["a b", "", os.fsdecode(b"\xff\n")]
+        running = subprocess.Popen(
+            [sys.executable, "-S", "-c", "input()", *words],
+            stdin=subprocess.PIPE,
+            cwd=tmp_path,
+            stderr=subprocess.DEVNULL,
+        )
+        try:
+            until(lambda: (process.command_line(running.pid) or [])[-3:] == words)
+            assert process.working_directory(running.pid) == str(tmp_path)
+        finally:
+            running.kill()
+            running.wait()
+            running.stdin.close()
+
+    def test_nobody(self):
+        assert process.command_line(2**22 - 3) is None
+        assert process.working_directory(2**22 - 3) is None
+        assert process.device_of("/nonexistent") == 0

@@ -1,0 +1,463 @@
+"""The client against a real server of its own."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import sys
+import time
+
+import pytest
+
+from mam.adapters.tmux.client import Tmux, clean_environment
+from mam.adapters.tmux.failures import NoAnswer, PaneInMode
+from mam.core.errors import (
+    DeliveryUnconfirmed,
+    IllegalTransition,
+    InvalidPath,
+    NameTaken,
+    PaneGone,
+    TerminalsDown,
+)
+
+MARK = "s_00000001"
+OTHER = "s_00000002"
+
+
+@pytest.fixture
+def frozen(private, tmux):
+    """A server that is there and does not answer."""
+    pane = private.start()
+    tmux.timeout = 0.3
+    os.kill(pane.server_pid, signal.SIGSTOP)
+    yield pane
+    with contextlib.suppress(ProcessLookupError):
+        os.kill(pane.server_pid, signal.SIGCONT)
+    tmux.timeout = 10
+
+
+class TestPanes:
+    def test_what_was_started_is_listed(self, private, tmux):
+        pane = private.start("sh", "-c", "echo hello; exec cat", name="demo", root="/r")
+        listing = tmux.panes()
+        (listed,) = listing.panes
+        assert listing.confirmed and listing.error is None and listing.server_pid == tmux.server_pid()
+        assert (listed.id, listed.session_id, listed.window_id) == (pane.id, pane.session_id, pane.window_id)
+        assert (listed.session_name, listed.mark, listed.root) == ("demo", MARK, "/r")
+        assert (listed.dead, listed.dead_status, listed.dead_signal, listed.in_mode) == (
+            False,
+            None,
+            None,
+            False,
+        )
+        assert listed.tty.startswith("/dev/") and listed.attached == 0 and listed.pid == pane.pid
+
+    def test_full_rows_have_the_rest(self, private, tmux):
+        private.start("sleep", "100")
+        (pane,) = tmux.panes(full=True).panes
+        assert (pane.width, pane.height, pane.path, pane.command) == (
+            200,
+            50,
+            str(private.directory),
+            "sleep",
+        )
+
+    def test_panes_that_are_not_ours_have_no_mark(self, private, tmux):
+        private.start()
+        private.raw("new-session", "-d", "-s", "theirs", "cat")
+        private.raw("split-window", "-t", "=theirs:", "cat")
+        marks = sorted((pane.session_name, pane.mark, pane.root) for pane in tmux.panes().panes)
+        assert marks == [("one", MARK, "/"), ("theirs", "", ""), ("theirs", "", "")]
+
+    def test_a_window_in_two_sessions_is_listed_once(self, private, tmux):
+        pane = private.start(name="a")
+        private.raw("new-session", "-d", "-t", "=a", "-s", "b")
+        assert [one.id for one in tmux.panes().panes] == [pane.id]
+
+    def test_a_server_that_does_not_answer_is_unknown(self, frozen, tmux):
+        listing = tmux.panes()
+        assert not listing.confirmed and listing.panes == []
+        assert "does not answer" in listing.error
+        assert tmux.server_pid() == frozen.server_pid
+
+    def test_a_thousand_panes_are_parsed_quickly(self, private, tmux):
+        private.start()
+        nonce = "00112233"
+        from mam.adapters.tmux import argv, parse
+
+        (row,) = tmux._call(argv.list_panes(nonce)).splitlines(keepends=True)
+        answer = b"".join(row.replace(b"%0", b"%%%d" % number) for number in range(1000))
+        started = time.perf_counter()
+        listing = parse.listing(answer, nonce)
+        assert len(listing.panes) == 1000
+        assert time.perf_counter() - started < 0.1
+
+
+class TestStart:
+    def test_a_name_that_is_alive_is_taken(self, private):
+        private.start(name="a")
+        with pytest.raises(NameTaken):
+            private.start(name="a", mark=OTHER)
+
+    def test_a_refused_start_changes_nothing(self, private, tmux):
+        first = private.start(name="a", root="/first")
+        with pytest.raises(NameTaken):
+            private.start(name="a", mark=OTHER, root="/second")
+        (pane,) = tmux.panes().panes
+        assert (pane.id, pane.mark, pane.root) == (first.id, MARK, "/first")
+
+    def test_a_directory_that_is_not_there(self, private, tmux):
+        with pytest.raises(InvalidPath):
+            private.start(cwd="/nonexistent")
+        assert tmux.panes().panes == []
+
+    def test_a_program_that_ends_at_once_leaves_its_pane(self, private, tmux):
+        pane = private.start("true", "x")
+        private.until(lambda: tmux.pane(pane.id).dead)
+
+    def test_size(self, private, tmux):
+        tmux.start("a", ["cat", "-"], cwd="/", session_id=MARK, root="/", width=91, height=33)
+        (pane,) = tmux.panes(full=True).panes
+        assert (pane.width, pane.height) == (91, 33)
+
+    def test_the_server_does_not_answer(self, frozen, private):
+        with pytest.raises(TerminalsDown):
+            private.start(name="b")
+
+
+class TestRespawn:
+    def test_a_dead_pane_lives_again(self, private, tmux):
+        pane = private.start("true", "x")
+        private.until(lambda: tmux.pane(pane.id).dead)
+        again = tmux.respawn(pane.id, ["cat", "it's;"], session_id=MARK, root="/new")
+        assert again.id == pane.id and again.pid != pane.pid and not again.dead
+        assert (again.mark, again.root, again.dead_status) == (MARK, "/new", None)
+
+    def test_a_live_pane_is_left_alone(self, private, tmux):
+        pane = private.start()
+        with pytest.raises(IllegalTransition):
+            tmux.respawn(pane.id, ["cat", "-"], session_id=MARK, root="/")
+        assert tmux.pane(pane.id).pid == pane.pid
+
+    def test_the_pane_of_another_is_left_alone(self, private, tmux):
+        pane = private.start("true", "x")
+        private.until(lambda: tmux.pane(pane.id).dead)
+        with pytest.raises(PaneGone):
+            tmux.respawn(pane.id, ["cat", "-"], session_id=OTHER, root="/")
+        assert tmux.pane(pane.id).dead and tmux.pane(pane.id).mark == MARK
+
+    def test_a_pane_that_is_gone(self, private, tmux):
+        private.start()
+        with pytest.raises(PaneGone):
+            tmux.respawn("%99", ["cat", "-"], session_id=MARK, root="/")
+
+
+class TestCapture:
+    def test_many_at_once_and_the_missing_one_loses_nothing(self, private, tmux):
+        panes = [
+            private.start("sh", "-c", f"echo text-{number}; exec cat", name=f"n{number}")
+            for number in range(5)
+        ]
+        ids = [pane.id for pane in panes]
+        private.until(lambda: all(f"text-{n}\n" in (tmux.capture(ids)[i] or "") for n, i in enumerate(ids)))
+        screens = tmux.capture([ids[0], "%99", *ids[1:], ids[0]])
+        assert list(screens) == [ids[0], "%99", *ids[1:]]
+        assert screens["%99"] is None
+        assert all(screens[pane_id].startswith(f"text-{number}\n") for number, pane_id in enumerate(ids))
+
+    def test_a_screen_cannot_forge_a_boundary(self, private, tmux, monkeypatch):
+        spy = private.start("sh", "-c", "echo 0011223344556677; echo 00112233445566771; exec cat")
+        other = private.start("sh", "-c", "echo other; exec cat", name="b")
+        private.until(lambda: "other" in (tmux.capture([other.id])[other.id]))
+        nonces = {tmux_nonce() for _ in range(100)}
+        assert len(nonces) == 100
+        screens = tmux.capture([spy.id, other.id])
+        assert screens[spy.id].startswith("0011223344556677\n00112233445566771\n")
+        assert screens[other.id].startswith("other\n")
+
+    def test_scrollback(self, private, tmux):
+        pane = private.start("sh", "-c", "seq 1 300; exec cat")
+        private.until(lambda: "300" in tmux.look(pane.id).screen)
+        assert "\n100\n" not in tmux.capture([pane.id])[pane.id]
+        assert "\n100\n" in tmux.capture([pane.id], scrollback=1000)[pane.id]
+
+    def test_more_than_tmux_takes_as_arguments(self, private, tmux):
+        pane = private.start()
+        wanted = [pane.id, *(f"%{number}" for number in range(1000, 3000))]
+        assert tmux.capture(wanted)[pane.id] is not None
+
+    def test_nothing_asked_nothing_done(self, tmux):
+        assert tmux.capture([]) == {}
+
+    def test_unknown_is_not_absent(self, frozen, tmux):
+        with pytest.raises(TerminalsDown):
+            tmux.capture([frozen.id])
+
+    def test_a_look_has_pane_and_screen_of_one_moment(self, private, tmux):
+        pane = private.start("sh", "-c", "printf 'one\\n  two'; exec cat")
+        private.until(lambda: "two" in tmux.look(pane.id).screen)
+        look = tmux.look(pane.id)
+        assert look.screen.startswith("one\n  two\n") and look.screen.count("\n") == 50
+        assert (look.cursor_x, look.cursor_y) == (5, 1)
+        assert look.pane.id == pane.id and look.pane.mark == MARK
+        assert tmux.capture([pane.id])[pane.id] == look.screen
+
+
+def tmux_nonce():
+    from mam.adapters.tmux.client import new_nonce
+
+    return new_nonce()
+
+
+class TestPaste:
+    def test_text_and_enter_in_one_call(self, private, tmux):
+        pane, log = private.record()
+        tmux.paste(pane.id, "héllo 😀\nline", mark=MARK, enter=True)
+        expected = b"\x1b[200~" + "héllo 😀\nline".encode() + b"\x1b[201~\r"
+        private.until(lambda: log.read_bytes() == expected)
+        assert private.raw("list-buffers") == ""
+
+    def test_enter_after_a_pause(self, private, tmux):
+        pane, log = private.record()
+        tmux.paste(pane.id, "x", mark=MARK, enter=True, pause=0.05)
+        private.until(lambda: log.read_bytes() == b"\x1b[200~x\x1b[201~\r")
+
+    def test_no_text_is_only_enter(self, private, tmux):
+        pane, log = private.record()
+        tmux.paste(pane.id, "\x1b", mark=MARK, enter=True)
+        private.until(lambda: log.read_bytes() == b"\r")
+        tmux.paste(pane.id, "", mark=MARK, enter=False)
+        tmux.keys(pane.id, [], mark=MARK)
+
+    @pytest.mark.slow
+    def test_a_megabyte(self, private, tmux):
+        pane, log = private.record()
+        text = "".join(f"line {number} é\n" for number in range(70_000))
+        tmux.paste(pane.id, text, mark=MARK, enter=False)
+        expected = b"\x1b[200~" + text.encode() + b"\x1b[201~"
+        private.until(lambda: len(log.read_bytes()) >= len(expected))
+        assert log.read_bytes() == expected
+
+    @pytest.mark.parametrize("verb", ["paste", "keys"])
+    def test_a_pane_with_another_mark_gets_nothing(self, private, tmux, verb):
+        pane, log = private.record()
+        with pytest.raises(PaneGone, match="not the pane of"):
+            self.type(tmux, verb, pane.id, OTHER)
+        self.assert_untouched(private, tmux, pane, log)
+
+    @pytest.mark.parametrize("verb", ["paste", "keys"])
+    def test_a_pane_in_a_mode_gets_nothing(self, private, tmux, verb):
+        pane, log = private.record()
+        private.raw("copy-mode", "-t", pane.id)
+        assert tmux.panes().panes[0].in_mode
+        with pytest.raises(PaneInMode):
+            self.type(tmux, verb, pane.id, MARK)
+        private.raw("send-keys", "-t", pane.id, "-X", "cancel")
+        self.assert_untouched(private, tmux, pane, log)
+
+    @pytest.mark.parametrize("verb", ["paste", "keys"])
+    def test_a_dead_pane_gets_nothing(self, private, tmux, verb):
+        pane = private.start("true", "x")
+        private.until(lambda: tmux.pane(pane.id).dead)
+        with pytest.raises(PaneGone, match="has ended"):
+            self.type(tmux, verb, pane.id, MARK)
+
+    @pytest.mark.parametrize("verb", ["paste", "keys"])
+    def test_a_pane_that_is_gone(self, private, tmux, verb):
+        private.start()
+        with pytest.raises(PaneGone, match="not there"):
+            self.type(tmux, verb, "%99", MARK)
+        assert private.raw("list-buffers") == ""
+
+    @pytest.mark.parametrize("verb", ["paste", "keys"])
+    def test_a_server_that_does_not_answer_leaves_it_open(self, frozen, tmux, verb):
+        with pytest.raises(NoAnswer):
+            self.type(tmux, verb, frozen.id, MARK)
+
+    def test_enter_that_cannot_follow_is_told_apart(self, private, tmux, monkeypatch):
+        pane, log = private.record()
+        monkeypatch.setattr(
+            "mam.adapters.tmux.client.sleep", lambda _: private.raw("copy-mode", "-t", pane.id)
+        )
+        with pytest.raises(DeliveryUnconfirmed):
+            tmux.paste(pane.id, "x", mark=MARK, enter=True, pause=0.01)
+        assert log.read_bytes() == b"\x1b[200~x\x1b[201~"
+
+    @staticmethod
+    def type(tmux, verb, pane_id, mark):
+        if verb == "paste":
+            tmux.paste(pane_id, "text", mark=mark, enter=True)
+        else:
+            tmux.keys(pane_id, ["Enter"], mark=mark)
+
+    @staticmethod
+    def assert_untouched(private, tmux, pane, log):
+        tmux.keys(pane.id, ["y"], mark=MARK)
+        private.until(log.read_bytes)
+        assert log.read_bytes() == b"y"
+        assert private.raw("list-buffers") == ""
+
+
+class TestKillPane:
+    def test_only_the_pane_meant(self, private, tmux):
+        one, two = private.start(name="a"), private.start(name="b", mark=OTHER)
+        assert not tmux.kill_pane(one.id, mark=OTHER)
+        assert tmux.kill_pane(one.id, mark=MARK)
+        assert not tmux.kill_pane(one.id, mark=MARK)
+        assert [pane.id for pane in tmux.panes().panes] == [two.id]
+
+    def test_the_last_pane_ends_the_server_and_it_is_still_said(self, private, tmux):
+        pane = private.start()
+        assert tmux.kill_pane(pane.id, mark=MARK)
+        private.until(lambda: tmux.server_pid() is None)
+
+    def test_a_session_ends_only_with_its_last_pane(self, private, tmux):
+        pane = private.start()
+        private.raw("split-window", "-t", pane.id, "cat")
+        assert tmux.kill_pane(pane.id, mark=MARK)
+        assert [one.session_name for one in tmux.panes().panes] == ["one"]
+
+    def test_without_a_mark_whatever_is_there(self, private, tmux):
+        private.raw("new-session", "-d", "-s", "theirs", "cat")
+        assert tmux.kill_pane(tmux.panes().panes[0].id, mark=None)
+
+    def test_unknown_is_not_done(self, frozen, tmux):
+        with pytest.raises(TerminalsDown):
+            tmux.kill_pane(frozen.id, mark=MARK)
+
+
+class TestSessions:
+    def test_a_pane_is_adopted_and_keeps_its_ways(self, private, tmux):
+        private.raw("new-session", "-d", "-s", "theirs", "cat")
+        (pane,) = tmux.panes().panes
+        tmux.mark(pane.id, MARK, "/root;")
+        (pane,) = tmux.panes().panes
+        assert (pane.mark, pane.root) == (MARK, "/root;")
+        assert private.raw("show-options", "-p", "-t", pane.id, "remain-on-exit") == ""
+
+    def test_rename(self, private, tmux):
+        pane = private.start(name="a")
+        private.start(name="b", mark=OTHER)
+        tmux.rename_session(pane.session_id, "c")
+        assert {one.session_name for one in tmux.panes().panes} == {"c", "b"}
+        with pytest.raises(NameTaken):
+            tmux.rename_session(pane.session_id, "b")
+        with pytest.raises(PaneGone):
+            tmux.rename_session("$99", "d")
+
+    def test_attach_names_server_and_session(self, private, tmux):
+        pane = private.start()
+        words = tmux.attach_argv(pane.session_id)
+        assert words[0].endswith("/tmux")
+        assert words[1:] == ["-u", "-L", private.name, "attach-session", "-t", pane.session_id]
+
+    def test_a_client_inside_is_switched(self, private, tmux):
+        one, two = private.start(name="a"), private.start(name="b", mark=OTHER)
+        import pty
+
+        pid, screen = pty.fork()
+        if pid == 0:
+            words = tmux.attach_argv(one.session_id)
+            os.execve(words[0], words, {**clean_environment(os.environ), "TERM": "xterm"})
+        try:
+            private.until(lambda: any(pane.attached for pane in tmux.panes().panes))
+            tmux.switch_client(two.session_id, {"TMUX": f"{private.name},1,0", "TMUX_PANE": one.id})
+            private.until(lambda: {p.id: p.attached for p in tmux.panes().panes} == {one.id: 0, two.id: 1})
+        finally:
+            os.close(screen)
+            os.kill(pid, signal.SIGKILL)
+            os.waitpid(pid, 0)
+
+
+class TestEndings:
+    def test_forty_statuses_of_forty(self, private, tmux):
+        anchor = private.start("cat", "-", name="anchor")
+        seen = []
+        for number in range(40):
+            # Short-lived but not at once: then the terminal closes first, and Debian's tmux misses the exit.
+            pane = private.start("sh", "-c", f"sleep 0.03; exit {number + 1}", name=f"n{number}")
+            dead = tmux.dead_status(pane.id, pane.server_pid, time.monotonic() + 2)
+            seen.append((dead.dead, dead.dead_status))
+        assert seen == [(True, number + 1) for number in range(40)]
+        assert not tmux.pane(anchor.id).dead
+
+    def test_a_signal_is_told_too(self, private, tmux):
+        pane = private.start("sh", "-c", "kill -9 $$")
+        dead = tmux.dead_status(pane.id, pane.server_pid, time.monotonic() + 5)
+        assert dead.dead and dead.dead_signal == 9
+
+    def test_a_live_pane_is_returned_as_it_is_at_the_deadline(self, private, tmux):
+        pane = private.start()
+        assert not tmux.dead_status(pane.id, pane.server_pid, time.monotonic() + 0.1).dead
+
+    def test_a_pane_that_is_gone(self, private, tmux):
+        pane = private.start()
+        with pytest.raises(PaneGone):
+            tmux.dead_status("%99", pane.server_pid, time.monotonic() + 5)
+
+    def test_nudging_nobody_is_no_error(self, tmux):
+        tmux.nudge(2**22 - 3)
+
+
+class TestKillServer:
+    def test_it_is_gone_with_all_its_panes(self, private, tmux):
+        pane = private.start()
+        tmux.kill_server()
+        assert tmux.server_pid() is None
+        private.until(lambda: not private.is_running(pane.pid))
+
+    def test_one_that_does_not_answer_too(self, frozen, tmux):
+        tmux.kill_server()
+        assert tmux.server_pid() is None
+
+    def test_none_is_no_error(self, tmux):
+        tmux.kill_server()
+
+
+def test_a_server_by_socket_path(private):
+    tmux = Tmux(os.environ["TMUX_TMPDIR"] + "/sock")
+    try:
+        pane = tmux.start("a", ["cat", "-"], cwd="/", session_id=MARK, root="/")
+        assert tmux.panes().panes[0].id == pane.id
+        assert tmux.server_pid() == pane.server_pid
+    finally:
+        tmux.kill_server()
+
+
+def test_the_environment_of_tmux_names_no_session():
+    given = {
+        "MAM_ROOT": "x",
+        "TMUX": "x",
+        "TMUX_PANE": "x",
+        "TMUX_SERVER_NAME": "x",
+        "TMUX_TMPDIR": "/t",
+        "HOME": "/h",
+    }
+    assert clean_environment(given) == {"TMUX_TMPDIR": "/t", "HOME": "/h"}
+
+
+def test_the_start_up_path_imports_nothing_dear(private):
+    import subprocess
+
+    code = (
+        "import sys; before = set(sys.modules); import mam.adapters.tmux.client, mam.adapters.system.process;"
+        "print(*sorted(set(sys.modules) - before))"
+    )
+    env = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    out = subprocess.run(
+        [sys.executable, "-S", "-c", code], env=env, capture_output=True, text=True, check=True
+    ).stdout
+    dear = {
+        "dataclasses",
+        "typing",
+        "enum",
+        "inspect",
+        "asyncio",
+        "pathlib",
+        "shutil",
+        "subprocess",
+        "re",
+        "signal",
+    }
+    assert not dear & set(out.split()), out

@@ -1,0 +1,263 @@
+"""Create: names, readiness, dialogs, prompts, and what is left when it fails."""
+
+import json
+import os
+from pathlib import Path
+
+import pytest
+
+import mam
+from mam.adapters.tmux.client import Tmux
+from mam.core.errors import (
+    AgentMissing,
+    DeliveryUnconfirmed,
+    DialogOpen,
+    InvalidName,
+    InvalidPath,
+    InvalidPrompt,
+    NameTaken,
+    NotReady,
+    Refused,
+    TmuxMissing,
+    Usage,
+)
+
+QUICK = ["--speed", "0"]
+
+
+def panes(server: str):
+    return Tmux(server).panes(full=True).panes
+
+
+def process_environment(pid: int) -> dict[str, str]:
+    items = Path(f"/proc/{pid}/environ").read_bytes().decode().split("\0")
+    return dict(item.split("=", 1) for item in items if item)
+
+
+def test_the_row_the_file_and_tmux_agree(fleet, tmux_server, workspace) -> None:
+    session = fleet.create("practice", role="developer", args=QUICK)
+    assert session.name == "demo-app-creator-practice"
+    row = session.row
+    (pane,) = panes(tmux_server)
+    assert (row["pane"]["id"], row["pane"]["pid"], row["tmux_session_id"]) == (
+        pane.id,
+        pane.pid,
+        pane.session_id,
+    )
+    assert (pane.session_name, pane.mark, pane.root) == (session.name, session.id, str(workspace))
+    assert row["status"] == "running"
+    assert row["start_command"] == ["practice", "--speed", "0"]
+    assert row["conversations"][0]["source"] == "chosen"
+    assert row["practice_session_id_own"] is None
+    text = Path(fleet.registry_file).read_text(encoding="utf-8")
+    assert f"name: {session.name}" in text
+    assert session.status()["activity"] == "idle"
+
+
+def test_the_agent_has_the_callers_environment_and_its_own_identity(fleet, workspace, monkeypatch) -> None:
+    first = fleet.create("practice", args=QUICK)
+    monkeypatch.setenv("COLOUR", "set after the server was started")
+    monkeypatch.setenv("MAM_JOB_ID", "not ours to pass on")
+    second = fleet.create("practice", args=QUICK, env={"EXTRA": "x;y #(z)"})
+    env = process_environment(second.row["pane"]["pid"])
+    assert env["COLOUR"] == "set after the server was started"
+    assert env["EXTRA"] == "x;y #(z)"
+    assert (env["MAM_SESSION"], env["MAM_ROOT"]) == (second.id, str(workspace))
+    assert "MAM_JOB_ID" not in env
+    assert env["TMUX_PANE"] == second.row["pane"]["id"]
+    assert "COLOUR" not in process_environment(first.row["pane"]["server_pid"])
+    assert not [key for key in process_environment(first.row["pane"]["server_pid"]) if key.startswith("MAM_")]
+
+
+def test_nothing_of_the_caller_stands_in_an_argv(fleet, tmux_server) -> None:
+    session = fleet.create("human", prompt="the secret word is walrus", env={"TOKEN": "hunter2"})
+    words = Path(f"/proc/{session.row['pane']['server_pid']}/cmdline").read_bytes()
+    words += Path(f"/proc/{session.row['pane']['pid']}/cmdline").read_bytes()
+    assert b"walrus" not in words
+    assert b"hunter2" not in words
+    assert not list(Path(fleet.world.place.launches).iterdir())
+
+
+def test_a_default_name_that_is_alive_gets_a_number_and_one_given_by_hand_is_refused(fleet) -> None:
+    fleet.create("practice", args=QUICK)
+    assert fleet.create("practice", args=QUICK).name == "demo-app-2-creator-practice"
+    with pytest.raises(NameTaken):
+        fleet.create("practice", name="demo-app-creator-practice")
+
+
+def test_a_name_that_has_ended_is_started_anew_in_the_same_row(fleet) -> None:
+    first = fleet.create("practice", name="worker", role="developer", args=QUICK, prompt="hello")
+    old = first.row["conversations"][-1]["id"]
+    first.stop()
+    again = fleet.create(name="worker")
+    assert (again.id, again.row["role"]) == (first.id, "developer")
+    assert again.row["start_command"] == ["practice", "--speed", "0"]
+    assert again.row["conversations"][-1]["id"] != old
+    assert again.row["conversations"][0]["id"] == old
+    assert again.row["practice_session_id_own"] is None
+    assert len(fleet.sessions()) == 1
+
+
+def test_the_role_never_changes(fleet) -> None:
+    fleet.create("practice", name="worker", role="developer", args=QUICK).stop()
+    with pytest.raises(Refused, match="developer"):
+        fleet.create(name="worker", role="reviewer")
+
+
+def test_the_first_prompt_is_proven_by_the_transcript(fleet, home) -> None:
+    session = fleet.create("practice", args=QUICK, prompt="say hello\nin two lines; #(x) 'q' \\")
+    path = home / ".local/share/mam-practice" / f"{session.row['practice_session_id_own']}.jsonl"
+    first = json.loads(path.read_text(encoding="utf-8").splitlines()[0])
+    assert (first["type"], first["text"]) == ("user", "say hello\nin two lines; #(x) 'q' \\")
+
+
+def test_a_prompt_that_looks_like_a_command_reaches_the_agent_as_words(fleet, home) -> None:
+    session = fleet.create("practice", args=QUICK, prompt="/exit is what I typed")
+    path = home / ".local/share/mam-practice" / f"{session.row['practice_session_id_own']}.jsonl"
+    assert json.loads(path.read_text(encoding="utf-8").splitlines()[0])["text"] == " /exit is what I typed"
+    assert session.status()["tmux_alive"] is True
+
+
+def test_a_dialog_is_reported_and_not_answered(fleet, tmux_server) -> None:
+    with pytest.raises(DialogOpen) as caught:
+        fleet.create("practice", args=["--trust-dialog"], prompt="run the tests")
+    assert caught.value.exit_code == 2
+    session = fleet.get(caught.value.session["id"])
+    status = session.status()
+    assert (status["status"], status["activity"], status["waiting_for"]) == ("running", "waiting", "trust")
+    assert "Yes, I trust this folder" in session.read()
+
+
+def test_trust_is_given_when_the_caller_asks_for_it(fleet) -> None:
+    session = fleet.create("practice", args=["--trust-dialog", *QUICK], trust=True)
+    assert session.status()["activity"] == "idle"
+
+
+def test_an_agent_that_ends_while_booting_is_reported_with_its_last_words(fleet) -> None:
+    with pytest.raises(NotReady, match="ended at once: Error: --session-id") as caught:
+        fleet.create("practice", args=["--resume", "00000000-0000-0000-0000-000000000000"])
+    row = fleet.get(caught.value.session["id"]).row
+    assert (row["status"], row["exit_status"], row["termination_mode"]) == ("terminated", 1, "auto-detected")
+
+
+def test_it_returns_at_once_with_no_wait(fleet) -> None:
+    session = fleet.create("practice", args=["--slow-start", "30"], wait=False)
+    assert session.status()["activity"] == "booting"
+
+
+def test_time_runs_out_and_the_session_stays(fleet) -> None:
+    with pytest.raises(NotReady, match=r"0\.3 s"):
+        fleet.create("practice", name="slow", args=["--slow-start", "30"], timeout=0.3)
+    assert fleet.get("slow").status()["tmux_alive"] is True
+
+
+def test_any_program_by_name(fleet) -> None:
+    session = fleet.create("sleep", args=["1000"])
+    assert session.row["agent"] == "sleep"
+    assert session.row["pane"]["cmd"] == "sleep"
+    status = session.status()
+    assert (status["activity"], status["resume"]["id"]) == ("unknown", None)
+
+
+def test_a_prompt_that_nothing_can_prove_is_unconfirmed(fleet) -> None:
+    with pytest.raises(DeliveryUnconfirmed) as caught:
+        fleet.create("cat", name="cat", prompt="meow")
+    assert caught.value.exit_code == 3
+    fleet.wait("cat", "text:meow", timeout=10)
+
+
+def test_a_person_gets_a_shell_with_the_instructions(fleet, monkeypatch) -> None:
+    monkeypatch.setenv("SHELL", "/bin/sh")
+    session = fleet.create("human", role="tester", prompt="try the login page")
+    found = fleet.wait(session.name, "text:try the login page", timeout=10)
+    assert found["status"] == "running"
+
+
+@pytest.mark.parametrize(
+    "name", ["#(touch pwned)", "a;b", "../x", "a\nb", "a\u202eb", "x" * 1_000_000, "-R", "=a", ""]
+)
+def test_bad_names_are_refused_before_anything_happens(fleet, tmux_server, name) -> None:
+    with pytest.raises(InvalidName):
+        fleet.create("practice", name=name)
+    assert not fleet.world.place.exists()
+    assert panes(tmux_server) == []
+
+
+def test_a_program_that_is_not_there(fleet, tmux_server) -> None:
+    with pytest.raises(AgentMissing) as caught:
+        fleet.create("pratice")
+    assert caught.value.exit_code == 2
+    assert "practice" in (caught.value.hint or "")
+    assert fleet.sessions() == []
+    assert panes(tmux_server) == []
+
+
+def test_a_workspace_that_is_gone(home, tmux_server, tmp_path) -> None:
+    with pytest.raises(InvalidPath):
+        mam.open(str(tmp_path / "nowhere"))
+
+
+def test_tmux_is_missing(fleet, monkeypatch, tmp_path) -> None:
+    empty = tmp_path / "bin"
+    empty.mkdir()
+    with (
+        mam.open(str(fleet.root), environ={**os.environ, "PATH": str(empty)}) as blind,
+        pytest.raises(TmuxMissing),
+    ):
+        blind.create("practice")
+    assert fleet.sessions() == []
+
+
+def test_tmux_is_too_old(fleet, tmp_path) -> None:
+    folder = tmp_path / "bin"
+    folder.mkdir()
+    (folder / "tmux").write_text("#!/bin/sh\necho tmux 3.1c\n", encoding="utf-8")
+    (folder / "tmux").chmod(0o755)
+    with (
+        mam.open(str(fleet.root), environ={**os.environ, "PATH": str(folder)}) as old,
+        pytest.raises(TmuxMissing, match=r"3\.1"),
+    ):
+        old.create("practice")
+    assert fleet.sessions() == []
+
+
+@pytest.mark.parametrize("prompt", ["", "   \n", "\x1b", "x" * 1_100_000])
+def test_prompts_that_are_none(fleet, prompt) -> None:
+    with pytest.raises(InvalidPrompt):
+        fleet.create("practice", prompt=prompt)
+
+
+def test_a_tmux_session_that_is_not_ours_is_left_alone(fleet, tmux_server) -> None:
+    fleet.create("sleep", name="first", args=["1000"])
+    Tmux(tmux_server).rename_session(fleet.get("first").row["tmux_session_id"], "taken")
+    with pytest.raises(NameTaken, match="not ours"):
+        fleet.create("practice", name="taken")
+    assert [session.name for session in fleet.sessions()] == ["first"]
+
+
+def test_it_needs_an_agent(fleet) -> None:
+    with pytest.raises(Usage):
+        fleet.create()
+    with pytest.raises(Usage, match="agent"):
+        fleet.create(name="unheard-of")
+
+
+def test_settings_name_the_server(fleet, tmux_server, workspace, monkeypatch) -> None:
+    monkeypatch.delenv("TMUX_SERVER_NAME")
+    (workspace / "mam.toml").write_text(f'tmux_server = "{tmux_server}"\n', encoding="utf-8")
+    with mam.open(str(workspace)) as again:
+        assert again.create("practice", args=QUICK).row["tmux_server"] == tmux_server
+
+
+@pytest.mark.parametrize("folder", ["x#(touch pwned)", "a;", "new\nline", "sp ace", "quote'\""])
+def test_directories_with_any_name(home, tmux_server, tmp_path, folder) -> None:
+    place = tmp_path / folder
+    place.mkdir()
+    with mam.open(str(place)) as fleet:
+        session = fleet.create("practice", args=QUICK, prompt="hello")
+        (pane,) = panes(tmux_server)
+        assert pane.path == str(place)
+        assert pane.root == str(place)
+        session.stop()
+        assert fleet.resume(session.name).session.status()["tmux_alive"] is True
+    assert not list(tmp_path.rglob("pwned"))

@@ -1,0 +1,155 @@
+"""Resume: the same row, the same history, never somebody else's."""
+
+import os
+import signal
+
+import pytest
+
+from mam.adapters.system import process
+from mam.adapters.tmux.client import Tmux
+from mam.core.errors import ConversationBusy, IllegalTransition, InvalidPath, SessionNotFound
+
+QUICK = ["--speed", "0"]
+
+
+def test_history_is_really_there(fleet) -> None:
+    session = fleet.create("practice", role="developer", args=QUICK, prompt="the word is walrus")
+    session.wait("idle", timeout=10)
+    session.stop()
+    done = fleet.resume(session.name)
+    row = done.session.row
+    assert (row["id"], row["status"], row["resume_tier"], row["resume_count"]) == (
+        session.id,
+        "running",
+        1,
+        1,
+    )
+    assert row["stopped_at"] is None
+    assert row["role"] == "developer"
+    fleet.wait(session.name, "text:the word is walrus", timeout=10)
+
+
+def test_after_a_kill_it_goes_on_in_the_same_pane(fleet, until) -> None:
+    session = fleet.create("practice", args=QUICK, prompt="hello")
+    session.wait("idle", timeout=10)
+    os.kill(session.row["pane"]["pid"], signal.SIGKILL)
+    until(lambda: process.identify(session.row["pane"]["pid"]) is None)
+    assert fleet.ls()["sessions"][0]["drift"] == "A"
+    done = fleet.resume(session.name)
+    assert done.session.row["pane"]["id"] == session.row["pane"]["id"]
+    assert done.session.row["pane"]["pid"] != session.row["pane"]["pid"]
+
+
+def test_after_the_whole_server_died(fleet, tmux_server, until) -> None:
+    names = [fleet.create("practice", args=QUICK, prompt="hello").name for _ in range(2)]
+    stopped = fleet.create("practice", args=QUICK, prompt="hello")
+    stopped.stop()
+    Tmux(tmux_server).kill_server()
+    until(lambda: all(process.identify(fleet.get(name).row["pane"]["pid"]) is None for name in names))
+    assert fleet.resumable() == names
+    assert fleet.resumable(stopped=True) == [*names, stopped.name]
+    for name in names:
+        assert fleet.resume(name).session.row["resume_tier"] == 1
+
+
+def test_one_that_is_alive_is_left_alone(fleet) -> None:
+    session = fleet.create("practice", args=QUICK)
+    done = fleet.resume(session.name)
+    assert (done.changed, done.note) == (False, "already running")
+    assert done.session.row["pane"]["pid"] == session.row["pane"]["pid"]
+
+
+def test_a_chosen_id_without_history_is_launched_again_and_says_so(fleet) -> None:
+    session = fleet.create("practice", args=QUICK)
+    chosen = session.row["conversations"][0]["id"]
+    session.stop()
+    done = fleet.resume(session.name)
+    assert "no history" in (done.note or "")
+    assert (done.session.row["resume_tier"], done.session.row["practice_session_id_own"]) == (None, None)
+    assert [one["id"] for one in done.session.row["conversations"]] == [chosen]
+
+
+def test_a_conversation_that_is_gone_keeps_its_id(fleet, home) -> None:
+    session = fleet.create("practice", args=QUICK, prompt="hello")
+    session.wait("idle", timeout=10)
+    session.stop()
+    own = fleet.get(session.id).row["practice_session_id_own"]
+    next((home / ".local/share/mam-practice").glob(f"{own}.jsonl")).unlink()
+    with pytest.raises(IllegalTransition, match="not on disk"):
+        fleet.resume(session.name)
+    assert fleet.get(session.id).row["practice_session_id_own"] == own
+    assert fleet.ls()["sessions"][0]["drift"] == "D"
+
+
+def test_never_a_siblings_conversation(fleet) -> None:
+    sibling = fleet.create("practice", args=QUICK, prompt="mine alone")
+    sibling.wait("idle", timeout=10)
+    other = fleet.create("practice", args=QUICK)
+
+    def forget_ids(draft):
+        row = draft.get(other.id)
+        draft.put({**row, "conversations": []})
+
+    other.stop()
+    fleet.world.registry.change(forget_ids)
+    with pytest.raises(IllegalTransition, match="no conversation"):
+        fleet.resume(other.name)
+
+
+def test_a_conversation_that_a_live_process_holds_is_refused(fleet) -> None:
+    holder = fleet.create("practice", args=QUICK, prompt="hello")
+    other = fleet.create("practice", args=QUICK)
+    other.stop()
+    own = holder.row["practice_session_id_own"]
+    fleet.world.registry.change(
+        lambda draft: draft.put({**draft.get(other.id), "practice_session_id_own": own})
+    )
+    with pytest.raises(ConversationBusy) as caught:
+        fleet.resume(other.name)
+    assert str(holder.row["pane"]["pid"]) in str(caught.value)
+    assert fleet.get(other.id).row["status"] == "stopped"
+
+
+def test_a_purged_session_has_nothing_to_resume(fleet) -> None:
+    session = fleet.create("practice", args=QUICK, prompt="hello")
+    session.stop(purge_conversation=True)
+    with pytest.raises(IllegalTransition):
+        fleet.resume(session.name)
+
+
+def test_the_workspace_is_gone(fleet, home, tmux_server, tmp_path) -> None:
+    import mam
+
+    place = tmp_path / "short-lived"
+    place.mkdir()
+    with mam.open(str(fleet.root)) as one:
+        one.world.workspace = str(place)
+        session = one.create("practice", args=QUICK, prompt="hello")
+        session.stop()
+        place.rmdir()
+        with pytest.raises(InvalidPath):
+            one.resume(session.name)
+        assert one.get(session.id).row["status"] == "stopped"
+
+
+def test_restart_keeps_the_conversation(fleet) -> None:
+    session = fleet.create("practice", args=QUICK, prompt="hello")
+    session.wait("idle", timeout=10)
+    again = session.restart()
+    assert again.row["practice_session_id_own"] == session.row["practice_session_id_own"]
+    assert again.row["pane"]["pid"] != session.row["pane"]["pid"]
+
+
+def test_fork_is_a_second_conversation_with_the_same_beginning(fleet) -> None:
+    session = fleet.create("practice", args=QUICK, prompt="the word is walrus")
+    session.wait("idle", timeout=10)
+    fork = session.fork(role="reviewer")
+    assert fork.row["parent"] == session.id
+    assert fork.row["conversations"][0]["id"] != session.row["practice_session_id_own"]
+    fork.wait("text:walrus", timeout=10)
+    assert session.status()["tmux_alive"] is True
+
+
+def test_unknown_names_are_refused(fleet) -> None:
+    with pytest.raises(SessionNotFound):
+        fleet.resume("nobody")

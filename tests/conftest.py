@@ -1,0 +1,123 @@
+"""What every test stands on: nothing of the person who runs the tests is within reach.
+
+For the whole run HOME, the XDG folders and the folder of tmux's sockets lie in a temporary place, and
+no variable of a surrounding agent or tmux is left: even the server `default` is one of the run's own.
+A test that starts something asks for `fleet` (or `home` and `tmux_server`) and gets its own.
+"""
+
+from __future__ import annotations
+
+import itertools
+import os
+import shutil
+import signal
+import tempfile
+import time
+from pathlib import Path
+
+import pytest
+
+import mam
+from mam.adapters.tmux.client import Tmux
+
+_numbers = itertools.count(1)
+_XDG = {
+    "XDG_CONFIG_HOME": ".config",
+    "XDG_DATA_HOME": ".local/share",
+    "XDG_STATE_HOME": ".local/state",
+    "XDG_CACHE_HOME": ".cache",
+}
+_FOREIGN = ("MAM_", "TMUX", "AGENT_SESSIONS_YAML", "CLAUDE", "CODEX", "GEMINI", "OPENCODE", "DELEGATE_")
+
+
+def settle_in(home: Path, patch: pytest.MonkeyPatch) -> None:
+    """Make `home` the home of this process and of what it starts."""
+    patch.setenv("HOME", str(home))
+    for variable, folder in _XDG.items():
+        (home / folder).mkdir(parents=True, exist_ok=True)
+        patch.setenv(variable, str(home / folder))
+
+
+@pytest.fixture(autouse=True, scope="session")
+def _apart():
+    """Keep the whole run away from the user's home and tmux, and see that no server is left behind."""
+    # Not below pytest's own folder: a socket's path has at most 107 bytes.
+    place = Path(tempfile.mkdtemp(prefix="mam-t-"))
+    with pytest.MonkeyPatch.context() as patch:
+        for variable in list(os.environ):
+            if variable.startswith(_FOREIGN):
+                patch.delenv(variable)
+        settle_in(place / "home", patch)
+        sockets = place / "sockets"
+        sockets.mkdir(mode=0o700)
+        patch.setenv("TMUX_TMPDIR", str(sockets))
+        yield
+        left = [str(path) for path in sockets.glob("*/*") if Tmux(str(path)).server_pid() is not None]
+        for path in left:
+            Tmux(path).kill_server()
+    shutil.rmtree(place, ignore_errors=True)
+    assert not left, f"tests left tmux servers running: {left}"
+
+
+@pytest.fixture
+def home(tmp_path, monkeypatch):
+    """A home of this test alone; whatever process still has it at the end is ended."""
+    place = tmp_path / "home"
+    settle_in(place, monkeypatch)
+    yield place
+    end_processes_of(place)
+
+
+@pytest.fixture
+def tmux_server(home, monkeypatch):
+    """The name of a tmux server of this test alone, which is also TMUX_SERVER_NAME; proven gone afterwards."""
+    name = f"mam-test-{os.getpid()}-{next(_numbers)}"
+    monkeypatch.setenv("TMUX_SERVER_NAME", name)
+    yield name
+    server = Tmux(name)
+    pid = server.server_pid()
+    if pid is not None:
+        # A test may have stopped it on purpose.
+        os.kill(pid, signal.SIGCONT)
+    server.kill_server()
+    assert server.server_pid() is None
+
+
+@pytest.fixture
+def workspace(tmp_path):
+    """An empty directory to work in: the root of the fleet."""
+    place = tmp_path / "demo" / "app"
+    place.mkdir(parents=True)
+    return place
+
+
+@pytest.fixture
+def fleet(home, tmux_server, workspace):
+    """A fleet with a home, a tmux server and a workspace of its own."""
+    with mam.open(str(workspace)) as opened:
+        yield opened
+
+
+@pytest.fixture
+def until():
+    """Wait for a condition under a deadline, and return its value."""
+
+    def wait(condition, timeout: float = 15.0):
+        deadline = time.monotonic() + timeout
+        while not (value := condition()):
+            assert time.monotonic() < deadline, "waited in vain"
+            time.sleep(0.005)
+        return value
+
+    return wait
+
+
+def end_processes_of(home: Path) -> None:
+    """Kill, by pid, the processes whose HOME is this temporary one, except this process."""
+    wanted = b"HOME=" + os.fsencode(home)
+    for entry in Path("/proc").glob("[0-9]*"):
+        try:
+            if int(entry.name) != os.getpid() and wanted in (entry / "environ").read_bytes().split(b"\0"):
+                os.kill(int(entry.name), signal.SIGKILL)
+        except OSError:
+            continue

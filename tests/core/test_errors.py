@@ -1,0 +1,35 @@
+"""The error tree: each leaf has a code of its own and an exit code of the contract."""
+
+import inspect
+
+import pytest
+
+from mam.core import errors
+from mam.core.errors import MamError
+
+LEAVES = [
+    found
+    for _, found in inspect.getmembers(errors, inspect.isclass)
+    if issubclass(found, MamError) and found is not MamError
+]
+
+
+@pytest.mark.parametrize("leaf", LEAVES, ids=lambda leaf: leaf.__name__)
+def test_each_says_what_it_is(leaf: type[MamError]) -> None:
+    error = leaf()
+    assert leaf.exit_code in (1, 2, 3, 4, 64, 65, 70)
+    assert str(error)
+    assert "\n" not in str(error)
+    assert leaf.__name__ in (errors.__doc__ or "")
+    assert set(error.as_json()["error"]) == {"code", "message", "hint", "retryable"}
+
+
+def test_codes_are_unique() -> None:
+    codes = [leaf.code for leaf in LEAVES]
+    assert len(codes) == len(set(codes))
+
+
+def test_messages_carry_no_control_characters() -> None:
+    error = MamError("a\x1b[31m\nb", hint="c\rd")
+    assert str(error) == "a[31m b"
+    assert error.hint == "c d"

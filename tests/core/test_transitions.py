@@ -1,0 +1,93 @@
+"""The lifecycle: every pair of status and event is either in the table or refused."""
+
+import itertools
+
+import pytest
+
+from mam.core import transitions
+from mam.core.errors import IllegalTransition
+from mam.core.row import STATUSES, settled
+
+EVENTS = ("create", "resume", "stop", "died", "purge", "archive", "forget")
+ALLOWED = {
+    ("running", "stop"),
+    ("running", "died"),
+    ("running", "purge"),
+    ("stopped", "died"),
+    ("stopped", "purge"),
+    ("stopped", "resume"),
+    ("stopped", "create"),
+    ("stopped", "archive"),
+    ("stopped", "forget"),
+    ("terminated", "purge"),
+    ("terminated", "resume"),
+    ("terminated", "create"),
+    ("terminated", "archive"),
+    ("terminated", "forget"),
+    ("archived", "purge"),
+    ("archived", "resume"),
+    ("archived", "create"),
+    ("archived", "forget"),
+}
+ACTION = {"by": "user", "verb": "test", "at_epoch": 1794729600}
+
+
+def row(status: str = "running", **fields):
+    return settled(
+        {"id": "s_1f00ab42", "name": "demo", "agent": "claude", "status": status, "workspace": "/w", **fields}
+    )
+
+
+@pytest.mark.parametrize(("status", "event"), list(itertools.product(STATUSES, EVENTS)))
+def test_each_pair(status: str, event: str) -> None:
+    if (status, event) in ALLOWED:
+        assert transitions.next_status(status, event) in (*STATUSES, transitions.GONE)
+    else:
+        with pytest.raises(IllegalTransition, match=f"{status}.*{event}"):
+            transitions.next_status(status, event)
+
+
+def test_a_stop_is_resumable_and_keeps_the_placeholder() -> None:
+    done = transitions.stopped(row(), ACTION, reason="api_error", mode="graceful", exit_status=0)
+    assert (done["status"], done["resumable"], done["stop_reason"]) == ("stopped", True, "api_error")
+    assert done["stopped_at"] == "2026-11-15T08:00:00Z"
+    assert done["claude_session_id_own"] is None
+    assert "claude_session_id_own" in done
+
+
+def test_a_purge_clears_every_id() -> None:
+    before = row(
+        "stopped", claude_session_id_own="abc", conversations=[{"id": "abc", "source": "hook", "since": ""}]
+    )
+    done = transitions.purged(before, ACTION, reason="x", exit_status=None)
+    assert (done["status"], done["resumable"], done["termination_mode"]) == ("terminated", False, "purge")
+    assert done["claude_session_id_own"] is None
+    assert done["conversations"] == []
+
+
+def test_a_resume_clears_how_it_ended_and_counts() -> None:
+    stopped = transitions.stopped(row(), ACTION, reason="x", mode="forced", exit_status=137)
+    done = transitions.resumed(stopped, ACTION, pane={"id": "%1"}, tmux_session_id="$1", tier=1, own="abc")
+    assert done["status"] == "running"
+    assert (done["stopped_at"], done["stop_reason"], done["exit_status"], done["termination_mode"]) == (
+        None,
+    ) * 4
+    assert (done["resume_count"], done["resume_tier"], done["claude_session_id_own"]) == (1, 1, "abc")
+
+
+def test_a_failed_resume_never_erases_an_id() -> None:
+    done = transitions.resumed(
+        row("stopped", claude_session_id_own="abc"),
+        ACTION,
+        pane={},
+        tmux_session_id="$1",
+        tier=None,
+        own=None,
+    )
+    assert done["claude_session_id_own"] == "abc"
+
+
+def test_unknown_keys_survive_every_change() -> None:
+    before = row(mood="calm")
+    after = transitions.archived(transitions.died(before, ACTION, on_disk=True, exit_status=None), ACTION)
+    assert after["mood"] == "calm"

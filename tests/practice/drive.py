@@ -1,0 +1,257 @@
+"""How the tests hold a practice agent: waits with deadlines, a pseudo-terminal, a tmux pane."""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import pty
+import re
+import select
+import shlex
+import signal
+import struct
+import subprocess
+import sys
+import termios
+import time
+from pathlib import Path
+
+import mam.practice
+
+SOURCE = str(Path(mam.practice.__file__).parents[2])
+DEADLINE = 15.0
+_SEQUENCE = re.compile(r"\x1b\[[0-?]*[ -/]*[@-~]|\x1b\][^\x07]*\x07")
+
+
+def wait_for(condition, what: str = "the condition", show=lambda: ""):
+    """Return the first true value of `condition`; fail after the deadline, showing what was there instead."""
+    until = time.monotonic() + DEADLINE
+    while True:
+        value = condition()
+        if value:
+            return value
+        assert time.monotonic() < until, f"waited in vain for {what}\n{show()}"
+        time.sleep(0.01)
+
+
+class Store:
+    """Where one test keeps its conversations, its working folder and its hook records."""
+
+    def __init__(self, base: Path) -> None:
+        self.data = base / "data" / "mam-practice"
+        self.folder = base / "work"
+        self.folder.mkdir()
+        self.events = base / "events"
+        self.events.mkdir()
+        self.environment = {
+            **{k: v for k, v in os.environ.items() if not k.startswith("TMUX")},
+            "HOME": str(base),
+            "XDG_DATA_HOME": str(base / "data"),
+            "PYTHONPATH": SOURCE,
+            "TERM": "tmux-256color",
+            "LC_ALL": "C.UTF-8",
+        }
+
+    def turns(self, ident: str) -> list[dict]:
+        path = self.data / f"{ident}.jsonl"
+        if not path.exists():
+            return []
+        return [json.loads(line) for line in path.read_text("utf-8").split("\n") if line]
+
+    def recorder(self) -> str:
+        """Return settings whose hooks keep each payload in a file, numbered in the order of their end."""
+        command = f'n=$(ls {self.events} | wc -l); cat >{self.events}/.new && mv {self.events}/.new {self.events}/$n'
+        names = "SessionStart UserPromptSubmit PermissionRequest PostToolUse Stop StopFailure SessionEnd"
+        return json.dumps({"hooks": {name: command for name in names.split()}})
+
+    def heard(self) -> list[dict]:
+        files = [path for path in self.events.iterdir() if path.name.isdigit()]
+        return [json.loads(path.read_text()) for path in sorted(files, key=lambda path: int(path.name))]
+
+    def heard_names(self) -> list[str]:
+        return [payload["hook_event_name"] for payload in self.heard()]
+
+
+def command_line(*arguments: str) -> list[str]:
+    return [sys.executable, "-m", "mam.practice", *arguments]
+
+
+class Run:
+    """An agent whose terminal is held by the test."""
+
+    def __init__(self, store: Store, arguments: tuple[str, ...], columns: int, rows: int) -> None:
+        self.raw = b""
+        pid, self.terminal = pty.fork()
+        if not pid:
+            try:
+                os.chdir(store.folder)
+                os.execve(sys.executable, command_line(*arguments), store.environment)
+            finally:
+                os._exit(127)
+        self.pid = pid
+        self.code: int | None = None
+        self.resize(columns, rows)
+
+    def resize(self, columns: int, rows: int) -> None:
+        fcntl.ioctl(self.terminal, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
+
+    def read(self) -> bool:
+        """Take what the agent has written; False when there is nothing now."""
+        if self.terminal < 0 or not select.select([self.terminal], [], [], 0)[0]:
+            return False
+        try:
+            data = os.read(self.terminal, 65536)
+        except OSError:
+            data = b""
+        self.raw += data
+        return bool(data)
+
+    def text(self) -> str:
+        """Return everything written so far, without the sequences."""
+        while self.read():
+            pass
+        return _SEQUENCE.sub("", self.raw.decode("utf-8", "replace"))
+
+    def send(self, data: bytes | str) -> None:
+        rest = data.encode() if isinstance(data, str) else data
+        while rest:
+            self.text()
+            if select.select([], [self.terminal], [], 0.05)[1]:
+                rest = rest[os.write(self.terminal, rest[:512]) :]
+
+    def sees(self, wanted: str, *, times: int = 1) -> str:
+        wait_for(lambda: self.text().count(wanted) >= times, repr(wanted), self.text)
+        return self.text()
+
+        os.kill(self.pid, number)
+
+    def exit_code(self) -> int:
+        """Wait for the end; read on meanwhile, so that the last words do not block."""
+
+        def ended() -> bool:
+            self.text()
+            if self.code is None:
+                pid, status = os.waitpid(self.pid, os.WNOHANG)
+                if pid:
+                    self.code = os.waitstatus_to_exitcode(status)
+            return self.code is not None
+
+        wait_for(ended, "the end of the agent", self.text)
+        assert self.code is not None
+        return self.code
+
+    def hang_up(self) -> None:
+        os.close(self.terminal)
+        self.terminal = -1
+
+    def close(self) -> None:
+        if self.code is None:
+            os.kill(self.pid, signal.SIGKILL)
+            os.waitpid(self.pid, 0)
+        if self.terminal >= 0:
+            self.hang_up()
+
+
+class Runs:
+    """Starts agents in pseudo-terminals."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._started: list[Run] = []
+
+    def __enter__(self) -> Runs:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for run in self._started:
+            run.close()
+
+    def start(self, *arguments: str, columns: int = 80, rows: int = 24) -> Run:
+        """Start an agent that answers at once."""
+        run = Run(self._store, ("--speed", "0", *arguments), columns, rows)
+        self._started.append(run)
+        return run
+
+    def ready(self, *arguments: str, **size: int) -> Run:
+        run = self.start(*arguments, **size)
+        run.sees("for help")
+        return run
+
+
+class Pane:
+    """An agent in a tmux pane."""
+
+    def __init__(self, server: str, ident: str) -> None:
+        self._server = server
+        self.id = ident
+
+    def tmux(self, *arguments: str, text: str | None = None) -> str:
+        done = subprocess.run(
+            ["tmux", "-L", self._server, *arguments], input=text, capture_output=True, text=True, check=True
+        )
+        return done.stdout
+
+    def screen(self) -> list[str]:
+        """Return the visible rows, without empty ones at the end."""
+        return self.tmux("capture-pane", "-p", "-t", self.id).rstrip("\n").split("\n")
+
+    def history(self) -> str:
+        return self.tmux("capture-pane", "-p", "-S", "-", "-t", self.id)
+
+    def shows(self, wanted: str) -> list[str]:
+        wait_for(lambda: wanted in self.history(), repr(wanted), self.history)
+        return self.screen()
+
+    def value(self, name: str) -> str:
+        return self.tmux("display-message", "-p", "-t", self.id, f"#{{{name}}}").rstrip("\n")
+
+    def type(self, text: str, *keys: str) -> None:
+        self.tmux("send-keys", "-t", self.id, "-l", text)
+        if keys:
+            self.press(*keys)
+
+    def press(self, *keys: str) -> None:
+        self.tmux("send-keys", "-t", self.id, *keys)
+
+    def paste(self, text: str) -> None:
+        name = f"b{self.id[1:]}"
+        self.tmux("load-buffer", "-b", name, "-", text=text)
+        self.tmux("paste-buffer", "-p", "-d", "-b", name, "-t", self.id)
+
+    def resize(self, columns: int, rows: int) -> None:
+        self.tmux("resize-window", "-t", self.id, "-x", str(columns), "-y", str(rows))
+
+    def box(self) -> list[str]:
+        """Return the rows between the last two rules, empty if there is no box."""
+        rows = self.screen()
+        rules = [index for index, row in enumerate(rows) if row.startswith("──")]
+        return rows[rules[-2] + 1 : rules[-1]] if len(rules) >= 2 else []
+
+
+class Panes:
+    """Starts agents in panes of a private tmux server."""
+
+    def __init__(self, server: str, store: Store) -> None:
+        self._server = server
+        self._store = store
+
+    def start(self, *arguments: str, columns: int = 80, rows: int = 24) -> Pane:
+        """Start an agent in a window of its own; the pane stays when it ends."""
+        environment = [f"{k}={v}" for k, v in self._store.environment.items() if k not in ("PWD", "OLDPWD")]
+        line = shlex.join(["env", "-u", "COLUMNS", "-u", "LINES", *environment, *command_line(*arguments)])
+        ident = subprocess.run(
+            ["tmux", "-L", self._server, "-f", "/dev/null", "new-session", "-d", "-P", "-F", "#{pane_id}"]
+            + ["-x", str(columns), "-y", str(rows), "-c", str(self._store.folder)]
+            + [f"sleep 0.0; exec {line.replace('TERM=tmux-256color', 'TERM=screen-256color')}"]
+            + [";", "set-option", "-w", "remain-on-exit", "on"],
+            capture_output=True,
+            text=True,
+            check=True,
+        ).stdout.strip()
+        return Pane(self._server, ident)
+
+    def ready(self, *arguments: str, **size: int) -> Pane:
+        pane = self.start(*arguments, **size)
+        pane.shows("for help")
+        return pane
