@@ -137,7 +137,7 @@ def test_an_agent_that_ends_while_booting_is_reported_with_its_last_words(fleet)
     with pytest.raises(NotReady, match="ended at once: Error: --session-id") as caught:
         fleet.create("practice", args=["--resume", "00000000-0000-0000-0000-000000000000"])
     row = fleet.get(caught.value.session["id"]).row
-    assert (row["status"], row["exit_status"], row["termination_mode"]) == ("terminated", 1, "auto-detected")
+    assert (row["status"], row["exit_status"], row["termination_mode"]) == ("terminated", 2, "auto-detected")
 
 
 def test_it_returns_at_once_with_no_wait(fleet) -> None:

@@ -61,7 +61,7 @@ class Store:
 
     def recorder(self) -> str:
         """Return settings whose hooks keep each payload in a file, numbered in the order of their end."""
-        command = f'n=$(ls {self.events} | wc -l); cat >{self.events}/.new && mv {self.events}/.new {self.events}/$n'
+        command = f"n=$(ls {self.events} | wc -l); cat >{self.events}/.new && mv {self.events}/.new {self.events}/$n"
         names = "SessionStart UserPromptSubmit PermissionRequest PostToolUse Stop StopFailure SessionEnd"
         return json.dumps({"hooks": {name: command for name in names.split()}})
 
@@ -124,6 +124,9 @@ class Run:
         wait_for(lambda: self.text().count(wanted) >= times, repr(wanted), self.text)
         return self.text()
 
+        os.kill(self.pid, number)
+
+    def signal(self, number: int) -> None:
         os.kill(self.pid, number)
 
     def exit_code(self) -> int:
@@ -243,8 +246,8 @@ class Panes:
         ident = subprocess.run(
             ["tmux", "-L", self._server, "-f", "/dev/null", "new-session", "-d", "-P", "-F", "#{pane_id}"]
             + ["-x", str(columns), "-y", str(rows), "-c", str(self._store.folder)]
-            + [f"sleep 0.0; exec {line.replace('TERM=tmux-256color', 'TERM=screen-256color')}"]
-            + [";", "set-option", "-w", "remain-on-exit", "on"],
+            + [f"exec {line.replace('TERM=tmux-256color', 'TERM=screen-256color')}"]
+            + [";", "set-option", "-wg", "remain-on-exit", "on"],
             capture_output=True,
             text=True,
             check=True,

@@ -92,7 +92,13 @@ def test_history_keeps_the_unsent_draft():
         editor.insert(text)
         editor.take()
     editor.insert("unsent")
-    for key, text in [("up", "second"), ("up", "first"), ("up", "first"), ("down", "second"), ("down", "unsent")]:
+    for key, text in [
+        ("up", "second"),
+        ("up", "first"),
+        ("up", "first"),
+        ("down", "second"),
+        ("down", "unsent"),
+    ]:
         editor.key(key, "")
         assert editor.text == text
     editor.key("down", "")
@@ -105,7 +111,19 @@ def test_blank(text, is_blank):
 
 
 NAMES = st.sampled_from(
-    ["left", "right", "up", "down", "home", "end", "backspace", "delete", "kill-left", "kill-right", "kill-word"]
+    [
+        "left",
+        "right",
+        "up",
+        "down",
+        "home",
+        "end",
+        "backspace",
+        "delete",
+        "kill-left",
+        "kill-right",
+        "kill-word",
+    ]
 )
 
 

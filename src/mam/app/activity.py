@@ -46,7 +46,7 @@ def gather(
     for one in found:
         _add_cheap(one, words.get(one.row.get("id") or ""), now)
         if thorough:
-            _add_records(one)
+            _add_records(one, now)
     _add_screens(world, [one for one in found if _wants_screen(one, thorough, now)], now)
     return found
 
@@ -65,10 +65,12 @@ def _add_cheap(one: Known, word: Word | None, now: float) -> None:
         one.evidence.append(word.as_evidence())
 
 
-def _add_records(one: Known) -> None:
+def _add_records(one: Known, now: float) -> None:
     conversation = current_conversation(one.row)
-    if one.sight.state != ALIVE:
+    if one.sight.state != ALIVE or one.sight.pane is None:
         return
+    title = one.sight.pane.title
+    one.evidence.append(Evidence("title", one.kind.read_title(title), now, detail=title))
     if conversation:
         one.evidence += one.kind.read_records(conversation, one.row["workspace"], one.row.get("stores") or {})
 

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from mam.app import activity
 from mam.app.hearing import listen
-from mam.app.sight import ALIVE, see_one
-from mam.core.activity import Evidence
+from mam.app.sight import see_all
 from mam.core.text import one_line
 
 TYPE_CHECKING = False
@@ -13,22 +12,17 @@ if TYPE_CHECKING:
     from typing import Any
 
     from mam.app.world import World
+    from mam.core.activity import Evidence
 
 
 def explain(world: World, target: str) -> dict[str, Any]:
     """Return evidence, verdict, rule and what disagrees. Reads only."""
     view = world.registry.view()
     row = view.find(target)
-    sight = see_one(world, row)
-    words = listen(world, view.rows)
-    known = activity.gather(world, [row], {row["name"]: sight}, words, thorough=True)[0]
+    sights = see_all(world, [row], full=True)
+    sight = sights[row["name"]]
+    known = activity.gather(world, [row], sights, listen(world, view.rows), thorough=True)[0]
     now = world.now()
-    if sight.state == ALIVE and sight.pane is not None:
-        pane = world.tmux(row["tmux_server"]).pane(sight.pane.id)
-        title = pane.title if pane else ""
-        known.evidence.append(
-            Evidence("title", known.kind.read_title(title), now, detail=one_line(title, 80))
-        )
     verdict = known.verdict(now)
     return {
         "session": row["name"],

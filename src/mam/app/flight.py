@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from mam.adapters.store.intents import Intent
 from mam.adapters.system import process
 from mam.adapters.system.process import Identity
+from mam.app import caller
 from mam.core.errors import RegistryBusy
 from mam.core.row import Row
 
@@ -39,6 +40,8 @@ def change(world: World, work: Callable[[Draft], T]) -> T:
     """Change the registry; a status that a person wrote by hand is confirmed by looking."""
     from mam.app.sight import confirm
 
+    # Asked before the lock is taken: finding out who calls reads the registry.
+    caller.actor(world)
     return world.registry.change(work, lambda row, status: confirm(world, row, status))
 
 

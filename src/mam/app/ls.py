@@ -76,7 +76,7 @@ def describe(world: World, view: View, fits: Any = None, *, thorough: bool = Fal
     rows = [row for row in view.rows if fits is None or fits(row)]
     if not rows:
         return []
-    sights = see_all(world, rows)
+    sights = see_all(world, rows, full=thorough)
     words = listen(world, view.rows)
     now = world.now()
     known = activity.gather(world, rows, sights, words, thorough=thorough)

@@ -47,8 +47,8 @@ def see(row: Row, listing: Listing) -> Sight:
     """Return what one listing of its server says about a session."""
     if not listing.confirmed:
         return Sight(UNKNOWN, reason=listing.error or "the tmux server did not answer")
-    pane = find_pane(row, listing.panes)
     identity = identity_of(row)
+    pane = find_pane(row, listing.marked(row.get("id")) or ([] if identity else listing.panes))
     if pane is None:
         if identity and process.is_alive(identity):
             return Sight(LOOSE, reason=f"process {identity.pid} lives without its pane")
@@ -76,14 +76,14 @@ def find_pane(row: Row, panes: Iterable[Pane]) -> Pane | None:
     )
 
 
-def see_all(world: World, rows: Iterable[Row]) -> dict[str, Sight]:
-    """Return what is there of each session, with one tmux call per server."""
+def see_all(world: World, rows: Iterable[Row], *, full: bool = False) -> dict[str, Sight]:
+    """Return what is there of each session, with one tmux call per server; `full` panes have titles."""
     listings: dict[str, Listing] = {}
     found: dict[str, Sight] = {}
     for row in rows:
         server = row["tmux_server"]
         if server not in listings:
-            listings[server] = world.tmux(server).panes()
+            listings[server] = world.tmux(server).panes(full)
         found[row["name"]] = see(row, listings[server])
     return found
 

@@ -41,9 +41,10 @@ def stop_unregistered(
         process.signal(identity, SIGKILL)
     if left and exits.wait_gone(left, ladder.GRACE[ladder.KILL]):
         raise StopUnconfirmed(f"processes of '{wanted}' are still there")
+    who = caller.actor(world)
     world.registry.note(
         lambda draft: draft.log(
-            caller.actor(world),
+            who,
             "stop",
             None,
             reason or "not registered, --force-no-yaml",

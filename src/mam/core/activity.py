@@ -25,6 +25,9 @@ STATES = (BOOTING, IDLE, WORKING, WAITING, EXITED, UNKNOWN)
 # Strongest first, among evidence that is equally fresh.
 SOURCES = ("process", "hook", "state-file", "transcript", "title", "screen")
 
+# What was looked at just now, and therefore never old.
+LOOKS = ("title", "screen")
+
 FRESH_SECONDS = 2.0
 _DOUBTFUL_SECONDS = 10.0
 
@@ -75,22 +78,27 @@ def _decide(known: list[Evidence], now: float) -> Activity:
     speaking = sorted(
         (one for one in known if one.source != "process"), key=lambda one: SOURCES.index(one.source)
     )
-    fresh = [one for one in speaking if now - one.at <= FRESH_SECONDS and one.source != "screen"]
+    fresh = [one for one in speaking if now - one.at <= FRESH_SECONDS and one.source not in LOOKS]
     if fresh:
         return _verdict(fresh[0], f"{fresh[0].source} spoke within {FRESH_SECONDS:g} s")
-    screen = _of(known, "screen")
-    if screen:
-        agreeing = [
-            one for one in speaking if (one.state, one.waiting_for) == (screen.state, screen.waiting_for)
-        ]
-        if agreeing[0] is not screen:
-            return _verdict(agreeing[0], f"{agreeing[0].source}, and the screen agrees")
-        return _verdict(screen, "the screen was looked at now; what else is said is older")
+    look = _of(known, "screen") or _of(known, "title")
+    if look:
+        return _agreeing(look, speaking)
     if speaking:
         return _verdict(speaking[0], f"{speaking[0].source} is the strongest that speaks")
     if process:
         return _verdict(process, "nothing but the process speaks")
     return Activity(UNKNOWN, "none", now, "nothing is known")
+
+
+def _agreeing(look: Evidence, speaking: list[Evidence]) -> Activity:
+    """Return what a look says, with the age of the strongest source that says the same."""
+    for one in speaking:
+        if one.source not in LOOKS and one.state == look.state:
+            return Activity(
+                one.state, one.source, one.at, f"{one.source}, and the {look.source} agrees", look.waiting_for
+            )
+    return _verdict(look, f"the {look.source} was looked at now; what else is said is older")
 
 
 def _of(known: list[Evidence], source: str) -> Evidence | None:

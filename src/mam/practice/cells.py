@@ -57,9 +57,8 @@ def shorten(text: str, room: int) -> str:
     """Return `text`, its end replaced by `…` if it does not fit in `room` cells."""
     if cells(text) <= room:
         return text
-    if room < 2:
-        return "…"[:room]
-    return text[: fitting(text, 0, room - 1)].rstrip() + "…"
+    head = text[: fitting(text, 0, room - 1)].rstrip()
+    return (head if cells(head) < room else "") + "…"[:room]
 
 
 def shorten_left(text: str, room: int) -> str:

@@ -30,35 +30,35 @@ def vis(text: bytes) -> bytes:
 def row(
     texts: list[bytes], *, shown: list[bytes] | None = None, full: bool = False, hub: bytes = b"0"
 ) -> bytes:
-    numbers = [b"%7", b"$3", b"@4", b"123", b"1", b"5", b"", b"1", b"99", b"2", hub]
+    numbers = [b"%7", b"$3", b"@4", b"123", b"1", b"5", b"", b"1", b"99", hub]
     numbers += [b"200", b"50", b"3", b"4"] if full else []
     lengths = [b"%d" % len(text) for text in texts]
     key = NONCE.encode()
     return key + b",".join(numbers + lengths) + key + key.join(shown or texts) + key + b"\n"
 
 
-@given(st.lists(TEXT, min_size=7, max_size=7))
+@given(st.lists(TEXT, min_size=8, max_size=8))
 def test_any_bytes_come_through(texts):
     (pane,) = parse.rows(row(texts, full=True), NONCE, True)
     assert (pane.id, pane.session_id, pane.window_id, pane.pid) == ("%7", "$3", "@4", 123)
     assert (pane.dead, pane.dead_status, pane.dead_signal, pane.in_mode) == (True, 5, None, True)
-    assert (pane.server_pid, pane.attached) == (99, 2)
+    assert pane.server_pid == 99
     assert (pane.width, pane.height, pane.cursor_x, pane.cursor_y) == (200, 50, 3, 4)
     names = [pane.session_name, pane.mark, pane.title, pane.command]
-    assert names == [texts[place].decode("utf-8", "replace") for place in (0, 1, 4, 6)]
-    assert os.fsencode(pane.path) == texts[5] and os.fsencode(pane.tty) == texts[3]
+    assert names == [texts[place].decode("utf-8", "replace") for place in (0, 1, 5, 7)]
+    assert os.fsencode(pane.path) == texts[6] and os.fsencode(pane.tty) == texts[3]
 
 
-@given(st.lists(TEXT.filter(lambda text: b"\\" not in text), min_size=7, max_size=7))
+@given(st.lists(TEXT.filter(lambda text: b"\\" not in text), min_size=8, max_size=8))
 def test_the_escapes_of_tmux_3_4_are_taken_back(texts):
     (pane,) = parse.rows(row(texts, shown=[vis(text) for text in texts], full=True), NONCE, True)
-    assert os.fsencode(pane.path) == texts[5]
-    assert pane.title == texts[4].decode("utf-8", "replace")
+    assert os.fsencode(pane.path) == texts[6]
+    assert pane.title == texts[5].decode("utf-8", "replace")
 
 
 def test_text_that_only_looks_like_an_escape_is_kept():
     for text in (b"a\\n", b"\\033", b"C:\\temp\\b", b"\\", b"\\$x"):
-        (pane,) = parse.rows(row([text] * 4), NONCE)
+        (pane,) = parse.rows(row([text] * 5), NONCE)
         assert pane.session_name == text.decode()
 
 
@@ -70,19 +70,21 @@ def test_noise_is_no_listing_or_an_unconfirmed_one(noise):
 
 @pytest.mark.parametrize("cut", range(0, 120, 7))
 def test_a_cut_answer_is_unconfirmed(cut):
-    whole = row([b"name", b"s_00000001", b"2f", b"/dev/pts/1"])
+    whole = row([b"name", b"s_00000001", b"2f", b"/dev/pts/1", b""])
     listing = parse.listing(whole + whole.replace(b"%7", b"%8")[: len(whole) - 1 - cut], NONCE)
     assert not listing.confirmed and listing.panes == []
 
 
 def test_a_hub_is_no_pane_of_anybody():
-    listing = parse.listing(row([b"hub", b"", b"", b""], hub=b"1"), NONCE)
+    listing = parse.listing(row([b"hub", b"", b"", b"", b""], hub=b"1"), NONCE)
     assert listing.confirmed and listing.panes == []
 
 
 def test_a_window_in_two_sessions_is_one_pane():
-    listing = parse.listing(row([b"a", b"", b"", b""]) + row([b"b", b"", b"", b""]), NONCE)
-    assert [(pane.session_name, pane.attached) for pane in listing.panes] == [("a", 4)]
+    listing = parse.listing(
+        row([b"a", b"", b"", b"", b"/dev/pts/1,client-9"]) + row([b"b", b"", b"", b"", b"/dev/pts/2"]), NONCE
+    )
+    assert [(pane.session_name, pane.attached) for pane in listing.panes] == [("a", 2)]
 
 
 @given(st.text(st.characters(codec="utf-8", exclude_characters="\0"), min_size=1))

@@ -26,7 +26,8 @@ class Branches:
 
     def check(self, name: str) -> str:
         """Return the name if a branch may have it; InvalidName keeps it away from git otherwise."""
-        if name.startswith("-") or not name.isprintable():
+        # `@` is a branch name for git, and HEAD in every command that takes one.
+        if name.startswith("-") or name == "@" or not name.isprintable():
             raise _bad_name(name)
         answer = self._git.run("/", ("check-ref-format", "--branch", name))
         # `@{-1}` is answered with the branch that it stands for.

@@ -1,12 +1,13 @@
 """YAML in and out: the registry file as values with line numbers, and single rows as text.
 
-Parsing goes through the node graph rather than PyYAML's own constructor, because a registry
-must refuse what YAML silently accepts: duplicate keys, tags, and aliases that unfold without end.
-Timestamps stay text.
+Parsing goes through events rather than PyYAML's own constructor, because a registry must refuse
+what YAML silently accepts: duplicate keys, tags, aliases that unfold without end, and a depth at
+which PyYAML overruns the C stack. Timestamps stay text.
 """
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import yaml
@@ -19,7 +20,9 @@ Dumper: Any = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
 WAY_OUT = "mend the line, or move the file away: mam writes what it recorded into a new one"
 _MOST_VALUES = 2_000_000
 _DEEPEST = 100
-_LARGEST = 64 * 1024 * 1024
+LARGEST = 64 * 1024 * 1024
+_MERGE = "tag:yaml.org,2002:merge"
+_NO_TAG = (None, "!")
 _NULL, _BOOL = "tag:yaml.org,2002:null", "tag:yaml.org,2002:bool"
 _INT, _FLOAT = "tag:yaml.org,2002:int", "tag:yaml.org,2002:float"
 _TEXT = ("tag:yaml.org,2002:str", "tag:yaml.org,2002:timestamp")
@@ -47,50 +50,95 @@ class Unusable(RegistryCorrupt):
 
 def parse(text: bytes, path: str) -> Any:
     """Return the document in text as values; mappings carry their lines."""
-    if len(text) > _LARGEST:
-        raise Unusable(None, f"larger than {_LARGEST // 1024 // 1024} MB", path)
+    if len(text) > LARGEST:
+        raise Unusable(None, f"larger than {LARGEST // 1024 // 1024} MB", path)
     try:
-        node = yaml.compose(text, Loader=Loader)
+        return _Reader(text, path).document()
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
         problem = getattr(error, "problem", None) or getattr(error, "reason", None) or "not valid YAML"
         raise Unusable(mark.line + 1 if mark else None, str(problem), path) from None
-    except (RecursionError, UnicodeDecodeError) as error:
+    except (RecursionError, ValueError) as error:
         raise Unusable(None, f"not readable as YAML ({type(error).__name__})", path) from None
-    if node is None:
-        return None
-    return _Reader(path).value(node, 0)
 
 
 class _Reader:
-    def __init__(self, path: str) -> None:
+    """Builds values from the parser's events, so that depth and size are known before they do harm."""
+
+    def __init__(self, text: bytes, path: str) -> None:
+        self.loader = Loader(text)
         self.path = path
         self.count = 0
+        self.anchors: dict[str, tuple[Any, int]] = {}
 
-    def value(self, node: Any, depth: int) -> Any:
-        self.count += 1
-        if self.count > _MOST_VALUES or depth > _DEEPEST:
-            raise Unusable(_line(node), "nested or repeated beyond any registry", self.path)
-        if isinstance(node, yaml.MappingNode):
-            return self._mapping(node, depth)
-        if isinstance(node, yaml.SequenceNode):
-            return [self.value(item, depth + 1) for item in node.value]
-        return self._scalar(node)
-
-    def _mapping(self, node: Any, depth: int) -> Mapping:
-        found = Mapping(_line(node))
-        for key_node, value_node in node.value:
-            key = key_node.value
-            if not isinstance(key, str) or key_node.tag == "tag:yaml.org,2002:merge":
-                raise Unusable(_line(key_node), "a key must be plain text", self.path)
-            if key in found:
-                raise Unusable(_line(key_node), f"the key '{key}' stands here twice", self.path)
-            found[key] = self.value(value_node, depth + 1)
-            found.lines[key] = _line(key_node)
+    def document(self) -> Any:
+        """Return the only document, None for a stream without one."""
+        self.loader.get_event()
+        if self.loader.check_event(yaml.StreamEndEvent):
+            return None
+        self.loader.get_event()
+        found = self.value(self.loader.get_event(), 0)
+        self.loader.get_event()
+        event = self.loader.get_event()
+        if not isinstance(event, yaml.StreamEndEvent):
+            raise Unusable(_line(event), "a second document begins here", self.path)
         return found
 
-    def _scalar(self, node: Any) -> Any:
-        tag, text = node.tag, node.value
+    def value(self, event: Any, depth: int) -> Any:
+        self.count += 1
+        self._check_size(event, depth)
+        if isinstance(event, yaml.AliasEvent):
+            return self._alias(event)
+        before = self.count
+        found = self._fresh(event, depth)
+        if event.anchor:
+            self.anchors[event.anchor] = (found, self.count - before)
+        return found
+
+    def _check_size(self, event: Any, depth: int) -> None:
+        if self.count > _MOST_VALUES or depth > _DEEPEST:
+            raise Unusable(_line(event), "nested or repeated beyond any registry", self.path)
+
+    def _alias(self, event: Any) -> Any:
+        if event.anchor not in self.anchors:
+            raise Unusable(_line(event), f"the alias *{event.anchor} names nothing before it", self.path)
+        found, size = self.anchors[event.anchor]
+        self.count += size
+        self._check_size(event, 0)
+        return found
+
+    def _fresh(self, event: Any, depth: int) -> Any:
+        if isinstance(event, yaml.ScalarEvent):
+            return self._scalar(event)
+        if event.tag not in _NO_TAG:
+            raise Unusable(_line(event), f"the tag {event.tag} is not allowed", self.path)
+        if isinstance(event, yaml.MappingStartEvent):
+            return self._mapping(event, depth)
+        found = []
+        while not isinstance(item := self.loader.get_event(), yaml.SequenceEndEvent):
+            found.append(self.value(item, depth + 1))
+        return found
+
+    def _mapping(self, start: Any, depth: int) -> Mapping:
+        found = Mapping(_line(start))
+        while not isinstance(event := self.loader.get_event(), yaml.MappingEndEvent):
+            if not isinstance(event, yaml.ScalarEvent) or self._tag(event) == _MERGE:
+                raise Unusable(_line(event), "a key must be plain text", self.path)
+            key = event.value
+            if key in found:
+                raise Unusable(_line(event), f"the key '{key}' stands here twice", self.path)
+            found[key] = self.value(self.loader.get_event(), depth + 1)
+            found.lines[key] = _line(event)
+        return found
+
+    def _tag(self, event: Any) -> str:
+        if event.tag in _NO_TAG:
+            tag: str = self.loader.resolve(yaml.ScalarNode, event.value, event.implicit)
+            return tag
+        return str(event.tag)
+
+    def _scalar(self, event: Any) -> Any:
+        tag, text = self._tag(event), event.value
         if tag in _TEXT:
             return text
         if tag == _NULL:
@@ -101,10 +149,10 @@ class _Reader:
             if tag == _INT:
                 return _integer(text)
             if tag == _FLOAT:
-                return float(text.replace("_", ""))
+                return _float(text)
         except ValueError:
             return text
-        raise Unusable(_line(node), f"the tag {tag} is not allowed", self.path)
+        raise Unusable(_line(event), f"the tag {tag} is not allowed", self.path)
 
 
 def _integer(text: str) -> int:
@@ -114,8 +162,15 @@ def _integer(text: str) -> int:
     return int(plain, 0)
 
 
-def _line(node: Any) -> int:
-    return int(node.start_mark.line) + 1
+def _float(text: str) -> float:
+    number = float(text.replace("_", ""))
+    if number in (math.inf, -math.inf):
+        raise ValueError(text)  # JSON has no such number, and `.inf` and `.nan` stay text as well
+    return number
+
+
+def _line(event: Any) -> int:
+    return int(event.start_mark.line) + 1
 
 
 def dump_row(row: Any) -> str:

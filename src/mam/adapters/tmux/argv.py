@@ -19,9 +19,9 @@ _SERVER = _NAME + "._"
 # Numbers and ids, which tmux makes itself, then texts, which anybody may set. parse.Pane has the same order.
 NUMBERS = (
     *("pane_id", "session_id", "window_id", "pane_pid", "pane_dead", "pane_dead_status", "pane_dead_signal"),
-    *("pane_in_mode", "pid", "session_attached", "?@mam_hub,1,0"),
+    *("pane_in_mode", "pid", "?@mam_hub,1,0"),
 )
-TEXTS = ("session_name", "@mam_session", "@mam_root", "pane_tty")
+TEXTS = ("session_name", "@mam_session", "@mam_root", "pane_tty", "session_attached_list")
 FULL_NUMBERS = ("pane_width", "pane_height", "cursor_x", "cursor_y")
 FULL_TEXTS = ("pane_title", "pane_current_path", "pane_current_command")
 
@@ -214,6 +214,46 @@ def respawn(pane_id: str, launch: list[str], mark: str, root: str, nonce: str) -
     condition = guard(pane_id, mark, typing=False)
     then = [*_own(pane_target(pane_id), mark, root), "respawn-pane", "-t", pane_id, "--", *launch]
     return [*guarded(pane_id, condition, then, nonce), ";", *show_pane(pane_id, nonce)]
+
+
+def hub(name: str) -> list[str]:
+    """Attach to a new session that is no agent's, is not counted as one, and ends with its client."""
+    there = f"={checked_name(name)}:"
+    return [
+        *(
+            "new-session",
+            "-s",
+            name,
+            "-x",
+            "20",
+            "-y",
+            "5",
+            "-f",
+            "ignore-size,no-output",
+            "--",
+            "cat",
+            "-",
+            ";",
+        ),
+        *("set-option", "-t", there, "@mam_hub", "1", ";"),
+        *("set-option", "-t", there, "destroy-unattached", "on"),
+    ]
+
+
+def watch(session_id: str) -> list[str]:
+    """Attach to a session to hear of its output, with no say in its size; output is paused, never queued."""
+    return ["attach-session", "-t", session_target(session_id), "-f", "ignore-size,pause-after=1"]
+
+
+def resume_output(pane_id: str) -> list[str]:
+    """Let the output of a paused pane come again."""
+    return ["refresh-client", "-A", f"{pane_target(pane_id)}:continue"]
+
+
+def capture(pane_id: str, scrollback: int = 0) -> list[str]:
+    """Print one pane's screen."""
+    back = ["-S", f"-{int(scrollback)}"] if scrollback > 0 else []
+    return ["capture-pane", "-p", "-t", pane_target(pane_id), *back]
 
 
 def quoted(words: list[str]) -> str:

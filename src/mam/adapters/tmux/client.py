@@ -51,6 +51,15 @@ class Tmux:
         self._environ = clean_environment(os.environ if environ is None else environ)
         self._path: str | None = None
 
+    @property
+    def environ(self) -> dict[str, str]:
+        """The environment that tmux is run with."""
+        return self._environ
+
+    def words(self, *flags: str) -> list[str]:
+        """Return the beginning of every command line for this server. Raises TmuxMissing."""
+        return [self._program(), "-u", *flags, *self._prefix]
+
     def panes(self, full: bool = False) -> Listing:
         """Return every pane of the server, in one call. Never raises: what cannot be seen is unconfirmed."""
         nonce = new_nonce()
@@ -185,7 +194,7 @@ class Tmux:
 
     def attach_argv(self, session_id: str) -> list[str]:
         """Return what to exec, in a clean_environment, to attach this terminal to a session."""
-        return [self._program(), "-u", *self._prefix, *argv.attach(session_id)]
+        return [*self.words(), *argv.attach(session_id)]
 
     def switch_client(self, session_id: str, environ: Mapping[str, str]) -> None:
         """Show a session in the tmux client that the caller sits in, as TMUX and TMUX_PANE of environ say."""
@@ -272,7 +281,7 @@ class Tmux:
         partial: bool = False,
     ) -> bytes:
         """Run one tmux client. With partial, what single commands could not find is not an error."""
-        words = [self._program(), "-u", *self._prefix, *command]
+        words = [*self.words(), *command]
         try:
             answer = spawn.run(words, env or self._environ, timeout=self.timeout, data=data, cwd=cwd)
         except spawn.OutOfTime:

@@ -15,10 +15,10 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 # In the order of argv.NUMBERS, argv.TEXTS and their extensions for a full row.
-_NUMBERS = 11
-_TEXTS = 4
-_FULL_NUMBERS = 15
-_FULL_TEXTS = 7
+_NUMBERS = 10
+_TEXTS = 5
+_FULL_NUMBERS = 14
+_FULL_TEXTS = 8
 
 
 class Garbled(Exception):
@@ -26,7 +26,7 @@ class Garbled(Exception):
 
 
 class Pane:
-    """One pane as tmux shows it. `mark` and `root` are what mam wrote on it, empty if nothing."""
+    """One pane as tmux shows it. `mark` and `root` are what mam wrote on it; `attached` counts terminals."""
 
     __slots__ = (
         *("attached", "command", "cursor_x", "cursor_y", "dead", "dead_signal", "dead_status", "height"),
@@ -45,7 +45,6 @@ class Pane:
         self.dead_signal = int(numbers[6]) if numbers[6] else None
         self.in_mode = numbers[7] not in (b"", b"0")
         self.server_pid = int(numbers[8])
-        self.attached = int(numbers[9] or 0)
         self.session_name = texts[0].decode("utf-8", "replace")
         self.mark = texts[1].decode("utf-8", "replace")
         root = roots.get(texts[2])
@@ -53,6 +52,8 @@ class Pane:
             root = roots[texts[2]] = decode_root(texts[2])
         self.root = root
         self.tty = os.fsdecode(texts[3])
+        # Control clients, ours among them, are not named by a terminal: nobody sits there.
+        self.attached = texts[4].count(b"/dev/") if texts[4] else 0
         self.width = self.height = self.cursor_x = self.cursor_y = 0
         self.title = self.path = self.command = ""
 
@@ -71,7 +72,7 @@ class Pane:
 class Listing:
     """All panes of a server. Not `confirmed` means unknown: a pane that is not in it may still be there."""
 
-    __slots__ = ("confirmed", "error", "panes", "server_pid")
+    __slots__ = ("_by_mark", "confirmed", "error", "panes", "server_pid")
 
     def __init__(
         self, confirmed: bool, panes: list[Pane], error: str | None = None, server_pid: int | None = None
@@ -81,6 +82,16 @@ class Listing:
         self.panes = panes
         self.error = error
         self.server_pid = server_pid
+        self._by_mark: dict[str, list[Pane]] | None = None
+
+    def marked(self, mark: str | None) -> list[Pane]:
+        """Return the panes that carry a mark; asking for every session costs one pass in all."""
+        if self._by_mark is None:
+            self._by_mark = {}
+            for pane in self.panes:
+                if pane.mark:
+                    self._by_mark.setdefault(pane.mark, []).append(pane)
+        return self._by_mark.get(mark or "", [])
 
 
 class Look:
@@ -112,7 +123,7 @@ def rows(answer: bytes, nonce: str, full: bool = False) -> Iterator[Pane]:
             raise Garbled("a row of tmux's answer is not whole")
         try:
             _check_lengths(texts, numbers[count:])
-            if numbers[10] == b"1":
+            if numbers[9] == b"1":
                 continue
             pane = Pane(numbers, texts, roots)
             if full:

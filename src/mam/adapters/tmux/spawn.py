@@ -45,18 +45,19 @@ def run(
     if cwd is not None:
         return _run_in(cwd, argv, env, timeout, data)
     deadline = monotonic() + timeout
-    pid, feed, out, err = _start(argv, env)
+    pid, feed, out, err = start(argv, env)
     try:
         chunks = _exchange(feed, data, out, err, deadline)
-        status = _reap(pid, deadline)
+        status = reap(pid, deadline)
         pid = 0
         return Answer(status, b"".join(chunks[out]), b"".join(chunks[err]))
     finally:
         if pid:
-            _end(pid)
+            end(pid)
 
 
-def _start(argv: list[str], env: dict[str, str]) -> tuple[int, int, int, int]:
+def start(argv: list[str], env: dict[str, str]) -> tuple[int, int, int, int]:
+    """Start argv and return its pid and our ends of its input, output and error output."""
     ends = [*os.pipe(), *os.pipe(), *os.pipe()]
     try:
         pid = os.posix_spawn(
@@ -132,8 +133,8 @@ def _write(feed: int, rest: memoryview) -> memoryview:
         return rest[:0]
 
 
-def _reap(pid: int, deadline: float) -> int | None:
-    """Collect the exit status; None if somebody else in this process already did."""
+def reap(pid: int, deadline: float) -> int | None:
+    """Collect the exit status; None if somebody else in this process already did. Raises OutOfTime."""
     pause = 0.0001
     while True:
         try:
@@ -148,7 +149,7 @@ def _reap(pid: int, deadline: float) -> int | None:
         pause = min(pause * 2, 0.01)
 
 
-def _end(pid: int) -> None:
+def end(pid: int) -> None:
     """Kill a child that is not reaped yet, so that its pid is still its own."""
     try:
         os.kill(pid, _KILL)

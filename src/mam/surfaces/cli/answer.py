@@ -24,8 +24,7 @@ def write_json(document: Any, *, one_line: bool = False) -> None:
 
 def write_lines(lines: Iterable[str]) -> None:
     """Print lines that are clean already."""
-    for line in lines:
-        print(line)
+    print("\n".join(lines))
 
 
 def fail(error: Exception, as_json: bool) -> int:

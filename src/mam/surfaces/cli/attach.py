@@ -42,7 +42,7 @@ def run(call: Call) -> int:
         return 0
     if not _has_terminal():
         raise _needs_terminal()
-    call.progress.clear()
+    call.quiet()
     call.close()
     os.umask(call.umask)
     _become(found["argv"], found["environ"])

@@ -6,26 +6,25 @@ import sys
 
 from mam.surfaces.cli.answer import write_json, write_lines
 from mam.surfaces.cli.paint import Paint, is_terminal
-from mam.surfaces.cli.progress import Progress
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from argparse import Namespace
     from types import TracebackType
     from typing import Any
 
     from mam.app.fleet import Fleet
+    from mam.surfaces.cli.progress import Progress
 
 
 class Call:
     """What a verb gets. The fleet is opened when it is first used."""
 
-    def __init__(self, options: Namespace, umask: int) -> None:
+    def __init__(self, options: Any, umask: int) -> None:
         """Take the parsed options; `umask` is the caller's own, for a program that replaces this one."""
         self.options = options
         self.as_json: bool = options.json
         self.umask = umask
-        self.progress = Progress()
+        self._progress: Progress | None = None
         self._fleet: Fleet | None = None
 
     def __enter__(self) -> Call:
@@ -36,7 +35,7 @@ class Call:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         """Take the progress line away and close the fleet."""
-        self.progress.clear()
+        self.quiet()
         self.close()
 
     @property
@@ -46,8 +45,21 @@ class Call:
             from mam.app.fleet import open_fleet
 
             self._fleet = open_fleet(self.options.workspace, registry=self.options.registry)
-            self._fleet.on_progress(self.progress.tell)
+            self._fleet.on_progress(self.tell)
         return self._fleet
+
+    def tell(self, text: str) -> None:
+        """Show what is being done, until something else is said."""
+        if self._progress is None:
+            from mam.surfaces.cli.progress import Progress
+
+            self._progress = Progress()
+        self._progress.tell(text)
+
+    def quiet(self) -> None:
+        """Take the progress line away."""
+        if self._progress is not None:
+            self._progress.clear()
 
     def close(self) -> None:
         """Close the fleet; it is opened again if it is used again."""
@@ -61,7 +73,7 @@ class Call:
 
     def say(self, document: Any, *lines: str) -> int:
         """Answer with the document or, for a person, with the lines; return the exit code of success."""
-        self.progress.clear()
+        self.quiet()
         if self.as_json:
             write_json(document)
         else:
@@ -74,6 +86,6 @@ class Call:
 
     def ask(self, question: str) -> bool:
         """Ask for a yes; anything else, also the end of the input, is a no."""
-        self.progress.clear()
+        self.quiet()
         print(f"{question} [y/N] ", end="", file=sys.stderr, flush=True)
         return sys.stdin.readline().strip().lower() in ("y", "yes")

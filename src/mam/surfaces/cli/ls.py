@@ -22,6 +22,10 @@ EXAMPLES = """
   mam ls --all                         of every root on this machine
   mam ls --watch                       repaint as things change; q leaves"""
 
+# What the parser returns for a line of plain flags; see quick.
+FLAGS = {"--waiting": "waiting", "--all": "all", "--watch": "watch", "--names": "only_names"}
+UNSET: dict[str, tuple[str, ...]] = {"status": (), "agent": (), "role": ()}
+
 
 def add_options(parser: Parser) -> None:
     """Which ones, and in which form."""
@@ -66,7 +70,7 @@ def filters(call: Call) -> dict[str, Any]:
     options = call.options
     return {
         "status": options.status,
-        "agent": [parse_kind(kind) for kind in options.agent],
+        "agent": tuple(parse_kind(kind) for kind in options.agent),
         "role": options.role,
         "waiting": options.waiting,
         "all_roots": options.all,

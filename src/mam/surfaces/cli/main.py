@@ -11,17 +11,40 @@ import sys
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from types import ModuleType
+    from typing import Any
 
 INTERRUPTED, BROKEN_PIPE = 130, 141
 _WITH_VALUE = ("--workspace", "--registry")
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run one command and return its exit code. Never raises, and never shows a traceback unasked."""
-    words = list(sys.argv[1:] if argv is None else argv)
+    """Run one command and return its exit code. Never raises, and never shows a traceback unasked.
+
+    Without argv this is the command itself, and the process ends here.
+    """
+    if argv is not None:
+        return _guarded(list(argv))
+    import gc
+
+    # A command ends before its garbage is worth looking for; taking the interpreter apart at the
+    # end costs as much as a verb.
+    gc.set_threshold(100_000)
+    code = _guarded(sys.argv[1:])
+    try:
+        for stream in (sys.stdout, sys.stderr):
+            if stream is not None:
+                stream.flush()
+    except OSError:
+        pass
+    os._exit(code)
+
+
+def _guarded(words: list[str]) -> int:
+    """Run with files private to the user, and put back what was changed for it."""
     umask = os.umask(0o077)
     for stream in (sys.stdout, sys.stderr):
-        # A terminal that cannot show a character shows a question mark instead of ending the verb.
+        # What a terminal cannot show is shown as its number instead of ending the verb.
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="backslashreplace")
     try:
@@ -61,15 +84,26 @@ def dispatch(words: list[str], as_json: bool, umask: int) -> int:
 
     if verbs.module_of(word) is None:
         raise _unknown(word)
-    from mam.surfaces.cli import parser as parsers
     from mam.surfaces.cli.call import Call
 
-    module = parsers.load(word)
+    with Call(_options(word, verbs.load(word), before, after), umask) as call:
+        return int(verbs.load(word).run(call))
+
+
+def _options(word: str, module: ModuleType, before: list[str], after: list[str]) -> Any:
+    """Return the parsed options of a verb, without argparse where the line is simple."""
+    if hasattr(module, "FLAGS"):
+        from mam.surfaces.cli import quick
+
+        found = quick.read(module.FLAGS, module.UNSET, [*before, *after])
+        if found is not None:
+            return found
+    from mam.surfaces.cli import parser
+
     after, rest = _cut(after) if getattr(module, "TAKES_REST", False) else (after, [])
-    options = parsers.parse(parsers.build(word, module), [*before, *after])
+    options = parser.parse(parser.build(word, module), [*before, *after])
     options.rest = rest
-    with Call(options, umask) as call:
-        return int(module.run(call))
+    return options
 
 
 def split(words: list[str]) -> tuple[list[str], str | None, list[str]]:

@@ -89,7 +89,7 @@ class _Crew:
         self.codes[at] = 0
         with self.lock:
             if not self.call.as_json:
-                self.call.progress.clear()
+                self.call.quiet()
                 print(line, flush=True)
 
     def _failed(self, at: int, name: str, error: Exception) -> None:
@@ -97,7 +97,7 @@ class _Crew:
         self.results[at].update(ours.as_json())
         self.codes[at] = ours.exit_code
         with self.lock:
-            self.call.progress.clear()
+            self.call.quiet()
             if not self.call.as_json:
                 answer.complain(_named(ours, name))
 

@@ -7,9 +7,12 @@ as any other and has the exit code of wrong usage.
 from __future__ import annotations
 
 import argparse
+import os
+import sys
 
 from mam.core.errors import Usage
 from mam.surfaces.cli import verbs
+from mam.surfaces.cli.paint import Paint
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -38,11 +41,18 @@ class Parser(argparse.ArgumentParser):
         raise Usage(f"{what} '{word}'", hint=hint)
 
 
-def load(word: str) -> ModuleType:
-    """Return the module of a verb."""
-    from importlib import import_module
+class Formatter(argparse.RawDescriptionHelpFormatter):
+    """Help as wide as the terminal, at most 100.
 
-    return import_module(f"mam.surfaces.cli.{verbs.module_of(word)}")
+    argparse makes one for every option it adds and asks shutil for the width each time; shutil
+    imports four compression modules.
+    """
+
+    def __init__(self, prog: str, **more: Any) -> None:
+        """Choose the width."""
+        columns = os.environ.get("COLUMNS", "")
+        width = int(columns) if columns.isascii() and columns.isdigit() else Paint(sys.stdout).width or 80
+        super().__init__(prog, **{"width": max(40, min(width, 100) - 2), **more})
 
 
 def build(word: str, module: ModuleType) -> Parser:
@@ -54,12 +64,12 @@ def build(word: str, module: ModuleType) -> Parser:
 
 def build_all() -> Parser:
     """Return one parser with every verb below it."""
-    root = Parser(prog="mam", allow_abbrev=False)
+    root = Parser(prog="mam", allow_abbrev=False, formatter_class=Formatter)
     root.add_argument("--version", action="store_true", help="print the version")
     _add_everywhere(root)
     below = root.add_subparsers(metavar="VERB", parser_class=Parser)
     for word in (*verbs.VERBS, *verbs.ALIASES):
-        module = load(word)
+        module = verbs.load(word)
         summary = verbs.VERBS[verbs.ALIASES.get(word, word)][1]
         _furnish(below.add_parser(word, help=summary, **_looks(module)), module)
     return root
@@ -109,7 +119,7 @@ def _looks(module: ModuleType) -> dict[str, Any]:
     return {
         "description": module.DESCRIPTION,
         "epilog": f"examples:\n{module.EXAMPLES.strip(chr(10))}",
-        "formatter_class": argparse.RawDescriptionHelpFormatter,
+        "formatter_class": Formatter,
         "allow_abbrev": False,
     }
 

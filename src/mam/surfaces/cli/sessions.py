@@ -39,7 +39,11 @@ _THERE = {True: ("yes", "green"), False: ("no", "dim"), None: ("?", "yellow")}
 
 def clean(value: object, limit: int = 200) -> str:
     """Return a field as one clean text, `-` for one that says nothing."""
-    return one_line(str(value), limit) if value not in (None, "", [], {}) else EMPTY
+    if value in (None, "", [], {}):
+        return EMPTY
+    text = str(value)
+    # What is printable is clean; the long way is for the rest.
+    return text if len(text) <= limit and text.isprintable() else one_line(text, limit)
 
 
 def line(row: Mapping[str, Any]) -> str:

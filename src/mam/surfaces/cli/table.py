@@ -105,14 +105,20 @@ def _shrink(columns: Sequence[Column], kept: list[int], widths: list[int], room:
 
 
 def _line(cells: Sequence[Cell], widths: list[int], paint: Paint) -> str:
+    if paint.width is None and not paint.colours:
+        return GAP.join(
+            [_padded(text, width) for (text, _), width in zip(cells, widths, strict=True)]
+        ).rstrip()
     parts: list[str] = []
     used = 0
-    for at, (text, style) in enumerate(cells):
-        shown = shorten(text, widths[at])
+    for (text, style), width in zip(cells, widths, strict=True):
+        shown = shorten(text, width)
         if paint.width is not None:
             shown = cut(shown, max(0, paint.width - used))
-        last = at == len(cells) - 1
-        padding = "" if last else " " * (widths[at] - width_of(shown))
-        parts.append(paint(shown, style) + padding)
-        used += widths[at] + len(GAP)
+        parts.append(paint(shown, style) + " " * (width - width_of(shown)))
+        used += width + len(GAP)
     return GAP.join(parts).rstrip()
+
+
+def _padded(text: str, width: int) -> str:
+    return text.ljust(width) if text.isascii() else text + " " * (width - width_of(text))

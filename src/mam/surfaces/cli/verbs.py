@@ -5,6 +5,10 @@ A word that is not in it is never imported, looked up or run.
 
 from __future__ import annotations
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from types import ModuleType
+
 SESSIONS, CARE = "sessions", "care"
 GROUPS = (SESSIONS, CARE)
 
@@ -39,6 +43,13 @@ def module_of(word: str) -> str | None:
     """Return the module of a verb or of another word for it; None for a word that is no verb."""
     found = VERBS.get(ALIASES.get(word, word))
     return found[0] if found else None
+
+
+def load(word: str) -> ModuleType:
+    """Return the module of a verb."""
+    # Not import_module: importlib's own package is as large as a verb.
+    found: ModuleType = __import__(f"mam.surfaces.cli.{module_of(word)}", fromlist=["run"])
+    return found
 
 
 def overview() -> str:

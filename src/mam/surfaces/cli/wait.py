@@ -40,7 +40,7 @@ def run(call: Call) -> int:
     from mam.surfaces.cli.sessions import activity, clean
 
     name, condition = targets.one(call), call.options.condition
-    call.progress.tell(f"waiting until {name} is {one_line(condition, 60)}")
+    call.tell(f"waiting until {name} is {one_line(condition, 60)}")
     found = call.fleet.wait(name, condition, timeout=call.options.timeout)
     if call.as_json:
         write_json({"session": found}, one_line=True)

@@ -1,0 +1,70 @@
+"""A real repository in a temporary place, and short words for what a person does in one."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from pathlib import Path
+
+# A hook that leaves this behind was run, and with these arguments.
+HOOK = '#!/bin/sh\nprintf "%s\\n" "$@" > "$(git rev-parse --absolute-git-dir)/hook-arguments"\n'
+
+
+def environment(home: Path) -> dict[str, str]:
+    """Return an environment in which git knows nobody's settings."""
+    env = {key: value for key, value in os.environ.items() if not key.startswith(("GIT_", "MAM_"))}
+    who = {
+        f"GIT_{role}_{what}": "t@example.org"
+        for role in ("AUTHOR", "COMMITTER")
+        for what in ("NAME", "EMAIL")
+    }
+    return {**env, **who, "HOME": str(home), "GIT_CONFIG_GLOBAL": "/dev/null", "GIT_CONFIG_NOSYSTEM": "1"}
+
+
+class Repository:
+    """One repository; every method is git as anybody could run it."""
+
+    def __init__(self, top: Path, env: dict[str, str], *arguments: str) -> None:
+        self.top = top
+        self.env = env
+        top.mkdir(parents=True, exist_ok=True)
+        if not (top / ".git").exists():
+            self("init", "-q", "-b", "main", "--template=", *arguments)
+
+    def __call__(self, *arguments: str, at: Path | str | None = None) -> str:
+        done = subprocess.run(
+            ["git", "-C", str(at or self.top), *arguments],
+            env=self.env,
+            capture_output=True,
+            timeout=20,
+            check=False,
+        )
+        assert done.returncode == 0, done.stderr
+        return os.fsdecode(done.stdout).removesuffix("\n")
+
+    def commit(self, name: str = "file", text: str = "text\n", at: Path | str | None = None) -> str:
+        """Commit one file and return the commit."""
+        file = Path(at or self.top) / name
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(text, encoding="utf-8")
+        self("add", "--", name, at=at)
+        self("commit", "-q", "-m", f"change {name}", at=at)
+        return self.head(at)
+
+    def head(self, at: Path | str | None = None) -> str:
+        return self("rev-parse", "HEAD", at=at)
+
+    def branches(self) -> set[str]:
+        return set(self("for-each-ref", "--format=%(refname:short)", "refs/heads").split())
+
+    def worktrees(self) -> list[str]:
+        """Return the paths of all worktrees but the main one."""
+        listed = self("worktree", "list", "--porcelain", "-z").split("\0")
+        return [line.removeprefix("worktree ") for line in listed if line.startswith("worktree ")][1:]
+
+    def hook(self, text: str = HOOK) -> None:
+        """Install a post-checkout hook."""
+        file = self.top / ".git" / "hooks" / "post-checkout"
+        file.parent.mkdir(exist_ok=True)
+        file.write_text(text, encoding="utf-8")
+        file.chmod(0o755)

@@ -1,0 +1,77 @@
+"""What git prints, as values."""
+
+import pytest
+
+from mam.adapters.git import failures, parse
+from mam.core.errors import DiskFull, InvalidPath, NotAllowed, ReadOnly, Refused, Unavailable
+
+LISTED = (
+    b"worktree /a b\nc\0HEAD 1111\0branch refs/heads/main\0\0"
+    b"worktree /d\0HEAD 2222\0detached\0locked why\nso\0\0"
+    b"worktree /e\0HEAD 3333\0branch refs/heads/mam/x\0prunable gone\0\0"
+)
+
+
+def test_entries() -> None:
+    main, detached, gone = parse.entries(LISTED)
+    assert main == parse.Entry("/a b\nc", "1111", "main")
+    assert detached == parse.Entry("/d", "2222", None, locked=True)
+    assert gone == parse.Entry("/e", "3333", "mam/x", prunable=True)
+
+
+def test_a_bare_repository_has_no_branch() -> None:
+    assert parse.entries(b"worktree /r.git\0bare\0\0") == [parse.Entry("/r.git", bare=True)]
+
+
+def test_entries_by_line() -> None:
+    listed = b"worktree /a b\nHEAD 1111\nbranch refs/heads/main\n\nworktree /d\nHEAD 2222\ndetached\n\n"
+    assert [entry.path for entry in parse.entries(listed, b"\n")] == ["/a b", "/d"]
+
+
+def test_a_path_that_is_not_text_comes_back_as_it_was() -> None:
+    (entry,) = parse.entries(b"worktree /a\xff\0HEAD 1\0\0")
+    assert entry.path.encode("utf-8", "surrogateescape") == b"/a\xff"
+
+
+@pytest.mark.parametrize("answer", [b"", b"\0\0", b"HEAD 1\0\0", b"rubbish"])
+def test_what_names_no_worktree_is_none(answer) -> None:
+    assert parse.entries(answer) == []
+
+
+def test_changes() -> None:
+    assert parse.changes(b" M a b\0?? c\nd/\0") == ("a b", "c\nd/")
+    assert parse.changes(b"") == ()
+
+
+@pytest.mark.parametrize(
+    ("said", "error"),
+    [
+        ("fatal: not a git repository (or any of the parent directories): .git", InvalidPath),
+        ("fatal: this operation must be run in a work tree", InvalidPath),
+        ("fatal: cannot change to '/x': No such file or directory", InvalidPath),
+        ("fatal: detected dubious ownership in repository at '/x'", NotAllowed),
+        ("error: unable to write file a\nfatal: cannot write: No space left on device", DiskFull),
+        ("fatal: could not create leading directories of '/x/.git': Permission denied", ReadOnly),
+        ("fatal: could not create leading directories of '/x/.git': Read-only file system", ReadOnly),
+        ("fatal: Unable to create '/x/.git/index.lock': File exists.\n\nAnother git process", Unavailable),
+        ("fatal: '/x' contains modified or untracked files, use --force to delete it", Refused),
+        ("fatal: something new", Refused),
+        ("", Refused),
+    ],
+)
+def test_failures(said, error) -> None:
+    assert type(failures.from_stderr(said, "/x")) is error
+
+
+def test_a_failure_never_advises_force_for_uncommitted_work() -> None:
+    found = failures.from_stderr(
+        "fatal: '/x' contains modified or untracked files, use --force to delete it", "/x"
+    )
+    assert "force" not in found.message + (found.hint or "")
+
+
+def test_the_reason_is_the_line_that_says_why() -> None:
+    assert failures.reason("Preparing\nwarning: no\nfatal: because\nuse it") == "because"
+    assert failures.reason("one\nerror: two\nthree") == "two"
+    assert failures.reason("one\n\x1b[31mtwo\n") == "[31mtwo"
+    assert failures.reason("\n") == "no reason given"

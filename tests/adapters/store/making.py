@@ -1,0 +1,140 @@
+"""Rows, files and looks at both, shared by the tests of the store."""
+
+from __future__ import annotations
+
+import json
+import os
+import sqlite3
+from pathlib import Path
+
+import yaml
+
+from mam.adapters.store import place as places
+from mam.adapters.store import yaml_text
+from mam.adapters.store.registry import Registry
+from mam.core.row import STATUSES, Row, settled
+
+NOON = 1_794_744_000.0
+FIRST = "s_00000001"
+
+
+def new_row(number: int = 1, **fields) -> Row:
+    """Return a whole row as a verb would make it."""
+    ended = fields.get("status", "running") != "running"
+    made: Row = {
+        "id": f"s_{number:08x}",
+        "name": f"demo-app-{number}-creator-claude",
+        "agent": "claude",
+        "workspace": "/abs/demo/app",
+        "status": "running",
+        "resumable": True,
+        "tmux_server": "mam-none",
+        "tmux_session_id": f"${number}",
+        "start_command": ["claude"],
+        "pane": {"id": f"%{number}", "pid": 4_000_000 + number, "cmd": "claude", "cwd": "/abs/demo/app"},
+        "created_at": "2026-11-15T12:00:00Z",
+        "created_at_epoch": int(NOON),
+        "last_action": {"by": "user", "verb": "create", "at_epoch": int(NOON)},
+    }
+    if ended:
+        made |= {"stopped_at": "2026-11-15T12:01:00Z", "stop_reason": "manual_stop"}
+    return {**made, **fields}
+
+
+class Store:
+    """A root in a folder, and what people and crashes do to it."""
+
+    def __init__(self, root: Path, clock=lambda: NOON) -> None:
+        self.root = root
+        self.place = places.of_root(str(root))
+        self.yaml = Path(self.place.yaml)
+        self.backup = Path(self.place.yaml + ".bak")
+        self.db = Path(self.place.db)
+        self.clock = clock
+        self.registry = Registry(self.place, clock)
+
+    def again(self) -> Registry:
+        """Close and open, as the next command does."""
+        self.registry.close()
+        self.registry = Registry(self.place, self.clock)
+        return self.registry
+
+    def add(self, *rows: Row) -> None:
+        """Register sessions, one change each."""
+        for row in rows:
+            self.registry.change(lambda draft, row=row: draft.add(row))
+
+    def put(self, session_id: str, **fields) -> Row:
+        """Change fields of a session as a verb does."""
+        return self.registry.change(lambda draft: draft.put({**draft.get(session_id), **fields}))
+
+    def touch(self, confirm=None) -> None:
+        """Make a change that changes nothing: an edit is taken in, and the file brought up to date."""
+        self.registry.change(lambda draft: None, confirm)
+
+    def text(self) -> str:
+        """Return the file."""
+        return self.yaml.read_text(encoding="utf-8")
+
+    def write(self, text: str | bytes) -> bytes:
+        """Replace the file as an editor does: another file, renamed."""
+        data = text.encode() if isinstance(text, str) else text
+        self.yaml.parent.mkdir(exist_ok=True)
+        beside = self.yaml.with_name("edited")
+        beside.write_bytes(data)
+        beside.rename(self.yaml)
+        return data
+
+    def edit(self, old: str, new: str) -> bytes:
+        """Change a piece of the file by hand."""
+        text = self.text()
+        assert old in text, f"{old!r} is not in the file"
+        return self.write(text.replace(old, new, 1))
+
+    def rows(self) -> dict[str, Row]:
+        """Return what the database says, without going through our own reader."""
+        with sqlite3.connect(self.place.db) as connection:
+            found = connection.execute("SELECT id, data FROM sessions ORDER BY position").fetchall()
+        connection.close()
+        return {session_id: json.loads(data) for session_id, data in found}
+
+    def dump(self) -> list[str]:
+        """Return the whole database as SQL."""
+        connection = sqlite3.connect(self.place.db)
+        try:
+            return list(connection.iterdump())
+        finally:
+            connection.close()
+
+    def log(self) -> list[str]:
+        """Return the verbs of the log."""
+        connection = sqlite3.connect(self.place.db)
+        try:
+            return [verb for (verb,) in connection.execute("SELECT verb FROM log ORDER BY seq")]
+        finally:
+            connection.close()
+
+    def strays(self) -> list[str]:
+        """Return files beside the registry that no healthy root has."""
+        known = {self.yaml.name, self.backup.name, ".gitignore"}
+        return sorted(set(os.listdir(self.yaml.parent)) - known)
+
+
+def file_rows(path: Path) -> list[dict]:
+    """Return the file's rows as any YAML reader sees them, times as text."""
+    document = yaml_text.parse(path.read_bytes(), str(path))
+    return [dict(row) for row in document["tmux_sessions"]]
+
+
+def check_invariants(store: Store) -> None:
+    """I2: every record has the form of today. I3: the file is the projection of the database."""
+    rows = store.rows()
+    for session_id, row in rows.items():
+        assert row["id"] == session_id
+        assert row["status"] in STATUSES
+        assert list(row) == list(settled(row))
+    shown = file_rows(store.yaml)
+    assert [settled(row) for row in shown] == list(rows.values())
+    plain = yaml.safe_load(store.yaml.read_text(encoding="utf-8"))
+    assert [row["id"] for row in plain["tmux_sessions"]] == list(rows)
+    assert not store.strays()

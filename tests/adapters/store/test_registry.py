@@ -1,0 +1,416 @@
+"""A change is committed, then shown in the file; only what changed is rendered, nothing is read twice."""
+
+from __future__ import annotations
+
+import os
+import stat
+from pathlib import Path
+
+import pytest
+import yaml
+
+from mam.adapters.store import document, place, projection, yaml_text
+from mam.adapters.store.registry import Registry
+from mam.core.errors import Conflict, EditRefused, NameTaken, RegistryBusy, SessionNotFound
+from tests.adapters.store.making import FIRST, NOON, check_invariants, file_rows, new_row
+
+
+@pytest.fixture
+def counted(monkeypatch):
+    """How often the file was parsed and rows were rendered."""
+    counts = {"parse": 0, "dump_row": 0}
+
+    def count(name):
+        real = getattr(yaml_text, name)
+
+        def counting(*arguments):
+            counts[name] += 1
+            return real(*arguments)
+
+        monkeypatch.setattr(yaml_text, name, counting)
+
+    count("parse")
+    count("dump_row")
+    return counts
+
+
+def test_a_change_is_in_the_database_and_in_the_file(store):
+    store.add(new_row(1))
+    assert store.rows()[FIRST]["version"] == 1
+    assert file_rows(store.yaml)[0]["name"] == "demo-app-1-creator-claude"
+    check_invariants(store)
+
+
+def test_the_old_file_is_kept(store):
+    store.add(new_row(1))
+    assert not store.backup.exists()
+    before = store.text()
+    store.put(FIRST, role="tester")
+    assert store.backup.read_text(encoding="utf-8") == before
+    assert "role: tester" in store.text()
+
+
+def test_a_registry_without_sessions_says_so_with_an_empty_list(store):
+    store.touch()
+    assert "tmux_sessions: []\n" in store.text()
+    store.add(new_row(1, status="stopped"))
+    store.registry.change(lambda draft: draft.remove(FIRST))
+    assert "tmux_sessions: []\n" in store.text()
+    assert yaml.safe_load(store.text())["tmux_sessions"] == []
+    check_invariants(store)
+
+
+def test_the_file_begins_with_what_a_person_should_know(store):
+    store.add(new_row(1))
+    assert store.text().startswith(document.FIRST_LINE)
+    assert yaml.safe_load(store.text())["schema_version"] == document.SCHEMA_VERSION
+
+
+def test_times_are_quoted_texts_in_utc(store):
+    store.add(new_row(1))
+    assert "created_at: '2026-11-15T12:00:00Z'\n" in store.text()
+    assert "updated_at: '2026-11-15T12:00:00Z'\n" in store.text()
+    plain = yaml.safe_load(store.text())
+    assert isinstance(plain["updated_at"], str)
+    assert isinstance(plain["tmux_sessions"][0]["created_at"], str)
+
+
+def test_private_modes(store):
+    old = os.umask(0)
+    try:
+        store.add(new_row(1))
+        store.put(FIRST, role="tester")
+        folders = [store.place.state, store.place.spool, store.place.launches, store.yaml.parent]
+        files = [store.yaml, store.backup, store.db, *Path(store.place.state).glob("state.db-*")]
+        assert {stat.S_IMODE(os.stat(path).st_mode) for path in folders} == {0o700}
+        assert {stat.S_IMODE(os.stat(path).st_mode) for path in files} == {0o600}
+    finally:
+        os.umask(old)
+
+
+def test_an_unchanged_file_is_never_parsed(three, counted):
+    for number in range(5):
+        three.put(FIRST, note=str(number))
+        three.again().view()
+    assert counted["parse"] == 0
+
+
+def test_an_edited_file_is_parsed_once_and_not_again(three, counted):
+    three.edit("note: mine", "note: yours")
+    three.touch()
+    once = counted["parse"]
+    assert once > 0
+    three.again().view()
+    three.put(FIRST, role=None)
+    assert counted["parse"] == once
+
+
+def test_only_the_changed_row_is_rendered(three, counted):
+    before = three.text()
+    three.put("s_00000002", note="changed")
+    assert counted["dump_row"] == 1
+    assert before.replace("note: mine", "note: changed").replace("version: 1", "version: 2", 2).replace(
+        "version: 2", "version: 1", 1
+    ) == (three.text())
+
+
+def test_nothing_is_written_where_nothing_changed(three):
+    before = os.stat(three.yaml)
+    three.touch()
+    three.registry.note(lambda draft: draft.log("user", "test", None))
+    after = os.stat(three.yaml)
+    assert (before.st_ino, before.st_mtime_ns) == (after.st_ino, after.st_mtime_ns)
+
+
+def test_unknown_keys_of_a_row_survive_changes(store):
+    store.add(new_row(1, my_key={"deep": [1, "two", None]}, another="x"))
+    row = store.put(FIRST, role="tester")
+    assert row["my_key"] == {"deep": [1, "two", None]}
+    assert file_rows(store.yaml)[0]["my_key"] == {"deep": [1, "two", None]}
+
+
+def test_a_version_that_was_not_read_is_a_conflict(store):
+    store.add(new_row(1))
+    seen = store.registry.view().find(FIRST)
+    store.put(FIRST, role="tester")
+    before = store.dump()
+    with pytest.raises(Conflict) as caught:
+        store.registry.change(lambda draft: draft.put({**seen, "role": "other"}))
+    assert caught.value.retryable
+    assert store.dump() == before
+
+
+def test_a_version_counts_every_change(store):
+    store.add(new_row(1))
+    for version in (2, 3, 4):
+        assert store.put(FIRST, note=str(version))["version"] == version
+
+
+def test_a_name_is_given_once(store):
+    store.add(new_row(1))
+    with pytest.raises(NameTaken):
+        store.add(new_row(2, name=new_row(1)["name"]))
+    assert len(store.rows()) == 1
+
+
+def test_a_change_that_fails_changes_nothing(three):
+    before, text = three.dump(), three.text()
+
+    def fail(draft):
+        draft.put({**draft.get(FIRST), "role": None})
+        draft.remove("s_00000002")
+        raise SessionNotFound("of this test")
+
+    with pytest.raises(SessionNotFound):
+        three.registry.change(fail)
+    assert (three.dump(), three.text()) == (before, text)
+    three.put(FIRST, note="the registry works on")
+
+
+def test_a_removed_session_is_gone_from_both(three):
+    three.registry.change(lambda draft: draft.remove("s_00000002"))
+    assert list(three.rows()) == [FIRST, "s_00000003"]
+    check_invariants(three)
+
+
+def test_sessions_are_found_by_name_and_by_id(three):
+    view = three.registry.view()
+    assert view.find(FIRST)["name"] == view.find("demo-app-1-creator-claude")["name"]
+    with pytest.raises(SessionNotFound) as caught:
+        view.find("demo-app-1-creator-claud")
+    assert "demo-app-1-creator-claude" in (caught.value.hint or "")
+
+
+class TestLostFiles:
+    def test_a_missing_file_is_written_again(self, three):
+        before = three.text()
+        three.yaml.unlink()
+        assert len(three.again().view().rows) == 3
+        three.touch()
+        assert three.text() == before
+        check_invariants(three)
+
+    def test_an_empty_file_is_no_edit_and_is_written_again(self, three):
+        before = three.text()
+        three.write("")
+        assert len(three.again().view().rows) == 3
+        three.touch()
+        assert three.text() == before
+
+    @pytest.mark.parametrize("rest", ["\n\n", "# a comment\n", "---\n", "null\n", "schema_version: 2\n", "{}\n"])
+    def test_a_file_without_sessions_is_no_edit_and_is_written_again(self, three, rest):
+        before = three.rows()
+        three.write(rest)
+        assert len(three.again().view().rows) == 3
+        three.touch()
+        assert three.rows() == before
+        check_invariants(three)
+
+    def test_a_lost_database_is_made_from_the_file_with_its_ids(self, three):
+        rows, text = three.rows(), three.text()
+        three.registry.close()
+        for path in Path(three.place.state).glob("state.db*"):
+            path.unlink()
+        assert [row["id"] for row in three.again().view().rows] == list(rows)
+        three.touch()
+        assert three.rows() == rows
+        assert three.text() == text
+        assert "import" in three.log()
+
+    def test_a_database_lost_under_an_open_connection_is_noticed(self, three):
+        for path in Path(three.place.state).glob("state.db*"):
+            path.unlink()
+        three.put(FIRST, role="developer", note="kept")
+        assert three.again().view().find(FIRST)["note"] == "kept"
+        check_invariants(three)
+
+    def test_a_database_that_was_made_and_never_filled_takes_the_file_in(self, three):
+        """The process that imports a file may die between making the database and its first commit."""
+        rows = three.rows()
+        three.registry.close()
+        for path in Path(three.place.state).glob("state.db*"):
+            path.unlink()
+        three.again().note(lambda draft: draft.log("user", "test", None))
+        assert [row["id"] for row in three.again().view().rows] == list(rows)
+        three.touch()
+        assert three.rows() == rows
+
+    def test_both_lost_is_an_empty_registry(self, three):
+        three.registry.close()
+        three.yaml.unlink()
+        for path in Path(three.place.state).glob("state.db*"):
+            path.unlink()
+        assert three.again().view().rows == []
+        three.add(new_row(7))
+        check_invariants(three)
+
+    def test_a_log_without_its_database_is_not_replayed_into_a_new_one(self, three):
+        three.put(FIRST, note="in the log only")
+        wal = three.db.with_name("state.db-wal")
+        kept = wal.read_bytes()
+        three.registry.close()
+        three.db.unlink()
+        wal.write_bytes(kept)
+        three.again().view()
+        three.touch()
+        check_invariants(three)
+
+
+class TestEditWhileWriting:
+    """An edit that arrives between our look and our rename is taken in or refused, never overwritten."""
+
+    @pytest.fixture
+    def arriving(self, three, monkeypatch):
+        """Have something done to the file at the moment before the rename, once."""
+        edits = []
+        real = projection._write
+
+        def write(path, text):
+            real(path, text)
+            if edits and path.endswith(".yaml.tmp"):
+                edits.pop()()
+
+        monkeypatch.setattr(projection, "_write", write)
+        return edits
+
+    def test_an_allowed_edit_is_taken_in(self, three, arriving):
+        arriving.append(lambda: three.edit("note: mine", "note: yours"))
+        three.put(FIRST, delegate_job_id="job-1")
+        assert not arriving
+        assert three.rows()["s_00000002"]["note"] == "yours"
+        assert three.rows()[FIRST]["delegate_job_id"] == "job-1"
+        check_invariants(three)
+
+    def test_a_refused_edit_stays_in_the_file_and_the_change_in_the_database(self, three, arriving):
+        edited = []
+        arriving.append(lambda: edited.append(three.edit("name: demo-app-2", "name: other")))
+        with pytest.raises(EditRefused) as caught:
+            three.put(FIRST, delegate_job_id="job-1")
+        assert "recorded" in (caught.value.hint or "")
+        assert three.yaml.read_bytes() == edited[0]
+        assert three.rows()[FIRST]["delegate_job_id"] == "job-1"
+        three.edit("name: other", "name: demo-app-2")
+        three.touch()
+        check_invariants(three)
+
+    def test_a_file_that_never_holds_still_is_reported(self, three, monkeypatch):
+        real, numbers = projection._write, iter(range(1000))
+
+        def write(path, text):
+            real(path, text)
+            three.write(three.text().replace("note: mine", f"note: mine{next(numbers)}"))
+
+        monkeypatch.setattr(projection, "_write", write)
+        with pytest.raises(RegistryBusy):
+            three.put(FIRST, delegate_job_id="job-1")
+        monkeypatch.undo()
+        three.touch()
+        assert three.rows()[FIRST]["delegate_job_id"] == "job-1"
+        check_invariants(three)
+
+    def test_an_edit_in_place_that_leaves_size_and_clock_tick_alone_is_seen(self, three):
+        """An editor that writes into the same inode right after us must not be taken for our own writing."""
+        for number in range(30):
+            old, new = ("mine", "MINE") if number % 2 == 0 else ("MINE", "mine")
+            three.put(FIRST, delegate_job_id=f"job-{number}")
+            text = three.yaml.read_bytes().replace(f"note: {old}".encode(), f"note: {new}".encode())
+            with three.yaml.open("r+b") as file:
+                file.write(text)
+            three.touch()
+            assert three.rows()["s_00000002"]["note"] == new, f"round {number}"
+
+
+class TestReadersAndWriters:
+    def test_a_reader_between_two_states_is_not_told_of_an_edit(self, three, monkeypatch):
+        """The database was read, then somebody changed everything, then the reader looks at the file."""
+        other = Registry(three.place, lambda: NOON)
+        reader = Registry(three.place, lambda: NOON)
+        real, done = place.fingerprint, []
+
+        def look(path):
+            if not done:
+                done.append(True)
+                other.change(lambda draft: draft.put({**draft.get(FIRST), "delegate_job_id": "job-1"}))
+                other.change(lambda draft: draft.add(new_row(9)))
+            return real(path)
+
+        monkeypatch.setattr("mam.adapters.store.registry.fingerprint", look)
+        rows = reader.view().rows
+        assert [row["id"] for row in rows] in (list(three.rows()), list(three.rows())[:3])
+        reader.close()
+        other.close()
+
+    def test_reading_makes_nothing(self, store):
+        assert store.registry.view().rows == []
+        assert not store.registry.is_edited()
+        assert os.listdir(store.root) == []
+
+    def test_reading_leaves_the_file_and_its_rows_alone(self, three):
+        three.edit("note: mine", "note: yours")
+        before, text = three.dump(), three.text()
+        assert three.again().view().find("s_00000002")["note"] == "yours"
+        assert three.registry.is_edited()
+        assert (three.dump(), three.text()) == (before, text)
+
+
+class TestCrash:
+    """A process that dies between the commit and the file leaves the file behind, never ahead."""
+
+    @pytest.fixture
+    def dying(self, monkeypatch):
+        class Death(BaseException):
+            pass
+
+        def arm(moment):
+            def die(*_arguments):
+                raise Death
+
+            with monkeypatch.context() as patch:
+                patch.setattr(projection, moment, die)
+                yield Death
+
+        return arm
+
+    @pytest.mark.parametrize("moment", ["_render", "_write", "_keep_old", "_flush_folder", "_settle"])
+    def test_the_next_change_writes_what_is_missing(self, three, monkeypatch, moment):
+        class Death(BaseException):
+            pass
+
+        def die(*_arguments):
+            raise Death
+
+        with monkeypatch.context() as patch:
+            patch.setattr(projection, moment, die)
+            with pytest.raises(Death):
+                three.put(FIRST, delegate_job_id="job-1")
+            with pytest.raises(Death):
+                three.registry.change(lambda draft: draft.remove("s_00000003"))
+            with pytest.raises(Death):
+                three.add(new_row(4))
+        assert [row["id"] for row in three.again().view().rows] == [FIRST, "s_00000002", "s_00000004"]
+        assert three.registry.view().find(FIRST)["delegate_job_id"] == "job-1"
+        three.touch()
+        check_invariants(three)
+        before = three.dump(), three.text()
+        three.again()
+        three.touch()
+        assert (three.dump(), three.text()) == before
+
+    def test_a_name_given_again_before_the_file_was_written(self, three, monkeypatch):
+        """Forgotten and created anew under the same name: the old row in the file is no edit."""
+        name = three.rows()["s_00000003"]["name"]
+        with monkeypatch.context() as patch:
+            patch.setattr(Registry, "project", lambda *_arguments: None)
+            three.registry.change(lambda draft: draft.remove("s_00000003"))
+            three.add(new_row(9, name=name))
+        three.edit("note: mine", "note: yours")
+        three.touch()
+        assert list(three.rows()) == [FIRST, "s_00000002", "s_00000009"]
+        check_invariants(three)
+
+    def test_stray_temporary_files_are_swept(self, three):
+        folder = three.yaml.parent
+        (folder / ".agent-sessions.yaml.tmp").write_text("half", encoding="utf-8")
+        (folder / ".agent-sessions.yaml.bak.tmp").write_text("half", encoding="utf-8")
+        three.put(FIRST, delegate_job_id="job-1")
+        check_invariants(three)

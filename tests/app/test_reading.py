@@ -1,0 +1,244 @@
+"""The reading verbs: ls, status, read, explain, wait, log, doctor. They read, and change nothing."""
+
+import json
+import os
+import signal
+import threading
+from pathlib import Path
+
+import pytest
+
+import mam
+from mam.adapters.tmux.client import Tmux
+from mam.core.errors import PaneGone, SessionNotFound, TimedOut, Usage
+
+QUICK = ["--speed", "0"]
+
+
+def type_into(session, text: str) -> None:
+    Tmux(session.row["tmux_server"]).paste(session.row["pane"]["id"], text, mark=session.id, enter=True)
+
+
+def test_ls_shows_every_field_of_the_contract(fleet) -> None:
+    fleet.create("practice", role="developer", args=QUICK, prompt="hello").wait("idle", timeout=10)
+    document = fleet.ls()
+    assert (document["root"], document["schema_version"]) == (fleet.root, 2)
+    (one,) = document["sessions"]
+    assert {
+        "activity",
+        "activity_source",
+        "activity_age_s",
+        "waiting_for",
+        "tmux_alive",
+        "resume",
+        "job",
+        "drift",
+    } < set(one)
+    assert (one["activity"], one["tmux_alive"], one["drift"], one["job"]) == ("idle", True, "-", None)
+    assert one["resume"] == {"id": one["practice_session_id_own"], "tier": 1, "on_disk": True}
+    json.dumps(document)
+
+
+def test_filters(fleet) -> None:
+    fleet.create("practice", name="one", role="developer", args=QUICK)
+    two = fleet.create("practice", name="two", role="reviewer", args=QUICK)
+    fleet.create("sleep", name="three", args=["1000"]).stop()
+    type_into(two, "/ask touch foo")
+    two.wait("waiting", timeout=10)
+
+    def names(**filters):
+        return [one["name"] for one in fleet.ls(**filters)["sessions"]]
+
+    assert names(status=["running"]) == ["one", "two"]
+    assert names(agent=["sleep"]) == ["three"]
+    assert names(role=["reviewer"]) == ["two"]
+    assert names(waiting=True) == ["two"]
+    assert names(status=["archived"]) == []
+
+
+def test_all_roots_of_the_host(fleet, tmp_path) -> None:
+    fleet.create("sleep", name="here", args=["1000"])
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    with mam.open(str(elsewhere)) as other:
+        other.create("sleep", name="there", args=["1000"])
+    broken = tmp_path / "broken"
+    broken.mkdir()
+    with mam.open(str(broken)) as third:
+        third.create("sleep", name="lost", args=["1000"]).stop()
+        Path(third.registry_file).write_text("tmux_sessions: [", encoding="utf-8")
+    document = fleet.ls(all_roots=True)
+    assert {(one["name"], one["root"]) for one in document["sessions"]} == {
+        ("here", fleet.root),
+        ("there", str(elsewhere)),
+    }
+    assert [one["root"] for one in document["unreadable"]] == [str(broken)]
+
+
+def test_reading_changes_nothing(fleet) -> None:
+    session = fleet.create("practice", args=QUICK, prompt="hello")
+    session.wait("idle", timeout=10)
+    os.kill(session.row["pane"]["pid"], signal.SIGKILL)
+    place = fleet.world.place
+    before = {path: Path(path).read_bytes() for path in (place.yaml, place.yaml + ".bak")}
+    version = fleet.get(session.id).row["version"]
+    fleet.ls()
+    fleet.ls(all_roots=True)
+    fleet.status(session.name)
+    fleet.explain(session.name)
+    fleet.read(session.name)
+    fleet.log()
+    fleet.doctor()
+    assert {path: Path(path).read_bytes() for path in before} == before
+    assert fleet.get(session.id).row["version"] == version
+
+
+def test_reading_makes_nothing_where_there_is_nothing(home, tmux_server, tmp_path) -> None:
+    with mam.open(str(tmp_path)) as empty:
+        assert empty.ls()["sessions"] == []
+        assert empty.log() == []
+        with pytest.raises(SessionNotFound):
+            empty.status("nobody")
+        empty.doctor()
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["home"]
+
+
+def test_activity_follows_the_agent(fleet, until) -> None:
+    session = fleet.create("practice", args=QUICK)
+    type_into(session, "/slow 30")
+    assert session.wait("working", timeout=10)["activity"] == "working"
+    Tmux(session.row["tmux_server"]).keys(session.row["pane"]["id"], ["Escape"], mark=session.id)
+    # An interrupt fires no hook: the screen tells.
+    found = session.wait("idle", timeout=10)
+    assert found["activity"] == "idle"
+    explained = session.explain()
+    assert explained["activity_source"] in ("screen", "transcript", "hook")
+    assert {one["source"] for one in explained["evidence"]} == {
+        "process",
+        "hook",
+        "transcript",
+        "screen",
+        "title",
+    }
+
+
+def test_a_permission_dialog_is_waiting(fleet) -> None:
+    session = fleet.create("practice", args=QUICK)
+    type_into(session, "/ask touch foo")
+    found = session.wait("waiting", timeout=10)
+    assert found["waiting_for"] == "permission"
+
+
+def test_a_disagreement_is_shown(fleet, until) -> None:
+    session = fleet.create("practice", args=QUICK)
+    type_into(session, "/hang")
+    session.wait("working", timeout=10)
+    Tmux(session.row["tmux_server"]).keys(session.row["pane"]["id"], ["Escape"], mark=session.id)
+
+    def overruled():
+        found = session.explain()
+        return found if found["activity_source"] == "screen" else None
+
+    found = until(overruled)
+    assert found["activity"] == "idle"
+    assert "hook" in found["disagreeing"]
+
+
+def test_a_child_that_inherits_the_environment_says_nothing(fleet, workspace) -> None:
+    session = fleet.create("practice", args=QUICK)
+    payload = json.dumps({"hook_event_name": "UserPromptSubmit", "session_id": "x", "prompt": "y"})
+    spool = Path(fleet.world.place.spool)
+    (spool / f"{session.id}.{os.getpid()}.1.json").write_text(payload, encoding="utf-8")
+    assert session.status()["activity"] == "idle"
+    assert list(spool.iterdir()) == []
+
+
+def test_broken_payloads_are_dropped(fleet) -> None:
+    session = fleet.create("practice", args=QUICK)
+    spool = Path(fleet.world.place.spool)
+    for number, text in enumerate([b"", b"{", b"[]", b"\xff\xfe", b'{"hook_event_name": 5}', b"[" * 100_000]):
+        (spool / f"{session.id}.{session.row['pane']['pid']}.{number}.json").write_bytes(text)
+    (spool / "nonsense.json").write_bytes(b"x")
+    assert session.status()["activity"] == "idle"
+    assert list(spool.iterdir()) == []
+
+
+def test_read_is_cleaned_and_tailed(fleet, workspace) -> None:
+    script = workspace / "noise.sh"
+    script.write_text("printf 'one\\n\\033]0;title\\007two\\nthree\\n'; exec sleep 1000\n", encoding="utf-8")
+    session = fleet.create("sh", args=[str(script)])
+    session.wait("text:three", timeout=10)
+    assert session.read() == "one\ntwo\nthree"
+    assert session.read(lines=1) == "three"
+
+
+def test_read_of_an_ended_session_is_its_last_screen(fleet) -> None:
+    session = fleet.create("practice", args=QUICK, prompt="hello walrus")
+    session.wait("idle", timeout=10)
+    session.stop()
+    assert "hello walrus" in session.read()
+
+
+def test_scrollback_reaches_back(fleet, workspace) -> None:
+    script = workspace / "long.sh"
+    script.write_text("seq 1 300; exec sleep 1000\n", encoding="utf-8")
+    session = fleet.create("sh", args=[str(script)])
+    session.wait("text:(?m)^300$", timeout=10)
+    assert "\n1\n" not in session.read()
+    assert session.read(scrollback=True).startswith("1\n2\n")
+
+
+def test_wait_for_the_end(fleet) -> None:
+    session = fleet.create("practice", args=QUICK)
+    threading.Timer(0.2, os.kill, (session.row["pane"]["pid"], signal.SIGKILL)).start()
+    assert session.wait("exited", timeout=10)["activity"] == "exited"
+    with pytest.raises(PaneGone):
+        session.wait("idle", timeout=10)
+
+
+def test_wait_gives_up(fleet) -> None:
+    session = fleet.create("practice", args=QUICK)
+    with pytest.raises(TimedOut) as caught:
+        session.wait("text:never", timeout=0.2)
+    assert caught.value.exit_code == 2
+
+
+@pytest.mark.parametrize("condition", ["asleep", "text:(", ""])
+def test_wait_for_nonsense(fleet, condition) -> None:
+    session = fleet.create("sleep", args=["1000"])
+    with pytest.raises(Usage):
+        session.wait(condition, timeout=1)
+
+
+def test_the_log_says_who_what_and_why(fleet) -> None:
+    session = fleet.create("practice", name="worker", args=QUICK)
+    session.stop(reason="lunch")
+    fleet.rename("worker", "rested")
+    entries = fleet.log("rested")
+    assert [(one["verb"], one["by"], one["reason"]) for one in entries] == [
+        ("create", "user", None),
+        ("stop", "user", "lunch"),
+        ("rename", "user", None),
+    ]
+    assert len(fleet.log(limit=1)) == 1
+
+
+def test_doctor_names_what_is_wrong_and_how_to_mend_it(fleet, tmux_server) -> None:
+    session = fleet.create("practice", name="lost", args=QUICK)
+    assert [one for one in fleet.doctor() if one["ok"] is False] == []
+    Path(fleet.world.place.state).chmod(0o755)
+    os.kill(session.row["pane"]["pid"], signal.SIGKILL)
+    orphan = fleet.create("sleep", name="orphan", args=["1000"])
+    fleet.world.registry.change(lambda draft: draft.remove(orphan.id))
+    bad = {one["check"]: one for one in fleet.doctor() if one["ok"] is False}
+    assert "chmod 700" in bad["mode"]["mend"]
+    assert bad["session lost"]["mend"] == "mam resume lost"
+    assert orphan.row["pane"]["id"] in bad["pane without a row"]["mend"]
+
+
+def test_watch_yields_when_something_changes(fleet) -> None:
+    session = fleet.create("practice", args=QUICK)
+    stream = fleet.watch(interval=0.05)
+    assert next(stream)["sessions"][0]["status"] == "running"
+    session.stop()
+    assert next(stream)["sessions"][0]["status"] == "stopped"
