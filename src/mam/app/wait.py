@@ -1,54 +1,106 @@
 """Wait for a session: until it is idle, working, waiting, has exited, or shows a text.
 
-tmux tells when the pane prints, the kernel tells when the process ends, and the spool shows
-what hooks wrote; between those, a slow look is the safety net.
+tmux tells when the pane prints and the kernel tells when the process ends; a slow look in
+between is the safety net.
 """
 
 from __future__ import annotations
 
 import re
+import select
 import time
 
-from mam.adapters.system import exits
+from mam.adapters.system.exits import ExitWatch
+from mam.adapters.tmux.control import ControlClient
 from mam.app.read import read
 from mam.app.sight import ALIVE, LOOSE, UNKNOWN, identity_of, see_one
 from mam.app.status import status
-from mam.core.activity import STATES
-from mam.core.errors import PaneGone, TerminalsDown, TimedOut, Usage
+from mam.core.errors import MamError, PaneGone, TerminalsDown, TimedOut, Usage
 from mam.core.row import is_running
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from types import TracebackType
     from typing import Any
 
     from mam.app.world import World
+    from mam.core.row import Row
 
 CONDITIONS = ("idle", "working", "waiting", "exited")
-_STEP = 0.1
+_NET = 1.0
+_LEAST = 0.03
 
 
 def wait(world: World, target: str, condition: str, *, timeout: float | None = None) -> dict[str, Any]:
     """Return the status once the condition holds; TimedOut, or PaneGone where it cannot hold any more."""
     pattern = _pattern(condition)
     deadline = None if timeout is None else time.monotonic() + timeout
-    while True:
-        row = world.registry.view().find(target)
-        sight = see_one(world, row)
-        ended = not is_running(row) or sight.state not in (ALIVE, LOOSE, UNKNOWN)
-        if sight.state != UNKNOWN and _holds(world, target, condition, pattern, ended):
-            return status(world, target)
-        if ended:
-            raise PaneGone(
-                f"'{row['name']}' has ended; it will not be {condition}", hint=f"mam resume {row['name']}"
-            )
-        left = _STEP if deadline is None else min(_STEP, deadline - time.monotonic())
-        if left <= 0:
-            _give_up(row["name"], condition, timeout, sight.state)
+    with Wake(world, world.registry.view().find(target)) as wake:
+        while True:
+            row = world.registry.view().find(target)
+            sight = see_one(world, row)
+            ended = not is_running(row) or sight.state not in (ALIVE, LOOSE, UNKNOWN)
+            if sight.state != UNKNOWN and _holds(world, target, condition, pattern, ended):
+                return status(world, target)
+            if ended:
+                raise PaneGone(
+                    f"'{row['name']}' has ended; it will not be {condition}", hint=f"mam resume {row['name']}"
+                )
+            left = _NET if deadline is None else min(_NET, deadline - time.monotonic())
+            if left <= 0:
+                raise _too_late(row["name"], condition, timeout, sight.state)
+            wake.sleep(left)
+
+
+class Wake:
+    """Sleeps until something may have changed in one session."""
+
+    def __init__(self, world: World, row: Row) -> None:
+        """Listen to the pane's output and to the end of its process, as far as they are there."""
+        self.exits = ExitWatch()
+        self.control: ControlClient | None = None
         identity = identity_of(row)
-        if identity is None:
-            time.sleep(left)
-        else:
-            exits.wait_gone({identity}, left)
+        if identity is not None and is_running(row) and row.get("tmux_session_id"):
+            self.exits.add(identity, None)
+            try:
+                self.control = ControlClient(
+                    row["tmux_server"], row.get("tmux_session_id"), environ=world.environ
+                )
+            except MamError:
+                # The looks in between say what is wrong with it.
+                self.control = None
+
+    def __enter__(self) -> Wake:
+        """Use as a context: a client that stays must be let go."""
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Let go of tmux and of the process."""
+        self.exits.close()
+        if self.control is not None:
+            self.control.close()
+
+    def sleep(self, seconds: float) -> None:
+        """Return when something happened, or after so many seconds; never at once, to let bursts pass."""
+        began = time.monotonic()
+        poll = select.poll()
+        poll.register(self.exits.fileno(), select.POLLIN)
+        if self.control is not None:
+            poll.register(self.control.fileno(), select.POLLIN)
+        poll.poll(seconds * 1000)
+        self.exits.poll(0)
+        if self.control is not None:
+            self._drain(self.control)
+        time.sleep(max(0.0, min(seconds, _LEAST) - (time.monotonic() - began)))
+
+    def _drain(self, control: ControlClient) -> None:
+        try:
+            control.events(0)
+        except MamError:
+            control.close()
+            self.control = None
 
 
 def _pattern(condition: str) -> re.Pattern[str] | None:
@@ -67,12 +119,12 @@ def _holds(world: World, target: str, condition: str, pattern: re.Pattern[str] |
         return bool(pattern.search(read(world, target, scrollback=not ended)))
     if ended:
         return condition == "exited"
-    return condition in STATES and status(world, target)["activity"] == condition
+    return bool(status(world, target)["activity"] == condition)
 
 
-def _give_up(name: str, condition: str, timeout: float | None, state: str) -> None:
+def _too_late(name: str, condition: str, timeout: float | None, state: str) -> MamError:
     if state == UNKNOWN:
-        raise TerminalsDown(f"tmux did not answer while waiting for '{name}'")
-    raise TimedOut(
+        return TerminalsDown(f"tmux did not answer while waiting for '{name}'")
+    return TimedOut(
         f"'{name}' was not {condition} within {timeout:g} s", hint=f"mam explain {name} says what it is"
     )

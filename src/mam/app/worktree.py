@@ -46,10 +46,12 @@ class _Site:
         self.folder = os.path.relpath(os.path.realpath(workspace), os.path.realpath(top))
         self.repo = trees.main(top)
         # What HEAD means is said by the worktree that the caller is in, not by the main one.
-        self.base = (branch and _known(trees, top, branch)) or trees.branches.commit(top, "HEAD") or ""
-        commit = trees.branches.commit(top, self.base) if self.base else None
+        known = _known(trees, top, branch) if branch else None
+        commit = trees.branches.commit(top, known or "HEAD")
         if commit is None:
             raise no_commits(top)
+        # A remote's branch is named as it is, so that git has the new one track it.
+        self.base = known or commit
         self.commit = commit
         if self.folder != "." and not trees.has_directory(top, commit, self.folder):
             raise _no_folder(self.folder, commit)
@@ -95,7 +97,7 @@ def take_back(world: World, row: Row) -> None:
     if not tree or any(_path_of(other) == tree["path"] for other in world.registry.view().rows):
         return
     trees = Worktrees(world.environ)
-    _refuse_work(trees, row, tree)
+    _refuse_work(trees, row, tree, trees.branches.tip(tree["repo"], tree["branch"]))
     _discard(trees, tree, with_branch=tree.get("branch_by") == _OURS)
 
 
@@ -114,7 +116,7 @@ def remove_worktree(world: World, row: Row) -> dict[str, Any]:
     done = {"path": path, "branch": branch, "branch_deleted": False}
     try:
         tip = trees.branches.tip(repo, branch)
-        _refuse_work(trees, row, tree)
+        _refuse_work(trees, row, tree, tip)
         trees.remove(repo, path)
     except InvalidPath:
         if os.path.lexists(path):
@@ -203,7 +205,7 @@ def _discard(trees: Worktrees, tree: dict[str, str], *, with_branch: bool) -> No
         trees.delete_branch(tree["repo"], tree["branch"], tree["base"])
 
 
-def _refuse_work(trees: Worktrees, row: Row, tree: dict[str, str]) -> None:
+def _refuse_work(trees: Worktrees, row: Row, tree: dict[str, str], tip: str | None) -> None:
     """Raise Refused if a worktree holds what is nowhere else; commits that it began with are not its own."""
     path, repo, branch = tree["path"], tree["repo"], tree["branch"]
     if not os.path.lexists(path):
@@ -214,9 +216,8 @@ def _refuse_work(trees: Worktrees, row: Row, tree: dict[str, str]) -> None:
         shown = ", ".join(state.changes[:_MOST_SHOWN]) + (", …" if len(state.changes) > _MOST_SHOWN else "")
         found.append(f"{_count(len(state.changes), 'uncommitted change')} ({shown})")
     own = {state.branch: state.unmerged if state.head != tree["base"] else 0}
-    tip = trees.branches.tip(repo, branch)
-    if branch not in own and tip not in (None, tree["base"]):
-        own[branch] = trees.branches.unmerged(repo, tip or "", branch)
+    if branch not in own and tip and tip != tree["base"]:
+        own[branch] = trees.branches.unmerged(repo, tip, branch)
     for name, number in own.items():
         if number:
             where = f"'{name}'" if name else "no branch"

@@ -64,11 +64,11 @@ class Loop:
     def _wait(self) -> None:
         """Sleep until something comes or is due, and take what came."""
         terminal, signals = self._terminal, self._signals
-        pipe = self._hooks.pipe()
-        readable, _, _ = select([terminal.input, signals.pipe], pipe, [], self._patience())
+        # A blocked write may have met a signal already; the pipe is then empty.
+        patience = 0.0 if signals.is_stopping() else self._patience()
+        readable, _, _ = select([terminal.input, signals.pipe], self._hooks.pipe(), [], patience)
         self._agent.at(monotonic())
-        if signals.pipe in readable:
-            self._take_signals()
+        self._take_signals()
         self._hooks.advance()
         if terminal.input in readable:
             self._heard = self._agent.now

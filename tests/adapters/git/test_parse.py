@@ -38,9 +38,21 @@ def test_what_names_no_worktree_is_none(answer) -> None:
     assert parse.entries(answer) == []
 
 
-def test_changes() -> None:
-    assert parse.changes(b" M a b\0?? c\nd/\0") == ("a b", "c\nd/")
-    assert parse.changes(b"") == ()
+STATUS = (
+    b"# branch.oid 1111\0# branch.head a b\0# branch.upstream origin/x\0# branch.ab +1 -0\0"
+    b"1 .M N... 100644 100644 100644 1111 2222 a b\0"
+    b"u UU N... 100644 100644 100644 100644 1111 2222 3333 c d\0"
+    b"? e\nf/\0"
+)
+
+
+def test_status() -> None:
+    assert parse.status(STATUS) == ("1111", "a b", ("a b", "c d", "e\nf/"))
+
+
+def test_status_without_commit_and_without_branch() -> None:
+    assert parse.status(b"# branch.oid (initial)\0# branch.head main\0") == (None, "main", ())
+    assert parse.status(b"# branch.oid 1111\0# branch.head (detached)\0") == ("1111", None, ())
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pytest
-
 from tests.adapters.store.making import Store, new_row
 
 

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import yaml
 
+from mam.adapters.store import document, yaml_text
 from mam.adapters.store import place as places
-from mam.adapters.store import yaml_text
 from mam.adapters.store.registry import Registry
 from mam.core.row import STATUSES, Row, settled
 
@@ -75,6 +75,13 @@ class Store:
     def text(self) -> str:
         """Return the file."""
         return self.yaml.read_text(encoding="utf-8")
+
+    def blocks(self) -> list[str]:
+        """Return the text of each session in the file."""
+        read = document.read(self.yaml.read_bytes(), str(self.yaml))
+        assert read is not None
+        assert read.parts is not None
+        return read.parts.blocks
 
     def write(self, text: str | bytes) -> bytes:
         """Replace the file as an editor does: another file, renamed."""

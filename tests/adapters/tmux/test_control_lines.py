@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -38,7 +40,7 @@ def test_a_whole_stream():
 @given(st.lists(st.integers(0, len(STREAM)), max_size=12))
 def test_in_any_pieces(cuts):
     edges = [0, *sorted(cuts), len(STREAM)]
-    pieces = [STREAM[start:end] for start, end in zip(edges, edges[1:], strict=False)]
+    pieces = [STREAM[start:end] for start, end in itertools.pairwise(edges)]
     assert feed(ControlLines(), pieces) == EXPECTED
 
 

@@ -54,9 +54,33 @@ def branch_of(ref: str) -> str:
     return ref.removeprefix(_BRANCH)
 
 
-def changes(answer: bytes) -> tuple[str, ...]:
-    """Return the paths that `status --porcelain=v1 -z --no-renames` names."""
-    return tuple(os.fsdecode(part[3:]) for part in answer.split(b"\0") if part)
+class Status(NamedTuple):
+    """Where a worktree is, and the paths in it that differ from there."""
+
+    head: str | None
+    branch: str | None
+    changes: tuple[str, ...]
+
+
+# How many words stand before the path in a line of each kind: changed, in conflict, untracked.
+_WORDS = {"1": 8, "u": 10, "?": 1}
+
+
+def status(answer: bytes) -> Status:
+    """Return what `status --porcelain=v2 -z --branch --no-renames` says."""
+    known = {"branch.oid": "(initial)", "branch.head": "(detached)"}
+    changes = []
+    for line in map(os.fsdecode, answer.split(b"\0")):
+        kind, _, rest = line.partition(" ")
+        if kind == "#":
+            key, _, value = rest.partition(" ")
+            known[key] = value
+        elif kind in _WORDS:
+            changes.append(line.split(" ", _WORDS[kind])[-1])
+    head, branch = known["branch.oid"], known["branch.head"]
+    return Status(
+        None if head == "(initial)" else head, None if branch == "(detached)" else branch, tuple(changes)
+    )
 
 
 def lines(answer: bytes) -> list[str]:

@@ -168,22 +168,22 @@ class Worktrees:
         Raises Refused for a folder that is no worktree: git would answer for the repository around it.
         """
         self._require_worktree(path)
-        named = self._git.ask(path, "symbolic-ref", "--quiet", "HEAD", accept=(0, 1))
-        branch = parse.branch_of(named.line) if named.status == 0 else None
-        head = self.branches.commit(path, "HEAD")
         # Not the user's settings: they may hide untracked files, and changes inside of submodules.
-        status = self._git.ask(
+        answer = self._git.ask(
             path,
             "--no-optional-locks",
             "status",
-            "--porcelain=v1",
+            "--porcelain=v2",
             "-z",
+            "--branch",
+            "--no-ahead-behind",
             "--no-renames",
             "--untracked-files=normal",
             "--ignore-submodules=none",
         )
-        unmerged = self.branches.unmerged(path, head, branch) if head else 0
-        return WorktreeState(branch, head, parse.changes(status.out), unmerged)
+        found = parse.status(answer.out)
+        unmerged = self.branches.unmerged(path, found.head, found.branch) if found.head else 0
+        return WorktreeState(found.branch, found.head, found.changes, unmerged)
 
     def _require_worktree(self, path: str) -> None:
         top = self.toplevel(path) if os.path.isdir(path) else None
@@ -227,7 +227,6 @@ class Worktrees:
             return None
 
     def _signature_file(self, path: str) -> str:
-        self._require_worktree(path)
         return os.path.join(self._git.ask(path, "rev-parse", "--absolute-git-dir").line, _SIGNATURE)
 
 
