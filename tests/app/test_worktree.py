@@ -1,5 +1,6 @@
 """A worktree of a session's own: made by create, kept by stop, removed by forget if nothing is lost."""
 
+import errno
 import json
 import os
 import shutil
@@ -158,13 +159,9 @@ class TestAdd:
         assert "git commit" in (caught.value.hint or "")
         assert not home_of(made).exists()
 
-    def test_outside_of_a_repository(self, world, tmp_path) -> None:
+    def test_outside_of_a_repository(self, repo, world, tmp_path) -> None:
         with pytest.raises(InvalidPath) as caught:
-            add_worktree(
-                world,
-                {**row_of(Repository(tmp_path / "r", environment(tmp_path))), "workspace": str(tmp_path)},
-                None,
-            )
+            add_worktree(world, {**row_of(repo), "workspace": str(tmp_path)}, None)
         assert "--worktree" in (caught.value.hint or "")
 
     def test_without_git(self, repo, world, tmp_path) -> None:
@@ -199,15 +196,19 @@ class TestAdd:
         assert list((tmp_path / "elsewhere").iterdir()) == []
         assert repo.branches() == {"main"}
 
-    @pytest.mark.skipif(os.geteuid() == 0, reason="root writes everywhere")
-    def test_a_repository_that_cannot_be_written(self, repo, world) -> None:
-        repo.top.chmod(0o500)
-        try:
-            with pytest.raises(MamError) as caught:
-                add_worktree(world, row_of(repo), None)
-        finally:
-            repo.top.chmod(0o700)
-        assert caught.value.code == "read_only"
+    @pytest.mark.parametrize(
+        ("number", "code"),
+        [(errno.EROFS, "read_only"), (errno.EACCES, "read_only"), (errno.ENOSPC, "disk_full")],
+    )
+    def test_a_repository_that_cannot_be_written(self, repo, world, monkeypatch, number, code) -> None:
+        def mkdir(path) -> None:
+            raise OSError(number, os.strerror(number), path)
+
+        monkeypatch.setattr("mam.app.worktree.os.mkdir", mkdir)
+        with pytest.raises(MamError) as caught:
+            add_worktree(world, row_of(repo), None)
+        assert caught.value.code == code
+        assert repo.branches() == {"main"}
 
     def test_a_file_in_place_of_the_folder_is_refused(self, repo, world) -> None:
         home_of(repo).touch()
@@ -255,9 +256,8 @@ class TestInsideOfAWorktree:
     def test_the_new_one_lies_beside_it_and_starts_from_its_commit(self, repo, world) -> None:
         one = add_worktree(world, row_of(repo), None)
         commit = repo.commit(at=one["workspace"], text="work of one\n")
-        two = add_worktree(
-            world, {**row_of(repo, "two", number=2), "workspace": f"{one['workspace']}/sub"}, None
-        )
+        inside = {**row_of(repo, "two", number=2), "workspace": f"{one['workspace']}/sub"}
+        two = add_worktree(world, inside, None)
         assert two["workspace"] == str(home_of(repo) / "two" / "sub")
         assert two["worktree"]["base"] == commit != repo.head()
         assert two["worktree"]["repo"] == str(repo.top)

@@ -167,8 +167,7 @@ def test_exit_and_its_code(panes):
     pane.press("C-c")
     pane.shows("Press Ctrl-C again to exit")
     pane.press("C-c")
-    wait_for(lambda: pane.value("pane_dead") == "1")
-    assert pane.value("pane_dead_status") == "0"
+    wait_for(lambda: pane.value("pane_dead_status") == "0", "exit code 0", pane.history)
     assert "──" not in pane.history()
 
 
@@ -177,12 +176,12 @@ def test_trust_dialog_exits_by_default(panes):
     pane.shows("Enter to confirm")
     assert " ❯ No, exit" in pane.screen()
     pane.press("Enter")
-    wait_for(lambda: pane.value("pane_dead_status") == "1")
+    wait_for(lambda: pane.value("pane_dead_status") == "1", "exit code 1", pane.history)
 
 
 def test_killing_the_session_is_told_to_the_hooks(panes, store):
     pane = panes.ready("--settings", store.recorder())
     wait_for(lambda: store.heard_names() == ["SessionStart"])
     pane.tmux("kill-session", "-t", pane.id)
-    wait_for(lambda: store.heard_names() == ["SessionStart", "SessionEnd"])
+    wait_for(lambda: store.heard_names() == ["SessionStart", "SessionEnd"], "the end", store.heard_names)
     assert store.heard()[-1]["reason"] == "other"

@@ -129,6 +129,10 @@ class Fleet:
         """Have long work tell what it is doing, one short sentence at a time."""
         self.world.progress = tell
 
+    def on_warning(self, tell: Callable[[str], None]) -> None:
+        """Hear what deserves attention and stops nothing."""
+        self.world.warn = tell
+
     def _settle(self) -> None:
         """Begin a changing verb: nothing new while something is left half done."""
         from mam.app.settle import settle

@@ -11,7 +11,7 @@ from mam.app.world import World
 def init(world: World) -> str:
     """Make the workspace itself a root, also below another one; return its registry file."""
     here = World(place.of_root(world.workspace), world.workspace, world.environ)
-    here.progress = world.progress
+    here.progress, here.warn = world.progress, world.warn
     was_there = here.place.exists()
     flight.change(here, lambda draft: None if was_there else draft.log(caller.actor(here), "init", None))
     here.host.remember_root(here.place.root, here.place.yaml)
@@ -24,6 +24,4 @@ def warn_of_network(world: World) -> None:
     """Say so when the state lies where locks cannot be trusted."""
     kind = network_filesystem(world.place.root)
     if kind:
-        world.progress(
-            f"warning: {world.place.root} is on a network file system ({kind}); locks may not hold there"
-        )
+        world.warn(f"{world.place.root} is on a network file system ({kind}); locks may not hold there")

@@ -9,13 +9,14 @@ has is left alone.
 from __future__ import annotations
 
 import contextlib
+import errno
 import json
 import os
 import shlex
 
 from mam.adapters.git.branches import is_free
 from mam.adapters.git.worktree import Worktrees, no_commits
-from mam.core.errors import InvalidName, InvalidPath, MamError, ReadOnly, Refused
+from mam.core.errors import DiskFull, InvalidName, InvalidPath, MamError, ReadOnly, Refused
 from mam.core.row import is_running
 
 TYPE_CHECKING = False
@@ -257,7 +258,8 @@ def _make_home(repo: str) -> str:
                 file.write(_IGNORE)
             os.replace(fresh, ignore)
     except OSError as cause:
-        raise ReadOnly(f"{home} cannot be made: {cause.strerror}") from cause
+        kind = DiskFull if cause.errno in (errno.ENOSPC, errno.EDQUOT) else ReadOnly
+        raise kind(f"{home} cannot be made: {cause.strerror}") from cause
     return home
 
 

@@ -33,6 +33,7 @@ class World:
         self.registry = Registry(place, time.time)
         self.host = Host(state_home(environ), time.time)
         self.progress: Callable[[str], None] = lambda _text: None
+        self.warn: Callable[[str], None] = lambda _text: None
         self._servers: dict[str, Tmux] = {}
         self._settings: Settings | None = None
         # Who calls, once somebody asked; see caller.actor.
@@ -42,6 +43,7 @@ class World:
         """Return the same world with connections of its own, for another thread."""
         twin = World(self.place, self.workspace, self.environ)
         twin.progress = self.progress
+        twin.warn = self.warn
         twin.known_actor = self.known_actor
         return twin
 

@@ -8,7 +8,7 @@ a row: a value that equals one of the two is no edit.
 from __future__ import annotations
 
 from mam.core import transitions
-from mam.core.errors import EditRefused
+from mam.core.errors import EditRefused, IllegalTransition
 from mam.core.row import DEFAULTS, flaws, is_own_id_field
 from mam.core.times import stamp
 
@@ -65,25 +65,28 @@ def plan_edit(
     """Return what the file's rows change, or raise EditRefused with line and reason.
 
     `rows` carry the line of each key. `complete` says that the file's last line is there: without
-    it, missing rows are a file cut short and not a removal.
+    it, whatever is missing or different is a file cut short and not an edit.
     """
     plan = Plan()
     by_id = {one.id: one for one in known}
     by_name = {_name(one): one for one in known}
-    gone = {row.get("id") or row["name"] for row in forgotten} | {row["name"] for row in forgotten}
+    gone = {row.get("id") or row["name"] for row in forgotten}
     for row in rows:
         for field, reason in flaws(row):
             raise refuse(path, _line(row, field), reason)
-        match = by_id.get(row.get("id") or "") or by_name.get(row["name"])
+        key = row.get("id") or row["name"]
+        match = by_id.get(key) or (None if key in gone else by_name.get(row["name"]))
         if match is None:
-            if (row.get("id") or row["name"]) in gone:
+            if key in gone:
                 continue
             raise refuse(path, _line(row, "name"), _added(row["name"]))
         if match.id in plan.order:
             raise refuse(path, _line(row, "name"), f"the session '{row['name']}' stands here twice")
         plan.order.append(match.id)
         _compare(plan, match, row, path)
-    _find_removals(plan, known, path, complete)
+    _find_removals(plan, known, path)
+    if not (complete or plan.is_empty()):
+        raise refuse(path, None, "the file ends early, its last line is missing")
     return plan
 
 
@@ -112,9 +115,18 @@ def _compare(plan: Plan, one: Known, row: Any, path: str) -> None:
 
 
 def _same(value: object, base: object, key: str) -> bool:
-    if value == base and isinstance(value, bool) == isinstance(base, bool):
-        return True
-    return value is _MISSING and key in DEFAULTS and base in (None, [], {}, DEFAULTS[key])
+    if value is _MISSING:
+        return base is _MISSING or (key in DEFAULTS and base in (None, [], {}, DEFAULTS[key]))
+    return _is_alike(value, base)
+
+
+def _is_alike(one: object, other: object) -> bool:
+    """Compare as a person reads: `true` is not `1`, wherever it stands."""
+    if isinstance(one, dict) and isinstance(other, dict):
+        return one.keys() == other.keys() and all(_is_alike(one[key], other[key]) for key in one)
+    if isinstance(one, list) and isinstance(other, list):
+        return len(one) == len(other) and all(map(_is_alike, one, other))
+    return one == other and isinstance(one, bool) == isinstance(other, bool)
 
 
 def _problem(key: str, value: object, now: Row) -> str | None:
@@ -133,7 +145,7 @@ def _problem(key: str, value: object, now: Row) -> str | None:
     return None
 
 
-def _find_removals(plan: Plan, known: Sequence[Known], path: str, complete: bool) -> None:
+def _find_removals(plan: Plan, known: Sequence[Known], path: str) -> None:
     seen = set(plan.order)
     for one in known:
         if one.id in seen or one.written is None:
@@ -143,8 +155,6 @@ def _find_removals(plan: Plan, known: Sequence[Known], path: str, complete: bool
             raise refuse(
                 path, None, f"the session '{name}' is running and was removed; put it back, or stop it first"
             )
-        if not complete:
-            raise refuse(path, None, f"the file ends early: '{name}' is missing and so is the last line")
         plan.removals.append(one.id)
 
 
@@ -199,8 +209,13 @@ def take_in(
     }
     for key, status, line in plan.claims:
         row = changed.get(key) or rows[key]
-        if confirm(row, status) is not True:
-            raise refuse(path, line, f"'status: {status}' is not what was observed for '{row['name']}'")
-        changed[key] = apply_status(row, status, action)
+        seen = confirm(row, status)
+        if seen is not True:
+            what = "could not be confirmed" if seen is None else "is not what was observed"
+            raise refuse(path, line, f"'status: {status}' {what} for '{row['name']}'")
+        try:
+            changed[key] = apply_status(row, status, action)
+        except IllegalTransition as error:
+            raise refuse(path, line, f"'status: {status}': {error.message}") from error
     changed.update(dict.fromkeys(plan.removals))
     return changed

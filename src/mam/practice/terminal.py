@@ -32,14 +32,17 @@ class Terminal:
 
     def raw(self) -> None:
         """Take the keyboard: no echo, no signals from keys, no translation. Keys typed before are kept."""
-        mode = termios.tcgetattr(self.input)
-        mode[0] &= ~(termios.BRKINT | termios.ICRNL | termios.INLCR | termios.ISTRIP | termios.IXON)
-        mode[1] |= termios.OPOST | termios.ONLCR
-        mode[2] |= termios.CS8
-        mode[3] &= ~(termios.ECHO | termios.ICANON | termios.IEXTEN | termios.ISIG)
-        mode[6][termios.VMIN] = 1
-        mode[6][termios.VTIME] = 0
-        termios.tcsetattr(self.input, termios.TCSANOW, mode)
+        try:
+            mode = termios.tcgetattr(self.input)
+            mode[0] &= ~(termios.BRKINT | termios.ICRNL | termios.INLCR | termios.ISTRIP | termios.IXON)
+            mode[1] |= termios.OPOST | termios.ONLCR
+            mode[2] |= termios.CS8
+            mode[3] &= ~(termios.ECHO | termios.ICANON | termios.IEXTEN | termios.ISIG)
+            mode[6][termios.VMIN] = 1
+            mode[6][termios.VTIME] = 0
+            termios.tcsetattr(self.input, termios.TCSANOW, mode)
+        except termios.error:
+            raise Closed from None
 
     def size(self) -> tuple[int, int]:
         """Return columns and rows; a terminal that does not know them counts as 80x24."""

@@ -350,6 +350,14 @@ class TestRemove:
             trees.remove(str(repo.top), str(other))
         assert other.exists()
 
+    def test_never_what_a_link_leads_to(self, repo, trees, path, tmp_path) -> None:
+        (tmp_path / "link").symlink_to(path)
+        with pytest.raises(Refused, match="is not a worktree"):
+            trees.remove(str(repo.top), str(tmp_path / "link"))
+        with pytest.raises(Refused, match="not a git worktree"):
+            trees.state(str(tmp_path / "link"))
+        assert path.exists()
+
     def test_the_registration_alone_and_no_other(self, repo, trees, path, tmp_path) -> None:
         trees.add(str(repo.top), str(tmp_path / "on-a-stick"), "y")
         (tmp_path / "on-a-stick").rename(tmp_path / "unplugged")

@@ -144,7 +144,7 @@ def clean_environment(environ: Mapping[str, str]) -> dict[str, str]:
 
 
 def _wait(process: subprocess.Popen[bytes], seconds: float) -> int:
-    """Return the status as soon as there is one; Popen.wait looks only now and then, which doubles a short call."""
+    """Return the status at once when git ends; Popen.wait looks now and then, which doubles a short call."""
     if sys.platform == "linux":
         try:
             handle = os.pidfd_open(process.pid)

@@ -187,7 +187,8 @@ class Worktrees:
 
     def _require_worktree(self, path: str) -> None:
         top = self.toplevel(path) if os.path.isdir(path) else None
-        if top is None or not _same(top, path):
+        # Through a link git would speak of what it leads to.
+        if top is None or os.path.islink(path) or not _same(top, path):
             raise Refused(
                 f"{path} is not a git worktree any more", hint="look into it, and remove it by hand"
             )
@@ -197,7 +198,7 @@ class Worktrees:
 
         git refuses while a file in it is changed or untracked, and while it is locked.
         """
-        if not self.is_registered(repo, path):
+        if os.path.islink(path) or not self.is_registered(repo, path):
             if os.path.lexists(path):
                 raise Refused(
                     f"{path} is not a worktree of {repo}", hint="look into it, and remove it by hand"

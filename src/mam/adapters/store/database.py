@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import sqlite3
 from contextlib import contextmanager
@@ -10,6 +11,7 @@ from mam.core.errors import (
     DiskFull,
     MamError,
     ReadOnly,
+    Refused,
     RegistryBusy,
     RegistryCorrupt,
     SchemaTooNew,
@@ -57,6 +59,32 @@ def connect_to_read(path: str, migrations: Sequence[str]) -> sqlite3.Connection:
             return sqlite3.connect(uri, uri=True, isolation_level=None, check_same_thread=False)
 
 
+def identity(path: str) -> tuple[int, int] | None:
+    """Return what tells one file from another of the same name; None where there is none."""
+    try:
+        facts = os.stat(path)
+    except OSError:
+        return None
+    return facts.st_dev, facts.st_ino
+
+
+def data_version(connection: sqlite3.Connection, path: str) -> int:
+    """Return a number that changes whenever somebody else commits."""
+    with errors(path):
+        return int(connection.execute("PRAGMA data_version").fetchone()[0])
+
+
+@contextmanager
+def snapshot(connection: sqlite3.Connection) -> Iterator[None]:
+    """Read several things of the same moment."""
+    connection.execute("BEGIN")
+    try:
+        yield
+    finally:
+        if connection.in_transaction:
+            connection.execute("COMMIT")
+
+
 @contextmanager
 def transaction(connection: sqlite3.Connection, path: str) -> Iterator[None]:
     """Hold the write lock from the first read to the commit."""
@@ -64,11 +92,11 @@ def transaction(connection: sqlite3.Connection, path: str) -> Iterator[None]:
         connection.execute("BEGIN IMMEDIATE")
         try:
             yield
+            connection.execute("COMMIT")
         except BaseException:
             if connection.in_transaction:
                 connection.execute("ROLLBACK")
             raise
-        connection.execute("COMMIT")
 
 
 @contextmanager
@@ -80,6 +108,10 @@ def errors(path: str) -> Iterator[None]:
         raise translate(error, path) from error
     except OSError as error:
         raise translate_os(error, path) from error
+    except json.JSONDecodeError as error:
+        raise _damaged(path, f"a record is not readable ({error.msg})") from error
+    except UnicodeEncodeError as error:
+        raise Refused("text that is not valid Unicode cannot be recorded", hint="use UTF-8") from error
 
 
 def translate(error: sqlite3.Error, path: str) -> MamError:
@@ -97,11 +129,17 @@ def translate(error: sqlite3.Error, path: str) -> MamError:
     if isinstance(error, sqlite3.DatabaseError) and code.startswith(
         ("SQLITE_CORRUPT", "SQLITE_NOTADB", "SQLITE_ERROR")
     ):
-        return RegistryCorrupt(
-            f"{path} is damaged: {text}",
-            hint=f"move it away (mv {path} {path}.broken); the YAML file beside it is then taken in",
-        )
+        return _damaged(path, text)
+    if not code and "decode" in text:
+        return _damaged(path, "a record is not readable")
     return Unavailable(f"{path}: {text}")
+
+
+def _damaged(path: str, what: str) -> RegistryCorrupt:
+    return RegistryCorrupt(
+        f"{path} is damaged: {what}",
+        hint=f"move it away (mv {path} {path}.broken); the YAML file beside it is then taken in",
+    )
 
 
 def translate_os(error: OSError, path: str) -> MamError:

@@ -18,6 +18,7 @@ FIRST_LINE = (
     "# Kept by mam, safe to edit: `mam log` shows what was taken in. "
     "Comments stay as long as the session they stand in does not change.\n"
 )
+LAST_LINE = "# end of sessions\n"
 SESSIONS = "tmux_sessions"
 SCHEMA_VERSION = 2
 _UPDATED = re.compile(r"^updated_at:.*$", re.MULTILINE)
@@ -35,17 +36,23 @@ class Parts:
 
 
 class Document:
-    """What the file says: sessions, identities, and keys that a person added."""
+    """What the file says: sessions, identities, and keys that a person added; `is_whole`: its end is there."""
 
-    __slots__ = ("extra", "identities", "parts", "rows")
+    __slots__ = ("extra", "identities", "is_whole", "parts", "rows")
 
     def __init__(
-        self, rows: list[Any], identities: dict[str, Any], extra: dict[str, Any], parts: Parts | None
+        self,
+        rows: list[Any],
+        identities: dict[str, Any],
+        extra: dict[str, Any],
+        parts: Parts | None,
+        is_whole: bool = False,
     ) -> None:
         self.rows = rows
         self.identities = identities
         self.extra = extra
         self.parts = parts
+        self.is_whole = is_whole
 
 
 def read(text: bytes, path: str) -> Document | None:
@@ -64,7 +71,13 @@ def read(text: bytes, path: str) -> Document | None:
         raise yaml_text.Unusable(whole.lines["agent_identities"], "agent_identities must be a mapping", path)
     known = ("schema_version", "updated_at", "agent_identities", SESSIONS)
     extra = {key: value for key, value in whole.items() if key not in known}
-    return Document(rows, dict(identities), extra, _split(text.decode("utf-8", "replace"), whole, rows, path))
+    plain = text.decode("utf-8", "replace")
+    return Document(rows, dict(identities), extra, _split(plain, whole, rows, path), has_end(plain))
+
+
+def has_end(text: str) -> bool:
+    """Tell whether our last line is there, whole; an editor may have dropped its line break."""
+    return any(line == LAST_LINE.rstrip() for line in text.splitlines())
 
 
 def render_head(updated_at: str, identities: dict[str, Any], extra: dict[str, Any]) -> str:
@@ -130,7 +143,7 @@ def _with_comment_above(lines: list[str], start: int, lowest: int) -> int:
 
 def _end_of_list(lines: list[str], start: int) -> int:
     for number in range(start, len(lines)):
-        if lines[number][:1] not in ("-", " ", "#", "\n", "\r"):
+        if lines[number][:1] not in ("-", " ", "#", "\n", "\r") or has_end(lines[number]):
             return number
     return len(lines)
 

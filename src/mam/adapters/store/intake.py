@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import secrets
 
-from mam.adapters.store import database, document
+from mam.adapters.store import database, document, yaml_text
 from mam.adapters.store.draft import dump
 from mam.adapters.store.place import fingerprint
 from mam.core import edit
@@ -22,13 +22,10 @@ if TYPE_CHECKING:
     from mam.adapters.store.place import Place
     from mam.core.row import Action, Row
 
-LAST_LINE = "# end of sessions\n"
-
-
 def read_file(place: Place) -> tuple[list[Any], document.Document]:
     """Return the file's rows, each checked, and the whole document."""
     with database.errors(place.yaml), open(place.yaml, "rb") as file:
-        text = file.read()
+        text = file.read(yaml_text.LARGEST + 1)
     found = document.read(text, place.yaml)
     if found is None:
         return [], document.Document([], {}, {}, None)
@@ -47,14 +44,23 @@ def take_in(draft: Draft, place: Place, confirm: Callable[[Row, str], bool | Non
     rows, found = read_file(place)
     if draft.meta("file") is None and not draft.rows():
         _import(draft, rows, found)
-    elif found.rows or found.parts:
+    elif _has_list(found) or not draft.rows():
         _edit(draft, place, rows, found, confirm or (lambda _row, _status: None))
+    else:
+        return
     draft.set_meta("file", seen)
+
+
+def _has_list(found: document.Document) -> bool:
+    """Tell whether the file speaks of sessions at all; one that does not was cut short and is no edit."""
+    return bool(found.rows or found.parts)
 
 
 def preview(connection: sqlite3.Connection, place: Place, rows: list[Row], now: float) -> list[Row]:
     """Return the rows as they would be after taking in the file; a claimed status is not believed yet."""
     parsed, found = read_file(place)
+    if rows and not _has_list(found):
+        return rows
     known = _known(connection)
     plan = edit.plan_edit(
         known, _forgotten(connection), parsed, path=place.yaml, complete=_is_complete(found, connection)
@@ -115,7 +121,10 @@ def _edit(
 def _keep_blocks(draft: Draft, found: document.Document, plan: edit.Plan) -> None:
     """Copy the text of rows that the file shows as they are, so that a new comment in one stays."""
     if found.parts is None:
-        draft.connection.execute("UPDATE sessions SET block=NULL, written=coalesce(written, data)")
+        draft.connection.execute(
+            "UPDATE sessions SET block=NULL,"
+            " written=coalesce(written, CASE WHEN block IS NULL THEN NULL ELSE data END)"
+        )
         draft.changed = True
         return
     rows = {
@@ -162,14 +171,8 @@ def _forgotten(connection: sqlite3.Connection) -> list[Row]:
 
 def _is_complete(found: document.Document, connection: sqlite3.Connection) -> bool:
     """Tell whether the file's end is there; a file that never had our last line cannot be asked."""
-    mark = LAST_LINE.strip()
     kept = connection.execute("SELECT value FROM meta WHERE key='tail'").fetchone()
-    last = connection.execute(
-        "SELECT coalesce(block, '') FROM sessions ORDER BY position DESC LIMIT 1"
-    ).fetchone()
-    if mark not in (kept[0] if kept else "") + (last[0] if last else ""):
-        return True
-    return found.parts is not None and mark in found.parts.tail + "".join(found.parts.blocks[-1:])
+    return found.is_whole or not kept or not document.has_end(json.loads(kept[0]) or "")
 
 
 def _action(now: float) -> Action:

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import json
 import os
+import time
 
 from mam.adapters.store import database, document, yaml_text
-from mam.adapters.store.intake import LAST_LINE
 from mam.adapters.store.place import fingerprint
 from mam.core.errors import RegistryBusy
 from mam.core.times import stamp
@@ -33,37 +33,43 @@ def write(draft: Draft, place: Place, take_in: Callable[[], None], is_behind: Ca
         before = fingerprint(place.yaml)
         if not is_behind():
             return
-        text = _render(draft)
+        fresh, parts = _render(draft)
         with database.errors(place.yaml):
-            after = _replace(place.yaml, text, before)
+            after = _replace(place.yaml, document.join(parts), before)
         if after is not None:
-            _settle(draft, after)
+            _settle(draft, fresh, parts, after)
             return
     raise RegistryBusy(f"{place.yaml} is being edited right now", hint="repeat the command")
 
 
-def _render(draft: Draft) -> bytes:
-    for session_id, data in draft.connection.execute(
-        "SELECT id, data FROM sessions WHERE block IS NULL"
-    ).fetchall():
-        block = yaml_text.dump_row(json.loads(data))
-        draft.connection.execute("UPDATE sessions SET block=?, written=NULL WHERE id=?", (block, session_id))
+def _render(draft: Draft) -> tuple[dict[str, str], document.Parts]:
+    """Return the new blocks and the whole file. Nothing is recorded yet: the file may have to be read again."""
+    fresh: dict[str, str] = {}
+    blocks = []
+    for session_id, data, block in draft.connection.execute(
+        "SELECT id, CASE WHEN block IS NULL THEN data END, block FROM sessions ORDER BY position"
+    ):
+        if block is None:
+            block = fresh[session_id] = yaml_text.dump_row(json.loads(data))
+        blocks.append(block)
     updated_at = stamp(draft.now)
-    kept = draft.meta("head")
+    kept, tail = draft.meta("head"), draft.meta("tail") or ""
     head = document.touch_head(kept, updated_at) if kept else None
     if head is None:
-        head = document.render_head(updated_at, draft.identities(), draft.meta("extra") or {})
-        draft.set_meta("tail", "")
-    draft.set_meta("head", head)
-    blocks = [block for (block,) in draft.connection.execute("SELECT block FROM sessions ORDER BY position")]
-    tail = draft.meta("tail") or ""
-    if LAST_LINE.strip() not in tail + "".join(blocks[-1:]):
-        tail = LAST_LINE + tail
-        draft.set_meta("tail", tail)
-    return document.join(document.Parts(head, blocks, tail))
+        head, tail = document.render_head(updated_at, draft.identities(), draft.meta("extra") or {}), ""
+    if not document.has_end(tail):
+        tail = document.LAST_LINE + tail
+    return fresh, document.Parts(head, blocks, tail)
 
 
-def _settle(draft: Draft, after: list[int]) -> None:
+def _settle(draft: Draft, fresh: dict[str, str], parts: document.Parts, after: list[int]) -> None:
+    """Record that the file shows everything."""
+    draft.connection.executemany(
+        "UPDATE sessions SET block=?, written=NULL WHERE id=?",
+        [(block, session_id) for session_id, block in fresh.items()],
+    )
+    draft.set_meta("head", parts.head)
+    draft.set_meta("tail", parts.tail)
     draft.set_meta("file", after)
     draft.set_meta("identities_written", draft.identities())
     draft.connection.execute("DELETE FROM forgotten")
@@ -74,12 +80,16 @@ def _replace(path: str, text: bytes, before: list[int] | None) -> list[int] | No
     folder, name = os.path.split(path)
     temporary = os.path.join(folder, f".{name}.tmp")
     _write(temporary, text)
-    if fingerprint(path) != before:
-        os.unlink(temporary)
-        return None
-    if before is not None:
-        _keep_old(path, os.path.join(folder, f".{name}.bak.tmp"))
-    os.rename(temporary, path)
+    try:
+        if fingerprint(path) != before:
+            _discard(temporary)
+            return None
+        if before is not None:
+            _keep_old(path, os.path.join(folder, f".{name}.bak.tmp"))
+        os.rename(temporary, path)
+    except OSError:
+        _discard(temporary)
+        raise
     _flush_folder(folder)
     return fingerprint(path)
 
@@ -91,6 +101,8 @@ def _write(path: str, text: bytes) -> None:
         view = memoryview(text)
         while view:
             view = view[os.write(handle, view) :]
+        # A time that no clock tick has: an edit in place in the same tick is told from our own writing.
+        os.utime(handle, ns=(now := time.time_ns(), now))
         os.fsync(handle)
     except OSError:
         _discard(path)

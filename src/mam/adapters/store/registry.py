@@ -14,7 +14,7 @@ from mam.adapters.store import database, schema
 from mam.adapters.store.draft import Draft, choose, not_found
 from mam.adapters.store.intents import Intents
 from mam.adapters.store.place import fingerprint
-from mam.core.errors import EditRefused
+from mam.core.errors import Damaged, EditRefused
 from mam.core.row import settled
 
 TYPE_CHECKING = False
@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 
     T = TypeVar("T")
     Confirm = Callable[[Row, str], bool | None]
+
+_MOST_LOOKS = 50
 
 
 class View:
@@ -57,6 +59,7 @@ class Registry:
         self.clock = clock
         self._connection: sqlite3.Connection | None = None
         self._is_writer = False
+        self._file: tuple[int, int] | None = None
 
     def close(self) -> None:
         """Let go of the database."""
@@ -67,41 +70,59 @@ class Registry:
 
     def reader(self) -> sqlite3.Connection | None:
         """Return a connection for reading, or None where no database is."""
+        self._drop_lost()
         if self._connection is None and os.path.exists(self.place.db):
             self.place.check()
             self._connection = database.connect_to_read(self.place.db, schema.STATE_MIGRATIONS)
+            self._file = database.identity(self.place.db)
         return self._connection
 
     def writer(self) -> sqlite3.Connection:
         """Return a connection for writing; makes the state's folder and database on first use."""
+        self._drop_lost()
         if not self._is_writer:
             with database.errors(self.place.state):
                 self.place.make()
             self.close()
             self._connection = database.connect(self.place.db, schema.STATE_MIGRATIONS, create=True)
+            self._file = database.identity(self.place.db)
             self._is_writer = True
         assert self._connection is not None
         return self._connection
+
+    def _drop_lost(self) -> None:
+        """Let go of a database that was deleted or replaced: what is written into it nobody would find."""
+        if self._connection is not None and database.identity(self.place.db) != self._file:
+            self.close()
 
     def view(self) -> View:
         """Return the registry as it stands, a person's pending edit included."""
         connection = self.reader()
         if connection is None:
-            return View(self._rows_of_file(), {}, [])
-        with database.errors(self.place.db):
-            connection.execute("BEGIN")
+            return self._view_of_file()
+        for _ in range(_MOST_LOOKS):
+            before = database.data_version(connection, self.place.db)
             try:
-                found = connection.execute("SELECT data FROM sessions ORDER BY position").fetchall()
-                recorded = connection.execute(
-                    "SELECT key, value FROM meta WHERE key IN ('file', 'identities')"
-                ).fetchall()
-                intents = Intents(connection).all()
-                meta = {key: json.loads(value) for key, value in recorded}
-                rows: list[Row] = json.loads("[" + ",".join([data for (data,) in found]) + "]")
-                if self._is_edited(meta.get("file")):
-                    rows = self._preview(connection, rows)
-            finally:
-                connection.execute("COMMIT")
+                return self._look(connection)
+            except Damaged:
+                # Somebody may have committed and written the file since the database was read.
+                if database.data_version(connection, self.place.db) == before:
+                    raise
+        return self._look(connection)
+
+    def _look(self, connection: sqlite3.Connection) -> View:
+        with database.errors(self.place.db), database.snapshot(connection):
+            found = connection.execute("SELECT data FROM sessions ORDER BY position").fetchall()
+            recorded = connection.execute(
+                "SELECT key, value FROM meta WHERE key IN ('file', 'identities')"
+            ).fetchall()
+            intents = Intents(connection).all()
+            meta = {key: json.loads(value) for key, value in recorded}
+            rows: list[Row] = json.loads("[" + ",".join([data for (data,) in found]) + "]")
+            if self._is_edited(meta.get("file")):
+                if not rows and "file" not in meta:
+                    return self._view_of_file()
+                rows = self._preview(connection, rows)
         return View(rows, meta.get("identities") or {}, intents)
 
     def change(self, work: Callable[[Draft], T], confirm: Confirm | None = None) -> T:
@@ -176,12 +197,14 @@ class Registry:
 
         return intake.preview(connection, self.place, rows, self.clock())
 
-    def _rows_of_file(self) -> list[Row]:
+    def _view_of_file(self) -> View:
+        """Return what the file alone says, where no database has taken it in yet."""
         if fingerprint(self.place.yaml) is None:
-            return []
+            return View([], {}, [])
         from mam.adapters.store import intake
 
-        return [settled(row) for row in intake.read_file(self.place)[0]]
+        rows, found = intake.read_file(self.place)
+        return View([settled(row) for row in rows], found.identities, [])
 
     def unknown(self, target: str) -> Exception:
         """Return the error for a name that nobody has."""

@@ -30,4 +30,18 @@ def run(call: Call) -> int:
 
     name = targets.one(call)
     text = call.fleet.read(name, lines=call.options.lines, scrollback=call.options.scrollback)
-    return call.say({"session": name, "text": text}, for_screen(text))
+    width = call.paint().width
+    return call.say(
+        {"session": name, "text": text}, *(fit(line, width) for line in for_screen(text).split("\n"))
+    )
+
+
+def fit(line: str, width: int | None) -> str:
+    """Return a line with its rules shortened where they would wrap; words are left alone."""
+    over = 0 if width is None else len(line) - width
+    if over <= 0:
+        return line
+    import re
+
+    longest = max(re.findall(r"([─━═-]{9,})", line), key=len, default="")
+    return line.replace(longest, longest[over:] or longest[:1], 1) if longest else line
