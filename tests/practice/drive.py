@@ -49,7 +49,7 @@ class Store:
             "HOME": str(base),
             "XDG_DATA_HOME": str(base / "data"),
             "PYTHONPATH": SOURCE,
-            "TERM": "tmux-256color",
+            "TERM": "screen-256color",
             "LC_ALL": "C.UTF-8",
         }
 
@@ -240,14 +240,16 @@ class Panes:
         self._store = store
 
     def start(self, *arguments: str, columns: int = 80, rows: int = 24) -> Pane:
-        """Start an agent in a window of its own; the pane stays when it ends."""
+        """Start an agent in a window of its own.
+
+        The pane stays and shows the exit code; Debian's tmux 3.3a loses some with `remain-on-exit`.
+        """
         environment = [f"{k}={v}" for k, v in self._store.environment.items() if k not in ("PWD", "OLDPWD")]
         line = shlex.join(["env", "-u", "COLUMNS", "-u", "LINES", *environment, *command_line(*arguments)])
         ident = subprocess.run(
             ["tmux", "-L", self._server, "-f", "/dev/null", "new-session", "-d", "-P", "-F", "#{pane_id}"]
             + ["-x", str(columns), "-y", str(rows), "-c", str(self._store.folder)]
-            + [f"exec {line.replace('TERM=tmux-256color', 'TERM=screen-256color')}"]
-            + [";", "set-option", "-wg", "remain-on-exit", "on"],
+            + [f"{line}; echo ended with $?; exec cat"],
             capture_output=True,
             text=True,
             check=True,

@@ -111,12 +111,13 @@ def _compare(plan: Plan, one: Known, row: Any, path: str) -> None:
         problem = _problem(key, value, one.now)
         if problem:
             raise refuse(path, line, problem)
-        plan.changes.setdefault(one.id, {})[key] = None if value is _MISSING else value
+        plan.changes.setdefault(one.id, {})[key] = value
 
 
 def _same(value: object, base: object, key: str) -> bool:
     if value is _MISSING:
-        return base is _MISSING or (key in DEFAULTS and base in (None, [], {}, DEFAULTS[key]))
+        has_default = key in DEFAULTS or is_own_id_field(key)
+        return base is _MISSING or (has_default and base in (None, [], {}, DEFAULTS.get(key)))
     return _is_alike(value, base)
 
 
@@ -167,7 +168,7 @@ def apply_change(row: Row, fields: dict[str, Any], action: Action) -> Row:
     """Return the row with a person's fields; a new own id joins the history of conversations."""
     changed: dict[str, Any] = {**row, "last_action": action}
     for key, value in fields.items():
-        if value is None and key not in DEFAULTS and not is_own_id_field(key):
+        if value is _MISSING:
             changed.pop(key, None)
         else:
             changed[key] = value

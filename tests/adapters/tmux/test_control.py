@@ -299,9 +299,13 @@ class TestWatch:
         pane = private.start("sh", "-c", "read line; yes xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx")
         client = connect(pane.session_id)
         private.tmux.keys(pane.id, ["Enter"], mark=MARK)
-        # Not reading for as long as pause-after is what makes tmux pause; nothing else shows that it did.
-        time.sleep(2)
-        collect(client, lambda one: one == Notice("pause", pane.id), timeout=20)
+        # A reader that falls behind by more than pause-after is what makes tmux pause.
+        heard = []
+        deadline = time.monotonic() + 30
+        while Notice("pause", pane.id) not in heard:
+            assert time.monotonic() < deadline
+            time.sleep(0.2)
+            heard += client.events(0.1)
         # More than tmux can have sent before it paused.
         for _ in range(100):
             collect(client, lambda one: one == Notice("output", pane.id), timeout=20)

@@ -21,7 +21,7 @@ FIRST_LINE = (
 LAST_LINE = "# end of sessions\n"
 SESSIONS = "tmux_sessions"
 SCHEMA_VERSION = 2
-_UPDATED = re.compile(r"^updated_at:.*$", re.MULTILINE)
+_UPDATED = re.compile(r"^updated_at: '[0-9TZ:-]*'$", re.MULTILINE)
 
 
 class Parts:
@@ -91,10 +91,34 @@ def render_head(updated_at: str, identities: dict[str, Any], extra: dict[str, An
     return FIRST_LINE + yaml_text.dump_top(top)
 
 
-def touch_head(head: str, updated_at: str) -> str | None:
-    """Return the head with only its time changed, or None if it has no such line."""
-    changed, count = _UPDATED.subn(lambda _: f"updated_at: '{updated_at}'", head, count=1)
-    return changed if count else None
+def put_key(parts: Parts, key: str, value: Any) -> Parts | None:
+    """Return the file with one top-level key changed and every other line as it is; None if that is too hard."""
+    lines = re.compile(rf"^{re.escape(key)}[ \t]*:.*\n(?:[ \t-].*\n)*", re.MULTILINE)
+    fresh = yaml_text.dump_top({key: value})
+    for name, text in (("head", parts.head), ("tail", parts.tail)):
+        changed, count = lines.subn(lambda _: fresh, text, count=1)
+        if count:
+            head, tail = (changed, parts.tail) if name == "head" else (parts.head, changed)
+            break
+    else:
+        head, tail, text, changed = parts.head + fresh, parts.tail, parts.head, parts.head + fresh
+    try:
+        agrees = yaml_text.parse(changed.encode(), "") == {**(yaml_text.parse(text.encode(), "") or {}), key: value}
+    except RegistryCorrupt:
+        return None
+    return Parts(head, parts.blocks, tail) if agrees else None
+
+
+def put_time(parts: Parts, updated_at: str) -> Parts | None:
+    """Return the file with only its time changed; None if that is too hard."""
+    changed, count = _UPDATED.subn(f"updated_at: '{updated_at}'", parts.head, count=1)
+    return Parts(changed, parts.blocks, parts.tail) if count else put_key(parts, "updated_at", updated_at)
+
+
+def with_end(tail: str) -> str:
+    """Return the tail with our last line at its end."""
+    kept = [line for line in tail.splitlines(keepends=True) if line.rstrip("\r\n") != LAST_LINE.rstrip()]
+    return "".join(kept) + LAST_LINE
 
 
 def join(parts: Parts) -> bytes:

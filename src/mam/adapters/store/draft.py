@@ -110,7 +110,6 @@ class Draft:
         """Remember the last known conversation of a kind, or forget it."""
         identities = {**self.identities(), kind: identity}
         self.set_meta("identities", {key: value for key, value in identities.items() if value})
-        self.set_meta("head", None)
         self.changed = True
 
 

@@ -52,14 +52,22 @@ def _render(draft: Draft) -> tuple[dict[str, str], document.Parts]:
         if block is None:
             block = fresh[session_id] = yaml_text.dump_row(json.loads(data))
         blocks.append(block)
-    updated_at = stamp(draft.now)
-    kept, tail = draft.meta("head"), draft.meta("tail") or ""
-    head = document.touch_head(kept, updated_at) if kept else None
-    if head is None:
-        head, tail = document.render_head(updated_at, draft.identities(), draft.meta("extra") or {}), ""
-    if not document.has_end(tail):
-        tail = document.LAST_LINE + tail
-    return fresh, document.Parts(head, blocks, tail)
+    return fresh, _around(draft, blocks)
+
+
+def _around(draft: Draft, blocks: list[str]) -> document.Parts:
+    """Return the blocks between head and tail, of which only the time and the identities change."""
+    updated_at, identities = stamp(draft.now), draft.identities()
+    parts: document.Parts | None = None
+    if draft.meta("head") is not None:
+        parts = document.Parts(draft.meta("head"), blocks, draft.meta("tail") or "")
+        if identities != (draft.meta("identities_written") or {}):
+            parts = document.put_key(parts, "agent_identities", identities)
+        parts = parts and document.put_time(parts, updated_at)
+    if parts is None:
+        head = document.render_head(updated_at, identities, draft.meta("extra") or {})
+        parts = document.Parts(head, blocks, "")
+    return document.Parts(parts.head, blocks, document.with_end(parts.tail))
 
 
 def _settle(draft: Draft, fresh: dict[str, str], parts: document.Parts, after: list[int]) -> None:

@@ -147,7 +147,9 @@ class Registry:
         with database.errors(self.place.db):
             rows, file = connection.execute(
                 "SELECT EXISTS(SELECT 1 FROM sessions WHERE block IS NULL) OR EXISTS(SELECT 1 FROM forgotten)"
-                " OR (SELECT value FROM meta WHERE key='head') IS 'null',"
+                " OR (SELECT value FROM meta WHERE key='head') IS 'null'"
+                " OR coalesce((SELECT value FROM meta WHERE key='identities'), '{}')"
+                " != coalesce((SELECT value FROM meta WHERE key='identities_written'), '{}'),"
                 " (SELECT value FROM meta WHERE key='file')"
             ).fetchone()
         return bool(rows) or file is None or fingerprint(self.place.yaml) != json.loads(file)
