@@ -41,7 +41,8 @@ def report() -> list[str]:
 
 def _run(stage: Stage) -> list[Import]:
     done = subprocess.run(
-        [PYTHON, "-X", "importtime", "-m", "mam", "ls", "--workspace", str(stage.root)],
+        [PYTHON, "-X", "importtime", "-m", "mam", "ls"],
+        cwd=stage.root,
         env=stage.environ,
         capture_output=True,
         text=True,

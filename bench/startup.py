@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import subprocess
-from contextlib import ExitStack
+from contextlib import ExitStack, chdir
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -31,7 +31,7 @@ def measure(quick: bool, tell: Callable[[str], None]) -> Iterator[Row]:
             stage = stack.enter_context(Stage())
             settle(stage, count, alive=True).close()
             check(stage, count)
-            acts[f"mam ls, {count:,} live sessions"] = partial(run, ls(stage), stage.environ)
+            acts[f"mam ls, {count:,} live sessions"] = partial(ls, stage)
         tell("listing them")
         found = alternate(3 if quick else 40, acts)
     few = "mam ls, 10 live sessions"
@@ -42,14 +42,17 @@ def measure(quick: bool, tell: Callable[[str], None]) -> Iterator[Row]:
             yield Row(name, times, PASS, found[PASS], Budget("times", 4) if " 100 " in name else None)
 
 
-def ls(stage: Stage, *words: str) -> list[str]:
-    """Return `mam ls` of a stage."""
-    return mam("ls", "--workspace", str(stage.root), *words)
+def ls(stage: Stage) -> None:
+    """Run `mam ls` where a person does: in the root."""
+    with chdir(stage.root):
+        run(mam("ls"), stage.environ)
 
 
 def check(stage: Stage, count: int) -> None:
     """Make sure that what is listed is alive and known by its hooks, so that the right thing is timed."""
-    done = subprocess.run(ls(stage, "--json"), env=stage.environ, capture_output=True, check=True)
+    done = subprocess.run(
+        mam("ls", "--json"), cwd=stage.root, env=stage.environ, capture_output=True, check=True
+    )
     sessions = json.loads(done.stdout)["sessions"]
     seen = {(one["tmux_alive"], one["activity"], one["activity_source"]) for one in sessions}
     if len(sessions) != count or seen != {(True, "idle", "hook")}:

@@ -16,11 +16,16 @@ import time
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
 
 import mam
 from mam.adapters.tmux.client import Tmux
 
 _numbers = itertools.count(1)
+# No test fails because the machine is busy. The deep profile is for a night: --hypothesis-profile deep
+settings.register_profile("gate", deadline=None)
+settings.register_profile("deep", deadline=None, max_examples=5000)
+settings.load_profile("gate")
 _XDG = {
     "XDG_CONFIG_HOME": ".config",
     "XDG_DATA_HOME": ".local/share",
@@ -60,6 +65,18 @@ def _apart():
 
 
 @pytest.fixture
+def quick_path(tmp_path):
+    """A folder in memory where there is one: what is written there survives a process, and syncs at once."""
+    memory = Path("/dev/shm")
+    if not os.access(memory, os.W_OK):
+        yield tmp_path
+        return
+    place = Path(tempfile.mkdtemp(prefix="mam-t-", dir=memory))
+    yield place
+    shutil.rmtree(place, ignore_errors=True)
+
+
+@pytest.fixture
 def home(tmp_path, monkeypatch):
     """A home of this test alone; whatever process still has it at the end is ended."""
     place = tmp_path / "home"
@@ -70,7 +87,7 @@ def home(tmp_path, monkeypatch):
 
 @pytest.fixture
 def tmux_server(home, monkeypatch):
-    """The name of a tmux server of this test alone, which is also TMUX_SERVER_NAME; proven gone afterwards."""
+    """The name of a tmux server of this test alone, also in TMUX_SERVER_NAME; proven gone afterwards."""
     name = f"mam-test-{os.getpid()}-{next(_numbers)}"
     monkeypatch.setenv("TMUX_SERVER_NAME", name)
     yield name

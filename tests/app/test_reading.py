@@ -112,7 +112,7 @@ def test_activity_follows_the_agent(fleet, until) -> None:
     found = session.wait("idle", timeout=10)
     assert found["activity"] == "idle"
     explained = session.explain()
-    assert explained["activity_source"] in ("screen", "transcript", "hook")
+    assert explained["activity_source"] in ("title", "transcript", "hook")
     assert {one["source"] for one in explained["evidence"]} == {
         "process",
         "hook",
@@ -137,7 +137,7 @@ def test_a_disagreement_is_shown(fleet, until) -> None:
 
     def overruled():
         found = session.explain()
-        return found if found["activity_source"] == "screen" else None
+        return found if found["activity_source"] in ("title", "screen") else None
 
     found = until(overruled)
     assert found["activity"] == "idle"

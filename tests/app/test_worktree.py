@@ -4,6 +4,7 @@ import errno
 import json
 import os
 import shutil
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -88,6 +89,13 @@ class TestAdd:
         assert repo("status", "--porcelain") == ""
         repo("clean", "-q", "-fdx")
         assert (home_of(repo) / "one" / "file").is_file()
+
+    def test_many_at_once(self, repo, world) -> None:
+        with ThreadPoolExecutor(6) as pool:
+            rows = [row_of(repo, f"n{number}", number=number) for number in range(6)]
+            made = list(pool.map(lambda row: add_worktree(world.clone(), row, None), rows))
+        assert [row["worktree"]["branch"] for row in made] == [f"mam/n{number}" for number in range(6)]
+        assert len(repo.worktrees()) == 6
 
     def test_an_ignore_file_of_a_person_stays(self, repo, world) -> None:
         home_of(repo).mkdir()
@@ -232,8 +240,8 @@ class TestSubdirectory:
         with pytest.raises(Refused, match="no directory 'fresh'") as caught:
             add_worktree(world, row_of(repo, below="fresh"), None)
         assert "commit" in (caught.value.hint or "")
-        assert repo.worktrees() == []
         assert repo.branches() == {"main"}
+        assert not home_of(repo).exists()
 
     def test_that_the_branch_does_not_have_is_refused(self, repo, world) -> None:
         repo("branch", "early", "HEAD~1")
@@ -345,6 +353,11 @@ class TestAgain:
         before = add_worktree(world, row_of(repo), None)
         shutil.rmtree(before["workspace"])
         assert add_worktree(world, row_of(repo), None)["workspace"] == str(home_of(repo) / "one-2")
+
+    def test_a_registration_without_a_folder_is_in_no_branchs_way(self, repo, world) -> None:
+        before = add_worktree(world, row_of(repo), None)
+        shutil.rmtree(before["workspace"])
+        assert add_worktree(world, row_of(repo), "feature")["workspace"] == str(home_of(repo) / "one-2")
 
     def test_a_folder_that_lost_its_link_to_git_is_left_alone(self, repo, world) -> None:
         before = add_worktree(world, row_of(repo), None)

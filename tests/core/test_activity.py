@@ -82,3 +82,19 @@ def test_every_verdict_comes_from_evidence(evidence: list[Evidence]) -> None:
 )
 def test_when_a_listing_looks_at_the_screen(evidence: list[Evidence], expected: bool) -> None:
     assert needs_screen(evidence, NOW) is expected
+
+
+def test_the_surest_look_decides() -> None:
+    evidence = [ALIVE, Evidence("screen", IDLE, NOW), Evidence("state-file", WORKING, NOW - 30)]
+    assert fuse(evidence, NOW).state == WORKING
+
+
+def test_a_dialog_that_no_hook_knows_of_wins_over_a_fresh_hook() -> None:
+    evidence = [ALIVE, Evidence("hook", IDLE, NOW), Evidence("screen", WAITING, NOW, "trust")]
+    verdict = fuse(evidence, NOW)
+    assert (verdict.state, verdict.waiting_for) == (WAITING, "trust")
+
+
+def test_what_it_waits_for_is_taken_from_whoever_knows() -> None:
+    evidence = [ALIVE, Evidence("title", WAITING, NOW), Evidence("screen", WAITING, NOW, "permission")]
+    assert fuse(evidence, NOW).waiting_for == "permission"

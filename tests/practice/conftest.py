@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import os
-import subprocess
 
 import pytest
+from tests.practice.drive import Panes, Runs, Store, tmux
 
-from tests.practice.drive import Panes, Runs, Store
+
+@pytest.fixture(scope="session")
+def bytecode(tmp_path_factory):
+    """Where started agents keep their bytecode, also when the run itself writes none."""
+    return tmp_path_factory.mktemp("bytecode")
 
 
 @pytest.fixture
-def store(tmp_path):
+def store(tmp_path, bytecode):
     """The data folder and the working folder of one test."""
-    return Store(tmp_path)
+    return Store(tmp_path, bytecode)
 
 
 @pytest.fixture
@@ -27,11 +31,21 @@ def runs(store):
 def server():
     """One private tmux server for all tests of this folder."""
     name = f"mam-test-practice-{os.getpid()}"
+    # A session that stays: a server whose last session ends goes away while the next one is being made.
+    tmux(name, "new-session", "-d", "exec cat")
     yield name
-    subprocess.run(["tmux", "-L", name, "kill-server"], capture_output=True, check=False)
+    tmux(name, "kill-server")
 
 
 @pytest.fixture
 def panes(server, store):
     """Agents in tmux panes."""
     return Panes(server, store)
+
+
+@pytest.fixture
+def own_folder(tmp_path, monkeypatch):
+    """The working folder of this very process, and the data folder below it."""
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
+    monkeypatch.chdir(tmp_path)
+    return tmp_path

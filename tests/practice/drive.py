@@ -35,33 +35,49 @@ def wait_for(condition, what: str = "the condition", show=lambda: ""):
         time.sleep(0.01)
 
 
+def tmux(server: str, *arguments: str, text: str | None = None) -> str:
+    """Run one tmux command on a private server."""
+    done = subprocess.run(
+        ["tmux", "-u", "-L", server, "-f", "/dev/null", *arguments],
+        input=text,
+        capture_output=True,
+        encoding="utf-8",
+        check=True,
+    )
+    return done.stdout
+
+
 class Store:
     """Where one test keeps its conversations, its working folder and its hook records."""
 
-    def __init__(self, base: Path) -> None:
+    def __init__(self, base: Path, bytecode: Path) -> None:
         self.data = base / "data" / "mam-practice"
         self.folder = base / "work"
         self.folder.mkdir()
         self.events = base / "events"
         self.events.mkdir()
-        self.environment = {
-            **{k: v for k, v in os.environ.items() if not k.startswith("TMUX")},
+        self.own = {
             "HOME": str(base),
             "XDG_DATA_HOME": str(base / "data"),
             "PYTHONPATH": SOURCE,
+            "PYTHONPYCACHEPREFIX": str(bytecode),
             "TERM": "screen-256color",
             "LC_ALL": "C.UTF-8",
         }
+        inherited = {k: v for k, v in os.environ.items() if not k.startswith(("TMUX", "PYTHON", "NO_COLOR"))}
+        self.environment = inherited | self.own
 
     def turns(self, ident: str) -> list[dict]:
         path = self.data / f"{ident}.jsonl"
         if not path.exists():
             return []
-        return [json.loads(line) for line in path.read_text("utf-8").split("\n") if line]
+        # Whoever reads while a long line is written sees its beginning: only ended lines count.
+        return [json.loads(line) for line in path.read_bytes().split(b"\n")[:-1]]
 
     def recorder(self) -> str:
         """Return settings whose hooks keep each payload in a file, numbered in the order of their end."""
-        command = f"n=$(ls {self.events} | wc -l); cat >{self.events}/.new && mv {self.events}/.new {self.events}/$n"
+        place = self.events
+        command = f"n=$(ls {place} | wc -l); cat >{place}/.new && mv {place}/.new {place}/$n"
         names = "SessionStart UserPromptSubmit PermissionRequest PostToolUse Stop StopFailure SessionEnd"
         return json.dumps({"hooks": {name: command for name in names.split()}})
 
@@ -124,8 +140,6 @@ class Run:
         wait_for(lambda: self.text().count(wanted) >= times, repr(wanted), self.text)
         return self.text()
 
-        os.kill(self.pid, number)
-
     def signal(self, number: int) -> None:
         os.kill(self.pid, number)
 
@@ -143,6 +157,14 @@ class Run:
         wait_for(ended, "the end of the agent", self.text)
         assert self.code is not None
         return self.code
+
+    def is_full(self) -> bool:
+        """Say whether bytes wait for a reader and no more of them come."""
+        waiting = [self._waiting_bytes(), time.sleep(0.05), self._waiting_bytes()]
+        return waiting[0] == waiting[2] > 0
+
+    def _waiting_bytes(self) -> int:
+        return struct.unpack("i", fcntl.ioctl(self.terminal, termios.FIONREAD, b"\0" * 4))[0]
 
     def hang_up(self) -> None:
         os.close(self.terminal)
@@ -190,10 +212,7 @@ class Pane:
         self.id = ident
 
     def tmux(self, *arguments: str, text: str | None = None) -> str:
-        done = subprocess.run(
-            ["tmux", "-L", self._server, *arguments], input=text, capture_output=True, text=True, check=True
-        )
-        return done.stdout
+        return tmux(self._server, *arguments, text=text)
 
     def screen(self) -> list[str]:
         """Return the visible rows, without empty ones at the end."""
@@ -244,17 +263,16 @@ class Panes:
 
         The pane stays and shows the exit code; Debian's tmux 3.3a loses some with `remain-on-exit`.
         """
-        environment = [f"{k}={v}" for k, v in self._store.environment.items() if k not in ("PWD", "OLDPWD")]
-        line = shlex.join(["env", "-u", "COLUMNS", "-u", "LINES", *environment, *command_line(*arguments)])
-        ident = subprocess.run(
-            ["tmux", "-L", self._server, "-f", "/dev/null", "new-session", "-d", "-P", "-F", "#{pane_id}"]
-            + ["-x", str(columns), "-y", str(rows), "-c", str(self._store.folder)]
-            + [f"{line}; echo ended with $?; exec cat"],
-            capture_output=True,
-            text=True,
-            check=True,
-        ).stdout.strip()
-        return Pane(self._server, ident)
+        environment = [word for pair in self._store.own.items() for word in ("-e", "=".join(pair))]
+        unset = [word for name in ("PYTHONDONTWRITEBYTECODE", "NO_COLOR") for word in ("-u", name)]
+        line = shlex.join(["env", *unset, *command_line(*arguments)])
+        size = ["-x", str(columns), "-y", str(rows), "-c", str(self._store.folder)]
+        made = tmux(
+            self._server,
+            *("new-session", "-d", "-P", "-F", "#{pane_id}", *size, *environment),
+            f"{line}; echo ended with $?; exec cat",
+        )
+        return Pane(self._server, made.strip())
 
     def ready(self, *arguments: str, **size: int) -> Pane:
         pane = self.start(*arguments, **size)

@@ -47,6 +47,12 @@ def test_asking_for_history(prompt):
 def test_history_is_listed_in_order():
     assert recall(["first", "second\nline"]) == "You said, in this order:\n1. first\n2. second line"
     assert "not said anything" in recall([])
+    many = recall([f"message {number}" for number in range(1, 151)]).split("\n")
+    assert (many[1], many[2], many[-1]) == (
+        "(50 messages before these)",
+        "51. message 51",
+        "150. message 150",
+    )
 
 
 @pytest.mark.parametrize(

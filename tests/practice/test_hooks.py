@@ -6,12 +6,12 @@ import json
 import time
 
 import pytest
+from tests.practice.drive import wait_for
 
 from mam.practice import hooks as module
 from mam.practice.hooks import Hooks
 from mam.practice.settings import load_hooks
 from mam.practice.transcript import Refused
-from tests.practice.drive import wait_for
 
 
 def finish(hooks: Hooks) -> None:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import pytest
+from tests.practice.drive import wait_for
 
 from mam.practice.cells import cells
-from tests.practice.drive import wait_for
 
 ID = "11111111-2222-4333-8444-555555555555"
 
@@ -63,7 +63,7 @@ def test_enter_in_a_dialog_approves_whatever_was_typed(panes, store):
     pane.paste("a message that never arrives")
     assert not (store.folder / "made").exists()
     pane.press("Enter")
-    wait_for(lambda: (store.folder / "made").exists())
+    wait_for((store.folder / "made").exists)
     pane.shows("  ⎿ ok")
     wait_for(lambda: len(store.turns(ID)) == 2)
     assert "never arrives" not in pane.history()
@@ -139,7 +139,7 @@ def test_resizing_leaves_one_box_and_the_whole_conversation(panes):
     for columns, height in [(50, 24), (120, 30), (33, 20), (80, 24)]:
         pane.resize(columns, height)
         wait_for(lambda columns=columns: pane.screen().count("─" * columns) == 2, "the new box", pane.history)
-    assert words() == before
+    wait_for(lambda: words() == before, f"{before}", words)
 
 
 def test_queue_and_interrupt(panes, store):

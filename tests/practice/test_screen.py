@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.practice.terminal_model import TerminalModel
 
 from mam.practice.screen import Screen
-from tests.practice.terminal_model import TerminalModel
 
 ROW = st.sampled_from(["", "● said", "  ⎿ ok", "❯ 漢字 👍", "─" * 20, "✻ busy", "  ? for help", " ❯ 1. Yes"])
 ABOVE = st.lists(ROW, max_size=4)

@@ -42,7 +42,8 @@ def gather(
     A thorough gathering reads every live screen and record; a quick one only where nobody speaks.
     """
     now = world.now()
-    found = [Known(row, sights[row["name"]], world.kind(row["agent"])) for row in rows]
+    kinds = {agent: world.kind(agent) for agent in {row["agent"] for row in rows}}
+    found = [Known(row, sights[row["name"]], kinds[row["agent"]]) for row in rows]
     for one in found:
         _add_cheap(one, words.get(one.row.get("id") or ""), now)
         if thorough:

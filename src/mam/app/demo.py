@@ -30,7 +30,7 @@ def show(world: World, server: str) -> None:
 
     rows = [row for row in world.registry.view().rows if is_running(row) and row.get("tmux_session_id")]
     if rows:
-        visit(world.tmux(server), [row["tmux_session_id"] or "" for row in rows], dict(os.environ))
+        visit(world.tmux(server), [row["tmux_session_id"] or "" for row in rows], world.environ)
 
 
 def end(world: World, server: str) -> None:

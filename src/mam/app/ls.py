@@ -87,7 +87,7 @@ def _entry(world: World, view: View, one: Known, now: float) -> dict[str, Any]:
     row, sight = one.row, one.sight
     verdict = one.verdict(now)
     own, current = own_id(row), current_conversation(row)
-    on_disk = conversations.on_disk(world, row, current)
+    on_disk = one.kind.on_disk(current, row["workspace"], row.get("stores") or {}) if current else None
     there = None if sight.state == UNKNOWN else sight.state in (ALIVE, LOOSE)
     return {
         **row,
@@ -96,7 +96,7 @@ def _entry(world: World, view: View, one: Known, now: float) -> dict[str, Any]:
         "activity_age_s": round(max(0.0, now - verdict.at), 1),
         "waiting_for": verdict.waiting_for,
         "tmux_alive": there,
-        "resume": _resume(world, view, row, current, on_disk),
+        "resume": _resume(world, view, one, current, on_disk),
         "job": row.get("delegate_job_id"),
         "drift": letter(
             row, is_there=there, own=own, own_on_disk=on_disk, chosen_on_disk=bool(current and on_disk)
@@ -104,13 +104,15 @@ def _entry(world: World, view: View, one: Known, now: float) -> dict[str, Any]:
     }
 
 
-def _resume(world: World, view: View, row: Row, current: str | None, on_disk: bool | None) -> dict[str, Any]:
+def _resume(
+    world: World, view: View, one: Known, current: str | None, on_disk: bool | None
+) -> dict[str, Any]:
     """Return what a resume would take; a running session has its conversation, others may have to look."""
     if on_disk:
         return {"id": current, "tier": OWN, "on_disk": True}
-    if is_running(row) or current or not world.kind(row["agent"]).can_resume:
+    if is_running(one.row) or current or not one.kind.can_resume:
         return {"id": current, "tier": None, "on_disk": on_disk}
-    return conversations.resume_choice(world, row, view.rows, view.identities).as_json()
+    return conversations.resume_choice(world, one.row, view.rows, view.identities).as_json()
 
 
 def _everywhere(world: World, fits: Any) -> tuple[list[dict[str, Any]], list[dict[str, str]]]:

@@ -12,6 +12,7 @@ import contextlib
 import errno
 import json
 import os
+import secrets
 import shlex
 
 from mam.adapters.git.branches import is_free
@@ -143,10 +144,6 @@ def _kept(world: World, trees: Worktrees, row: Row, branch: str | None) -> Row:
         )
     if os.path.isdir(tree["path"]):
         return row
-    if not os.path.isdir(tree["repo"]):
-        raise InvalidPath(
-            f"the repository {tree['repo']} of '{row['name']}' is gone", hint="choose another name"
-        )
     if not os.path.lexists(tree["path"]):
         trees.remove(tree["repo"], tree["path"])
     _make_home(tree["repo"])
@@ -253,7 +250,7 @@ def _make_home(repo: str) -> str:
             raise Refused(f"{home} is not a directory of its own", hint="move it away")
         if not os.path.lexists(ignore):
             # Whole or not at all: an empty file would never be filled.
-            fresh = f"{ignore}.{os.getpid()}"
+            fresh = f"{ignore}.{secrets.token_hex(4)}"
             with open(fresh, "w", encoding="utf-8") as file:
                 file.write(_IGNORE)
             os.replace(fresh, ignore)

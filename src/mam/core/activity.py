@@ -1,9 +1,9 @@
 """What an agent is doing, decided from everything that speaks of it.
 
-Sources differ in strength and in age. The process knows best whether anything runs at all;
-a hook is the agent's own word but says nothing about what happened since; a screen is a guess
-that is never old. So a hook wins while it is fresh, and a screen that was looked at now
-overrules one that is not.
+Sources differ in strength and in age. The process knows best whether anything runs at all. A hook
+is the agent's own word but says nothing about what happened since. What is looked at now (the agent's
+state file, its title, its screen) is never old, but a guess. So a hook wins while it is fresh, and
+after that a look overrules it.
 """
 
 from __future__ import annotations
@@ -25,8 +25,11 @@ STATES = (BOOTING, IDLE, WORKING, WAITING, EXITED, UNKNOWN)
 # Strongest first, among evidence that is equally fresh.
 SOURCES = ("process", "hook", "state-file", "transcript", "title", "screen")
 
-# What was looked at just now, and therefore never old.
-LOOKS = ("title", "screen")
+# What is looked at just now, and therefore never old; the surest first.
+LOOKS = ("state-file", "title", "screen")
+
+# Dialogs that no hook knows of: whoever speaks of something else has not seen them.
+SILENT_DIALOGS = ("trust", "login", "limit", "update", "api-key", "bypass", "notice")
 
 FRESH_SECONDS = 2.0
 _DOUBTFUL_SECONDS = 10.0
@@ -72,33 +75,39 @@ def fuse(evidence: Sequence[Evidence], now: float) -> Activity:
 
 
 def _decide(known: list[Evidence], now: float) -> Activity:
-    process = _of(known, "process")
+    process, screen = _of(known, "process"), _of(known, "screen")
     if process and process.state == EXITED:
         return _verdict(process, "a dead process has ended, whatever else is said")
+    if screen and screen.waiting_for in SILENT_DIALOGS:
+        return _verdict(screen, f"the screen shows its {screen.waiting_for} dialog, of which no hook speaks")
     speaking = sorted(
         (one for one in known if one.source != "process"), key=lambda one: SOURCES.index(one.source)
     )
-    fresh = [one for one in speaking if now - one.at <= FRESH_SECONDS and one.source not in LOOKS]
+    words = [one for one in speaking if one.source not in LOOKS]
+    fresh = [one for one in words if now - one.at <= FRESH_SECONDS]
     if fresh:
         return _verdict(fresh[0], f"{fresh[0].source} spoke within {FRESH_SECONDS:g} s")
-    look = _of(known, "screen") or _of(known, "title")
+    look = next((one for source in LOOKS if (one := _of(known, source))), None)
     if look:
-        return _agreeing(look, speaking)
-    if speaking:
-        return _verdict(speaking[0], f"{speaking[0].source} is the strongest that speaks")
+        return _by_look(look, speaking)
+    if words:
+        return _verdict(words[0], f"{words[0].source} is the strongest that speaks")
     if process:
         return _verdict(process, "nothing but the process speaks")
     return Activity(UNKNOWN, "none", now, "nothing is known")
 
 
-def _agreeing(look: Evidence, speaking: list[Evidence]) -> Activity:
-    """Return what a look says, with the age of the strongest source that says the same."""
-    for one in speaking:
-        if one.source not in LOOKS and one.state == look.state:
-            return Activity(
-                one.state, one.source, one.at, f"{one.source}, and the {look.source} agrees", look.waiting_for
-            )
-    return _verdict(look, f"the {look.source} was looked at now; what else is said is older")
+def _by_look(look: Evidence, speaking: list[Evidence]) -> Activity:
+    """Return what a look says, with the age and the detail of the others that say the same."""
+    agreeing = [one for one in speaking if one.state == look.state]
+    waiting_for = next((one.waiting_for for one in (look, *agreeing) if one.waiting_for), None)
+    word = next((one for one in agreeing if one.source not in LOOKS), None)
+    if word:
+        return Activity(
+            word.state, word.source, word.at, f"{word.source}, and the {look.source} agrees", waiting_for
+        )
+    rule = f"the {look.source} was looked at now; what else is said is older"
+    return Activity(look.state, look.source, look.at, rule, waiting_for)
 
 
 def _of(known: list[Evidence], source: str) -> Evidence | None:

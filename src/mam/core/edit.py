@@ -9,7 +9,8 @@ from __future__ import annotations
 
 from mam.core import transitions
 from mam.core.errors import EditRefused, IllegalTransition
-from mam.core.row import DEFAULTS, flaws, is_own_id_field
+from mam.core.flaws import flaws, is_conversation_id
+from mam.core.row import DEFAULTS, is_own_id_field
 from mam.core.times import stamp
 
 TYPE_CHECKING = False
@@ -20,7 +21,6 @@ if TYPE_CHECKING:
     from mam.core.row import Action, Row
 
 _MISSING = object()
-_LONGEST_ID = 200
 
 
 class Known:
@@ -134,10 +134,7 @@ def _problem(key: str, value: object, now: Row) -> str | None:
     if key == "role":
         return None if not now.get("role") else f"'role' never changes once set (it is '{now['role']}')"
     if is_own_id_field(key):
-        fits = value is None or (
-            isinstance(value, str) and 0 < len(value) <= _LONGEST_ID and value.isprintable()
-        )
-        return None if fits else f"'{key}' must be an id or null"
+        return None if value is None or is_conversation_id(value) else f"'{key}' must be an id or null"
     if key == "start_command":
         return "'start_command' was removed" if value in (_MISSING, None, [], "") else None
     if key in DEFAULTS:

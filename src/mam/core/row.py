@@ -170,7 +170,7 @@ def settled(row: Row, session_id: str | None = None) -> Row:
             known[field] = row.get(field)
     known["agent"] = agent
     known["id"] = known["id"] or session_id
-    known["workspace"] = known["workspace"] or known["pane"].get("cwd")
+    known["workspace"] = known["workspace"] or known["pane"].get("cwd") or ""
     if isinstance(known["start_command"], str):
         known["start_command"] = _words(known["start_command"])
     if known["last_action"] is None:
@@ -179,47 +179,6 @@ def settled(row: Row, session_id: str | None = None) -> Row:
         known["resumable"] = bool(known[own_id_field(agent)])
     known.update((key, value) for key, value in row.items() if key not in known)
     return known  # type: ignore[return-value]  # built from the fields above
-
-
-def flaws(row: object) -> list[tuple[str | None, str]]:
-    """Return what makes a parsed row unusable, each with the field it is about."""
-    if not isinstance(row, dict):
-        return [(None, "a session must be a mapping")]
-    found: list[tuple[str | None, str]] = []
-    name = row.get("name")
-    if not isinstance(name, str) or not name or not name.isprintable() or len(name) > 200:
-        found.append(("name", "'name' must be a text of printable characters"))
-    if row.get("status") not in STATUSES:
-        found.append(("status", f"'status' must be one of {', '.join(STATUSES)}"))
-    role = row.get("role")
-    if role is not None and (not isinstance(role, str) or not role.strip()):
-        found.append(("role", "'role' must be a text that is not empty"))
-    found += _type_flaws(row)
-    return found
-
-
-def _type_flaws(row: dict[str, Any]) -> list[tuple[str | None, str]]:
-    kinds: tuple[tuple[str, tuple[type, ...], str], ...] = (
-        ("pane", (dict,), "a mapping"),
-        ("agent", (str,), "a text"),
-        ("workspace", (str,), "a text"),
-        ("tmux_server", (str,), "a text"),
-        ("start_command", (list, str), "a list of words"),
-        ("conversations", (list,), "a list"),
-        ("stores", (dict,), "a mapping"),
-        ("version", (int,), "a number"),
-        ("resume_count", (int,), "a number"),
-        ("last_action", (dict,), "a mapping"),
-    )
-    found: list[tuple[str | None, str]] = []
-    for key, types, what in kinds:
-        value = row.get(key)
-        if value is not None and not isinstance(value, types):
-            found.append((key, f"'{key}' must be {what}"))
-    words = row.get("start_command")
-    if isinstance(words, list) and not all(isinstance(word, str) for word in words):
-        found.append(("start_command", "'start_command' must hold texts only"))
-    return found
 
 
 def _fresh(value: object) -> object:

@@ -9,6 +9,7 @@ from .phrases import CLOSINGS, CODE, LISTS, OPENINGS, SENTENCES, TOPICS
 
 _RECALLS = ("what did i say", "what have i said", "what did i ask", "what did i tell", "what did i write")
 _MORE_RECALLS = ("what do you remember", "my earlier messages", "my previous messages", "repeat what i said")
+_MOST_RECALLED = 100
 
 
 class Choice:
@@ -48,6 +49,8 @@ def recall(earlier: list[str]) -> str:
     if not earlier:
         return "You have not said anything before this."
     lines = [f"{number}. {quote(text, 200)}" for number, text in enumerate(earlier, start=1)]
+    if len(lines) > _MOST_RECALLED:
+        lines[:-_MOST_RECALLED] = [f"({len(lines) - _MOST_RECALLED} messages before these)"]
     return "\n".join(["You said, in this order:", *lines])
 
 

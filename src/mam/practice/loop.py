@@ -44,7 +44,8 @@ class Loop:
         except Crash as crash:
             outcome = Outcome(crash.code)
         except Closed:
-            self._agent.end(129)
+            if self._agent.outcome is None:
+                self._agent.end(129)
             outcome = self._agent.outcome or Outcome(129)
         self._close(outcome)
         return outcome.code
@@ -92,9 +93,8 @@ class Loop:
             if number in ENDINGS:
                 self._agent.end(ENDINGS[number])
             elif number == SIGCONT:
-                # Whoever stopped us may have given the terminal to somebody else.
+                # Whoever stopped us may have changed the terminal meanwhile.
                 self._terminal.raw()
-                self._agent.wants_redraw = True
 
     def _take_keys(self, data: bytes) -> None:
         for key in self._decoder.feed(data):
@@ -119,13 +119,13 @@ class Loop:
         screen.edge = agent.edge
         above = agent.session.output.take()
         live, cursor = live_region(agent, columns, height)
-        terminal.write(text + screen.paint(above, live, cursor, columns))
-        terminal.title(title(agent))
+        terminal.write(text + screen.title(title(agent)) + screen.paint(above, live, cursor, columns))
         return True
 
     def _close(self, outcome: Outcome) -> None:
         """Give the terminal back first: a hook that hangs must not keep it."""
         session, terminal = self._agent.session, self._terminal
+        self._signals.outlive_hangups()
         session.output.end()
         rows = session.output.take()
         if outcome.reason == "prompt_input_exit" and session.conversation.is_saved():

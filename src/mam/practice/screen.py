@@ -43,6 +43,7 @@ class Screen:
         self._columns = 0
         self._edge = ""
         self._hidden = False
+        self._title = ""
 
     def paint(self, above: list[str], live: list[str], cursor: tuple[int, int] | None, columns: int) -> str:
         """Return what adds the rows `above` to the conversation and shows `live` below them.
@@ -64,6 +65,13 @@ class Screen:
         self._row, self._column, self._hidden = row, column, cursor is None
         place = _move(row - at) + "\r" + (f"\x1b[{column}C" if column else "")
         return _BEGIN + body + place + _END + ("" if cursor is None else _SHOW_CURSOR)
+
+    def title(self, text: str) -> str:
+        """Return what names the pane, if that is news."""
+        if text == self._title:
+            return ""
+        self._title = text
+        return f"\x1b]2;{text}\x07"
 
     def leave(self, above: list[str], columns: int) -> str:
         """Return what removes the live region and leaves the cursor below the conversation."""

@@ -37,6 +37,15 @@ class Signals:
         self._collect()
         return any(number in ENDINGS for number in self._came)
 
+    @staticmethod
+    def outlive_hangups() -> None:
+        """Ignore SIGHUP, here and in hooks started from now on.
+
+        When a pane is killed it comes more than once, and a hook would die of it before it
+        has left the process group of the terminal.
+        """
+        signal.signal(signal.SIGHUP, signal.SIG_IGN)
+
     def _collect(self) -> None:
         try:
             self._came += os.read(self.pipe, 4096)

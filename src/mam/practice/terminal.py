@@ -28,7 +28,6 @@ class Terminal:
         self._is_stopping = is_stopping
         self._output = _own_output(1)
         self._saved = termios.tcgetattr(self.input)
-        self._title = ""
 
     def raw(self) -> None:
         """Take the keyboard: no echo, no signals from keys, no translation. Keys typed before are kept."""
@@ -81,12 +80,6 @@ class Terminal:
     def _give_up_soon(self) -> None:
         """From here on drop what a terminal does not take at once: the agent is on its way out."""
         self._is_stopping = lambda: True
-
-    def title(self, text: str) -> None:
-        """Name the pane."""
-        if text != self._title:
-            self._title = text
-            self.write(f"\x1b]2;{text}\x07")
 
     def restore(self, farewell: str) -> None:
         """Say the last words and give the terminal back as it was found."""

@@ -18,7 +18,9 @@ def environment(home: Path) -> dict[str, str]:
         for role in ("AUTHOR", "COMMITTER")
         for what in ("NAME", "EMAIL")
     }
-    return {**env, **who, "HOME": str(home), "GIT_CONFIG_GLOBAL": "/dev/null", "GIT_CONFIG_NOSYSTEM": "1"}
+    fast = {"GIT_CONFIG_COUNT": "1", "GIT_CONFIG_KEY_0": "core.fsync", "GIT_CONFIG_VALUE_0": "none"}
+    nobody = {"HOME": str(home), "GIT_CONFIG_GLOBAL": "/dev/null", "GIT_CONFIG_NOSYSTEM": "1"}
+    return {**env, **who, **fast, **nobody}
 
 
 class Repository:

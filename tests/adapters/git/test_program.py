@@ -10,7 +10,7 @@ import pytest
 
 from mam.adapters.git.failures import GitMissing
 from mam.adapters.git.program import Program, clean_environment
-from mam.core.errors import InvalidPath, TimedOut, Unavailable
+from mam.core.errors import InvalidPath, Refused, TimedOut, Unavailable
 
 
 def script(folder: Path, text: str) -> dict[str, str]:
@@ -91,6 +91,30 @@ def test_an_interrupt_ends_git(tmp_path) -> None:
         Program(env).run("/", ("status",))
     thread.join()
     assert not Path("/proc", (tmp_path / "pid").read_text(encoding="utf-8").strip()).exists()
+
+
+IN_THE_WAY = "fatal: failed to read .git/worktrees/x/commondir: Success"
+
+
+def test_another_git_in_the_way_is_waited_for(tmp_path) -> None:
+    count = f'echo >> {tmp_path}/calls; [ "$(wc -l < {tmp_path}/calls)" -gt 2 ]'
+    env = script(tmp_path, f"{count} && echo done && exit 0; echo '{IN_THE_WAY}' >&2; exit 128")
+    assert Program(env).ask("/", "worktree", "list").out == b"done\n"
+
+
+def test_another_git_that_stays_in_the_way_is_told(tmp_path, monkeypatch) -> None:
+    monkeypatch.setattr("mam.adapters.git.program._LONGEST_PAUSE", 0.01)
+    env = script(tmp_path, f"echo >> {tmp_path}/calls; echo '{IN_THE_WAY}' >&2; exit 128")
+    with pytest.raises(Refused, match="failed to read"):
+        Program(env).ask("/", "worktree", "list")
+    assert len((tmp_path / "calls").read_text(encoding="utf-8").splitlines()) == 3
+
+
+def test_another_failure_is_told_at_once(tmp_path) -> None:
+    env = script(tmp_path, f"echo >> {tmp_path}/calls; echo 'fatal: no' >&2; exit 128")
+    with pytest.raises(Refused, match="no"):
+        Program(env).ask("/", "worktree", "list")
+    assert (tmp_path / "calls").read_text(encoding="utf-8") == "\n"
 
 
 def test_what_stays_in_the_background_is_not_waited_for(tmp_path) -> None:

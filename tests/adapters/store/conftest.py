@@ -7,8 +7,8 @@ from tests.adapters.store.making import Store, new_row
 
 
 @pytest.fixture
-def store(tmp_path):
-    made = Store(tmp_path)
+def store(quick_path):
+    made = Store(quick_path)
     yield made
     made.registry.close()
 

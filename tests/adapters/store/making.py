@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import sqlite3
 from pathlib import Path
 
@@ -124,7 +123,7 @@ class Store:
     def strays(self) -> list[str]:
         """Return files beside the registry that no healthy root has."""
         known = {self.yaml.name, self.backup.name, ".gitignore"}
-        return sorted(set(os.listdir(self.yaml.parent)) - known)
+        return sorted({path.name for path in self.yaml.parent.iterdir()} - known)
 
 
 def file_rows(path: Path) -> list[dict]:

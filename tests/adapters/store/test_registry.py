@@ -80,10 +80,11 @@ def test_private_modes(store):
     try:
         store.add(new_row(1))
         store.put(FIRST, role="tester")
-        folders = [store.place.state, store.place.spool, store.place.launches, store.yaml.parent]
-        files = [store.yaml, store.backup, store.db, *Path(store.place.state).glob("state.db-*")]
-        assert {stat.S_IMODE(os.stat(path).st_mode) for path in folders} == {0o700}
-        assert {stat.S_IMODE(os.stat(path).st_mode) for path in files} == {0o600}
+        state = Path(store.place.state)
+        folders = [state, state / "spool", state / "launch", store.yaml.parent]
+        files = [store.yaml, store.backup, store.db, *state.glob("state.db-*")]
+        assert {stat.S_IMODE(path.stat().st_mode) for path in folders} == {0o700}
+        assert {stat.S_IMODE(path.stat().st_mode) for path in files} == {0o600}
     finally:
         os.umask(old)
 
@@ -115,10 +116,10 @@ def test_only_the_changed_row_is_rendered(three, counted):
 
 
 def test_nothing_is_written_where_nothing_changed(three):
-    before = os.stat(three.yaml)
+    before = three.yaml.stat()
     three.touch()
     three.registry.note(lambda draft: draft.log("user", "test", None))
-    after = os.stat(three.yaml)
+    after = three.yaml.stat()
     assert (before.st_ino, before.st_mtime_ns) == (after.st_ino, after.st_mtime_ns)
 
 
@@ -345,7 +346,7 @@ class TestReadersAndWriters:
     def test_reading_makes_nothing(self, store):
         assert store.registry.view().rows == []
         assert not store.registry.is_edited()
-        assert os.listdir(store.root) == []
+        assert not list(store.root.iterdir())
 
     def test_reading_leaves_the_file_and_its_rows_alone(self, three):
         three.edit("note: mine", "note: yours")

@@ -195,4 +195,4 @@ class TestExitWatch:
             one.kill()
             assert watch.poll(10) == ["x"]
             delays.append(time.monotonic() - started)
-        assert sorted(delays)[10] < 0.02
+        assert sorted(delays)[10] < 0.1

@@ -132,7 +132,7 @@ class TestAncestors:
         assert process.ancestors(2**22 - 3) == []
 
 
-# A leader of a terminal with three kinds of offspring, which print their pids.
+# A leader of a terminal with four kinds of offspring, which print their pids.
 FAMILY = """
 import os, time
 def fork(kind, *steps):
@@ -141,7 +141,7 @@ def fork(kind, *steps):
             step()
         os.write(1, f"{kind} {os.getpid()} ".encode())
         time.sleep(100)
-fork("child")
+fork("child", lambda: fork("grandchild", os.setsid))
 fork("setsid", os.setsid)
 if os.fork() == 0:
     fork("orphan")
@@ -159,7 +159,7 @@ def family():
     if pid == 0:
         os.execv(sys.executable, [sys.executable, "-S", "-c", FAMILY])
     text = ""
-    while len(words := text.split()) < 8:
+    while len(words := text.split()) < 10:
         text += os.read(master, 4096).decode()
     kinds = dict(zip(words[::2], map(int, words[1::2]), strict=True))
     del kinds["ready"]
@@ -181,14 +181,17 @@ class TestTree:
 
     def test_without_a_terminal_only_descendants(self, family):
         pid, _, kinds = family
-        assert {one.pid for one in process.tree(pid)} == {pid, kinds["child"], kinds["setsid"]}
+        assert {one.pid for one in process.tree(pid)} == {
+            pid,
+            *(kinds[kind] for kind in ("child", "grandchild", "setsid")),
+        }
 
     def test_the_terminal_of_somebody_else_adds_nobody(self, family, child):
         tty = family[1]
         assert {one.pid for one in process.tree(child.pid, tty)} == {child.pid}
 
     def test_a_terminal_that_is_not_there(self, family):
-        assert len(process.tree(family[0], "/dev/pts/99999")) == 3
+        assert len(process.tree(family[0], "/dev/pts/99999")) == 4
 
     def test_a_root_that_is_gone_has_no_tree(self, family):
         pid, tty, _ = family

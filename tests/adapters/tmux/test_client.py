@@ -116,6 +116,24 @@ class TestStart:
         pane = private.start("true", "x")
         private.until(lambda: tmux.pane(pane.id).dead)
 
+    @pytest.mark.parametrize(
+        "conf",
+        [
+            "set -g destroy-unattached on",
+            "set -g base-index 1\nset -g pane-base-index 1\nset -g remain-on-exit off",
+            "nosuch-command\nset -g nosuch-option 1",
+            "set -g default-command 'echo no'\nset -g default-shell /bin/false\nset -g default-size 10x10",
+            "new-session -d -s theirs cat",
+        ],
+    )
+    def test_whatever_the_users_file_says(self, private, tmux, tmp_path, conf):
+        (tmp_path / "home" / ".tmux.conf").write_text(conf + "\n", encoding="utf-8")
+        pane = private.start("sh", "-c", "echo up; read line; exit 3")
+        private.until(lambda: "up" in tmux.look(pane.id).screen)
+        tmux.keys(pane.id, ["Enter"], mark=MARK)
+        dead = tmux.dead_status(pane.id, pane.server_pid, time.monotonic() + 5)
+        assert (dead.dead, dead.dead_status, dead.width, dead.mark) == (True, 3, 200, MARK)
+
     def test_size(self, private, tmux):
         tmux.start("a", ["cat", "-"], cwd="/", session_id=MARK, root="/", width=91, height=33)
         (pane,) = tmux.panes(full=True).panes

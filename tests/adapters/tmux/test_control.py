@@ -157,6 +157,13 @@ class TestRequests:
             assert client.request([say]) == [b"fine\n"]
         assert client.alive
 
+    def test_only_the_end_of_the_stream_is_an_end(self, private, connect):
+        private.start()
+        client = connect()
+        client._notice(Notice("exit"))
+        assert client.panes().confirmed
+        assert Notice("exit") not in client.events(0)
+
     def test_captures(self, private, connect):
         panes = [private.start("sh", "-c", f"echo t{n}; exec cat", name=f"n{n}") for n in range(3)]
         client = connect()

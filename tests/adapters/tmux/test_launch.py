@@ -73,8 +73,9 @@ def report(private, launch):
 
 
 class TestWhatArrives:
-    def test_the_callers_environment_and_not_the_servers(self, report, monkeypatch):
-        monkeypatch.setenv("SERVER_ONLY", "x")
+    def test_the_callers_environment_and_not_the_servers(self, private, report):
+        private.start(name="anchor")
+        private.raw("set-environment", "-g", "SERVER_ONLY", "x")
         given = {
             "TERM": "dumb",
             "TMUX": "forged",

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import signal
+import subprocess
+import sys
 import time
 from pathlib import Path
 
@@ -31,9 +33,11 @@ class TestBothWays:
 
     def test_one_that_does_not_end_is_killed(self, cwd, tmp_path):
         started = time.monotonic()
+        before = descriptors()
         with pytest.raises(spawn.OutOfTime):
             sh(f"echo $$ > {tmp_path}/pid; exec sleep 60", timeout=0.3, cwd=cwd)
         assert time.monotonic() - started < 5
+        assert descriptors() == before
         pid = int((tmp_path / "pid").read_text(encoding="utf-8"))
         assert not Path(f"/proc/{pid}").exists()
 
@@ -62,6 +66,18 @@ class TestBothWays:
 def test_one_that_closes_its_outputs_and_stays_is_killed():
     with pytest.raises(spawn.OutOfTime):
         sh("exec >&- 2>&-; sleep 60", timeout=0.3)
+
+
+def test_a_process_without_standard_descriptors():
+    code = (
+        "import os, sys; kept = os.dup(1); [os.close(number) for number in (0, 1, 2)];"
+        "from mam.adapters.tmux import spawn;"
+        "answer = spawn.run(['/bin/sh', '-c', 'cat; echo err >&2'], {}, timeout=5, data=b'in');"
+        "os.write(kept, answer.out + b' ' + answer.err)"
+    )
+    env = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    done = subprocess.run([sys.executable, "-S", "-c", code], env=env, capture_output=True, check=True)
+    assert done.stdout == b"in err\n"
 
 
 def test_a_program_that_is_not_there_is_an_os_error():

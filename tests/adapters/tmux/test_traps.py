@@ -128,6 +128,7 @@ class TestT3PasteEndsItsBracket:
         tmux.paste(pane.id, "a\x1b[201~\rtouch pwned\r\x9b201~\rtouch pwned\r", mark=MARK, enter=False)
         private.until(lambda: "touch pwned" in tmux.look(pane.id).screen)
         tmux.keys(pane.id, ["C-c"], mark=MARK)
+        private.until(lambda: tmux.look(pane.id).screen.count("bash-") > 1)
         tmux.paste(pane.id, "touch control", mark=MARK, enter=True)
         private.until((private.directory / "control").exists)
         assert not (private.directory / "pwned").exists()

@@ -7,6 +7,7 @@ import os
 import re
 import sys
 
+from mam.adapters.agents.box import find_box, screen_lines
 from mam.adapters.agents.protocol import Heard, Kind, Launch, Look
 from mam.core.activity import BOOTING, IDLE, UNKNOWN, WAITING, WORKING, Evidence
 
@@ -38,7 +39,6 @@ _STATES: dict[str, tuple[str, str | None]] = {
     "StopFailure": (IDLE, None),
 }
 _TITLES = {"ready": IDLE, "working": WORKING, "waiting": WAITING}
-_RULE = re.compile(r"─{4,}.*─\Z")
 _BUSY = re.compile(r"esc to interrupt|Retrying in \d+s")
 _DIALOGS = (
     ("trust", re.compile(r"Yes, I trust this folder")),
@@ -126,12 +126,10 @@ class Practice(Kind):
 
     def look(self, screen: Screen) -> Look:
         """Judge only the last screenful: dialogs first, because Enter in one of them approves."""
-        lines = [line.rstrip() for line in screen.text.rstrip().splitlines()][-40:]
-        rules = [number for number, line in enumerate(lines) if _RULE.match(line)]
-        if len(rules) >= 2 and lines[rules[-2] + 1 : rules[-2] + 2] and lines[rules[-2] + 1].startswith("❯"):
-            inside = "".join(lines[rules[-2] + 1 : rules[-1]])[1:].strip()
-            above = "\n".join(lines[max(0, rules[-2] - 6) : rules[-2]])
-            return Look(WORKING if _BUSY.search(above) else IDLE, box="draft" if inside else "empty")
+        lines = screen_lines(screen.text)
+        box = find_box(lines)
+        if box is not None:
+            return Look(WORKING if _BUSY.search(box.above) else IDLE, box=box.state())
         tail = "\n".join(lines[-16:])
         if _CHOICE.search(tail):
             for name, pattern in _DIALOGS:

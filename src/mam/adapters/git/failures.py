@@ -45,6 +45,14 @@ def from_stderr(text: str, repo: str) -> MamError:
     return Refused(f"git: {said}", hint=hint)
 
 
+def is_passing(text: str) -> bool:
+    """Tell whether git met a worktree that another git is just making or removing.
+
+    git (seen with 2.39) then ends before it has done anything, whichever worktree it was asked about.
+    """
+    return "failed to read " in text and "/worktrees/" in text
+
+
 def reason(text: str) -> str:
     """Return the line that says why: the first fatal one, else the first error, else the last."""
     lines = [line.strip() for line in text.splitlines() if line.strip()]

@@ -12,8 +12,9 @@ import signal
 import subprocess
 import sys
 from tempfile import TemporaryFile
+from time import sleep
 
-from mam.adapters.git.failures import GitMissing, from_stderr
+from mam.adapters.git.failures import GitMissing, from_stderr, is_passing
 from mam.core.errors import TimedOut, Unavailable
 
 TYPE_CHECKING = False
@@ -24,6 +25,9 @@ READ_SECONDS = 30.0
 # A checkout of a large repository, with its filters and hooks.
 WRITE_SECONDS = 600.0
 _GRACE_SECONDS = 3.0
+# Between attempts while another git is in the way; about three seconds in all.
+_SHORTEST_PAUSE = 0.005
+_LONGEST_PAUSE = 1.0
 
 # Each names a repository, or a part of one, other than the one that is meant.
 _FOREIGN = frozenset(
@@ -92,7 +96,16 @@ class Program:
         Raises GitMissing, and TimedOut after ending git and what it started. git has no terminal: it
         and its helpers fail where they would ask for a password.
         """
-        argv = ["git", "-C", repo, *arguments]
+        seconds = self._write if timeout is None else timeout
+        pause = _SHORTEST_PAUSE
+        while True:
+            answer = self._once(["git", "-C", repo, *arguments], seconds)
+            if answer.status != 128 or pause > _LONGEST_PAUSE or not is_passing(answer.err):
+                return answer
+            sleep(pause)
+            pause *= 1.5
+
+    def _once(self, argv: list[str], seconds: float) -> Answer:
         with TemporaryFile() as out, TemporaryFile() as err:
             try:
                 process = subprocess.Popen(
@@ -107,14 +120,12 @@ class Program:
                 raise GitMissing("git is not on PATH", hint="install git, or leave out --worktree") from cause
             except OSError as cause:
                 raise Unavailable(f"git cannot be started: {cause.strerror}") from cause
-            seconds = self._write if timeout is None else timeout
             try:
                 status = _wait(process, seconds)
             except subprocess.TimeoutExpired:
                 _end(process)
-                words = " ".join(arguments[:2])
                 raise TimedOut(
-                    f"git {words} did not end within {seconds:g} s",
+                    f"git {' '.join(argv[3:5])} did not end within {seconds:g} s",
                     hint="see what its hooks and filters wait for",
                 ) from None
             except BaseException:

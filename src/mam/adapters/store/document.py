@@ -14,10 +14,12 @@ from typing import Any
 from mam.adapters.store import yaml_text
 from mam.core.errors import RegistryCorrupt, SchemaTooNew
 
+_START = "# Kept by mam"
 FIRST_LINE = (
-    "# Kept by mam, safe to edit: `mam log` shows what was taken in. "
+    f"{_START}, safe to edit: `mam log` shows what was taken in. "
     "Comments stay as long as the session they stand in does not change.\n"
 )
+# A file that has our first line and not this one was cut short.
 LAST_LINE = "# end of sessions\n"
 SESSIONS = "tmux_sessions"
 SCHEMA_VERSION = 2
@@ -36,9 +38,9 @@ class Parts:
 
 
 class Document:
-    """What the file says: sessions, identities, and keys that a person added; `is_whole`: its end is there."""
+    """What the file says: sessions, identities, keys that a person added, and whether it was cut short."""
 
-    __slots__ = ("extra", "identities", "is_whole", "parts", "rows")
+    __slots__ = ("extra", "identities", "is_cut", "parts", "rows")
 
     def __init__(
         self,
@@ -46,13 +48,13 @@ class Document:
         identities: dict[str, Any],
         extra: dict[str, Any],
         parts: Parts | None,
-        is_whole: bool = False,
+        is_cut: bool = False,
     ) -> None:
         self.rows = rows
         self.identities = identities
         self.extra = extra
         self.parts = parts
-        self.is_whole = is_whole
+        self.is_cut = is_cut
 
 
 def read(text: bytes, path: str) -> Document | None:
@@ -72,12 +74,13 @@ def read(text: bytes, path: str) -> Document | None:
     known = ("schema_version", "updated_at", "agent_identities", SESSIONS)
     extra = {key: value for key, value in whole.items() if key not in known}
     plain = text.decode("utf-8", "replace")
-    return Document(rows, dict(identities), extra, _split(plain, whole, rows, path), has_end(plain))
+    return Document(rows, dict(identities), extra, _split(plain, whole, rows, path), is_cut(plain))
 
 
-def has_end(text: str) -> bool:
-    """Tell whether our last line is there, whole; an editor may have dropped its line break."""
-    return any(line == LAST_LINE.rstrip() for line in text.splitlines())
+def is_cut(text: str) -> bool:
+    """Tell whether our first line is there without our last; a program that drops comments drops both."""
+    lines = text.splitlines()
+    return any(line.startswith(_START) for line in lines) and LAST_LINE.rstrip() not in lines
 
 
 def render_head(updated_at: str, identities: dict[str, Any], extra: dict[str, Any]) -> str:
@@ -92,21 +95,17 @@ def render_head(updated_at: str, identities: dict[str, Any], extra: dict[str, An
 
 
 def put_key(parts: Parts, key: str, value: Any) -> Parts | None:
-    """Return the file with one top-level key changed and every other line as it is; None if that is too hard."""
+    """Return the file with one top-level key changed and every other line kept; None if that is too hard."""
     lines = re.compile(rf"^{re.escape(key)}[ \t]*:.*\n(?:[ \t-].*\n)*", re.MULTILINE)
     fresh = yaml_text.dump_top({key: value})
-    for name, text in (("head", parts.head), ("tail", parts.tail)):
-        changed, count = lines.subn(lambda _: fresh, text, count=1)
-        if count:
-            head, tail = (changed, parts.tail) if name == "head" else (parts.head, changed)
-            break
-    else:
-        head, tail, text, changed = parts.head + fresh, parts.tail, parts.head, parts.head + fresh
+    head, count = lines.subn(lambda _: fresh, parts.head, count=1)
+    tail, more = (parts.tail, 1) if count else lines.subn(lambda _: fresh, parts.tail, count=1)
+    changed = Parts(head if count or more else parts.head + fresh, parts.blocks, tail)
     try:
-        agrees = yaml_text.parse(changed.encode(), "") == {**(yaml_text.parse(text.encode(), "") or {}), key: value}
-    except RegistryCorrupt:
+        agrees = _around(changed, "") == {**_around(parts, ""), key: value}
+    except (RegistryCorrupt, TypeError):
         return None
-    return Parts(head, parts.blocks, tail) if agrees else None
+    return changed if agrees else None
 
 
 def put_time(parts: Parts, updated_at: str) -> Parts | None:
@@ -115,10 +114,11 @@ def put_time(parts: Parts, updated_at: str) -> Parts | None:
     return Parts(changed, parts.blocks, parts.tail) if count else put_key(parts, "updated_at", updated_at)
 
 
-def with_end(tail: str) -> str:
-    """Return the tail with our last line at its end."""
-    kept = [line for line in tail.splitlines(keepends=True) if line.rstrip("\r\n") != LAST_LINE.rstrip()]
-    return "".join(kept) + LAST_LINE
+def with_marks(parts: Parts) -> Parts:
+    """Return the file with our first line at its beginning and our last one at its end."""
+    head = parts.head if _START in parts.head else FIRST_LINE + parts.head.removeprefix("\ufeff")
+    kept = [line for line in parts.tail.splitlines(keepends=True) if line.rstrip() != LAST_LINE.rstrip()]
+    return Parts(head, parts.blocks, "".join(kept) + LAST_LINE)
 
 
 def join(parts: Parts) -> bytes:
@@ -133,6 +133,10 @@ def _rows(whole: yaml_text.Mapping, path: str) -> list[Any]:
         return []
     if not isinstance(rows, list):
         raise yaml_text.Unusable(whole.lines[SESSIONS], f"{SESSIONS} must be a list", path)
+    for number, row in enumerate(rows, 1):
+        if not isinstance(row, yaml_text.Mapping):
+            reason = f"a session must be a mapping, and number {number} is not"
+            raise yaml_text.Unusable(whole.lines[SESSIONS], reason, path)
     return rows
 
 
@@ -141,10 +145,8 @@ def _split(text: str, whole: yaml_text.Mapping, rows: list[Any], path: str) -> P
     if lines and not lines[-1].endswith("\n"):
         lines[-1] += "\n"
     at = whole.lines.get(SESSIONS)
-    if at is None or any(not isinstance(row, yaml_text.Mapping) for row in rows):
-        return None
     starts = [row.line - 1 for row in rows]
-    if any(not lines[start].startswith("- ") for start in starts):
+    if at is None or any(not "".join(lines[start : start + 1]).startswith("- ") for start in starts):
         return None
     starts = [_with_comment_above(lines, start, at) for start in starts]
     first = starts[0] if starts else at
@@ -166,18 +168,27 @@ def _with_comment_above(lines: list[str], start: int, lowest: int) -> int:
 
 
 def _end_of_list(lines: list[str], start: int) -> int:
-    for number in range(start, len(lines)):
-        if lines[number][:1] not in ("-", " ", "#", "\n", "\r") or has_end(lines[number]):
-            return number
-    return len(lines)
+    """Return where the list ends; comments at the margin below the last session belong to what follows."""
+    end = start
+    while end < len(lines) and lines[end][:1] in ("-", " ", "#", "\n", "\r"):
+        end += 1
+    while end > start and (lines[end - 1].startswith("#") or not lines[end - 1].strip()):
+        end -= 1
+    return end
 
 
 def _agrees(parts: Parts, whole: yaml_text.Mapping, rows: list[Any], path: str) -> bool:
     try:
         alone = [yaml_text.parse(block.encode(), path) for block in parts.blocks]
-        around: dict[str, Any] = {}
-        for text in (parts.head, parts.tail):
-            around |= yaml_text.parse(text.encode(), path) or {}
+        around = _around(parts, path)
     except (RegistryCorrupt, TypeError):
         return False
     return alone == [[row] for row in rows] and {**around, SESSIONS: whole.get(SESSIONS)} == dict(whole)
+
+
+def _around(parts: Parts, path: str) -> dict[str, Any]:
+    """Return the keys of head and tail, each parsed alone."""
+    found: dict[str, Any] = {}
+    for text in (parts.head, parts.tail):
+        found |= yaml_text.parse(text.encode(), path) or {}
+    return found

@@ -10,7 +10,8 @@ from mam.adapters.store.draft import dump
 from mam.adapters.store.place import fingerprint
 from mam.core import edit
 from mam.core.edit import Known, refuse
-from mam.core.row import flaws, settled
+from mam.core.flaws import flaws
+from mam.core.row import settled
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from mam.adapters.store.draft import Draft
     from mam.adapters.store.place import Place
     from mam.core.row import Action, Row
+
 
 def read_file(place: Place) -> tuple[list[Any], document.Document]:
     """Return the file's rows, each checked, and the whole document."""
@@ -62,13 +64,11 @@ def preview(connection: sqlite3.Connection, place: Place, rows: list[Row], now: 
     if rows and not _has_list(found):
         return rows
     known = _known(connection)
-    plan = edit.plan_edit(
-        known, _forgotten(connection), parsed, path=place.yaml, complete=_is_complete(found, connection)
-    )
+    plan = edit.plan_edit(known, _forgotten(connection), parsed, path=place.yaml, complete=not found.is_cut)
     plan.claims.clear()
     by_id = {row["id"]: row for row in rows}
     changed = edit.take_in(plan, by_id, _action(now), path=place.yaml, confirm=lambda _row, _status: None)
-    return [changed.get(row["id"], row) or row for row in rows if row["id"] not in plan.removals]
+    return [settled(changed.get(row["id"]) or row) for row in rows if row["id"] not in plan.removals]
 
 
 def _import(draft: Draft, rows: list[Any], found: document.Document) -> None:
@@ -96,8 +96,9 @@ def _edit(
     confirm: Callable[[Row, str], bool | None],
 ) -> None:
     known = _known(draft.connection)
-    complete = _is_complete(found, draft.connection)
-    plan = edit.plan_edit(known, _forgotten(draft.connection), rows, path=place.yaml, complete=complete)
+    plan = edit.plan_edit(
+        known, _forgotten(draft.connection), rows, path=place.yaml, complete=not found.is_cut
+    )
     if found.identities not in (draft.identities(), draft.meta("identities_written") or {}):
         raise refuse(place.yaml, None, "'agent_identities' was changed, and only mam writes it")
     by_id = {one.id: one.now for one in known}
@@ -167,12 +168,6 @@ def _known(connection: sqlite3.Connection) -> list[Known]:
 
 def _forgotten(connection: sqlite3.Connection) -> list[Row]:
     return [json.loads(written) for (written,) in connection.execute("SELECT written FROM forgotten")]
-
-
-def _is_complete(found: document.Document, connection: sqlite3.Connection) -> bool:
-    """Tell whether the file's end is there; a file that never had our last line cannot be asked."""
-    kept = connection.execute("SELECT value FROM meta WHERE key='tail'").fetchone()
-    return found.is_whole or not kept or not document.has_end(json.loads(kept[0]) or "")
 
 
 def _action(now: float) -> Action:

@@ -43,15 +43,15 @@ def write(draft: Draft, place: Place, take_in: Callable[[], None], is_behind: Ca
 
 
 def _render(draft: Draft) -> tuple[dict[str, str], document.Parts]:
-    """Return the new blocks and the whole file. Nothing is recorded yet: the file may have to be read again."""
+    """Return the new blocks and the whole file. Nothing is recorded yet: the file may change under us."""
     fresh: dict[str, str] = {}
     blocks = []
     for session_id, data, block in draft.connection.execute(
         "SELECT id, CASE WHEN block IS NULL THEN data END, block FROM sessions ORDER BY position"
     ):
         if block is None:
-            block = fresh[session_id] = yaml_text.dump_row(json.loads(data))
-        blocks.append(block)
+            fresh[session_id] = yaml_text.dump_row(json.loads(data))
+        blocks.append(fresh.get(session_id, block))
     return fresh, _around(draft, blocks)
 
 
@@ -67,7 +67,7 @@ def _around(draft: Draft, blocks: list[str]) -> document.Parts:
     if parts is None:
         head = document.render_head(updated_at, identities, draft.meta("extra") or {})
         parts = document.Parts(head, blocks, "")
-    return document.Parts(parts.head, blocks, document.with_end(parts.tail))
+    return document.with_marks(parts)
 
 
 def _settle(draft: Draft, fresh: dict[str, str], parts: document.Parts, after: list[int]) -> None:

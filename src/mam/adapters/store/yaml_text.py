@@ -180,11 +180,15 @@ def dump_row(row: Any) -> str:
 
 def dump_top(values: dict[str, Any]) -> str:
     """Return top-level keys as lines of the file."""
-    return _dump(values) if values else ""
+    # A mapping of plain values alone would be put between braces.
+    return "".join(
+        _dump({key: value}, flow=None if isinstance(value, (dict, list)) else False)
+        for key, value in values.items()
+    )
 
 
-def _dump(value: Any) -> str:
+def _dump(value: Any, flow: bool | None = None) -> str:
     text: str = yaml.dump(
-        value, Dumper=Dumper, sort_keys=False, allow_unicode=True, default_flow_style=None, width=4096
+        value, Dumper=Dumper, sort_keys=False, allow_unicode=True, default_flow_style=flow, width=4096
     )
     return text

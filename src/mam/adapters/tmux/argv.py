@@ -133,6 +133,9 @@ def start(
         *("start-server", ";", "if-shell", "-F", "#{?#{S:1},0,1}", _CLAIM, ";"),
         *("new-session", "-d", "-s", name, "-x", str(int(width)), "-y", str(int(height)), "--", *launch, ";"),
         *_own(there, session_id, root),
+        *("set-option", "-t", there, "destroy-unattached", "off", ";"),
+        # tmux shows the errors of the user's file in the first pane, as a mode that would take our keys.
+        *("copy-mode", "-q", "-t", there, ";"),
         *("display-message", "-p", "-t", there, row_format(nonce)),
     ]
 
@@ -216,8 +219,8 @@ def respawn(pane_id: str, launch: list[str], mark: str, root: str, nonce: str) -
     return [*guarded(pane_id, condition, then, nonce), ";", *show_pane(pane_id, nonce)]
 
 
-def hub(name: str) -> list[str]:
-    """Attach to a new session that is no agent's, is not counted as one, and ends with its client."""
+def hub(name: str, command: list[str]) -> list[str]:
+    """Attach to a new session that is no agent's and is not counted as one; it ends with its command."""
     there = f"={checked_name(name)}:"
     return [
         *(
@@ -231,12 +234,12 @@ def hub(name: str) -> list[str]:
             "-f",
             "ignore-size,no-output",
             "--",
-            "cat",
-            "-",
+            *command,
             ";",
         ),
         *("set-option", "-t", there, "@mam_hub", "1", ";"),
-        *("set-option", "-t", there, "destroy-unattached", "on"),
+        *("set-option", "-t", there, "destroy-unattached", "off", ";"),
+        *("set-option", "-p", "-t", there, "remain-on-exit", "off"),
     ]
 
 

@@ -232,6 +232,12 @@ class Tmux:
                 next_nudge = now + _PATIENCE
             sleep(0.003)
 
+    def socket_path(self) -> str:
+        """Return where the server listens."""
+        from mam.adapters.tmux import server
+
+        return server.socket_path(self._prefix, self._environ)
+
     def server_pid(self) -> int | None:
         """Return the pid of the server, also of one that does not answer; None if none listens."""
         from mam.adapters.tmux import server

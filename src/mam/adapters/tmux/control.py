@@ -15,6 +15,7 @@ from mam.adapters.tmux import argv, parse, spawn
 from mam.adapters.tmux.client import Tmux, new_nonce
 from mam.adapters.tmux.control_lines import ControlLines, Notice
 from mam.adapters.tmux.failures import from_stderr, no_answer
+from mam.adapters.tmux.tether import Tether
 from mam.core.errors import MamError, PaneGone, TerminalsDown
 
 TYPE_CHECKING = False
@@ -74,22 +75,24 @@ class ControlClient:
         self._nonce = new_nonce()
         self._sent = 0
         tmux = Tmux(server, timeout=timeout, environ=environ)
-        command = (
-            argv.hub(f"mam-hub-{os.getpid()}-{self._nonce[:4]}") if session is None else argv.watch(session)
-        )
+        self._tether: Tether | None = None
+        if session is None:
+            name = f"mam-hub-{os.getpid()}-{self._nonce[:4]}"
+            self._tether = Tether(os.path.dirname(tmux.socket_path()), name)
+            command = argv.hub(name, self._tether.command())
+        else:
+            command = argv.watch(session)
         hello = Reply()
         self._replies.append((self._key(), hello))
-        words = [
-            *tmux.words("-N", "-C"),
-            *command,
-            ";",
-            "display-message",
-            "-p",
-            self._replies[0][0].decode(),
-        ]
+        greeting = ["display-message", "-p", self._replies[0][0].decode()]
         try:
+            words = [*tmux.words("-N", "-C"), *command, ";", *greeting]
             self._pid, self._feed, self._out, self._err = spawn.start(words, tmux.environ)
+        except MamError:
+            self._release()
+            raise
         except OSError as cause:
+            self._release()
             raise TerminalsDown(f"tmux cannot be started: {cause.strerror}") from cause
         os.set_blocking(self._feed, False)
         self._poller = select.poll()
@@ -172,16 +175,24 @@ class ControlClient:
             return
         pid, self._pid = self._pid, 0
         self.alive = False
-        os.close(self._feed)
+        self._release()
+        if self._tether is None:
+            os.close(self._feed)
         try:
-            self._drain(pid)
+            self._drain()
         finally:
+            if self._tether is not None:
+                os.close(self._feed)
             spawn.end(pid)
             os.close(self._out)
             os.close(self._err)
 
-    def _drain(self, pid: int) -> None:
-        """Let the client say goodbye, so that the server has let go of the hub when this returns."""
+    def _release(self) -> None:
+        if self._tether is not None:
+            self._tether.release()
+
+    def _drain(self) -> None:
+        """Let the client say goodbye: of a hub the server has let go when this returns."""
         deadline = monotonic() + min(1.0, self.timeout)
         while (left := deadline - monotonic()) > 0:
             if self._poller.poll(left * 1000) and not os.read(self._out, _CHUNK):

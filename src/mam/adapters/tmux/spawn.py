@@ -58,7 +58,7 @@ def run(
 
 def start(argv: list[str], env: dict[str, str]) -> tuple[int, int, int, int]:
     """Start argv and return its pid and our ends of its input, output and error output."""
-    ends = [*os.pipe(), *os.pipe(), *os.pipe()]
+    ends = _pipes()
     try:
         pid = os.posix_spawn(
             argv[0],
@@ -80,6 +80,19 @@ def start(argv: list[str], env: dict[str, str]) -> tuple[int, int, int, int]:
     for end in (ends[0], ends[3], ends[5]):
         os.close(end)
     return pid, ends[1], ends[2], ends[4]
+
+
+def _pipes() -> list[int]:
+    ends = [*os.pipe(), *os.pipe(), *os.pipe()]
+    if min(ends) <= 2:
+        # A process without standard descriptors: a pipe that is 0, 1 or 2 would be overwritten in the child.
+        for end in ends:
+            os.close(end)
+        while (filler := os.open(os.devnull, os.O_RDWR)) <= 2:
+            pass
+        os.close(filler)
+        ends = [*os.pipe(), *os.pipe(), *os.pipe()]
+    return ends
 
 
 def _exchange(feed: int, data: bytes, out: int, err: int, deadline: float) -> dict[int, list[bytes]]:

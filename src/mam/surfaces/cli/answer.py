@@ -24,7 +24,9 @@ def write_json(document: Any, *, one_line: bool = False) -> None:
 
 def write_lines(lines: Iterable[str]) -> None:
     """Print lines that are clean already."""
-    print("\n".join(lines))
+    text = "\n".join(lines)
+    if text:
+        print(text)
 
 
 def fail(error: Exception, as_json: bool) -> int:

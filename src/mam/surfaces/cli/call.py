@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 
+from mam.core.errors import Usage
 from mam.surfaces.cli.answer import write_json, write_lines
 from mam.surfaces.cli.paint import Paint, is_terminal
 
@@ -44,6 +45,10 @@ class Call:
         if self._fleet is None:
             from mam.app.fleet import open_fleet
 
+            for name in ("workspace", "registry"):
+                # An unset variable of a script must not mean the current directory.
+                if getattr(self.options, name) == "":
+                    raise Usage(f"--{name} is empty")
             self._fleet = open_fleet(self.options.workspace, registry=self.options.registry)
             self._fleet.on_progress(self.tell)
         return self._fleet

@@ -1,7 +1,8 @@
 """mam completion: the completion script of a shell, made by shtab from the parsers.
 
 Session names are completed by asking `mam ls --names` at the time. A registry file is written by
-people, too: a name with any character that a shell could read as something else is left out.
+people, too, and bash inserts what it is given as it is: there, a name with any character that a
+shell could read as something else is left out.
 """
 
 from __future__ import annotations
@@ -42,7 +43,7 @@ _mam_sessions() {
 _ZSH = """
 _mam_sessions() {
   local -a names
-  names=(${(M)${(f)"$(mam ls --names 2>/dev/null)"}:#[a-z0-9-]##})
+  names=(${(f)"$(mam ls --names 2>/dev/null)"})
   compadd "$@" -a names
 }
 """
@@ -50,7 +51,7 @@ _NAMES = {
     "bash": "_mam_sessions",
     "zsh": "_mam_sessions",
     "tcsh": "`mam ls --names`",
-    "fish": "(mam ls --names 2>/dev/null | string match -r '^[a-z0-9-]+$')",
+    "fish": "(mam ls --names 2>/dev/null)",
     "preamble": {"bash": _BASH, "zsh": _ZSH},
 }
 
@@ -88,6 +89,6 @@ def _teach_one(parser: ArgumentParser, action: Action, answers: dict[str, object
     if isinstance(action.choices, dict):
         for below in action.choices.values():
             _teach(below, answers)
-    is_new = parser.prog.endswith(" create") and action.dest == "session"
+    is_new = parser.prog.endswith((" create", " adopt")) and action.dest == "session"
     if isinstance(action.metavar, str) and action.metavar in answers and not is_new:
         action.complete = answers[action.metavar]  # type: ignore[attr-defined]  # shtab's own attribute

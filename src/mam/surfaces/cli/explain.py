@@ -39,7 +39,13 @@ def show(found: dict[str, Any], paint: Paint) -> list[str]:
     from mam.surfaces.cli.sessions import activity, clean
     from mam.surfaces.cli.table import Column, render
 
-    columns = (Column(" "), Column("SOURCE"), Column("SAYS"), Column("AGE"), Column("DETAIL", least=10))
+    columns = (
+        Column(" "),
+        Column("SOURCE"),
+        Column("SAYS"),
+        Column("AGE"),
+        Column("DETAIL", least=10, from_end=True),
+    )
     rows = []
     for one in found["evidence"]:
         disagrees = one["source"] in found["disagreeing"]

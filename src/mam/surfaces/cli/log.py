@@ -45,8 +45,8 @@ def show(entries: list[dict[str, Any]], paint: Paint) -> list[str]:
         Column("AT"),
         Column("BY"),
         Column("VERB"),
-        Column("SESSION", least=12),
-        Column("WHY", least=10),
+        Column("SESSION", least=12, rank=1),
+        Column("WHY", least=10, from_end=True),
     )
     rows = [
         [

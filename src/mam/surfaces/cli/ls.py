@@ -4,6 +4,7 @@ from __future__ import annotations
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from typing import Any
 
     from mam.surfaces.cli.call import Call
@@ -47,7 +48,8 @@ def run(call: Call) -> int:
     """Print the listing."""
     options, wanted = call.options, filters(call)
     if options.only_names and not call.as_json and not any(wanted.values()):
-        return call.say(None, *_plain_names([one.row for one in call.fleet.sessions()]))
+        # Only the registry is read: this is what completion asks at every press of a key.
+        return call.say(None, *_plain_names(call.fleet.world.registry.view().rows))
     if options.watch:
         from mam.surfaces.cli.watch import watch
 
@@ -82,7 +84,7 @@ def is_filtered(wanted: dict[str, Any]) -> bool:
     return any(value for key, value in wanted.items() if key != "all_roots")
 
 
-def _plain_names(sessions: list[Any]) -> list[str]:
+def _plain_names(sessions: Sequence[Any]) -> list[str]:
     from mam.surfaces.cli.sessions import clean
 
     return [clean(one["name"]) for one in sessions]

@@ -157,7 +157,7 @@ def _unknown(word: str) -> Exception:
     from mam.surfaces.cli import verbs
 
     near = verbs.nearest(word)
-    hint = f"did you mean {' or '.join(near)}?" if near else "mam --help lists the verbs"
+    hint = f"did you mean {near[0]}?" if near else "mam --help lists the verbs"
     return Usage(f"there is no verb '{word[:60]}'", hint=hint)
 
 

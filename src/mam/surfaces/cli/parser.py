@@ -35,8 +35,8 @@ class Parser(argparse.ArgumentParser):
         from difflib import get_close_matches
 
         word = words[0].partition("=")[0][:60]
-        near = get_close_matches(word, list(self._option_string_actions), n=2, cutoff=0.6)
-        hint = f"did you mean {' or '.join(near)}?" if near else f"{self.prog} --help shows how it is used"
+        near = get_close_matches(word, list(self._option_string_actions), n=1, cutoff=0.6)
+        hint = f"did you mean {near[0]}?" if near else f"{self.prog} --help shows how it is used"
         what = "there is no option" if word.startswith("-") else "one word too many:"
         raise Usage(f"{what} '{word}'", hint=hint)
 
@@ -105,7 +105,10 @@ def span(text: str) -> float:
     """Return the seconds that a span of time means; for `type=`."""
     from mam.core.times import parse_span
 
-    return parse_span(text).total_seconds()
+    try:
+        return parse_span(text).total_seconds()
+    except OverflowError:
+        raise Usage(f"{text[:40]!r} is too long a time") from None
 
 
 def count(text: str) -> int:

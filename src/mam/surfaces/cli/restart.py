@@ -13,7 +13,8 @@ if TYPE_CHECKING:
 DESCRIPTION = "Stop sessions and take their conversations up again, in the same rows."
 EXAMPLES = """
   mam restart demo-app-creator-claude
-  mam restart api web --reason "new MCP server" """
+  mam restart api web --reason "new MCP server"
+"""
 
 
 def add_options(parser: Parser) -> None:

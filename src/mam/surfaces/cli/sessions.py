@@ -15,14 +15,14 @@ if TYPE_CHECKING:
     from mam.surfaces.cli.table import Cell
 
 COLUMNS = (
-    Column("NAME", least=16),
-    Column("AGENT", least=6),
-    Column("ROLE", least=6, may_go=True),
+    Column("NAME", least=16, rank=6),
+    Column("AGENT", least=6, rank=4),
+    Column("ROLE", least=6, rank=3, may_go=True),
     Column("STATUS"),
-    Column("ACTIVITY", least=10),
+    Column("ACTIVITY", least=10, rank=5, from_end=True),
     Column("TMUX"),
-    Column("RESUME", least=8, may_go=True),
-    Column("JOB", least=8, may_go=True),
+    Column("RESUME", least=9, rank=1, may_go=True, from_end=True),
+    Column("JOB", least=8, rank=2, may_go=True),
     Column("DRIFT", may_go=True),
 )
 _STATUS_STYLES = {"running": "green", "stopped": "dim", "terminated": "red", "archived": "dim"}

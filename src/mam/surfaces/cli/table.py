@@ -18,15 +18,20 @@ EMPTY = "-"
 class Column:
     """One column: its title, and how it gives way on a narrow terminal.
 
-    `least` is the width it may shrink to (0: it keeps its width); `may_go` drops it where it says nothing.
+    It may shrink to the width `least` (0: it keeps its width), those of the lowest `rank` first.
+    `may_go` drops it before that where it says nothing, `from_end` cuts it at its end.
     """
 
-    __slots__ = ("least", "may_go", "title")
+    __slots__ = ("from_end", "least", "may_go", "rank", "title")
 
-    def __init__(self, title: str, least: int = 0, may_go: bool = False) -> None:
+    def __init__(
+        self, title: str, *, least: int = 0, rank: int = 0, may_go: bool = False, from_end: bool = False
+    ) -> None:
         self.title = title
         self.least = least
+        self.rank = rank
         self.may_go = may_go
+        self.from_end = from_end
 
 
 def render(columns: Sequence[Column], rows: Sequence[Sequence[Cell]], paint: Paint) -> list[str]:
@@ -39,9 +44,10 @@ def render(columns: Sequence[Column], rows: Sequence[Sequence[Cell]], paint: Pai
     if paint.width is not None:
         kept = _drop(columns, rows, kept, widths, paint.width)
         _shrink(columns, kept, widths, paint.width)
-    lines = [_line([(columns[at].title, "dim") for at in kept], [widths[at] for at in kept], paint)]
-    lines += [_line([row[at] for at in kept], [widths[at] for at in kept], paint) for row in rows]
-    return lines
+    shown = [columns[at] for at in kept]
+    room = [widths[at] for at in kept]
+    lines = [_line([(column.title, "dim") for column in shown], shown, room, paint)]
+    return lines + [_line([row[at] for at in kept], shown, room, paint) for row in rows]
 
 
 def width_of(text: str) -> int:
@@ -96,7 +102,7 @@ def _drop(
 
 def _shrink(columns: Sequence[Column], kept: list[int], widths: list[int], room: int) -> None:
     over = _total(kept, widths) - room
-    for at in sorted(kept, key=lambda one: -widths[one]):
+    for at in sorted(kept, key=lambda one: columns[one].rank):
         least = columns[at].least
         if over > 0 and least and widths[at] > least:
             given = min(over, widths[at] - least)
@@ -104,15 +110,15 @@ def _shrink(columns: Sequence[Column], kept: list[int], widths: list[int], room:
             over -= given
 
 
-def _line(cells: Sequence[Cell], widths: list[int], paint: Paint) -> str:
+def _line(cells: Sequence[Cell], columns: Sequence[Column], widths: list[int], paint: Paint) -> str:
     if paint.width is None and not paint.colours:
         return GAP.join(
             [_padded(text, width) for (text, _), width in zip(cells, widths, strict=True)]
         ).rstrip()
     parts: list[str] = []
     used = 0
-    for (text, style), width in zip(cells, widths, strict=True):
-        shown = shorten(text, width)
+    for (text, style), column, width in zip(cells, columns, widths, strict=True):
+        shown = cut(text, width) if column.from_end else shorten(text, width)
         if paint.width is not None:
             shown = cut(shown, max(0, paint.width - used))
         parts.append(paint(shown, style) + " " * (width - width_of(shown)))

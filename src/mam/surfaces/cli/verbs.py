@@ -74,7 +74,7 @@ def nearest(word: str) -> list[str]:
     """Return the verbs that a mistyped word may have meant."""
     from difflib import get_close_matches
 
-    return get_close_matches(word[:40], [*VERBS, *ALIASES], n=2, cutoff=0.6)
+    return get_close_matches(word[:40], [*VERBS, *ALIASES], n=1, cutoff=0.6)
 
 
 _EVERYWHERE = """\

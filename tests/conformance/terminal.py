@@ -1,0 +1,187 @@
+"""A private tmux server and the panes in it, held without any of mam's own code.
+
+A pane keeps its screen after the program ended, and knows the exit status.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+WIDTH, HEIGHT = 200, 50
+DEADLINE = 30.0
+# The shell stays the pane's process and the program is its child, as with a person's shell.
+_WRAPPER = '"$@"; echo $? >"$MAM_CONF_STATUS"; exec cat'
+
+
+def wait_until(condition: Callable[[], object], what: str, timeout: float = DEADLINE) -> None:
+    until = time.monotonic() + timeout
+    while not condition():
+        assert time.monotonic() < until, f"waited in vain for {what}"
+        time.sleep(0.02)
+
+
+class Terminals:
+    """A tmux server of our own; use it as a context manager. At its end the server is proven gone."""
+
+    def __init__(self, name: str, place: Path) -> None:
+        self.name = name
+        self.place = place
+        self._started = 0
+
+    def __enter__(self) -> Terminals:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        found = self._run("display-message", "-p", "#{pid}", check=False)
+        if found.returncode == 0 and found.stdout.strip():
+            pid = int(found.stdout)
+            self._run("kill-server", check=False)
+            wait_until(lambda: not is_alive(pid), "the end of the tmux server")
+
+    def open(
+        self,
+        argv: Sequence[str],
+        folder: Path,
+        environment: Mapping[str, str],
+        size: tuple[int, int] = (WIDTH, HEIGHT),
+    ) -> Pane:
+        """Start a program in a pane of its own, with this environment and tmux's variables, no others."""
+        self._started += 1
+        status = self.place / f"status-{self._started}"
+        # From `env -i` on, nothing of the caller is left but what tmux itself sets for the pane.
+        keep = [f"{name}=${{{name}}}" for name in ("TMUX", "TMUX_PANE", "TERM")]
+        shell = f'exec env -i {" ".join(keep)} "$@"'
+        pairs = [f"{name}={value}" for name, value in environment.items()]
+        line = [
+            "sh",
+            "-c",
+            shell,
+            "sh",
+            *pairs,
+            f"MAM_CONF_STATUS={status}",
+            "sh",
+            "-c",
+            _WRAPPER,
+            "sh",
+            *argv,
+        ]
+        width, height = size
+        made = self._run(
+            *("new-session", "-d", "-P", "-F", "#{pane_id}", "-x", str(width), "-y", str(height)),
+            *("-c", str(folder), "--", *line),
+        )
+        return Pane(self, made.stdout.strip(), status)
+
+    def _run(
+        self, *argv: str, check: bool = True, text: str | None = None
+    ) -> subprocess.CompletedProcess[str]:
+        done = subprocess.run(
+            ["tmux", "-u", "-L", self.name, "-f", "/dev/null", *argv],
+            input=text,
+            capture_output=True,
+            encoding="utf-8",
+            timeout=20,
+            check=False,
+        )
+        assert done.returncode == 0 or not check, f"tmux {argv[0]}: {done.stderr}"
+        return done
+
+
+@dataclass(slots=True)
+class Pane:
+    """One program in one pane: what it shows, and the keys that reach it."""
+
+    terminals: Terminals
+    ident: str
+    status_file: Path
+
+    def screen(self) -> str:
+        return self._run("capture-pane", "-p", "-t", self.ident).stdout
+
+    def field(self, name: str) -> str:
+        """Return one tmux format variable of the pane."""
+        return self._run("display-message", "-p", "-t", self.ident, f"#{{{name}}}").stdout.rstrip("\n")
+
+    def shows(self, pattern: str) -> bool:
+        return re.search(pattern, self.screen(), re.MULTILINE) is not None
+
+    def wait_for(self, pattern: str, timeout: float = DEADLINE) -> str:
+        """Wait until the screen matches, and return it."""
+        until = time.monotonic() + timeout
+        while not re.search(pattern, shown := self.screen(), re.MULTILINE):
+            assert time.monotonic() < until, f"waited in vain for {pattern!r}, the screen is\n{shown}"
+            time.sleep(0.03)
+        return shown
+
+    def settle(self, quiet: float = 0.6, timeout: float = DEADLINE) -> str:
+        """Wait until the screen has not changed for a while, and return it."""
+        until = time.monotonic() + timeout
+        shown, since = self.screen(), time.monotonic()
+        while time.monotonic() - since < quiet:
+            assert time.monotonic() < until, f"the screen never rests\n{shown}"
+            time.sleep(0.05)
+            if (now := self.screen()) != shown:
+                shown, since = now, time.monotonic()
+        return shown
+
+    def keys(self, *names: str) -> None:
+        self._run("send-keys", "-t", self.ident, *names)
+
+    def type(self, text: str) -> None:
+        self._run("send-keys", "-t", self.ident, "-l", "--", text)
+
+    def paste(self, text: str) -> None:
+        """Paste in brackets, as a person's terminal does."""
+        buffer = f"conf{self.ident[1:]}"
+        self._run("load-buffer", "-b", buffer, "-", text=text)
+        self._run("paste-buffer", "-p", "-r", "-d", "-b", buffer, "-t", self.ident)
+
+    def submit(self, text: str, pause: float = 0.3) -> None:
+        """Paste a text, give the program time to take it, and press Enter."""
+        self.paste(text)
+        time.sleep(pause)
+        self.keys("Enter")
+
+    def exit_status(self) -> int | None:
+        try:
+            return int(self.status_file.read_text(encoding="ascii"))
+        except (FileNotFoundError, ValueError):
+            return None
+
+    def wait_for_exit(self, timeout: float = DEADLINE) -> int:
+        """Wait for the end of the program, and return its exit status."""
+        wait_until(lambda: self.exit_status() is not None, "the end of the program", timeout)
+        return self.exit_status() or 0
+
+    def close(self) -> None:
+        self._run("kill-pane", "-t", self.ident)
+
+    def _run(self, *argv: str, text: str | None = None) -> subprocess.CompletedProcess[str]:
+        return self.terminals._run(*argv, text=text)
+
+
+def is_alive(pid: int) -> bool:
+    """Whether a process lives; one that is dead and not yet collected does not."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text(encoding="ascii").rsplit(")", 1)[1].split()[0] != "Z"
+    except (FileNotFoundError, ProcessLookupError):
+        return False
+
+
+def processes_of(home: Path) -> list[int]:
+    """Return the pids of the processes whose HOME is this one, except this process."""
+    wanted = b"HOME=" + os.fsencode(home)
+    found = []
+    for entry in Path("/proc").glob("[0-9]*"):
+        try:
+            if int(entry.name) != os.getpid() and wanted in (entry / "environ").read_bytes().split(b"\0"):
+                found.append(int(entry.name))
+        except OSError:
+            continue
+    return found

@@ -1,0 +1,67 @@
+"""An agent in the hands of a test: no terminal, keys go in, the clock is ours, rows and events come out."""
+
+from __future__ import annotations
+
+from mam.practice.agent import Agent
+from mam.practice.options import parse
+from mam.practice.output import Output
+from mam.practice.region import live_region
+from mam.practice.session import Session
+from mam.practice.transcript import open_conversation
+
+BOX = ["─" * 80, "❯ ", "─" * 80, "  ? for help · permissions: ask"]
+
+
+class Listener:
+    """Stands where the hooks stand and remembers."""
+
+    def __init__(self) -> None:
+        self.events: list[tuple[str, dict[str, object]]] = []
+
+    def fire(self, event, payload):
+        self.events.append((event, payload))
+
+    def names(self) -> list[str]:
+        return [event for event, _ in self.events]
+
+
+class Held:
+    """An agent in the test's hands."""
+
+    def __init__(self, *arguments: str) -> None:
+        options = parse(["--speed", "0", *arguments])
+        self.listener = Listener()
+        self.output = Output(80)
+        session = Session(options, open_conversation(options), self.listener, "/w", self.output)
+        self.agent = Agent(options, session)
+        self.said: list[str] = []
+        self.agent.start(0.0)
+        self.pass_time(0.0)
+
+    def pass_time(self, seconds: float) -> None:
+        """Let time pass in small steps, as the loop does."""
+        until = self.agent.now + seconds
+        while True:
+            self.agent.advance()
+            self.agent.painted()
+            self.said += self.output.take()
+            due = self.agent.deadline()
+            if due is None or due > until or self.agent.outcome:
+                break
+            self.agent.at(max(due, self.agent.now))
+        self.agent.at(until)
+
+    def key(self, *names: str) -> None:
+        for name in names:
+            self.agent.key(name, "")
+        self.said += self.output.take()
+
+    def send(self, text: str) -> None:
+        self.agent.key("text", text)
+        self.key("enter")
+
+    def live(self, columns: int = 80, height: int = 24) -> list[str]:
+        return live_region(self.agent, columns, height)[0]
+
+    def turns(self) -> list[tuple[str, str]]:
+        return self.agent.session.conversation.turns

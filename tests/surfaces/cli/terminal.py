@@ -1,0 +1,91 @@
+"""A command in a pseudo-terminal: what a person would see, type, and leave."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import pty
+import re
+import select
+import signal
+import struct
+import sys
+import termios
+import time
+from pathlib import Path
+
+DEADLINE = 20.0
+SEQUENCE = re.compile(r"\x1b\[[0-?]*[ -/]*[@-~]|\x1b\][^\x07]*\x07|\x1b[()][A-B0]|\x1b[=>]")
+
+
+class Terminal:
+    """One command and the terminal it was started in."""
+
+    def __init__(self, words, folder: Path, *, columns: int = 120, rows: int = 40, **environ: str) -> None:
+        self.raw = b""
+        self.code: int | None = None
+        env = {**os.environ, "TERM": "xterm-256color", **environ}
+        env.pop("COLUMNS", None)
+        pid, self.end = pty.fork()
+        if not pid:
+            try:
+                fcntl.ioctl(0, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
+                os.chdir(folder)
+                os.execve(sys.executable, [sys.executable, "-m", "mam", *words], env)
+            finally:
+                os._exit(127)
+        self.pid = pid
+
+    def read(self) -> str:
+        """Return everything shown so far, sequences included."""
+        while self.end >= 0 and select.select([self.end], [], [], 0)[0]:
+            try:
+                data = os.read(self.end, 65536)
+            except OSError:
+                data = b""
+            if not data:
+                break
+            self.raw += data
+        return self.raw.decode("utf-8", "replace")
+
+    def text(self) -> str:
+        """Return everything shown so far, without the sequences."""
+        return SEQUENCE.sub("", self.read())
+
+    def sees(self, wanted: str, times: int = 1) -> str:
+        """Wait until a text was shown."""
+        return self.until(lambda: self.text().count(wanted) >= times and self.text(), repr(wanted))
+
+    def type(self, text: str) -> None:
+        """Type keys."""
+        os.write(self.end, text.encode())
+
+    def leave(self) -> int:
+        """Wait for the end of the command and return its exit code."""
+
+        def ended():
+            self.read()
+            if self.code is None:
+                pid, status = os.waitpid(self.pid, os.WNOHANG)
+                if pid:
+                    self.code = os.waitstatus_to_exitcode(status)
+            return self.code is not None
+
+        self.until(ended, "the end")
+        self.read()
+        return self.code or 0
+
+    def close(self) -> None:
+        """Kill it if it still lives, and let go of the terminal."""
+        if self.code is None:
+            os.kill(self.pid, signal.SIGKILL)
+            os.waitpid(self.pid, 0)
+        os.close(self.end)
+
+    def until(self, condition, what: str, seconds: float = DEADLINE):
+        """Wait for a condition under a deadline, and return its value."""
+        deadline = time.monotonic() + seconds
+        while not (value := condition()):
+            assert time.monotonic() < deadline, f"waited in vain for {what}\n{self.text()}"
+            time.sleep(0.01)
+        return value

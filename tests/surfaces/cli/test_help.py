@@ -1,0 +1,101 @@
+"""Every verb is in the table, explains itself, and shows an example."""
+
+import re
+import shlex
+from pathlib import Path
+
+import pytest
+
+from mam.surfaces.cli import ls as ls_verb
+from mam.surfaces.cli import main, parser, quick, verbs
+
+FOLDER = Path(main.__file__).parent
+EVERY = [*verbs.VERBS, *verbs.ALIASES]
+
+
+@pytest.mark.parametrize("word", EVERY)
+def test_every_help_has_an_example_that_can_be_parsed(run, word):
+    said = run(word, "--help")
+    assert said.code == 0
+    assert not said.err
+    assert max(map(len, said.out.splitlines())) <= 100
+    for option in ("--json", "--workspace DIR", "--registry FILE"):
+        assert option in said.out
+    examples = said.out.partition("examples:\n")[2].splitlines()
+    own = [line for line in examples if re.search(rf"\bmam {verbs.ALIASES.get(word, word)}\b", line)]
+    assert own
+    for line in own:
+        check_example(line)
+
+
+def check_example(line: str) -> None:
+    """The words of an example are words of its verb; what stands behind three spaces is a remark."""
+    typed = re.split(r"(?<=\S)\s{3,}", line)[0]
+    for sign in ("<(", ")", "&&", ">"):
+        typed = typed.replace(sign, " | ")
+    words = shlex.split(typed)
+    words = [part for word in words for part in (word.split() if word.startswith("mam ") else [word])]
+    words = [*words[words.index("mam") + 1 :], "|", "--"]
+    words = words[: min(words.index("|"), words.index("--"))]
+    parser.parse(parser.build(words[0], verbs.load(words[0])), words[1:])
+
+
+def test_the_overview_names_every_verb(run):
+    said = run("--help")
+    assert said.code == 0
+    for word, (_, summary, group) in verbs.VERBS.items():
+        assert re.search(rf"^  {word} +{re.escape(summary)}", said.out, re.MULTILINE)
+        assert f"\n{group}:\n" in said.out
+    assert all(alias in said.out for alias in verbs.ALIASES)
+
+
+def test_the_verbs_of_this_part_are_there():
+    wanted = (
+        "init create resume restart stop ls status attach read explain wait archive forget adopt rename fork"
+    )
+    assert set(verbs.VERBS) >= {*wanted.split(), "doctor", "demo", "log", "completion"}
+    assert verbs.ALIASES["delete"] == "stop"
+
+
+@pytest.mark.parametrize("word", verbs.VERBS)
+def test_a_verb_is_a_file_of_its_own(word):
+    text = (FOLDER / f"{word}.py").read_text(encoding="utf-8")
+    assert text.startswith(f'"""mam {word}: ')
+    assert verbs.VERBS[word][0] == word
+
+
+def test_a_file_with_the_parts_of_a_verb_is_in_the_table():
+    with_run = {
+        path.stem for path in FOLDER.glob("*.py") if "\ndef add_options(" in path.read_text(encoding="utf-8")
+    }
+    assert with_run == set(verbs.VERBS)
+
+
+def test_all_verbs_fit_below_one_parser():
+    root = parser.build_all()
+    options = root.parse_args(["stop", "a", "--force"])
+    assert options.names == ["a"]
+
+
+def test_names_may_stand_anywhere():
+    stop = parser.build("stop", verbs.load("stop"))
+    for line in ("a b --force", "a --force b", "--force a b", "a --force -- b", "--force -- a b"):
+        assert parser.parse(stop, line.split()).names == ["a", "b"], line
+    assert parser.parse(stop, ["--", "-x"]).names == ["-x"]
+
+
+@pytest.mark.parametrize(
+    "words", [[], ["--json"], ["--names"], ["--all", "--waiting", "--json"], ["--watch"]]
+)
+def test_a_quick_line_means_what_the_parser_says(words):
+    slow = vars(parser.parse(parser.build("ls", ls_verb), words))
+    found = quick.read(ls_verb.FLAGS, ls_verb.UNSET, words)
+    assert {key: tuple(value) if isinstance(value, list) else value for key, value in slow.items()} == vars(
+        found
+    )
+
+
+def test_another_line_goes_to_the_parser():
+    assert quick.read(ls_verb.FLAGS, ls_verb.UNSET, ["--agent", "claude"]) is None
+    assert quick.read(ls_verb.FLAGS, ls_verb.UNSET, ["--workspace=x"]) is None
+    assert quick.read(ls_verb.FLAGS, ls_verb.UNSET, ["-h"]) is None

@@ -1,0 +1,58 @@
+"""Start-up is part of the product: what a listing may not import."""
+
+import subprocess
+import sys
+
+import pytest
+
+HEAVY = {"rich", "pydantic", "yaml", "paho", "textual", "mcp", "shtab"}
+DEAR = {
+    "argparse",
+    "dataclasses",
+    "inspect",
+    "typing",
+    "pathlib",
+    "shutil",
+    "logging",
+    "subprocess",
+    "asyncio",
+}
+DEAR |= {"importlib.metadata", "tempfile", "threading", "unicodedata", "locale", "gettext", "traceback"}
+
+
+def modules_after(workspace, *words: str) -> set[str]:
+    code = (
+        "import sys; before = set(sys.modules); from mam.surfaces.cli.main import main\n"
+        f"code = main({list(words)!r})\n"
+        "print('\\0', *(set(sys.modules) - before), file=sys.stderr); sys.exit(code)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=workspace, capture_output=True, text=True, check=True
+    )
+    return set(done.stderr.partition("\0")[2].split())
+
+
+@pytest.mark.parametrize("words", [("ls",), ("ls", "--json"), ("ls", "--names"), ("--json", "ls", "--all")])
+def test_a_listing_imports_nothing_heavy(run, workspace, words):
+    run("create", "--agent", "practice", "--session", "one")
+    run("create", "--agent", "human", "--session", "two")
+    loaded = modules_after(workspace, *words)
+    assert "mam.app.ls" in loaded or "--names" in words
+    assert not {name for name in loaded if name.split(".")[0] in HEAVY}
+    assert not loaded & DEAR
+
+
+def test_a_listing_with_other_options_imports_argparse_and_nothing_else(run, workspace):
+    run("create", "--agent", "human", "--session", "one")
+    loaded = modules_after(workspace, "ls", "--status", "running")
+    assert loaded & (HEAVY | DEAR) <= {"argparse", "gettext", "locale"}
+
+
+def test_a_verb_loads_no_other_verb(run, workspace):
+    from mam.surfaces.cli import verbs
+
+    loaded = modules_after(workspace, "doctor")
+    others = {f"mam.surfaces.cli.{module}" for module, _, _ in verbs.VERBS.values()} - {
+        "mam.surfaces.cli.doctor"
+    }
+    assert not loaded & others

@@ -1,0 +1,177 @@
+"""Tables, colours and widths, without any session."""
+
+import io
+
+import pytest
+
+from mam.surfaces.cli import listing, sessions, table
+from mam.surfaces.cli.paint import Paint
+from mam.surfaces.cli.read import fit
+
+
+class Screen(io.StringIO):
+    """A terminal of a certain width."""
+
+    def isatty(self):
+        return True
+
+
+def paint(width: int | None = None, *, colours: bool = False) -> Paint:
+    made = Paint(io.StringIO())
+    made.width, made.colours = width, colours
+    return made
+
+
+def entry(name: str, **fields):
+    return {
+        "name": name,
+        "agent": "claude",
+        "role": None,
+        "status": "running",
+        "activity": "idle",
+        "activity_age_s": 8.4,
+        "waiting_for": None,
+        "tmux_alive": True,
+        "resume": {"id": "1f00ab42-0000", "tier": 1, "on_disk": True},
+        "job": None,
+        "drift": "-",
+        **fields,
+    }
+
+
+ENTRIES = [
+    entry(
+        "demo-creator-claude",
+        role="developer",
+        activity="waiting",
+        activity_age_s=185,
+        waiting_for="permission",
+    ),
+    entry("api", agent="codex", resume={"id": None, "tier": None, "on_disk": None}),
+    entry("web", status="stopped", activity="exited", activity_age_s=90000, tmux_alive=False, job="j_42"),
+    entry(
+        "lost",
+        activity="unknown",
+        tmux_alive=None,
+        drift="A",
+        resume={"id": "abc", "tier": None, "on_disk": False},
+    ),
+]
+
+SNAPSHOT = """\
+NAME                 AGENT   ROLE       STATUS   ACTIVITY               TMUX  RESUME            JOB   DRIFT
+demo-creator-claude  claude  developer  running  waiting 3m permission  yes   1f00ab42 t1 disk  -     -
+api                  codex   -          running  idle 8s                yes   -                 -     -
+web                  claude  -          stopped  exited 1d              no    1f00ab42 t1 disk  j_42  -
+lost                 claude  -          running  unknown 8s             ?     abc - -           -     A
+"""
+
+
+def test_the_table_of_a_listing():
+    assert "\n".join(sessions.table(ENTRIES, paint())) + "\n" == SNAPSHOT
+
+
+@pytest.mark.parametrize("width", [20, 60, 80, 100, 140])
+def test_fits_a_terminal(width):
+    lines = sessions.table(ENTRIES, paint(width))
+    assert max(table.width_of(line) for line in lines) <= width
+    assert len(lines) == len(ENTRIES) + 1
+
+
+def test_a_narrow_terminal_keeps_what_matters():
+    lines = sessions.table(
+        [entry("demo-app-creator-claude", activity="waiting", waiting_for="permission")], paint(80)
+    )
+    assert "JOB" not in lines[0]
+    assert "demo-app-creator-claude" in lines[1]
+    assert "waiting 8s permission" in lines[1]
+
+
+def test_colours_change_no_width():
+    plain = sessions.table(ENTRIES, paint(100))
+    coloured = sessions.table(ENTRIES, paint(100, colours=True))
+    assert [table.width_of(without_colours(line)) for line in coloured] == [
+        table.width_of(line) for line in plain
+    ]
+    assert "\x1b[33;1mwaiting 3m permission\x1b[0m" in "\n".join(sessions.table(ENTRIES, paint(colours=True)))
+
+
+def without_colours(text: str) -> str:
+    from tests.surfaces.cli.terminal import SEQUENCE
+
+    return SEQUENCE.sub("", text)
+
+
+def test_wide_letters_keep_the_columns_straight():
+    lines = sessions.table([entry("a", role="開発者"), entry("b", role="é")], paint())
+    assert len({table.width_of(line[: line.index("running")]) for line in lines[1:]}) == 1
+
+
+def test_what_came_from_outside_is_clean():
+    evil = "x\x1b[2J\x9b31m\u202egnp.exe\nNAME\ttab"
+    found = entry(
+        evil, role=evil, agent=evil, status=evil, activity=evil, waiting_for=evil, job=evil, drift=evil
+    )
+    found |= {"resume": {"id": evil, "tier": 1, "on_disk": True}, "workspace": evil, "start_command": [evil]}
+    found |= {"stop_reason": evil, "last_visible_note": evil, "last_action": {"by": evil, "verb": evil}}
+    for lines in (sessions.table([found], paint()), sessions.whole(found, paint()), [sessions.line(found)]):
+        assert all(line.isprintable() for line in lines)
+    assert len(sessions.table([found], paint())) == 2
+
+
+def test_an_empty_listing_says_how_to_go_on():
+    lines = listing.show({"root": "/r", "sessions": []}, paint())
+    assert lines[0] == "no sessions in /r"
+    assert "mam create --agent" in lines[1]
+    assert listing.show({"root": "/r", "sessions": []}, paint(), is_filtered=True) == ["no session fits"]
+
+
+def test_every_root_has_its_table():
+    document = {
+        "root": "/a",
+        "sessions": [entry("one", root="/a"), entry("two", root="/b")],
+        "unreadable": [{"root": "/c", "error": "damaged"}],
+    }
+    lines = listing.show(document, paint())
+    assert lines[0] == "/c: damaged"
+    assert [line for line in lines if line.startswith("/")] == ["/c: damaged", "/a", "/b"]
+    assert sum(line.startswith("NAME") for line in lines) == 2
+
+
+@pytest.mark.parametrize(
+    ("text", "width", "shown"),
+    [
+        ("demo-app-creator-claude", 23, "demo-app-creator-claude"),
+        ("demo-app-creator-claude", 12, "demo-app…ude"),
+        ("abc", 1, "…"),
+        ("abc", 0, ""),
+        ("開発者開発者", 7, "開発…者"),
+    ],
+)
+def test_a_shortened_text_keeps_both_ends(text, width, shown):
+    assert table.shorten(text, width) == shown
+    assert table.width_of(table.shorten(text, width)) <= width
+
+
+@pytest.mark.parametrize("variables", [{"NO_COLOR": "1"}, {"TERM": "dumb"}, {"TERM": ""}])
+def test_no_colours_where_they_are_not_wanted(monkeypatch, variables):
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    monkeypatch.setenv("TERM", "xterm")
+    assert Paint(Screen())("text", "red") == "\x1b[31mtext\x1b[0m"
+    for name, value in variables.items():
+        monkeypatch.setenv(name, value)
+    assert Paint(Screen())("text", "red") == "text"
+
+
+def test_no_colours_and_no_width_without_a_terminal(monkeypatch):
+    monkeypatch.setenv("TERM", "xterm")
+    plain = Paint(io.StringIO())
+    assert (plain("text", "red"), plain.width) == ("text", None)
+    assert Paint(None)("text", "red") == "text"
+
+
+def test_rules_of_a_screen_do_not_wrap():
+    assert fit("─" * 50 + " writer ──", 30) == "─" * 20 + " writer ──"
+    assert fit("words that are long stay whole", 10) == "words that are long stay whole"
+    assert fit("─" * 50, None) == "─" * 50
+    assert fit("─" * 50, 20) == "─" * 20
