@@ -137,7 +137,7 @@ class Responses(Dialect):
         if "exec_command" in offered:
             # Inside its sandbox Codex runs a command without a word; outside it asks.
             outside = {"sandbox_permissions": "require_escalated", "justification": f"May I {wanted.why}?"}
-            return Call("exec_command", {"cmd": wanted.command, **outside})
+            return Call("exec_command", {"cmd": wanted.command, **(outside if wanted.asks else {})})
         if "shell_command" in offered:
             return Call("shell_command", {"command": wanted.command})
         return Call("shell", {"command": ["bash", "-lc", wanted.command]})

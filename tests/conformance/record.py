@@ -26,7 +26,8 @@ def main() -> None:
     parser.add_argument("scene", nargs="*", help="all of them without one")
     parser.add_argument("--size", action="append", choices=SIZES, help="both without one")
     wanted = parser.parse_args()
-    place = Path(tempfile.mkdtemp(prefix="mc-"))
+    # Not in /tmp: Codex warns about a home there.
+    place = Path(tempfile.mkdtemp(prefix="mc-", dir="/var/tmp"))
     try:
         with Terminals(f"mam-conf-{os.getpid()}", place) as terminals:
             for size in wanted.size or SIZES:

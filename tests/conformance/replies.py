@@ -47,10 +47,11 @@ class Call:
 
 @dataclass(frozen=True, slots=True)
 class Shell:
-    """A shell command, asked for in such a way that the program wants a permission if its rules allow."""
+    """A shell command; with `asks` in such a way that Codex wants a permission for it."""
 
     command: str
     why: str = "run a command"
+    asks: bool = True
 
 
 @dataclass(frozen=True, slots=True)

@@ -203,7 +203,7 @@ def play_troubles(stage: Stage) -> None:
 def play_tool(stage: Stage) -> None:
     """A tool that runs for a while, with every permission given."""
     stage.ready()
-    stage.model.answer(Shell("sleep 6; touch made-by-tool", "wait and make a file"))
+    stage.model.answer(Shell("sleep 6; touch made-by-tool", "wait and make a file", asks=False))
     stage.ask("take your time")
     time.sleep(3.0)
     stage.save("tool-running", still=False)

@@ -71,7 +71,7 @@ def create(world: World, agent: str | None, **options: Any) -> Row:
         row = _start(world, order, plan)
     except BaseException:
         world.registry.note(lambda draft: draft.intents.end(plan["id"]))
-        _drop_worktree(world, plan, order)
+        drop_worktree(world, plan)
         raise
     if order.wait:
         wait_until_ready(world, row, plan["launch_file"], trust=order.trust, seconds=order.timeout)
@@ -144,11 +144,17 @@ def _choose_name(world: World, draft: Draft, order: Order, workspace: str) -> tu
     for number in range(1, _MOST_NUMBERS):
         name = names.default_name(workspace, order.agent or "", number)
         row = draft.named(name)
-        if row is not None and not is_running(row) and row["workspace"] == workspace:
+        if row is not None and not is_running(row) and _belongs_to(row, workspace):
             return name, row
         if row is None and name not in taken and flight.is_free(draft, "", name):
             return name, None
     raise InvalidName("no free name is left", hint="give one with --session")
+
+
+def _belongs_to(row: Row, workspace: str) -> bool:
+    """Tell whether a session of this default name was made in this workspace, or in a worktree of it."""
+    repository = (row.get("worktree") or {}).get("repo")
+    return row["workspace"] == workspace or bool(repository and f"{workspace}/".startswith(f"{repository}/"))
 
 
 def _new_row(world: World, order: Order, session_id: str, name: str, workspace: str) -> Row:
@@ -174,7 +180,8 @@ def _new_row(world: World, order: Order, session_id: str, name: str, workspace: 
 def _renewed(world: World, row: Row, order: Order) -> Row:
     if order.role and row.get("role") and order.role != row["role"]:
         raise Refused(f"'{row['name']}' has the role '{row['role']}', which never changes")
-    launch.check_workspace(row["workspace"])
+    if not row.get("worktree"):
+        launch.check_workspace(row["workspace"])
     command = row.get("start_command") or [row["agent"]]
     return merged(
         row,
@@ -299,19 +306,20 @@ def _checked_role(role: str | None) -> str | None:
 def _with_worktree(world: World, plan: dict[str, Any], order: Order) -> Row:
     """Give the session a worktree, and tell recovery about it."""
     row: Row = plan["row"]
-    if not order.worktree:
+    if not order.worktree and not row.get("worktree"):
         return row
     from mam.app.worktree import add_worktree
 
-    moved = add_worktree(world, row, None if order.worktree is True else str(order.worktree))
+    moved = add_worktree(world, row, order.worktree if isinstance(order.worktree, str) else None)
     plan["row"] = moved
     intent = flight.new_intent(row["id"], row["name"], "create", world.now(), plan)
     world.registry.note(lambda draft: draft.intents.put(intent))
     return moved
 
 
-def _drop_worktree(world: World, plan: dict[str, Any], order: Order) -> None:
-    if order.worktree and (plan["row"].get("worktree") or {}).get("path"):
+def drop_worktree(world: World, plan: dict[str, Any]) -> None:
+    """Take back the worktree of a new session that was never started; an ended session keeps its own."""
+    if not plan["anew"] and plan["row"].get("worktree"):
         from mam.app.worktree import take_back
 
         try:

@@ -39,7 +39,7 @@ def recover(world: World) -> None:
             continue
         world.progress(f"finishing a {intent.verb} of {intent.name} that was cut off")
         try:
-            _FINISH[intent.verb](world, intent)
+            _FINISH.get(intent.verb, _give_up)(world, intent)
         except TerminalsDown as error:
             # Nobody can say how far it got: the intent stays, and other sessions go on.
             world.progress(str(error))
@@ -77,6 +77,7 @@ def _finish_start(world: World, intent: Intent) -> None:
     pane = _marked_pane(world, plan["row"])
     if pane is None:
         launches.cancel_launch(plan["launch_file"])
+        create.drop_worktree(world, plan)
         _give_up(world, intent)
         world.host.release(intent.session_id)
         return

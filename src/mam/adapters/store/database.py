@@ -110,6 +110,8 @@ def errors(path: str) -> Iterator[None]:
         raise translate_os(error, path) from error
     except json.JSONDecodeError as error:
         raise _damaged(path, f"a record is not readable ({error.msg})") from error
+    except UnicodeDecodeError as error:
+        raise _damaged(path, "a record is not readable") from error
     except UnicodeEncodeError as error:
         raise Refused("text that is not valid Unicode cannot be recorded", hint="use UTF-8") from error
 

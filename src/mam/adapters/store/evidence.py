@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import json
 import os
+import stat
 
+from mam.adapters.store import database
 from mam.adapters.store.draft import dump
 
 TYPE_CHECKING = False
@@ -38,16 +40,18 @@ def pending(spool: str) -> list[Payload]:
     """Return the payloads that wait in the spool, oldest first; a broken one is an empty payload."""
     try:
         names = [name for name in os.listdir(spool) if name.endswith(".json") and not name.startswith(".")]
-    except FileNotFoundError:
+    except OSError:
         return []
     found = []
     for name in names:
         path = os.path.join(spool, name)
         try:
-            facts = os.stat(path)
+            facts = os.stat(path, follow_symlinks=False)
+            if not stat.S_ISREG(facts.st_mode):
+                continue
             with open(path, "rb") as file:
                 text = file.read(LARGEST_PAYLOAD)
-        except FileNotFoundError:
+        except OSError:
             continue
         session_id, _, rest = name.partition(".")
         found.append(Payload(path, session_id, rest.partition(".")[0], facts.st_mtime, _parse(text)))
@@ -79,10 +83,11 @@ def recorded(registry: Registry) -> dict[str, dict[str, tuple[float, dict[str, A
     if connection is None:
         return {}
     found: dict[str, dict[str, tuple[float, dict[str, Any]]]] = {}
-    for session_id, source, at, data in connection.execute(
-        "SELECT session_id, source, at, data FROM evidence"
-    ):
-        found.setdefault(session_id, {})[source] = (at, json.loads(data))
+    with database.errors(registry.place.db):
+        for session_id, source, at, data in connection.execute(
+            "SELECT session_id, source, at, data FROM evidence"
+        ):
+            found.setdefault(session_id, {})[source] = (at, json.loads(data))
     return found
 
 

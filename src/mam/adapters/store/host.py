@@ -92,7 +92,7 @@ class Host:
                 )
                 .fetchone()
             )
-        return Lease(found[0], found[1], json.loads(found[2])) if found else None
+            return Lease(found[0], found[1], json.loads(found[2])) if found else None
 
     def take(
         self, kind: str, conversation: str, lease: Lease, is_alive: Callable[[dict[str, Any]], bool]

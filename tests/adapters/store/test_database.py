@@ -1,0 +1,311 @@
+"""The database file: opened durably, migrated, and every way in which it can fail in our words."""
+
+from __future__ import annotations
+
+import errno
+import os
+import random
+import sqlite3
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+from tests.adapters.store.making import FIRST, NOON, Store, check_invariants, new_row
+
+from mam.adapters.store import database, evidence
+from mam.adapters.store.host import Host
+from mam.adapters.store.intents import Intent
+from mam.core.errors import (
+    Damaged,
+    DiskFull,
+    MamError,
+    ReadOnly,
+    Refused,
+    RegistryBusy,
+    RegistryCorrupt,
+    SchemaTooNew,
+    Unavailable,
+)
+
+CODES = sorted(
+    name
+    for name in dir(sqlite3)
+    if name.startswith("SQLITE_")
+    and isinstance(getattr(sqlite3, name), int)
+    and not name.startswith(("SQLITE_LIMIT", "SQLITE_DBCONFIG"))
+)
+EXPECTED = {
+    "SQLITE_BUSY": RegistryBusy,
+    "SQLITE_LOCKED": RegistryBusy,
+    "SQLITE_FULL": DiskFull,
+    "SQLITE_READONLY": ReadOnly,
+    "SQLITE_CANTOPEN": ReadOnly,
+    "SQLITE_PERM": ReadOnly,
+    "SQLITE_IOERR": Unavailable,
+    "SQLITE_CORRUPT": RegistryCorrupt,
+    "SQLITE_NOTADB": RegistryCorrupt,
+}
+
+
+def raised(error: BaseException, path: str = "/r/state.db") -> MamError:
+    with pytest.raises(MamError) as caught, database.errors(path):
+        raise error
+    return caught.value
+
+
+@pytest.mark.parametrize("kind", [sqlite3.OperationalError, sqlite3.DatabaseError, sqlite3.IntegrityError])
+@pytest.mark.parametrize("name", CODES)
+def test_every_code_of_sqlite_is_one_of_ours(name, kind):
+    error = kind("some words")
+    error.sqlite_errorname, error.sqlite_errorcode = name, getattr(sqlite3, name)
+    ours = raised(error)
+    for prefix, expected in EXPECTED.items():
+        if name == prefix or name.startswith(f"{prefix}_"):
+            assert type(ours) is expected
+    assert "/r/state.db" in str(ours)
+    assert ours.exit_code in (2, 65)
+
+
+@pytest.mark.parametrize("kind", [one for one in vars(sqlite3).values() if isinstance(one, type)])
+def test_every_class_of_sqlite_is_one_of_ours(kind):
+    if issubclass(kind, sqlite3.Error):
+        raised(kind("without a code"))
+
+
+@pytest.mark.parametrize("name", sorted(errno.errorcode.values()))
+def test_every_error_of_the_file_system_is_one_of_ours(name):
+    number = getattr(errno, name)
+    ours = raised(OSError(number, os.strerror(number), "/r/file"))
+    assert isinstance(ours, Unavailable)
+    assert "/r/file" in str(ours)
+    if name in ("ENOSPC", "EDQUOT"):
+        assert type(ours) is DiskFull
+    if name in ("EACCES", "EPERM", "EROFS"):
+        assert type(ours) is ReadOnly
+
+
+def test_an_error_without_a_number_is_one_of_ours():
+    assert isinstance(raised(OSError("odd")), Unavailable)
+
+
+class TestOpening:
+    def test_durable(self, store):
+        connection = store.registry.writer()
+        assert connection.execute("PRAGMA synchronous").fetchone() == (2,)
+        assert connection.execute("PRAGMA journal_mode").fetchone() == ("wal",)
+
+    def test_a_newer_schema_is_left_alone(self, three):
+        three.registry.close()
+        with sqlite3.connect(three.place.db) as connection:
+            connection.execute("PRAGMA user_version=999")
+        connection.close()
+        before = three.dump()
+        for attempt in (three.again().view, three.touch):
+            with pytest.raises(SchemaTooNew) as caught:
+                attempt()
+            assert caught.value.hint == "upgrade mam"
+        assert three.dump() == before
+
+    def test_migrations_run_once_and_in_order(self, tmp_path):
+        path = str(tmp_path / "x.db")
+        steps = ["CREATE TABLE a(x);\nINSERT INTO a VALUES(1)"]
+        database.connect(path, steps, create=True).close()
+        steps.append("INSERT INTO a VALUES(2)")
+        for _ in range(2):
+            connection = database.connect(path, steps, create=False)
+            assert connection.execute("SELECT x FROM a").fetchall() == [(1,), (2,)]
+            connection.close()
+
+    def test_a_migration_that_fails_leaves_the_old_schema(self, tmp_path):
+        path = str(tmp_path / "x.db")
+        database.connect(path, ["CREATE TABLE a(x)"], create=True).close()
+        with pytest.raises(MamError):
+            database.connect(path, ["CREATE TABLE a(x)", "CREATE TABLE b(x);\nNONSENSE"], create=False)
+        connection = database.connect(path, ["CREATE TABLE a(x)"], create=False)
+        tables = [name for (name,) in connection.execute("SELECT name FROM sqlite_master")]
+        connection.close()
+        assert tables == ["a"]
+
+    def test_many_may_be_the_first(self, quick_path):
+        """Every one of them makes the folder, the database and the file, and none sees another."""
+        barrier = threading.Barrier(6)
+
+        def begin(number: int) -> None:
+            store = Store(quick_path)
+            barrier.wait()
+            store.add(new_row(number))
+            store.registry.close()
+
+        for _ in range(5):
+            with ThreadPoolExecutor(6) as pool:
+                list(pool.map(begin, range(1, 7)))
+            store = Store(quick_path)
+            assert len(store.registry.view().rows) == 6
+            check_invariants(store)
+            store.registry.close()
+            for path in quick_path.rglob("*.*"):
+                if path.is_file():
+                    path.unlink()
+
+    @pytest.mark.parametrize("content", [b"", b"x", b"SQLite format 3\0" + b"\0" * 200, os.urandom(8192)])
+    def test_something_that_is_no_database(self, three, content):
+        three.registry.close()
+        for path in three.db.parent.glob("state.db-*"):
+            path.unlink()
+        three.db.write_bytes(content)
+        text = three.text()
+        try:
+            three.again().view()
+            three.touch()
+            check_invariants(three)
+        except RegistryCorrupt as error:
+            assert "mv" in (error.hint or "")
+            assert three.db.read_bytes() == content
+            three.registry.close()
+            three.db.rename(f"{three.db}.broken")
+            three.again()
+            three.touch()
+            check_invariants(three)
+        assert three.text() == text
+
+    def test_damage_anywhere_is_named_or_harmless(self, three):
+        three.put(FIRST, note="x")
+        three.registry.close()
+        whole = three.db.read_bytes()
+        chance = random.Random(5)
+        text = three.text()
+        for _ in range(300):
+            damaged = bytearray(whole)
+            for _ in range(chance.choice((1, 1, 4, 64))):
+                damaged[chance.randrange(len(damaged))] = chance.randrange(256)
+            three.db.write_bytes(damaged)
+            three.write(text)
+            three.again()
+            try:
+                three.registry.view()
+                three.touch()
+                three.registry.note(lambda draft: draft.log("user", "test", None))
+            except MamError as error:
+                assert error.exit_code in (2, 65), error
+            three.registry.close()
+            for path in three.db.parent.glob("state.db-*"):
+                path.unlink()
+
+    def test_a_cut_database_is_named_or_harmless(self, three):
+        three.registry.close()
+        whole = three.db.read_bytes()
+        rows = three.registry.view().rows
+        three.registry.close()
+        for length in range(1, len(whole), 997):
+            three.db.write_bytes(whole[:length])
+            try:
+                assert three.again().view().rows == rows
+                three.touch()
+            except MamError as error:
+                assert error.exit_code == 65
+            three.registry.close()
+
+
+class TestAfterwards:
+    """One connection serves a long-lived process: what failed once must not spoil what comes next."""
+
+    def test_after_a_commit_that_failed(self, three):
+        connection = three.registry.writer()
+
+        class Failing:
+            def __init__(self, real):
+                self.real = real
+
+            def execute(self, sql, *arguments):
+                if sql == "COMMIT":
+                    error = sqlite3.OperationalError("disk I/O error")
+                    error.sqlite_errorname = "SQLITE_IOERR_FSYNC"
+                    raise error
+                return self.real.execute(sql, *arguments)
+
+            def __getattr__(self, name):
+                return getattr(self.real, name)
+
+        with pytest.raises(Unavailable), database.transaction(Failing(connection), "x"):
+            connection.execute("UPDATE sessions SET status='archived'")
+        assert not connection.in_transaction
+        assert three.rows()[FIRST]["status"] == "running"
+        three.put(FIRST, note="works")
+
+    def test_text_that_is_not_unicode_is_refused(self, store):
+        """Arguments and paths of the shell come with bytes that no UTF-8 has."""
+        for value in ("\udcff", "a\ud800b"):
+            with pytest.raises(Refused):
+                store.add(new_row(1, start_command=["claude", value]))
+        store.add(new_row(1))
+        check_invariants(store)
+
+
+class TestReadOnly:
+    """Where nothing may be written, reading works and writing says why not."""
+
+    @pytest.fixture
+    def locked(self, three):
+        if os.geteuid() == 0:
+            pytest.skip("root may write everywhere; tests/faults has the same with EROFS")
+        three.registry.close()
+        folders = [three.root, Path(three.place.state), three.yaml.parent]
+        for folder in folders:
+            folder.chmod(0o500)
+        yield three
+        for folder in folders:
+            folder.chmod(0o700)
+
+    def test_reading(self, locked):
+        assert len(locked.again().view().rows) == 3
+
+    def test_writing(self, locked):
+        with pytest.raises(ReadOnly):
+            locked.again().change(lambda draft: None)
+
+
+class TestHost:
+    @pytest.fixture
+    def host(self, tmp_path):
+        made = Host(str(tmp_path / "state" / "mam"), lambda: NOON)
+        yield made
+        made.close()
+
+    def test_private(self, host):
+        host.remember_root("/r", "/r/f")
+        assert Path(host.folder).stat().st_mode & 0o777 == 0o700
+        assert Path(host.path).stat().st_mode & 0o777 == 0o600
+
+    def test_nothing_is_made_by_reading(self, host):
+        assert host.roots() == []
+        assert not Path(host.folder).exists()
+
+    def test_damage_is_named(self, host):
+        Path(host.folder).mkdir(parents=True)
+        Path(host.path).write_bytes(b"no database at all" * 50)
+        with pytest.raises(Damaged):
+            host.roots()
+
+    def test_a_damaged_lease_is_named(self, host):
+        host.remember_root("/r", "/r/f")
+        host._open().execute("INSERT INTO leases VALUES('a', 'b', 'r', 's', '{', 1)")
+        with pytest.raises(Damaged):
+            host.lease("a", "b")
+
+
+@pytest.mark.parametrize("value", ["{", b"\xff\xfe"])
+@pytest.mark.parametrize("column", ["meta.value", "sessions.data", "intents.owner", "evidence.data"])
+def test_a_record_that_is_no_json_is_named_by_whoever_reads_it(three, column, value):
+    table, _, field = column.partition(".")
+    intent = Intent(FIRST, "x", "stop", owner={}, at=1.0, data={})
+    three.registry.note(lambda draft: draft.intents.put(intent))
+    three.registry.note(lambda draft: evidence.record(draft.connection, FIRST, "hook", 1.0, {}))
+    three.registry.close()
+    connection = sqlite3.connect(three.place.db)
+    connection.execute(f"UPDATE {table} SET {field}=?", (value,))
+    connection.commit()
+    connection.close()
+    with pytest.raises(RegistryCorrupt):
+        three.again().view()
+        evidence.recorded(three.registry)
