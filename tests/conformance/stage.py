@@ -163,7 +163,8 @@ def stage(
 
     `prepare(folder, home)` runs before the start.
     """
-    place = Path(terminals.place / f"{kind[:2]}{time.monotonic_ns() % 10**6}")
+    # Named as it is shown: a dialog names the parent folder too.
+    place = terminals.place / str(time.monotonic_ns() % 10**6) / SHOWN.name
     (place / "demo").mkdir(parents=True)
     (place / "home").mkdir()
     if prepare is not None:
@@ -182,7 +183,7 @@ def stage(
         finally:
             one.pane.close()
             end_processes_of(one.home)
-            shutil.rmtree(place, ignore_errors=True)
+            shutil.rmtree(place.parent, ignore_errors=True)
 
 
 def end_processes_of(home: Path, grace: float = 5.0) -> None:

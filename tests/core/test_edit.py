@@ -72,6 +72,10 @@ ALLOWED = {
 NO_EDIT = {
     "nothing": ({}, {}),
     "a default left out": ({}, {"parent": GONE, "conversations": GONE, "resume_count": GONE}),
+    "a time written in another way": (
+        {"stopped_at": "2026-11-15T08:00:00Z"},
+        {"stopped_at": "2026-11-15 08:00:00+00:00"},
+    ),
     "the null own id left out": ({}, {"claude_session_id_own": GONE}),
 }
 
@@ -112,6 +116,12 @@ REFUSED = {
         f"{key} changed": ({}, {key: value}, key, "only mam writes it")
         for key, value in _WRITTEN_BY_MAM.items()
     },
+    "a time that is another": (
+        {"stopped_at": "2026-11-15T08:00:00Z"},
+        {"stopped_at": "2026-11-15 08:00:01+00:00"},
+        "stopped_at",
+        "only mam writes it",
+    ),
     "version removed": ({}, {"version": GONE}, None, "was removed"),
     "id removed": ({}, {"id": GONE}, None, "was removed"),
     "role changed": ({"role": "developer"}, {"role": "tester"}, "role", "never changes once set"),

@@ -214,7 +214,7 @@ def _start(world: World, order: Order, plan: dict[str, Any]) -> Row:
     )
     what = kind.launch(request)
     for note in what.notes:
-        world.progress(note)
+        world.warn(note)
     world.progress(f"starting {row['agent']} as {row['name']}")
     started = launch.start(world, row, what, plan["launch_file"], order.env)
     try:

@@ -192,6 +192,11 @@ class Fleet:
         """Return the session of that name or id."""
         return Session(self, self.world.registry.view().find(target))
 
+    def names(self, *, status: Sequence[str] = ()) -> list[str]:
+        """Return the names of the sessions, all or those of some statuses; the cheapest look there is."""
+        rows = self.world.registry.view().rows
+        return [row["name"] for row in rows if not status or row["status"] in status]
+
     def sessions(self) -> list[Session]:
         """Return every session, in the order of the registry file."""
         return [Session(self, row) for row in self.world.registry.view().rows if row.get("id")]

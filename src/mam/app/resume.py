@@ -106,11 +106,6 @@ def _choose(world: World, draft: Draft, row: Row) -> Choice:
             f"'{row['name']}' cannot be resumed: {gone}",
             hint=f"mam create --session {row['name']} starts it with a new conversation",
         )
-    if not row.get("resumable") and row.get("termination_mode") == "purge":
-        raise IllegalTransition(
-            f"'{row['name']}' cannot be resumed: its conversation was deleted",
-            hint=f"mam create --session {row['name']} starts it with a new one",
-        )
     return choice
 
 

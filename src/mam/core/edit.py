@@ -7,6 +7,8 @@ a row: a value that equals one of the two is no edit.
 
 from __future__ import annotations
 
+from datetime import datetime
+
 from mam.core import transitions
 from mam.core.errors import EditRefused, IllegalTransition
 from mam.core.flaws import flaws, is_conversation_id
@@ -118,7 +120,15 @@ def _same(value: object, base: object, key: str) -> bool:
     if value is _MISSING:
         has_default = key in DEFAULTS or is_own_id_field(key)
         return base is _MISSING or (has_default and base in (None, [], {}, DEFAULTS.get(key)))
-    return _is_alike(value, base)
+    return _is_alike(value, base) or (key.endswith("_at") and key in DEFAULTS and _is_instant(value, base))
+
+
+def _is_instant(value: object, base: object) -> bool:
+    """Tell whether two texts mean the same time: a program that loads and dumps YAML changes the form."""
+    try:
+        return datetime.fromisoformat(str(value)) == datetime.fromisoformat(str(base))
+    except (ValueError, TypeError):
+        return False
 
 
 def _is_alike(one: object, other: object) -> bool:

@@ -42,6 +42,8 @@ def choose(
     Tier 1 is the row's own. Tier 2 is the workspace's newest that no other session ever had: a
     sibling's conversation is never taken. Tier 3 is the cache, only if it speaks of this workspace.
     """
+    if row.get("termination_mode") == "purge":
+        return Choice(None, None, None)
     own = own_id(row) or current_conversation(row)
     seen = on_disk(own) if own else None
     if own and seen:

@@ -129,7 +129,7 @@ class Store:
 def file_rows(path: Path) -> list[dict]:
     """Return the file's rows as any YAML reader sees them, times as text."""
     document = yaml_text.parse(path.read_bytes(), str(path))
-    return [dict(row) for row in document["tmux_sessions"]]
+    return [dict(row) for row in document["tmux_sessions"] or []]
 
 
 def check_invariants(store: Store) -> None:
@@ -142,5 +142,5 @@ def check_invariants(store: Store) -> None:
     shown = file_rows(store.yaml)
     assert [settled(row) for row in shown] == list(rows.values())
     plain = yaml.safe_load(store.yaml.read_text(encoding="utf-8"))
-    assert [row["id"] for row in plain["tmux_sessions"]] == list(rows)
+    assert [row["id"] for row in plain["tmux_sessions"] or []] == list(rows)
     assert not store.strays()

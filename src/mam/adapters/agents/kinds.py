@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import sys
 from importlib import import_module
 
 from mam.adapters.agents.protocol import Kind
@@ -27,10 +29,35 @@ def kind(name: str) -> Kind:
 
 
 def offered() -> dict[str, str]:
-    """Return the kinds that installed packages offer, as name -> module:class."""
+    """Return the kinds that other installed packages offer, as name -> module:class."""
+    if not _somebody_offers():
+        return {}
     from importlib.metadata import entry_points
 
     return {point.name: point.value for point in entry_points(group=ENTRY_POINTS)}
+
+
+def _somebody_offers() -> bool:
+    """Tell whether any package but ours names the entry point; a look is far cheaper than asking for it."""
+    for folder in sys.path:
+        try:
+            packages = [
+                name for name in os.listdir(folder or ".") if name.endswith((".dist-info", ".egg-info"))
+            ]
+        except OSError:
+            continue
+        for package in packages:
+            if not package.startswith("multi_agent_mux-") and _mentions(os.path.join(folder, package)):
+                return True
+    return False
+
+
+def _mentions(package: str) -> bool:
+    try:
+        with open(os.path.join(package, "entry_points.txt"), "rb") as file:
+            return ENTRY_POINTS.encode() in file.read()
+    except OSError:
+        return False
 
 
 def _load(reference: str) -> Kind:

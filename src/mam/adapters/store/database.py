@@ -109,9 +109,9 @@ def errors(path: str) -> Iterator[None]:
     except OSError as error:
         raise translate_os(error, path) from error
     except json.JSONDecodeError as error:
-        raise _damaged(path, f"a record is not readable ({error.msg})") from error
+        raise damaged(path, f"a record is not readable ({error.msg})") from error
     except UnicodeDecodeError as error:
-        raise _damaged(path, "a record is not readable") from error
+        raise damaged(path, "a record is not readable") from error
     except UnicodeEncodeError as error:
         raise Refused("text that is not valid Unicode cannot be recorded", hint="use UTF-8") from error
 
@@ -131,13 +131,14 @@ def translate(error: sqlite3.Error, path: str) -> MamError:
     if isinstance(error, sqlite3.DatabaseError) and code.startswith(
         ("SQLITE_CORRUPT", "SQLITE_NOTADB", "SQLITE_ERROR")
     ):
-        return _damaged(path, text)
+        return damaged(path, text)
     if not code and "decode" in text:
-        return _damaged(path, "a record is not readable")
+        return damaged(path, "a record is not readable")
     return Unavailable(f"{path}: {text}")
 
 
-def _damaged(path: str, what: str) -> RegistryCorrupt:
+def damaged(path: str, what: str) -> RegistryCorrupt:
+    """Return the error for a database whose content cannot be used."""
     return RegistryCorrupt(
         f"{path} is damaged: {what}",
         hint=f"move it away (mv {path} {path}.broken); the YAML file beside it is then taken in",

@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import stat
 
+from mam.adapters.store.database import translate_os
 from mam.core.errors import InvalidPath, NotAllowed
 
 YAML = ".hermes/agent-sessions.yaml"
@@ -97,6 +98,8 @@ def fingerprint(path: str) -> list[int] | None:
         facts = os.stat(path)
     except (FileNotFoundError, NotADirectoryError):
         return None
+    except OSError as error:
+        raise translate_os(error, path) from error
     return [facts.st_ino, facts.st_size, facts.st_mtime_ns] if facts.st_size else None
 
 

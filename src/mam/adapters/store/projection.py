@@ -13,7 +13,7 @@ import time
 
 from mam.adapters.store import database, document, yaml_text
 from mam.adapters.store.place import fingerprint
-from mam.core.errors import RegistryBusy
+from mam.core.errors import RegistryBusy, Unavailable
 from mam.core.times import stamp
 
 TYPE_CHECKING = False
@@ -95,7 +95,7 @@ def _replace(path: str, text: bytes, before: list[int] | None) -> list[int] | No
         if before is not None:
             _keep_old(path, os.path.join(folder, f".{name}.bak.tmp"))
         os.rename(temporary, path)
-    except OSError:
+    except (OSError, Unavailable):
         _discard(temporary)
         raise
     _flush_folder(folder)

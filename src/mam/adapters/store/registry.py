@@ -118,7 +118,10 @@ class Registry:
             ).fetchall()
             intents = Intents(connection).all()
             meta = {key: json.loads(value) for key, value in recorded}
-            rows: list[Row] = json.loads("[" + ",".join([data for (data,) in found]) + "]")
+            try:
+                rows: list[Row] = json.loads("[" + ",".join([data for (data,) in found]) + "]")
+            except TypeError as error:
+                raise database.damaged(self.place.db, "a session is not readable") from error
             if self._is_edited(meta.get("file")):
                 if not rows and "file" not in meta:
                     return self._view_of_file()

@@ -281,6 +281,7 @@ class ControlClient:
     def _end(self) -> None:
         if self.alive:
             self.alive = False
+            self._release()
             self._notices[Notice("exit")] = None
 
     def _ended(self) -> MamError:

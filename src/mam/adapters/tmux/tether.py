@@ -11,8 +11,9 @@ import os
 
 from mam.core.errors import TerminalsDown
 
-# Opens the pipe, removes its name, and waits for its end.
-_WAIT = 'exec <"$0" && rm -f -- "$0" && exec cat >/dev/null'
+# Opens the pipe, removes its name, and waits for its end. Opened for writing too at first: where the other
+# side is dead already, opening for reading alone would wait for ever.
+_WAIT = 'exec 3<>"$0" <"$0" 3>&- && rm -f -- "$0" && exec cat >/dev/null'
 
 
 class Tether:

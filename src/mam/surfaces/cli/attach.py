@@ -44,7 +44,6 @@ def run(call: Call) -> int:
         raise _needs_terminal()
     call.quiet()
     call.close()
-    os.umask(call.umask)
     _become(found["argv"], found["environ"])
     return 0
 

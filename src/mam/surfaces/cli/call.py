@@ -20,11 +20,10 @@ if TYPE_CHECKING:
 class Call:
     """What a verb gets. The fleet is opened when it is first used."""
 
-    def __init__(self, options: Any, umask: int) -> None:
-        """Take the parsed options; `umask` is the caller's own, for a program that replaces this one."""
+    def __init__(self, options: Any) -> None:
+        """Take the parsed options."""
         self.options = options
         self.as_json: bool = options.json
-        self.umask = umask
         self._progress: Progress | None = None
         self._fleet: Fleet | None = None
 
@@ -51,6 +50,7 @@ class Call:
                     raise Usage(f"--{name} is empty")
             self._fleet = open_fleet(self.options.workspace, registry=self.options.registry)
             self._fleet.on_progress(self.tell)
+            self._fleet.on_warning(lambda text: self.tell(f"warning: {text}"))
         return self._fleet
 
     def tell(self, text: str) -> None:

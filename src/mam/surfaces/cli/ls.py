@@ -49,7 +49,7 @@ def run(call: Call) -> int:
     options, wanted = call.options, filters(call)
     if options.only_names and not call.as_json and not any(wanted.values()):
         # Only the registry is read: this is what completion asks at every press of a key.
-        return call.say(None, *_plain_names(call.fleet.world.registry.view().rows))
+        return call.say(None, *call.fleet.names())
     if options.watch:
         from mam.surfaces.cli.watch import watch
 

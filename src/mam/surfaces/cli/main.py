@@ -41,22 +41,18 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _guarded(words: list[str]) -> int:
-    """Run with files private to the user, and put back what was changed for it."""
-    umask = os.umask(0o077)
+    """Run, whatever the streams can show."""
     for stream in (sys.stdout, sys.stderr):
         # What a terminal cannot show is shown as its number instead of ending the verb.
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="backslashreplace")
-    try:
-        return _run(words, umask)
-    finally:
-        os.umask(umask)
+    return _run(words)
 
 
-def _run(words: list[str], umask: int) -> int:
+def _run(words: list[str]) -> int:
     as_json = wants_json(words)
     try:
-        code = dispatch(words, as_json, umask)
+        code = dispatch(words, as_json)
         if sys.stdout is not None:
             sys.stdout.flush()
         return code
@@ -71,7 +67,7 @@ def _run(words: list[str], umask: int) -> int:
         return _fail(error, as_json)
 
 
-def dispatch(words: list[str], as_json: bool, umask: int) -> int:
+def dispatch(words: list[str], as_json: bool) -> int:
     """Find the verb among the words and run it; options that every verb has may stand before it."""
     before, word, after = split(words)
     if word is None:
@@ -86,7 +82,7 @@ def dispatch(words: list[str], as_json: bool, umask: int) -> int:
         raise _unknown(word)
     from mam.surfaces.cli.call import Call
 
-    with Call(_options(word, verbs.load(word), before, after), umask) as call:
+    with Call(_options(word, verbs.load(word), before, after)) as call:
         return int(verbs.load(word).run(call))
 
 

@@ -74,7 +74,7 @@ def _names(call: Call) -> list[str]:
     if bool(names) == call.options.all:
         raise Usage("name sessions, or give --all", hint="mam ls shows what is running")
     if call.options.all:
-        names = [row["name"] for row in call.fleet.world.registry.view().rows if row["status"] == "running"]
+        names = call.fleet.names(status=["running"])
     return names
 
 
