@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import signal
 import sys
 from importlib import import_module
@@ -54,6 +55,7 @@ def _measure(options: argparse.Namespace) -> int:
             print(json.dumps({"quick": options.quick, "rows": [as_json(row) for row in rows]}, indent=1))
         else:
             print("\n".join(render(rows)))
+            _warn()
     if options.imports:
         print("\n".join(import_module("bench.imports").report()))
     return int(not options.quick and any(row.ok is False for row in rows))
@@ -62,6 +64,13 @@ def _measure(options: argparse.Namespace) -> int:
 def _tell(text: str) -> None:
     if sys.stderr.isatty():
         print(f"bench: {text}", file=sys.stderr)
+
+
+def _warn() -> None:
+    """Say when others were at work too: then `fastest` tells more about mam than the medians."""
+    load, cores = os.getloadavg()[0], os.cpu_count() or 1
+    if load > cores:
+        print(f"bench: load average {load:.1f} on {cores} cores; repeat on a quiet machine", file=sys.stderr)
 
 
 def _interrupt(_number: int, _frame: FrameType | None) -> None:

@@ -9,8 +9,8 @@ if TYPE_CHECKING:
 
     from bench.measure import Row, Times
 
-_TITLES = ("what", "ms, median / p95", "beside", "ms, median / p95", "relation", "budget", "")
-_RIGHT = (1, 3, 4)
+_TITLES = ("what", "ms, median / p95", "beside", "ms, median / p95", "medians", "fastest", "budget", "")
+_RIGHT = (1, 3, 4, 5)
 
 
 def render(rows: Sequence[Row]) -> list[str]:
@@ -21,7 +21,8 @@ def render(rows: Sequence[Row]) -> list[str]:
             _pair(row.times),
             row.beside,
             _pair(row.baseline),
-            relation(row),
+            relation(row, row.times.median, row.baseline.median),
+            relation(row, row.times.best, row.baseline.best),
             str(row.budget or "-"),
             {True: "ok", False: "OVER", None: ""}[row.ok],
         )
@@ -37,9 +38,8 @@ def render(rows: Sequence[Row]) -> list[str]:
     ]
 
 
-def relation(row: Row) -> str:
-    """Return how the two medians stand to each other, in the terms of the budget."""
-    measured, baseline = row.times.median, row.baseline.median
+def relation(row: Row, measured: float, baseline: float) -> str:
+    """Return how two durations of a row stand to each other, in the terms of its budget."""
     if row.budget and row.budget.kind == "beyond":
         return f"{measured - baseline:+.0f} ms"
     if measured < baseline:
@@ -54,10 +54,12 @@ def as_json(row: Row) -> dict[str, Any]:
         "what": row.what,
         "median_ms": round(measured, 3),
         "p95_ms": round(row.times.p95, 3),
+        "best_ms": round(row.times.best, 3),
         "runs": len(row.times.all),
         "beside": row.beside,
         "beside_median_ms": round(baseline, 3),
         "beside_p95_ms": round(row.baseline.p95, 3),
+        "beside_best_ms": round(row.baseline.best, 3),
         "ratio": round(measured / baseline, 4),
         "difference_ms": round(measured - baseline, 3),
         "budget": str(row.budget) if row.budget else None,

@@ -118,5 +118,5 @@ class TestMeasure:
     )
     def test_a_row_is_judged_by_its_medians(self, budget, measured, baseline, shown, ok):
         row = Row("what", Times((float(measured),)), "beside", Times((float(baseline),)), budget)
-        assert (row.ok, relation(row)) == (ok, shown)
+        assert (row.ok, relation(row, measured, baseline)) == (ok, shown)
         assert ("OVER" in render([row])[1]) == (ok is False)

@@ -17,6 +17,23 @@ from tests.conformance.replies import Call, Fail, Question, Say, Shell
 
 Body = dict[str, Any]
 
+# The names that the real services give their errors: opencode retries a 400 that calls itself a server error.
+_ANTHROPIC_ERRORS = {
+    400: "invalid_request_error",
+    401: "authentication_error",
+    403: "permission_error",
+    429: "rate_limit_error",
+    529: "overloaded_error",
+}
+_OPENAI_ERRORS = {400: "invalid_request_error", 401: "authentication_error", 429: "rate_limit_error"}
+_GOOGLE_ERRORS = {
+    400: "INVALID_ARGUMENT",
+    401: "UNAUTHENTICATED",
+    403: "PERMISSION_DENIED",
+    429: "RESOURCE_EXHAUSTED",
+    503: "UNAVAILABLE",
+}
+
 
 def event(data: Body, name: str | None = None) -> bytes:
     head = f"event: {name}\n" if name else ""
@@ -58,7 +75,8 @@ class Dialect:
         return {"question": wanted.text, "header": wanted.header, "options": wanted.choices()}
 
     def refuse(self, reply: Fail) -> Body:
-        return {"error": {"message": reply.message, "type": "server_error", "code": reply.status}}
+        name = _OPENAI_ERRORS.get(reply.status, "server_error")
+        return {"error": {"message": reply.message, "type": name, "param": None, "code": None}}
 
     def stream(self, reply: Say | Call) -> Iterator[bytes]:
         raise NotImplementedError
@@ -81,7 +99,8 @@ class Anthropic(Dialect):
         return Call("AskUserQuestion", {"questions": [self._question(wanted) | {"multiSelect": False}]})
 
     def refuse(self, reply: Fail) -> Body:
-        return {"type": "error", "error": {"type": "api_error", "message": reply.message}}
+        name = _ANTHROPIC_ERRORS.get(reply.status, "api_error")
+        return {"type": "error", "error": {"type": name, "message": reply.message}}
 
     def whole(self, reply: Say | Call) -> Body:
         if isinstance(reply, Say):
@@ -195,7 +214,8 @@ class Gemini(Dialect):
         return Call("ask_user", {"questions": [self._question(wanted) | {"type": "choice"}]})
 
     def refuse(self, reply: Fail) -> Body:
-        return {"error": {"code": reply.status, "message": reply.message, "status": "INTERNAL"}}
+        name = _GOOGLE_ERRORS.get(reply.status, "INTERNAL")
+        return {"error": {"code": reply.status, "message": reply.message, "status": name}}
 
     def stream(self, reply: Say | Call) -> Iterator[bytes]:
         if isinstance(reply, Say):

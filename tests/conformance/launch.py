@@ -20,7 +20,7 @@ from tests.conformance.terminal import HEIGHT, WIDTH, Pane, Terminals
 READY = {
     "claude": r"^❯\u00a0",
     "codex": r"^› (?!\d\.)",
-    # The prompt is there up to 1.5 s before the header, and an Enter in between is lost.
+    # The prompt is there up to 1.5 s before the header; on a loaded machine an Enter in between was lost.
     "gemini": r"Gemini CLI v(?s:.*)Type your message",
     "opencode": r"Ask anything|ctrl\+p commands",
 }
@@ -30,13 +30,14 @@ KEY = "sk-ant-test"
 
 @dataclass(slots=True)
 class Launch:
-    """A command line and its environment, and the two questions that it may leave open."""
+    """A command line and its environment, and the questions that it may leave open."""
 
     home: Path
     folder: Path
     model: ModelServer
     trusted: bool = True
     authenticated: bool = True
+    moderated: bool = True
     argv: list[str] = field(default_factory=list)
     environment: dict[str, str] = field(default_factory=dict)
 
@@ -59,13 +60,15 @@ def start(
     environment: dict[str, str] | None = None,
     trusted: bool = True,
     authenticated: bool = True,
+    moderated: bool = True,
     size: tuple[int, int] = (WIDTH, HEIGHT),
 ) -> Pane:
     """Start a program in a pane, and return at once: wait for `READY[kind]`.
 
-    `trusted=False` leaves the folder unknown, `authenticated=False` the key unapproved or the login undone.
+    `trusted=False` leaves the folder unknown, `authenticated=False` the key unapproved or the login undone,
+    `moderated=False` lets Claude choose its permission mode.
     """
-    launch = Launch(home, folder, model, trusted, authenticated)
+    launch = Launch(home, folder, model, trusted, authenticated, moderated)
     home.mkdir(parents=True, exist_ok=True)
     PREPARE[kind](launch)
     argv = [str(program(kind)), *launch.argv, *arguments]
@@ -102,8 +105,8 @@ def prepare_claude(launch: Launch) -> None:
         "DISABLE_AUTOUPDATER": "1",
         "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1",
     }
-    # Without a mode, a notice about auto mode swallows the first prompt.
-    launch.argv = ["--permission-mode", "manual"]
+    # Without a mode it is auto: a notice stands above the prompt, and tools run unasked.
+    launch.argv = ["--permission-mode", "manual"] if launch.moderated else []
 
 
 def prepare_codex(launch: Launch) -> None:
@@ -126,23 +129,21 @@ def prepare_gemini(launch: Launch) -> None:
 
 
 def prepare_opencode(launch: Launch) -> None:
-    provider = {
-        "npm": "@ai-sdk/openai-compatible",
-        "name": "fake",
-        "options": {"baseURL": f"{launch.model.url}/v1", "apiKey": "fake"},
-        "models": {"fake-model": {"name": "fake-model"}},
-    }
+    config: dict[str, object] = {"permission": {"bash": "ask"}, "autoupdate": False}
+    if launch.authenticated:
+        provider = {
+            "npm": "@ai-sdk/openai-compatible",
+            "name": "fake",
+            "options": {"baseURL": f"{launch.model.url}/v1", "apiKey": "fake"},
+            "models": {"fake-model": {"name": "fake-model"}},
+        }
+        config |= {"provider": {"fake": provider}, "model": "fake/fake-model"}
     launch.environment = {
-        "OPENCODE_CONFIG_CONTENT": json.dumps(
-            {
-                "provider": {"fake": provider},
-                "model": "fake/fake-model",
-                "permission": {"bash": "ask"},
-                "autoupdate": False,
-            }
-        ),
+        "OPENCODE_CONFIG_CONTENT": json.dumps(config),
         "OPENCODE_DISABLE_AUTOUPDATE": "1",
         "OPENCODE_DISABLE_MODELS_FETCH": "1",
+        # It asks the registry for its plugin package at each start; one refusal is enough.
+        "npm_config_fetch_retries": "0",
     }
 
 

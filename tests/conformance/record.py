@@ -8,6 +8,7 @@ from __future__ import annotations
 import argparse
 import os
 import shutil
+import sys
 import tempfile
 import time
 from pathlib import Path
@@ -20,7 +21,7 @@ from tests.conformance.terminal import Terminals
 SIZES = ("200x50", "100x30")
 
 
-def main() -> None:
+def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("kind", choices=KINDS)
     parser.add_argument("scene", nargs="*", help="all of them without one")
@@ -28,24 +29,34 @@ def main() -> None:
     wanted = parser.parse_args()
     # Not in /tmp: Codex warns about a home there.
     place = Path(tempfile.mkdtemp(prefix="mc-", dir="/var/tmp"))
+    failed = []
     try:
         with Terminals(f"mam-conf-{os.getpid()}", place) as terminals:
             for size in wanted.size or SIZES:
-                record(wanted.kind, wanted.scene, size, terminals)
+                failed += record(wanted.kind, wanted.scene, size, terminals)
     finally:
         shutil.rmtree(place, ignore_errors=True)
+    print(f"failed: {' '.join(failed)}" if failed else "all recorded")
+    return 1 if failed else 0
 
 
-def record(kind: str, wanted: list[str], size: str, terminals: Terminals) -> None:
+def record(kind: str, wanted: list[str], size: str, terminals: Terminals) -> list[str]:
+    """Play the wanted scenes one after the other, and return the names of those that failed."""
     width, height = (int(number) for number in size.split("x"))
+    failed = []
     for scene in scenes_of(kind):
         if wanted and scene.name not in wanted:
             continue
         begun = time.monotonic()
-        with stage(kind, terminals, (width, height), scene.arguments, **scene.options) as one:
-            scene.play(one)
+        try:
+            with stage(kind, terminals, (width, height), scene.arguments, **scene.options) as one:
+                scene.play(one)
+        except AssertionError as error:
+            failed.append(f"{scene.name}@{size}")
+            print(error)
         print(f"{kind} {scene.name} {size}: {time.monotonic() - begun:.1f} s", flush=True)
+    return failed
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

@@ -50,7 +50,11 @@ class Stage:
     def restart(self, *arguments: str, **options: Any) -> None:
         """Start the program again in the same home and folder."""
         self.pane.close()
-        self.pane = start(
+        self.pane = self.open_beside(*arguments, **options)
+
+    def open_beside(self, *arguments: str, **options: Any) -> Pane:
+        """Start the program once more in the same home and folder, in a pane of its own."""
+        return start(
             *(self.kind, self.terminals, self.folder, self.model),
             home=self.home,
             arguments=arguments,

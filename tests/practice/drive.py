@@ -148,15 +148,18 @@ class Run:
 
         def ended() -> bool:
             self.text()
-            if self.code is None:
-                pid, status = os.waitpid(self.pid, os.WNOHANG)
-                if pid:
-                    self.code = os.waitstatus_to_exitcode(status)
-            return self.code is not None
+            return self.has_ended()
 
         wait_for(ended, "the end of the agent", self.text)
         assert self.code is not None
         return self.code
+
+    def has_ended(self) -> bool:
+        if self.code is None:
+            pid, status = os.waitpid(self.pid, os.WNOHANG)
+            if pid:
+                self.code = os.waitstatus_to_exitcode(status)
+        return self.code is not None
 
     def is_full(self) -> bool:
         """Say whether bytes wait for a reader and no more of them come."""

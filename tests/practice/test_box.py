@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mam.practice.box import box_rows
@@ -55,6 +55,7 @@ def test_controls_are_shown_not_sent():
     assert box_rows(holding("a\x1b[2Jb\x07"), 80)[0] == ["❯ a^[[2Jb^G"]
 
 
+@settings(deadline=None)
 @given(st.text(max_size=300), st.integers(5, 60), st.integers(0, 300))
 def test_rows_fit_and_the_cursor_is_inside(text, columns, at):
     editor = holding(text)
@@ -73,6 +74,7 @@ def test_a_huge_typed_draft_is_laid_out_quickly():
     assert time.perf_counter() - began < 0.1
 
 
+@settings(deadline=None)
 @given(st.integers(1, 200), st.text(max_size=30))
 def test_rules_have_the_full_width(columns, name):
     assert cells(rule(columns, name)) == columns

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mam.practice.cells import cells, clean, shorten, shorten_left, wrap
@@ -47,6 +47,7 @@ def test_cleaning(text, shown):
     assert clean(text) == shown
 
 
+@settings(deadline=None)
 @given(st.text())
 def test_nothing_a_terminal_acts_upon_survives(text):
     shown = clean(text.replace("\n", ""))
@@ -54,6 +55,7 @@ def test_nothing_a_terminal_acts_upon_survives(text):
     shown.encode()
 
 
+@settings(deadline=None)
 @given(st.text(alphabet="ab 漢👍é\u0301"), st.integers(2, 30))
 def test_rows_fit_and_lose_nothing_but_spaces(text, room):
     rows = wrap(text, room)
@@ -61,6 +63,7 @@ def test_rows_fit_and_lose_nothing_but_spaces(text, room):
     assert "".join(rows).replace(" ", "") == text.replace(" ", "")
 
 
+@settings(deadline=None)
 @given(st.text(alphabet="ab 漢👍"), st.integers(0, 20))
 def test_shortening_fits(text, room):
     for shortened in (shorten(text, room), shorten_left(text, room)):
@@ -74,6 +77,7 @@ def test_words_stay_whole_and_indents_stay():
     assert wrap("abcdefghij", 4) == ["abcd", "efgh", "ij"]
 
 
+@settings(deadline=None)
 @given(st.lists(st.sampled_from(["a", "word", "漢字漢字", "longerword"]), max_size=20), st.integers(4, 20))
 def test_growing_text_wraps_like_finished_text(words, room):
     finished = wrap(" ".join(words), room)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import select
 import time
 
 import pytest
@@ -64,13 +66,15 @@ def test_a_hanging_hook_is_killed_with_its_children(tmp_path, monkeypatch):
     monkeypatch.setattr(module, "LIMIT_SECONDS", 0.3)
     # The child holds a FIFO; its end is seen as end of file.
     pipe = tmp_path / "alive"
-    module.os.mkfifo(pipe)
-    hooks = Hooks({"A": f"sleep 60 > {pipe} & wait", "B": f"touch {tmp_path}/told"})
+    os.mkfifo(pipe)
+    reading = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
+    hooks = Hooks({"A": f"(echo x; sleep 60) > {pipe} & wait", "B": f"touch {tmp_path}/told"})
     hooks.fire("A", {})
     hooks.fire("B", {})
-    with pipe.open("rb") as held:
-        finish(hooks)
-        assert held.read() == b""
+    wait_for(lambda: select.select([reading], [], [], 0)[0] and os.read(reading, 9) == b"x\n", "the child")
+    finish(hooks)
+    wait_for(lambda: select.select([reading], [], [], 0)[0] and os.read(reading, 9) == b"", "its end")
+    os.close(reading)
     assert (tmp_path / "told").exists()
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mam.practice.keys import ESCAPE_WAIT, SEQUENCE_WAIT, Decoder
@@ -80,6 +80,7 @@ PIECES = st.sampled_from(
 )
 
 
+@settings(deadline=None)
 @given(st.lists(PIECES, max_size=12), st.data())
 def test_cutting_the_stream_anywhere_changes_nothing(pieces, data):
     stream = b"".join(pieces)
@@ -90,6 +91,7 @@ def test_cutting_the_stream_anywhere_changes_nothing(pieces, data):
     assert decode(*(bytes([byte]) for byte in stream)) == whole
 
 
+@settings(deadline=None)
 @given(st.binary(max_size=200), st.integers(0, 200))
 def test_no_bytes_break_it(data, cut):
     assert decode(data[:cut], data[cut:]) == decode(data)
@@ -99,6 +101,7 @@ def test_no_bytes_break_it(data, cut):
     assert decoder.wait() is None
 
 
+@settings(deadline=None)
 @given(st.text(alphabet=st.characters(exclude_categories=["Cs"], exclude_characters="\r")))
 def test_a_paste_arrives_exactly(text):
     stream = b"\x1b[200~" + text.encode() + b"\x1b[201~"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import resource
 import signal
 import subprocess
@@ -153,22 +152,37 @@ def test_one_that_ignores_everything_but_the_last_resort(runs):
     assert run.exit_code() == -signal.SIGKILL
 
 
-def test_a_terminal_that_nobody_reads_does_not_hold_it(runs):
-    run = runs.ready()
-    run.send("/flood 10000\r")
-    run.sees("flood 0000")
+@pytest.mark.parametrize("scene", ["a flood", "a long history"])
+def test_a_terminal_that_nobody_reads_does_not_hold_it(scene, store, runs):
+    if scene == "a flood":
+        run = runs.ready()
+        run.send("/flood 10000\r")
+        run.sees("flood 0000")
+    else:
+        store.data.mkdir(parents=True)
+        turn = json.dumps({"type": "user", "text": "word " * 100, "at": ""}) + "\n"
+        (store.data / f"{ID}.jsonl").write_text(turn * 2000)
+        run = runs.start("--resume", ID)
     # From here on the test reads nothing, so soon the agent's output has nowhere to go.
     wait_for(run.is_full, "a full terminal")
     run.signal(signal.SIGTERM)
-
-    def ended() -> bool:
-        pid, status = os.waitpid(run.pid, os.WNOHANG)
-        if pid:
-            run.code = os.waitstatus_to_exitcode(status)
-        return bool(pid)
-
-    wait_for(ended, "an end without a reader")
+    wait_for(run.has_ended, "an end without a reader")
     assert run.code == 143
+
+
+def test_what_follows_an_exit_is_not_taken(store, runs):
+    run = runs.ready("--session-id", ID)
+    run.send("/exit\rmore words\r")
+    assert run.exit_code() == 0
+    assert store.turns(ID) == []
+
+
+def test_the_last_hook_outlives_the_hangup(store, runs):
+    hook = f"kill -HUP $$; cat > {store.events}/told"
+    run = runs.ready("--settings", json.dumps({"hooks": {"SessionEnd": hook}}))
+    run.signal(signal.SIGHUP)
+    assert run.exit_code() == 129
+    assert json.loads((store.events / "told").read_text())["reason"] == "other"
 
 
 @pytest.mark.parametrize(("prompt", "code"), [("/crash", 1), ("/crash 42", 42)])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.practice.terminal_model import TerminalModel
 
@@ -13,6 +13,7 @@ ABOVE = st.lists(ROW, max_size=4)
 LIVE = st.lists(ROW, min_size=1, max_size=8).filter(lambda rows: rows[-1] != "─" * 20)
 
 
+@settings(deadline=None)
 @given(
     st.lists(st.tuples(ABOVE, LIVE, st.integers(0, 7), st.booleans()), min_size=1, max_size=12), st.booleans()
 )

@@ -32,6 +32,14 @@ def test_a_turn_from_prompt_to_stop():
     assert held.listener.events[2][1]["last_assistant_message"] == answer
 
 
+def test_a_message_is_on_disk_before_anybody_hears_of_it():
+    held = Held()
+    on_disk = []
+    held.listener.fire = lambda *_: on_disk.append(held.agent.session.conversation.is_saved())
+    held.send("hello")
+    assert on_disk[0] is True
+
+
 def test_the_streamed_rows_are_the_answer():
     held = Held("--speed", "40")
     held.send("explain it")

@@ -62,8 +62,8 @@ def adopt(
         if found.session_name != wanted:
             world.tmux(server).rename_session(found.session_id, wanted)
         return bind(world, row, found)
-    except BaseException:
-        world.registry.note(lambda draft: draft.intents.end(session_id))
+    except BaseException as error:
+        flight.let_go(world, session_id, error)
         raise
 
 

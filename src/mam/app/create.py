@@ -69,9 +69,9 @@ def create(world: World, agent: str | None, **options: Any) -> Row:
     plan = _reserve(world, order, workspace)
     try:
         row = _start(world, order, plan)
-    except BaseException:
-        world.registry.note(lambda draft: draft.intents.end(plan["id"]))
+    except BaseException as error:
         drop_worktree(world, plan)
+        flight.let_go(world, plan["id"], error)
         raise
     if order.wait:
         wait_until_ready(world, row, plan["launch_file"], trust=order.trust, seconds=order.timeout)

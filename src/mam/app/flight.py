@@ -13,7 +13,7 @@ from mam.adapters.store.intents import Intent
 from mam.adapters.system import process
 from mam.adapters.system.process import Identity
 from mam.app import caller
-from mam.core.errors import RegistryBusy
+from mam.core.errors import Refused, RegistryBusy, Unconfirmed
 from mam.core.row import Row
 
 TYPE_CHECKING = False
@@ -59,8 +59,24 @@ def in_flight(
         return
     try:
         yield row
-    finally:
-        world.registry.note(lambda draft: _end(draft, row["id"]))
+    except BaseException as error:
+        let_go(world, row["id"], error)
+        raise
+    world.registry.note(lambda draft: draft.intents.end(row["id"]))
+
+
+def let_go(world: World, session_id: str, error: BaseException) -> None:
+    """End the intent of a verb that failed; where its effects are unknown, leave it to recovery."""
+
+    def work(draft: Draft) -> None:
+        intent = draft.intents.of(session_id)
+        if intent is None or isinstance(error, (Refused, Unconfirmed)):
+            draft.intents.end(session_id)
+        else:
+            intent.owner = {}
+            draft.intents.put(intent)
+
+    world.registry.note(work)
 
 
 def _claim(
@@ -110,7 +126,3 @@ def busy(world: World, target: str) -> RegistryBusy:
 def new_intent(session_id: str, name: str, verb: str, now: float, notes: dict[str, Any]) -> Intent:
     """Return the intent of this process."""
     return Intent(session_id, name, verb, owner=process.me().as_json(), at=now, data=notes)
-
-
-def _end(draft: Draft, session_id: str) -> None:
-    draft.intents.end(session_id)

@@ -36,8 +36,8 @@ def fork(
     plan = flight.change(world, lambda draft: _claim(world, draft, target, wanted, role))
     try:
         row = _start(world, plan)
-    except BaseException:
-        world.registry.note(lambda draft: draft.intents.end(plan["id"]))
+    except BaseException as error:
+        flight.let_go(world, plan["id"], error)
         raise
     if wait:
         wait_until_ready(

@@ -14,9 +14,9 @@ from mam.app import caller, conversations, create, flight, resume
 from mam.app.died import exit_status
 from mam.app.launch import Started, pane_record
 from mam.app.sight import ALIVE, LOOSE, UNKNOWN, find_pane, see
-from mam.app.stop import MANUAL, purge_files
+from mam.app.stop import ACTING, MANUAL, Stop, purge_files
 from mam.core import transitions
-from mam.core.errors import TerminalsDown
+from mam.core.errors import Refused, TerminalsDown, Unavailable, Unconfirmed
 from mam.core.resume import Choice
 from mam.core.row import current_conversation, is_running
 
@@ -40,9 +40,12 @@ def recover(world: World) -> None:
         world.progress(f"finishing a {intent.verb} of {intent.name} that was cut off")
         try:
             _FINISH.get(intent.verb, _give_up)(world, intent)
-        except TerminalsDown as error:
+        except (Refused, Unconfirmed) as error:
+            world.warn(f"the {intent.verb} of {intent.name} that was cut off cannot be finished: {error}")
+            _give_up(world, intent)
+        except Unavailable as error:
             # Nobody can say how far it got: the intent stays, and other sessions go on.
-            world.progress(str(error))
+            world.warn(str(error))
             _leave(world, intent)
     _sweep(world)
 
@@ -100,7 +103,7 @@ def _finish_resume(world: World, intent: Intent) -> None:
 
 
 def _finish_stop(world: World, intent: Intent) -> None:
-    """Record a stop that had its effect; one that had none never happened."""
+    """Record a stop that had its effect, go on with one that had begun; any other never happened."""
     row = _row(world, intent)
     listing = world.tmux(row["tmux_server"]).panes() if row else None
     if row is None or listing is None or not (is_running(row) or intent.data.get("purge")):
@@ -110,6 +113,9 @@ def _finish_stop(world: World, intent: Intent) -> None:
     if sight.state == UNKNOWN:
         raise TerminalsDown(sight.reason)
     if sight.state in (ALIVE, LOOSE):
+        if intent.data.get(ACTING):
+            reason, force = intent.data.get("reason") or MANUAL, bool(intent.data.get("force"))
+            Stop(world, row, reason=reason, force=force, purge=bool(intent.data.get("purge"))).run()
         _give_up(world, intent)
         return
     status = exit_status(world, row, sight)

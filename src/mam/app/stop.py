@@ -16,7 +16,7 @@ from mam.app.sight import ALIVE, LOOSE, UNKNOWN, identity_of, see_one
 from mam.core import ladder, text, transitions
 from mam.core.activity import WORKING
 from mam.core.errors import MamError, NotAllowed, PaneGone, StopUnconfirmed, TerminalsDown
-from mam.core.row import current_conversation, is_running
+from mam.core.row import current_conversation, is_running, merged
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from mam.core.row import Row
 
 MANUAL = "manual_stop"
+ACTING = "acting"
 SIGKILL = 9
 
 
@@ -73,6 +74,7 @@ class Stop:
         """Take the claimed row."""
         self.world = world
         self.row = row
+        self.notes = {"reason": reason, "purge": purge, "force": force}
         self.reason = reason
         self.force = force
         self.purge = purge
@@ -125,10 +127,15 @@ class Stop:
 
         def work(draft: Draft) -> Row:
             current = draft.get(self.row["id"]) or self.row
-            saved: Any = conversations.captured(
+            saved = conversations.captured(
                 self.world, current, word.data.get("conversation") if word else None
             )
-            saved = {**saved, "last_visible_note": text.note(screen) or saved.get("last_visible_note")}
+            saved = merged(saved, last_visible_note=text.note(screen) or saved.get("last_visible_note"))
+            # From here on the agent is told to leave: a stop that dies later is finished, not given up.
+            intent = flight.new_intent(
+                saved["id"], saved["name"], "stop", draft.now, {**self.notes, ACTING: True}
+            )
+            draft.intents.put(intent)
             return draft.put(saved) if saved != current else current
 
         self.row = self.world.registry.note(work)

@@ -1,7 +1,7 @@
 """Wait for a session: until it is idle, working, waiting, has exited, or shows a text.
 
-tmux tells when the pane prints and the kernel tells when the process ends; a slow look in
-between is the safety net.
+The kernel tells when the process ends, and a tmux whose control mode is safe tells when the pane
+prints; looks in between are the safety net.
 """
 
 from __future__ import annotations
@@ -27,7 +27,8 @@ if TYPE_CHECKING:
     from mam.core.row import Row
 
 CONDITIONS = ("idle", "working", "waiting", "exited")
-_NET = 1.0
+# Seconds between looks: with a client that hears the pane, and without one.
+_NET, _BLIND_NET = 1.0, 0.15
 _LEAST = 0.03
 
 
@@ -46,7 +47,7 @@ def wait(world: World, target: str, condition: str, *, timeout: float | None = N
                 raise PaneGone(
                     f"'{row['name']}' has ended; it will not be {condition}", hint=f"mam resume {row['name']}"
                 )
-            left = _NET if deadline is None else min(_NET, deadline - time.monotonic())
+            left = wake.net() if deadline is None else min(wake.net(), deadline - time.monotonic())
             if left <= 0:
                 raise _too_late(row["name"], condition, timeout, sight.state)
             wake.sleep(left)
@@ -67,7 +68,7 @@ class Wake:
                     row["tmux_server"], row.get("tmux_session_id"), environ=world.environ
                 )
             except MamError:
-                # The looks in between say what is wrong with it.
+                # Not there, or a tmux whose control mode is not safe: looking more often will do.
                 self.control = None
 
     def __enter__(self) -> Wake:
@@ -81,6 +82,10 @@ class Wake:
         self.exits.close()
         if self.control is not None:
             self.control.close()
+
+    def net(self) -> float:
+        """Return how long to sleep at most."""
+        return _NET if self.control is not None else _BLIND_NET
 
     def sleep(self, seconds: float) -> None:
         """Return when something happened, or after so many seconds; never at once, to let bursts pass."""

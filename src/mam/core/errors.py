@@ -34,6 +34,8 @@ class MamError(Exception):
     code = "error"
     exit_code = 70
     retryable = False
+    # True where a change was committed before this went wrong: only its showing failed.
+    recorded = False
 
     def __init__(self, message: str = "", *, hint: str | None = None, session: Any = None) -> None:
         """Keep the message as one line; without one, the class's own sentence is the message."""

@@ -90,9 +90,8 @@ class Screen:
 
         A terminal that became narrower has broken the old rows into pieces.
         """
-        up = sum(max(1, -(-cells(row) // max(columns, 1))) for row in self._live[: self._row])
-        if columns < self._columns:
-            up += self._column // max(columns, 1)
+        up = sum(max(1, -(-cells(row) // columns)) for row in self._live[: self._row])
+        up += self._column // columns
         return (f"\x1b[{up}A" if up else "") + "\r"
 
     def _all_rows(self, above: list[str], live: list[str], columns: int) -> str:

@@ -269,9 +269,10 @@ class TestEditWhileWriting:
         real = projection._write
 
         def write(path, text):
-            real(path, text)
-            if edits and path.endswith(".yaml.tmp"):
+            written = real(path, text)
+            if edits:
                 edits.pop()()
+            return written
 
         monkeypatch.setattr(projection, "_write", write)
         return edits
@@ -296,12 +297,72 @@ class TestEditWhileWriting:
         three.touch()
         check_invariants(three)
 
+    def test_an_edit_right_after_the_look(self, three, monkeypatch):
+        """What comes between reading the file and noting which file that was."""
+        edits = []
+        real = three.registry._take_in
+
+        def take_in(draft, confirm):
+            real(draft, confirm)
+            if edits:
+                edits.pop()()
+
+        monkeypatch.setattr(three.registry, "_take_in", take_in)
+        for moment in (1, 2):
+            text = "mine" if moment == 1 else "yours1"
+            edits += [lambda moment=moment, text=text: three.edit(f"note: {text}", f"note: yours{moment}")]
+            edits += [lambda: None] * (moment - 1)
+            three.put(FIRST, delegate_job_id=f"job-{moment}")
+            assert not edits
+            three.touch()
+            assert three.rows()["s_00000002"]["note"] == f"yours{moment}"
+        check_invariants(three)
+
+    @pytest.mark.parametrize("moment", ["before the swap", "after the swap"])
+    def test_an_edit_in_the_very_moment_of_the_swap(self, three, monkeypatch, moment):
+        """After the last look, or when ours is in place already and not yet recorded."""
+        real, edits = projection.swap, [lambda: three.edit("note: mine", "note: yours")]
+
+        def swap(one, two):
+            if edits and moment == "before the swap":
+                edits.pop()()
+            done = real(one, two)
+            if edits:
+                edits.pop()()
+            return done
+
+        monkeypatch.setattr(projection, "swap", swap)
+        three.put(FIRST, delegate_job_id="job-1")
+        assert not edits
+        three.touch()
+        assert three.rows()["s_00000002"]["note"] == "yours"
+        assert three.rows()[FIRST]["delegate_job_id"] == "job-1"
+        check_invariants(three)
+
+    def test_a_file_that_appears_while_none_was_there(self, three, monkeypatch):
+        text = three.text().replace("note: mine", "note: yours")
+        three.yaml.unlink()
+        real = projection.swap
+
+        def swap(one, two):
+            try:
+                return real(one, two)
+            except FileNotFoundError:
+                three.write(text)
+                raise
+
+        monkeypatch.setattr(projection, "swap", swap)
+        three.touch()
+        assert three.rows()["s_00000002"]["note"] == "yours"
+        check_invariants(three)
+
     def test_a_file_that_never_holds_still_is_reported(self, three, monkeypatch):
         real, numbers = projection._write, iter(range(1000))
 
         def write(path, text):
-            real(path, text)
+            written = real(path, text)
             three.write(three.text().replace("note: mine", f"note: mine{next(numbers)}"))
+            return written
 
         monkeypatch.setattr(projection, "_write", write)
         with pytest.raises(RegistryBusy):
@@ -359,14 +420,17 @@ class TestReadersAndWriters:
 class TestCrash:
     """A process that dies between the commit and the file leaves the file behind, never ahead."""
 
-    @pytest.mark.parametrize("moment", ["_render", "_write", "_keep_old", "_flush_folder", "_settle"])
-    def test_the_next_change_writes_what_is_missing(self, three, monkeypatch, moment):
+    @pytest.mark.parametrize("can_swap", [True, False])
+    @pytest.mark.parametrize("moment", ["_render", "_write", "_put", "_keep", "_flush_folder", "_settle"])
+    def test_the_next_change_writes_what_is_missing(self, three, monkeypatch, moment, can_swap):
         class Death(BaseException):
             pass
 
         def die(*_arguments):
             raise Death
 
+        if not can_swap:
+            monkeypatch.setattr(projection, "swap", lambda *_names: False)
         with monkeypatch.context() as patch:
             patch.setattr(projection, moment, die)
             with pytest.raises(Death):
@@ -399,6 +463,5 @@ class TestCrash:
     def test_stray_temporary_files_are_swept(self, three):
         folder = three.yaml.parent
         (folder / ".agent-sessions.yaml.tmp").write_text("half", encoding="utf-8")
-        (folder / ".agent-sessions.yaml.bak.tmp").write_text("half", encoding="utf-8")
         three.put(FIRST, delegate_job_id="job-1")
         check_invariants(three)

@@ -55,6 +55,7 @@ class TestPanes:
 
     def test_full_rows_have_the_rest(self, private, tmux):
         private.start("sleep", "100")
+        private.until(lambda: tmux.panes(full=True).panes[0].command == "sleep")
         (pane,) = tmux.panes(full=True).panes
         assert (pane.width, pane.height, pane.path, pane.command) == (
             200,

@@ -90,6 +90,8 @@ class TestT2FormatsRunShells:
         place = private.directory / text
         place.mkdir()
         private.start(cwd=place, root=str(place))
+        # A pane has no directory until its process has its terminal.
+        private.until(lambda: tmux.panes(full=True).panes[0].path)
         listed = tmux.panes(full=True).panes[0]
         assert listed.root == str(place)
         assert listed.path == str(place)
@@ -108,7 +110,7 @@ class TestT2FormatsRunShells:
         )
         pane = private.start(*launcher_command(path), cwd=place)
         private.until(lambda: tmux.pane(pane.id).command == "cat")
-        assert tmux.pane(pane.id).path == str(place)
+        assert private.until(lambda: tmux.pane(pane.id).path) == str(place)
         settle(private)
         assert not list(private.directory.rglob("pwned"))
 
@@ -216,13 +218,14 @@ class TestT6ForgedFields:
         place.mkdir()
         pane = private.start(cwd=place)
         self.assert_only(tmux, pane)
-        assert tmux.panes(full=True).panes[0].path == str(place)
+        assert private.until(lambda: tmux.panes(full=True).panes[0].path) == str(place)
 
     def test_a_directory_that_is_not_utf8(self, private, tmux):
         place = os.fsencode(private.directory) + b"/\xff\xfe,\n"
         Path(os.fsdecode(place)).mkdir()
         pane = private.start(cwd=os.fsdecode(place), root=os.fsdecode(place))
         self.assert_only(tmux, pane)
+        private.until(lambda: tmux.panes(full=True).panes[0].path)
         listed = tmux.panes(full=True).panes[0]
         assert (os.fsencode(listed.path), os.fsencode(listed.root)) == (place, place)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import sqlite3
+import time
 from contextlib import contextmanager
 
 from mam.core.errors import (
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
 BUSY_SECONDS = 10.0
+_STEP = 0.002
 
 
 def connect(path: str, migrations: Sequence[str], *, create: bool) -> sqlite3.Connection:
@@ -89,7 +91,7 @@ def snapshot(connection: sqlite3.Connection) -> Iterator[None]:
 def transaction(connection: sqlite3.Connection, path: str) -> Iterator[None]:
     """Hold the write lock from the first read to the commit."""
     with errors(path):
-        connection.execute("BEGIN IMMEDIATE")
+        _begin(connection)
         try:
             yield
             connection.execute("COMMIT")
@@ -97,6 +99,23 @@ def transaction(connection: sqlite3.Connection, path: str) -> Iterator[None]:
             if connection.in_transaction:
                 connection.execute("ROLLBACK")
             raise
+
+
+def _begin(connection: sqlite3.Connection) -> None:
+    """Take the write lock. SQLite itself asks ten times a second, and can miss it for long among many."""
+    deadline = time.monotonic() + BUSY_SECONDS
+    connection.execute("PRAGMA busy_timeout=0")
+    try:
+        while True:
+            try:
+                connection.execute("BEGIN IMMEDIATE")
+                return
+            except sqlite3.OperationalError as error:
+                if error.sqlite_errorcode & 0xFF != sqlite3.SQLITE_BUSY or time.monotonic() > deadline:
+                    raise
+            time.sleep(_STEP)
+    finally:
+        connection.execute(f"PRAGMA busy_timeout={int(BUSY_SECONDS * 1000)}")
 
 
 @contextmanager

@@ -1,7 +1,7 @@
 """Writing the YAML file: only what changed is rendered, the rest is copied.
 
-The new text goes to a temporary file that is flushed to the disk, the old file is kept as
-`.bak`, and a rename puts the new one in place. The write lock of the database is held
+The new text goes to a temporary file that is flushed to the disk and swapped with the old file,
+which is kept as `.bak`. The write lock of the database is held
 throughout, so one fixed temporary name is enough and a stray one is always a dead one.
 """
 
@@ -12,6 +12,7 @@ import os
 import time
 
 from mam.adapters.store import database, document, yaml_text
+from mam.adapters.store.exchange import swap
 from mam.adapters.store.place import fingerprint
 from mam.core.errors import RegistryBusy, Unavailable
 from mam.core.times import stamp
@@ -29,8 +30,9 @@ _ATTEMPTS = 5
 def write(draft: Draft, place: Place, take_in: Callable[[], None], is_behind: Callable[[], bool]) -> None:
     """Make the file show what is committed; a file that shows it already is left alone."""
     for _ in range(_ATTEMPTS):
-        take_in()
+        # In this order: an edit that comes after the look is not taken for the file that was read.
         before = fingerprint(place.yaml)
+        take_in()
         if not is_behind():
             return
         fresh, parts = _render(draft)
@@ -87,22 +89,70 @@ def _replace(path: str, text: bytes, before: list[int] | None) -> list[int] | No
     """Put text in the file's place; None if somebody wrote the file since `before` was taken."""
     folder, name = os.path.split(path)
     temporary = os.path.join(folder, f".{name}.tmp")
-    _write(temporary, text)
+    after = _write(temporary, text)
     try:
-        if fingerprint(path) != before:
-            _discard(temporary)
-            return None
-        if before is not None:
-            _keep_old(path, os.path.join(folder, f".{name}.bak.tmp"))
-        os.rename(temporary, path)
+        is_there = fingerprint(path) == before and _put(temporary, path, before)
     except (OSError, Unavailable):
         _discard(temporary)
         raise
+    if not is_there:
+        _discard(temporary)
+        return None
     _flush_folder(folder)
-    return fingerprint(path)
+    return after
 
 
-def _write(path: str, text: bytes) -> None:
+def _put(temporary: str, path: str, before: list[int] | None) -> bool:
+    """Swap the new file in and keep the old one; False, and all as it was, if that is not the one we know."""
+    try:
+        swapped = swap(temporary, path)
+    except FileNotFoundError:
+        return _put_first(temporary, path)
+    if not swapped:
+        return _put_over(temporary, path, before)
+    if fingerprint(temporary) != before:
+        swap(temporary, path)
+        return False
+    _keep(temporary, f"{path}.bak" if before is not None else None)
+    return True
+
+
+def _put_first(temporary: str, path: str) -> bool:
+    """Put the file where none is; False if there is one now."""
+    try:
+        os.link(temporary, path)
+    except FileExistsError:
+        return False
+    except OSError:
+        # A file system without links.
+        os.rename(temporary, path)
+        return True
+    os.unlink(temporary)
+    return True
+
+
+def _put_over(temporary: str, path: str, before: list[int] | None) -> bool:
+    """Replace the file on a system that cannot swap: an edit between the last look and the rename is lost."""
+    if before is not None:
+        beside = f"{temporary}.old"
+        with open(path, "rb") as old:
+            _write(beside, old.read())
+        _keep(beside, f"{path}.bak")
+    if fingerprint(path) != before:
+        return False
+    os.rename(temporary, path)
+    return True
+
+
+def _keep(old: str, backup: str | None) -> None:
+    if backup is None:
+        os.unlink(old)
+    else:
+        os.rename(old, backup)
+
+
+def _write(path: str, text: bytes) -> list[int]:
+    """Write a new private file, durably, and return its fingerprint."""
     _discard(path)
     handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600)
     try:
@@ -112,21 +162,13 @@ def _write(path: str, text: bytes) -> None:
         # A time that no clock tick has: an edit in place in the same tick is told from our own writing.
         os.utime(handle, ns=(now := time.time_ns(), now))
         os.fsync(handle)
+        facts = os.fstat(handle)
+        return [facts.st_ino, facts.st_size, facts.st_mtime_ns]
     except OSError:
         _discard(path)
         raise
     finally:
         os.close(handle)
-
-
-def _keep_old(path: str, temporary: str) -> None:
-    _discard(temporary)
-    try:
-        os.link(path, temporary)
-    except OSError:
-        with open(path, "rb") as old:
-            _write(temporary, old.read())
-    os.rename(temporary, f"{path}.bak")
 
 
 def _discard(path: str) -> None:

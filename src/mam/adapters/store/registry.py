@@ -14,7 +14,7 @@ from mam.adapters.store import database, schema
 from mam.adapters.store.draft import Draft, choose, not_found
 from mam.adapters.store.intents import Intents
 from mam.adapters.store.place import fingerprint
-from mam.core.errors import Damaged, EditRefused
+from mam.core.errors import Damaged, MamError
 from mam.core.row import settled
 
 TYPE_CHECKING = False
@@ -138,8 +138,13 @@ class Registry:
             draft = Draft(connection, self.clock())
             self._take_in(draft, confirm)
             result = work(draft)
-        if self._is_behind(connection):
-            self.project(confirm)
+        try:
+            if self._is_behind(connection):
+                self.project(confirm)
+        except MamError as error:
+            error.recorded = True
+            error.hint = "what you asked for is recorded" + (f"; {error.hint}" if error.hint else "")
+            raise
         return result
 
     def warm_up(self) -> None:
@@ -170,16 +175,12 @@ class Registry:
         connection = self.writer()
         with database.transaction(connection, self.place.db):
             draft = Draft(connection, self.clock())
-            try:
-                projection.write(
-                    draft,
-                    self.place,
-                    take_in=lambda: self._take_in(draft, confirm),
-                    is_behind=lambda: self._is_behind(connection),
-                )
-            except EditRefused as error:
-                error.hint = f"what you asked for is recorded; {error.hint}"
-                raise
+            projection.write(
+                draft,
+                self.place,
+                take_in=lambda: self._take_in(draft, confirm),
+                is_behind=lambda: self._is_behind(connection),
+            )
 
     def is_edited(self) -> bool:
         """Tell whether the file differs from the one last written."""

@@ -239,8 +239,15 @@ def hub(name: str, command: list[str]) -> list[str]:
         ),
         *("set-option", "-t", there, "@mam_hub", "1", ";"),
         *("set-option", "-t", there, "destroy-unattached", "off", ";"),
+        # Otherwise the client would be moved to a session of somebody else when its own ends.
+        *("set-option", "-t", there, "detach-on-destroy", "on", ";"),
         *("set-option", "-p", "-t", there, "remain-on-exit", "off"),
     ]
+
+
+def leave_hub(name: str) -> list[str]:
+    """End a hub's session while its client is whole, which is the order that tmux takes well."""
+    return ["kill-session", "-t", f"={checked_name(name)}"]
 
 
 def watch(session_id: str) -> list[str]:

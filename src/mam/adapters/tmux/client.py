@@ -232,6 +232,10 @@ class Tmux:
                 next_nudge = now + _PATIENCE
             sleep(0.003)
 
+    def server_version(self) -> str:
+        """Return the version of the running server, such as `3.3a`; the program on PATH may be another."""
+        return self._call(["display-message", "-p", "#{version}"]).decode("utf-8", "replace").strip()
+
     def socket_path(self) -> str:
         """Return where the server listens."""
         from mam.adapters.tmux import server
@@ -248,9 +252,13 @@ class Tmux:
         """End the server and all its panes, and prove that its process is gone. For tests and the demo."""
         from mam.adapters.tmux import server
 
+        deadline = monotonic() + timeout
         pid = self.server_pid()
         if pid is not None:
             server.end(pid, lambda: self._call(["kill-server"]), timeout)
+        # A child that it forked at its end may hold the socket for a moment longer.
+        while self.server_pid() is not None and monotonic() < deadline + 5:
+            sleep(0.005)
 
     def _guarded(self, pane_id: str, mark: str, command: list[str], nonce: str, data: bytes = b"") -> None:
         answer = self._call(command, data)

@@ -14,7 +14,7 @@ from time import monotonic
 from mam.adapters.tmux import argv, parse, spawn
 from mam.adapters.tmux.client import Tmux, new_nonce
 from mam.adapters.tmux.control_lines import ControlLines, Notice
-from mam.adapters.tmux.failures import from_stderr, no_answer
+from mam.adapters.tmux.failures import ControlUnsafe, from_stderr, no_answer
 from mam.adapters.tmux.tether import Tether
 from mam.core.errors import MamError, PaneGone, TerminalsDown
 
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from mam.adapters.tmux.parse import Listing
 
 _CHUNK = 1 << 16
+_HINT = "tmux 3.7 or newer is safe; without it mam asks by single calls"
 
 
 class Reply:
@@ -61,10 +62,12 @@ class ControlClient:
         *,
         timeout: float = 10.0,
         environ: Mapping[str, str] | None = None,
+        unsafe: bool = False,
     ) -> None:
         """Connect as a hub, or to watch a session by its `$` id. Never starts a server.
 
-        Raises NoServer, PaneGone, TerminalsDown, TmuxMissing.
+        Raises ControlUnsafe for a server that this could crash, with every agent on it, unless the caller
+        takes that upon itself; and NoServer, PaneGone, TerminalsDown, TmuxMissing.
         """
         self.server = server
         self.timeout = timeout
@@ -75,11 +78,15 @@ class ControlClient:
         self._nonce = new_nonce()
         self._sent = 0
         tmux = Tmux(server, timeout=timeout, environ=environ)
+        if not unsafe and not parse.has_safe_control(running := tmux.server_version()):
+            raise ControlUnsafe(f"tmux {running} can crash when a control client connects", hint=_HINT)
         self._tether: Tether | None = None
+        self._farewell = b"\n"  # an empty line is how a control client leaves
         if session is None:
             name = f"mam-hub-{os.getpid()}-{self._nonce[:4]}"
             self._tether = Tether(os.path.dirname(tmux.socket_path()), name)
             command = argv.hub(name, self._tether.command())
+            self._farewell = argv.quoted(argv.leave_hub(name)).encode() + b"\n"
         else:
             command = argv.watch(session)
         hello = Reply()
@@ -174,15 +181,16 @@ class ControlClient:
         if self._pid == 0:
             return
         pid, self._pid = self._pid, 0
-        self.alive = False
-        self._release()
-        if self._tether is None:
-            os.close(self._feed)
+        was_alive, self.alive = self.alive, False
         try:
+            if was_alive:
+                os.write(self._feed, self._farewell)
             self._drain()
+        except OSError:
+            pass  # it is gone, or its server does not read
         finally:
-            if self._tether is not None:
-                os.close(self._feed)
+            self._release()
+            os.close(self._feed)
             spawn.end(pid)
             os.close(self._out)
             os.close(self._err)

@@ -5,6 +5,7 @@ PaneGone
   PaneInMode    the pane is there, but somebody scrolls or searches in it
 TerminalsDown
   NoAnswer      the server did not answer in time: the request may or may not have been carried out
+  ControlUnsafe this tmux can crash when a control client connects; it is asked by single calls
 """
 
 from __future__ import annotations
@@ -25,6 +26,12 @@ class PaneInMode(PaneGone):
 
 class NoAnswer(TerminalsDown):
     """The tmux server does not answer."""
+
+
+class ControlUnsafe(TerminalsDown):
+    """This tmux can crash when a control client connects."""
+
+    code, retryable = "control_unsafe", False
 
 
 # Looked for in this order: "error connecting" names both an absent server and a forbidden one.

@@ -226,6 +226,16 @@ def version(answer: str) -> tuple[int, int] | None:
     return None
 
 
+def has_safe_control(said: str) -> bool:
+    """Tell whether a server of that version survives a control client that connects at a bad moment.
+
+    Up to 3.6 it writes to a client that has not said all of who it is, and crashes, if a session opens or
+    closes just then (pull requests 4980 and 5004). A development build may be older than its number.
+    """
+    found = version(said)
+    return found is not None and found >= (3, 7) and "next" not in said
+
+
 def options(answer: str) -> dict[str, str]:
     """Return the options of a `name value` answer."""
     found: dict[str, str] = {}

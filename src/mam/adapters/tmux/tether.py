@@ -1,4 +1,4 @@
-"""What ends a hub's session when its process is gone, however it went.
+"""What ends a hub's session when its process was killed and could not end it.
 
 tmux has an option for that, `destroy-unattached`, but up to 3.7 it crashes the whole server when the
 client leaves while another one does (tmux pull request 5497). So the hub's pane reads from a pipe
