@@ -105,7 +105,10 @@ def draw(lines: list[str]) -> str:
         f'<svg xmlns="http://www.w3.org/2000/svg" width="{width:.0f}" height="{height}" '
         f'viewBox="0 0 {width:.0f} {height}" role="img" aria-label="A terminal with mam commands and their output">',
         f'<rect width="{width:.0f}" height="{height}" rx="10" fill="#1e2127"/>',
-        *(f'<circle cx="{20 + 20 * n}" cy="20" r="6" fill="{c}"/>' for n, c in enumerate(("#e06c75", "#e5c07b", "#98c379"))),
+        *(
+            f'<circle cx="{20 + 20 * n}" cy="20" r="6" fill="{c}"/>'
+            for n, c in enumerate(("#e06c75", "#e5c07b", "#98c379"))
+        ),
         '<g font-family="ui-monospace, SFMono-Regular, Menlo, Consolas, DejaVu Sans Mono, monospace" font-size="14">',
     ]
     for number, line in enumerate(lines):
@@ -128,7 +131,9 @@ def main() -> None:
             picture = draw(record(folder, server))
         finally:
             for name in (server, f"{server}-agents"):
-                subprocess.run(["tmux", "-L", name, "kill-server"], check=False, capture_output=True, timeout=20)
+                subprocess.run(
+                    ["tmux", "-L", name, "kill-server"], check=False, capture_output=True, timeout=20
+                )
     (HERE / "picture.svg").write_text(picture.replace(folder, "~"), encoding="utf-8")
 
 

@@ -33,6 +33,7 @@ class Terminals:
         self.name = name
         self.place = place
         self._started = 0
+        self._socket: Path | None = None
 
     def __enter__(self) -> Terminals:
         return self
@@ -43,6 +44,9 @@ class Terminals:
             pid = int(found.stdout)
             self._run("kill-server", check=False)
             wait_until(lambda: not is_alive(pid), "the end of the tmux server")
+        if self._socket is not None:
+            # tmux 3.3a leaves the file behind.
+            self._socket.unlink(missing_ok=True)
 
     def open(
         self,
@@ -73,10 +77,22 @@ class Terminals:
         ]
         width, height = size
         made = self._run(
-            *("new-session", "-d", "-P", "-F", "#{pane_id}", "-x", str(width), "-y", str(height)),
+            *(
+                "new-session",
+                "-d",
+                "-P",
+                "-F",
+                "#{pane_id} #{socket_path}",
+                "-x",
+                str(width),
+                "-y",
+                str(height),
+            ),
             *("-c", str(folder), "--", *line),
         )
-        return Pane(self, made.stdout.strip(), status)
+        ident, socket = made.stdout.rstrip("\n").split(" ", 1)
+        self._socket = Path(socket)
+        return Pane(self, ident, status)
 
     def _run(
         self, *argv: str, check: bool = True, text: str | None = None
@@ -162,7 +178,8 @@ class Pane:
         return self.exit_status() or 0
 
     def close(self) -> None:
-        self._run("kill-pane", "-t", self.ident)
+        """End the pane and what runs in it; one that is gone already is fine."""
+        self.terminals._run("kill-pane", "-t", self.ident, check=False)
 
     def _run(self, *argv: str, text: str | None = None) -> subprocess.CompletedProcess[str]:
         return self.terminals._run(*argv, text=text)

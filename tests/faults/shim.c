@@ -1,5 +1,10 @@
-/* Counts the durable system calls of a process below some folders, and at a chosen one kills the
- * process or makes the call fail. Preloaded into a test's own Python; armed by a call from there. */
+/*
+ * Counts the calls by which a process changes files below some folders, and at call number n kills the
+ * process or makes the call fail. Linux, glibc; loaded with LD_PRELOAD.
+ *
+ * Nothing happens until fault_arm() is called in the process itself (by ctypes). The library takes itself
+ * out of the environment when it is loaded, so that no child, no tmux server and no agent ever has it.
+ */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <errno.h>
@@ -7,109 +12,219 @@
 #include <limits.h>
 #include <signal.h>
 #include <stdarg.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/types.h>
+#include <sys/uio.h>
 #include <unistd.h>
 
-enum { COUNT, KILL_BEFORE, KILL_AFTER, FAIL };
+enum { COUNT = 0, KILL_BEFORE = 1, KILL_AFTER = 2, FAIL_ONCE = 3, FAIL_FROM = 4 };
 
-static char folders[8][PATH_MAX];
-static int folder_count, mode, failure;
-static long calls, target;
+#define MOST_FOLDERS 8
+#define MOST_CALLS 4096
 
-void shim_arm(const char *list, int how, long at, int error) {
-  folder_count = 0;
-  for (const char *from = list; *from && folder_count < 8;) {
-    const char *end = strchrnul(from, ':');
-    snprintf(folders[folder_count++], PATH_MAX, "%.*s", (int)(end - from), from);
-    from = *end ? end + 1 : end;
-  }
-  calls = 0, mode = how, target = at, failure = error;
+static char folders[MOST_FOLDERS][PATH_MAX];
+static int folder_count;
+static atomic_long calls;
+static long target;
+static int mode;
+static int failure;
+static atomic_int armed;
+static char names[MOST_CALLS][96];
+
+__attribute__((constructor)) static void leave_the_environment(void) { unsetenv("LD_PRELOAD"); }
+
+/* fault_arm: folders are separated by newlines; number is an errno for the failing modes. */
+void fault_arm(const char *wanted, long n, int how, int number) {
+    folder_count = 0;
+    char copy[MOST_FOLDERS * PATH_MAX];
+    snprintf(copy, sizeof copy, "%s", wanted);
+    char *rest = NULL;
+    for (char *one = strtok_r(copy, "\n", &rest); one && folder_count < MOST_FOLDERS; one = strtok_r(NULL, "\n", &rest))
+        snprintf(folders[folder_count++], PATH_MAX, "%s", one);
+    target = n;
+    mode = how;
+    failure = number;
+    atomic_store(&calls, 0);
+    atomic_store(&armed, 1);
 }
 
-long shim_calls(void) { return calls; }
+void fault_disarm(void) { atomic_store(&armed, 0); }
+long fault_count(void) { return atomic_load(&calls); }
+const char *fault_name(long n) { return n >= 1 && n < MOST_CALLS ? names[n] : ""; }
 
-static int below(const char *path) {
-  for (int n = 0; n < folder_count; n++)
-    if (!strncmp(path, folders[n], strlen(folders[n]))) return 1;
-  return 0;
+static int is_watched(const char *path) {
+    size_t length = strlen(path);
+    /* The index of the write-ahead log is shared memory: it is made anew after a crash. */
+    if (length > 4 && strcmp(path + length - 4, "-shm") == 0) return 0;
+    for (int i = 0; i < folder_count; i++) {
+        size_t size = strlen(folders[i]);
+        if (strncmp(path, folders[i], size) == 0 && (path[size] == '/' || path[size] == 0)) return 1;
+    }
+    return 0;
 }
 
-static int is_ours(int fd, const char *path) {
-  char name[64], real[PATH_MAX];
-  if (!folder_count) return 0;
-  if (path && path[0] == '/') return below(path);
-  snprintf(name, sizeof name, "/proc/self/fd/%d", fd);
-  ssize_t size = readlink(name, real, sizeof real - 1);
-  if (size < 0) return 0;
-  real[size] = 0;
-  return below(real);
+static int fd_path(int fd, char *out) {
+    char link[64];
+    snprintf(link, sizeof link, "/proc/self/fd/%d", fd);
+    ssize_t size = readlink(link, out, PATH_MAX - 1);
+    if (size < 0) return 0;
+    out[size] = 0;
+    return 1;
 }
 
-/* Returns 1 if the call must fail. */
-static int before(int fd, const char *path) {
-  int saved = errno;
-  if (!is_ours(fd, path)) return errno = saved, 0;
-  errno = saved;
-  if (++calls != target) return 0;
-  if (mode == KILL_BEFORE) kill(getpid(), SIGKILL);
-  if (mode == FAIL) return errno = failure, 1;
-  return 0;
+static int at_path(int folder, const char *path, char *out) {
+    if (path[0] == '/') {
+        snprintf(out, PATH_MAX, "%s", path);
+        return 1;
+    }
+    char base[PATH_MAX];
+    if (folder == AT_FDCWD) {
+        if (!getcwd(base, sizeof base)) return 0;
+    } else if (!fd_path(folder, base)) {
+        return 0;
+    }
+    char whole[2 * PATH_MAX];
+    snprintf(whole, sizeof whole, "%s/%s", base, path);
+    snprintf(out, PATH_MAX, "%.*s", PATH_MAX - 1, whole);
+    return 1;
 }
 
-static void after(void) {
-  if (mode == KILL_AFTER && target && calls == target) kill(getpid(), SIGKILL);
+/* begin: 0 go on, 1 go on and then die, -1 fail. */
+static int begin(const char *call, const char *path) {
+    int kept = errno;
+    if (!atomic_load(&armed) || !is_watched(path)) {
+        errno = kept;
+        return 0;
+    }
+    long number = atomic_fetch_add(&calls, 1) + 1;
+    if (number < MOST_CALLS) {
+        const char *last = strrchr(path, '/');
+        snprintf(names[number], sizeof names[number], "%s %s", call, last ? last + 1 : path);
+    }
+    errno = kept;
+    if (mode == FAIL_FROM ? number < target : number != target) return 0;
+    switch (mode) {
+        case KILL_BEFORE: kill(getpid(), SIGKILL); for (;;) pause();
+        case KILL_AFTER: return 1;
+        case FAIL_ONCE:
+        case FAIL_FROM: errno = failure; return -1;
+    }
+    return 0;
 }
 
-#define REAL(name) \
-  static __typeof__(name) *real; \
-  if (!real) real = (__typeof__(name) *)dlsym(RTLD_NEXT, #name)
+static void end(int verdict) {
+    if (verdict == 1) {
+        kill(getpid(), SIGKILL);
+        for (;;) pause();
+    }
+}
 
-#define WRAP(type, name, params, args, fd, path) \
-  type name params { \
-    REAL(name); \
-    if (before(fd, path)) return -1; \
-    type result = real args; \
-    after(); \
-    return result; \
-  }
+static int begin_fd(const char *call, int fd) {
+    if (!atomic_load(&armed)) return 0;
+    char path[PATH_MAX];
+    int kept = errno;
+    int known = fd_path(fd, path);
+    errno = kept;
+    return known ? begin(call, path) : 0;
+}
 
-WRAP(ssize_t, write, (int fd, const void *data, size_t size), (fd, data, size), fd, NULL)
-WRAP(ssize_t, pwrite, (int fd, const void *data, size_t size, off_t at), (fd, data, size, at), fd, NULL)
-WRAP(ssize_t, pwrite64, (int fd, const void *data, size_t size, off64_t at), (fd, data, size, at), fd, NULL)
-WRAP(int, fsync, (int fd), (fd), fd, NULL)
-WRAP(int, fdatasync, (int fd), (fd), fd, NULL)
-WRAP(int, ftruncate, (int fd, off_t size), (fd, size), fd, NULL)
-WRAP(int, ftruncate64, (int fd, off64_t size), (fd, size), fd, NULL)
-WRAP(int, rename, (const char *from, const char *to), (from, to), -1, to)
-WRAP(int, link, (const char *from, const char *to), (from, to), -1, to)
-WRAP(int, unlink, (const char *path), (path), -1, path)
-WRAP(int, mkdir, (const char *path, mode_t bits), (path, bits), -1, path)
-WRAP(int, renameat, (int one, const char *from, int two, const char *to), (one, from, two, to), two, to)
-WRAP(int, linkat, (int one, const char *from, int two, const char *to, int flags), (one, from, two, to, flags), two, to)
-WRAP(int, unlinkat, (int fd, const char *path, int flags), (fd, path, flags), fd, path)
+static int begin_at(const char *call, int folder, const char *path) {
+    if (!atomic_load(&armed)) return 0;
+    char whole[PATH_MAX];
+    int kept = errno;
+    int known = at_path(folder, path, whole);
+    errno = kept;
+    return known ? begin(call, whole) : 0;
+}
 
-#define OPEN(name, params, fd, path, call) \
-  int name params { \
-    REAL(name); \
-    mode_t bits = 0; \
-    if (flags & (O_CREAT | O_TMPFILE)) { \
-      va_list rest; \
-      va_start(rest, flags); \
-      bits = va_arg(rest, mode_t); \
-      va_end(rest); \
-    } \
-    int durable = flags & (O_CREAT | O_TRUNC); \
-    if (durable && before(fd, path)) return -1; \
-    int result = real call; \
-    if (durable) after(); \
-    return result; \
-  }
+#define REAL(type, name, ...)                                      \
+    static type (*real)(__VA_ARGS__);                              \
+    if (!real) real = (type(*)(__VA_ARGS__))dlsym(RTLD_NEXT, name)
 
-OPEN(open, (const char *path, int flags, ...), -1, path, (path, flags, bits))
-OPEN(open64, (const char *path, int flags, ...), -1, path, (path, flags, bits))
-OPEN(openat, (int fd, const char *path, int flags, ...), fd, path, (fd, path, flags, bits))
-OPEN(openat64, (int fd, const char *path, int flags, ...), fd, path, (fd, path, flags, bits))
+#define DO(type, verdict, call)            \
+    int verdict_ = (verdict);              \
+    if (verdict_ < 0) return (type)-1;     \
+    type result_ = (call);                 \
+    end(verdict_);                         \
+    return result_
+
+#define WRAP_FD(type, name, parameters, arguments, fd)       \
+    type name parameters {                                   \
+        static type(*real) parameters;                       \
+        if (!real) real = dlsym(RTLD_NEXT, #name);           \
+        DO(type, begin_fd(#name, fd), real arguments);       \
+    }
+
+#define WRAP_PATH(type, name, parameters, arguments, folder, path)    \
+    type name parameters {                                            \
+        static type(*real) parameters;                                \
+        if (!real) real = dlsym(RTLD_NEXT, #name);                    \
+        DO(type, begin_at(#name, folder, path), real arguments);      \
+    }
+
+WRAP_FD(ssize_t, write, (int fd, const void *data, size_t size), (fd, data, size), fd)
+WRAP_FD(ssize_t, pwrite, (int fd, const void *data, size_t size, off_t at), (fd, data, size, at), fd)
+WRAP_FD(ssize_t, pwrite64, (int fd, const void *data, size_t size, off64_t at), (fd, data, size, at), fd)
+WRAP_FD(ssize_t, writev, (int fd, const struct iovec *parts, int count), (fd, parts, count), fd)
+WRAP_FD(ssize_t, pwritev, (int fd, const struct iovec *parts, int count, off_t at), (fd, parts, count, at), fd)
+WRAP_FD(int, fsync, (int fd), (fd), fd)
+WRAP_FD(int, fdatasync, (int fd), (fd), fd)
+WRAP_FD(int, ftruncate, (int fd, off_t size), (fd, size), fd)
+WRAP_FD(int, ftruncate64, (int fd, off64_t size), (fd, size), fd)
+WRAP_FD(int, fallocate, (int fd, int how, off_t at, off_t size), (fd, how, at, size), fd)
+WRAP_FD(int, fallocate64, (int fd, int how, off64_t at, off64_t size), (fd, how, at, size), fd)
+WRAP_PATH(int, truncate, (const char *path, off_t size), (path, size), AT_FDCWD, path)
+WRAP_PATH(int, rename, (const char *from, const char *to), (from, to), AT_FDCWD, to)
+WRAP_PATH(int, renameat, (int a, const char *from, int b, const char *to), (a, from, b, to), b, to)
+WRAP_PATH(int, renameat2, (int a, const char *from, int b, const char *to, unsigned how), (a, from, b, to, how), b, to)
+WRAP_PATH(int, link, (const char *from, const char *to), (from, to), AT_FDCWD, to)
+WRAP_PATH(int, linkat, (int a, const char *from, int b, const char *to, int how), (a, from, b, to, how), b, to)
+WRAP_PATH(int, symlink, (const char *content, const char *path), (content, path), AT_FDCWD, path)
+WRAP_PATH(int, unlink, (const char *path), (path), AT_FDCWD, path)
+WRAP_PATH(int, unlinkat, (int folder, const char *path, int how), (folder, path, how), folder, path)
+WRAP_PATH(int, rmdir, (const char *path), (path), AT_FDCWD, path)
+WRAP_PATH(int, mkdir, (const char *path, mode_t bits), (path, bits), AT_FDCWD, path)
+WRAP_PATH(int, mkdirat, (int folder, const char *path, mode_t bits), (folder, path, bits), folder, path)
+
+#define IS_CHANGE(flags) ((flags) & (O_CREAT | O_TRUNC))
+#define BITS(flags)                                        \
+    mode_t bits = 0;                                       \
+    if ((flags) & (O_CREAT | O_TMPFILE)) {                 \
+        va_list more;                                      \
+        va_start(more, flags);                             \
+        bits = va_arg(more, mode_t);                       \
+        va_end(more);                                      \
+    }
+
+int open(const char *path, int flags, ...) {
+    BITS(flags)
+    REAL(int, "open", const char *, int, ...);
+    DO(int, IS_CHANGE(flags) ? begin_at("open", AT_FDCWD, path) : 0, real(path, flags, bits));
+}
+
+int open64(const char *path, int flags, ...) {
+    BITS(flags)
+    REAL(int, "open64", const char *, int, ...);
+    DO(int, IS_CHANGE(flags) ? begin_at("open", AT_FDCWD, path) : 0, real(path, flags, bits));
+}
+
+int openat(int folder, const char *path, int flags, ...) {
+    BITS(flags)
+    REAL(int, "openat", int, const char *, int, ...);
+    DO(int, IS_CHANGE(flags) ? begin_at("open", folder, path) : 0, real(folder, path, flags, bits));
+}
+
+int openat64(int folder, const char *path, int flags, ...) {
+    BITS(flags)
+    REAL(int, "openat64", int, const char *, int, ...);
+    DO(int, IS_CHANGE(flags) ? begin_at("open", folder, path) : 0, real(folder, path, flags, bits));
+}
+
+int creat(const char *path, mode_t bits) {
+    REAL(int, "creat", const char *, mode_t);
+    DO(int, begin_at("open", AT_FDCWD, path), real(path, bits));
+}

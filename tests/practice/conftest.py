@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 
 import pytest
-from tests.practice.drive import Panes, Runs, Store, tmux
+from tests.practice.drive import Panes, Runs, Store, is_alive, tmux, wait_for
 
 
 @pytest.fixture(scope="session")
@@ -34,7 +34,9 @@ def server():
     # A session that stays: a server whose last session ends goes away while the next one is being made.
     tmux(name, "new-session", "-d", "exec cat")
     yield name
+    pid = int(tmux(name, "display-message", "-p", "#{pid}"))
     tmux(name, "kill-server")
+    wait_for(lambda: not is_alive(pid), "the end of the tmux server")
 
 
 @pytest.fixture

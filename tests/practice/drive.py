@@ -35,6 +35,14 @@ def wait_for(condition, what: str = "the condition", show=lambda: ""):
         time.sleep(0.01)
 
 
+def is_alive(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    return True
+
+
 def tmux(server: str, *arguments: str, text: str | None = None) -> str:
     """Run one tmux command on a private server."""
     done = subprocess.run(

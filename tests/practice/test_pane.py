@@ -179,6 +179,16 @@ def test_exit_and_its_code(panes):
     assert "──" not in pane.history()
 
 
+def test_the_last_words_can_be_copied_from_a_narrow_pane(panes):
+    pane = panes.ready("--speed", "0", "--session-id", ID, columns=40)
+    pane.type("hello", "Enter")
+    pane.shows("● ")
+    pane.type("/exit", "Enter")
+    pane.shows("ended with 0")
+    joined = pane.tmux("capture-pane", "-p", "-J", "-S", "-", "-t", pane.id)
+    assert f"Resume with: python -m mam.practice --resume {ID}" in joined
+
+
 def test_trust_dialog_exits_by_default(panes):
     pane = panes.start("--trust-dialog")
     pane.shows("Enter to confirm")

@@ -42,12 +42,8 @@ class Word:
 def listen(world: World, rows: Iterable[Row]) -> dict[str, Word]:
     """Take in the spool and return the newest word for each session id."""
     waiting = evidence.pending(world.place.spool)
-    words = {
-        session_id: Word(at, data)
-        for session_id, sources in evidence.recorded(world.registry).items()
-        for source, (at, data) in sources.items()
-        if source == "hook"
-    }
+    heard_before = evidence.recorded(world.registry, "hook")
+    words = {session_id: Word(at, data) for session_id, (at, data) in heard_before.items()}
     if not waiting:
         return words
     by_id = {row["id"]: row for row in rows if row.get("id")}

@@ -7,7 +7,7 @@ import time
 from mam.adapters.store import place as places
 from mam.app import activity, conversations
 from mam.app.hearing import listen
-from mam.app.sight import ALIVE, LOOSE, UNKNOWN, see_all
+from mam.app.sight import ALIVE, LOOSE, UNKNOWN, ask_early, see_all
 from mam.app.world import World
 from mam.core.drift import letter
 from mam.core.errors import MamError
@@ -16,10 +16,11 @@ from mam.core.row import current_conversation, is_running, own_id
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
     from typing import Any
 
     from mam.adapters.store.registry import View
+    from mam.adapters.tmux.parse import Listing
     from mam.app.activity import Known
     from mam.core.row import Row
 
@@ -47,7 +48,8 @@ def ls(
     if all_roots:
         found, unread = _everywhere(world, fits)
     else:
-        found, unread = describe(world, world.registry.view(), fits), []
+        asked = ask_early(world)
+        found, unread = describe(world, world.registry.view(), fits, asked=asked), []
     if waiting:
         found = [one for one in found if one["activity"] == "waiting"]
     document: dict[str, Any] = {"schema_version": SCHEMA_VERSION, "root": world.place.root, "sessions": found}
@@ -71,13 +73,18 @@ def watch(world: World, interval: float = 1.0, **filters: Any) -> Iterator[dict[
         time.sleep(interval)
 
 
-def describe(world: World, view: View, fits: Any = None, *, thorough: bool = False) -> list[dict[str, Any]]:
-    """Return rows with activity, tmux, resume, job and drift."""
+def describe(
+    world: World,
+    view: View,
+    fits: Any = None,
+    *,
+    thorough: bool = False,
+    asked: dict[str, Callable[[], Listing]] | None = None,
+) -> list[dict[str, Any]]:
+    """Return rows with activity, tmux, resume, job and drift; `asked` are listings that are under way."""
     rows = [row for row in view.rows if fits is None or fits(row)]
-    if not rows:
-        return []
-    sights = see_all(world, rows, full=thorough)
-    words = listen(world, view.rows)
+    words = listen(world, view.rows) if rows else {}
+    sights = see_all(world, rows, full=thorough, asked=asked)
     now = world.now()
     known = activity.gather(world, rows, sights, words, thorough=thorough)
     return [_entry(world, view, one, now) for one in known]

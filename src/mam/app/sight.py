@@ -10,7 +10,7 @@ from mam.adapters.system.process import Identity
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
 
     from mam.adapters.tmux.parse import Listing, Pane
     from mam.app.world import World
@@ -55,11 +55,18 @@ def see(row: Row, listing: Listing) -> Sight:
         return Sight(GONE, reason="no pane and no process")
     if pane.dead:
         return Sight(DEAD, pane, "the process in the pane has ended")
+    if identity and _is_held(pane, row, identity) and process.runs(pane.pid):
+        return Sight(ALIVE, pane)
     if identity and (pane.pid != identity.pid or not process.is_alive(identity)):
         if pane.pid == identity.pid:
             return Sight(DEAD, pane, "the process in the pane has ended")
         return Sight(GONE, pane, f"another process ({pane.pid}) is in the pane")
     return Sight(ALIVE, pane)
+
+
+def _is_held(pane: Pane, row: Row, identity: Identity) -> bool:
+    """Tell whether the server that started the process still holds it: then the pid is nobody else's."""
+    return pane.pid == identity.pid and pane.server_pid == row["pane"].get("server_pid")
 
 
 def find_pane(row: Row, panes: Iterable[Pane]) -> Pane | None:
@@ -76,9 +83,23 @@ def find_pane(row: Row, panes: Iterable[Pane]) -> Pane | None:
     )
 
 
-def see_all(world: World, rows: Iterable[Row], *, full: bool = False) -> dict[str, Sight]:
-    """Return what is there of each session, with one tmux call per server; `full` panes have titles."""
-    listings: dict[str, Listing] = {}
+def ask_early(world: World) -> dict[str, Callable[[], Listing]]:
+    """Start asking every server that a running session names, before the sessions are read."""
+    return {server: world.tmux(server).ask_briefly() for server in world.registry.servers()}
+
+
+def see_all(
+    world: World,
+    rows: Iterable[Row],
+    *,
+    full: bool = False,
+    asked: dict[str, Callable[[], Listing]] | None = None,
+) -> dict[str, Sight]:
+    """Return what is there of each session, with one tmux call per server; `full` panes have titles.
+
+    What was asked early is collected; a server that nobody asked is asked now.
+    """
+    listings = {server: collect() for server, collect in (asked or {}).items()}
     found: dict[str, Sight] = {}
     for row in rows:
         server = row["tmux_server"]

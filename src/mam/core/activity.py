@@ -80,9 +80,9 @@ def _decide(known: list[Evidence], now: float) -> Activity:
         return _verdict(process, "a dead process has ended, whatever else is said")
     if screen and screen.waiting_for in SILENT_DIALOGS:
         return _verdict(screen, f"the screen shows its {screen.waiting_for} dialog, of which no hook speaks")
-    speaking = sorted(
-        (one for one in known if one.source != "process"), key=lambda one: SOURCES.index(one.source)
-    )
+    speaking = [one for one in known if one.source != "process"]
+    if len(speaking) > 1:
+        speaking.sort(key=lambda one: SOURCES.index(one.source))
     words = [one for one in speaking if one.source not in LOOKS]
     fresh = [one for one in words if now - one.at <= FRESH_SECONDS]
     if fresh:
@@ -111,7 +111,10 @@ def _by_look(look: Evidence, speaking: list[Evidence]) -> Activity:
 
 
 def _of(known: list[Evidence], source: str) -> Evidence | None:
-    return next((one for one in known if one.source == source), None)
+    for one in known:
+        if one.source == source:
+            return one
+    return None
 
 
 def _verdict(one: Evidence, rule: str) -> Activity:

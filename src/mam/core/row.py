@@ -122,10 +122,17 @@ DEFAULTS: dict[str, object] = {
 _OWN_ID = re.compile(r"[a-z0-9_]+_(?:session|conversation)_id_own\Z")
 
 
+_own_id_fields: dict[str, str] = {}
+
+
 def own_id_field(kind: str) -> str:
     """Return the field that holds the id of the session's own conversation."""
-    stem = re.sub(r"[^a-z0-9]+", "_", kind.lower())
-    return f"{stem}_conversation_id_own" if kind == "agy" else f"{stem}_session_id_own"
+    field = _own_id_fields.get(kind)
+    if field is None:
+        stem = re.sub(r"[^a-z0-9]+", "_", kind.lower())
+        field = f"{stem}_conversation_id_own" if kind == "agy" else f"{stem}_session_id_own"
+        _own_id_fields[kind] = field
+    return field
 
 
 def is_own_id_field(key: str) -> bool:

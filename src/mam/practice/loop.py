@@ -127,10 +127,10 @@ class Loop:
         session, terminal = self._agent.session, self._terminal
         self._signals.outlive_hangups()
         session.output.end()
-        rows = session.output.take()
+        farewell = self._screen.leave(session.output.take(), terminal.size()[0])
         if outcome.reason == "prompt_input_exit" and session.conversation.is_saved():
-            rows += ["", f"Resume with: python -m mam.practice --resume {session.conversation.id}"]
-        terminal.restore(self._screen.leave(rows, terminal.size()[0]))
+            farewell += f"\r\nResume with: python -m mam.practice --resume {session.conversation.id}\r\n"
+        terminal.restore(farewell)
         if outcome.reason:
             session.fire("SessionEnd", {"reason": outcome.reason})
             self._hooks.finish()

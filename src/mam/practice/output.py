@@ -12,9 +12,8 @@ USER = "❯ "
 ANSWER = "● "
 TOOL = "  ⎿ "
 INTERRUPTED = "Interrupted · What should the agent do instead?"
-#: History that is shown again after a resume is cut, as pastes are folded when they are sent.
-_MOST_LINES = 8
-_MOST_CHARS = 800
+#: A turn shown again after a resume is cut at so many lines and characters; pastes were folded, too.
+_MOST = {"user": (8, 800), "assistant": (200, 20_000)}
 
 
 class Output:
@@ -43,11 +42,11 @@ class Output:
 
     def past(self, kind: str, text: str) -> None:
         """Show a turn of an earlier run, cut if it is long."""
-        lines = clean_lines(text[:_MOST_CHARS])
-        left = text.count("\n") + 1 - min(len(lines), _MOST_LINES)
-        lines = lines[:_MOST_LINES]
-        if left or len(text) > _MOST_CHARS:
-            lines.append(f"… +{left} lines")
+        most_lines, most_chars = _MOST[kind]
+        lines = clean_lines(text[:most_chars])[:most_lines]
+        left = text.count("\n") + 1 - len(lines)
+        if left or len(text) > most_chars:
+            lines.append(f"… +{left} lines" if left else "…")
         self._block(USER if kind == "user" else ANSWER, lines)
 
     def tool(self, text: str) -> None:

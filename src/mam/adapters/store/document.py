@@ -56,6 +56,10 @@ class Document:
         self.parts = parts
         self.is_cut = is_cut
 
+    def has_list(self) -> bool:
+        """Tell whether the file speaks of sessions at all; one that does not was cut short."""
+        return bool(self.rows or self.parts)
+
 
 def read(text: bytes, path: str) -> Document | None:
     """Return what the file says; None for a file without content, which is never an edit."""

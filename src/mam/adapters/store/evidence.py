@@ -10,7 +10,6 @@ import json
 import os
 import stat
 
-from mam.adapters.store import database
 from mam.adapters.store.draft import dump
 
 TYPE_CHECKING = False
@@ -77,18 +76,17 @@ def record(
     )
 
 
-def recorded(registry: Registry) -> dict[str, dict[str, tuple[float, dict[str, Any]]]]:
-    """Return for each session the newest evidence of each source."""
+def recorded(registry: Registry, source: str) -> dict[str, tuple[float, dict[str, Any]]]:
+    """Return for each session the newest evidence of one source."""
     connection = registry.reader()
     if connection is None:
         return {}
-    found: dict[str, dict[str, tuple[float, dict[str, Any]]]] = {}
-    with database.errors(registry.place.db):
-        for session_id, source, at, data in connection.execute(
-            "SELECT session_id, source, at, data FROM evidence"
-        ):
-            found.setdefault(session_id, {})[source] = (at, json.loads(data))
-    return found
+    found = connection.execute(
+        "SELECT session_id, at, data FROM evidence WHERE source=?", (source,)
+    ).fetchall()
+    # One document is read several times faster than as many small ones.
+    documents = json.loads("[" + ",".join([data for _, _, data in found]) + "]")
+    return {session_id: (at, data) for (session_id, at, _), data in zip(found, documents, strict=True)}
 
 
 def clear(connection: sqlite3.Connection, session_id: str) -> None:

@@ -10,6 +10,7 @@ from mam.adapters.store.draft import dump
 from mam.adapters.store.place import fingerprint
 from mam.core import edit
 from mam.core.edit import Known, refuse
+from mam.core.errors import Unavailable
 from mam.core.flaws import flaws
 from mam.core.row import settled
 
@@ -24,56 +25,57 @@ if TYPE_CHECKING:
     from mam.core.row import Action, Row
 
 
-def read_file(place: Place) -> tuple[list[Any], document.Document]:
-    """Return the file's rows, each checked, and the whole document."""
-    with database.errors(place.yaml), open(place.yaml, "rb") as file:
-        text = file.read(yaml_text.LARGEST + 1)
+def read_file(place: Place) -> document.Document | None:
+    """Return what the file says, each row checked; None where there is nothing, which is never an edit."""
+    try:
+        with database.errors(place.yaml), open(place.yaml, "rb") as file:
+            text = file.read(yaml_text.LARGEST + 1)
+    except Unavailable as error:
+        if isinstance(error.__cause__, FileNotFoundError):
+            return None
+        raise
     found = document.read(text, place.yaml)
-    if found is None:
-        return [], document.Document([], {}, {}, None)
-    for row in found.rows:
+    for row in found.rows if found else ():
         for field, reason in flaws(row):
             raise refuse(
                 place.yaml, getattr(row, "lines", {}).get(field) or getattr(row, "line", None), reason
             )
-    _refuse_twins(found.rows, place)
-    return found.rows, found
+    _refuse_twins(found.rows if found else [], place)
+    return found
 
 
 def take_in(draft: Draft, place: Place, confirm: Callable[[Row, str], bool | None] | None) -> None:
     """Bring what the file says into the database, or raise and leave both as they are."""
     seen = fingerprint(place.yaml)
-    rows, found = read_file(place)
-    if draft.meta("file") is None and not draft.rows():
-        _import(draft, rows, found)
-    elif _has_list(found) or not draft.rows():
-        _edit(draft, place, rows, found, confirm or (lambda _row, _status: None))
-    else:
+    found = read_file(place)
+    has_rows = bool(draft.rows())
+    if found is None or (has_rows and not found.has_list()):
         return
+    if draft.meta("file") is None and not has_rows:
+        _import(draft, found)
+    else:
+        _edit(draft, place, found, confirm or (lambda _row, _status: None))
     draft.set_meta("file", seen)
-
-
-def _has_list(found: document.Document) -> bool:
-    """Tell whether the file speaks of sessions at all; one that does not was cut short and is no edit."""
-    return bool(found.rows or found.parts)
 
 
 def preview(connection: sqlite3.Connection, place: Place, rows: list[Row], now: float) -> list[Row]:
     """Return the rows as they would be after taking in the file; a claimed status is not believed yet."""
-    parsed, found = read_file(place)
-    if rows and not _has_list(found):
+    found = read_file(place)
+    if found is None or (rows and not found.has_list()):
         return rows
     known = _known(connection)
-    plan = edit.plan_edit(known, _forgotten(connection), parsed, path=place.yaml, complete=not found.is_cut)
+    plan = edit.plan_edit(
+        known, _forgotten(connection), found.rows, path=place.yaml, complete=not found.is_cut
+    )
     plan.claims.clear()
     by_id = {row["id"]: row for row in rows}
     changed = edit.take_in(plan, by_id, _action(now), path=place.yaml, confirm=lambda _row, _status: None)
     return [settled(changed.get(row["id"]) or row) for row in rows if row["id"] not in plan.removals]
 
 
-def _import(draft: Draft, rows: list[Any], found: document.Document) -> None:
-    blocks = found.parts.blocks if found.parts else [None] * len(rows)
-    for number, (row, block) in enumerate(zip(rows, blocks, strict=True), 1):
+def _import(draft: Draft, found: document.Document) -> None:
+    blocks = found.parts.blocks if found.parts else [None] * len(found.rows)
+    for number, (row, block) in enumerate(zip(found.rows, blocks, strict=True), 1):
         session_id = row.get("id") or f"s_{secrets.token_hex(4)}"
         whole = settled(row, session_id)
         draft.connection.execute(
@@ -84,20 +86,19 @@ def _import(draft: Draft, rows: list[Any], found: document.Document) -> None:
     draft.set_meta("identities_written", found.identities)
     draft.set_meta("extra", found.extra)
     _keep_text(draft, found)
-    draft.log("user", "import", None, sessions=len(rows))
+    draft.log("user", "import", None, sessions=len(found.rows))
     draft.changed = True
 
 
 def _edit(
     draft: Draft,
     place: Place,
-    rows: list[Any],
     found: document.Document,
     confirm: Callable[[Row, str], bool | None],
 ) -> None:
     known = _known(draft.connection)
     plan = edit.plan_edit(
-        known, _forgotten(draft.connection), rows, path=place.yaml, complete=not found.is_cut
+        known, _forgotten(draft.connection), found.rows, path=place.yaml, complete=not found.is_cut
     )
     if found.identities not in (draft.identities(), draft.meta("identities_written") or {}):
         raise refuse(place.yaml, None, "'agent_identities' was changed, and only mam writes it")

@@ -182,6 +182,15 @@ class Registry:
                 is_behind=lambda: self._is_behind(connection),
             )
 
+    def servers(self) -> list[str]:
+        """Return the tmux servers of the sessions that are held for running, without reading them all."""
+        connection = self.reader()
+        if connection is None:
+            return []
+        query = "SELECT DISTINCT json_extract(data, '$.tmux_server') FROM sessions WHERE status='running'"
+        with database.errors(self.place.db):
+            return [server for (server,) in connection.execute(query) if server]
+
     def is_edited(self) -> bool:
         """Tell whether the file differs from the one last written."""
         connection = self.reader()
@@ -209,8 +218,8 @@ class Registry:
             return View([], {}, [])
         from mam.adapters.store import intake
 
-        rows, found = intake.read_file(self.place)
-        return View([settled(row) for row in rows], found.identities, [])
+        found = intake.read_file(self.place)
+        return View([settled(row) for row in found.rows], found.identities, []) if found else View([], {}, [])
 
     def unknown(self, target: str) -> Exception:
         """Return the error for a name that nobody has."""

@@ -108,6 +108,20 @@ def is_alive(identity: Identity) -> bool:
     return identify(identity.pid) == identity
 
 
+def runs(pid: int) -> bool | None:
+    """Tell in one system call whether a process runs, as a zombie does not; None where that takes more.
+
+    It says nothing about which process has the pid: for that there is is_alive.
+    """
+    try:
+        os.readlink(f"/proc/{pid}/exe")
+    except FileNotFoundError:
+        return False if os.path.isdir("/proc/self") else None
+    except OSError:
+        return None
+    return True
+
+
 def ancestors(pid: int) -> list[Identity]:
     """Return the parent of a process, its parent, and so on; the process itself is not among them."""
     found: list[Identity] = []

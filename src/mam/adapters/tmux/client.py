@@ -26,7 +26,7 @@ from mam.core.text import for_paste
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Callable, Iterable, Mapping
 
     from mam.adapters.tmux.parse import Listing, Look, Pane
 
@@ -70,6 +70,29 @@ class Tmux:
         except MamError as error:
             return parse.Listing(False, [], error.message)
         return parse.listing(answer, nonce, full)
+
+    def ask_briefly(self) -> Callable[[], Listing]:
+        """Start a brief listing and return how to collect it: tmux works while the caller does too."""
+        nonce = new_nonce()
+        command = argv.list_briefly(nonce)
+        try:
+            started = spawn.start([*self.words(), *command], self._environ)
+        except (MamError, OSError) as cause:
+            said = str(cause)
+            return lambda: parse.Listing(False, [], said)
+
+        def collect() -> Listing:
+            try:
+                answer = self._judge(spawn.finish(started, timeout=self.timeout), command)
+            except spawn.OutOfTime:
+                return parse.Listing(False, [], no_answer(self.server, command[0], self.timeout).message)
+            except NoServer:
+                return parse.Listing(True, [])
+            except MamError as error:
+                return parse.Listing(False, [], error.message)
+            return parse.brief_listing(answer, nonce)
+
+        return collect
 
     def pane(self, pane_id: str) -> Pane | None:
         """Return one pane in full, or None if it is not there. Raises TerminalsDown where that is unknown."""
@@ -304,6 +327,9 @@ class Tmux:
             if cwd is not None and not os.path.isdir(cwd):
                 raise InvalidPath(f"not a directory: {cwd}") from cause
             raise TerminalsDown(f"tmux cannot be started: {cause.strerror}") from cause
+        return self._judge(answer, command, partial=partial)
+
+    def _judge(self, answer: spawn.Answer, command: list[str], *, partial: bool = False) -> bytes:
         if answer.status == 0 or (answer.status is None and not answer.err):
             return answer.out
         error = from_stderr(answer.err.decode("utf-8", "replace"), command[0], self.server)

@@ -17,8 +17,11 @@ if TYPE_CHECKING:
 # In the order of argv.NUMBERS, argv.TEXTS and their extensions for a full row.
 _NUMBERS = 10
 _TEXTS = 5
+_BRIEF_NUMBERS = 5
+_BRIEF_TEXTS = 2
 _FULL_NUMBERS = 14
 _FULL_TEXTS = 8
+_NO_NUMBER = "a field of tmux's answer is not a number"
 
 
 class Garbled(Exception):
@@ -69,6 +72,25 @@ class Pane:
         return f"<Pane {self.id} {self.session_name} pid={self.pid} mark={self.mark!r} dead={self.dead}>"
 
 
+class BriefPane(Pane):
+    """A pane of a long listing: only id, process, name and mark are known, the rest is empty."""
+
+    __slots__ = ()
+    session_id = window_id = root = tty = title = path = command = ""
+    dead_status = dead_signal = None
+    in_mode = False
+    attached = width = height = cursor_x = cursor_y = 0
+
+    def __init__(self, numbers: list[bytes], texts: list[bytes]) -> None:
+        """Take the few fields of one row."""
+        self.id = numbers[0].decode()
+        self.pid = int(numbers[1] or 0)
+        self.dead = numbers[2] not in (b"", b"0")
+        self.server_pid = int(numbers[3])
+        self.session_name = texts[0].decode("utf-8", "replace")
+        self.mark = texts[1].decode("utf-8", "replace")
+
+
 class Listing:
     """All panes of a server. Not `confirmed` means unknown: a pane that is not in it may still be there."""
 
@@ -111,6 +133,33 @@ def rows(answer: bytes, nonce: str, full: bool = False) -> Iterator[Pane]:
     """Yield one pane per row, hubs left out; raises Garbled for a row that is not whole."""
     count, texts_count = (_FULL_NUMBERS, _FULL_TEXTS) if full else (_NUMBERS, _TEXTS)
     roots: dict[bytes, str] = {}
+    for numbers, texts in _fields(answer, nonce, count, texts_count):
+        if numbers[9] == b"1":
+            continue
+        try:
+            pane = Pane(numbers, texts, roots)
+            if full:
+                pane.fill(numbers[_NUMBERS:count], texts[_TEXTS:])
+        except ValueError as cause:
+            raise Garbled(_NO_NUMBER) from cause
+        yield pane
+
+
+def brief_rows(answer: bytes, nonce: str) -> Iterator[Pane]:
+    """Yield one pane per row of a brief listing, hubs left out; raises Garbled."""
+    for numbers, texts in _fields(answer, nonce, _BRIEF_NUMBERS, _BRIEF_TEXTS):
+        if numbers[4] == b"1":
+            continue
+        try:
+            pane = BriefPane(numbers, texts)
+        except ValueError as cause:
+            raise Garbled(_NO_NUMBER) from cause
+        yield pane
+
+
+def _fields(
+    answer: bytes, nonce: str, count: int, texts_count: int
+) -> Iterator[tuple[list[bytes], list[bytes]]]:
     parts = answer.split(nonce.encode())
     # A row is its head, its texts and the newline after it: counted, so that no text can begin one.
     # Before the first and after the last there may be more: hooks of the user print into the answer.
@@ -124,14 +173,9 @@ def rows(answer: bytes, nonce: str, full: bool = False) -> Iterator[Pane]:
             raise Garbled("a row of tmux's answer is not whole")
         try:
             _check_lengths(texts, numbers[count:])
-            if numbers[9] == b"1":
-                continue
-            pane = Pane(numbers, texts, roots)
-            if full:
-                pane.fill(numbers[_NUMBERS:count], texts[_TEXTS:])
         except ValueError as cause:
-            raise Garbled("a field of tmux's answer is not a number") from cause
-        yield pane
+            raise Garbled(_NO_NUMBER) from cause
+        yield numbers[:count], texts
 
 
 def _check_lengths(texts: list[bytes], lengths: list[bytes]) -> None:
@@ -169,11 +213,20 @@ def _unescape(text: bytes, length: int) -> bytes:
 
 def listing(answer: bytes, nonce: str, full: bool = False) -> Listing:
     """Return the panes of a whole answer, each once even if its window is linked into several sessions."""
+    return _listing(rows(answer, nonce, full))
+
+
+def brief_listing(answer: bytes, nonce: str) -> Listing:
+    """Return the panes of a brief answer."""
+    return _listing(brief_rows(answer, nonce))
+
+
+def _listing(found_rows: Iterator[Pane]) -> Listing:
     panes: dict[str, Pane] = {}
     try:
-        for pane in rows(answer, nonce, full):
+        for pane in found_rows:
             first = panes.setdefault(pane.id, pane)
-            if first is not pane:
+            if first is not pane and pane.attached:
                 first.attached += pane.attached
     except Garbled as cause:
         return Listing(False, [], str(cause))

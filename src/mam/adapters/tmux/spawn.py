@@ -44,8 +44,13 @@ def run(
     """
     if cwd is not None:
         return _run_in(cwd, argv, env, timeout, data)
+    return finish(start(argv, env), timeout=timeout, data=data)
+
+
+def finish(started: tuple[int, int, int, int], *, timeout: float, data: bytes = b"") -> Answer:
+    """Feed a started process and return its answer; what `start` opened is closed, and the process reaped."""
     deadline = monotonic() + timeout
-    pid, feed, out, err = start(argv, env)
+    pid, feed, out, err = started
     try:
         chunks = _exchange(feed, data, out, err, deadline)
         status = reap(pid, deadline)

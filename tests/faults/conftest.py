@@ -1,0 +1,51 @@
+"""The shim, compiled once, and a machine to break: both only where they can be."""
+
+from __future__ import annotations
+
+import itertools
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+import pytest
+from tests.conftest import end_processes_of, settle_in
+from tests.faults.machine import Machine
+
+_numbers = itertools.count(1)
+
+
+@pytest.fixture(scope="session")
+def shim(tmp_path_factory):
+    """The library that counts calls and makes them fail."""
+    if sys.platform != "linux":
+        pytest.skip("faults are injected with LD_PRELOAD and glibc: Linux only")
+    compiler = shutil.which("cc") or shutil.which("gcc")
+    if compiler is None:
+        pytest.skip("faults need a C compiler; ./dev setup installs one")
+    source = Path(__file__).with_name("shim.c")
+    library = tmp_path_factory.mktemp("shim") / "shim.so"
+    subprocess.run(
+        [compiler, "-shared", "-fPIC", "-O1", "-Wall", "-Werror", "-o", library, source, "-ldl"], check=True
+    )
+    return library
+
+
+@pytest.fixture(scope="module")
+def machine(shim):
+    """A home, a tmux server and a root for the cases of one module."""
+    memory = Path("/dev/shm")
+    place = Path(tempfile.mkdtemp(prefix="mam-t-", dir=memory if os.access(memory, os.W_OK) else None))
+    name = f"mam-test-{os.getpid()}-f{next(_numbers)}"
+    with pytest.MonkeyPatch.context() as patch:
+        settle_in(place / "home", patch)
+        patch.setenv("TMUX_SERVER_NAME", name)
+        made = Machine(shim, place, name)
+        yield made
+        made.close()
+        made.tmux.kill_server()
+        assert made.tmux.server_pid() is None
+        end_processes_of(place / "home")
+    shutil.rmtree(place, ignore_errors=True)

@@ -1,0 +1,211 @@
+"""A root that verbs are killed in, and the look at it afterwards."""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+import shutil
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+from tests.adapters.store.making import check_invariants, Store
+
+import mam
+from mam.adapters.tmux.client import Tmux
+from mam.app import flight
+from mam.app.sight import ALIVE, DEAD, GONE, see_one
+from mam.core.errors import MamError
+
+COUNT, KILL_BEFORE, KILL_AFTER, FAIL_ONCE, FAIL_FROM = range(5)
+ENOSPC, EIO, EROFS = errno.ENOSPC, errno.EIO, errno.EROFS
+REPOSITORY = Path(__file__).resolve().parents[2]
+KEEPER = "s_ffffffff"
+
+
+class Machine:
+    """One root, one home, one tmux server, and a warm process that runs verbs with faults."""
+
+    def __init__(self, shim: Path, place: Path, server: str) -> None:
+        """Use the environment as it is: HOME and the XDG folders must lie in `place`."""
+        self.place = place
+        self.root = place / "root"
+        self.saved = place / "saved"
+        self.tmux = Tmux(server)
+        self.tmux.start("keeper", ["sleep", "1000000"], cwd="/", session_id=KEEPER, root="/")
+        self.process = subprocess.Popen(
+            [sys.executable, "-m", "tests.faults.server"],
+            cwd=REPOSITORY,
+            env={**os.environ, "LD_PRELOAD": str(shim)},
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+            encoding="utf-8",
+        )
+        self.clear()
+
+    def close(self) -> None:
+        """End the warm process."""
+        self.process.stdin.close()
+        self.process.wait(timeout=20)
+        self.process.stdout.close()
+
+    @property
+    def folders(self) -> list[str]:
+        """Where every call that changes a file is counted."""
+        return [str(self.root / ".mam"), str(self.root / ".hermes"), os.environ["XDG_STATE_HOME"]]
+
+    def run(
+        self, verb: str, n: int = 0, mode: int = COUNT, number: int = 0, again: str | None = None
+    ) -> dict:
+        """Run a verb in a fresh process, with a fault at call n."""
+        request = {"verb": verb, "root": str(self.root), "folders": self.folders, "n": n, "mode": mode}
+        print(json.dumps({**request, "errno": number, "again": again}), file=self.process.stdin, flush=True)
+        line = self.process.stdout.readline()
+        assert line, "the process that runs the verbs is gone"
+        answer = json.loads(line)
+        error = answer.get("error") or {}
+        assert error.get("code") not in ("traceback", "died"), error["message"]
+        assert (answer.get("again") or {}).get("code") != "traceback", answer["again"]["message"]
+        return answer
+
+    # ------------------------------------------------------------ the state before
+
+    def clear(self) -> None:
+        """Begin with nothing."""
+        self.end_panes()
+        for folder in (self.root, *map(Path, (os.environ["XDG_STATE_HOME"], os.environ["XDG_DATA_HOME"]))):
+            shutil.rmtree(folder, ignore_errors=True)
+            folder.mkdir(parents=True)
+
+    def end_panes(self) -> None:
+        """Close every pane but the keeper's."""
+        for pane in self.tmux.panes().panes:
+            if pane.mark != KEEPER:
+                self.tmux.kill_pane(pane.id, mark=None)
+
+    def save(self) -> None:
+        """Keep the state on disk, to begin many cases with it."""
+        shutil.rmtree(self.saved, ignore_errors=True)
+        for name, folder in self._kept().items():
+            shutil.copytree(folder, self.saved / name)
+
+    def restore(self) -> None:
+        """Begin with the state that was kept; nothing runs in it."""
+        self.end_panes()
+        for name, folder in self._kept().items():
+            shutil.rmtree(folder, ignore_errors=True)
+            shutil.copytree(self.saved / name, folder)
+        store = Store(self.root, time.time)
+        store.touch()
+        store.registry.close()
+
+    def _kept(self) -> dict[str, Path]:
+        return {
+            "root": self.root,
+            "state": Path(os.environ["XDG_STATE_HOME"]),
+            "data": Path(os.environ["XDG_DATA_HOME"]),
+        }
+
+    def begin_conversations(self) -> None:
+        """Put a first line into the transcript of every session, as an agent that was spoken to."""
+        for row in self.rows().values():
+            for one in row["conversations"]:
+                path = Path(row["stores"]["XDG_DATA_HOME"]) / "mam-practice" / f"{one['id']}.jsonl"
+                path.parent.mkdir(parents=True, exist_ok=True)
+                path.write_text('{"type": "user", "text": "hello", "at": 1}\n', encoding="utf-8")
+
+    def rows(self) -> dict[str, dict]:
+        """Return the sessions by name."""
+        with mam.open(str(self.root)) as fleet:
+            return {row["name"]: row for row in fleet.world.registry.view().rows}
+
+    # ------------------------------------------------------------ the state after
+
+    def settle(self) -> None:
+        """Do what the next changing verb does first."""
+        with mam.open(str(self.root)) as fleet:
+            fleet._settle()
+            flight.change(fleet.world, lambda draft: None)
+
+    def check(self) -> dict[str, str]:
+        """Settle, check every invariant, and return the status of each session by name."""
+        self._check_view()
+        self.settle()
+        self.until(lambda: not self._strangers(), "a live pane is left without a running session")
+        statuses = self._check_agreement()
+        before = self._everything()
+        self.settle()
+        assert self._everything() == before, "I8: a second recovery changed something"
+        return statuses
+
+    def _check_view(self) -> None:
+        """What `ls` sees between the death and the recovery: our rows, or one of our errors."""
+        with mam.open(str(self.root)) as fleet:
+            try:
+                document = fleet.ls()
+            except MamError as error:
+                raise AssertionError(f"ls after the fault: {error}") from error
+        assert all(one["status"] for one in document["sessions"])
+
+    def _check_agreement(self) -> dict[str, str]:
+        store = Store(self.root, time.time)
+        try:
+            check_invariants(store)
+            with mam.open(str(self.root)) as fleet:
+                view = fleet.world.registry.view()
+                assert not view.intents, f"left in flight: {[(one.name, one.verb) for one in view.intents]}"
+                for row in view.rows:
+                    self._check_row(fleet, row)
+        finally:
+            store.registry.close()
+        left = [path.name for path in (self.root / ".mam" / "launch").glob("*")]
+        assert not left, f"I9: left in the launch folder: {left}"
+        return {row["name"]: row["status"] for row in view.rows}
+
+    def _check_row(self, fleet, row) -> None:
+        sight = see_one(fleet.world, row)
+        if row["status"] == "running":
+            assert sight.state == ALIVE, f"{row['name']} is said to run: {sight.reason}"
+            assert sight.pane.session_name == row["name"]
+        else:
+            assert sight.state in (GONE, DEAD), f"{row['name']} is {row['status']} and {sight.state}"
+        if row["status"] == "stopped":
+            assert sight.pane is None
+
+    def _strangers(self) -> list[str]:
+        """Return live panes of this root whose row does not run; a withdrawn launch needs a moment to go."""
+        running = {row["id"] for row in self.rows().values() if row["status"] == "running"}
+        listing = self.tmux.panes()
+        assert listing.confirmed
+        marked = [pane.mark for pane in listing.panes if pane.mark and pane.mark != KEEPER and not pane.dead]
+        assert len(marked) == len(set(marked)), "I4: two panes claim one session"
+        return [mark for mark in marked if mark not in running]
+
+    def _everything(self) -> tuple:
+        store = Store(self.root, time.time)
+        dump = store.dump()
+        host = Path(os.environ["XDG_STATE_HOME"]) / "mam" / "host.db"
+        leases = _dump(host) if host.exists() else []
+        panes = sorted((pane.id, pane.mark, pane.dead) for pane in self.tmux.panes().panes)
+        return dump, store.yaml.read_bytes(), leases, panes
+
+    @staticmethod
+    def until(condition, what: str, timeout: float = 15.0) -> None:
+        """Wait under a deadline."""
+        deadline = time.monotonic() + timeout
+        while not condition():
+            assert time.monotonic() < deadline, what
+            time.sleep(0.005)
+
+
+def _dump(path: Path) -> list[str]:
+    import sqlite3
+
+    connection = sqlite3.connect(path)
+    try:
+        return list(connection.iterdump())
+    finally:
+        connection.close()

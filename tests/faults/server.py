@@ -1,0 +1,119 @@
+"""A warm process that runs each verb in a child of its own, with a fault armed. Run with the shim preloaded.
+
+Starting Python and importing mam costs more than the verb; a fork costs a millisecond. Requests come as
+lines of JSON on stdin, answers go as lines of JSON to stdout.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import importlib
+import json
+import os
+import pkgutil
+import sys
+import traceback
+
+import mam
+from mam.adapters.tmux.client import Tmux
+from mam.core.errors import MamError
+
+ARGS = ["--speed", "0"]
+VERBS = {
+    "create": lambda fleet: fleet.create("practice", name="one", args=ARGS, wait=False),
+    "create-anew": lambda fleet: fleet.create(name="one", wait=False),
+    "create-default": lambda fleet: fleet.create("practice", args=ARGS, wait=False),
+    "stop": lambda fleet: fleet.stop("one"),
+    "purge": lambda fleet: fleet.stop("one", force=True, purge_conversation=True),
+    "resume": lambda fleet: fleet.resume("one", wait=False),
+    "rename": lambda fleet: fleet.rename("one", "two"),
+    "fork": lambda fleet: fleet.fork("one", name="two", wait=False),
+    "archive": lambda fleet: fleet.archive("one"),
+    "forget": lambda fleet: fleet.forget("one"),
+    "adopt": lambda fleet: fleet.adopt("foreign", agent="cat", name="one"),
+    "take-in": lambda fleet: fleet.archive("other"),
+    "settle": lambda fleet: settle(fleet),
+}
+
+
+def settle(fleet) -> None:
+    """Do what every changing verb does first, and a change that changes nothing."""
+    from mam.app import flight
+
+    fleet._settle()
+    flight.change(fleet.world, lambda draft: None)
+
+
+def load_everything() -> None:
+    """Import all that a verb may import, so that no child has to."""
+    for module in pkgutil.walk_packages(mam.__path__, "mam."):
+        if (
+            not module.name.startswith(("mam.practice", "mam.surfaces", "mam.__main__"))
+            and "darwin" not in module.name
+        ):
+            importlib.import_module(module.name)
+
+
+def library():
+    """Return the shim, which the loader put into this process."""
+    shim = ctypes.CDLL(None)
+    shim.fault_arm.argtypes = [ctypes.c_char_p, ctypes.c_long, ctypes.c_int, ctypes.c_int]
+    shim.fault_count.restype = ctypes.c_long
+    shim.fault_name.restype = ctypes.c_char_p
+    shim.fault_name.argtypes = [ctypes.c_long]
+    return shim
+
+
+def run(request: dict, shim) -> dict:
+    """Run one verb with its fault; say how it ended and which calls were counted."""
+    fleet = mam.open(request["root"])
+    shim.fault_arm(
+        "\n".join(request["folders"]).encode(), request["n"], request["mode"], request.get("errno", 0)
+    )
+    answer: dict = {"error": None}
+    try:
+        VERBS[request["verb"]](fleet)
+    except MamError as error:
+        answer["error"] = {"code": error.code, "message": str(error), "recorded": error.recorded}
+    except Exception:
+        answer["error"] = {"code": "traceback", "message": traceback.format_exc(), "recorded": False}
+    shim.fault_disarm()
+    if request.get("again"):
+        # A long-lived process goes on after a fault with the connections that it has.
+        try:
+            VERBS[request["again"]](fleet)
+        except MamError as error:
+            answer["again"] = {"code": error.code, "message": str(error)}
+        except Exception:
+            answer["again"] = {"code": "traceback", "message": traceback.format_exc()}
+    fleet.close()
+    count = shim.fault_count()
+    return {**answer, "calls": count, "names": [shim.fault_name(n).decode() for n in range(1, count + 1)]}
+
+
+def serve() -> None:
+    """Answer requests until the input ends."""
+    load_everything()
+    Tmux("any").require_version()
+    shim = library()
+    for line in sys.stdin:
+        request = json.loads(line)
+        read, write = os.pipe()
+        child = os.fork()  # noqa: TID251  (one child for each case is the point)
+        if child == 0:
+            os.close(read)
+            os.write(write, json.dumps(run(request, shim)).encode())
+            os._exit(0)
+        os.close(write)
+        with os.fdopen(read, "rb") as answer:
+            said = answer.read()
+        _, status = os.waitpid(child, 0)
+        document = json.loads(said) if said else {}
+        document["killed"] = os.WIFSIGNALED(status) and os.WTERMSIG(status) == 9
+        if not said and not document["killed"]:
+            document["error"] = {"code": "died", "message": f"status {status}", "recorded": False}
+        print(json.dumps(document), flush=True)
+
+
+if __name__ == "__main__":
+    serve()
