@@ -211,9 +211,21 @@ class Fleet:
         all_roots: bool = False,
     ) -> Document:
         """Return `{schema_version, root, sessions}` with the activity of each; reads only."""
+        from mam.app.sight import ask_early
+
+        # tmux answers while the rest of this verb is still being loaded.
+        asked = {} if all_roots else ask_early(self.world)
         from mam.app.ls import ls
 
-        return ls(self.world, status=status, agent=agent, role=role, waiting=waiting, all_roots=all_roots)
+        return ls(
+            self.world,
+            status=status,
+            agent=agent,
+            role=role,
+            waiting=waiting,
+            all_roots=all_roots,
+            asked=asked,
+        )
 
     def watch(self, interval: float = 1.0, **filters: Any) -> Iterator[Document]:
         """Yield what `ls` returns, at once and whenever it changes."""

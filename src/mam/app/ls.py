@@ -35,6 +35,7 @@ def ls(
     role: Sequence[str] = (),
     waiting: bool = False,
     all_roots: bool = False,
+    asked: dict[str, Callable[[], Listing]] | None = None,
 ) -> dict[str, Any]:
     """Return the sessions that fit; with all_roots those of every known root, each with its `root`."""
 
@@ -48,7 +49,7 @@ def ls(
     if all_roots:
         found, unread = _everywhere(world, fits)
     else:
-        asked = ask_early(world)
+        asked = ask_early(world) if asked is None else asked
         found, unread = describe(world, world.registry.view(), fits, asked=asked), []
     if waiting:
         found = [one for one in found if one["activity"] == "waiting"]

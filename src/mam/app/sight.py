@@ -97,16 +97,15 @@ def see_all(
 ) -> dict[str, Sight]:
     """Return what is there of each session, with one tmux call per server; `full` panes have titles.
 
-    What was asked early is collected; a server that nobody asked is asked now.
+    What was asked early is collected; a server that nobody asked is asked now, and so is one with a
+    session that goes by its name, which a brief listing does not show.
     """
+    rows = list(rows)
+    by_name = {row["tmux_server"] for row in rows if not row["pane"].get("boot_id")}
     listings = {server: collect() for server, collect in (asked or {}).items()}
-    found: dict[str, Sight] = {}
-    for row in rows:
-        server = row["tmux_server"]
-        if server not in listings:
-            listings[server] = world.tmux(server).panes(full)
-        found[row["name"]] = see(row, listings[server])
-    return found
+    for server in {row["tmux_server"] for row in rows} - (listings.keys() - by_name):
+        listings[server] = world.tmux(server).panes(full)
+    return {row["name"]: see(row, listings[row["tmux_server"]]) for row in rows}
 
 
 def see_one(world: World, row: Row) -> Sight:

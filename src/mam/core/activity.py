@@ -66,6 +66,9 @@ class Activity:
 
 def fuse(evidence: Sequence[Evidence], now: float) -> Activity:
     """Return the verdict; evidence that says otherwise is listed with it and not hidden."""
+    if len(evidence) == 2 and evidence[0].state in (BOOTING, UNKNOWN) and evidence[1].source == "hook":
+        # By far the most frequent case of a long listing: it runs, and nothing but its hook speaks.
+        return _verdict(evidence[1], "hook is the strongest that speaks")
     known = [one for one in evidence if one.state != UNKNOWN]
     verdict = _decide(known, now)
     verdict.disagreeing = [

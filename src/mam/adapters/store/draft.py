@@ -58,6 +58,7 @@ class Draft:
             " VALUES(?, ?, ?, (SELECT coalesce(max(position), 0) + 1 FROM sessions), 1, ?)",
             (row["id"], row["name"], row["status"], dump(row)),
         )
+        self._note_server(row)
         self.changed = True
         return row
 
@@ -72,8 +73,17 @@ class Draft:
         )
         if done.rowcount != 1:
             raise Conflict(f"'{row['name']}' was changed by somebody else", hint="repeat the command")
+        self._note_server(row)
         self.changed = True
         return row
+
+    def _note_server(self, row: Row) -> None:
+        """Keep the servers of running sessions where a listing finds them at once; old ones are dropped."""
+        known = self.meta("servers") or []
+        if row["status"] != "running" or row["tmux_server"] in known:
+            return
+        used = {one["tmux_server"] for one in self.rows() if one["status"] == "running"}
+        self.set_meta("servers", sorted(used | {row["tmux_server"]}))
 
     def remove(self, session_id: str) -> None:
         """Take a session out of the registry."""

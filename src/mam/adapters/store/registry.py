@@ -83,8 +83,10 @@ class Registry:
         if not self._is_writer:
             with database.errors(self.place.state):
                 self.place.make()
+            connection = database.connect(self.place.db, schema.STATE_MIGRATIONS, create=True)
+            # In this order: the last one to close would fold the log into the database, and so on each call.
             self.close()
-            self._connection = database.connect(self.place.db, schema.STATE_MIGRATIONS, create=True)
+            self._connection = connection
             self._file = database.identity(self.place.db)
             self._is_writer = True
         assert self._connection is not None
@@ -183,13 +185,13 @@ class Registry:
             )
 
     def servers(self) -> list[str]:
-        """Return the tmux servers of the sessions that are held for running, without reading them all."""
+        """Return the tmux servers that running sessions use, or used, without reading the sessions."""
         connection = self.reader()
         if connection is None:
             return []
-        query = "SELECT DISTINCT json_extract(data, '$.tmux_server') FROM sessions WHERE status='running'"
         with database.errors(self.place.db):
-            return [server for (server,) in connection.execute(query) if server]
+            found = connection.execute("SELECT value FROM meta WHERE key='servers'").fetchone()
+        return json.loads(found[0]) if found else []
 
     def is_edited(self) -> bool:
         """Tell whether the file differs from the one last written."""

@@ -23,8 +23,8 @@ NUMBERS = (
 )
 TEXTS = ("session_name", "@mam_session", "@mam_root", "pane_tty", "session_attached_list")
 # Enough to know whether sessions are alive: each field more costs tmux 2 ms for 1,000 panes.
-BRIEF_NUMBERS = ("pane_id", "pane_pid", "pane_dead", "pid", "?@mam_hub,1,0")
-BRIEF_TEXTS = ("session_name", "@mam_session")
+BRIEF_NUMBERS = ("pane_id", "pane_pid", "pane_dead", "pid")
+BRIEF_TEXTS = ("@mam_session",)
 FULL_NUMBERS = ("pane_width", "pane_height", "cursor_x", "cursor_y")
 FULL_TEXTS = ("pane_title", "pane_current_path", "pane_current_command")
 

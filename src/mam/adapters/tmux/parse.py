@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 # In the order of argv.NUMBERS, argv.TEXTS and their extensions for a full row.
 _NUMBERS = 10
 _TEXTS = 5
-_BRIEF_NUMBERS = 5
-_BRIEF_TEXTS = 2
+_BRIEF_NUMBERS = 4
+_BRIEF_TEXTS = 1
 _FULL_NUMBERS = 14
 _FULL_TEXTS = 8
 _NO_NUMBER = "a field of tmux's answer is not a number"
@@ -73,10 +73,10 @@ class Pane:
 
 
 class BriefPane(Pane):
-    """A pane of a long listing: only id, process, name and mark are known, the rest is empty."""
+    """A pane of a long listing: only id, process and mark are known, the rest is empty."""
 
     __slots__ = ()
-    session_id = window_id = root = tty = title = path = command = ""
+    session_name = session_id = window_id = root = tty = title = path = command = ""
     dead_status = dead_signal = None
     in_mode = False
     attached = width = height = cursor_x = cursor_y = 0
@@ -87,8 +87,7 @@ class BriefPane(Pane):
         self.pid = int(numbers[1] or 0)
         self.dead = numbers[2] not in (b"", b"0")
         self.server_pid = int(numbers[3])
-        self.session_name = texts[0].decode("utf-8", "replace")
-        self.mark = texts[1].decode("utf-8", "replace")
+        self.mark = texts[0].decode("utf-8", "replace")
 
 
 class Listing:
@@ -146,10 +145,8 @@ def rows(answer: bytes, nonce: str, full: bool = False) -> Iterator[Pane]:
 
 
 def brief_rows(answer: bytes, nonce: str) -> Iterator[Pane]:
-    """Yield one pane per row of a brief listing, hubs left out; raises Garbled."""
+    """Yield one pane per row of a brief listing; raises Garbled."""
     for numbers, texts in _fields(answer, nonce, _BRIEF_NUMBERS, _BRIEF_TEXTS):
-        if numbers[4] == b"1":
-            continue
         try:
             pane = BriefPane(numbers, texts)
         except ValueError as cause:
