@@ -6,16 +6,18 @@ import errno
 import json
 import os
 import shutil
+import signal
 import subprocess
 import sys
 import time
 from pathlib import Path
 
-from tests.adapters.store.making import check_invariants, Store
+from tests.adapters.store.making import Store, check_invariants
 
 import mam
-from mam.adapters.tmux.client import Tmux
+from mam.adapters.tmux.client import Tmux, clean_environment
 from mam.app import flight
+from mam.app.died import record_if_dead
 from mam.app.sight import ALIVE, DEAD, GONE, see_one
 from mam.core.errors import MamError
 
@@ -77,14 +79,41 @@ class Machine:
         """Begin with nothing."""
         self.end_panes()
         for folder in (self.root, *map(Path, (os.environ["XDG_STATE_HOME"], os.environ["XDG_DATA_HOME"]))):
-            shutil.rmtree(folder, ignore_errors=True)
+            self._empty(folder)
             folder.mkdir(parents=True)
 
+    def start_foreign(self, name: str) -> None:
+        """Start a pane that nobody registered, as a person at a terminal does."""
+        subprocess.run(
+            ["tmux", "-L", self.tmux.server, "new-session", "-d", "-s", name, "cat"],
+            env=clean_environment(os.environ),
+            check=True,
+        )
+
+    def kill_agent(self, name: str) -> None:
+        """End a session's process as a crash does, and have it recorded; its pane stays."""
+        with mam.open(str(self.root)) as fleet:
+            row = fleet.get(name).row
+            os.kill(row["pane"]["pid"], signal.SIGKILL)
+            self.until(lambda: see_one(fleet.world, row).state == DEAD, "the agent does not die")
+            record_if_dead(fleet.world, row)
+
     def end_panes(self) -> None:
-        """Close every pane but the keeper's."""
+        """Close every pane but the keeper's; an agent gets no time for last words."""
         for pane in self.tmux.panes().panes:
             if pane.mark != KEEPER:
+                if not pane.dead:
+                    os.kill(pane.pid, signal.SIGKILL)
                 self.tmux.kill_pane(pane.id, mark=None)
+
+    def _empty(self, folder: Path) -> None:
+        """Remove a folder into which a hook of a dying agent may still write."""
+
+        def is_gone() -> bool:
+            shutil.rmtree(folder, ignore_errors=True)
+            return not folder.exists()
+
+        self.until(is_gone, f"{folder} cannot be removed")
 
     def save(self) -> None:
         """Keep the state on disk, to begin many cases with it."""
@@ -96,7 +125,7 @@ class Machine:
         """Begin with the state that was kept; nothing runs in it."""
         self.end_panes()
         for name, folder in self._kept().items():
-            shutil.rmtree(folder, ignore_errors=True)
+            self._empty(folder)
             shutil.copytree(self.saved / name, folder)
         store = Store(self.root, time.time)
         store.touch()
@@ -161,8 +190,9 @@ class Machine:
                     self._check_row(fleet, row)
         finally:
             store.registry.close()
-        left = [path.name for path in (self.root / ".mam" / "launch").glob("*")]
-        assert not left, f"I9: left in the launch folder: {left}"
+        # A launcher that was just started reads its file in a moment.
+        launches = self.root / ".mam" / "launch"
+        self.until(lambda: not list(launches.glob("*")), "I9: a launch file is left")
         return {row["name"]: row["status"] for row in view.rows}
 
     def _check_row(self, fleet, row) -> None:

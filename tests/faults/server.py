@@ -27,12 +27,13 @@ VERBS = {
     "purge": lambda fleet: fleet.stop("one", force=True, purge_conversation=True),
     "resume": lambda fleet: fleet.resume("one", wait=False),
     "rename": lambda fleet: fleet.rename("one", "two"),
+    "rename-other": lambda fleet: fleet.rename("one", "other"),
     "fork": lambda fleet: fleet.fork("one", name="two", wait=False),
     "archive": lambda fleet: fleet.archive("one"),
     "forget": lambda fleet: fleet.forget("one"),
     "adopt": lambda fleet: fleet.adopt("foreign", agent="cat", name="one"),
     "take-in": lambda fleet: fleet.archive("other"),
-    "settle": lambda fleet: settle(fleet),
+    "settle": None,
 }
 
 
@@ -42,6 +43,9 @@ def settle(fleet) -> None:
 
     fleet._settle()
     flight.change(fleet.world, lambda draft: None)
+
+
+VERBS["settle"] = settle
 
 
 def load_everything() -> None:

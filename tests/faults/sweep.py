@@ -1,306 +1,320 @@
-"""Kills a verb before each of its durable system calls, and looks at what the next verb makes of it.
-
-Run as a program with the shim preloaded: `sweep.py SCENARIO MODE`. Everything is imported once; each case
-is a fork that arms the shim and runs the verb. Prints one JSON object at the end.
-"""
+"""Killing a verb at every call by which it changes a file, and looking at what is left each time."""
 
 from __future__ import annotations
 
-import ctypes
-import errno
 import json
-import os
-import shutil
-import signal
-import sys
-import tempfile
-import time
-import traceback
 from pathlib import Path
 
-os.environ.pop("LD_PRELOAD", None)
+from tests.faults.machine import ENOSPC, FAIL_FROM, KILL_AFTER, KILL_BEFORE, Machine
 
-import mam
-from mam.adapters.store import document
-from mam.adapters.tmux.client import Tmux
-from mam.app.recover import recover
-from mam.app.settle import settle
-from mam.app.sight import ALIVE, see_one
 from mam.core.errors import MamError
-from mam.core.row import STATUSES, is_running
 
-MODES = {"count": 0, "kill-before": 1, "kill-after": 2, "ENOSPC": 3, "EIO": 3}
-KILLED = -signal.SIGKILL
-QUICK = ["--speed", "0"]
-DEADLINE = 10.0
-_shim = ctypes.CDLL(None)
-
-
-class Broken(Exception):
-    """An invariant does not hold."""
+KILLS = (KILL_BEFORE, KILL_AFTER)
 
 
 class Case:
-    """One root, in a place of its own, with a keeper session that no verb under test touches."""
+    """A verb, the state it begins in, and the states that it may leave."""
 
-    def __init__(self, place: Path) -> None:
-        self.place = place
-        self.root = place / "root"
-        self.root.mkdir(parents=True)
-        os.environ["XDG_STATE_HOME"] = str(place / "state")
+    verb = ""
+    # What may be there after the death and the next changing verb: name -> status, one of these.
+    allowed: tuple[dict[str, str], ...] = ()
+    # How the verb is repeated, and what it must lead to from each of the states above.
+    again: str | None = None
+    goal: dict[str, str] | None = None
 
-    def open(self):
-        return mam.open(str(self.root))
+    def __init__(self, machine: Machine) -> None:
+        self.machine = machine
+        self.prepare()
 
-    def folders(self) -> str:
-        return f"{self.root}:{self.place / 'state'}"
+    def prepare(self) -> None:
+        """Make the state that every case of this verb begins with, and keep it."""
+        self.machine.clear()
+        self._stopped("other")
+        self.machine.save()
 
+    def begin(self) -> None:
+        """Bring the state back."""
+        self.machine.restore()
+        self.before = self.machine.rows()
 
-class Create:
-    """A new session with a real agent in it."""
+    def look(self, statuses: dict[str, str]) -> None:
+        """Check what only this verb can tell."""
 
-    def prepare(self, fleet) -> None:
-        return
-
-    def act(self, fleet) -> None:
-        fleet.create("practice", name="subject", args=QUICK, wait=False)
-
-    def check(self, fleet, finished: bool) -> None:
-        names = fleet.names(status=["running"])
-        if finished and "subject" not in names:
-            raise Broken("a create that was acknowledged is lost")
-
-
-class Stop:
-    """A running program is told to leave."""
-
-    def prepare(self, fleet) -> None:
-        fleet.create("sleep", name="subject", args=["1000"], wait=False)
-
-    def act(self, fleet) -> None:
-        fleet.stop("subject", reason="sweep")
-
-    def check(self, fleet, finished: bool) -> None:
-        row = fleet.get("subject").row
-        if finished and (row["status"], row["stop_reason"]) != ("stopped", "sweep"):
-            raise Broken("a stop that was acknowledged is lost")
+    def _stopped(self, name: str) -> None:
+        """Make an ended session with a conversation on disk, as if it had been spoken to."""
+        machine = self.machine
+        for verb in ("create", "stop"):
+            answer = machine.run(verb)
+            assert not answer["error"], answer
+        machine.begin_conversations()
+        if name != "one":
+            machine.run("rename-other")
 
 
-class Resume:
-    """A stopped session goes on."""
-
-    def prepare(self, fleet) -> None:
-        fleet.create("practice", name="subject", args=QUICK, wait=False)
-        fleet.stop("subject", force=True)
-
-    def act(self, fleet) -> None:
-        fleet.resume("subject", wait=False)
-
-    def check(self, fleet, finished: bool) -> None:
-        row = fleet.get("subject").row
-        if not row["conversations"]:
-            raise Broken("the conversation's id is lost")
-        if finished and row["status"] != "running":
-            raise Broken("a resume that was acknowledged is lost")
-
-
-class Purge(Stop):
-    """A conversation is deleted with its session."""
-
-    def prepare(self, fleet) -> None:
-        fleet.create("practice", name="subject", args=QUICK, prompt="hello")
-
-    def act(self, fleet) -> None:
-        fleet.stop("subject", purge_conversation=True)
-
-    def check(self, fleet, finished: bool) -> None:
-        row = fleet.get("subject").row
-        if finished and (row["status"], row["resumable"]) != ("terminated", False):
-            raise Broken("a purge that was acknowledged is lost")
-
-
-class Rename:
-    """A session gets another name, in the registry and in tmux."""
-
-    def prepare(self, fleet) -> None:
-        fleet.create("sleep", name="subject", args=["1000"], wait=False)
-
-    def act(self, fleet) -> None:
-        fleet.rename("subject", "renamed")
-
-    def check(self, fleet, finished: bool) -> None:
-        (name,) = fleet.names(status=["running"])
-        shown = [pane.session_name for pane in panes_of(fleet)]
-        if shown != [name]:
-            raise Broken(f"the row is named {name}, tmux shows {shown}")
-        if finished and name != "renamed":
-            raise Broken("a rename that was acknowledged is lost")
-
-
-class Edit:
-    """A person's edit is taken in."""
-
-    def prepare(self, fleet) -> None:
-        file = Path(fleet.registry_file)
-        text = file.read_text(encoding="utf-8")
-        file.write_text(text.replace("role: null", "role: by hand"), encoding="utf-8")
-
-    def act(self, fleet) -> None:
-        fleet.archive("keeper")
-
-    def check(self, fleet, finished: bool) -> None:
-        row = fleet.sessions()[0].row
-        if row["role"] != "by hand" or "role: by hand" not in Path(fleet.registry_file).read_text(
-            encoding="utf-8"
-        ):
-            raise Broken("the edit is lost")
-        if finished and row["status"] != "archived":
-            raise Broken("an archive that was acknowledged is lost")
-
-
-SCENARIOS = {
-    "create": Create(),
-    "stop": Stop(),
-    "resume": Resume(),
-    "purge": Purge(),
-    "rename": Rename(),
-    "edit": Edit(),
-}
-
-
-def panes_of(fleet) -> list:
-    server = os.environ["TMUX_SERVER_NAME"]
-    return [pane for pane in Tmux(server).panes().panes if pane.root == fleet.root]
-
-
-def keep(fleet) -> None:
-    """Register an ended session that gives the next verb something to do."""
-    row = {
-        "id": "s_0000000e", "name": "keeper", "agent": "sleep", "status": "stopped", "workspace": fleet.root,
-        "tmux_server": os.environ["TMUX_SERVER_NAME"], "start_command": ["sleep", "1"],
-        "last_action": {"by": "user", "verb": "create", "at_epoch": 1},
-    }  # fmt: skip
-    fleet.world.registry.change(lambda draft: draft.add(row))
-
-
-def run_child(case: Case, scenario, mode: str, at: int) -> tuple[int, int]:
-    """Run the verb in a child; return its exit code (negative: signal) and how many calls it counted."""
-    reading, writing = os.pipe()
-    pid = os.fork()  # noqa: TID251
-    if pid == 0:
-        code = 70
+def sweep(case: Case, mode: int, number: int = 0, step: int = 1, start: int = 1) -> int:
+    """Break the verb at its calls, one case each; return how many there were."""
+    case.begin()
+    answer = case.machine.run(case.verb)
+    assert not answer["error"], answer["error"]
+    assert case.machine.check() == case.allowed[-1], "the verb itself"
+    names = answer["names"]
+    failures = []
+    for n in range(start, len(names) + 1, step):
+        case.begin()
         try:
-            failure = getattr(errno, mode, 0)
-            _shim.shim_arm(case.folders().encode(), MODES[mode], ctypes.c_long(at), failure)
-            with case.open() as fleet:
-                scenario.act(fleet)
-            code = 0
-        except MamError as error:
-            code = error.exit_code
-        except BaseException:
-            traceback.print_exc()
-        _shim.shim_calls.restype = ctypes.c_long
-        os.write(writing, str(_shim.shim_calls()).encode())
-        os._exit(code)
-    os.close(writing)
-    said = b""
-    while chunk := os.read(reading, 64):
-        said += chunk
-    os.close(reading)
-    return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]), int(said or b"0")
+            _one(case, n, mode, number)
+        except (AssertionError, MamError) as error:
+            failures.append(f"{case.verb}, call {n} of {len(names)} ({names[n - 1]}): {error}")
+    assert not failures, "\n" + "\n".join(failures)
+    return len(names)
 
 
-def look(case: Case, scenario, code: int) -> None:
-    """Run the next changing verb, then hold everything against the invariants."""
-    with case.open() as fleet:
-        fleet.rename("s_0000000e", "kept")
-        deadline = time.monotonic() + DEADLINE
+def sweep_and_go_on(case: Case, step: int = 1) -> int:
+    """Fill the disk at each call, make room, and repeat the verb in the same process."""
+    case.begin()
+    names = case.machine.run(case.verb)["names"]
+    failures = []
+    for n in range(1, len(names) + 1, step):
+        case.begin()
+        answer = case.machine.run(case.verb, n, FAIL_FROM, ENOSPC, again=case.verb)
+        try:
+            statuses = case.machine.check()
+            assert statuses == case.allowed[-1], f"left {json.dumps(statuses)}; {answer.get('again')}"
+            case.look(statuses)
+        except (AssertionError, MamError) as error:
+            failures.append(f"{case.verb}, call {n} of {len(names)} ({names[n - 1]}): {error}")
+    assert not failures, "\n" + "\n".join(failures)
+    return len(names)
+
+
+def sweep_twice(case: Case, step: int) -> int:
+    """Kill the verb, then kill the recovery at its calls too, then recover in peace."""
+    case.begin()
+    names = case.machine.run(case.verb)["names"]
+    cases, failures = 0, []
+    for n in range(1, len(names) + 1, step):
+        m = 1
         while True:
-            try:
-                agree(fleet)
-                scenario.check(fleet, code == 0)
+            case.begin()
+            case.machine.run(case.verb, n, KILL_BEFORE)
+            second = case.machine.run("settle", m, KILL_BEFORE)
+            if not second["killed"]:
                 break
-            except Broken:
-                # A tmux client that outlived its caller may still be on its way.
-                if time.monotonic() > deadline:
-                    raise
-                time.sleep(0.02)
-        before = Path(fleet.registry_file).read_bytes()
-        settle(fleet.world)
-        recover(fleet.world)
-        if Path(fleet.registry_file).read_bytes() != before:
-            raise Broken("recovering a second time changed something")
+            cases += 1
+            try:
+                statuses = case.machine.check()
+                assert statuses in case.allowed, f"left {json.dumps(statuses)}"
+                _check_others(case)
+                case.look(statuses)
+            except (AssertionError, MamError) as error:
+                failures.append(f"{case.verb}, call {n} ({names[n - 1]}), then {m} of the recovery: {error}")
+            m += step
+    assert not failures, "\n" + "\n".join(failures)
+    return cases
 
 
-def agree(fleet) -> None:
-    """Registry, YAML and tmux say the same, and nothing is left lying about."""
-    rows = fleet.world.registry.view().rows
-    if fleet.world.registry.view().intents:
-        raise Broken("an intent is left")
-    shown = document.read(Path(fleet.registry_file).read_bytes(), fleet.registry_file)
-    if shown is None or shown.rows != rows:
-        raise Broken("the file does not show what is committed")
-    running = {row["id"]: row for row in rows if is_running(row)}
-    for row in rows:
-        if row["status"] not in STATUSES:
-            raise Broken(f"impossible status {row['status']}")
-    for row in running.values():
-        sight = see_one(fleet.world, row)
-        if sight.state != ALIVE:
-            raise Broken(f"{row['name']} is held for running and is {sight.state}: {sight.reason}")
-    for pane in panes_of(fleet):
-        if pane.mark not in running:
-            raise Broken(f"pane {pane.id} ({pane.session_name}) has no running row")
-    folder = Path(fleet.registry_file).parent
-    stray = [path.name for path in folder.iterdir() if path.name.endswith(".tmp")]
-    if stray:
-        raise Broken(f"temporary files are left: {stray}")
+def _one(case: Case, n: int, mode: int, number: int) -> None:
+    machine = case.machine
+    answer = machine.run(case.verb, n, mode, number)
+    statuses = machine.check()
+    if mode in KILLS and not answer["killed"]:
+        assert statuses == case.allowed[-1], "not killed, and not done either"
+    if mode not in KILLS and answer["error"] is None:
+        assert statuses == case.allowed[-1], f"I1: acknowledged, and {json.dumps(statuses)}"
+    assert statuses in case.allowed, f"left {json.dumps(statuses)}"
+    _check_others(case)
+    case.look(statuses)
+    if case.again is not None and statuses != case.goal:
+        again = machine.run(case.again)
+        assert not again["error"], f"repeated: {again['error']}"
+        assert machine.check() == case.goal, "repeated, and not there"
 
 
-def clean(case: Case) -> None:
-    server = Tmux(os.environ["TMUX_SERVER_NAME"])
-    for pane in server.panes().panes:
-        if pane.root == str(case.root):
-            server.kill_pane(pane.id, mark=None)
-    shutil.rmtree(case.place, ignore_errors=True)
+def _check_others(case: Case) -> None:
+    """I1: what was acknowledged before is still what it was."""
+    now = case.machine.rows()
+    for name, row in case.before.items():
+        if name == "other":
+            assert now[name] == row, f"I1: '{name}' was changed"
+        for one in row["conversations"]:
+            kept = [entry["id"] for other in now.values() for entry in other["conversations"]]
+            purged = any(other["termination_mode"] == "purge" for other in now.values())
+            assert one["id"] in kept or purged or len(now) < len(case.before), "I1: a conversation was lost"
 
 
-def one(place: Path, scenario, mode: str, at: int) -> tuple[int, int, str | None]:
-    """Run one case; return exit code, number of calls, and what is broken."""
-    case = Case(place)
-    try:
-        with case.open() as fleet:
-            keep(fleet)
-            scenario.prepare(fleet)
-        code, calls = run_child(case, scenario, mode, at)
-        try:
-            look(case, scenario, code)
-        except (Broken, MamError) as error:
-            return code, calls, f"{type(error).__name__}: {error}"
-        return code, calls, None
-    finally:
-        clean(case)
+class Create(Case):
+    """A new session."""
+
+    verb = again = "create"
+    allowed = ({"other": "stopped"}, {"other": "stopped", "one": "running"})
+    goal = allowed[-1]
 
 
-def main(name: str, mode: str, step: int = 1) -> None:
-    """Count the calls, then run a case for each (or each step-th) of them."""
-    scenario = SCENARIOS[name]
-    place = Path(tempfile.mkdtemp(prefix="sweep-", dir=os.environ["SWEEP_DIR"]))
-    began = time.monotonic()
-    _, calls, broken = one(place / "count", scenario, "count", 0)
-    found = {"scenario": name, "mode": mode, "calls": calls, "cases": 0, "killed": 0, "broken": []}
-    if broken:
-        found["broken"].append([0, broken])
-    for at in range(1, calls + 1, step):
-        code, _, broken = one(place / str(at), scenario, mode, at)
-        found["cases"] += 1
-        found["killed"] += code == KILLED
-        if broken or code == 70:
-            found["broken"].append([at, broken or "a bug of ours"])
-    found["seconds"] = round(time.monotonic() - began, 1)
-    shutil.rmtree(place, ignore_errors=True)
-    print(json.dumps(found))
+class CreateFirst(Create):
+    """The first session of a root that has nothing yet."""
+
+    allowed = ({}, {"one": "running"})
+    goal = allowed[-1]
+
+    def prepare(self) -> None:
+        """There is nothing to keep."""
+
+    def begin(self) -> None:
+        self.machine.clear()
+        self.before = {}
 
 
-if __name__ == "__main__":
-    main(sys.argv[1], sys.argv[2], int(sys.argv[3]) if len(sys.argv) > 3 else 1)
+class CreateAnew(Case):
+    """A name that has ended, started with a new conversation."""
+
+    verb = again = "create-anew"
+    allowed = ({"one": "stopped"}, {"one": "running"})
+    goal = allowed[-1]
+
+    def prepare(self) -> None:
+        self.machine.clear()
+        self._stopped("one")
+        self.machine.save()
+
+
+class CreateInDeadPane(CreateAnew):
+    """The same where the pane of the old run is still there, dead: that is not what was started."""
+
+    def begin(self) -> None:
+        super().begin()
+        self.machine.run("resume")
+        self.machine.kill_agent("one")
+        self.before = self.machine.rows()
+
+    allowed = ({"one": "terminated"}, {"one": "running"})
+
+    def look(self, statuses: dict[str, str]) -> None:
+        if statuses["one"] == "terminated":
+            assert self.machine.rows()["one"]["practice_session_id_own"] is not None, "I1: an id was erased"
+
+
+class Resume(CreateAnew):
+    """An ended session whose conversation goes on."""
+
+    verb = again = "resume"
+
+    def look(self, statuses: dict[str, str]) -> None:
+        row = self.machine.rows()["one"]
+        assert [one["id"] for one in row["conversations"]] == [
+            one["id"] for one in self.before["one"]["conversations"]
+        ]
+        wanted = row["conversations"][-1]["id"] if statuses["one"] == "running" else None
+        assert row["practice_session_id_own"] in (wanted, self.before["one"]["practice_session_id_own"])
+
+
+class Running(Case):
+    """Something that begins with a live session."""
+
+    def prepare(self) -> None:
+        self.machine.clear()
+        self._stopped("other")
+        self._stopped("one")
+        self.machine.save()
+
+    def begin(self) -> None:
+        self.machine.restore()
+        answer = self.machine.run("resume")
+        assert not answer["error"], answer
+        self.before = self.machine.rows()
+
+
+class Stop(Running):
+    """A running session is ended."""
+
+    verb = again = "stop"
+    allowed = ({"other": "stopped", "one": "running"}, {"other": "stopped", "one": "stopped"})
+    goal = allowed[-1]
+
+
+class Purge(Running):
+    """A running session is ended and its conversation deleted: both or neither."""
+
+    verb = again = "purge"
+    allowed = ({"other": "stopped", "one": "running"}, {"other": "stopped", "one": "terminated"})
+    goal = allowed[-1]
+
+    def look(self, statuses: dict[str, str]) -> None:
+        old = self.before["one"]
+        conversation = old["conversations"][-1]["id"]
+        path = Path(old["stores"]["XDG_DATA_HOME"]) / "mam-practice" / f"{conversation}.jsonl"
+        assert path.exists() == (statuses["one"] == "running")
+
+
+class Rename(Running):
+    """A running session and its tmux session get another name: both or neither."""
+
+    verb = again = "rename"
+    allowed = ({"other": "stopped", "one": "running"}, {"other": "stopped", "two": "running"})
+    goal = allowed[-1]
+
+
+class Fork(CreateAnew):
+    """A second session from a copy of the conversation."""
+
+    verb = again = "fork"
+    allowed = ({"one": "stopped"}, {"one": "stopped", "two": "running"})
+    goal = allowed[-1]
+
+
+class Archive(CreateAnew):
+    """An ended session is put away."""
+
+    verb = again = "archive"
+    allowed = ({"one": "stopped"}, {"one": "archived"})
+    goal = allowed[-1]
+
+
+class Forget(CreateAnew):
+    """The row of an ended session is dropped."""
+
+    verb = again = "forget"
+    allowed = ({"one": "stopped"}, {})
+    goal = allowed[-1]
+
+
+class Adopt(Case):
+    """A pane that somebody else started gets a row and our mark: both or neither."""
+
+    verb = "adopt"
+    allowed = ({"other": "stopped"}, {"other": "stopped", "one": "running"})
+
+    def begin(self) -> None:
+        super().begin()
+        self.machine.start_foreign("foreign")
+
+
+class TakeIn(Case):
+    """A person's edit is taken in by the next changing verb: a role, a key, a removal, and a comment."""
+
+    verb = again = "take-in"
+    allowed = ({"other": "stopped"}, {"other": "archived"})
+    goal = allowed[-1]
+
+    def prepare(self) -> None:
+        self.machine.clear()
+        self._stopped("other")
+        self._stopped("one")
+        self.machine.save()
+
+    def begin(self) -> None:
+        self.machine.restore()
+        path = self.machine.root / ".hermes" / "agent-sessions.yaml"
+        text = path.read_text(encoding="utf-8")
+        head, _, rest = text.partition("tmux_sessions:\n")
+        other, _, _one = rest.partition("- id: ")[2].partition("- id: ")
+        edited = other.replace("role: null", "role: tester").replace(
+            "  version:", "  mine: [1, x]\n  version:"
+        )
+        path.write_text(
+            f"{head}tmux_sessions:\n# of a person\n- id: {edited}# end of sessions\n", encoding="utf-8"
+        )
+        self.before = {}
+
+    def look(self, statuses: dict[str, str]) -> None:
+        row = self.machine.rows()["other"]
+        assert (row["role"], row["mine"]) == ("tester", [1, "x"]), "an edit was lost"

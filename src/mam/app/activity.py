@@ -62,8 +62,17 @@ def _add_cheap(one: Known, word: Word | None, now: float) -> None:
         state = BOOTING if one.kind.reads_screen else UNKNOWN
         started = one.row["last_action"]["at_epoch"] or now
         one.evidence.append(Evidence("process", state, started, detail="the process runs"))
+        if one.kind.has_state_file:
+            _add_state(one)
     if word and word.data["state"]:
         one.evidence.append(word.as_evidence())
+
+
+def _add_state(one: Known) -> None:
+    pane = one.row.get("pane") or {}
+    said = one.kind.read_state(pane.get("pid", 0), pane.get("pid_start", 0), one.row.get("stores") or {})
+    if said:
+        one.evidence.append(said[0])
 
 
 def _add_records(one: Known, now: float) -> None:
@@ -92,5 +101,5 @@ def _add_screens(world: World, wanted: list[Known], now: float) -> None:
             text = screens.get(one.sight.pane.id) if one.sight.pane else None
             if text is not None:
                 look = one.kind.look(Screen(text))
-                detail = look.dialog or look.box or look.detail
-                one.evidence.append(Evidence("screen", look.state, now, look.dialog, detail or ""))
+                detail = ", ".join(part for part in (look.dialog, look.box, look.detail) if part)
+                one.evidence.append(Evidence("screen", look.state, now, look.dialog, detail))

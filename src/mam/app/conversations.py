@@ -6,6 +6,7 @@ from mam.adapters.store.host import Lease
 from mam.adapters.system import process
 from mam.adapters.system.process import Identity
 from mam.app.flight import change
+from mam.app.hearing import listen
 from mam.core.errors import ConversationBusy
 from mam.core.resume import Choice, choose
 from mam.core.row import current_conversation, merged, own_id, own_id_field
@@ -50,15 +51,26 @@ def _is_anothers(conversation: str, row: Row, rows: Sequence[Row]) -> bool:
     )
 
 
-def captured(world: World, row: Row, heard: str | None = None) -> Row:
-    """Return the row with the conversation that it really has: as the agent's hook said, if it is on disk."""
-    conversation = heard or current_conversation(row)
-    if not conversation or not on_disk(world, row, conversation):
-        return row
-    known = row.get("conversations") or []
-    if all(one["id"] != conversation for one in known):
-        known = [*known, {"id": conversation, "source": "hook", "since": stamp(world.now())}]
-    return merged(row, **{own_id_field(row["agent"]): conversation, "conversations": known})
+def told(world: World, row: Row) -> tuple[str, str] | None:
+    """Return the conversation that the agent itself names, and its source: the state file, or the last hook."""
+    kind, pane = world.kind(row["agent"]), row.get("pane") or {}
+    if kind.has_state_file:
+        said = kind.read_state(pane.get("pid", 0), pane.get("pid_start", 0), row.get("stores") or {})
+        if said and said[1]:
+            return said[1], "state-file"
+    word = listen(world, [row]).get(row["id"])
+    return (word.data["conversation"], "hook") if word and word.data.get("conversation") else None
+
+
+def captured(world: World, row: Row, said: tuple[str, str] | None = None) -> Row:
+    """Return the row with the conversation that it really has: as the agent said, if it is on disk."""
+    for conversation, source in (said or (None, ""), (current_conversation(row), "artifact")):
+        if conversation and on_disk(world, row, conversation):
+            known = row.get("conversations") or []
+            if all(one["id"] != conversation for one in known):
+                known = [*known, {"id": conversation, "source": source, "since": stamp(world.now())}]
+            return merged(row, **{own_id_field(row["agent"]): conversation, "conversations": known})
+    return row
 
 
 def remember(world: World, draft: Draft, row: Row) -> None:
@@ -80,10 +92,11 @@ def disown(draft: Draft, row: Row, conversation: str | None) -> None:
 
 def capture(world: World, row: Row) -> Row:
     """Record the session's conversation once it is on disk."""
+    said = told(world, row)
 
     def work(draft: Draft) -> Row:
         current = draft.get(row["id"]) or row
-        seen = captured(world, current)
+        seen = captured(world, current, said)
         if seen == current:
             return current
         remember(world, draft, seen)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 
-from mam.app import caller, conversations, flight
+from mam.app import caller, conversations, flight, launch
 from mam.app.sight import DEAD, GONE, see_one
 from mam.core import transitions
 from mam.core.errors import MamError, PaneGone
@@ -34,12 +34,14 @@ def record_if_dead(world: World, row: Row, error: MamError | None = None) -> Row
 def record_death(world: World, row: Row, sight: Sight) -> Row:
     """Commit that a session's process is gone."""
     status = exit_status(world, row, sight)
+    said = conversations.told(world, row)
 
     def work(draft: Draft) -> Row:
         current = draft.get(row["id"]) or row
         if not is_running(current):
             return current
-        seen = conversations.captured(world, current)
+        launch.discard(world, row["id"])
+        seen = conversations.captured(world, current, said)
         on_disk = bool(conversations.on_disk(world, seen, current_conversation(seen)))
         done = draft.put(
             transitions.died(seen, caller.action(world, "died"), on_disk=on_disk, exit_status=status)

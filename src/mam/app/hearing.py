@@ -11,6 +11,7 @@ import os
 from mam.adapters.store import evidence
 from mam.core.activity import Evidence
 from mam.core.errors import DiskFull, ReadOnly
+from mam.core.names import is_session_id
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -21,6 +22,9 @@ if TYPE_CHECKING:
     from mam.adapters.store.evidence import Payload
     from mam.app.world import World
     from mam.core.row import Row
+
+# How long a payload waits for somebody who knows its session; its row may be about to be committed.
+_WAITS_SECONDS = 300.0
 
 
 class Word:
@@ -40,13 +44,17 @@ class Word:
 
 
 def listen(world: World, rows: Iterable[Row]) -> dict[str, Word]:
-    """Take in the spool and return the newest word for each session id."""
+    """Take in the spool and return the newest word for each session id.
+
+    Payloads of sessions that are not among `rows` are left to somebody who asks for them.
+    """
     waiting = evidence.pending(world.place.spool)
     heard_before = evidence.recorded(world.registry, "hook")
     words = {session_id: Word(at, data) for session_id, (at, data) in heard_before.items()}
     if not waiting:
         return words
     by_id = {row["id"]: row for row in rows if row.get("id")}
+    waiting = [one for one in waiting if one.session_id in by_id or _is_nobodys(one, world.now())]
     heard = [
         (payload, understood) for payload in waiting if (understood := _understand(world, payload, by_id))
     ]
@@ -76,6 +84,10 @@ def _understand(world: World, payload: Payload, rows: dict[str, Row]) -> dict[st
         "waiting_for": heard.waiting_for,
         "conversation": heard.conversation,
     }
+
+
+def _is_nobodys(payload: Payload, now: float) -> bool:
+    return not is_session_id(payload.session_id) or now - payload.at > _WAITS_SECONDS
 
 
 def _keep(draft: Draft, heard: list[tuple[Payload, dict[str, Any]]]) -> None:

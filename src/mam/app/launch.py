@@ -65,7 +65,11 @@ def new_launch_file(world: World, session_id: str) -> str:
 
 def environment(world: World, row: Row, extra: dict[str, str], launch: Launch) -> dict[str, str]:
     """Return what the agent's process gets: the caller's own environment, and who it is."""
-    env = {key: value for key, value in world.environ.items() if not key.startswith(("MAM_", "TMUX"))}
+    env = {
+        key: value
+        for key, value in world.environ.items()
+        if not key.startswith(("MAM_", "TMUX")) and key not in launch.without
+    }
     env.update(extra)
     env.update(row.get("stores") or {})
     env.update(launch.env)
@@ -140,6 +144,17 @@ def pane_record(pane: TmuxPane, command: str, cwd: str) -> Pane:
         "cwd": cwd,
         "mcp_attachments": [],
     }
+
+
+def discard(world: World, session_id: str) -> None:
+    """Remove what no launcher will read any more: its session was ended before it came to it."""
+    try:
+        names = os.listdir(world.place.launches)
+    except OSError:
+        return
+    for name in names:
+        if name.startswith(f"{session_id}-"):
+            launches.cancel_launch(os.path.join(world.place.launches, name))
 
 
 def undo(world: World, row: Row, launch_file: str) -> None:

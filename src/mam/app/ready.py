@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 _STAYS_UP = 0.25
 _STEP = 0.01
 _LOOK_EVERY = 0.05
+# How long an answered dialog may stay on the screen.
+_ANSWER_SECONDS = 5.0
 _WAY_OUT = {
     "trust": "answer it there (mam attach), or repeat with --trust",
     "login": "log in there (mam attach)",
@@ -45,6 +47,7 @@ class Watch:
         self.tmux = world.tmux(row["tmux_server"])
         self.launch_file = launch_file
         self.may_trust = trust
+        self.answered_at = float("-inf")
         self.began = time.monotonic()
         self.seconds = seconds
         self.last_look = 0.0
@@ -75,7 +78,7 @@ class Watch:
             )
 
     def _is_ready(self) -> bool:
-        if self.kind.has_hooks and self._has_started():
+        if self.kind.has_hooks and self.kind.ready_by_hook and self._has_started():
             return True
         if not self.kind.reads_screen:
             return self._stayed_up()
@@ -110,6 +113,8 @@ class Watch:
         return look.state != WAITING and look.box is not None
 
     def _meet(self, dialog: str) -> None:
+        if dialog == "trust" and time.monotonic() - self.answered_at < _ANSWER_SECONDS:
+            return
         keys = self.kind.dialog_keys(dialog, "trust") if dialog == "trust" and self.may_trust else None
         if keys is None:
             name = self.row["name"]
@@ -119,6 +124,7 @@ class Watch:
                 session=self.row,
             )
         self.may_trust = False
+        self.answered_at = time.monotonic()
         self.tmux.keys(self.row["pane"]["id"], keys, mark=self.row["id"])
 
     def _last_words(self) -> str:

@@ -11,8 +11,8 @@ import os
 
 from mam.adapters.tmux import launch as launches
 from mam.app import caller, conversations, create, flight, resume
-from mam.app.died import exit_status
-from mam.app.launch import Started, pane_record
+from mam.app.died import exit_status, record_if_dead
+from mam.app.launch import Started, discard, pane_record
 from mam.app.sight import ALIVE, LOOSE, UNKNOWN, find_pane, see
 from mam.app.stop import ACTING, MANUAL, Stop, purge_files
 from mam.core import transitions
@@ -77,14 +77,15 @@ def _give_up(world: World, intent: Intent) -> None:
 def _finish_start(world: World, intent: Intent) -> None:
     """Bind the pane of a create or fork to its row; without a pane there is nothing to keep."""
     plan = intent.data
-    pane = _marked_pane(world, plan["row"])
+    pane = _started_pane(world, plan["row"], plan["launch_file"])
     if pane is None:
-        launches.cancel_launch(plan["launch_file"])
         create.drop_worktree(world, plan)
         _give_up(world, intent)
         world.host.release(intent.session_id)
         return
-    create.bind(world, plan, _started(plan["row"], pane, plan["launch_file"]))
+    row = create.bind(world, plan, _started(plan["row"], pane, plan["launch_file"]))
+    if pane.dead:
+        record_if_dead(world, row)
 
 
 def _finish_resume(world: World, intent: Intent) -> None:
@@ -92,9 +93,8 @@ def _finish_resume(world: World, intent: Intent) -> None:
     if row is None or is_running(row):
         _give_up(world, intent)
         return
-    pane = _marked_pane(world, row)
+    pane = _started_pane(world, row, intent.data["launch_file"])
     if pane is None or pane.dead:
-        launches.cancel_launch(intent.data["launch_file"])
         _give_up(world, intent)
         world.host.release(intent.session_id)
         return
@@ -121,12 +121,13 @@ def _finish_stop(world: World, intent: Intent) -> None:
     status = exit_status(world, row, sight)
     if sight.pane is not None and sight.pane.mark == row["id"]:
         world.tmux(row["tmux_server"]).kill_pane(sight.pane.id, mark=row["id"])
+    discard(world, row["id"])
     if intent.data.get("purge"):
         purge_files(world, row, current_conversation(row))
     reason = intent.data.get("reason") or MANUAL
 
     def work(draft: Draft) -> None:
-        current = draft.get(row["id"]) or row
+        current = conversations.captured(world, draft.get(row["id"]) or row)
         action = caller.action(world, "stop")
         if intent.data.get("purge"):
             done = draft.put(transitions.purged(current, action, reason=reason, exit_status=status))
@@ -187,6 +188,22 @@ def _marked_pane(world: World, row: Row) -> Pane | None:
             hint=listing.error,
         )
     return find_pane(row, [pane for pane in listing.panes if pane.mark == row["id"]])
+
+
+def _started_pane(world: World, row: Row, launch_file: str) -> Pane | None:
+    """Return the pane of a start that was cut off; without one the launch is withdrawn."""
+    pane = _new_pane(world, row)
+    if pane is None and not launches.cancel_launch(launch_file):
+        # Never written, or taken since the look by a launcher that was slow to come: its pane is there now.
+        pane = _new_pane(world, row)
+    return pane
+
+
+def _new_pane(world: World, row: Row) -> Pane | None:
+    """Return the marked pane, unless it is the dead one of the session's last run."""
+    pane = _marked_pane(world, row)
+    last = (row.get("pane") or {}).get("pid")
+    return None if pane is not None and pane.dead and pane.pid == last else pane
 
 
 def _started(row: Row, pane: Pane, launch_file: str) -> Started:

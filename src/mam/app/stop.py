@@ -8,10 +8,9 @@ from __future__ import annotations
 
 from mam.adapters.agents.protocol import Look, Screen
 from mam.adapters.system import exits, process
-from mam.app import caller, conversations, flight
+from mam.app import caller, conversations, flight, launch
 from mam.app.caller import runs_inside
 from mam.app.died import exit_status
-from mam.app.hearing import listen
 from mam.app.sight import ALIVE, LOOSE, UNKNOWN, identity_of, see_one
 from mam.core import ladder, text, transitions
 from mam.core.activity import WORKING
@@ -118,7 +117,7 @@ class Stop:
 
     def _save(self, sight: Sight) -> tuple[Look, bool]:
         """Keep the conversation's id and the last screen, durably, before anything is done to the agent."""
-        word = listen(self.world, [self.row]).get(self.row["id"])
+        said = conversations.told(self.world, self.row)
         screen, look, in_mode = "", Look(), False
         if sight.pane is not None:
             seen = self.tmux.look(sight.pane.id)
@@ -127,9 +126,7 @@ class Stop:
 
         def work(draft: Draft) -> Row:
             current = draft.get(self.row["id"]) or self.row
-            saved = conversations.captured(
-                self.world, current, word.data.get("conversation") if word else None
-            )
+            saved = conversations.captured(self.world, current, said)
             saved = merged(saved, last_visible_note=text.note(screen) or saved.get("last_visible_note"))
             # From here on the agent is told to leave: a stop that dies later is finished, not given up.
             intent = flight.new_intent(
@@ -212,12 +209,13 @@ class Stop:
         after = see_one(self.world, self.row)
         if after.state in (ALIVE, LOOSE) or (after.pane is not None and after.pane.mark == self.row["id"]):
             raise StopUnconfirmed(f"the pane of '{self.row['name']}' is still there", session=self.row)
+        launch.discard(self.world, self.row["id"])
 
     def _commit(self, status: int | None) -> Row:
         mode = "forced" if self.was_killed else "graceful"
 
         def work(draft: Draft) -> Row:
-            current = draft.get(self.row["id"]) or self.row
+            current = conversations.captured(self.world, draft.get(self.row["id"]) or self.row)
             action = caller.action(self.world, "stop")
             done = draft.put(
                 transitions.stopped(current, action, reason=self.reason, mode=mode, exit_status=status)

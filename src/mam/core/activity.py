@@ -87,7 +87,9 @@ def _decide(known: list[Evidence], now: float) -> Activity:
     if len(speaking) > 1:
         speaking.sort(key=lambda one: SOURCES.index(one.source))
     words = [one for one in speaking if one.source not in LOOKS]
-    fresh = [one for one in words if now - one.at <= FRESH_SECONDS]
+    stated = _of(known, "state-file")
+    newest = stated.at if stated else 0.0
+    fresh = [one for one in words if now - one.at <= FRESH_SECONDS and one.at >= newest]
     if fresh:
         return _verdict(fresh[0], f"{fresh[0].source} spoke within {FRESH_SECONDS:g} s")
     look = next((one for source in LOOKS if (one := _of(known, source))), None)

@@ -10,6 +10,7 @@ from mam.adapters.agents.protocol import Kind
 from mam.core.errors import InvalidSettings
 
 BUILT_IN = {
+    "claude": "mam.adapters.agents.claude:Claude",
     "practice": "mam.adapters.agents.practice:Practice",
     "human": "mam.adapters.agents.human:Human",
 }

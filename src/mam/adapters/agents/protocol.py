@@ -58,10 +58,11 @@ class Launch:
     """What to execute: argv with an absolute program, variables to add, and notes for the caller.
 
     `text` is put into a private file whose path the program finds in MAM_TEXT_FILE: a caller's words
-    stand neither in argv nor in the environment.
+    stand neither in argv nor in the environment. `without` names variables of the caller that the program
+    must not inherit.
     """
 
-    __slots__ = ("argv", "env", "notes", "text")
+    __slots__ = ("argv", "env", "notes", "text", "without")
 
     def __init__(
         self,
@@ -70,11 +71,13 @@ class Launch:
         *,
         text: str | None = None,
         notes: tuple[str, ...] = (),
+        without: tuple[str, ...] = (),
     ) -> None:
         self.argv = argv
         self.env = env or {}
         self.text = text
         self.notes = notes
+        self.without = without
 
 
 class Screen:
@@ -137,6 +140,10 @@ class Kind:
     can_resume = False
     can_fork = False
     has_hooks = False
+    # Whether the first hook proves that it takes input; else its box must be seen.
+    ready_by_hook = True
+    # Whether `read_state` can say anything.
+    has_state_file = False
     # Whether `look` can say anything.
     reads_screen = False
     # Seconds between a paste and Enter that the program needs.
@@ -194,6 +201,16 @@ class Kind:
 
     def read_records(self, conversation: str, workspace: str, stores: Mapping[str, str]) -> list[Evidence]:
         """Return what the agent's own files say about its activity."""
+        return []
+
+    def read_state(
+        self, pid: int, start: int, stores: Mapping[str, str]
+    ) -> tuple[Evidence, str | None] | None:
+        """Return what the state file of exactly this process says: activity, and its conversation's id."""
+        return None
+
+    def holders(self, conversation: str, stores: Mapping[str, str]) -> list[tuple[int, int]]:
+        """Return (pid, start) of processes that say that they have a conversation open; some may be dead."""
         return []
 
     def has_submitted(

@@ -12,7 +12,7 @@ import os
 import time
 
 from mam.adapters.store import database, document, yaml_text
-from mam.adapters.store.exchange import swap
+from mam.adapters.store.exchange import put_new, swap
 from mam.adapters.store.place import fingerprint
 from mam.core.errors import RegistryBusy, Unavailable
 from mam.core.times import stamp
@@ -120,14 +120,10 @@ def _put(temporary: str, path: str, before: list[int] | None) -> bool:
 def _put_first(temporary: str, path: str) -> bool:
     """Put the file where none is; False if there is one now."""
     try:
-        os.link(temporary, path)
+        if not put_new(temporary, path):
+            os.rename(temporary, path)
     except FileExistsError:
         return False
-    except OSError:
-        # A file system without links.
-        os.rename(temporary, path)
-        return True
-    os.unlink(temporary)
     return True
 
 

@@ -101,7 +101,7 @@ class Registry:
         """Return the registry as it stands, a person's pending edit included."""
         connection = self.reader()
         if connection is None:
-            return self._view_of_file()
+            return self._view_of_file([])
         for _ in range(_MOST_LOOKS):
             before = database.data_version(connection, self.place.db)
             try:
@@ -126,7 +126,7 @@ class Registry:
                 raise database.damaged(self.place.db, "a session is not readable") from error
             if self._is_edited(meta.get("file")):
                 if not rows and "file" not in meta:
-                    return self._view_of_file()
+                    return self._view_of_file(intents)
                 rows = self._preview(connection, rows)
         return View(rows, meta.get("identities") or {}, intents)
 
@@ -214,14 +214,16 @@ class Registry:
 
         return intake.preview(connection, self.place, rows, self.clock())
 
-    def _view_of_file(self) -> View:
+    def _view_of_file(self, intents: list[Intent]) -> View:
         """Return what the file alone says, where no database has taken it in yet."""
         if fingerprint(self.place.yaml) is None:
-            return View([], {}, [])
+            return View([], {}, intents)
         from mam.adapters.store import intake
 
         found = intake.read_file(self.place)
-        return View([settled(row) for row in found.rows], found.identities, []) if found else View([], {}, [])
+        if found is None:
+            return View([], {}, intents)
+        return View([settled(row) for row in found.rows], found.identities, intents)
 
     def unknown(self, target: str) -> Exception:
         """Return the error for a name that nobody has."""

@@ -1,0 +1,269 @@
+"""Claude Code: driven by its own options for one launch, read by its hooks, state file, transcript and screen.
+
+Nothing of the user's configuration is edited: ids, hooks and permissions are arguments of this launch.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+
+from mam.adapters.agents import claude_files, claude_screen
+from mam.adapters.agents.protocol import Heard, Kind, Launch
+from mam.core.activity import IDLE, WAITING, WORKING
+from mam.core.errors import NotAllowed, Usage
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import Any
+
+    from mam.adapters.agents.protocol import Look, Request, Screen
+    from mam.core.activity import Evidence
+
+_EVENTS = (
+    "SessionStart",
+    "UserPromptSubmit",
+    "PreToolUse",
+    "PermissionRequest",
+    "PostToolUse",
+    "Notification",
+    "Stop",
+    "StopFailure",
+    "SessionEnd",
+)
+# A tool that only asks the person something; every other use of the event would cost a process per tool.
+_MATCHERS = {"PreToolUse": "AskUserQuestion"}
+_HOOK_SECONDS = 10
+_STATES: dict[str, tuple[str, str | None]] = {
+    "UserPromptSubmit": (WORKING, None),
+    "PermissionRequest": (WAITING, "permission"),
+    "PostToolUse": (WORKING, None),
+    "Stop": (IDLE, None),
+    "StopFailure": (IDLE, None),
+}
+_NOTICES: dict[str, tuple[str, str | None]] = {
+    "permission_prompt": (WAITING, "permission"),
+    "idle_prompt": (IDLE, None),
+}
+_ASKS = "AskUserQuestion"
+# What a Claude sets for what it starts; inherited, it would make a new one think that it is part of that one.
+_INHERITED = (
+    "CLAUDECODE",
+    "CLAUDE_PID",
+    "CLAUDE_PROJECT_DIR",
+    "CLAUDE_ENV_FILE",
+    "CLAUDE_EFFORT",
+    "CLAUDE_CODE_ENTRYPOINT",
+    "CLAUDE_CODE_SESSION_ID",
+    "CLAUDE_CODE_CHILD_SESSION",
+    "CLAUDE_CODE_EXECPATH",
+    "CLAUDE_CODE_SSE_PORT",
+    "AI_AGENT",
+)
+_PERMISSIONS = {
+    "ask": ["--permission-mode", "manual"],
+    "auto": ["--permission-mode", "auto"],
+    "skip": ["--dangerously-skip-permissions"],
+}
+# Options that choose a conversation: that is mam's part, and two of them contradict each other.
+_CHOOSES = ("--session-id", "--resume", "-r", "--continue", "-c", "--fork-session", "--from-pr")
+
+
+class Claude(Kind):
+    """Launches `claude` and reads what it leaves."""
+
+    name = "claude"
+    exit_word = "/exit"
+    chooses_id = True
+    can_resume = True
+    can_fork = True
+    has_hooks = True
+    # SessionStart comes before the box, and an Enter in between is lost.
+    ready_by_hook = False
+    has_state_file = True
+    reads_screen = True
+    special_first = "/!"
+
+    def stores(self, environ: Mapping[str, str]) -> dict[str, str]:
+        """Name CLAUDE_CONFIG_DIR only if the caller did: setting it would move .claude.json as well."""
+        if environ.get(claude_files.CONFIG):
+            return {claude_files.CONFIG: os.path.abspath(environ[claude_files.CONFIG])}
+        return {claude_files.HOME: environ.get("HOME") or os.path.expanduser("~")}
+
+    def launch(self, request: Request) -> Launch:
+        """Pass id, hooks and permissions; what the caller passed comes last."""
+        args, settings = _take_settings(request.command[1:])
+        for word in args:
+            if word.partition("=")[0] in _CHOOSES:
+                raise Usage(
+                    f"{word.partition('=')[0]} is for mam to pass: it keeps track of the conversation",
+                    hint="mam resume NAME, mam fork NAME, or mam adopt",
+                )
+        if request.permissions == "skip":
+            _check_skip(request.environ)
+            settings["skipDangerousModePermissionPrompt"] = True
+        if request.hook:
+            _add_hooks(settings, request.hook)
+        argv = [request.program, *_conversation(request), *_PERMISSIONS.get(request.permissions, [])]
+        if request.model:
+            argv += ["--model", request.model]
+        if settings:
+            argv += ["--settings", json.dumps(settings)]
+        without = _INHERITED if claude_files.CONFIG in request.stores else (*_INHERITED, claude_files.CONFIG)
+        return Launch([*argv, *args], without=without)
+
+    def on_disk(self, conversation: str, workspace: str, stores: Mapping[str, str]) -> bool | None:
+        """A transcript in which something was said; Claude finds it from its own directory only."""
+        path = claude_files.transcript(conversation, workspace, stores)
+        if path is None:
+            return None
+        try:
+            return claude_files.has_history(path)
+        except (FileNotFoundError, NotADirectoryError):
+            return False
+        except OSError:
+            return None
+
+    def conversations(self, workspace: str, stores: Mapping[str, str]) -> list[str]:
+        """Return those that began in this directory."""
+        return claude_files.transcripts(workspace, stores)
+
+    def purge_paths(
+        self, conversation: str, workspace: str, stores: Mapping[str, str]
+    ) -> list[tuple[str, str]]:
+        """The transcript and what lies beside it; the user's list of prompts is shared and stays."""
+        return claude_files.paths_of(conversation, workspace, stores)
+
+    def look(self, screen: Screen) -> Look:
+        """Find the box, else a dialog."""
+        return claude_screen.look(screen)
+
+    def dialog_keys(self, dialog: str, answer: str) -> list[str] | None:
+        """The trust dialog stands on its No."""
+        return ["Down", "Enter"] if (dialog, answer) == ("trust", "trust") else None
+
+    def hear(self, payload: Mapping[str, Any]) -> Heard | None:
+        """Return what an event says; one of a subagent says nothing about the session."""
+        event = payload.get("hook_event_name")
+        if not isinstance(event, str) or event not in _EVENTS:
+            return None
+        conversation, prompt = payload.get("session_id"), payload.get("prompt")
+        if event == "SessionEnd" or not isinstance(conversation, str):
+            # At /clear it still names the old one, after which the new one begins.
+            conversation = None
+        elif not claude_files.UUID.match(conversation):
+            conversation = None
+        state, waiting_for = (None, None) if payload.get("agent_id") else _state_of(event, payload)
+        return Heard(event, state, waiting_for, conversation, prompt if isinstance(prompt, str) else None)
+
+    def read_state(
+        self, pid: int, start: int, stores: Mapping[str, str]
+    ) -> tuple[Evidence, str | None] | None:
+        """The file of this very process; another's with the same pid says nothing."""
+        return claude_files.read_state(pid, start, stores)
+
+    def holders(self, conversation: str, stores: Mapping[str, str]) -> list[tuple[int, int]]:
+        """Every Claude keeps a state file, one that a person started too."""
+        return claude_files.holders(conversation, stores)
+
+    def read_records(self, conversation: str, workspace: str, stores: Mapping[str, str]) -> list[Evidence]:
+        """The end of the transcript."""
+        path = claude_files.transcript(conversation, workspace, stores)
+        said = claude_files.read_turn(path) if path else None
+        return [said] if said else []
+
+    def has_submitted(
+        self, text: str, conversation: str, stores: Mapping[str, str], since: int
+    ) -> bool | None:
+        """The user's line is written at submission; one in the queue has a line of its own."""
+        try:
+            path = claude_files.find_transcript(conversation, stores)
+            return bool(path) and any(
+                _plain(one) == _plain(text) for one in claude_files.prompts(path or "", since)
+            )
+        except OSError:
+            return None
+
+    def record_size(self, conversation: str, stores: Mapping[str, str]) -> int:
+        """Bytes of the transcript."""
+        try:
+            return os.path.getsize(claude_files.find_transcript(conversation, stores) or "")
+        except OSError:
+            return 0
+
+
+def _conversation(request: Request) -> list[str]:
+    chosen = request.conversation or ""
+    if request.fork_of:
+        return ["--resume", request.fork_of, "--fork-session", "--session-id", chosen]
+    if not chosen:
+        return []
+    return ["--resume" if request.resume else "--session-id", chosen]
+
+
+def _check_skip(environ: Mapping[str, str]) -> None:
+    if os.geteuid() == 0 and environ.get("IS_SANDBOX") != "1":
+        raise NotAllowed(
+            "Claude Code refuses to skip permissions as root",
+            hint="run it as another user, or say that this is a sandbox: --env IS_SANDBOX=1",
+        )
+
+
+def _add_hooks(settings: dict[str, Any], command: str) -> None:
+    theirs = settings.get("hooks")
+    hooks: dict[str, Any] = dict(theirs) if isinstance(theirs, dict) else {}
+    entry = {"type": "command", "command": command, "timeout": _HOOK_SECONDS}
+    for event in _EVENTS:
+        group: dict[str, Any] = {"hooks": [entry]}
+        if event in _MATCHERS:
+            group["matcher"] = _MATCHERS[event]
+        others = hooks.get(event)
+        hooks[event] = [*(others if isinstance(others, list) else []), group]
+    settings["hooks"] = hooks
+
+
+def _take_settings(args: list[str]) -> tuple[list[str], dict[str, Any]]:
+    """Return the arguments without the caller's own --settings, and what these say: it takes just one."""
+    rest: list[str] = []
+    settings: dict[str, Any] = {}
+    words = iter(args)
+    for word in words:
+        name, equals, value = word.partition("=")
+        if word == "--":
+            rest += [word, *words]
+        elif name != "--settings":
+            rest.append(word)
+        else:
+            settings |= _load_settings(value if equals else next(words, ""))
+    return rest, settings
+
+
+def _load_settings(text: str) -> dict[str, Any]:
+    try:
+        if not text.lstrip().startswith("{"):
+            with open(text, encoding="utf-8") as file:
+                text = file.read()
+        found = json.loads(text)
+    except (OSError, ValueError, RecursionError):
+        found = None
+    if not isinstance(found, dict):
+        raise Usage("--settings is neither a JSON object nor a file with one")
+    return found
+
+
+def _state_of(event: str, payload: Mapping[str, Any]) -> tuple[str | None, str | None]:
+    asks = payload.get("tool_name") == _ASKS
+    if event == "SessionStart":
+        # In the middle of a turn it says that the conversation was compacted.
+        return (None, None) if payload.get("source") == "compact" else (IDLE, None)
+    if event == "Notification":
+        return _NOTICES.get(str(payload.get("notification_type")), (None, None))
+    if event in ("PreToolUse", "PermissionRequest") and asks:
+        return WAITING, "question"
+    return _STATES.get(event, (None, None))
+
+
+def _plain(text: str) -> str:
+    """Return a prompt as it is compared: a paste turns tabs into spaces and drops what is blank at its ends."""
+    return text.replace("\t", "    ").replace("\r\n", "\n").strip()

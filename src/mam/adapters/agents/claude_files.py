@@ -1,0 +1,275 @@
+"""The files that Claude Code keeps: one transcript per conversation, one state file per process.
+
+A transcript may be huge, so only its two ends are read, and only whole lines of them.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+
+from mam.core.activity import IDLE, WAITING, WORKING, Evidence
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+    from typing import Any
+
+CONFIG, HOME = "CLAUDE_CONFIG_DIR", "HOME"
+UUID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}\Z")
+_HEAD, _TAIL = 64 * 1024, 256 * 1024
+# The longest prompt has 1 MB, and JSON may need six bytes for one of it.
+_LONGEST_LINE = 8 * 1024 * 1024
+_LARGEST_STATE = 64 * 1024
+_LONGEST_KEY = 200
+_DIGITS = "0123456789abcdefghijklmnopqrstuvwxyz"
+_STATUSES = {"idle": IDLE, "busy": WORKING, "waiting": WAITING}
+_WAITING_FOR = {"permission prompt": "permission", "input needed": "question", "dialog open": "menu"}
+# Folders of the configuration in which a conversation has an entry of its own, beside its transcript.
+_BESIDE = ("file-history", "session-env", "tasks", "todos", "debug")
+
+
+def config_folder(stores: Mapping[str, str]) -> str | None:
+    """Return the folder of the launch's configuration, or None if the row does not say."""
+    if stores.get(CONFIG):
+        return stores[CONFIG]
+    return os.path.join(stores[HOME], ".claude") if stores.get(HOME) else None
+
+
+def project_key(cwd: str) -> str:
+    """Return the name of the folder for a directory's transcripts.
+
+    What is no ASCII letter or digit becomes `-`, one for each UTF-16 unit; a long name is cut and gets a hash.
+    """
+    raw = cwd.encode("utf-16-le", "surrogatepass")
+    units = [raw[at] | raw[at + 1] << 8 for at in range(0, len(raw), 2)]
+    key = "".join(chr(unit) if unit < 128 and chr(unit).isalnum() else "-" for unit in units)
+    if len(key) <= _LONGEST_KEY:
+        return key
+    number = 0
+    for unit in units:
+        number = (number * 31 + unit) & 0xFFFFFFFF
+    return f"{key[:_LONGEST_KEY]}-{_base36(abs(number - (number >> 31 << 32)))}"
+
+
+def _base36(number: int) -> str:
+    text = ""
+    while number:
+        number, digit = divmod(number, 36)
+        text = _DIGITS[digit] + text
+    return text or "0"
+
+
+def transcript(conversation: str, workspace: str, stores: Mapping[str, str]) -> str | None:
+    """Return where the transcript of a conversation of a workspace lies or would lie."""
+    config = config_folder(stores)
+    if config is None or not UUID.match(conversation):
+        return None
+    return os.path.join(config, "projects", project_key(workspace), f"{conversation}.jsonl")
+
+
+def find_transcript(conversation: str, stores: Mapping[str, str]) -> str | None:
+    """Return the transcript of a conversation of whatever workspace; None if there is none.
+
+    Raises OSError where nobody can say.
+    """
+    config = config_folder(stores)
+    if config is None or not UUID.match(conversation):
+        return None
+    projects = os.path.join(config, "projects")
+    try:
+        folders = os.listdir(projects)
+    except FileNotFoundError:
+        return None
+    for folder in folders:
+        path = os.path.join(projects, folder, f"{conversation}.jsonl")
+        if os.path.isfile(path):
+            return path
+    return None
+
+
+def transcripts(workspace: str, stores: Mapping[str, str]) -> list[str]:
+    """Return the conversations that began in a workspace, newest first.
+
+    `a.b` and `a_b` share a folder, so each transcript is asked for its directory.
+    """
+    config = config_folder(stores)
+    folder = os.path.join(config or "", "projects", project_key(workspace))
+    found = []
+    try:
+        for entry in os.scandir(folder) if config else ():
+            stem, ending = os.path.splitext(entry.name)
+            if ending == ".jsonl" and UUID.match(stem) and entry.is_file(follow_symlinks=False):
+                found.append((entry.stat().st_mtime, stem, entry.path))
+    except OSError:
+        return []
+    return [stem for _, stem, path in sorted(found, reverse=True) if _began_in(path) == workspace]
+
+
+def _began_in(path: str) -> str | None:
+    try:
+        with open(path, "rb") as file:
+            head = file.read(_HEAD)
+    except OSError:
+        return None
+    for line in head.split(b"\n")[:-1]:
+        cwd = _parse(line).get("cwd")
+        if isinstance(cwd, str):
+            return cwd
+    return None
+
+
+def has_history(path: str) -> bool:
+    """Tell whether a transcript holds anything to go on from; after /clear a new one has nothing yet."""
+    with open(path, "rb") as file:
+        for line in file:
+            if b'"user"' in line and _parse(line).get("type") == "user":
+                return True
+    return False
+
+
+def paths_of(conversation: str, workspace: str, stores: Mapping[str, str]) -> list[tuple[str, str]]:
+    """Return what one conversation has on disk, as (folder, path below it)."""
+    config, path = config_folder(stores), transcript(conversation, workspace, stores)
+    if config is None or path is None:
+        return []
+    store = stores.get(CONFIG) or stores[HOME]
+    project = os.path.dirname(path)
+    found = [path, os.path.join(project, conversation)]
+    for name in _BESIDE:
+        try:
+            entries = os.listdir(os.path.join(config, name))
+        except OSError:
+            continue
+        found += [os.path.join(config, name, entry) for entry in entries if entry.startswith(conversation)]
+    return [(store, os.path.relpath(one, store)) for one in found]
+
+
+def read_state(pid: int, start: int, stores: Mapping[str, str]) -> tuple[Evidence, str | None] | None:
+    """Return what the state file of exactly this process says, and its conversation."""
+    config = config_folder(stores)
+    data = _state(os.path.join(config, "sessions", f"{pid}.json")) if config else {}
+    status = data.get("status")
+    if data.get("pid") != pid or str(data.get("procStart")) != str(start) or status not in _STATUSES:
+        return None
+    at, why = data.get("statusUpdatedAt") or data.get("updatedAt"), str(data.get("waitingFor") or "")
+    waiting_for = (_WAITING_FOR.get(why) or "dialog") if status == "waiting" else None
+    said = Evidence(
+        "state-file",
+        _STATUSES[status],
+        at / 1000 if isinstance(at, (int, float)) else 0.0,
+        waiting_for,
+        f"{status} {why}".strip(),
+    )
+    conversation = data.get("sessionId")
+    return said, conversation if isinstance(conversation, str) and UUID.match(conversation) else None
+
+
+def holders(conversation: str, stores: Mapping[str, str]) -> list[tuple[int, int]]:
+    """Return (pid, start) of the processes whose state file names a conversation, dead ones too."""
+    config = config_folder(stores)
+    folder = os.path.join(config or "", "sessions")
+    try:
+        names = os.listdir(folder) if config else []
+    except OSError:
+        return []
+    found = []
+    for name in names:
+        data = _state(os.path.join(folder, name)) if name.endswith(".json") else {}
+        start = str(data.get("procStart"))
+        if data.get("sessionId") == conversation and type(data.get("pid")) is int and start.isdecimal():
+            found.append((data["pid"], int(start)))
+    return found
+
+
+def _state(path: str) -> dict[str, Any]:
+    try:
+        with open(path, "rb") as file:
+            return _parse(file.read(_LARGEST_STATE))
+    except OSError:
+        return {}
+
+
+def read_turn(path: str) -> Evidence | None:
+    """Return what the last telling line of a transcript says about the turn."""
+    try:
+        lines = _tail(path)
+    except OSError:
+        return None
+    for line in reversed(lines):
+        entry = _parse(line)
+        told = None if entry.get("isSidechain") or entry.get("isMeta") else _tell(entry)
+        at = _epoch(entry.get("timestamp")) if told else None
+        if told and at is not None:
+            return Evidence("transcript", told[0], at, detail=told[1])
+    return None
+
+
+def _tail(path: str) -> list[bytes]:
+    with open(path, "rb") as file:
+        since = max(0, file.seek(0, os.SEEK_END) - _TAIL)
+        file.seek(since)
+        lines = file.read(_TAIL).split(b"\n")[:-1]
+    return lines[1:] if since else lines
+
+
+def _tell(entry: dict[str, Any]) -> tuple[str, str] | None:
+    kind = entry.get("type")
+    if kind == "system":
+        return (IDLE, "the turn ended") if entry.get("subtype") == "turn_duration" else None
+    if kind == "user":
+        said = next(iter(_texts(entry)), "")
+        if said.startswith("[Request interrupted by user"):
+            return IDLE, "the turn was interrupted"
+        return None if said.startswith("<") else (WORKING, "last line is of the user")
+    if kind != "assistant":
+        return None
+    if entry.get("isApiErrorMessage"):
+        return IDLE, "the turn ended in an error"
+    message = entry.get("message")
+    reason = message.get("stop_reason") if isinstance(message, dict) else None
+    if reason in ("end_turn", "stop_sequence", "max_tokens", "refusal"):
+        return IDLE, f"the answer ended ({reason})"
+    return WORKING, "the answer goes on"
+
+
+def _epoch(text: object) -> float | None:
+    from datetime import datetime
+
+    try:
+        return datetime.fromisoformat(str(text)).timestamp()
+    except ValueError:
+        return None
+
+
+def prompts(path: str, since: int) -> Iterator[str]:
+    """Yield what the user said in the whole lines beyond `since` bytes, queued prompts too."""
+    with open(path, "rb") as file:
+        file.seek(since)
+        while (line := file.readline(_LONGEST_LINE)).endswith(b"\n"):
+            if b'"user"' not in line and b'"queue-operation"' not in line:
+                continue
+            entry = _parse(line)
+            if entry.get("type") == "user" and not entry.get("isMeta"):
+                yield from _texts(entry)
+            elif entry.get("type") == "queue-operation" and isinstance(entry.get("content"), str):
+                yield entry["content"]
+
+
+def _texts(entry: dict[str, Any]) -> Iterator[str]:
+    message = entry.get("message")
+    content = message.get("content") if isinstance(message, dict) else None
+    if isinstance(content, str):
+        yield content
+    for part in content if isinstance(content, list) else ():
+        if isinstance(part, dict) and isinstance(part.get("text"), str):
+            yield part["text"]
+
+
+def _parse(line: bytes) -> dict[str, Any]:
+    try:
+        entry = json.loads(line)
+    except (ValueError, RecursionError):
+        return {}
+    return entry if isinstance(entry, dict) else {}

@@ -1,0 +1,23 @@
+"""SIGKILL before every single call by which a verb changes a file: registry, YAML and tmux agree afterwards.
+
+For each call a fresh process is killed in the middle of the verb, and the next changing verb finds what
+is left. Checked each time: I1 to I4, I8 (a second recovery changes nothing), I9 (no stray file), and that
+the verb can simply be repeated. tests/torture has the other faults and the other verbs.
+"""
+
+from __future__ import annotations
+
+import pytest
+from tests.faults import sweep
+from tests.faults.machine import KILL_BEFORE
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.mark.parametrize(
+    "case", [sweep.Create, sweep.Stop, sweep.Resume, sweep.TakeIn], ids=lambda one: one.__name__.lower()
+)
+def test_a_death_at_every_point(machine, case, record_property):
+    points = sweep.sweep(case(machine), KILL_BEFORE)
+    record_property("kill points", points)
+    assert points >= 20, "the shim counts too little to prove anything"
