@@ -10,7 +10,6 @@ import mam
 from mam.adapters.tmux.client import Tmux
 from mam.core.errors import (
     AgentMissing,
-    DeliveryUnconfirmed,
     DialogOpen,
     InvalidName,
     InvalidPath,
@@ -159,11 +158,26 @@ def test_any_program_by_name(fleet) -> None:
     assert (status["activity"], status["resume"]["id"]) == ("unknown", None)
 
 
-def test_a_prompt_that_nothing_can_prove_is_unconfirmed(fleet) -> None:
-    with pytest.raises(DeliveryUnconfirmed) as caught:
-        fleet.create("cat", name="cat", prompt="meow")
-    assert caught.value.exit_code == 3
-    fleet.wait("cat", "text:meow", timeout=10)
+def test_nothing_is_typed_into_a_program_that_cannot_be_seen(fleet, workspace) -> None:
+    script = workspace / "trust.sh"
+    script.write_text(
+        "echo 'Do you trust this folder? [Y/n]'; read answer; touch answered\n", encoding="utf-8"
+    )
+    with pytest.raises(Refused, match="cannot see"):
+        fleet.create("sh", args=[str(script)], prompt="hello")
+    assert fleet.names() == []
+    assert not (workspace / "answered").exists()
+
+
+@pytest.mark.parametrize("options", [{"permissions": "skip"}, {"model": "large"}])
+def test_options_that_would_be_ignored_are_refused(fleet, options) -> None:
+    with pytest.raises(Refused, match="does not know"):
+        fleet.create("sleep", args=["1000"], **options)
+
+
+def test_a_prompt_needs_the_wait(fleet) -> None:
+    with pytest.raises(Usage):
+        fleet.create("practice", prompt="hello", wait=False)
 
 
 def test_a_person_gets_a_shell_with_the_instructions(fleet, monkeypatch) -> None:

@@ -88,6 +88,7 @@ _WRITTEN_BY_MAM = {
     "tmux_server": "other",
     "tmux_session_id": "$9",
     "permissions": "skip",
+    "model": "large",
     "pane": {"id": "%9"},
     "conversations": [{"id": "a", "source": "hand", "since": "x"}],
     "stores": {"CLAUDE_CONFIG_DIR": "/x"},

@@ -34,13 +34,13 @@ def adopt(
     kind_name = names.parse_kind(agent)
     server = world.server_name(tmux_server)
     wanted = names.parse_name(name or tmux_session)
-    found = _find(world, server, tmux_session, pane)
+    found = _find(world, server, tmux_session, pane, wanted)
     session_id = f"s_{secrets.token_hex(4)}"
     row: Row = {
         "id": session_id,
         "name": wanted,
         "agent": kind_name,
-        "role": role,
+        "role": names.parse_role(role),
         "workspace": found.path or world.workspace,
         "tmux_server": server,
         "start_command": _command(found, kind_name),
@@ -48,22 +48,23 @@ def adopt(
         "last_visible_status": "running",
     }
 
-    def reserve(draft: Draft) -> None:
+    def reserve(draft: Draft) -> float:
         if draft.named(wanted) or not flight.is_free(draft, session_id, wanted):
             raise NameTaken(
                 f"a session named '{wanted}' is registered already", hint="give another with --session"
             )
         draft.intents.put(flight.new_intent(session_id, wanted, "adopt", draft.now, {"row": row}))
+        return draft.now
 
-    flight.change(world, reserve)
+    reserved_at = flight.change(world, reserve)
     world.host.remember_root(world.place.root, world.place.yaml)
     try:
-        world.tmux(server).mark(found.id, session_id, world.place.root)
         if found.session_name != wanted:
             world.tmux(server).rename_session(found.session_id, wanted)
+        world.tmux(server).mark(found.id, session_id, world.place.root)
         return bind(world, row, found)
     except BaseException as error:
-        flight.let_go(world, session_id, error)
+        flight.let_go(world, session_id, reserved_at, error)
         raise
 
 
@@ -91,7 +92,7 @@ def bind(world: World, row: Row, pane: Pane) -> Row:
     return flight.change(world, work)
 
 
-def _find(world: World, server: str, tmux_session: str, pane_id: str | None) -> Pane:
+def _find(world: World, server: str, tmux_session: str, pane_id: str | None, wanted: str) -> Pane:
     listing = world.tmux(server).panes(full=True)
     if not listing.confirmed:
         raise TerminalsDown(f"tmux server '{server}' does not answer", hint=listing.error)
@@ -111,6 +112,8 @@ def _find(world: World, server: str, tmux_session: str, pane_id: str | None) -> 
     if len(panes) > 1:
         ids = ", ".join(pane.id for pane in panes)
         raise AmbiguousTarget(f"'{tmux_session}' has {len(panes)} panes ({ids})", hint="name one with --pane")
+    if wanted != tmux_session and any(pane.session_name == wanted for pane in listing.panes):
+        raise NameTaken(f"tmux server '{server}' has a session named '{wanted}' already")
     if panes[0].mark:
         raise NotAllowed(f"pane {panes[0].id} is a session of {panes[0].root or 'another root'} already")
     return panes[0]

@@ -52,7 +52,7 @@ def _is_anothers(conversation: str, row: Row, rows: Sequence[Row]) -> bool:
 
 
 def told(world: World, row: Row) -> tuple[str, str] | None:
-    """Return the conversation that the agent itself names, and its source: the state file, or the last hook."""
+    """Return the conversation that the agent itself names, and the source: state file, or last hook."""
     kind, pane = world.kind(row["agent"]), row.get("pane") or {}
     if kind.has_state_file:
         said = kind.read_state(pane.get("pid", 0), pane.get("pid_start", 0), row.get("stores") or {})

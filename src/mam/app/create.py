@@ -15,11 +15,20 @@ from mam.adapters.agents.protocol import Request
 from mam.adapters.store import evidence
 from mam.adapters.system import process
 from mam.app import caller, conversations, flight, launch
-from mam.app.deliver import check_prompt, first_prompt
+from mam.app.deliver import check_prompt, first_prompt, typed
 from mam.app.init import warn_of_network
 from mam.app.ready import Watch
 from mam.core import names, transitions
-from mam.core.errors import InvalidName, MamError, NameTaken, NotReady, Refused, RegistryBusy, Usage
+from mam.core.errors import (
+    InvalidName,
+    MamError,
+    NameTaken,
+    NotReady,
+    Refused,
+    RegistryBusy,
+    Unavailable,
+    Usage,
+)
 from mam.core.row import is_running, merged
 from mam.core.settings import PERMISSIONS
 from mam.core.times import stamp
@@ -28,13 +37,14 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
+    from mam.adapters.agents.protocol import Kind
     from mam.adapters.store.draft import Draft
     from mam.app.launch import Started
     from mam.app.world import World
     from mam.core.row import Row
 
 _MOST_NUMBERS = 1000
-_RENEWED = ("role", "start_command", "permissions", "tmux_server", "stores", "workspace", "worktree")
+_RENEWED = ("role", "start_command", "permissions", "model", "tmux_server", "stores", "workspace", "worktree")
 
 
 class Order:
@@ -44,7 +54,7 @@ class Order:
         """Take the options of `create` by name; see Fleet.create for their meaning."""
         self.agent = names.parse_kind(agent) if agent else None
         self.name = names.parse_name(options["name"]) if options.get("name") is not None else None
-        self.role: str | None = _checked_role(options.get("role"))
+        self.role: str | None = names.parse_role(options.get("role"))
         self.server = world.server_name(options.get("tmux_server")) if options.get("tmux_server") else None
         self.permissions: str | None = options.get("permissions")
         if self.permissions and self.permissions not in PERMISSIONS:
@@ -58,6 +68,32 @@ class Order:
         self.timeout = float(options.get("timeout") or world.settings().ready_timeout)
         self.worktree: str | bool | None = options.get("worktree")
         self.job: str | None = options.get("job")
+        self.taken: set[str] = set()
+        if self.prompt is not None and not self.wait:
+            raise Usage("a prompt is given once the agent is ready", hint="leave out the prompt, or wait")
+
+    def look_for_names(self, world: World) -> None:
+        """Ask tmux which names are in use, before the registry is locked; tmux refuses a later clash."""
+        if self.name is None:
+            server = self.server or world.server_name(None)
+            self.taken = {pane.session_name for pane in world.tmux(server).panes().panes}
+
+    def check_kind(self, kind: Kind) -> None:
+        """Refuse what could only be done blindly: Enter on an unseen screen may answer a dialog."""
+        if self.prompt is not None and kind.takes_prompt and not kind.reads_screen:
+            raise Refused(
+                f"mam cannot see whether {kind.name} waits for a prompt, so it types none",
+                hint="start it without one and give it after mam attach, or as an argument after --",
+            )
+        for option, value, known in (
+            ("--permissions", self.permissions not in (None, "default"), kind.takes_permissions),
+            ("--model", self.model is not None, kind.takes_model),
+        ):
+            if value and not known:
+                raise Refused(
+                    f"mam does not know how {kind.name} takes {option}",
+                    hint="pass the program's own options after --",
+                )
 
 
 def create(world: World, agent: str | None, **options: Any) -> Row:
@@ -66,12 +102,14 @@ def create(world: World, agent: str | None, **options: Any) -> Row:
     if order.agent is None and order.name is None:
         raise Usage("name an agent kind", hint="mam create --agent claude")
     workspace = launch.check_workspace(world.workspace)
+    order.look_for_names(world)
     plan = _reserve(world, order, workspace)
     try:
         row = _start(world, order, plan)
     except BaseException as error:
-        drop_worktree(world, plan)
-        flight.let_go(world, plan["id"], error)
+        if isinstance(error, Refused) or not plan.get("is_started"):
+            drop_worktree(world, plan)
+        flight.let_go(world, plan["id"], plan["at"], error)
         raise
     if order.wait:
         wait_until_ready(world, row, plan["launch_file"], trust=order.trust, seconds=order.timeout)
@@ -100,7 +138,10 @@ def _reserve(world: World, order: Order, workspace: str) -> dict[str, Any]:
 def _check_program(world: World, order: Order) -> None:
     if order.agent:
         kind = world.kind(order.agent)
+        order.check_kind(kind)
         launch.find_program(world, kind, [order.agent, *order.args], {**world.environ, **order.env})
+        if order.prompt and kind.takes_prompt:
+            typed(kind, order.prompt)
 
 
 def _claim(world: World, draft: Draft, order: Order, workspace: str) -> dict[str, Any] | None:
@@ -114,6 +155,7 @@ def _claim(world: World, draft: Draft, order: Order, workspace: str) -> dict[str
     changed = _renewed(world, row, order) if old else row
     plan = {
         "id": session_id,
+        "at": draft.now,
         "anew": bool(old),
         "row": changed,
         "launch_file": launch.new_launch_file(world, session_id),
@@ -139,22 +181,25 @@ def _choose_name(world: World, draft: Draft, order: Order, workspace: str) -> tu
                 hint=f"choose another name, or mam forget {order.name} first",
             )
         return order.name, row
-    server = order.server or world.server_name(None)
-    taken = {pane.session_name for pane in world.tmux(server).panes().panes}
     for number in range(1, _MOST_NUMBERS):
         name = names.default_name(workspace, order.agent or "", number)
         row = draft.named(name)
-        if row is not None and not is_running(row) and _belongs_to(row, workspace):
+        if not flight.is_free(draft, row["id"] if row else "", name):
+            continue
+        if row is not None and not is_running(row) and _fits(row, order, workspace):
             return name, row
-        if row is None and name not in taken and flight.is_free(draft, "", name):
+        if row is None and name not in order.taken:
             return name, None
     raise InvalidName("no free name is left", hint="give one with --session")
 
 
-def _belongs_to(row: Row, workspace: str) -> bool:
-    """Tell whether a session of this default name was made in this workspace, or in a worktree of it."""
+def _fits(row: Row, order: Order, workspace: str) -> bool:
+    """Tell whether an ended session may be started anew: of this workspace (or worktree) and role."""
     repository = (row.get("worktree") or {}).get("repo")
-    return row["workspace"] == workspace or bool(repository and f"{workspace}/".startswith(f"{repository}/"))
+    is_here = row["workspace"] == workspace or bool(
+        repository and f"{workspace}/".startswith(f"{repository}/")
+    )
+    return is_here and (not order.role or row.get("role") in (None, order.role))
 
 
 def _new_row(world: World, order: Order, session_id: str, name: str, workspace: str) -> Row:
@@ -170,6 +215,7 @@ def _new_row(world: World, order: Order, session_id: str, name: str, workspace: 
         "tmux_server": order.server or world.server_name(None),
         "start_command": [agent, *order.args],
         "permissions": order.permissions or world.settings().permissions,
+        "model": order.model,
         "stores": world.kind(agent).stores(environ),
         "delegate_job_id": order.job,
         "parent": None if parent == "user" else parent,
@@ -188,6 +234,7 @@ def _renewed(world: World, row: Row, order: Order) -> Row:
         role=row.get("role") or order.role,
         start_command=[command[0], *order.args] if order.args else command,
         permissions=order.permissions or row.get("permissions") or "default",
+        model=order.model or row.get("model"),
         tmux_server=order.server or row["tmux_server"],
         stores=world.kind(row["agent"]).stores({**world.environ, **order.env}),
     )
@@ -207,7 +254,7 @@ def _start(world: World, order: Order, plan: dict[str, Any]) -> Row:
         name=row["name"],
         role=row.get("role"),
         permissions=row["permissions"],
-        model=order.model,
+        model=row.get("model"),
         conversation=plan["conversation"],
         hook=hooks.command(world.place.spool) if kind.has_hooks else None,
         instructions=None if kind.takes_prompt else order.prompt,
@@ -217,10 +264,11 @@ def _start(world: World, order: Order, plan: dict[str, Any]) -> Row:
         world.warn(note)
     world.progress(f"starting {row['agent']} as {row['name']}")
     started = launch.start(world, row, what, plan["launch_file"], order.env)
+    plan["is_started"] = True
     try:
         return bind(world, plan, started)
-    except BaseException:
-        launch.undo(world, row, plan["launch_file"])
+    except BaseException as error:
+        launch.undo(world, row, plan["launch_file"], error)
         raise
 
 
@@ -231,6 +279,8 @@ def bind(world: World, plan: dict[str, Any], started: Started) -> Row:
     entry: Any = None
     if plan["conversation"]:
         entry = {"id": plan["conversation"], "source": "chosen", "since": stamp(at)}
+        if plan.get("fork_of"):
+            entry["fork_of"] = plan["fork_of"]
 
     def work(draft: Draft) -> Row:
         action = caller.action(world, "create")
@@ -280,7 +330,10 @@ def bind_lease(world: World, row: Row, conversation: str | None) -> None:
 
     identity = identity_of(row)
     if conversation and identity:
-        conversations.take_lease(world, row, conversation, identity)
+        try:
+            conversations.take_lease(world, row, conversation, identity)
+        except Unavailable as error:
+            world.warn(f"the conversation of '{row['name']}' could not be marked as taken: {error}")
 
 
 def wait_until_ready(world: World, row: Row, launch_file: str, *, trust: bool, seconds: float) -> None:
@@ -295,14 +348,6 @@ def wait_until_ready(world: World, row: Row, launch_file: str, *, trust: bool, s
         raise
 
 
-def _checked_role(role: str | None) -> str | None:
-    if role is None:
-        return None
-    if not role.strip() or not role.isprintable() or len(role) > 100:
-        raise Usage("a role is a short text that is not empty")
-    return role
-
-
 def _with_worktree(world: World, plan: dict[str, Any], order: Order) -> Row:
     """Give the session a worktree, and tell recovery about it."""
     row: Row = plan["row"]
@@ -312,8 +357,7 @@ def _with_worktree(world: World, plan: dict[str, Any], order: Order) -> Row:
 
     moved = add_worktree(world, row, order.worktree if isinstance(order.worktree, str) else None)
     plan["row"] = moved
-    intent = flight.new_intent(row["id"], row["name"], "create", world.now(), plan)
-    world.registry.note(lambda draft: draft.intents.put(intent))
+    world.registry.note(lambda draft: flight.annotate(draft, row["id"], plan))
     return moved
 
 

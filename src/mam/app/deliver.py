@@ -12,6 +12,7 @@ from mam.core.text import for_paste
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from mam.adapters.agents.protocol import Kind
     from mam.app.world import World
     from mam.core.row import Row
 
@@ -36,8 +37,7 @@ def first_prompt(world: World, row: Row, prompt: str) -> None:
     tmux = world.tmux(row["tmux_server"])
     pane_id, stores = row["pane"]["id"], row.get("stores") or {}
     conversation = current_conversation(row) or ""
-    if prompt[0] in kind.special_first:
-        prompt = f" {prompt}"
+    prompt = typed(kind, prompt)
     if kind.reads_screen:
         seen = tmux.look(pane_id)
         look = kind.look(Screen(seen.screen, seen.cursor_x, seen.cursor_y))
@@ -64,10 +64,22 @@ def first_prompt(world: World, row: Row, prompt: str) -> None:
     )
 
 
+def typed(kind: Kind, prompt: str) -> str:
+    """Return what to paste, or refuse words that would not arrive as such."""
+    words = kind.typed(prompt)
+    if words is None:
+        raise InvalidPrompt(
+            f"{kind.name} would take this prompt for a command, or alter it",
+            hint="put other words before it, or put it into a file and name the file",
+        )
+    return words
+
+
 def _was_heard(world: World, row: Row, prompt: str) -> bool:
     kind = world.kind(row["agent"])
     return any(
         payload.session_id == row["id"]
+        and payload.pid == str(row["pane"]["pid"])
         and (heard := kind.hear(payload.data)) is not None
         and heard.prompt == prompt
         for payload in evidence.pending(world.place.spool)

@@ -38,13 +38,16 @@ def record_death(world: World, row: Row, sight: Sight) -> Row:
 
     def work(draft: Draft) -> Row:
         current = draft.get(row["id"]) or row
-        if not is_running(current):
+        if not is_running(current) or not flight.is_free(draft, row["id"], row["name"]):
+            # It ended already, or somebody is ending it just now: theirs to record.
             return current
         launch.discard(world, row["id"])
         seen = conversations.captured(world, current, said)
         on_disk = bool(conversations.on_disk(world, seen, current_conversation(seen)))
         done = draft.put(
-            transitions.died(seen, caller.action(world, "died"), on_disk=on_disk, exit_status=status)
+            transitions.died(
+                seen, {**caller.action(world, "died"), "by": "mam"}, on_disk=on_disk, exit_status=status
+            )
         )
         draft.log(caller.actor(world), "died", done, sight.reason, exit_status=status)
         return done

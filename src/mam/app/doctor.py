@@ -30,8 +30,10 @@ _OLD_LAUNCH_SECONDS = 300.0
 def doctor(world: World) -> list[Finding]:
     """Return every check as `{check, ok, message, mend}`; ok is None where nobody can say."""
     findings: list[Finding] = []
+    seen: set[str] = set()
     for check in (
         _tmux,
+        _settings,
         _state,
         _database,
         _file,
@@ -42,7 +44,11 @@ def doctor(world: World) -> list[Finding]:
         _programs,
         _roots,
     ):
-        findings += _run(check, world)
+        for one in _run(check, world):
+            # A file that cannot be read stops several checks, and is one problem.
+            if one["ok"] is not False or one["message"] not in seen:
+                findings.append(one)
+            seen.add(one["message"])
     return findings
 
 
@@ -62,6 +68,11 @@ def _tmux(world: World) -> Iterator[Finding]:
     yield finding("tmux", True, world.tmux(world.server_name(None)).require_version())
 
 
+def _settings(world: World) -> Iterator[Finding]:
+    settings = world.settings()
+    yield finding("settings", True, f"tmux server {settings.tmux_server}, permissions {settings.permissions}")
+
+
 def _programs(world: World) -> Iterator[Finding]:
     used = sorted({row["agent"] for row in world.registry.view().rows})
     for name in used:
@@ -75,8 +86,11 @@ def _programs(world: World) -> Iterator[Finding]:
 def _state(world: World) -> Iterator[Finding]:
     folder = world.place.state
     if not os.path.isdir(folder):
-        yield finding("root", True, f"{world.place.root} has no state yet")
+        writable = os.access(world.place.root, os.W_OK)
+        said = "has no state yet" if writable else "has no state and cannot be written"
+        yield finding("root", writable, f"{world.place.root} {said}", "use a directory that you may write")
         return
+    yield finding("writable", os.access(folder, os.W_OK), folder, f"check the owner and mode of {folder}")
     facts = os.stat(folder)
     yield finding("owner", facts.st_uid == os.geteuid(), f"{folder}", "use a root of your own")
     closed = not facts.st_mode & (stat.S_IRWXG | stat.S_IRWXO)
@@ -152,7 +166,7 @@ def _options(world: World, server: str) -> Iterator[Finding]:
     safe = {"allow-passthrough": ("off",), "allow-rename": ("off",), "set-clipboard": ("external", "off")}
     loose = [key for key, values in safe.items() if options.get(key, values[0]) not in values]
     if loose:
-        commands = " ; ".join(f"tmux -L {server} set -g {key} {safe[key][0]}" for key in loose)
+        commands = " ; ".join(f"tmux {_which(server)} set -g {key} {safe[key][0]}" for key in loose)
         yield finding(f"server {server}", False, f"{', '.join(loose)} open to what programs print", commands)
     else:
         yield finding(f"server {server}", True, "clipboard, passthrough and renaming are closed")
@@ -162,7 +176,7 @@ def _sessions(world: World) -> Iterator[Finding]:
     rows = world.registry.view().rows
     listings = {server: world.tmux(server).panes() for server in _server_names(world)}
     for row in rows:
-        yield from _session(row, listings[row["tmux_server"]])
+        yield from _session(row, listings[row["tmux_server"]], world.place.root)
     ids = {row.get("id") for row in rows} | {one.session_id for one in world.registry.view().intents}
     for server, listing in listings.items():
         for pane in listing.panes:
@@ -171,12 +185,12 @@ def _sessions(world: World) -> Iterator[Finding]:
                     "pane without a row",
                     False,
                     f"{pane.id} of '{pane.session_name}' on server {server}",
-                    f"tmux -L {server} kill-pane -t {pane.id}",
+                    f"tmux {_which(server)} kill-pane -t {pane.id}",
                 )
 
 
-def _session(row: Row, listing: Listing) -> Iterator[Finding]:
-    sight = see(row, listing)
+def _session(row: Row, listing: Listing, root: str) -> Iterator[Finding]:
+    sight = see(row, listing, root)
     name = row["name"]
     if is_running(row) and sight.state in (DEAD, GONE):
         yield finding(f"session {name}", False, f"is held for running: {sight.reason}", f"mam resume {name}")
@@ -194,6 +208,10 @@ def _roots(world: World) -> Iterator[Finding]:
             yield finding(
                 "known root", None, f"{root} has no registry any more", "nothing to do; it is skipped"
             )
+
+
+def _which(server: str) -> str:
+    return f"-S {server}" if server.startswith("/") else f"-L {server}"
 
 
 def _server_names(world: World) -> list[str]:

@@ -143,6 +143,7 @@ class Fleet:
         """Make the current directory, or the workspace, a root; return the registry file."""
         from mam.app.init import init
 
+        self._settle()
         return init(self.world)
 
     def create(
@@ -217,15 +218,20 @@ class Fleet:
         asked = {} if all_roots else ask_early(self.world)
         from mam.app.ls import ls
 
-        return ls(
-            self.world,
-            status=status,
-            agent=agent,
-            role=role,
-            waiting=waiting,
-            all_roots=all_roots,
-            asked=asked,
-        )
+        try:
+            return ls(
+                self.world,
+                status=status,
+                agent=agent,
+                role=role,
+                waiting=waiting,
+                all_roots=all_roots,
+                asked=asked,
+            )
+        except BaseException:
+            for collect in asked.values():
+                collect()
+            raise
 
     def watch(self, interval: float = 1.0, **filters: Any) -> Iterator[Document]:
         """Yield what `ls` returns, at once and whenever it changes."""

@@ -13,7 +13,7 @@ from mam.adapters.store.intents import Intent
 from mam.adapters.system import process
 from mam.adapters.system.process import Identity
 from mam.app import caller
-from mam.core.errors import Refused, RegistryBusy, Unconfirmed
+from mam.core.errors import Refused, RegistryBusy, StartUnconfirmed, Unconfirmed
 from mam.core.row import Row
 
 TYPE_CHECKING = False
@@ -53,25 +53,28 @@ def in_flight(
 
     `prepare` runs under the lock: it checks, and returns what recovery will need to know.
     """
-    row = _claim(world, verb, target, prepare)
+    row, at = _claim(world, verb, target, prepare)
     if row is None:
         yield None
         return
     try:
         yield row
     except BaseException as error:
-        let_go(world, row["id"], error)
+        let_go(world, row["id"], at, error)
         raise
-    world.registry.note(lambda draft: draft.intents.end(row["id"]))
+    world.registry.note(lambda draft: draft.intents.end(row["id"], at))
 
 
-def let_go(world: World, session_id: str, error: BaseException) -> None:
+def let_go(world: World, session_id: str, at: float, error: BaseException) -> None:
     """End the intent of a verb that failed; where its effects are unknown, leave it to recovery."""
+    is_known = isinstance(error, (Refused, Unconfirmed)) and not isinstance(error, StartUnconfirmed)
 
     def work(draft: Draft) -> None:
         intent = draft.intents.of(session_id)
-        if intent is None or isinstance(error, (Refused, Unconfirmed)):
-            draft.intents.end(session_id)
+        if intent is None or intent.at != at:
+            return
+        if is_known:
+            draft.intents.end(session_id, at)
         else:
             intent.owner = {}
             draft.intents.put(intent)
@@ -81,26 +84,34 @@ def let_go(world: World, session_id: str, error: BaseException) -> None:
 
 def _claim(
     world: World, verb: str, target: str, prepare: Callable[[Draft, Row], dict[str, Any] | None]
-) -> Row | None:
+) -> tuple[Row | None, float]:
     deadline = time.monotonic() + WAIT_SECONDS
 
-    def work(draft: Draft) -> tuple[bool, Row | None]:
+    def work(draft: Draft) -> tuple[bool, Row | None, float]:
         row = draft.find(target)
         if not is_free(draft, row["id"], row["name"]):
-            return False, None
+            return False, None, draft.now
         notes = prepare(draft, row)
         if notes is None:
-            return True, None
+            return True, None, draft.now
         draft.intents.put(new_intent(row["id"], row["name"], verb, draft.now, notes))
-        return True, row
+        return True, row, draft.now
 
     while True:
-        done, row = change(world, work)
+        done, row, at = change(world, work)
         if done:
-            return row
+            return row, at
         if time.monotonic() > deadline:
             raise busy(world, target)
         time.sleep(_STEP)
+
+
+def annotate(draft: Draft, session_id: str, notes: dict[str, Any]) -> None:
+    """Note how far the verb got that holds a session."""
+    intent = draft.intents.of(session_id)
+    if intent is not None:
+        intent.data = notes
+        draft.intents.put(intent)
 
 
 def is_free(draft: Draft, session_id: str, name: str) -> bool:

@@ -33,11 +33,16 @@ def fork(
 ) -> Row:
     """Start a new session whose conversation begins as a copy of another's; the other is not touched."""
     wanted = names.parse_name(name) if name else None
-    plan = flight.change(world, lambda draft: _claim(world, draft, target, wanted, role))
+    role = names.parse_role(role)
+    source = world.registry.view().find(target)
+    taken = {pane.session_name for pane in world.tmux(source["tmux_server"]).panes().panes}
+    plan = flight.change(
+        world, lambda draft: _claim(world, draft, source["id"], wanted, role=role, taken=taken)
+    )
     try:
         row = _start(world, plan)
     except BaseException as error:
-        flight.let_go(world, plan["id"], error)
+        flight.let_go(world, plan["id"], plan["at"], error)
         raise
     if wait:
         wait_until_ready(
@@ -46,7 +51,9 @@ def fork(
     return row
 
 
-def _claim(world: World, draft: Draft, target: str, name: str | None, role: str | None) -> dict[str, Any]:
+def _claim(
+    world: World, draft: Draft, target: str, name: str | None, *, role: str | None, taken: set[str]
+) -> dict[str, Any]:
     source = draft.find(target)
     kind = world.kind(source["agent"])
     if not kind.can_fork:
@@ -60,13 +67,14 @@ def _claim(world: World, draft: Draft, target: str, name: str | None, role: str 
     session_id = f"s_{secrets.token_hex(4)}"
     row: Row = {
         "id": session_id,
-        "name": name or _free_name(world, draft, source),
+        "name": name or _free_name(draft, source, taken),
         "agent": source["agent"],
         "role": role or source.get("role"),
         "workspace": source["workspace"],
         "tmux_server": source["tmux_server"],
         "start_command": source["start_command"],
         "permissions": source.get("permissions") or "default",
+        "model": source.get("model"),
         "stores": source.get("stores") or {},
         "parent": source["id"],
     }
@@ -76,6 +84,7 @@ def _claim(world: World, draft: Draft, target: str, name: str | None, role: str 
         )
     plan = {
         "id": session_id,
+        "at": draft.now,
         "anew": False,
         "row": row,
         "launch_file": launch.new_launch_file(world, session_id),
@@ -87,8 +96,7 @@ def _claim(world: World, draft: Draft, target: str, name: str | None, role: str 
     return plan
 
 
-def _free_name(world: World, draft: Draft, source: Row) -> str:
-    taken = {pane.session_name for pane in world.tmux(source["tmux_server"]).panes().panes}
+def _free_name(draft: Draft, source: Row, taken: set[str]) -> str:
     for number in range(1, 1000):
         name = names.default_name(source["workspace"], source["agent"], number)
         if draft.named(name) is None and name not in taken:
@@ -110,6 +118,7 @@ def _start(world: World, plan: dict[str, Any]) -> Row:
             name=row["name"],
             role=row.get("role"),
             permissions=row.get("permissions"),
+            model=row.get("model"),
             conversation=plan["conversation"],
             fork_of=plan["fork_of"],
             hook=hooks.command(world.place.spool) if kind.has_hooks else None,
@@ -119,6 +128,6 @@ def _start(world: World, plan: dict[str, Any]) -> Row:
     started = launch.start(world, row, what, plan["launch_file"], {})
     try:
         return bind(world, plan, started)
-    except BaseException:
-        launch.undo(world, row, plan["launch_file"])
+    except BaseException as error:
+        launch.undo(world, row, plan["launch_file"], error)
         raise

@@ -10,7 +10,7 @@ import os
 
 from mam.adapters.store import evidence
 from mam.core.activity import Evidence
-from mam.core.errors import DiskFull, ReadOnly
+from mam.core.errors import Unavailable
 from mam.core.names import is_session_id
 
 TYPE_CHECKING = False
@@ -65,7 +65,7 @@ def listen(world: World, rows: Iterable[Row]) -> dict[str, Word]:
         world.registry.note(lambda draft: _keep(draft, heard))
         for payload in waiting:
             _remove(payload.path)
-    except (ReadOnly, DiskFull):
+    except Unavailable:
         # What was heard is in `words`; the files stay for somebody who may write.
         return words
     return words
@@ -99,5 +99,6 @@ def _keep(draft: Draft, heard: list[tuple[Payload, dict[str, Any]]]) -> None:
 def _remove(path: str) -> None:
     try:
         os.unlink(path)
-    except FileNotFoundError:
+    except OSError:
+        # Somebody else took it, or may not: it is taken in again, which changes nothing.
         return

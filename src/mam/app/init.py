@@ -13,10 +13,14 @@ def init(world: World) -> str:
     here = World(place.of_root(world.workspace), world.workspace, world.environ)
     here.progress, here.warn = world.progress, world.warn
     was_there = here.place.exists()
-    flight.change(here, lambda draft: None if was_there else draft.log(caller.actor(here), "init", None))
-    here.host.remember_root(here.place.root, here.place.yaml)
-    warn_of_network(here)
-    here.close()
+    try:
+        flight.change(here, lambda draft: None if was_there else draft.log(caller.actor(here), "init", None))
+        here.host.remember_root(here.place.root, here.place.yaml)
+        warn_of_network(here)
+        if not was_there and world.place.exists() and world.place.root != here.place.root:
+            world.warn(f"{world.place.root} is a root above this one; its sessions are not seen from here")
+    finally:
+        here.close()
     return here.place.yaml
 
 

@@ -14,7 +14,7 @@ from mam.adapters.system import process, programs
 from mam.adapters.tmux import launch as launches
 from mam.adapters.tmux.failures import NoAnswer
 from mam.app.sight import find_pane
-from mam.core.errors import AgentMissing, InvalidPath, NameTaken, PaneGone, StartUnconfirmed
+from mam.core.errors import AgentMissing, InvalidPath, NameTaken, PaneGone, Refused, StartUnconfirmed
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -96,8 +96,9 @@ def start(world: World, row: Row, launch: Launch, launch_file: str, extra: dict[
         pane = _in_pane(world, row, launches.launcher_command(launch_file))
     except NoAnswer as error:
         found = _look_for(world, row)
+        if found is None and launches.cancel_launch(launch_file):
+            raise
         if found is None:
-            launches.cancel_launch(launch_file)
             raise StartUnconfirmed(error.message, hint=error.hint) from error
         pane = found
     except BaseException:
@@ -112,7 +113,7 @@ def _in_pane(world: World, row: Row, command: list[str]) -> TmuxPane:
     tmux = world.tmux(row["tmux_server"])
     listing = tmux.panes()
     old = find_pane(row, listing.panes) if listing.confirmed else None
-    if old is not None and old.dead and old.mark == row["id"]:
+    if old is not None and old.dead and (old.mark, old.root) == (row["id"], world.place.root):
         try:
             return tmux.respawn(old.id, command, session_id=row["id"], root=world.place.root)
         except PaneGone:
@@ -157,8 +158,13 @@ def discard(world: World, session_id: str) -> None:
             launches.cancel_launch(os.path.join(world.place.launches, name))
 
 
-def undo(world: World, row: Row, launch_file: str) -> None:
-    """Take back a start whose row could not be committed: no pane is left without a row."""
+def undo(world: World, row: Row, launch_file: str, error: BaseException) -> None:
+    """Take back a start whose row was refused: no pane is left without a row.
+
+    After any other error the row may be committed, and nobody can say so now; recovery can.
+    """
+    if not isinstance(error, Refused) or error.recorded:
+        return
     launches.cancel_launch(launch_file)
     pane = _look_for(world, row)
     if pane is not None and pane.mark == row["id"]:

@@ -36,6 +36,8 @@ def log(
                 "limit": limit,
             },
         ).fetchall()
+    if target is not None and session_id is None and not found:
+        raise world.registry.unknown(target)
     names = {row.get("id"): row["name"] for row in world.registry.view().rows}
     return [
         {

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from mam.app.sight import UNKNOWN, see_one
+from mam.app.sight import DEAD, UNKNOWN, see_one
 from mam.core.errors import PaneGone, TerminalsDown
 from mam.core.text import for_screen
 
@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from mam.app.world import World
 
 SCROLLBACK_LINES = 100_000
+_DEAD_LINES = 200
 
 
 def read(world: World, target: str, *, lines: int | None = None, scrollback: bool = False) -> str:
@@ -24,9 +25,9 @@ def read(world: World, target: str, *, lines: int | None = None, scrollback: boo
         if kept is None:
             raise PaneGone(f"'{row['name']}' has no pane any more, and no screen of it was kept")
         return _tail(kept, lines)
-    text = world.tmux(row["tmux_server"]).capture(
-        [sight.pane.id], scrollback=SCROLLBACK_LINES if scrollback else 0
-    )[sight.pane.id]
+    # tmux scrolls what a program last said away when it writes that the pane is dead.
+    back = SCROLLBACK_LINES if scrollback else _DEAD_LINES if sight.state == DEAD else 0
+    text = world.tmux(row["tmux_server"]).capture([sight.pane.id], scrollback=back)[sight.pane.id]
     if text is None:
         raise PaneGone(f"the pane of '{row['name']}' went away just now")
     return _tail(for_screen(text).rstrip("\n"), lines)
@@ -36,4 +37,6 @@ def _tail(text: str, lines: int | None) -> str:
     kept = [line.rstrip() for line in text.splitlines()]
     while kept and not kept[-1]:
         kept.pop()
+    while kept and not kept[0]:
+        kept.pop(0)
     return "\n".join(kept[-lines:] if lines else kept)

@@ -27,8 +27,9 @@ if TYPE_CHECKING:
 _STAYS_UP = 0.25
 _STEP = 0.01
 _LOOK_EVERY = 0.05
-# How long an answered dialog may stay on the screen.
-_ANSWER_SECONDS = 5.0
+# How long a dialog may take to be answered, and after which time keys that had no effect are pressed again.
+_ANSWER_SECONDS = 10.0
+_PRESS_AGAIN = 2.0
 _WAY_OUT = {
     "trust": "answer it there (mam attach), or repeat with --trust",
     "login": "log in there (mam attach)",
@@ -47,7 +48,9 @@ class Watch:
         self.tmux = world.tmux(row["tmux_server"])
         self.launch_file = launch_file
         self.may_trust = trust
-        self.answered_at = float("-inf")
+        self.met: tuple[str, float] | None = None
+        self.met_first: float | None = None
+        self.pressed: tuple[str, float] | None = None
         self.began = time.monotonic()
         self.seconds = seconds
         self.last_look = 0.0
@@ -108,24 +111,32 @@ class Watch:
 
     def _judge(self, look: Look) -> bool:
         if look.dialog:
-            self._meet(look.dialog)
+            self._meet(look, look.dialog)
             return False
+        self.met = None
         return look.state != WAITING and look.box is not None
 
-    def _meet(self, dialog: str) -> None:
-        if dialog == "trust" and time.monotonic() - self.answered_at < _ANSWER_SECONDS:
-            return
-        keys = self.kind.dialog_keys(dialog, "trust") if dialog == "trust" and self.may_trust else None
-        if keys is None:
+    def _meet(self, look: Look, dialog: str) -> None:
+        keys = self.kind.answer_keys(look, "trust") if dialog == "trust" and self.may_trust else None
+        now = time.monotonic()
+        self.met_first = self.met_first or now
+        if keys is None or now - self.met_first > _ANSWER_SECONDS:
             name = self.row["name"]
             raise DialogOpen(
                 f"'{name}' shows its {dialog} dialog and waits for a person",
                 hint=_WAY_OUT.get(dialog, f"answer it there: mam attach {name}"),
                 session=self.row,
             )
-        self.may_trust = False
-        self.answered_at = time.monotonic()
-        self.tmux.keys(self.row["pane"]["id"], keys, mark=self.row["id"])
+        if self._has_settled(look.detail, now):
+            self.pressed = look.detail, now
+            self.tmux.keys(self.row["pane"]["id"], keys, mark=self.row["id"])
+
+    def _has_settled(self, detail: str, now: float) -> bool:
+        """Tell whether the dialog takes keys: it stood still, and those of before had their time."""
+        if self.met is None or self.met[0] != detail:
+            self.met = detail, now
+        waited = self.pressed is None or self.pressed[0] != detail or now - self.pressed[1] > _PRESS_AGAIN
+        return waited and now - self.met[1] >= self.kind.dialog_settles
 
     def _last_words(self) -> str:
         """Return the last line that the program printed, once tmux has read all of it."""

@@ -14,7 +14,7 @@ from mam.app import caller, conversations, create, flight, resume
 from mam.app.died import exit_status, record_if_dead
 from mam.app.launch import Started, discard, pane_record
 from mam.app.sight import ALIVE, LOOSE, UNKNOWN, find_pane, see
-from mam.app.stop import ACTING, MANUAL, Stop, purge_files
+from mam.app.stop import ACTING, MANUAL, Stop, own_pane, purge_files
 from mam.core import transitions
 from mam.core.errors import Refused, TerminalsDown, Unavailable, Unconfirmed
 from mam.core.resume import Choice
@@ -71,7 +71,7 @@ def _leave(world: World, intent: Intent) -> None:
 
 
 def _give_up(world: World, intent: Intent) -> None:
-    world.registry.note(lambda draft: draft.intents.end(intent.session_id))
+    world.registry.note(lambda draft: draft.intents.end(intent.session_id, intent.at))
 
 
 def _finish_start(world: World, intent: Intent) -> None:
@@ -109,7 +109,7 @@ def _finish_stop(world: World, intent: Intent) -> None:
     if row is None or listing is None or not (is_running(row) or intent.data.get("purge")):
         _give_up(world, intent)
         return
-    sight = see(row, listing)
+    sight = see(row, listing, world.place.root)
     if sight.state == UNKNOWN:
         raise TerminalsDown(sight.reason)
     if sight.state in (ALIVE, LOOSE):
@@ -119,8 +119,9 @@ def _finish_stop(world: World, intent: Intent) -> None:
         _give_up(world, intent)
         return
     status = exit_status(world, row, sight)
-    if sight.pane is not None and sight.pane.mark == row["id"]:
-        world.tmux(row["tmux_server"]).kill_pane(sight.pane.id, mark=row["id"])
+    pane_id = own_pane(row, sight)
+    if pane_id:
+        world.tmux(row["tmux_server"]).kill_pane(pane_id, mark=row["id"])
     discard(world, row["id"])
     if intent.data.get("purge"):
         purge_files(world, row, current_conversation(row))
@@ -162,6 +163,8 @@ def _finish_adopt(world: World, intent: Intent) -> None:
     if pane is None:
         _give_up(world, intent)
         return
+    if pane.session_name != row["name"]:
+        world.tmux(row["tmux_server"]).rename_session(pane.session_id, row["name"])
     bind_adopted(world, row, pane)
 
 
@@ -221,5 +224,5 @@ def _sweep(world: World) -> None:
         try:
             if world.now() - entry.stat(follow_symlinks=False).st_mtime > _OLD_SECONDS:
                 os.unlink(entry.path)
-        except FileNotFoundError:
+        except OSError:
             continue

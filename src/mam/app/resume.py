@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from mam.core.row import Row
 
 NO_HISTORY = "there was no history to take up: the conversation had not begun"
+ANEW = "started anew: mam does not know how to take up a conversation of {}"
 
 
 class Resumed:
@@ -74,7 +75,20 @@ def resume(
             trust=trust,
             seconds=timeout or world.settings().ready_timeout,
         )
-    return Resumed(done, True, None if choice.on_disk else NO_HISTORY)
+    return Resumed(done, True, _note(world, done, choice))
+
+
+def _note(world: World, row: Row, choice: Choice) -> str | None:
+    if not world.kind(row["agent"]).can_resume:
+        return ANEW.format(row["agent"])
+    return None if choice.on_disk or _origin(world, row, choice) else NO_HISTORY
+
+
+def _origin(world: World, row: Row, choice: Choice) -> str | None:
+    """Return the conversation that a fork was made of, while the fork itself is not on disk yet."""
+    entry = next((one for one in row.get("conversations") or [] if one["id"] == choice.id), None)
+    origin = entry.get("fork_of") if entry and not choice.on_disk else None
+    return origin if origin and conversations.on_disk(world, row, origin) else None
 
 
 def _settle_running(world: World, target: str) -> Row | None:
@@ -122,8 +136,10 @@ def _start(world: World, row: Row, choice: Choice, launch_file: str) -> Row:
             name=row["name"],
             role=row.get("role"),
             permissions=row.get("permissions"),
+            model=row.get("model"),
             conversation=choice.id,
             resume=bool(choice.on_disk),
+            fork_of=_origin(world, row, choice),
             hook=hooks.command(world.place.spool) if kind.has_hooks else None,
         )
     )
@@ -131,8 +147,8 @@ def _start(world: World, row: Row, choice: Choice, launch_file: str) -> Row:
     started = launch.start(world, row, what, launch_file, {})
     try:
         return bind(world, row, choice, started)
-    except BaseException:
-        launch.undo(world, row, launch_file)
+    except BaseException as error:
+        launch.undo(world, row, launch_file, error)
         raise
 
 

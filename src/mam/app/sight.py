@@ -5,6 +5,8 @@ An empty or failed answer is unknown and never absent.
 
 from __future__ import annotations
 
+import os
+
 from mam.adapters.system import process
 from mam.adapters.system.process import Identity
 
@@ -43,12 +45,15 @@ def identity_of(row: Row) -> Identity | None:
     return Identity(pid, start, boot)
 
 
-def see(row: Row, listing: Listing) -> Sight:
-    """Return what one listing of its server says about a session."""
+def see(row: Row, listing: Listing, root: str) -> Sight:
+    """Return what one listing of its server says about a session of a root."""
     if not listing.confirmed:
         return Sight(UNKNOWN, reason=listing.error or "the tmux server did not answer")
     identity = identity_of(row)
-    pane = find_pane(row, listing.marked(row.get("id")) or ([] if identity else listing.panes))
+    marked = listing.marked(row.get("id"))
+    if marked and all(is_foreign(pane, root) for pane in marked):
+        return Sight(GONE, reason=f"its pane belongs to the root {marked[0].root}")
+    pane = find_pane(row, marked or ([] if identity else listing.panes))
     if pane is None:
         if identity and process.is_alive(identity):
             return Sight(LOOSE, reason=f"process {identity.pid} lives without its pane")
@@ -62,6 +67,11 @@ def see(row: Row, listing: Listing) -> Sight:
             return Sight(DEAD, pane, "the process in the pane has ended")
         return Sight(GONE, pane, f"another process ({pane.pid}) is in the pane")
     return Sight(ALIVE, pane)
+
+
+def is_foreign(pane: Pane, root: str) -> bool:
+    """Tell whether a marked pane is another root's: ours is a copy. A root that moved is no other."""
+    return pane.root not in ("", root) and os.path.isdir(os.path.join(pane.root, ".mam"))
 
 
 def _is_held(pane: Pane, row: Row, identity: Identity) -> bool:
@@ -105,12 +115,12 @@ def see_all(
     listings = {server: collect() for server, collect in (asked or {}).items()}
     for server in {row["tmux_server"] for row in rows} - (listings.keys() - by_name):
         listings[server] = world.tmux(server).panes(full)
-    return {row["name"]: see(row, listings[row["tmux_server"]]) for row in rows}
+    return {row["name"]: see(row, listings[row["tmux_server"]], world.place.root) for row in rows}
 
 
 def see_one(world: World, row: Row) -> Sight:
     """Return what is there of one session."""
-    return see(row, world.tmux(row["tmux_server"]).panes())
+    return see(row, world.tmux(row["tmux_server"]).panes(), world.place.root)
 
 
 def confirm(world: World, row: Row, status: str) -> bool | None:

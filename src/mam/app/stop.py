@@ -129,10 +129,7 @@ class Stop:
             saved = conversations.captured(self.world, current, said)
             saved = merged(saved, last_visible_note=text.note(screen) or saved.get("last_visible_note"))
             # From here on the agent is told to leave: a stop that dies later is finished, not given up.
-            intent = flight.new_intent(
-                saved["id"], saved["name"], "stop", draft.now, {**self.notes, ACTING: True}
-            )
-            draft.intents.put(intent)
+            flight.annotate(draft, saved["id"], {**self.notes, ACTING: True})
             return draft.put(saved) if saved != current else current
 
         self.row = self.world.registry.note(work)
@@ -157,6 +154,9 @@ class Stop:
     def _ask(self, step: ladder.Step, pane_id: str) -> bool:
         try:
             if step.types:
+                # The look that decided is some milliseconds old: a dialog may have opened since.
+                if self._look(pane_id).box != "empty":
+                    return False
                 self.tmux.paste(
                     pane_id, step.types, mark=self.row["id"], enter=True, pause=self.kind.pause_before_enter
                 )
@@ -166,6 +166,10 @@ class Stop:
             # Nothing is lost: the next rung looks again.
             return False
         return True
+
+    def _look(self, pane_id: str) -> Look:
+        seen = self.tmux.look(pane_id)
+        return self.kind.look(Screen(seen.screen, seen.cursor_x, seen.cursor_y))
 
     def _still_there(self, rung: str, root: Identity | None) -> bool:
         """Wait out a rung; True if something of the tree is left."""
@@ -204,10 +208,11 @@ class Stop:
         return {one for one in self.tree if one.pid not in servers and process.is_alive(one)}
 
     def _remove_pane(self, sight: Sight) -> None:
-        if sight.pane is not None and sight.pane.mark == self.row["id"]:
-            self.tmux.kill_pane(sight.pane.id, mark=self.row["id"])
+        pane_id = own_pane(self.row, sight)
+        if pane_id:
+            self.tmux.kill_pane(pane_id, mark=self.row["id"])
         after = see_one(self.world, self.row)
-        if after.state in (ALIVE, LOOSE) or (after.pane is not None and after.pane.mark == self.row["id"]):
+        if after.state in (ALIVE, LOOSE) or own_pane(self.row, after):
             raise StopUnconfirmed(f"the pane of '{self.row['name']}' is still there", session=self.row)
         launch.discard(self.world, self.row["id"])
 
@@ -215,8 +220,13 @@ class Stop:
         mode = "forced" if self.was_killed else "graceful"
 
         def work(draft: Draft) -> Row:
-            current = conversations.captured(self.world, draft.get(self.row["id"]) or self.row)
+            current = draft.get(self.row["id"]) or self.row
             action = caller.action(self.world, "stop")
+            if not is_running(current):
+                # Somebody saw it end before we could say so.
+                draft.intents.end(current["id"])
+                return current
+            current = conversations.captured(self.world, current)
             done = draft.put(
                 transitions.stopped(current, action, reason=self.reason, mode=mode, exit_status=status)
             )
@@ -250,6 +260,14 @@ class Stop:
         done = flight.change(self.world, work)
         self.world.host.release(done["id"])
         return done
+
+
+def own_pane(row: Row, sight: Sight) -> str | None:
+    """Return the id of the pane that is the session's to remove; a stranger who started in it stays."""
+    pane = sight.pane
+    if pane is None or pane.mark != row["id"]:
+        return None
+    return pane.id if pane.dead or pane.pid == row["pane"].get("pid") else None
 
 
 def purge_files(world: World, row: Row, conversation: str | None) -> list[str]:

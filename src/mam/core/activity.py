@@ -32,7 +32,6 @@ LOOKS = ("state-file", "title", "screen")
 SILENT_DIALOGS = ("trust", "login", "limit", "update", "api-key", "bypass", "notice")
 
 FRESH_SECONDS = 2.0
-_DOUBTFUL_SECONDS = 10.0
 
 
 class Evidence:
@@ -127,9 +126,9 @@ def _verdict(one: Evidence, rule: str) -> Activity:
 
 
 def needs_screen(evidence: Sequence[Evidence], now: float) -> bool:
-    """Tell whether a cheap listing must look at the screen: nobody speaks, or says working for a while."""
+    """Tell whether a cheap listing must look at the screen: nobody speaks, or did and was not at rest."""
     speaking = [one for one in evidence if one.source not in ("process", "screen")]
     if any(one.state == EXITED for one in evidence):
         return False
     newest = max(speaking, key=lambda one: one.at, default=None)
-    return newest is None or (newest.state == WORKING and now - newest.at > _DOUBTFUL_SECONDS)
+    return newest is None or (newest.state != IDLE and now - newest.at > FRESH_SECONDS)

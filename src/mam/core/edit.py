@@ -149,7 +149,8 @@ def _problem(key: str, value: object, now: Row) -> str | None:
         return "'start_command' was removed" if value in (_MISSING, None, [], "") else None
     if key in DEFAULTS:
         what = "was removed" if value is _MISSING else "was changed"
-        return f"'{key}' {what}, and only mam writes it"
+        way = f" (mam rename {now['name']} does that)" if key == "name" else ""
+        return f"'{key}' {what}, and only mam writes it{way}"
     return None
 
 
@@ -160,9 +161,7 @@ def _find_removals(plan: Plan, known: Sequence[Known], path: str) -> None:
             continue
         name = one.now["name"]
         if one.now["status"] == "running":
-            raise refuse(
-                path, None, f"the session '{name}' is running and was removed; put it back, or stop it first"
-            )
+            raise refuse(path, None, f"the session '{name}' is running and was removed; put it back")
         plan.removals.append(one.id)
 
 

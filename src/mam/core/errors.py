@@ -207,13 +207,13 @@ class ReadOnly(Unavailable):
 class DialogOpen(Unavailable):
     """A dialog is open and waits for a person."""
 
-    code = "dialog_open"
+    code, retryable = "dialog_open", False
 
 
 class NotReady(Unavailable):
     """The agent did not become ready."""
 
-    code = "not_ready"
+    code, retryable = "not_ready", False
 
 
 class TimedOut(Unavailable):

@@ -55,6 +55,15 @@ def parse_server(text: str) -> str:
     )
 
 
+def parse_role(text: str | None) -> str | None:
+    """Return a role, or refuse what the registry would not keep."""
+    if text is None:
+        return None
+    if not text.strip() or not text.isprintable() or len(text) > _LONGEST:
+        raise InvalidName("a role is a short text that is not empty", hint="use a word such as developer")
+    return text
+
+
 def parse_environment(items: list[str]) -> dict[str, str]:
     """Return K=V items as a mapping."""
     found = {}

@@ -26,12 +26,13 @@ if TYPE_CHECKING:
         cwd: str
         mcp_attachments: list[Any]
 
-    class Conversation(TypedDict):
-        """One dialogue that the session had, by the agent's own id."""
+    class Conversation(TypedDict, total=False):
+        """One dialogue that the session had, by the agent's own id; a fork says of which it is a copy."""
 
         id: str
         source: str
         since: str
+        fork_of: str
 
     class Action(TypedDict):
         """Who last did what to the session."""
@@ -54,6 +55,7 @@ if TYPE_CHECKING:
         tmux_session_id: str | None
         start_command: list[str]
         permissions: str
+        model: str | None
         pane: Pane
         conversations: list[Conversation]
         stores: dict[str, str]
@@ -95,6 +97,7 @@ DEFAULTS: dict[str, object] = {
     "tmux_session_id": None,
     "start_command": [],
     "permissions": "default",
+    "model": None,
     "pane": {},
     "conversations": [],
     "stores": {},
@@ -186,6 +189,11 @@ def settled(row: Row, session_id: str | None = None) -> Row:
         known["resumable"] = bool(known[own_id_field(agent)])
     known.update((key, value) for key, value in row.items() if key not in known)
     return known  # type: ignore[return-value]  # built from the fields above
+
+
+def whole(row: Row) -> Row:
+    """Return a row that we wrote, with what fields we have learned since; most of the time it is whole."""
+    return row if len(row) > len(DEFAULTS) else settled(row)
 
 
 def _fresh(value: object) -> object:

@@ -7,7 +7,6 @@ line would obey. Each destination has its own function; nothing else strips char
 from __future__ import annotations
 
 _BIDI = "\u061c\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069"
-_ZERO_WIDTH = "\u200b\u2060\ufeff"
 _C0 = {code: None for code in range(0x20)}
 _C1 = {code: None for code in range(0x7F, 0xA0)}
 _LINE_BREAKS = {0x0A: " ", 0x0D: " ", 0x09: " ", 0x0B: " ", 0x0C: " ", 0x85: " ", 0x2028: " ", 0x2029: " "}
@@ -44,8 +43,3 @@ def note(screen: str, limit: int = 2048) -> str | None:
             break
         kept.append(line)
     return "\n".join(reversed(kept)) or None
-
-
-def has_hidden_marks(text: str) -> bool:
-    """Tell whether text holds direction marks or zero-width characters that change how it reads."""
-    return any(mark in text for mark in _BIDI + _ZERO_WIDTH)

@@ -351,4 +351,4 @@ def test_a_record_that_is_no_json_is_named_by_whoever_reads_it(three, column, va
     connection.close()
     with pytest.raises(RegistryCorrupt):
         three.again().view()
-        evidence.recorded(three.registry)
+        evidence.recorded(three.registry, "hook")

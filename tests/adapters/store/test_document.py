@@ -74,7 +74,7 @@ def test_head_and_tail_survive_new_identities(commented):
 def test_the_changed_row_loses_its_comments_as_the_first_line_says(commented):
     commented.put(SECOND, note="x")
     assert "inside the second" not in commented.text()
-    assert "does not change" in document.FIRST_LINE
+    assert "until their session changes" in document.FIRST_LINE
 
 
 def test_an_added_row_leaves_every_other_byte(commented):

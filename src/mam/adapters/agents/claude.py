@@ -1,4 +1,4 @@
-"""Claude Code: driven by its own options for one launch, read by its hooks, state file, transcript and screen.
+"""Claude Code: driven by options of one launch, read by its hooks, state file, transcript and screen.
 
 Nothing of the user's configuration is edited: ids, hooks and permissions are arguments of this launch.
 """
@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 
 from mam.adapters.agents import claude_files, claude_screen
 from mam.adapters.agents.protocol import Heard, Kind, Launch
@@ -58,9 +59,16 @@ _INHERITED = (
     "CLAUDE_CODE_SESSION_ID",
     "CLAUDE_CODE_CHILD_SESSION",
     "CLAUDE_CODE_EXECPATH",
+    "CLAUDE_CODE_MESSAGING_SOCKET",
+    "CLAUDE_CODE_MESSAGING_TOKEN",
+    "CLAUDE_CODE_SESSION_ATTENDED",
     "CLAUDE_CODE_SSE_PORT",
     "AI_AGENT",
 )
+# A slash and one word may be a command of anybody's making, and blanks before it do not help.
+_COMMAND = re.compile(r"\s*/[^\s/]*(?:\s|\Z)")
+# It takes these out of what is pasted, and waits for another Enter.
+_INVISIBLE = re.compile("[\u00ad\u200b\u200e\u200f\u202a-\u202e\u2060-\u2069\ufeff\U000e0000-\U000e007f]")
 _PERMISSIONS = {
     "ask": ["--permission-mode", "manual"],
     "auto": ["--permission-mode", "auto"],
@@ -79,10 +87,13 @@ class Claude(Kind):
     can_resume = True
     can_fork = True
     has_hooks = True
+    takes_permissions = True
+    takes_model = True
     # SessionStart comes before the box, and an Enter in between is lost.
     ready_by_hook = False
     has_state_file = True
     reads_screen = True
+    dialog_settles = 0.3
     special_first = "/!"
 
     def stores(self, environ: Mapping[str, str]) -> dict[str, str]:
@@ -139,9 +150,18 @@ class Claude(Kind):
         """Find the box, else a dialog."""
         return claude_screen.look(screen)
 
-    def dialog_keys(self, dialog: str, answer: str) -> list[str] | None:
-        """The trust dialog stands on its No."""
-        return ["Down", "Enter"] if (dialog, answer) == ("trust", "trust") else None
+    def answer_keys(self, look: Look, answer: str) -> list[str] | None:
+        """The trust dialog stands on its No, and is drawn anew shortly after it came: Enter only on Yes."""
+        if (look.dialog, answer) != ("trust", "trust"):
+            return None
+        return ["Enter"] if look.detail == claude_screen.YES else ["Down"]
+
+    def typed(self, text: str) -> str | None:
+        """A space neutralises `!` and unknown commands only; a backslash at the end needs one after it."""
+        if _COMMAND.match(text) or _INVISIBLE.search(text):
+            return None
+        words = super().typed(text) or text
+        return f"{words} " if words.endswith("\\") else words
 
     def hear(self, payload: Mapping[str, Any]) -> Heard | None:
         """Return what an event says; one of a subagent says nothing about the session."""
@@ -265,5 +285,5 @@ def _state_of(event: str, payload: Mapping[str, Any]) -> tuple[str | None, str |
 
 
 def _plain(text: str) -> str:
-    """Return a prompt as it is compared: a paste turns tabs into spaces and drops what is blank at its ends."""
+    """Return a prompt as it is compared: a paste turns tabs into spaces and drops blanks at the ends."""
     return text.replace("\t", "    ").replace("\r\n", "\n").strip()

@@ -40,7 +40,7 @@ def config_folder(stores: Mapping[str, str]) -> str | None:
 def project_key(cwd: str) -> str:
     """Return the name of the folder for a directory's transcripts.
 
-    What is no ASCII letter or digit becomes `-`, one for each UTF-16 unit; a long name is cut and gets a hash.
+    What is no ASCII letter or digit becomes `-`, one per UTF-16 unit; a long name is cut and gets a hash.
     """
     raw = cwd.encode("utf-16-le", "surrogatepass")
     units = [raw[at] | raw[at + 1] << 8 for at in range(0, len(raw), 2)]

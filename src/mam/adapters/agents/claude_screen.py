@@ -1,6 +1,6 @@
 """Reading Claude Code's screen.
 
-The box is `❯` with a no-break space between two rules; a prompt in the conversation has a plain space, and the
+The box is `❯` with a no-break space between two rules; a prompt in the conversation has a plain space, the
 pointer of a dialog is indented or stands before a number. A screen with neither box nor dialog says nothing.
 """
 
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from mam.adapters.agents.box import Box
     from mam.adapters.agents.protocol import Screen
 
+YES, NO = "on yes", "on no"
 PROMPT, SHELL_PROMPT = "❯\xa0", "!\xa0"
 _BUSY_BELOW = "esc to interrupt"
 # It takes the place of `esc to interrupt` after a big paste, so a screen with it may be a busy one.
@@ -30,8 +31,9 @@ _NOT_LOGGED_IN = re.compile(r"Not logged in · Please run /login|Please run /log
 _POINTER = re.compile(r"^ *❯ +\S", re.MULTILINE)
 _FOOTER = re.compile(r"\b(?:Esc|Enter) to \w+")
 _START = "Enter to confirm · Esc to cancel"
-# The pointer stands on the refusal, and the consent is one line below it: so Down and Enter consent.
-_TRUST = re.compile(r"^ *❯ No, exit\n+ *Yes, I trust this folder$", re.MULTILINE)
+# It opens with the pointer on the refusal, and the consent is one line below: so Down and Enter consent.
+# An older version has it the other way round, with numbers: that one is only a menu.
+_TRUST = re.compile(r"^ *(?:❯ No, exit\n *|No, exit\n *(❯) )Yes, I trust this folder$", re.MULTILINE)
 _AT_START = (
     ("api-key", re.compile(r"Do you want to use this API key\?")),
     ("bypass", re.compile(r"running in Bypass Permissions mode")),
@@ -78,8 +80,8 @@ def _look_at_dialog(tail: str) -> Look:
     last = tail.rpartition("\n")[2].strip()
     if not _FOOTER.search(last) or not _POINTER.search(tail):
         return Look()
-    if last == _START and _TRUST.search(tail):
-        return Look(WAITING, dialog="trust")
+    if last == _START and (trust := _TRUST.search(tail)):
+        return Look(WAITING, dialog="trust", detail=YES if trust[1] else NO)
     for name, pattern in _AT_START if last == _START else _DIALOGS:
         if pattern.search(tail):
             reset = _RESET.search(tail) if name == "limit" else None

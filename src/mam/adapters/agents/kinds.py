@@ -63,7 +63,12 @@ def _mentions(package: str) -> bool:
 
 def _load(reference: str) -> Kind:
     module, _, attribute = reference.partition(":")
-    made = getattr(import_module(module), attribute)()
+    try:
+        made = getattr(import_module(module), attribute)()
+    except Exception as error:
+        raise InvalidSettings(
+            f"the agent kind {reference} cannot be loaded: {error}", hint="mend or uninstall that package"
+        ) from error
     if not isinstance(made, Kind):
         raise InvalidSettings(
             f"{reference} is not an agent kind", hint="it must derive from mam.adapters.agents.protocol.Kind"

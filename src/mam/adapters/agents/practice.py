@@ -60,6 +60,8 @@ class Practice(Kind):
     can_resume = True
     can_fork = True
     has_hooks = True
+    takes_permissions = True
+    takes_model = True
     reads_screen = True
     special_first = "/"
 

@@ -146,10 +146,15 @@ class Kind:
     has_state_file = False
     # Whether `look` can say anything.
     reads_screen = False
+    # Seconds that a dialog must have stood unchanged before it takes keys.
+    dialog_settles = 0.0
     # Seconds between a paste and Enter that the program needs.
     pause_before_enter = 0.0
     # First characters that the program would take as a command; a space before them makes them words.
     special_first = ""
+    # Whether mam knows how to hand over permissions and a model.
+    takes_permissions = False
+    takes_model = False
     # Whether a first prompt is typed (True) or handed over at launch as instructions (False).
     takes_prompt = True
 
@@ -194,6 +199,14 @@ class Kind:
     def dialog_keys(self, dialog: str, answer: str) -> list[str] | None:
         """Return the keys that give an answer (`trust`) to an open dialog; None where that is not known."""
         return None
+
+    def answer_keys(self, look: Look, answer: str) -> list[str] | None:
+        """Return the next keys towards an answer; asked again when the dialog has changed by them."""
+        return self.dialog_keys(look.dialog or "", answer)
+
+    def typed(self, text: str) -> str | None:
+        """Return what to paste so that these words arrive; None where the program would alter them."""
+        return f" {text}" if text[:1] and text[0] in self.special_first else text
 
     def hear(self, payload: Mapping[str, Any]) -> Heard | None:
         """Return what a hook payload says, or None for one that is not of this kind."""

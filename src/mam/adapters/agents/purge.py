@@ -21,6 +21,10 @@ def remove(store: str, path: str) -> bool:
         folder = os.open(store, os.O_RDONLY | os.O_DIRECTORY)
     except FileNotFoundError:
         return False
+    except OSError as error:
+        raise Unavailable(
+            f"{store} cannot be opened: {error.strerror}", hint="nothing was deleted"
+        ) from error
     try:
         for part in parts[:-1]:
             folder = _step_into(folder, part, path)

@@ -16,8 +16,8 @@ from mam.core.errors import RegistryCorrupt, SchemaTooNew
 
 _START = "# Kept by mam"
 FIRST_LINE = (
-    f"{_START}, safe to edit: `mam log` shows what was taken in. "
-    "Comments stay as long as the session they stand in does not change.\n"
+    f"{_START}. You may edit role (if unset), start_command, own conversation ids and keys of your own, "
+    "and remove ended sessions. Comments stay until their session changes.\n"
 )
 # A file that has our first line and not this one was cut short.
 LAST_LINE = "# end of sessions\n"

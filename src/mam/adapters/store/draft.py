@@ -6,7 +6,7 @@ import json
 
 from mam.adapters.store.intents import Intents
 from mam.core.errors import AmbiguousTarget, Conflict, NameTaken, SessionNotFound
-from mam.core.row import settled
+from mam.core.row import settled, whole
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -29,17 +29,17 @@ class Draft:
     def rows(self) -> list[Row]:
         """Return every session in the order of the file."""
         found = self.connection.execute("SELECT data FROM sessions ORDER BY position").fetchall()
-        return [json.loads(data) for (data,) in found]
+        return [whole(json.loads(data)) for (data,) in found]
 
     def get(self, session_id: str) -> Row | None:
         """Return one session by id."""
         found = self.connection.execute("SELECT data FROM sessions WHERE id=?", (session_id,)).fetchone()
-        return json.loads(found[0]) if found else None
+        return whole(json.loads(found[0])) if found else None
 
     def named(self, name: str) -> Row | None:
         """Return one session by name."""
         found = self.connection.execute("SELECT data FROM sessions WHERE name=?", (name,)).fetchone()
-        return json.loads(found[0]) if found else None
+        return whole(json.loads(found[0])) if found else None
 
     def find(self, target: str) -> Row:
         """Return the session that a person means by a name or an id."""

@@ -10,6 +10,7 @@ import json
 import os
 import stat
 
+from mam.adapters.store import database
 from mam.adapters.store.draft import dump
 
 TYPE_CHECKING = False
@@ -81,11 +82,14 @@ def recorded(registry: Registry, source: str) -> dict[str, tuple[float, dict[str
     connection = registry.reader()
     if connection is None:
         return {}
-    found = connection.execute(
-        "SELECT session_id, at, data FROM evidence WHERE source=?", (source,)
-    ).fetchall()
-    # One document is read several times faster than as many small ones.
-    documents = json.loads("[" + ",".join([data for _, _, data in found]) + "]")
+    query = "SELECT session_id, at, data FROM evidence WHERE source=?"
+    with database.errors(registry.place.db):
+        found = connection.execute(query, (source,)).fetchall()
+        # One document is read several times faster than as many small ones.
+        try:
+            documents = json.loads("[" + ",".join([data for _, _, data in found]) + "]")
+        except TypeError as error:
+            raise database.damaged(registry.place.db, "a record is not readable") from error
     return {session_id: (at, data) for (session_id, at, _), data in zip(found, documents, strict=True)}
 
 

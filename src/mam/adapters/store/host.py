@@ -76,11 +76,6 @@ class Host:
                     "INSERT OR REPLACE INTO roots VALUES(?, ?, ?)", (root, registry, self.clock())
                 )
 
-    def forget_root(self, root: str) -> None:
-        """Drop a root that is gone."""
-        with database.errors(self.path):
-            self._open().execute("DELETE FROM roots WHERE path=?", (root,))
-
     def lease(self, kind: str, conversation: str) -> Lease | None:
         """Return who holds a conversation, dead or alive."""
         with database.errors(self.path):

@@ -69,6 +69,12 @@ class Intents:
             ),
         )
 
-    def end(self, session_id: str) -> None:
-        """Remove the intent of a change that is whole, or was given up."""
-        self.connection.execute("DELETE FROM intents WHERE session_id=?", (session_id,))
+    def end(self, session_id: str, at: float | None = None) -> None:
+        """Remove the intent of a change that is whole, or was given up.
+
+        With `at` only the one of that time: a verb that ended its own with its last commit must not
+        remove the next verb's.
+        """
+        self.connection.execute(
+            "DELETE FROM intents WHERE session_id=? AND (?2 IS NULL OR at=?2)", (session_id, at)
+        )

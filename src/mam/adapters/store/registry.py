@@ -15,7 +15,7 @@ from mam.adapters.store.draft import Draft, choose, not_found
 from mam.adapters.store.intents import Intents
 from mam.adapters.store.place import fingerprint
 from mam.core.errors import Damaged, MamError
-from mam.core.row import settled
+from mam.core.row import settled, whole
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -121,7 +121,9 @@ class Registry:
             intents = Intents(connection).all()
             meta = {key: json.loads(value) for key, value in recorded}
             try:
-                rows: list[Row] = json.loads("[" + ",".join([data for (data,) in found]) + "]")
+                rows: list[Row] = [
+                    whole(row) for row in json.loads("[" + ",".join([data for (data,) in found]) + "]")
+                ]
             except TypeError as error:
                 raise database.damaged(self.place.db, "a session is not readable") from error
             if self._is_edited(meta.get("file")):

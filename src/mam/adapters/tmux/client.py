@@ -81,7 +81,14 @@ class Tmux:
             said = str(cause)
             return lambda: parse.Listing(False, [], said)
 
+        collected: list[Listing] = []
+
         def collect() -> Listing:
+            if not collected:
+                collected.append(finish())
+            return collected[0]
+
+        def finish() -> Listing:
             try:
                 answer = self._judge(spawn.finish(started, timeout=self.timeout), command)
             except spawn.OutOfTime:

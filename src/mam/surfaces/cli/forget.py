@@ -53,7 +53,7 @@ def run(call: Call) -> int:
 
 
 def _confirm(call: Call, names: list[str]) -> None:
-    from mam.core.errors import NeedsConfirmation
+    from mam.core.errors import NeedsConfirmation, Refused
     from mam.surfaces.cli.answer import write_lines
     from mam.surfaces.cli.sessions import clean
 
@@ -62,4 +62,4 @@ def _confirm(call: Call, names: list[str]) -> None:
         raise NeedsConfirmation(f"{which} would be forgotten; nothing was", hint="repeat with --yes")
     write_lines(clean(name) for name in names)
     if not call.ask(f"Forget {which}?"):
-        raise NeedsConfirmation("not confirmed; nothing was forgotten")
+        raise Refused("not confirmed; nothing was forgotten")

@@ -80,7 +80,7 @@ def _names(call: Call) -> list[str]:
 
 def _confirm(call: Call, names: list[str]) -> None:
     """Get a yes for every deletion before the first session is touched."""
-    from mam.core.errors import NeedsConfirmation
+    from mam.core.errors import NeedsConfirmation, Refused
 
     which = ", ".join(call.fleet.get(name).name for name in names)
     if not call.may_ask():
@@ -89,4 +89,4 @@ def _confirm(call: Call, names: list[str]) -> None:
             hint="repeat with --yes",
         )
     if not call.ask(f"Delete the conversation of {which} for good?"):
-        raise NeedsConfirmation("not confirmed; nothing was stopped")
+        raise Refused("not confirmed; nothing was stopped")
