@@ -7,6 +7,7 @@ from mam.adapters.system import process
 from mam.adapters.system.process import Identity
 from mam.app.flight import change
 from mam.app.hearing import listen
+from mam.app.sight import identity_of
 from mam.core.errors import ConversationBusy
 from mam.core.resume import Choice, choose
 from mam.core.row import current_conversation, merged, own_id, own_id_field
@@ -102,13 +103,24 @@ def capture(world: World, row: Row) -> Row:
         remember(world, draft, seen)
         return draft.put(seen)
 
-    return change(world, work)
+    done = change(world, work)
+    holder, now = identity_of(done), own_id(done)
+    if holder and now and now != own_id(row):
+        take_lease(world, done, now, holder)
+    return done
 
 
 def take_lease(world: World, row: Row, conversation: str | None, holder: Identity) -> None:
     """Hold a conversation for a session; refuse one that a live process of another session has."""
     if not conversation:
         return
+    for pid, start in world.kind(row["agent"]).holders(conversation, row.get("stores") or {}):
+        outsider = Identity(pid, start, process.boot_id())
+        if outsider != holder and process.is_alive(outsider):
+            raise ConversationBusy(
+                f"conversation {conversation} is open in process {pid}, which mam did not start for it",
+                hint="leave it there first, or fork it",
+            )
     other = world.host.take(
         row["agent"], conversation, Lease(world.place.root, row["id"], holder.as_json()), _lives
     )

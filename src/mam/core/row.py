@@ -84,6 +84,9 @@ else:
 
 STATUSES = ("running", "stopped", "terminated", "archived")
 
+# The field that was added last: a row that has it has them all.
+NEWEST_FIELD = "model"
+
 # In the order of the file; the own-id field of the row's kind stands after `pane`.
 DEFAULTS: dict[str, object] = {
     "id": None,
@@ -193,7 +196,7 @@ def settled(row: Row, session_id: str | None = None) -> Row:
 
 def whole(row: Row) -> Row:
     """Return a row that we wrote, with what fields we have learned since; most of the time it is whole."""
-    return row if len(row) > len(DEFAULTS) else settled(row)
+    return row if NEWEST_FIELD in row else settled(row)
 
 
 def _fresh(value: object) -> object:

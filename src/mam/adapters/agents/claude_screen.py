@@ -39,12 +39,13 @@ _AT_START = (
     ("bypass", re.compile(r"running in Bypass Permissions mode")),
     ("login", re.compile(r"Select login method|Log ?in with")),
 )
+# The question first: its own words may be those of another dialog. Login and limit were never seen.
 _DIALOGS = (
-    ("limit", re.compile(r"limit reached|hit your .{0,20}limit|What do you want to do\?.*\n.*limit")),
-    ("login", re.compile(r"Select login method|Paste code here")),
+    ("question", re.compile(r"\n *Enter to select · .*\Z")),
     ("permission", re.compile(r"^ *Do you want to \S.*\?|Would you like to proceed\?", re.MULTILINE)),
     ("permission", re.compile(r"Auto mode can.t check actions")),
-    ("question", re.compile(r"^ *Enter to select · ", re.MULTILINE)),
+    ("login", re.compile(r"Select login method|Paste code here")),
+    ("limit", re.compile(r"limit reached|hit your .{0,20}limit")),
 )
 _RESET = re.compile(r"resets? (?:at )?([^\n·]+)")
 
