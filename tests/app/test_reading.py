@@ -154,15 +154,27 @@ def test_a_child_that_inherits_the_environment_says_nothing(fleet, workspace) ->
     assert not forged.exists()
 
 
+def test_a_stop_leaves_the_payloads_of_other_sessions(fleet) -> None:
+    one, two = fleet.create("practice", args=QUICK), fleet.create("practice", args=QUICK)
+    two.status()
+    payload = json.dumps({"hook_event_name": "UserPromptSubmit", "session_id": "x", "prompt": "y"})
+    waiting = Path(fleet.world.place.spool) / f"{two.id}.{two.row['pane']['pid']}.1.json"
+    waiting.write_text(payload, encoding="utf-8")
+    one.stop()
+    assert waiting.exists()
+    assert two.explain()["activity"] == "working"
+
+
 def test_broken_payloads_are_dropped(fleet) -> None:
     session = fleet.create("practice", args=QUICK)
     spool = Path(fleet.world.place.spool)
     for number, text in enumerate([b"", b"{", b"[]", b"\xff\xfe", b'{"hook_event_name": 5}', b"[" * 100_000]):
         (spool / f"{session.id}.{session.row['pane']['pid']}.{number}.json").write_bytes(text)
-    (spool / "nonsense.json").write_bytes(b"x")
     broken = set(spool.iterdir())
+    (spool / "package.json").write_bytes(b"x")
     assert session.status()["activity"] == "idle"
     assert not broken & set(spool.iterdir())
+    assert (spool / "package.json").exists()
 
 
 def test_read_is_cleaned_and_tailed(fleet, workspace) -> None:

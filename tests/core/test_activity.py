@@ -38,6 +38,15 @@ def test_a_stale_hook_loses_to_a_live_screen() -> None:
     assert [one.source for one in verdict.disagreeing] == ["hook"]
 
 
+def test_a_state_file_that_was_written_after_a_fresh_hook_wins_over_it() -> None:
+    hook = Evidence("hook", WORKING, NOW - 1.0)
+    verdict = fuse([ALIVE, Evidence("state-file", IDLE, NOW - 0.5), hook], NOW)
+    assert (verdict.state, verdict.source) == (IDLE, "state-file")
+    assert [one.source for one in verdict.disagreeing] == ["hook"]
+    verdict = fuse([ALIVE, Evidence("state-file", IDLE, NOW - 1.5), hook], NOW)
+    assert (verdict.state, verdict.source) == (WORKING, "hook")
+
+
 def test_an_agreeing_hook_gives_the_age() -> None:
     verdict = fuse([ALIVE, Evidence("hook", IDLE, NOW - 60), Evidence("screen", IDLE, NOW)], NOW)
     assert (verdict.source, verdict.at) == ("hook", NOW - 60)

@@ -61,7 +61,8 @@ def adopt(
     try:
         if found.session_name != wanted:
             world.tmux(server).rename_session(found.session_id, wanted)
-        world.tmux(server).mark(found.id, session_id, world.place.root)
+        if not world.tmux(server).claim(found.id, session_id, world.place.root):
+            raise NotAllowed(f"pane {found.id} was adopted by somebody else just now")
         return bind(world, row, found)
     except BaseException as error:
         flight.let_go(world, session_id, reserved_at, error)

@@ -23,17 +23,22 @@ if TYPE_CHECKING:
     from mam.core.row import Row
 
 
+def stores_of(world: World, row: Row) -> dict[str, str]:
+    """Return where the session's agent keeps its files; a row that does not say so goes by the caller's."""
+    return row.get("stores") or world.kind(row["agent"]).stores(world.environ)
+
+
 def on_disk(world: World, row: Row, conversation: str | None) -> bool | None:
     """Tell whether a conversation of this session is on disk."""
     if not conversation:
         return None
-    return world.kind(row["agent"]).on_disk(conversation, row["workspace"], row.get("stores") or {})
+    return world.kind(row["agent"]).on_disk(conversation, row["workspace"], stores_of(world, row))
 
 
 def resume_choice(world: World, row: Row, rows: Sequence[Row], identities: dict[str, Any]) -> Choice:
     """Return the conversation that a resume would take up."""
     kind = world.kind(row["agent"])
-    stores = row.get("stores") or {}
+    stores = stores_of(world, row)
     return choose(
         row,
         identities.get(row["agent"]),
@@ -56,7 +61,7 @@ def told(world: World, row: Row) -> tuple[str, str] | None:
     """Return the conversation that the agent itself names, and the source: state file, or last hook."""
     kind, pane = world.kind(row["agent"]), row.get("pane") or {}
     if kind.has_state_file:
-        said = kind.read_state(pane.get("pid", 0), pane.get("pid_start", 0), row.get("stores") or {})
+        said = kind.read_state(pane.get("pid", 0), pane.get("pid_start", 0), stores_of(world, row))
         if said and said[1]:
             return said[1], "state-file"
     word = listen(world, [row]).get(row["id"])
@@ -110,11 +115,27 @@ def capture(world: World, row: Row) -> Row:
     return done
 
 
+def refuse_if_held(world: World, row: Row, conversation: str) -> None:
+    """Refuse to touch a conversation that a live process of another session, here or elsewhere, has open."""
+    other = world.host.lease(row["agent"], conversation)
+    if other is None or (other.session_id, other.root) == (row["id"], world.place.root):
+        return
+    if _lives(other.holder):
+        raise _held(conversation, other)
+
+
+def _held(conversation: str, other: Lease) -> ConversationBusy:
+    return ConversationBusy(
+        f"conversation {conversation} is open in process {other.holder.get('pid')} (root {other.root})",
+        hint="stop that session first",
+    )
+
+
 def take_lease(world: World, row: Row, conversation: str | None, holder: Identity) -> None:
     """Hold a conversation for a session; refuse one that a live process of another session has."""
     if not conversation:
         return
-    for pid, start in world.kind(row["agent"]).holders(conversation, row.get("stores") or {}):
+    for pid, start in world.kind(row["agent"]).holders(conversation, stores_of(world, row)):
         outsider = Identity(pid, start, process.boot_id())
         if outsider != holder and process.is_alive(outsider):
             raise ConversationBusy(

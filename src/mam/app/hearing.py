@@ -48,7 +48,7 @@ def listen(world: World, rows: Iterable[Row]) -> dict[str, Word]:
 
     Payloads of sessions that are not among `rows` are left to somebody who asks for them.
     """
-    waiting = evidence.pending(world.place.spool)
+    waiting = evidence.pending(world.place.spool, world.now())
     heard_before = evidence.recorded(world.registry, "hook")
     words = {session_id: Word(at, data) for session_id, (at, data) in heard_before.items()}
     if not waiting:

@@ -95,7 +95,9 @@ def _entry(world: World, view: View, one: Known, now: float) -> dict[str, Any]:
     row, sight = one.row, one.sight
     verdict = one.verdict(now)
     own, current = own_id(row), current_conversation(row)
-    on_disk = one.kind.on_disk(current, row["workspace"], row.get("stores") or {}) if current else None
+    on_disk = (
+        one.kind.on_disk(current, row["workspace"], conversations.stores_of(world, row)) if current else None
+    )
     there = None if sight.state == UNKNOWN else sight.state in (ALIVE, LOOSE)
     return {
         **row,

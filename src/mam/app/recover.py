@@ -17,6 +17,7 @@ from mam.app.sight import ALIVE, LOOSE, UNKNOWN, find_pane, see
 from mam.app.stop import ACTING, MANUAL, Stop, own_pane, purge_files
 from mam.core import transitions
 from mam.core.errors import Refused, TerminalsDown, Unavailable, Unconfirmed
+from mam.core.names import is_session_id
 from mam.core.resume import Choice
 from mam.core.row import current_conversation, is_running
 
@@ -150,7 +151,7 @@ def _finish_rename(world: World, intent: Intent) -> None:
     """The row has its new name already; tmux follows."""
     row = _row(world, intent)
     pane = _marked_pane(world, row) if row else None
-    if row and pane and pane.session_name != row["name"]:
+    if row and pane and pane.session_name == intent.data.get("from"):
         world.tmux(row["tmux_server"]).rename_session(pane.session_id, row["name"])
     _give_up(world, intent)
 
@@ -222,7 +223,8 @@ def _sweep(world: World) -> None:
         return
     for entry in entries:
         try:
-            if world.now() - entry.stat(follow_symlinks=False).st_mtime > _OLD_SECONDS:
+            is_ours = is_session_id(entry.name.partition("-")[0]) and entry.is_file(follow_symlinks=False)
+            if is_ours and world.now() - entry.stat(follow_symlinks=False).st_mtime > _OLD_SECONDS:
                 os.unlink(entry.path)
         except OSError:
             continue

@@ -38,10 +38,12 @@ def rename(world: World, target: str, name: str) -> Row:
         _check(world, row, sight, wanted)
         done = flight.change(world, lambda draft: _commit(world, draft, row, row["name"], wanted))
         try:
-            if sight.pane is not None and sight.pane.mark in ("", row["id"]):
+            pane = sight.pane
+            # A pane that a person moved into another tmux session leaves that one's name alone.
+            if pane is not None and pane.mark in ("", row["id"]) and pane.session_name == row["name"]:
                 # A pane of the original system is known by its name only: it gets our mark with the new one.
-                world.tmux(row["tmux_server"]).mark(sight.pane.id, row["id"], world.place.root)
-                world.tmux(row["tmux_server"]).rename_session(sight.pane.session_id, wanted)
+                world.tmux(row["tmux_server"]).mark(pane.id, row["id"], world.place.root)
+                world.tmux(row["tmux_server"]).rename_session(pane.session_id, wanted)
         except MamError:
             flight.change(world, lambda draft: _commit(world, draft, done, wanted, row["name"]))
             raise

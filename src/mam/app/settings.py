@@ -18,6 +18,8 @@ def load_settings(root: str, environ: Mapping[str, str]) -> Settings:
     home = environ.get("HOME") or os.path.expanduser("~")
     config = environ.get("XDG_CONFIG_HOME") or os.path.join(home, ".config")
     for path in (os.path.join(config, "mam", "config.toml"), os.path.join(root, "mam.toml")):
+        if os.path.exists(path) and not os.path.isfile(path):
+            raise InvalidSettings(f"{path} is not a regular file", hint="remove it")
         try:
             with open(path, "rb") as file:
                 _take(settings, file.read(), path)

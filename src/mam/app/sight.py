@@ -9,6 +9,7 @@ import os
 
 from mam.adapters.system import process
 from mam.adapters.system.process import Identity
+from mam.core.names import kind_of_name
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -88,6 +89,9 @@ def find_pane(row: Row, panes: Iterable[Pane]) -> Pane | None:
     if identity_of(row) is not None:
         return None
     pid = (row.get("pane") or {}).get("pid")
+    # Without a pid the name must be of the original's pattern: any other may be a session of a person's own.
+    if not pid and kind_of_name(row["name"]) is None:
+        return None
     return next(
         (pane for pane in panes if pane.session_name == row["name"] and (not pid or pane.pid == pid)), None
     )

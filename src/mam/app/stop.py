@@ -30,6 +30,8 @@ if TYPE_CHECKING:
 MANUAL = "manual_stop"
 ACTING = "acting"
 SIGKILL = 9
+# What an agent started gets this long to follow it.
+_FOLLOW_SECONDS = 0.3
 
 
 class Stopped:
@@ -95,10 +97,19 @@ class Stop:
                 self._save_and_end(sight)
                 sight = see_one(self.world, self.row)
             status = exit_status(self.world, self.row, sight)
+            self._end_rest()
         self._remove_pane(sight)
         if self.purge:
             return self._purge(status)
         return self._commit(status)
+
+    def _end_rest(self) -> None:
+        """End what the agent started and left running in its session, now that it is gone itself."""
+        leader = identity_of(self.row)
+        left = process.left_behind(leader) if leader else set()
+        if left and exits.wait_gone(left, _FOLLOW_SECONDS):
+            self.tree |= left
+            self._kill(None, None)
 
     def _save_and_end(self, sight: Sight) -> None:
         root = identity_of(self.row) or (process.identify(sight.pane.pid) if sight.pane else None)
@@ -177,7 +188,7 @@ class Stop:
         left = exits.wait_gone({root} if root and rung == ladder.ASK else self.tree, ladder.GRACE[rung])
         if rung == ladder.ASK and not left:
             # The agent has left; what it started gets a moment to follow.
-            left = exits.wait_gone(self.tree, 0.3)
+            left = exits.wait_gone(self.tree, _FOLLOW_SECONDS)
         return bool(left)
 
     def _grow(self, root: Identity | None, tty: str | None) -> None:
@@ -276,9 +287,10 @@ def purge_files(world: World, row: Row, conversation: str | None) -> list[str]:
 
     if not conversation:
         return []
+    conversations.refuse_if_held(world, row, conversation)
     kind = world.kind(row["agent"])
     removed = []
-    for store, path in kind.purge_paths(conversation, row["workspace"], row.get("stores") or {}):
+    for store, path in kind.purge_paths(conversation, row["workspace"], conversations.stores_of(world, row)):
         if remove(store, path):
             removed.append(path)
     return removed

@@ -31,7 +31,8 @@ def stop_unregistered(
         raise PaneGone(
             f"tmux server '{server}' has no session named '{wanted}'", hint="--tmux-server names another"
         )
-    tree = {one for pane in panes for one in process.tree(pane.pid, pane.tty)}
+    # The pid of a dead pane may be a stranger's by now.
+    tree = {one for pane in panes if not pane.dead for one in process.tree(pane.pid, pane.tty)}
     if process.me() in tree:
         raise NotAllowed(f"this command runs inside '{wanted}'", hint="stop it from outside")
     for pane in panes:

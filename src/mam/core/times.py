@@ -8,11 +8,13 @@ from datetime import UTC, datetime, timedelta
 from mam.core.errors import Usage
 
 _SPAN = re.compile(r"(\d+(?:\.\d+)?)\s*(s|m|h|d|w)?\Z")
+_LAST = 253402300799  # the end of the year 9999
 _UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400, "w": 604800}
 
 
 def stamp(epoch: float) -> str:
-    """Return a UTC time as the registry writes it, to the second."""
+    """Return a UTC time as the registry writes it, to the second; the nearest one that can be written."""
+    epoch = min(max(epoch, 0), _LAST)
     return datetime.fromtimestamp(int(epoch), UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 

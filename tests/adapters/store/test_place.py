@@ -10,7 +10,7 @@ import pytest
 from tests.adapters.store.making import FIRST, Store, check_invariants, new_row
 
 from mam.adapters.store import evidence, place, projection
-from mam.core.errors import InvalidPath, MamError, NotAllowed, ReadOnly, RegistryBusy, Unavailable
+from mam.core.errors import InvalidPath, MamError, NotAllowed, RegistryBusy, Unavailable
 
 FOLDER_MODES = [0o770, 0o707, 0o777, 0o720]
 
@@ -109,7 +109,7 @@ class TestLinks:
     def test_at_the_database(self, store, outside):
         Path(store.place.state).mkdir()
         store.db.symlink_to(outside)
-        with pytest.raises(ReadOnly, match="symbolic link"):
+        with pytest.raises(NotAllowed, match="symbolic link"):
             store.add(new_row(1))
 
     def test_at_the_ignore_file(self, store, outside):
@@ -120,14 +120,15 @@ class TestLinks:
     def test_a_folder_in_the_place_of_the_file(self, three):
         three.yaml.unlink()
         three.yaml.mkdir()
-        with pytest.raises(Unavailable):
+        with pytest.raises(InvalidPath, match="regular file"):
             three.touch()
 
     def test_a_pipe_in_the_place_of_the_file(self, three):
         three.yaml.unlink()
         os.mkfifo(three.yaml)
-        three.put(FIRST, delegate_job_id="job-1")
-        check_invariants(three)
+        with pytest.raises(InvalidPath, match="regular file"):
+            three.put(FIRST, delegate_job_id="job-1")
+        assert three.yaml.is_fifo()
 
 
 class TestFinding:
@@ -197,24 +198,31 @@ class TestOddFolders:
 
 class TestSpool:
     def test_only_whole_files_in_the_order_of_time(self, tmp_path):
-        for number, name in enumerate(["s_1.5.b.json", "s_1.5.a.json"]):
+        for number, name in enumerate(["s_00000001.5.b.json", "s_00000001.5.a.json"]):
             (tmp_path / name).write_text('{"x": 1}', encoding="utf-8")
             os.utime(tmp_path / name, ns=(number, number))
-        (tmp_path / ".s_1.5.c.json").write_text("half", encoding="utf-8")
-        (tmp_path / "s_1.5.d.tmp").write_text("half", encoding="utf-8")
+        (tmp_path / ".s_00000001.5.c.json").write_text("half", encoding="utf-8")
+        (tmp_path / "s_00000001.5.d.tmp").write_text("half", encoding="utf-8")
         found = evidence.pending(str(tmp_path))
-        assert [Path(one.path).name for one in found] == ["s_1.5.b.json", "s_1.5.a.json"]
-        assert (found[0].session_id, found[0].pid, found[0].data) == ("s_1", "5", {"x": 1})
+        assert [Path(one.path).name for one in found] == ["s_00000001.5.b.json", "s_00000001.5.a.json"]
+        assert (found[0].session_id, found[0].pid, found[0].data) == ("s_00000001", "5", {"x": 1})
 
     @pytest.mark.parametrize("content", [b"", b"{", b"\xff", b"[1]", b"5", b"[" * 100_000])
     def test_what_is_no_payload_is_an_empty_one(self, tmp_path, content):
-        (tmp_path / "s_1.5.x.json").write_bytes(content)
+        (tmp_path / "s_00000001.5.x.json").write_bytes(content)
         assert evidence.pending(str(tmp_path))[0].data == {}
 
+    @pytest.mark.parametrize(
+        "name", ["package.json", "s_1.5.x.json", "s_00000001.x.y.json", "s_00000001.5.json"]
+    )
+    def test_what_no_hook_of_ours_wrote_is_left_alone(self, tmp_path, name):
+        (tmp_path / name).write_text("{}", encoding="utf-8")
+        assert evidence.pending(str(tmp_path)) == []
+
     def test_what_is_no_file_is_left_alone(self, tmp_path):
-        (tmp_path / "folder.json").mkdir()
-        os.mkfifo(tmp_path / "pipe.json")
-        (tmp_path / "link.json").symlink_to("/dev/zero")
+        (tmp_path / "s_00000001.5.folder.json").mkdir()
+        os.mkfifo(tmp_path / "s_00000001.5.pipe.json")
+        (tmp_path / "s_00000001.5.link.json").symlink_to("/dev/zero")
         assert evidence.pending(str(tmp_path)) == []
         assert evidence.pending(str(tmp_path / "nowhere")) == []
 

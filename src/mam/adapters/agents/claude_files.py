@@ -150,7 +150,7 @@ def read_state(pid: int, start: int, stores: Mapping[str, str]) -> tuple[Evidenc
     """Return what the state file of exactly this process says, and its conversation."""
     config = config_folder(stores)
     data = _state(os.path.join(config, "sessions", f"{pid}.json")) if config else {}
-    status = data.get("status")
+    status = str(data.get("status"))
     if data.get("pid") != pid or str(data.get("procStart")) != str(start) or status not in _STATUSES:
         return None
     at, why = data.get("statusUpdatedAt") or data.get("updatedAt"), str(data.get("waitingFor") or "")

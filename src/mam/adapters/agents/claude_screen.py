@@ -56,24 +56,24 @@ def look(screen: Screen) -> Look:
     lines = [line.rstrip(" ") for line in screen.text.rstrip(" \n").split("\n")]
     box = find_box(lines, PROMPT)
     if box is not None:
-        return _look_at_box(box, screen)
+        # A short conversation stands at the top, with blank lines down to the box.
+        close = find_box([line for line in lines if line], PROMPT)
+        return _look_at_box(box, close.above if close else box.above, screen)
     if find_box(lines, SHELL_PROMPT) is not None:
         return Look(UNKNOWN, box="draft", detail="shell mode")
     return _look_at_dialog("\n".join(lines[-40:]))
 
 
-def _look_at_box(box: Box, screen: Screen) -> Look:
-    if _BUSY_BELOW in box.below or _SPINNER.search(box.above):
+def _look_at_box(box: Box, above: str, screen: Screen) -> Look:
+    if _BUSY_BELOW in box.below or _SPINNER.search(above):
         state = WORKING
-    elif _HIDES_BUSY in box.below and not _TURN_OVER.search(box.above):
+    elif _HIDES_BUSY in box.below and not _TURN_OVER.search(above.rpartition("\n❯ ")[2]):
         state = UNKNOWN
     else:
         state = IDLE
     is_queued = box.inside == _QUEUED
     is_empty = is_queued or (_SUGGESTION.match(box.inside) and screen.cursor_x == len(PROMPT))
-    detail = (
-        "messages are queued" if is_queued else "not logged in" if _NOT_LOGGED_IN.search(box.above) else ""
-    )
+    detail = "messages are queued" if is_queued else "not logged in" if _NOT_LOGGED_IN.search(above) else ""
     return Look(state, box="empty" if is_empty else box.state(), detail=detail)
 
 

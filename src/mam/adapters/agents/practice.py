@@ -76,7 +76,8 @@ class Practice(Kind):
 
     def launch(self, request: Request) -> Launch:
         """Pass id, hooks and permissions for this launch only."""
-        argv = [request.program, "-m", "mam.practice", *request.command[1:]]
+        # -P: a json.py in the workspace is not ours to run.
+        argv = [request.program, "-P", "-m", "mam.practice", *request.command[1:]]
         if request.fork_of:
             argv += [
                 "--resume",
@@ -95,7 +96,7 @@ class Practice(Kind):
             argv += ["--model", request.model]
         if request.role:
             argv += ["--name", request.role]
-        return Launch(argv, {STORE: request.stores[STORE]})
+        return Launch(argv, {STORE: request.stores.get(STORE) or self.stores(request.environ)[STORE]})
 
     def on_disk(self, conversation: str, workspace: str, stores: Mapping[str, str]) -> bool | None:
         """The transcript is the record."""

@@ -73,8 +73,10 @@ def read(text: bytes, path: str) -> Document | None:
         raise SchemaTooNew(f"{path} was written by a newer mam (schema {version})", hint="upgrade mam")
     rows = _rows(whole, path)
     identities = whole.get("agent_identities") or {}
-    if not isinstance(identities, dict):
-        raise yaml_text.Unusable(whole.lines["agent_identities"], "agent_identities must be a mapping", path)
+    if not isinstance(identities, dict) or not all(_is_identity(one) for one in identities.values()):
+        raise yaml_text.Unusable(
+            whole.lines["agent_identities"], "agent_identities must be a mapping of mappings of texts", path
+        )
     known = ("schema_version", "updated_at", "agent_identities", SESSIONS)
     extra = {key: value for key, value in whole.items() if key not in known}
     plain = text.decode("utf-8", "replace")
@@ -85,6 +87,10 @@ def is_cut(text: str) -> bool:
     """Tell whether our first line is there without our last; a program that drops comments drops both."""
     lines = text.splitlines()
     return any(line.startswith(_START) for line in lines) and LAST_LINE.rstrip() not in lines
+
+
+def _is_identity(value: Any) -> bool:
+    return isinstance(value, dict) and all(one is None or isinstance(one, str) for one in value.values())
 
 
 def render_head(updated_at: str, identities: dict[str, Any], extra: dict[str, Any]) -> str:

@@ -7,11 +7,13 @@ their time, and removes them. It is no change of the registry.
 from __future__ import annotations
 
 import json
+import math
 import os
 import stat
 
 from mam.adapters.store import database
 from mam.adapters.store.draft import dump
+from mam.core.names import is_session_id
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -36,10 +38,13 @@ class Payload:
         self.data = data
 
 
-def pending(spool: str) -> list[Payload]:
-    """Return the payloads that wait in the spool, oldest first; a broken one is an empty payload."""
+def pending(spool: str, now: float = math.inf) -> list[Payload]:
+    """Return the payloads that wait in the spool, oldest first; a broken one is an empty payload.
+
+    None is from the future: a clock that was put back must not let an old word win.
+    """
     try:
-        names = [name for name in os.listdir(spool) if name.endswith(".json") and not name.startswith(".")]
+        names = [name for name in os.listdir(spool) if _is_payload(name)]
     except OSError:
         return []
     found = []
@@ -54,8 +59,16 @@ def pending(spool: str) -> list[Payload]:
         except OSError:
             continue
         session_id, _, rest = name.partition(".")
-        found.append(Payload(path, session_id, rest.partition(".")[0], facts.st_mtime, _parse(text)))
+        found.append(
+            Payload(path, session_id, rest.partition(".")[0], min(facts.st_mtime, now), _parse(text))
+        )
     return sorted(found, key=lambda one: (one.at, one.path))
+
+
+def _is_payload(name: str) -> bool:
+    """Tell whether a file is named as our hook names it; any other is not ours to take."""
+    parts = name.split(".")
+    return len(parts) >= 4 and parts[-1] == "json" and is_session_id(parts[0]) and parts[1].isdigit()
 
 
 def _parse(text: bytes) -> dict[str, Any]:

@@ -43,6 +43,7 @@ class Place:
     def make(self) -> None:
         """Make the folders, private to the user, and keep them out of git."""
         fresh = not os.path.isdir(self.state)
+        self.check()
         for folder in (self.state, self.spool, self.launches, os.path.dirname(self.yaml)):
             os.makedirs(folder, mode=0o700, exist_ok=True)
         self.check()
@@ -52,7 +53,16 @@ class Place:
                 _write_once(os.path.join(os.path.dirname(self.yaml), ".gitignore"), _IGNORE_YAML)
 
     def check(self) -> None:
-        """Refuse state that another user could have written."""
+        """Refuse state that another user could have written, or that lies behind a link.
+
+        A repository can carry links; following one would write, and delete, wherever it leads.
+        """
+        folders = [self.state, self.spool, self.launches, self.db]
+        if os.path.basename(os.path.dirname(self.yaml)) == ".hermes":
+            folders.append(os.path.dirname(self.yaml))
+        for folder in folders:
+            if os.path.islink(folder):
+                raise NotAllowed(f"{folder} is a symbolic link", hint="remove it; mam makes its own")
         try:
             facts = os.stat(self.state)
         except FileNotFoundError:
@@ -100,6 +110,8 @@ def fingerprint(path: str) -> list[int] | None:
         return None
     except OSError as error:
         raise translate_os(error, path) from error
+    if not stat.S_ISREG(facts.st_mode):
+        raise InvalidPath(f"{path} is not a regular file", hint="name a file for the registry")
     return [facts.st_ino, facts.st_size, facts.st_mtime_ns] if facts.st_size else None
 
 

@@ -19,6 +19,7 @@ Dumper: Any = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
 
 WAY_OUT = "mend the line, or move the file away: mam writes what it recorded into a new one"
 _MOST_VALUES = 2_000_000
+_LONGEST_NUMBER = 40
 _DEEPEST = 100
 LARGEST = 64 * 1024 * 1024
 _MERGE = "tag:yaml.org,2002:merge"
@@ -156,6 +157,8 @@ class _Reader:
 
 
 def _integer(text: str) -> int:
+    if len(text) > _LONGEST_NUMBER:
+        raise ValueError("no number of a registry is that long")
     plain = text.replace("_", "")
     if len(plain) > 1 and plain.lstrip("+-").startswith("0") and plain.lstrip("+-")[1:2].isdigit():
         return int(plain, 8)

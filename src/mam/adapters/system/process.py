@@ -61,17 +61,20 @@ class Identity:
 
 
 class Stat:
-    """What one look at a process tells: its parent, terminal and start, and whether it is a zombie."""
+    """What one look at a process tells; a zombie has ended and waits for its parent."""
 
-    __slots__ = ("parent", "pid", "start", "tty", "zombie")
+    __slots__ = ("parent", "pid", "session", "start", "tty", "zombie")
 
-    def __init__(self, pid: int, parent: int, tty: int, start: int, zombie: bool) -> None:
-        """Take the values as the platform gives them; tty is a device number, 0 for none."""
+    def __init__(
+        self, pid: int, parent: int, tty: int, start: int, zombie: bool, *, session: int = 0
+    ) -> None:
+        """Take the values as the platform gives them; tty is a device number, 0 for none, as is session."""
         self.pid = pid
         self.parent = parent
         self.tty = tty
         self.start = start
         self.zombie = zombie
+        self.session = session
 
 
 def boot_id() -> str:
@@ -153,6 +156,23 @@ def tree(root: Identity | int, tty: str | None = None) -> set[Identity]:
         wanted.update(found.pid for found in stats.values() if found.tty == top.tty)
     boot = boot_id()
     return {Identity(one, stats[one].start, boot) for one in wanted if not stats[one].zombie}
+
+
+def left_behind(leader: Identity) -> set[Identity]:
+    """Return the processes that are still in the session of a leader that has ended.
+
+    The kernel does not give the leader's pid away while its session has members. A leader of that pid
+    that lives is either the one meant, which has not ended, or a stranger: then there are none.
+    """
+    stats = all_stats()
+    boot = boot_id()
+    if leader.boot != boot or any(one.pid == leader.pid and not one.zombie for one in stats):
+        return set()
+    return {
+        Identity(one.pid, one.start, boot)
+        for one in stats
+        if one.session == leader.pid and not one.zombie and one.start >= leader.start
+    }
 
 
 def _descendants(pid: int, stats: dict[int, Stat]) -> set[int]:
@@ -269,7 +289,12 @@ def _parse_stat(pid: int, content: bytes) -> Stat | None:
     fields = content[content.rfind(b")") + 1 :].split()
     try:
         return Stat(
-            pid, int(fields[1]), int(fields[4]) & 0xFFFFFFFF, int(fields[19]), fields[0] in (b"Z", b"X", b"x")
+            pid,
+            int(fields[1]),
+            int(fields[4]) & 0xFFFFFFFF,
+            int(fields[19]),
+            fields[0] in (b"Z", b"X", b"x"),
+            session=int(fields[3]),
         )
     except (IndexError, ValueError):
         return None

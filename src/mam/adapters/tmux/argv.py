@@ -174,6 +174,19 @@ def mark(pane_id: str, session_id: str, root: str) -> list[str]:
     ]
 
 
+def claim(pane_id: str, session_id: str, root: str, nonce: str) -> list[str]:
+    """Mark a pane if nobody has, decided inside the server: of two who try, one succeeds."""
+    target = pane_target(pane_id)
+    script = " ; ".join(
+        (
+            f"set-option -p -t {target} @mam_session {checked_mark(session_id)}",
+            f"set-option -p -t {target} @mam_root {encode_root(root)}",
+            f"display-message -p {nonce}yes",
+        )
+    )
+    return ["if-shell", "-F", "-t", target, "#{@mam_session}", f"display-message -p {nonce}no", script]
+
+
 def guard(pane_id: str, mark: str | None, *, typing: bool) -> str:
     """Return a format that is true while the pane is the one meant; for typing, alive and in no mode."""
     conditions = [f"#{{==:#{{pane_id}},{pane_target(pane_id)}}}"]

@@ -218,6 +218,11 @@ class Tmux:
         """Write a session id and root on a pane that is being adopted."""
         self._call(argv.mark(pane_id, session_id, root))
 
+    def claim(self, pane_id: str, session_id: str, root: str) -> bool:
+        """Write a session id and root on a pane that carries none; False if somebody was faster."""
+        nonce = new_nonce()
+        return self._call(argv.claim(pane_id, session_id, root, nonce)).startswith(nonce.encode() + b"yes")
+
     def rename_session(self, session_id: str, name: str) -> None:
         """Rename a tmux session by its `$` id. Raises NameTaken, PaneGone."""
         self._call(argv.rename_session(session_id, name))

@@ -34,7 +34,7 @@ def fail(error: Exception, as_json: bool) -> int:
     ours = as_ours(error)
     if ours is not error or isinstance(error, Broken):
         _trace(error)
-    if as_json:
+    if as_json and sys.stdout is not None:
         write_json(ours.as_json())
         sys.stdout.flush()
     else:
