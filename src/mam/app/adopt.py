@@ -56,7 +56,7 @@ def adopt(
         draft.intents.put(flight.new_intent(session_id, wanted, "adopt", draft.now, {"row": row}))
         return draft.now
 
-    reserved_at = flight.change(world, reserve)
+    reserved_at = flight.claim(world, reserve)
     world.host.remember_root(world.place.root, world.place.yaml)
     try:
         if found.session_name != wanted:

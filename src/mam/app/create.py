@@ -124,7 +124,7 @@ def _reserve(world: World, order: Order, workspace: str) -> dict[str, Any]:
     deadline = time.monotonic() + flight.WAIT_SECONDS
     while True:
         _check_program(world, order)
-        plan = flight.change(world, lambda draft: _claim(world, draft, order, workspace))
+        plan = flight.claim(world, lambda draft: _claim(world, draft, order, workspace))
         if plan is not None:
             break
         if time.monotonic() > deadline:

@@ -6,6 +6,7 @@ changing verb finds the intent without a living owner and finishes or cleans wha
 
 from __future__ import annotations
 
+import os
 import time
 from contextlib import contextmanager
 
@@ -13,7 +14,7 @@ from mam.adapters.store.intents import Intent
 from mam.adapters.system import process
 from mam.adapters.system.process import Identity
 from mam.app import caller
-from mam.core.errors import Refused, RegistryBusy, StartUnconfirmed, Unconfirmed
+from mam.core.errors import Refused, RegistryBusy, StartUnconfirmed, Unavailable, Unconfirmed
 from mam.core.row import Row
 
 TYPE_CHECKING = False
@@ -28,12 +29,24 @@ if TYPE_CHECKING:
 
 WAIT_SECONDS = 20.0
 _STEP = 0.02
+# Intents of this process that it gave up and could not say so, because the disk was full.
+_given_up: set[tuple[str, float]] = set()
 
 
 def is_owned(intent: Intent) -> bool:
-    """Tell whether the process that began a change still lives."""
+    """Tell whether the process that began a change still lives and is at it."""
     owner = Identity.from_json(intent.owner)
-    return owner is not None and process.is_alive(owner)
+    if owner is None or not process.is_alive(owner):
+        return False
+    return owner.pid != os.getpid() or (intent.session_id, intent.at) not in _given_up
+
+
+def claim(world: World, work: Callable[[Draft], T]) -> T:
+    """Commit an intent. The file is not written: it shows no intents, and a full disk ends the verb here."""
+    from mam.app.sight import confirm
+
+    caller.actor(world)
+    return world.registry.commit(work, lambda row, status: confirm(world, row, status))
 
 
 def change(world: World, work: Callable[[Draft], T]) -> T:
@@ -62,24 +75,39 @@ def in_flight(
     except BaseException as error:
         let_go(world, row["id"], at, error)
         raise
-    world.registry.note(lambda draft: draft.intents.end(row["id"], at))
+    abandon(world, row["id"], at, for_good=True)
 
 
 def let_go(world: World, session_id: str, at: float, error: BaseException) -> None:
     """End the intent of a verb that failed; where its effects are unknown, leave it to recovery."""
-    is_known = isinstance(error, (Refused, Unconfirmed)) and not isinstance(error, StartUnconfirmed)
+    abandon(
+        world,
+        session_id,
+        at,
+        for_good=isinstance(error, (Refused, Unconfirmed)) and not isinstance(error, StartUnconfirmed),
+    )
+
+
+def abandon(world: World, session_id: str, at: float, *, for_good: bool) -> None:
+    """End an intent for good, or leave it without an owner; neither waits for a disk that is full."""
 
     def work(draft: Draft) -> None:
         intent = draft.intents.of(session_id)
         if intent is None or intent.at != at:
             return
-        if is_known:
+        if for_good:
             draft.intents.end(session_id, at)
         else:
             intent.owner = {}
             draft.intents.put(intent)
 
-    world.registry.note(work)
+    _given_up.add((session_id, at))
+    try:
+        world.registry.note(work)
+    except Unavailable as failure:
+        world.warn(f"what is left half done is cleaned by the next command ({failure})")
+        return
+    _given_up.discard((session_id, at))
 
 
 def _claim(
@@ -98,8 +126,10 @@ def _claim(
         return True, row, draft.now
 
     while True:
-        done, row, at = change(world, work)
+        done, row, at = claim(world, work)
         if done:
+            if row is None:
+                change(world, lambda draft: None)
             return row, at
         if time.monotonic() > deadline:
             raise busy(world, target)
@@ -136,4 +166,5 @@ def busy(world: World, target: str) -> RegistryBusy:
 
 def new_intent(session_id: str, name: str, verb: str, now: float, notes: dict[str, Any]) -> Intent:
     """Return the intent of this process."""
+    _given_up.discard((session_id, now))
     return Intent(session_id, name, verb, owner=process.me().as_json(), at=now, data=notes)

@@ -36,7 +36,7 @@ def fork(
     role = names.parse_role(role)
     source = world.registry.view().find(target)
     taken = {pane.session_name for pane in world.tmux(source["tmux_server"]).panes().panes}
-    plan = flight.change(
+    plan = flight.claim(
         world, lambda draft: _claim(world, draft, source["id"], wanted, role=role, taken=taken)
     )
     try:

@@ -47,7 +47,10 @@ def recover(world: World) -> None:
         except Unavailable as error:
             # Nobody can say how far it got: the intent stays, and other sessions go on.
             world.warn(str(error))
-            _leave(world, intent)
+            flight.abandon(world, intent.session_id, intent.at, for_good=False)
+        except BaseException:
+            flight.abandon(world, intent.session_id, intent.at, for_good=False)
+            raise
     _sweep(world)
 
 
@@ -66,13 +69,8 @@ def _take_over(world: World, intent: Intent) -> bool:
     return world.registry.note(work)
 
 
-def _leave(world: World, intent: Intent) -> None:
-    """Put the intent back as it was: without a living owner."""
-    world.registry.note(lambda draft: draft.intents.put(intent))
-
-
 def _give_up(world: World, intent: Intent) -> None:
-    world.registry.note(lambda draft: draft.intents.end(intent.session_id, intent.at))
+    flight.abandon(world, intent.session_id, intent.at, for_good=True)
 
 
 def _finish_start(world: World, intent: Intent) -> None:

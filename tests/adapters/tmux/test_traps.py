@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from mam.adapters.tmux.client import Tmux
 from mam.adapters.tmux.launch import launcher_command, write_launch
 from mam.adapters.tmux.parse import Garbled, rows
 from mam.core.errors import InvalidName, PaneGone, Usage
@@ -321,3 +322,20 @@ def test_the_server_inherits_nothing_that_names_a_session(private, tmux):
     shown = private.raw("show-environment", "-g")
     assert "MAM_SESSION" not in shown and "/nowhere/default" not in shown
     assert "TMUX_TMPDIR" in shown
+
+
+def test_a_hook_of_the_user_that_splits_new_sessions(home, tmp_path):
+    (home / ".tmux.conf").write_text('set-hook -g after-new-session "split-window"\n', encoding="utf-8")
+    server = Tmux(f"mam-test-{os.getpid()}-hook")
+    path = write_launch(
+        str(tmp_path), "s_1-a", argv=["/bin/sleep", "1000"], env={"A": "b"}, cwd=str(tmp_path)
+    )
+    try:
+        pane = server.start(
+            "split", launcher_command(path), cwd=str(tmp_path), session_id="s_0000abcd", root="/r"
+        )
+        panes = server.panes().panes
+        assert [one.id for one in panes if one.mark] == [pane.id]
+        assert (len(panes), min(one.id for one in panes)) == (2, pane.id)
+    finally:
+        server.kill_server()

@@ -44,7 +44,7 @@ def connect(path: str, migrations: Sequence[str], *, create: bool) -> sqlite3.Co
                 )
             connection.execute("PRAGMA synchronous=FULL")
             if version < len(migrations):
-                _migrate(connection, migrations)
+                _migrate(connection, migrations, path)
         except BaseException:
             connection.close()
             raise
@@ -176,6 +176,14 @@ def translate_os(error: OSError, path: str) -> MamError:
     return Unavailable(f"{name}: {error.strerror or error}")
 
 
+def _is_anothers(connection: sqlite3.Connection) -> bool:
+    """Tell whether a database without our version has tables of somebody else's, at one moment."""
+    found = connection.execute(
+        "SELECT (SELECT user_version FROM pragma_user_version), EXISTS(SELECT 1 FROM sqlite_master)"
+    ).fetchone()
+    return bool(found[0] == 0 and found[1])
+
+
 def _create_private(path: str) -> None:
     try:
         os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600))
@@ -184,7 +192,9 @@ def _create_private(path: str) -> None:
             raise ReadOnly(f"{path} is a symbolic link", hint="remove it") from None
 
 
-def _migrate(connection: sqlite3.Connection, migrations: Sequence[str]) -> None:
+def _migrate(connection: sqlite3.Connection, migrations: Sequence[str], path: str) -> None:
+    if _is_anothers(connection):
+        raise damaged(path, "it is not a database of mam")
     connection.execute("PRAGMA journal_mode=WAL")
     connection.execute("BEGIN IMMEDIATE")
     try:

@@ -133,7 +133,13 @@ class Registry:
         return View(rows, meta.get("identities") or {}, intents)
 
     def change(self, work: Callable[[Draft], T], confirm: Confirm | None = None) -> T:
-        """Run work under the write lock, commit, and return once the file shows the effect.
+        """Run work under the write lock, commit, and return once the file shows the effect."""
+        result = self.commit(work, confirm)
+        self.show(confirm)
+        return result
+
+    def commit(self, work: Callable[[Draft], T], confirm: Confirm | None = None) -> T:
+        """Run work under the write lock and commit; the file is left to the next `show`.
 
         A person's edit is taken in first; one that cannot be stops the change before it begins.
         """
@@ -141,7 +147,11 @@ class Registry:
         with database.transaction(connection, self.place.db):
             draft = Draft(connection, self.clock())
             self._take_in(draft, confirm)
-            result = work(draft)
+            return work(draft)
+
+    def show(self, confirm: Confirm | None = None) -> None:
+        """Bring the file up to date if it is behind; an error is marked: what it is about is recorded."""
+        connection = self.writer()
         try:
             if self._is_behind(connection):
                 self.project(confirm)
@@ -149,7 +159,6 @@ class Registry:
             error.recorded = True
             error.hint = "what you asked for is recorded" + (f"; {error.hint}" if error.hint else "")
             raise
-        return result
 
     def warm_up(self) -> None:
         """Load what writing the file needs, while there is something else to wait for."""

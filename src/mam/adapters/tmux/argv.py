@@ -148,8 +148,26 @@ def start(
         *("set-option", "-t", there, "destroy-unattached", "off", ";"),
         # tmux shows the errors of the user's file in the first pane, as a mode that would take our keys.
         *("copy-mode", "-q", "-t", there, ";"),
-        *("display-message", "-p", "-t", there, row_format(nonce)),
+        *("display-message", "-p", "-t", there, row_format(nonce), ";"),
+        *("display-message", "-p", "-t", there, f"{nonce}alone#{{window_panes}},#{{session_windows}}"),
     ]
+
+
+def which_runs(name: str, word: str) -> list[str]:
+    """Show the panes of a session, each with whether it was started with a word of ours."""
+    if word.strip(_LOWER + _DIGITS):
+        raise Usage("not a word that may stand in a format")
+    shown = f"#{{pane_id}} #{{m:*{word}*,#{{pane_start_command}}}}"
+    return ["list-panes", "-s", "-t", f"={checked_name(name)}:", "-F", shown]
+
+
+def move_mark(wrong: str, right: str, session_id: str, root: str, nonce: str) -> list[str]:
+    """Take our options off one pane, put them on another, and show that one."""
+    command: list[str] = []
+    for option in ("@mam_session", "@mam_root", "remain-on-exit", "allow-rename", "allow-passthrough"):
+        command += ["set-option", "-q", "-p", "-u", "-t", pane_target(wrong), option, ";"]
+    shown = ["display-message", "-p", "-t", pane_target(right), row_format(nonce)]
+    return [*command, *_own(right, session_id, root), *shown]
 
 
 def _own(target: str, session_id: str, root: str) -> list[str]:

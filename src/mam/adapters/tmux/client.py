@@ -157,7 +157,20 @@ class Tmux:
         command = argv.start(
             name, launch, session_id=session_id, root=root, width=width, height=height, nonce=nonce
         )
-        return self._one(self._call(command, cwd=cwd), nonce)
+        answer, _, alone = self._call(command, cwd=cwd).partition(f"{nonce}alone".encode())
+        pane = self._one(answer, nonce)
+        if alone.strip() == b"1,1":
+            return pane
+        return self._find_started(name, launch[-1], pane, session_id, root)
+
+    def _find_started(self, name: str, word: str, pane: Pane, session_id: str, root: str) -> Pane:
+        """Move the mark to the pane that runs our launcher: a hook of the user's opened others beside it."""
+        for line in self._call(argv.which_runs(name, word)).decode("ascii", "replace").splitlines():
+            pane_id, _, is_ours = line.partition(" ")
+            if is_ours == "1" and pane_id != pane.id:
+                nonce = new_nonce()
+                return self._one(self._call(argv.move_mark(pane.id, pane_id, session_id, root, nonce)), nonce)
+        return pane
 
     def respawn(self, pane_id: str, launch: list[str], *, session_id: str, root: str) -> Pane:
         """Start launch in the dead pane that carries session_id.
