@@ -103,13 +103,13 @@ def draw(lines: list[str]) -> str:
     width, height = COLUMNS * CELL + 40, len(lines) * HEIGHT + 62
     out = [
         f'<svg xmlns="http://www.w3.org/2000/svg" width="{width:.0f}" height="{height}" '
-        f'viewBox="0 0 {width:.0f} {height}" role="img" aria-label="A terminal with mam commands and their output">',
+        f'viewBox="0 0 {width:.0f} {height}" role="img" aria-label="A terminal with mam commands">',
         f'<rect width="{width:.0f}" height="{height}" rx="10" fill="#1e2127"/>',
         *(
             f'<circle cx="{20 + 20 * n}" cy="20" r="6" fill="{c}"/>'
             for n, c in enumerate(("#e06c75", "#e5c07b", "#98c379"))
         ),
-        '<g font-family="ui-monospace, SFMono-Regular, Menlo, Consolas, DejaVu Sans Mono, monospace" font-size="14">',
+        '<g font-family="ui-monospace, Menlo, Consolas, DejaVu Sans Mono, monospace" font-size="14">',
     ]
     for number, line in enumerate(lines):
         y = 54 + number * HEIGHT

@@ -11,7 +11,6 @@ from mam.app.world import World, open_world
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
-    from types import TracebackType
     from typing import Any
 
     from mam.core.row import Row
@@ -105,9 +104,7 @@ class Fleet:
         """Use as a context to close the database at the end."""
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         """Close."""
         self.close()
 
@@ -218,16 +215,9 @@ class Fleet:
         asked = {} if all_roots else ask_early(self.world)
         from mam.app.ls import ls
 
+        filters: dict[str, Any] = {"status": status, "agent": agent, "role": role, "waiting": waiting}
         try:
-            return ls(
-                self.world,
-                status=status,
-                agent=agent,
-                role=role,
-                waiting=waiting,
-                all_roots=all_roots,
-                asked=asked,
-            )
+            return ls(self.world, all_roots=all_roots, asked=asked, **filters)
         except BaseException:
             for collect in asked.values():
                 collect()
