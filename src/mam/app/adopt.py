@@ -57,8 +57,8 @@ def adopt(
         return draft.now
 
     reserved_at = flight.claim(world, reserve)
-    world.host.remember_root(world.place.root, world.place.yaml)
     try:
+        world.host.remember_root(world.place.root, world.place.yaml)
         if found.session_name != wanted:
             world.tmux(server).rename_session(found.session_id, wanted)
         if not world.tmux(server).claim(found.id, session_id, world.place.root):

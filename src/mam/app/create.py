@@ -105,6 +105,8 @@ def create(world: World, agent: str | None, **options: Any) -> Row:
     order.look_for_names(world)
     plan = _reserve(world, order, workspace)
     try:
+        world.host.remember_root(world.place.root, world.place.yaml)
+        warn_of_network(world)
         row = _start(world, order, plan)
     except BaseException as error:
         if isinstance(error, Refused) or not plan.get("is_started"):
@@ -126,13 +128,10 @@ def _reserve(world: World, order: Order, workspace: str) -> dict[str, Any]:
         _check_program(world, order)
         plan = flight.claim(world, lambda draft: _claim(world, draft, order, workspace))
         if plan is not None:
-            break
+            return plan
         if time.monotonic() > deadline:
             raise flight.busy(world, order.name or "")
         time.sleep(0.02)
-    world.host.remember_root(world.place.root, world.place.yaml)
-    warn_of_network(world)
-    return plan
 
 
 def _check_program(world: World, order: Order) -> None:

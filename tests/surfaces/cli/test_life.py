@@ -181,7 +181,7 @@ class TestStopAndResume:
         asked = terminal("stop", one, "--purge-conversation")
         asked.sees("Delete the conversation of one for good? [y/N]")
         asked.type("\r")
-        assert asked.leave() == 64
+        assert asked.leave() == 1
         assert "nothing was stopped" in asked.text()
         assert run("status", one, "--json").json["session"]["status"] == "running"
         asked = terminal("stop", one, "--purge-conversation")
@@ -328,7 +328,7 @@ class TestKeeping:
         asked = terminal("forget", "--older-than", "0s")
         asked.sees("Forget 2 sessions? [y/N]")
         asked.type("no\r")
-        assert asked.leave() == 64
+        assert asked.leave() == 1
         assert run("ls", "--names").out.split() == ["one", "b"]
         said = run("forget", "--older-than", "0s", "--yes", "--json")
         assert [result["forgotten"] for result in said.json["results"]] == ["one", "b"]

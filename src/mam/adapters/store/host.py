@@ -8,13 +8,15 @@ from __future__ import annotations
 
 import json
 import os
+from contextlib import contextmanager
 
 from mam.adapters.store import database, schema
+from mam.core.errors import Unavailable
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     import sqlite3
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterator, Mapping
     from typing import Any
 
 
@@ -59,6 +61,16 @@ class Host:
             self._connection = database.connect(self.path, schema.HOST_MIGRATIONS, create=True)
         return self._connection
 
+    @contextmanager
+    def _using(self) -> Iterator[sqlite3.Connection]:
+        """Work on the database; after an error of the disk it is opened anew."""
+        try:
+            with database.errors(self.path):
+                yield self._open()
+        except Unavailable:
+            self.close()
+            raise
+
     def roots(self) -> list[tuple[str, str]]:
         """Return every known root with its registry file; none where nothing was ever recorded."""
         if not os.path.exists(self.path):
@@ -68,8 +80,7 @@ class Host:
 
     def remember_root(self, root: str, registry: str) -> None:
         """Record a root, so that `ls --all` finds it."""
-        connection = self._open()
-        with database.errors(self.path):
+        with self._using() as connection:
             known = connection.execute("SELECT registry FROM roots WHERE path=?", (root,)).fetchone()
             if known != (registry,):
                 connection.execute(
@@ -93,8 +104,7 @@ class Host:
         self, kind: str, conversation: str, lease: Lease, is_alive: Callable[[dict[str, Any]], bool]
     ) -> Lease | None:
         """Take a conversation; return None, or the other session that holds it with a live process."""
-        connection = self._open()
-        with database.transaction(connection, self.path):
+        with self._using() as connection, database.transaction(connection, self.path):
             other = self.lease(kind, conversation)
             if other and other.session_id != lease.session_id and is_alive(other.holder):
                 return other
@@ -106,5 +116,5 @@ class Host:
 
     def release(self, session_id: str) -> None:
         """Give up whatever a session holds."""
-        with database.errors(self.path):
-            self._open().execute("DELETE FROM leases WHERE session_id=?", (session_id,))
+        with self._using() as connection:
+            connection.execute("DELETE FROM leases WHERE session_id=?", (session_id,))

@@ -9,18 +9,19 @@ from __future__ import annotations
 
 import json
 import os
+from contextlib import contextmanager
 
 from mam.adapters.store import database, schema
 from mam.adapters.store.draft import Draft, choose, not_found
 from mam.adapters.store.intents import Intents
 from mam.adapters.store.place import fingerprint
-from mam.core.errors import Damaged, MamError
+from mam.core.errors import Damaged, MamError, Unavailable
 from mam.core.row import settled, whole
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     import sqlite3
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
     from typing import Any, TypeVar
 
     from mam.adapters.store.intents import Intent
@@ -143,11 +144,23 @@ class Registry:
 
         A person's edit is taken in first; one that cannot be stops the change before it begins.
         """
-        connection = self.writer()
-        with database.transaction(connection, self.place.db):
-            draft = Draft(connection, self.clock())
+        with self._drafting() as draft:
             self._take_in(draft, confirm)
             return work(draft)
+
+    @contextmanager
+    def _drafting(self) -> Iterator[Draft]:
+        """Hold the write lock. After an error of the disk the next change opens the database anew.
+
+        SQLite opens a file for reading only when it cannot for writing, and stays with that.
+        """
+        try:
+            connection = self.writer()
+            with database.transaction(connection, self.place.db):
+                yield Draft(connection, self.clock())
+        except Unavailable:
+            self.close()
+            raise
 
     def show(self, confirm: Confirm | None = None) -> None:
         """Bring the file up to date if it is behind; an error is marked: what it is about is recorded."""
@@ -177,22 +190,19 @@ class Registry:
 
     def note(self, work: Callable[[Draft], T]) -> T:
         """Run work that changes no session: intents, evidence, log. The file is left alone."""
-        connection = self.writer()
-        with database.transaction(connection, self.place.db):
-            return work(Draft(connection, self.clock()))
+        with self._drafting() as draft:
+            return work(draft)
 
     def project(self, confirm: Confirm | None = None) -> None:
         """Bring the file up to date with what is committed."""
         from mam.adapters.store import projection
 
-        connection = self.writer()
-        with database.transaction(connection, self.place.db):
-            draft = Draft(connection, self.clock())
+        with self._drafting() as draft:
             projection.write(
                 draft,
                 self.place,
                 take_in=lambda: self._take_in(draft, confirm),
-                is_behind=lambda: self._is_behind(connection),
+                is_behind=lambda: self._is_behind(draft.connection),
             )
 
     def servers(self) -> list[str]:

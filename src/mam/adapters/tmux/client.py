@@ -12,6 +12,7 @@ from time import monotonic, sleep
 
 from mam.adapters.tmux import argv, parse, spawn
 from mam.adapters.tmux.failures import NoServer, PaneInMode, from_stderr, no_answer
+from mam.adapters.tmux.spawn import clean_environment
 from mam.core.errors import (
     DeliveryUnconfirmed,
     IllegalTransition,
@@ -78,28 +79,27 @@ class Tmux:
         try:
             started = spawn.start([*self.words(), *command], self._environ)
         except (MamError, OSError) as cause:
-            said = str(cause)
-            return lambda: parse.Listing(False, [], said)
-
+            failed = parse.Listing(False, [], str(cause))
+            return lambda: failed
         collected: list[Listing] = []
 
         def collect() -> Listing:
             if not collected:
-                collected.append(finish())
+                collected.append(self._collect(started, command, nonce))
             return collected[0]
 
-        def finish() -> Listing:
-            try:
-                answer = self._judge(spawn.finish(started, timeout=self.timeout), command)
-            except spawn.OutOfTime:
-                return parse.Listing(False, [], no_answer(self.server, command[0], self.timeout).message)
-            except NoServer:
-                return parse.Listing(True, [])
-            except MamError as error:
-                return parse.Listing(False, [], error.message)
-            return parse.brief_listing(answer, nonce)
-
         return collect
+
+    def _collect(self, started: tuple[int, int, int, int], command: list[str], nonce: str) -> Listing:
+        try:
+            answer = self._judge(spawn.finish(started, timeout=self.timeout), command)
+        except spawn.OutOfTime:
+            return parse.Listing(False, [], no_answer(self.server, command[0], self.timeout).message)
+        except NoServer:
+            return parse.Listing(True, [])
+        except MamError as error:
+            return parse.Listing(False, [], error.message)
+        return parse.brief_listing(answer, nonce)
 
     def pane(self, pane_id: str) -> Pane | None:
         """Return one pane in full, or None if it is not there. Raises TerminalsDown where that is unknown."""
@@ -387,18 +387,6 @@ class Tmux:
             raise TmuxMissing(f"{path} is {said.strip()}", hint="install tmux 3.2 or newer")
         _new_enough[path] = said.strip()
         return _new_enough[path]
-
-
-def clean_environment(environ: Mapping[str, str]) -> dict[str, str]:
-    """Return an environment for tmux without what names a session of ours or of tmux.
-
-    TMUX_TMPDIR stays: it says where the sockets are, and without it another server would be meant.
-    """
-    return {
-        name: value
-        for name, value in environ.items()
-        if not name.startswith(("MAM_", "TMUX")) or name == "TMUX_TMPDIR"
-    }
 
 
 def new_nonce() -> str:

@@ -71,7 +71,7 @@ def write_private(path: str, content: bytes) -> None:
         while rest:
             rest = rest[os.write(handle, rest) :]
     except OSError as cause:
-        os.unlink(path)
+        cancel_launch(path)
         raise _refusal(cause, path) from cause
     finally:
         os.close(handle)
@@ -108,6 +108,6 @@ def cancel_launch(path: str) -> bool:
     """Withdraw a launch that was not taken yet: its pane will close itself. False if it was taken already."""
     try:
         os.unlink(path)
-    except FileNotFoundError:
+    except OSError:
         return False
     return True

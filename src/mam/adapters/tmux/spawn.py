@@ -11,6 +11,10 @@ import select
 import sys
 from time import monotonic, sleep
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
 # The client may become the server of every agent: it must not inherit signals that this process
 # ignores. HUP INT QUIT PIPE TERM and CHLD, by number because `signal` imports `enum`.
 _DEFAULTED = (1, 2, 3, 13, 15, 20 if sys.platform == "darwin" else 17)
@@ -186,3 +190,15 @@ def _run_in(cwd: str, argv: list[str], env: dict[str, str], timeout: float, data
     except subprocess.TimeoutExpired:
         raise OutOfTime from None
     return Answer(done.returncode, done.stdout, done.stderr)
+
+
+def clean_environment(environ: Mapping[str, str]) -> dict[str, str]:
+    """Return an environment for tmux without what names a session of ours or of tmux.
+
+    TMUX_TMPDIR stays: it says where the sockets are, and without it another server would be meant.
+    """
+    return {
+        name: value
+        for name, value in environ.items()
+        if not name.startswith(("MAM_", "TMUX")) or name == "TMUX_TMPDIR"
+    }
