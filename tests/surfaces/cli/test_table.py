@@ -63,7 +63,7 @@ NAME                 AGENT   ROLE       STATUS   ACTIVITY               TMUX  RE
 demo-creator-claude  claude  developer  running  waiting 3m permission  yes   1f00ab42 t1 disk  -     -
 api                  codex   -          running  idle 8s                yes   -                 -     -
 web                  claude  -          stopped  exited 1d              no    1f00ab42 t1 disk  j_42  -
-lost                 claude  -          running  unknown 8s             ?     abc - -           -     A
+lost                 claude  -          running  unknown                ?     abc - -           -     A
 """
 
 

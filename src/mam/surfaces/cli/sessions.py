@@ -39,10 +39,12 @@ _THERE = {True: ("yes", "green"), False: ("no", "dim"), None: ("?", "yellow")}
 
 def clean(value: object, limit: int = 200) -> str:
     """Return a field as one clean text, `-` for one that says nothing."""
+    # What is printable is clean; the long way is for the rest.
+    if type(value) is str and value and len(value) <= limit and value.isprintable():
+        return value
     if value in (None, "", [], {}):
         return EMPTY
     text = str(value)
-    # What is printable is clean; the long way is for the rest.
     return text if len(text) <= limit and text.isprintable() else one_line(text, limit)
 
 
@@ -60,7 +62,7 @@ def table(sessions: Sequence[Mapping[str, Any]], paint: Paint) -> list[str]:
 def activity(one: Mapping[str, Any]) -> str:
     """Return state, age and what it waits for: `waiting 3m permission`."""
     words = [clean(one.get("activity") or "unknown")]
-    if one.get("activity_age_s") is not None:
+    if one.get("activity_age_s") is not None and words != ["unknown"]:
         words.append(short_age(one["activity_age_s"]))
     if one.get("waiting_for"):
         words.append(clean(one["waiting_for"], 60))
