@@ -94,7 +94,8 @@ def describe(
 def _entry(world: World, view: View, one: Known, now: float) -> dict[str, Any]:
     row, sight = one.row, one.sight
     verdict = one.verdict(now)
-    own, current = own_id(row), current_conversation(row)
+    own = own_id(row)
+    current = own or current_conversation(row)
     on_disk = (
         one.kind.on_disk(current, row["workspace"], conversations.stores_of(world, row)) if current else None
     )

@@ -61,7 +61,9 @@ def see(row: Row, listing: Listing, root: str) -> Sight:
         return Sight(GONE, reason="no pane and no process")
     if pane.dead:
         return Sight(DEAD, pane, "the process in the pane has ended")
-    if identity and _is_held(pane, row, identity) and process.runs(pane.pid):
+    # The server that carries our mark still holds this child, so the pid is nobody else's; it may only
+    # have ended unnoticed.
+    if identity and pane.pid == identity.pid and process.runs(pane.pid):
         return Sight(ALIVE, pane)
     if identity and (pane.pid != identity.pid or not process.is_alive(identity)):
         if pane.pid == identity.pid:
@@ -73,11 +75,6 @@ def see(row: Row, listing: Listing, root: str) -> Sight:
 def is_foreign(pane: Pane, root: str) -> bool:
     """Tell whether a marked pane is another root's: ours is a copy. A root that moved is no other."""
     return pane.root not in ("", root) and os.path.isdir(os.path.join(pane.root, ".mam"))
-
-
-def _is_held(pane: Pane, row: Row, identity: Identity) -> bool:
-    """Tell whether the server that started the process still holds it: then the pid is nobody else's."""
-    return pane.pid == identity.pid and pane.server_pid == row["pane"].get("server_pid")
 
 
 def find_pane(row: Row, panes: Iterable[Pane]) -> Pane | None:

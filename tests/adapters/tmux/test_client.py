@@ -480,3 +480,13 @@ def test_the_start_up_path_imports_nothing_dear(private):
         "signal",
     }
     assert not dear & set(out.split()), out
+
+
+def test_a_brief_listing_says_what_the_long_one_says(private, tmux):
+    pane = private.start()
+    tmux.mark(pane.id, "s_0000abcd", "/r")
+    listing = tmux.ask_briefly()
+    (brief,) = listing().panes
+    (long,) = tmux.panes().panes
+    assert (brief.id, brief.pid, brief.dead, brief.mark) == (long.id, long.pid, long.dead, long.mark)
+    assert listing() is listing()

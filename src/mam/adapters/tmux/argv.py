@@ -23,8 +23,7 @@ NUMBERS = (
 )
 TEXTS = ("session_name", "@mam_session", "@mam_root", "pane_tty", "session_attached_list")
 # Enough to know whether sessions are alive: each field more costs tmux 2 ms for 1,000 panes.
-BRIEF_NUMBERS = ("pane_id", "pane_pid", "pane_dead", "pid")
-BRIEF_TEXTS = ("@mam_session",)
+BRIEF_NUMBERS = ("pane_id", "pane_pid", "pane_dead")
 FULL_NUMBERS = ("pane_width", "pane_height", "cursor_x", "cursor_y")
 FULL_TEXTS = ("pane_title", "pane_current_path", "pane_current_command")
 
@@ -110,7 +109,8 @@ def list_panes(nonce: str, full: bool = False) -> list[str]:
 
 def list_briefly(nonce: str) -> list[str]:
     """List every pane of the server, with what tells whether it lives and whose it is."""
-    return ["list-panes", "-a", "-F", _format(nonce, BRIEF_NUMBERS, BRIEF_TEXTS)]
+    head = ",".join(f"#{{{name}}}" for name in BRIEF_NUMBERS)
+    return ["list-panes", "-a", "-F", f"{nonce}{head}{nonce}#{{@mam_session}}{nonce}"]
 
 
 def show_pane(pane_id: str, nonce: str) -> list[str]:

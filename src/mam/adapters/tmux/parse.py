@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 # In the order of argv.NUMBERS, argv.TEXTS and their extensions for a full row.
 _NUMBERS = 10
 _TEXTS = 5
-_BRIEF_NUMBERS = 4
-_BRIEF_TEXTS = 1
+_BRIEF_NUMBERS = 3
+_BRIEF_PARTS = 3
 _FULL_NUMBERS = 14
 _FULL_TEXTS = 8
 _NO_NUMBER = "a field of tmux's answer is not a number"
@@ -79,15 +79,14 @@ class BriefPane(Pane):
     session_name = session_id = window_id = root = tty = title = path = command = ""
     dead_status = dead_signal = None
     in_mode = False
-    attached = width = height = cursor_x = cursor_y = 0
+    attached = width = height = cursor_x = cursor_y = server_pid = 0
 
-    def __init__(self, numbers: list[bytes], texts: list[bytes]) -> None:
+    def __init__(self, numbers: list[bytes], mark: bytes) -> None:
         """Take the few fields of one row."""
         self.id = numbers[0].decode()
         self.pid = int(numbers[1] or 0)
         self.dead = numbers[2] not in (b"", b"0")
-        self.server_pid = int(numbers[3])
-        self.mark = texts[0].decode("utf-8", "replace")
+        self.mark = mark.decode("utf-8", "replace")
 
 
 class Listing:
@@ -145,10 +144,16 @@ def rows(answer: bytes, nonce: str, full: bool = False) -> Iterator[Pane]:
 
 
 def brief_rows(answer: bytes, nonce: str) -> Iterator[Pane]:
-    """Yield one pane per row of a brief listing; raises Garbled."""
-    for numbers, texts in _fields(answer, nonce, _BRIEF_NUMBERS, _BRIEF_TEXTS):
+    """Yield one pane per row of a brief listing; raises Garbled. A mark that is none of ours is no mark."""
+    parts = answer.split(nonce.encode())
+    if len(parts) % _BRIEF_PARTS != 1:
+        raise Garbled("tmux's answer is not whole")
+    for place in range(1, len(parts), _BRIEF_PARTS):
+        numbers = parts[place].split(b",")
+        if len(numbers) != _BRIEF_NUMBERS or not parts[place + 2].startswith(b"\n"):
+            raise Garbled("a row of tmux's answer is not whole")
         try:
-            pane = BriefPane(numbers, texts)
+            pane = BriefPane(numbers, parts[place + 1])
         except ValueError as cause:
             raise Garbled(_NO_NUMBER) from cause
         yield pane
