@@ -168,12 +168,13 @@ def test_a_stop_leaves_the_payloads_of_other_sessions(fleet) -> None:
 def test_broken_payloads_are_dropped(fleet) -> None:
     session = fleet.create("practice", args=QUICK)
     spool = Path(fleet.world.place.spool)
-    for number, text in enumerate([b"", b"{", b"[]", b"\xff\xfe", b'{"hook_event_name": 5}', b"[" * 100_000]):
-        (spool / f"{session.id}.{session.row['pane']['pid']}.{number}.json").write_bytes(text)
-    broken = set(spool.iterdir())
+    contents = [b"", b"{", b"[]", b"\xff\xfe", b'{"hook_event_name": 5}', b"[" * 100_000]
+    broken = [spool / f"{session.id}.{session.row['pane']['pid']}.{n}.json" for n in range(len(contents))]
+    for path, content in zip(broken, contents, strict=True):
+        path.write_bytes(content)
     (spool / "package.json").write_bytes(b"x")
     assert session.status()["activity"] == "idle"
-    assert not broken & set(spool.iterdir())
+    assert [path for path in broken if path.exists()] == []
     assert (spool / "package.json").exists()
 
 

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
     from mam.adapters.tmux.parse import Listing, Pane
     from mam.app.world import World
+    from mam.core.row import Pane as RowPane
     from mam.core.row import Row
 
 ALIVE, DEAD, GONE, LOOSE, UNKNOWN = "alive", "dead", "gone", "loose", "unknown"
@@ -50,8 +51,10 @@ def see(row: Row, listing: Listing, root: str) -> Sight:
     """Return what one listing of its server says about a session of a root."""
     if not listing.confirmed:
         return Sight(UNKNOWN, reason=listing.error or "the tmux server did not answer")
-    identity = identity_of(row)
     marked = listing.marked(row.get("id"))
+    if len(marked) == 1 and _is_plainly_alive(row["pane"], marked[0], root):
+        return Sight(ALIVE, marked[0])
+    identity = identity_of(row)
     if marked and all(is_foreign(pane, root) for pane in marked):
         return Sight(GONE, reason=f"its pane belongs to the root {marked[0].root}")
     pane = find_pane(row, marked or ([] if identity else listing.panes))
@@ -61,15 +64,26 @@ def see(row: Row, listing: Listing, root: str) -> Sight:
         return Sight(GONE, reason="no pane and no process")
     if pane.dead:
         return Sight(DEAD, pane, "the process in the pane has ended")
-    # The server that carries our mark still holds this child, so the pid is nobody else's; it may only
-    # have ended unnoticed.
-    if identity and pane.pid == identity.pid and process.runs(pane.pid):
-        return Sight(ALIVE, pane)
     if identity and (pane.pid != identity.pid or not process.is_alive(identity)):
         if pane.pid == identity.pid:
             return Sight(DEAD, pane, "the process in the pane has ended")
         return Sight(GONE, pane, f"another process ({pane.pid}) is in the pane")
     return Sight(ALIVE, pane)
+
+
+def _is_plainly_alive(recorded: RowPane, pane: Pane, root: str) -> bool:
+    """Tell in the fewest steps what holds for nearly every session of a long listing.
+
+    The server that carries our mark still holds this child, so the pid is nobody else's; it may only
+    have ended unnoticed.
+    """
+    return (
+        pane.pid == recorded.get("pid")
+        and not pane.dead
+        and pane.root in ("", root)
+        and recorded.get("boot_id") == process.boot_id()
+        and process.runs(pane.pid) is True
+    )
 
 
 def is_foreign(pane: Pane, root: str) -> bool:
