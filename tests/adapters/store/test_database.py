@@ -263,14 +263,28 @@ class TestReadOnly:
     def test_reading(self, locked):
         assert as_nobody(lambda: len(locked.again().view().rows)) == 3
 
-    def test_reading_what_a_crash_left_in_the_log(self, locked, three):
-        def read() -> str:
-            return locked.again().view().find(FIRST)["note"]
+    @pytest.mark.parametrize("has_index", [True, False])
+    def test_what_a_crash_left_in_the_log_is_read_or_asked_for(self, locked, has_index):
+        """Never an older state: the log is read, or it is said that it cannot be."""
+        folder = Path(locked.place.state)
+        folder.chmod(0o700)
 
-        Path(three.place.state).chmod(0o700)
-        (three.db.parent / "state.db-wal").touch()
-        Path(three.place.state).chmod(0o500)
-        assert as_nobody(read) == "x"
+        def crash() -> None:
+            locked.again().commit(lambda draft: draft.put({**draft.get(FIRST), "note": "newest"}))
+
+        as_nobody(crash)
+        assert (folder / "state.db-wal").stat().st_size
+        if not has_index:
+            (folder / "state.db-shm").unlink()
+        folder.chmod(0o500)
+
+        def read() -> str:
+            try:
+                return locked.again().view().find(FIRST)["note"]
+            except ReadOnly as error:
+                return error.code
+
+        assert as_nobody(read) == ("newest" if has_index else "read_only")
 
     def test_writing(self, locked):
         def write() -> str:

@@ -365,8 +365,10 @@ class TestEditWhileWriting:
             return written
 
         monkeypatch.setattr(projection, "_write", write)
-        with pytest.raises(RegistryBusy):
+        with pytest.raises(RegistryBusy) as caught:
             three.put(FIRST, delegate_job_id="job-1")
+        assert caught.value.recorded
+        assert not caught.value.retryable, "what is recorded must not be repeated"
         monkeypatch.undo()
         three.touch()
         assert three.rows()[FIRST]["delegate_job_id"] == "job-1"

@@ -56,6 +56,9 @@ def connect_to_read(path: str, migrations: Sequence[str]) -> sqlite3.Connection:
     try:
         return connect(path, migrations, create=False)
     except ReadOnly:
+        if os.path.exists(f"{path}-wal") and os.path.getsize(f"{path}-wal"):
+            # The newest changes are in the log, which cannot be read without writing beside it.
+            raise
         with errors(path):
             uri = "file:" + path.replace("%", "%25").replace("?", "%3f").replace("#", "%23") + "?immutable=1"
             return sqlite3.connect(uri, uri=True, isolation_level=None, check_same_thread=False)

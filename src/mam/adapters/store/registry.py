@@ -169,8 +169,9 @@ class Registry:
             if self._is_behind(connection):
                 self.project(confirm)
         except MamError as error:
-            error.recorded = True
-            error.hint = "what you asked for is recorded" + (f"; {error.hint}" if error.hint else "")
+            error.recorded, error.retryable = True, False
+            more = error.hint if isinstance(error, Damaged) else "the next command writes the file"
+            error.hint = f"what you asked for is recorded; {more}"
             raise
 
     def warm_up(self) -> None:
