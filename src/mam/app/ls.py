@@ -85,20 +85,27 @@ def describe(
     """Return rows with activity, tmux, resume, job and drift; `asked` are listings that are under way."""
     rows = [row for row in view.rows if fits is None or fits(row)]
     words = listen(world, view.rows) if rows else {}
+    # Before the answer of tmux is collected, which is still at work.
+    kept = [_conversation(world, row) for row in rows]
     sights = see_all(world, rows, full=thorough, asked=asked)
     now = world.now()
     known = activity.gather(world, rows, sights, words, thorough=thorough)
-    return [_entry(world, view, one, now) for one in known]
+    return [_entry(world, view, one, had, now) for one, had in zip(known, kept, strict=True)]
 
 
-def _entry(world: World, view: View, one: Known, now: float) -> dict[str, Any]:
+def _conversation(world: World, row: Row) -> tuple[str | None, bool | None]:
+    """Return the conversation that the session has now, and whether it is on disk."""
+    current = current_conversation(row)
+    return current, conversations.on_disk(world, row, current) if current else None
+
+
+def _entry(
+    world: World, view: View, one: Known, had: tuple[str | None, bool | None], now: float
+) -> dict[str, Any]:
     row, sight = one.row, one.sight
+    current, on_disk = had
     verdict = one.verdict(now)
     own = own_id(row)
-    current = own or current_conversation(row)
-    on_disk = (
-        one.kind.on_disk(current, row["workspace"], conversations.stores_of(world, row)) if current else None
-    )
     there = None if sight.state == UNKNOWN else sight.state in (ALIVE, LOOSE)
     return {
         **row,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from mam.surfaces.cli.paint import Paint
 
@@ -37,10 +37,10 @@ class Column:
 def render(columns: Sequence[Column], rows: Sequence[Sequence[Cell]], paint: Paint) -> list[str]:
     """Return the lines of a table; the texts are clean already."""
     kept = list(range(len(columns)))
-    widths = [
-        max([width_of(column.title), *(width_of(row[at][0]) for row in rows)])
-        for at, column in enumerate(columns)
-    ]
+    texts = [[column.title, *(row[at][0] for row in rows)] for at, column in enumerate(columns)]
+    widths = [max(map(_measure(column), column)) for column in texts]
+    if paint.width is None and not paint.colours:
+        return _plain(texts, widths)
     if paint.width is not None:
         kept = _drop(columns, rows, kept, widths, paint.width)
         _shrink(columns, kept, widths, paint.width)
@@ -48,6 +48,17 @@ def render(columns: Sequence[Column], rows: Sequence[Sequence[Cell]], paint: Pai
     room = [widths[at] for at in kept]
     lines = [_line([(column.title, "dim") for column in shown], shown, room, paint)]
     return lines + [_line([row[at] for at in kept], shown, room, paint) for row in rows]
+
+
+def _measure(texts: Sequence[str]) -> Callable[[str], int]:
+    """Return what measures these texts: nearly always they are as wide as they are long."""
+    return len if "".join(texts).isascii() else width_of
+
+
+def _plain(texts: Sequence[Sequence[str]], widths: Sequence[int]) -> list[str]:
+    """Return the lines for a file or a pipe: nothing is cut and nothing painted."""
+    padded = [[_padded(text, width) for text in column] for column, width in zip(texts, widths, strict=True)]
+    return [GAP.join(cells).rstrip() for cells in zip(*padded, strict=True)]
 
 
 def width_of(text: str) -> int:
@@ -111,10 +122,6 @@ def _shrink(columns: Sequence[Column], kept: list[int], widths: list[int], room:
 
 
 def _line(cells: Sequence[Cell], columns: Sequence[Column], widths: list[int], paint: Paint) -> str:
-    if paint.width is None and not paint.colours:
-        return GAP.join(
-            [_padded(text, width) for (text, _), width in zip(cells, widths, strict=True)]
-        ).rstrip()
     parts: list[str] = []
     used = 0
     for (text, style), column, width in zip(cells, columns, widths, strict=True):
