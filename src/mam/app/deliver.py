@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 
 from mam.adapters.agents.protocol import Screen
-from mam.adapters.store import evidence
+from mam.app.hearing import overhear
 from mam.core.errors import DeliveryUnconfirmed, DialogOpen, InvalidPrompt, NotReady
 from mam.core.row import current_conversation
 from mam.core.text import for_paste
@@ -52,7 +52,7 @@ def first_prompt(world: World, row: Row, prompt: str) -> None:
     deadline = time.monotonic() + PROOF_SECONDS
     while time.monotonic() < deadline:
         said = kind.has_submitted(prompt, conversation, stores, before)
-        if said or _was_heard(world, row, prompt):
+        if said or any(heard.prompt == prompt for heard in overhear(world, row)):
             return
         if said is None:
             break
@@ -73,14 +73,3 @@ def typed(kind: Kind, prompt: str) -> str:
             hint="put other words before it, or put it into a file and name the file",
         )
     return words
-
-
-def _was_heard(world: World, row: Row, prompt: str) -> bool:
-    kind = world.kind(row["agent"])
-    return any(
-        payload.session_id == row["id"]
-        and payload.pid == str(row["pane"]["pid"])
-        and (heard := kind.hear(payload.data)) is not None
-        and heard.prompt == prompt
-        for payload in evidence.pending(world.place.spool)
-    )

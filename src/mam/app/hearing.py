@@ -15,9 +15,10 @@ from mam.core.names import is_session_id
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator
     from typing import Any
 
+    from mam.adapters.agents.protocol import Heard
     from mam.adapters.store.draft import Draft
     from mam.adapters.store.evidence import Payload
     from mam.app.world import World
@@ -71,11 +72,22 @@ def listen(world: World, rows: Iterable[Row]) -> dict[str, Word]:
     return words
 
 
+def overhear(world: World, row: Row) -> Iterator[Heard]:
+    """Yield what the agent of one session said and nobody took in yet; it stays in the spool."""
+    for payload in evidence.pending(world.place.spool):
+        if payload.session_id == row["id"] and (heard := _hear(world, row, payload)) is not None:
+            yield heard
+
+
+def _hear(world: World, row: Row, payload: Payload) -> Heard | None:
+    kind = world.kind(row["agent"])
+    pane_pid = (row.get("pane") or {}).get("pid") or 0
+    return kind.hear(payload.data) if kind.is_voice(int(payload.pid), pane_pid) else None
+
+
 def _understand(world: World, payload: Payload, rows: dict[str, Row]) -> dict[str, Any] | None:
     row = rows.get(payload.session_id)
-    if row is None or str((row.get("pane") or {}).get("pid")) != payload.pid:
-        return None
-    heard = world.kind(row["agent"]).hear(payload.data)
+    heard = _hear(world, row, payload) if row is not None else None
     if heard is None:
         return None
     return {

@@ -10,9 +10,9 @@ from __future__ import annotations
 import time
 
 from mam.adapters.agents.protocol import Screen
-from mam.adapters.store import evidence
 from mam.adapters.system import process
 from mam.adapters.tmux import launch as launches
+from mam.app.hearing import overhear
 from mam.app.sight import identity_of
 from mam.core import text
 from mam.core.activity import IDLE, WAITING
@@ -48,6 +48,7 @@ class Watch:
         self.tmux = world.tmux(row["tmux_server"])
         self.launch_file = launch_file
         self.may_trust = trust
+        self.boxed: float | None = None
         self.met: tuple[str, float] | None = None
         self.met_first: float | None = None
         self.pressed: tuple[str, float] | None = None
@@ -91,14 +92,7 @@ class Watch:
         return self._judge(self._look())
 
     def _has_started(self) -> bool:
-        pid = str(self.row["pane"]["pid"])
-        return any(
-            payload.session_id == self.row["id"]
-            and payload.pid == pid
-            and (heard := self.kind.hear(payload.data)) is not None
-            and heard.state == IDLE
-            for payload in evidence.pending(self.world.place.spool)
-        )
+        return any(heard.state == IDLE for heard in overhear(self.world, self.row))
 
     def _stayed_up(self) -> bool:
         words = process.command_line(self.row["pane"]["pid"]) or []
@@ -114,7 +108,12 @@ class Watch:
             self._meet(look, look.dialog)
             return False
         self.met = None
-        return look.state != WAITING and look.box is not None
+        if look.state == WAITING or look.box is None:
+            self.boxed = None
+            return False
+        now = time.monotonic()
+        self.boxed = self.boxed or now
+        return now - self.boxed >= self.kind.ready_settles
 
     def _meet(self, look: Look, dialog: str) -> None:
         keys = self.kind.answer_keys(look, "trust") if dialog == "trust" and self.may_trust else None

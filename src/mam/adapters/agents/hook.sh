@@ -1,5 +1,5 @@
 #!/bin/sh
-# Writes the payload on standard input to the spool ($1) as <session>.<pid of the agent>.<pid>.json.
+# Writes the payload, $2 or else standard input, to the spool ($1) as <session>.<pid of the agent>.<pid>.json.
 # Whatever goes wrong, the agent must not notice: no output, exit 0.
 exec 2>/dev/null
 umask 077
@@ -10,5 +10,5 @@ while :; do
   [ -e "$1/$f.json" ] || break
   n=${n:-x}x
 done
-cat >"$1/.$f.tmp" && mv -f "$1/.$f.tmp" "$1/$f.json"
+if [ $# -gt 1 ]; then printf %s "$2"; else cat; fi >"$1/.$f.tmp" && mv -f "$1/.$f.tmp" "$1/$f.json"
 exit 0

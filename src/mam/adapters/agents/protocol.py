@@ -58,11 +58,12 @@ class Launch:
     """What to execute: argv with an absolute program, variables to add, and notes for the caller.
 
     `text` is put into a private file whose path the program finds in MAM_TEXT_FILE: a caller's words
-    stand neither in argv nor in the environment. `without` names variables of the caller that the program
-    must not inherit.
+    stand neither in argv nor in the environment. `settings` is a variable and a content: the content is put
+    into a private file, one per session, whose path the variable names. `without` names variables of the
+    caller that the program must not inherit.
     """
 
-    __slots__ = ("argv", "env", "notes", "text", "without")
+    __slots__ = ("argv", "env", "notes", "settings", "text", "without")
 
     def __init__(
         self,
@@ -70,12 +71,14 @@ class Launch:
         env: dict[str, str] | None = None,
         *,
         text: str | None = None,
+        settings: tuple[str, str] | None = None,
         notes: tuple[str, ...] = (),
         without: tuple[str, ...] = (),
     ) -> None:
         self.argv = argv
         self.env = env or {}
         self.text = text
+        self.settings = settings
         self.notes = notes
         self.without = without
 
@@ -127,6 +130,35 @@ class Heard:
         self.prompt = prompt
 
 
+class Turn:
+    """One message of a conversation as its record has it: `user` or `assistant`, and when, if it says so."""
+
+    __slots__ = ("at", "role", "text")
+
+    def __init__(self, role: str, text: str, at: str | None = None) -> None:
+        self.role = role
+        self.text = text
+        self.at = at
+
+
+class Transcript:
+    """The end of a conversation: its last turns, and what the record says of model and tokens.
+
+    `tokens_in` and `tokens_out` are of the whole conversation where the record has totals, else of what was
+    read of it. `context` is how many tokens the last request held, `window` how many fit; None is unknown.
+    """
+
+    __slots__ = ("context", "model", "tokens_in", "tokens_out", "turns", "window")
+
+    def __init__(self, turns: list[Turn], **facts: Any) -> None:
+        self.turns = turns
+        self.model: str | None = facts.get("model")
+        self.tokens_in: int | None = facts.get("tokens_in")
+        self.tokens_out: int | None = facts.get("tokens_out")
+        self.context: int | None = facts.get("context")
+        self.window: int | None = facts.get("window")
+
+
 class Kind:
     """One kind of agent. The defaults are those of a program that nothing is known about."""
 
@@ -157,6 +189,13 @@ class Kind:
     takes_model = False
     # Whether a first prompt is typed (True) or handed over at launch as instructions (False).
     takes_prompt = True
+    # Seconds that the box must have stood before it counts: some show it before their first dialog.
+    ready_settles = 0.0
+    # The versions that the conformance tests run; of any other the screen alone proves nothing. Empty: it
+    # has no versions that matter.
+    known_versions: tuple[str, ...] = ()
+    # The npm packages that hold the program: their package.json names the version without running it.
+    packages: tuple[str, ...] = ()
 
     def __init__(self, name: str = "") -> None:
         """A kind without a name of its own is called as it was asked for."""
@@ -230,6 +269,20 @@ class Kind:
         self, text: str, conversation: str, stores: Mapping[str, str], since: int
     ) -> bool | None:
         """Tell whether the conversation's record beyond `since` bytes holds this user message."""
+        return None
+
+    def is_voice(self, pid: int, pane_pid: int) -> bool:
+        """Tell whether a hook's parent is the agent of the pane, and not a child that inherited its hooks."""
+        return pid == pane_pid
+
+    def read_transcript(
+        self, conversation: str, workspace: str, stores: Mapping[str, str], turns: int
+    ) -> Transcript | None:
+        """Return the last turns with model and tokens; only the end of the record is read."""
+        return None
+
+    def purge_command(self, conversation: str, program: str) -> list[str] | None:
+        """Return the program's own command that deletes one conversation, where files alone are not it."""
         return None
 
     def record_size(self, conversation: str, stores: Mapping[str, str]) -> int:
