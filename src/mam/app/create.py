@@ -10,8 +10,6 @@ import secrets
 import time
 import uuid
 
-from mam.adapters.agents import hooks
-from mam.adapters.agents.protocol import Request
 from mam.adapters.store import evidence
 from mam.adapters.system import process
 from mam.app import caller, conversations, flight, launch
@@ -241,34 +239,18 @@ def _renewed(world: World, row: Row, order: Order) -> Row:
 
 def _start(world: World, order: Order, plan: dict[str, Any]) -> Row:
     row = _with_worktree(world, plan, order)
-    kind = world.kind(row["agent"])
-    program = launch.find_program(world, kind, row["start_command"], {**world.environ, **order.env})
-    if plan["conversation"]:
-        conversations.take_lease(world, row, plan["conversation"], process.me())
-    request = Request(
-        command=row["start_command"],
-        program=program,
-        environ={**world.environ, **order.env},
-        stores=row.get("stores"),
-        name=row["name"],
-        role=row.get("role"),
-        permissions=row["permissions"],
-        model=row.get("model"),
-        conversation=plan["conversation"],
-        hook=hooks.command(world.place.spool) if kind.has_hooks else None,
-        instructions=None if kind.takes_prompt else order.prompt,
-    )
-    what = kind.launch(request)
-    for note in what.notes:
-        world.warn(note)
+    conversations.take_lease(world, row, plan["conversation"], process.me())
     world.progress(f"starting {row['agent']} as {row['name']}")
-    started = launch.start(world, row, what, plan["launch_file"], order.env)
+    started = launch.run(
+        world,
+        row,
+        plan["launch_file"],
+        env=order.env,
+        conversation=plan["conversation"],
+        instructions=None if world.kind(row["agent"]).takes_prompt else order.prompt,
+    )
     plan["is_started"] = True
-    try:
-        return bind(world, plan, started)
-    except BaseException as error:
-        launch.undo(world, row, plan["launch_file"], error)
-        raise
+    return launch.bound(world, row, started, lambda: bind(world, plan, started))
 
 
 def bind(world: World, plan: dict[str, Any], started: Started) -> Row:

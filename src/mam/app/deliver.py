@@ -6,6 +6,7 @@ import time
 
 from mam.adapters.agents.protocol import Screen
 from mam.app.hearing import overhear
+from mam.app.versions import refuse_blind
 from mam.core.errors import DeliveryUnconfirmed, DialogOpen, InvalidPrompt, NotReady
 from mam.core.row import current_conversation
 from mam.core.text import for_paste
@@ -47,6 +48,7 @@ def first_prompt(world: World, row: Row, prompt: str) -> None:
             )
         if look.box != "empty":
             raise NotReady(f"'{row['name']}' has no empty input box; the prompt was not typed", session=row)
+        refuse_blind(world, row, "the prompt was not typed")
     before = kind.record_size(conversation, stores)
     tmux.paste(pane_id, prompt, mark=row["id"], enter=True, pause=kind.pause_before_enter)
     deadline = time.monotonic() + PROOF_SECONDS

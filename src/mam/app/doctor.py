@@ -9,6 +9,7 @@ from mam.adapters.store import database, evidence
 from mam.adapters.system import mounts, programs
 from mam.app import flight
 from mam.app.sight import DEAD, GONE, see
+from mam.app.versions import Reading, is_tested
 from mam.core.errors import MamError
 from mam.core.row import is_running
 
@@ -81,6 +82,24 @@ def _programs(world: World) -> Iterator[Finding]:
         yield finding(
             f"program {name}", bool(found), found or f"{command} is not on PATH", f"install {command}"
         )
+        if found and world.kind(name).known_versions:
+            yield _version(world, name, found)
+
+
+def _version(world: World, name: str, program: str) -> Finding:
+    kind = world.kind(name)
+    version = Reading(kind, program, world.environ).finish()
+    if version is None:
+        return finding(f"version {name}", None, f"{program} does not say which one", f"{name} --version")
+    if is_tested(world, kind, version):
+        return finding(f"version {name}", True, version)
+    tested = ", ".join(kind.known_versions)
+    return finding(
+        f"version {name}",
+        None,
+        f"{version}: mam was tested with {tested}, so nothing is typed on the word of its screen alone",
+        f'install {tested}, or vouch for it in mam.toml: known_versions = ["{name} {version}"]',
+    )
 
 
 def _state(world: World) -> Iterator[Finding]:

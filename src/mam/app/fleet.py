@@ -6,11 +6,12 @@ called; an error is always one of `mam.core.errors`.
 
 from __future__ import annotations
 
-from mam.app.world import World, open_world
+from mam.app.reader import Reader
+from mam.app.world import open_world
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
     from typing import Any
 
     from mam.core.row import Row
@@ -45,6 +46,10 @@ class Session:
     def read(self, *, lines: int | None = None, scrollback: bool = False) -> str:
         """Return what the pane shows."""
         return self._fleet.read(self.id, lines=lines, scrollback=scrollback)
+
+    def transcript(self, *, turns: int = 20) -> Document:
+        """Return the last turns of the conversation, with model and tokens; see Fleet.transcript."""
+        return self._fleet.transcript(self.id, turns=turns)
 
     def explain(self) -> Document:
         """Return every piece of evidence about the activity, and the rule that decided."""
@@ -93,12 +98,8 @@ class Outcome:
         self.note = note
 
 
-class Fleet:
+class Fleet(Reader):
     """The sessions of one root."""
-
-    def __init__(self, world: World) -> None:
-        """Use mam.open()."""
-        self.world = world
 
     def __enter__(self) -> Fleet:
         """Use as a context to close the database at the end."""
@@ -190,71 +191,9 @@ class Fleet:
         """Return the session of that name or id."""
         return Session(self, self.world.registry.view().find(target))
 
-    def names(self, *, status: Sequence[str] = ()) -> list[str]:
-        """Return the names of the sessions, all or those of some statuses; the cheapest look there is."""
-        rows = self.world.registry.view().rows
-        return [row["name"] for row in rows if not status or row["status"] in status]
-
     def sessions(self) -> list[Session]:
         """Return every session, in the order of the registry file."""
         return [Session(self, row) for row in self.world.registry.view().rows if row.get("id")]
-
-    def ls(
-        self,
-        *,
-        status: Sequence[str] = (),
-        agent: Sequence[str] = (),
-        role: Sequence[str] = (),
-        waiting: bool = False,
-        all_roots: bool = False,
-    ) -> Document:
-        """Return `{schema_version, root, sessions}` with the activity of each; reads only."""
-        from mam.app.sight import ask_early
-
-        # tmux answers while the rest of this verb is still being loaded.
-        asked = {} if all_roots else ask_early(self.world)
-        from mam.app.ls import ls
-
-        filters: dict[str, Any] = {"status": status, "agent": agent, "role": role, "waiting": waiting}
-        try:
-            return ls(self.world, all_roots=all_roots, asked=asked, **filters)
-        except BaseException:
-            for collect in asked.values():
-                collect()
-            raise
-
-    def watch(self, interval: float = 1.0, **filters: Any) -> Iterator[Document]:
-        """Yield what `ls` returns, at once and whenever it changes."""
-        from mam.app.ls import watch
-
-        return watch(self.world, interval, **filters)
-
-    def status(self, target: str) -> Document:
-        """Return one session as `ls` shows it, with the whole row; reads only."""
-        from mam.app.status import status
-
-        return status(self.world, target)
-
-    def explain(self, target: str) -> Document:
-        """Return every piece of evidence about a session's activity, and the rule that decided."""
-        from mam.app.explain import explain
-
-        return explain(self.world, target)
-
-    def read(self, target: str, *, lines: int | None = None, scrollback: bool = False) -> str:
-        """Return what a session's pane shows, cleaned for a terminal; for an ended one its last screen."""
-        from mam.app.read import read
-
-        return read(self.world, target, lines=lines, scrollback=scrollback)
-
-    def wait(self, target: str, condition: str, *, timeout: float | None = None) -> Document:
-        """Return the session's status once the condition holds; raise TimedOut.
-
-        Conditions: idle, working, waiting, exited, `text:REGEX`.
-        """
-        from mam.app.wait import wait
-
-        return wait(self.world, target, condition, timeout=timeout)
 
     def stop(
         self, target: str, *, reason: str | None = None, force: bool = False, purge_conversation: bool = False
@@ -374,20 +313,6 @@ class Fleet:
         from mam.app.attach import attach
 
         return attach(self.world, target, next_waiting=next_waiting)
-
-    def log(
-        self, target: str | None = None, *, limit: int = 50, since: float | None = None
-    ) -> list[Document]:
-        """Return who did what to which session, and why; oldest first."""
-        from mam.app.log import log
-
-        return log(self.world, target, limit=limit, since=since)
-
-    def doctor(self) -> list[Document]:
-        """Return the checks of this machine and root: `{check, ok: true|false|null, message, mend}`."""
-        from mam.app.doctor import doctor
-
-        return doctor(self.world)
 
 
 def open_fleet(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from mam.app import caller, flight
+from mam.app import caller, flight, launch
 from mam.core import transitions
 from mam.core.errors import Refused
 from mam.core.row import is_running
@@ -37,6 +37,7 @@ def forget(world: World, target: str, *, worktree: bool = False) -> dict[str, An
             draft.log(caller.actor(world), "forget", row, worktree=removed)
 
         flight.change(world, work)
+        launch.forget_settings(world, row["id"])
     return {"forgotten": row["name"], "id": row["id"], "worktree": removed}
 
 

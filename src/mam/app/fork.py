@@ -5,8 +5,6 @@ from __future__ import annotations
 import secrets
 import uuid
 
-from mam.adapters.agents import hooks
-from mam.adapters.agents.protocol import Request
 from mam.adapters.system import process
 from mam.app import caller, conversations, flight, launch
 from mam.app.create import bind, wait_until_ready
@@ -106,28 +104,9 @@ def _free_name(draft: Draft, source: Row, taken: set[str]) -> str:
 
 def _start(world: World, plan: dict[str, Any]) -> Row:
     row: Row = plan["row"]
-    kind = world.kind(row["agent"])
     conversations.take_lease(world, row, plan["conversation"], process.me())
-    environ = {**world.environ, **(row.get("stores") or {})}
-    what = kind.launch(
-        Request(
-            command=row["start_command"],
-            program=launch.find_program(world, kind, row["start_command"], environ),
-            environ=environ,
-            stores=row.get("stores"),
-            name=row["name"],
-            role=row.get("role"),
-            permissions=row.get("permissions"),
-            model=row.get("model"),
-            conversation=plan["conversation"],
-            fork_of=plan["fork_of"],
-            hook=hooks.command(world.place.spool) if kind.has_hooks else None,
-        )
-    )
     world.progress(f"forking into {row['name']}")
-    started = launch.start(world, row, what, plan["launch_file"], {})
-    try:
-        return bind(world, plan, started)
-    except BaseException as error:
-        launch.undo(world, row, plan["launch_file"], error)
-        raise
+    started = launch.run(
+        world, row, plan["launch_file"], conversation=plan["conversation"], fork_of=plan["fork_of"]
+    )
+    return launch.bound(world, row, started, lambda: bind(world, plan, started))

@@ -10,29 +10,50 @@ from __future__ import annotations
 import os
 import secrets
 
+from mam.adapters.agents import hooks
+from mam.adapters.agents.protocol import Request
 from mam.adapters.system import process, programs
 from mam.adapters.tmux import launch as launches
 from mam.adapters.tmux.failures import NoAnswer
+from mam.app import versions
 from mam.app.sight import find_pane
-from mam.core.errors import AgentMissing, InvalidPath, NameTaken, PaneGone, Refused, StartUnconfirmed
+from mam.core.errors import (
+    AgentMissing,
+    InvalidPath,
+    NameTaken,
+    PaneGone,
+    Refused,
+    StartUnconfirmed,
+    Unconfirmed,
+)
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+    from typing import Any
+
     from mam.adapters.agents.protocol import Kind, Launch
     from mam.adapters.tmux.parse import Pane as TmuxPane
     from mam.app.world import World
     from mam.core.row import Pane, Row
 
 
+_DELETE_SECONDS = 60.0
+
+
 class Started:
     """A program that runs, or at least a pane in which it was started."""
 
-    __slots__ = ("launch_file", "pane", "tmux_session_id")
+    __slots__ = ("launch_file", "pane", "reading", "tmux_session_id")
 
-    def __init__(self, pane: Pane, tmux_session_id: str, launch_file: str) -> None:
+    def __init__(
+        self, pane: Pane, tmux_session_id: str, launch_file: str, reading: versions.Reading | None = None
+    ) -> None:
+        """Keep the reading of the program's version, which may not be finished."""
         self.pane = pane
         self.tmux_session_id = tmux_session_id
         self.launch_file = launch_file
+        self.reading = reading
 
 
 def find_program(world: World, kind: Kind, command: list[str], environ: dict[str, str]) -> str:
@@ -63,6 +84,16 @@ def new_launch_file(world: World, session_id: str) -> str:
     return os.path.join(world.place.launches, f"{session_id}-{secrets.token_hex(8)}.launch")
 
 
+def settings_file(world: World, session_id: str) -> str:
+    """Return the file with the settings that the last launch of a session was given."""
+    return os.path.join(world.place.settings, f"{session_id}.json")
+
+
+def forget_settings(world: World, session_id: str) -> None:
+    """Remove the settings of a session that is forgotten."""
+    launches.cancel_launch(settings_file(world, session_id))
+
+
 def environment(world: World, row: Row, extra: dict[str, str], launch: Launch) -> dict[str, str]:
     """Return what the agent's process gets: the caller's own environment, and who it is."""
     env = {
@@ -82,9 +113,46 @@ def environment(world: World, row: Row, extra: dict[str, str], launch: Launch) -
     return env
 
 
+def run(
+    world: World, row: Row, launch_file: str, *, env: Mapping[str, str] | None = None, **wishes: Any
+) -> Started:
+    """Start a row's agent: `env` is for this launch alone, `wishes` are what the verb wants of it."""
+    kind = world.kind(row["agent"])
+    extra = dict(env or {})
+    environ = {**world.environ, **(row.get("stores") or {}), **extra}
+    command = row.get("start_command") or [row["agent"]]
+    program = find_program(world, kind, command, environ)
+    what = kind.launch(
+        Request(
+            command=command,
+            program=program,
+            environ=environ,
+            stores=row.get("stores") or kind.stores(environ),
+            name=row["name"],
+            role=row.get("role"),
+            permissions=row.get("permissions"),
+            model=row.get("model"),
+            hook=hooks.command(world.place.spool) if kind.has_hooks else None,
+            **wishes,
+        )
+    )
+    for note in what.notes:
+        world.warn(note)
+    reading = versions.Reading(kind, program, environ)
+    started = start(world, row, what, launch_file, extra)
+    started.reading = reading
+    if reading.version:
+        started.pane["version"] = reading.version
+    return started
+
+
 def start(world: World, row: Row, launch: Launch, launch_file: str, extra: dict[str, str]) -> Started:
     """Start the program in a new tmux session of the row's name, or in the row's own dead pane."""
     env = environment(world, row, extra, launch)
+    if launch.settings is not None:
+        variable, content = launch.settings
+        env[variable] = settings_file(world, row["id"])
+        launches.replace_private(env[variable], content.encode())
     if launch.text is not None:
         env["MAM_TEXT_FILE"] = f"{launch_file}.txt"
         launches.write_private(env["MAM_TEXT_FILE"], launch.text.encode())
@@ -147,6 +215,25 @@ def pane_record(pane: TmuxPane, command: str, cwd: str) -> Pane:
     }
 
 
+def delete_conversation(world: World, row: Row, conversation: str) -> list[str]:
+    """Have the program itself delete a conversation, where its kind does so; return what was run."""
+    kind = world.kind(row["agent"])
+    if kind.purge_command(conversation, "") is None:
+        return []
+    environ = {**world.environ, **(row.get("stores") or {})}
+    program = find_program(world, kind, row.get("start_command") or [row["agent"]], environ)
+    argv = kind.purge_command(conversation, program) or []
+    done = programs.Running(argv, environ, row["workspace"]).finish(_DELETE_SECONDS)
+    stores = row.get("stores") or kind.stores(environ)
+    if done.status != 0 or kind.on_disk(conversation, row["workspace"], stores):
+        said = done.words or f"exit {done.status}"
+        raise Unconfirmed(
+            f"{os.path.basename(program)} did not delete conversation {conversation}: {said}",
+            hint=f"try it yourself: {' '.join(argv)}",
+        )
+    return [" ".join(argv[1:])]
+
+
 def discard(world: World, session_id: str) -> None:
     """Remove what no launcher will read any more: its session was ended before it came to it."""
     try:
@@ -158,7 +245,17 @@ def discard(world: World, session_id: str) -> None:
             launches.cancel_launch(os.path.join(world.place.launches, name))
 
 
-def undo(world: World, row: Row, launch_file: str, error: BaseException) -> None:
+def bound(world: World, row: Row, started: Started, bind: Callable[[], Row]) -> Row:
+    """Commit the row of what was started, or take the start back; then note the version, if it came late."""
+    try:
+        done = bind()
+    except BaseException as error:
+        _undo(world, row, started.launch_file, error)
+        raise
+    return versions.record(world, done, started.reading)
+
+
+def _undo(world: World, row: Row, launch_file: str, error: BaseException) -> None:
     """Take back a start whose row was refused: no pane is left without a row.
 
     After any other error the row may be committed, and nobody can say so now; recovery can.

@@ -14,6 +14,7 @@ from mam.adapters.system import process
 from mam.adapters.tmux import launch as launches
 from mam.app.hearing import overhear
 from mam.app.sight import identity_of
+from mam.app.versions import is_known
 from mam.core import text
 from mam.core.activity import IDLE, WAITING
 from mam.core.errors import DialogOpen, NotReady, PaneGone
@@ -116,19 +117,29 @@ class Watch:
         return now - self.boxed >= self.kind.ready_settles
 
     def _meet(self, look: Look, dialog: str) -> None:
-        keys = self.kind.answer_keys(look, "trust") if dialog == "trust" and self.may_trust else None
+        may_answer = dialog == "trust" and self.may_trust and self._is_readable()
+        keys = self.kind.answer_keys(look, "trust") if may_answer else None
         now = time.monotonic()
         self.met_first = self.met_first or now
         if keys is None or now - self.met_first > _ANSWER_SECONDS:
             name = self.row["name"]
             raise DialogOpen(
                 f"'{name}' shows its {dialog} dialog and waits for a person",
-                hint=_WAY_OUT.get(dialog, f"answer it there: mam attach {name}"),
+                hint=self._way_out(dialog),
                 session=self.row,
             )
         if self._has_settled(look.detail, now):
             self.pressed = look.detail, now
             self.tmux.keys(self.row["pane"]["id"], keys, mark=self.row["id"])
+
+    def _way_out(self, dialog: str) -> str:
+        if dialog == "trust" and self.may_trust and not self._is_readable():
+            return f"mam was not tested with this version of {self.kind.name}: answer it there (mam attach)"
+        return _WAY_OUT.get(dialog, f"answer it there: mam attach {self.row['name']}")
+
+    def _is_readable(self) -> bool:
+        """Tell whether the screen of this version can be trusted: nothing but the screen shows a dialog."""
+        return is_known(self.world, self.row) is not False
 
     def _has_settled(self, detail: str, now: float) -> bool:
         """Tell whether the dialog takes keys: it stood still, and those of before had their time."""

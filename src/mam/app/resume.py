@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from mam.adapters.agents import hooks
-from mam.adapters.agents.protocol import Request
 from mam.adapters.store import evidence
 from mam.adapters.system import process
 from mam.app import caller, conversations, flight, launch
@@ -124,32 +122,17 @@ def _choose(world: World, draft: Draft, row: Row) -> Choice:
 
 
 def _start(world: World, row: Row, choice: Choice, launch_file: str) -> Row:
-    kind = world.kind(row["agent"])
     conversations.take_lease(world, row, choice.id, process.me())
-    environ = {**world.environ, **(row.get("stores") or {})}
-    what = kind.launch(
-        Request(
-            command=row["start_command"] or [row["agent"]],
-            program=launch.find_program(world, kind, row["start_command"] or [row["agent"]], environ),
-            environ=environ,
-            stores=row.get("stores") or kind.stores(environ),
-            name=row["name"],
-            role=row.get("role"),
-            permissions=row.get("permissions"),
-            model=row.get("model"),
-            conversation=choice.id,
-            resume=bool(choice.on_disk),
-            fork_of=_origin(world, row, choice),
-            hook=hooks.command(world.place.spool) if kind.has_hooks else None,
-        )
-    )
     world.progress(f"resuming {row['name']}")
-    started = launch.start(world, row, what, launch_file, {})
-    try:
-        return bind(world, row, choice, started)
-    except BaseException as error:
-        launch.undo(world, row, launch_file, error)
-        raise
+    started = launch.run(
+        world,
+        row,
+        launch_file,
+        conversation=choice.id,
+        resume=bool(choice.on_disk),
+        fork_of=_origin(world, row, choice),
+    )
+    return launch.bound(world, row, started, lambda: bind(world, row, choice, started))
 
 
 def bind(world: World, row: Row, choice: Choice, started: Started) -> Row:

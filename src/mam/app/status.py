@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from mam.app.ls import describe
+from mam.app.transcript import usage
+from mam.app.versions import is_known
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -15,4 +17,8 @@ def status(world: World, target: str) -> dict[str, Any]:
     """Return one session as `ls` shows it, looked at thoroughly."""
     view = world.registry.view()
     row = view.find(target)
-    return describe(world, view, lambda one: one["name"] == row["name"], thorough=True)[0]
+    found = describe(world, view, lambda one: one["name"] == row["name"], thorough=True)[0]
+    found["agent_version"] = row["pane"].get("version")
+    found["version_tested"] = is_known(world, row)
+    found["usage"] = usage(world, row)
+    return found

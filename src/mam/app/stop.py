@@ -12,6 +12,7 @@ from mam.app import caller, conversations, flight, launch
 from mam.app.caller import runs_inside
 from mam.app.died import exit_status
 from mam.app.sight import ALIVE, LOOSE, UNKNOWN, identity_of, see_one
+from mam.app.versions import is_known, says_idle
 from mam.core import ladder, text, transitions
 from mam.core.activity import WORKING
 from mam.core.errors import MamError, NotAllowed, PaneGone, StopUnconfirmed, TerminalsDown
@@ -165,6 +166,8 @@ class Stop:
     def _ask(self, step: ladder.Step, pane_id: str) -> bool:
         try:
             if step.types:
+                if is_known(self.world, self.row) is False and not says_idle(self.world, self.row):
+                    return False
                 # The look that decided is some milliseconds old: a dialog may have opened since.
                 if self._look(pane_id).box != "empty":
                     return False
@@ -289,7 +292,7 @@ def purge_files(world: World, row: Row, conversation: str | None) -> list[str]:
         return []
     conversations.refuse_if_held(world, row, conversation)
     kind = world.kind(row["agent"])
-    removed = []
+    removed = launch.delete_conversation(world, row, conversation)
     for store, path in kind.purge_paths(conversation, row["workspace"], conversations.stores_of(world, row)):
         if remove(store, path):
             removed.append(path)

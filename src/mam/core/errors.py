@@ -3,13 +3,13 @@
     MamError                    str() is one line without control characters; hint says the way out
       Refused                     the request is wrong; repeating it cannot help
         InvalidName InvalidPath InvalidPrompt InvalidSettings Usage
-        SessionNotFound AmbiguousTarget NameTaken
+        SessionNotFound AmbiguousTarget NameTaken NoTranscript
         IllegalTransition Conflict NotAllowed NeedsConfirmation
       Damaged                     our own records; never repaired silently
         RegistryCorrupt EditRefused SchemaTooNew
       Unavailable                 the world is not there now
         TerminalsDown TmuxMissing AgentMissing PaneGone RegistryBusy DiskFull ReadOnly
-        DialogOpen NotReady TimedOut ConversationBusy
+        DialogOpen NotReady UntestedVersion TimedOut ConversationBusy
       Unconfirmed                 acted, and the result cannot be proven
         StartUnconfirmed StopUnconfirmed DeliveryUnconfirmed
       Held                        kept for later; do not send again
@@ -120,6 +120,12 @@ class Conflict(Refused):
     code, retryable = "conflict", True
 
 
+class NoTranscript(Refused):
+    """No record of the conversation can be read."""
+
+    code = "no_transcript"
+
+
 class NotAllowed(Refused):
     """The caller may not do that."""
 
@@ -214,6 +220,12 @@ class NotReady(Unavailable):
     """The agent did not become ready."""
 
     code, retryable = "not_ready", False
+
+
+class UntestedVersion(Unavailable):
+    """Only the screen of a version that nobody tested says that it takes input."""
+
+    code, retryable = "untested_version", False
 
 
 class TimedOut(Unavailable):

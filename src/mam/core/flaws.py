@@ -128,6 +128,7 @@ _PANE = _is_mapping(
     boot_id=_is_text,
     server_pid=_is_whole,
     cmd=_is_text,
+    version=_is_text,
     cwd=_is_path,
 )
 _FIELDS: dict[str, tuple[Check, str]] = {

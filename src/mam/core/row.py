@@ -23,6 +23,7 @@ if TYPE_CHECKING:
         boot_id: str
         server_pid: int
         cmd: str
+        version: str
         cwd: str
         mcp_attachments: list[Any]
 

@@ -7,6 +7,7 @@ from mam.core.names import parse_server
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from typing import Any
 
 PERMISSIONS = ("default", "ask", "auto", "skip")
@@ -15,17 +16,23 @@ PERMISSIONS = ("default", "ask", "auto", "skip")
 class Settings:
     """The settings in force; each has a default."""
 
-    __slots__ = ("permissions", "ready_timeout", "tmux_server")
+    __slots__ = ("known_versions", "permissions", "ready_timeout", "tmux_server")
 
     def __init__(self) -> None:
         """Begin with the defaults."""
         self.tmux_server = "default"
         self.permissions = "default"
         self.ready_timeout = 60.0
+        self.known_versions: tuple[str, ...] = ()
 
     def take(self, values: dict[str, Any], path: str) -> None:
         """Take the values of one file over what stands; refuse what it may not say."""
-        checks = {"tmux_server": _server, "permissions": _permissions, "ready_timeout": _seconds}
+        checks: dict[str, Callable[[object], object]] = {
+            "tmux_server": _server,
+            "permissions": _permissions,
+            "ready_timeout": _seconds,
+            "known_versions": _versions,
+        }
         for key, value in values.items():
             if key not in checks:
                 raise InvalidSettings(
@@ -47,6 +54,14 @@ def _permissions(value: object) -> str:
     if value not in PERMISSIONS:
         raise ValueError(f"it must be one of {', '.join(PERMISSIONS)}")
     return str(value)
+
+
+def _versions(value: object) -> tuple[str, ...]:
+    if not isinstance(value, list) or not all(
+        isinstance(one, str) and len(one.split()) == 2 for one in value
+    ):
+        raise ValueError('it must be a list of an agent kind and a version each: ["claude 2.1.325"]')
+    return tuple(" ".join(one.split()) for one in value)
 
 
 def _seconds(value: object) -> float:

@@ -43,3 +43,11 @@ def note(screen: str, limit: int = 2048) -> str | None:
             break
         kept.append(line)
     return "\n".join(reversed(kept)) or None
+
+
+def short_count(number: int) -> str:
+    """Return a number for a glance: `950`, `21.4k`, `1.2M`."""
+    for size, letter in ((1_000_000, "M"), (1_000, "k")):
+        if number >= size:
+            return f"{number / size:.1f}".removesuffix(".0") + letter
+    return str(number)

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from typing import Any
 
-    from mam.adapters.agents.protocol import Look, Request, Screen
+    from mam.adapters.agents.protocol import Look, Request, Screen, Transcript
     from mam.core.activity import Evidence
 
 _EVENTS = (
@@ -95,6 +95,8 @@ class Claude(Kind):
     reads_screen = True
     dialog_settles = 0.3
     special_first = "/!"
+    known_versions = ("2.1.325",)
+    packages = ("@anthropic-ai/claude-code",)
 
     def stores(self, environ: Mapping[str, str]) -> dict[str, str]:
         """Name CLAUDE_CONFIG_DIR only if the caller did: setting it would move .claude.json as well."""
@@ -204,6 +206,18 @@ class Claude(Kind):
             )
         except OSError:
             return None
+
+    def read_transcript(
+        self, conversation: str, workspace: str, stores: Mapping[str, str], turns: int
+    ) -> Transcript | None:
+        """The last 8 MB of the transcript, wherever the conversation began."""
+        from mam.adapters.agents import claude_transcript
+
+        try:
+            path = claude_files.find_transcript(conversation, stores)
+        except OSError:
+            return None
+        return claude_transcript.read(path, turns) if path else None
 
     def record_size(self, conversation: str, stores: Mapping[str, str]) -> int:
         """Bytes of the transcript."""

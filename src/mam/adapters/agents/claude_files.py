@@ -114,7 +114,7 @@ def _began_in(path: str) -> str | None:
     except OSError:
         return None
     for line in head.split(b"\n")[:-1]:
-        cwd = _parse(line).get("cwd")
+        cwd = parse(line).get("cwd")
         if isinstance(cwd, str):
             return cwd
     return None
@@ -124,7 +124,7 @@ def has_history(path: str) -> bool:
     """Tell whether a transcript holds anything to go on from; after /clear a new one has nothing yet."""
     with open(path, "rb") as file:
         for line in file:
-            if b'"user"' in line and _parse(line).get("type") == "user":
+            if b'"user"' in line and parse(line).get("type") == "user":
                 return True
     return False
 
@@ -186,7 +186,7 @@ def holders(conversation: str, stores: Mapping[str, str]) -> list[tuple[int, int
 def _state(path: str) -> dict[str, Any]:
     try:
         with open(path, "rb") as file:
-            return _parse(file.read(_LARGEST_STATE))
+            return parse(file.read(_LARGEST_STATE))
     except OSError:
         return {}
 
@@ -194,11 +194,11 @@ def _state(path: str) -> dict[str, Any]:
 def read_turn(path: str) -> Evidence | None:
     """Return what the last telling line of a transcript says about the turn."""
     try:
-        lines = _tail(path)
+        lines = tail(path)
     except OSError:
         return None
     for line in reversed(lines):
-        entry = _parse(line)
+        entry = parse(line)
         told = None if entry.get("isSidechain") or entry.get("isMeta") else _tell(entry)
         at = _epoch(entry.get("timestamp")) if told else None
         if told and at is not None:
@@ -206,11 +206,12 @@ def read_turn(path: str) -> Evidence | None:
     return None
 
 
-def _tail(path: str) -> list[bytes]:
+def tail(path: str, largest: int = _TAIL) -> list[bytes]:
+    """Return the whole lines of the end of a file; raises OSError."""
     with open(path, "rb") as file:
-        since = max(0, file.seek(0, os.SEEK_END) - _TAIL)
+        since = max(0, file.seek(0, os.SEEK_END) - largest)
         file.seek(since)
-        lines = file.read(_TAIL).split(b"\n")[:-1]
+        lines = file.read(largest).split(b"\n")[:-1]
     return lines[1:] if since else lines
 
 
@@ -219,7 +220,7 @@ def _tell(entry: dict[str, Any]) -> tuple[str, str] | None:
     if kind == "system":
         return (IDLE, "the turn ended") if entry.get("subtype") == "turn_duration" else None
     if kind == "user":
-        said = next(iter(_texts(entry)), "")
+        said = next(iter(texts(entry)), "")
         if said.startswith("[Request interrupted by user"):
             return IDLE, "the turn was interrupted"
         return None if said.startswith("<") else (WORKING, "last line is of the user")
@@ -250,14 +251,15 @@ def prompts(path: str, since: int) -> Iterator[str]:
         while (line := file.readline(_LONGEST_LINE)).endswith(b"\n"):
             if b'"user"' not in line and b'"queue-operation"' not in line:
                 continue
-            entry = _parse(line)
+            entry = parse(line)
             if entry.get("type") == "user" and not entry.get("isMeta"):
-                yield from _texts(entry)
+                yield from texts(entry)
             elif entry.get("type") == "queue-operation" and isinstance(entry.get("content"), str):
                 yield entry["content"]
 
 
-def _texts(entry: dict[str, Any]) -> Iterator[str]:
+def texts(entry: dict[str, Any]) -> Iterator[str]:
+    """Yield what a line says in words."""
     message = entry.get("message")
     content = message.get("content") if isinstance(message, dict) else None
     if isinstance(content, str):
@@ -267,7 +269,8 @@ def _texts(entry: dict[str, Any]) -> Iterator[str]:
             yield part["text"]
 
 
-def _parse(line: bytes) -> dict[str, Any]:
+def parse(line: bytes) -> dict[str, Any]:
+    """Return a line as it was meant; a broken one says nothing."""
     try:
         entry = json.loads(line)
     except (ValueError, RecursionError):

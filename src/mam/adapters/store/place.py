@@ -26,7 +26,7 @@ agent-sessions.yaml*
 class Place:
     """The files of one root."""
 
-    __slots__ = ("db", "launches", "root", "spool", "state", "yaml")
+    __slots__ = ("db", "launches", "root", "settings", "spool", "state", "yaml")
 
     def __init__(self, root: str, yaml: str, state: str) -> None:
         self.root = root
@@ -35,6 +35,7 @@ class Place:
         self.db = os.path.join(state, "state.db")
         self.spool = os.path.join(state, "spool")
         self.launches = os.path.join(state, "launch")
+        self.settings = os.path.join(state, "settings")
 
     def exists(self) -> bool:
         """Tell whether there is a registry here."""
@@ -44,7 +45,7 @@ class Place:
         """Make the folders, private to the user, and keep them out of git."""
         fresh = not os.path.isdir(self.state)
         self.check()
-        for folder in (self.state, self.spool, self.launches, os.path.dirname(self.yaml)):
+        for folder in (self.state, self.spool, self.launches, self.settings, os.path.dirname(self.yaml)):
             os.makedirs(folder, mode=0o700, exist_ok=True)
         self.check()
         if fresh:
@@ -57,7 +58,7 @@ class Place:
 
         A repository can carry links; following one would write, and delete, wherever it leads.
         """
-        folders = [self.state, self.spool, self.launches, self.db]
+        folders = [self.state, self.spool, self.launches, self.settings, self.db]
         if os.path.basename(os.path.dirname(self.yaml)) == ".hermes":
             folders.append(os.path.dirname(self.yaml))
         for folder in folders:

@@ -1,12 +1,18 @@
-"""Finding programs on PATH, and what a mistyped one may have meant."""
+"""Finding programs on PATH, what a mistyped one may have meant, and which version one is."""
 
 from __future__ import annotations
 
 import os
+import re
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
+
+_VERSION = re.compile(r"\d+\.\d+(?:\.\d+)*(?:[-+.][0-9A-Za-z]+)*")
+# A program lies at most this deep in its package.
+_DEPTH = 4
+_LONGEST_ANSWER = 4096
 
 
 def which(name: str, path: str) -> str | None:
@@ -35,6 +41,78 @@ def similar(name: str, path: str, known: Iterable[str] = ()) -> list[str]:
         others = difflib.get_close_matches(name, sorted(_programs(path) - set(words)), 3, 0.75)
         found += others[: 3 - len(found)]
     return found
+
+
+def package_version(program: str, packages: Iterable[str]) -> str | None:
+    """Return the version that the npm package of a program names; None where it is of no such package."""
+    import json
+
+    wanted = set(packages)
+    folder = os.path.dirname(os.path.realpath(program))
+    for _ in range(_DEPTH if wanted else 0):
+        try:
+            with open(os.path.join(folder, "package.json"), encoding="utf-8") as file:
+                found = json.load(file)
+        except (OSError, ValueError, RecursionError):
+            found = None
+        if isinstance(found, dict) and found.get("name") in wanted:
+            return parse_version(str(found.get("version") or ""))
+        folder = os.path.dirname(folder)
+    return None
+
+
+def parse_version(text: str) -> str | None:
+    """Return the first version in what a program prints of itself."""
+    found = _VERSION.search(text)
+    return found[0] if found else None
+
+
+class Done:
+    """How a program ended, and what it printed last; a status of None means that it did not end in time."""
+
+    __slots__ = ("status", "words")
+
+    def __init__(self, status: int | None, words: str) -> None:
+        self.status = status
+        self.words = words
+
+
+class Running:
+    """A program that runs beside us, apart from our terminal and signals."""
+
+    def __init__(self, argv: list[str], environ: Mapping[str, str], cwd: str = "/") -> None:
+        """Start it; one that cannot be started has nothing to say."""
+        import subprocess
+
+        self._process: subprocess.Popen[bytes] | None = None
+        self._why = ""
+        try:
+            self._process = subprocess.Popen(
+                argv,
+                env=dict(environ),
+                cwd=cwd,
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
+            )
+        except OSError as error:
+            self._why = error.strerror or str(error)
+
+    def finish(self, seconds: float) -> Done:
+        """Wait for its end; one that outlasts the time is killed."""
+        import subprocess
+
+        if self._process is None:
+            return Done(None, self._why)
+        try:
+            printed, _ = self._process.communicate(timeout=seconds)
+            status: int | None = self._process.returncode
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
+            printed, status = b"", None
+        return Done(status, printed[-_LONGEST_ANSWER:].decode("utf-8", "replace").strip())
 
 
 def _is_program(path: str) -> bool:

@@ -77,6 +77,12 @@ def write_private(path: str, content: bytes) -> None:
         os.close(handle)
 
 
+def replace_private(path: str, content: bytes) -> None:
+    """Write a file that only its owner can read in the place of an older one."""
+    cancel_launch(path)
+    write_private(path, content)
+
+
 def _refusal(cause: OSError, path: str) -> DiskFull | ReadOnly:
     if cause.errno in _NO_SPACE:
         return DiskFull(f"no space left for {path}")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from mam.core.errors import Usage
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from mam.surfaces.cli.call import Call
@@ -11,7 +13,8 @@ DESCRIPTION = "Print what a session's pane shows; of an ended session the last s
 EXAMPLES = """
   mam read demo-app-creator-claude
   mam read api --lines 20
-  mam read api --scrollback > api.log"""
+  mam read api --scrollback > api.log
+  mam read api --parsed --lines 5      the last five messages, model, tokens and context"""
 
 
 def add_options(parser: Parser) -> None:
@@ -19,8 +22,15 @@ def add_options(parser: Parser) -> None:
     from mam.surfaces.cli.parser import add_name, count
 
     add_name(parser)
-    parser.add_argument("--lines", metavar="N", type=count, help="only the last N lines")
+    parser.add_argument(
+        "--lines", metavar="N", type=count, help="only the last N lines; with --parsed the last N messages"
+    )
     parser.add_argument("--scrollback", action="store_true", help="also what has scrolled away")
+    parser.add_argument(
+        "--parsed",
+        action="store_true",
+        help="the conversation as the agent recorded it, with model and tokens",
+    )
 
 
 def run(call: Call) -> int:
@@ -29,11 +39,29 @@ def run(call: Call) -> int:
     from mam.surfaces.cli import targets
 
     name = targets.one(call)
+    if call.options.parsed:
+        return _parsed(call, name)
     text = call.fleet.read(name, lines=call.options.lines, scrollback=call.options.scrollback)
     width = call.paint().width
     return call.say(
         {"session": name, "text": text}, *(fit(line, width) for line in for_screen(text).split("\n"))
     )
+
+
+def _parsed(call: Call, name: str) -> int:
+    if call.options.scrollback:
+        raise Usage("--scrollback is of the screen, --parsed of the conversation", hint="take one of them")
+    from mam.core.text import for_screen
+    from mam.surfaces.cli.sessions import clean, figures
+
+    found = call.fleet.transcript(name, turns=call.options.lines or 20)
+    paint = call.paint()
+    lines: list[str] = []
+    for turn in found["turns"]:
+        head = f"{clean(turn['role'])}  {clean(turn['at'])}" if turn["at"] else clean(turn["role"])
+        lines += [paint(head, "bold"), *for_screen(turn["text"]).rstrip("\n").split("\n"), ""]
+    lines.append(paint(figures(found) or "no figures in the record", "dim"))
+    return call.say(found, *lines)
 
 
 def fit(line: str, width: int | None) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from mam.core.text import for_screen, one_line
+from mam.core.text import for_screen, one_line, short_count
 from mam.core.times import short_age
 from mam.surfaces.cli.table import EMPTY, Column, render
 
@@ -86,7 +86,9 @@ def whole(one: Mapping[str, Any], paint: Paint) -> list[str]:
         *((key, clean(one.get(key), 2000)) for key in ("agent", "role", "workspace", "id")),
         ("command", " ".join(clean(word) for word in one.get("start_command") or []) or EMPTY),
         ("permissions", clean(one.get("permissions"))),
+        ("version", _version(one)),
         ("tmux", _tmux(one)),
+        ("model", figures(one.get("usage") or {}) or clean(one.get("model"))),
         ("resume", resume(one) + ("" if one.get("resumable") else "  (cannot be resumed)")),
         *((key, clean(one.get(key))) for key in ("job", "drift", "parent")),
         *(
@@ -146,6 +148,23 @@ def _tmux(one: Mapping[str, Any]) -> str:
     alive = {"yes": "there", "no": "gone"}.get(there, "not known")
     server, pane_id, pid = clean(one.get("tmux_server")), clean(pane.get("id")), clean(pane.get("pid"))
     return f"server {server}, pane {pane_id}, pid {pid}: {alive}"
+
+
+def _version(one: Mapping[str, Any]) -> str:
+    version, tested = clean(one.get("agent_version")), one.get("version_tested")
+    return version if tested is not False else f"{version}  (mam was not tested with it)"
+
+
+def figures(used: Mapping[str, Any]) -> str:
+    """Return what a conversation's record says: `opus, 21.4k tokens in, 1.2k out, context 11 %`."""
+    words = [clean(used["model"])] if used.get("model") else []
+    if used.get("tokens_in") is not None:
+        words.append(
+            f"{short_count(used['tokens_in'])} tokens in, {short_count(used.get('tokens_out') or 0)} out"
+        )
+    if used.get("context_percent") is not None:
+        words.append(f"context {used['context_percent']:g} %")
+    return ", ".join(words)
 
 
 def _action(one: Mapping[str, Any]) -> str:

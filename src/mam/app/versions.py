@@ -1,0 +1,103 @@
+"""Which version of its program a session runs, and whether mam was tested with it.
+
+The screen of a version that nobody tested proves nothing: what is typed into it unattended needs
+the word of its hook, its state file or its transcript.
+"""
+
+from __future__ import annotations
+
+from mam.adapters.system import programs
+from mam.app import activity, flight
+from mam.app.hearing import listen
+from mam.app.sight import see_all
+from mam.core.activity import IDLE
+from mam.core.errors import UntestedVersion
+from mam.core.row import merged
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from mam.adapters.agents.protocol import Kind
+    from mam.adapters.store.draft import Draft
+    from mam.app.world import World
+    from mam.core.row import Pane, Row
+
+_ANSWER_SECONDS = 10.0
+_WORDS = ("hook", "state-file", "transcript")
+
+
+class Reading:
+    """A version that is being read while the program itself starts."""
+
+    def __init__(self, kind: Kind, program: str, environ: Mapping[str, str]) -> None:
+        """Look beside the program; only where nothing is found there it is asked, in the background."""
+        self.version: str | None = None
+        self._asked: programs.Running | None = None
+        if kind.known_versions:
+            self.version = programs.package_version(program, kind.packages)
+            if self.version is None:
+                self._asked = programs.Running([program, "--version"], environ)
+
+    @property
+    def is_due(self) -> bool:
+        """Tell whether an answer is still to be collected."""
+        return self._asked is not None
+
+    def finish(self) -> str | None:
+        """Wait for the answer, if the program was asked."""
+        if self._asked is not None:
+            self.version = programs.parse_version(self._asked.finish(_ANSWER_SECONDS).words)
+            self._asked = None
+        return self.version
+
+
+def record(world: World, row: Row, reading: Reading | None) -> Row:
+    """Keep in the row what the program answered since it was started."""
+    if reading is None or not reading.is_due:
+        return row
+    version = reading.finish()
+    if version is None:
+        return row
+
+    def work(draft: Draft) -> Row:
+        current = draft.get(row["id"]) or row
+        if current["pane"].get("pid") != row["pane"].get("pid"):
+            return current
+        pane: Pane = {**current["pane"], "version": version}
+        return draft.put(merged(current, pane=pane))
+
+    return flight.change(world, work)
+
+
+def is_known(world: World, row: Row) -> bool | None:
+    """Tell whether mam was tested with the version that a session runs; None for kinds without versions."""
+    return is_tested(world, world.kind(row["agent"]), (row.get("pane") or {}).get("version"))
+
+
+def is_tested(world: World, kind: Kind, version: str | None) -> bool | None:
+    """Tell whether a version is one of the tests', or one that the operator vouches for."""
+    if not kind.known_versions:
+        return None
+    return version in kind.known_versions or f"{kind.name} {version}" in world.settings().known_versions
+
+
+def says_idle(world: World, row: Row) -> bool:
+    """Tell whether the agent's own word, and not only its screen, is that it waits for input."""
+    sights = see_all(world, [row], full=True)
+    known = activity.gather(world, [row], sights, listen(world, [row]), thorough=True)[0]
+    spoke = any(one.source in _WORDS and one.state == IDLE for one in known.evidence)
+    return spoke and known.verdict(world.now()).state == IDLE
+
+
+def refuse_blind(world: World, row: Row, what: str) -> None:
+    """Refuse to type into a version that nobody tested, unless its own word says that it waits."""
+    if is_known(world, row) is not False or says_idle(world, row):
+        return
+    version = (row.get("pane") or {}).get("version") or "of unknown version"
+    raise UntestedVersion(
+        f"mam was not tested with {row['agent']} {version}, and only its screen says that it waits; {what}",
+        hint=f"type it yourself (mam attach {row['name']}), or vouch for it in mam.toml: "
+        f'known_versions = ["{row["agent"]} {version}"]',
+        session=row,
+    )
