@@ -87,7 +87,7 @@ def test_question(desk: Desk) -> None:
     desk.becomes(session, "waiting", "question")
     desk.sees(session, "screen", "waiting")
     desk.press(session, *desk.habits.refuse)
-    desk.rests(session)
+    desk.becomes(session, "idle")
 
 
 def test_retry_and_error(desk: Desk) -> None:
@@ -130,7 +130,7 @@ def test_stop_in_a_permission_dialog(desk: Desk) -> None:
     stopped = session.stop()
     assert stopped.row["status"] == "stopped"
     session.resume()
-    desk.rests(session)
+    desk.becomes(session, "idle")
     assert not (desk.workspace / "must-not-be").exists()
 
 
