@@ -6,6 +6,8 @@ the word of its hook, its state file or its transcript.
 
 from __future__ import annotations
 
+import time
+
 from mam.adapters.system import programs
 from mam.app import activity, flight
 from mam.app.hearing import listen
@@ -24,6 +26,9 @@ if TYPE_CHECKING:
     from mam.core.row import Pane, Row
 
 _ANSWER_SECONDS = 10.0
+# Its box may be seen before its hook is heard.
+_WORD_SECONDS = 3.0
+_STEP = 0.05
 _WORDS = ("hook", "state-file", "transcript")
 
 
@@ -92,8 +97,13 @@ def says_idle(world: World, row: Row) -> bool:
 
 def refuse_blind(world: World, row: Row, what: str) -> None:
     """Refuse to type into a version that nobody tested, unless its own word says that it waits."""
-    if is_known(world, row) is not False or says_idle(world, row):
+    if is_known(world, row) is not False:
         return
+    deadline = time.monotonic() + _WORD_SECONDS
+    while time.monotonic() < deadline:
+        if says_idle(world, row):
+            return
+        time.sleep(_STEP)
     version = (row.get("pane") or {}).get("version") or "of unknown version"
     raise UntestedVersion(
         f"mam was not tested with {row['agent']} {version}, and only its screen says that it waits; {what}",

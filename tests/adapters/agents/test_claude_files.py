@@ -239,3 +239,63 @@ class TestProof:
     def test_no_record_yet(self, store) -> None:
         assert KIND.has_submitted("hello", str(uuid.uuid4()), store.stores, 0) is False
         assert KIND.record_size(str(uuid.uuid4()), store.stores) == 0
+
+
+def answered(text, tokens, ident="msg_1", **more):
+    message = {
+        "id": ident,
+        "model": "claude-opus-5-5",
+        "content": [{"type": "text", "text": text}],
+        "usage": {"input_tokens": tokens, "cache_read_input_tokens": 10_000, "output_tokens": 7},
+    }
+    return {"type": "assistant", "message": message, "timestamp": STAMP, **more}
+
+
+class TestReadTranscript:
+    def test_turns_model_and_tokens(self, store) -> None:
+        ident = store.write(
+            "/w",
+            user("<command-name>/color</command-name>"),
+            user("hello"),
+            answered("hi", 90, "msg_1"),
+            answered("there", 90, "msg_1"),
+            user("a note of its own", isMeta=True),
+            answered("of a subagent", 5, "msg_2", isSidechain=True),
+            user("bye"),
+            answered("bye", 10_000, "msg_3"),
+            raw=b'{"type": "assistant", "message": {"usage": "broken\n[]\n{"type": "user"',
+        )
+        found = KIND.read_transcript(ident, "/elsewhere", store.stores, 3)
+        assert [(turn.role, turn.text) for turn in found.turns] == [
+            ("assistant", "hi\nthere"),
+            ("user", "bye"),
+            ("assistant", "bye"),
+        ]
+        assert found.turns[0].at == STAMP
+        assert (found.model, found.tokens_in, found.tokens_out) == ("claude-opus-5-5", 30_090, 14)
+        assert (found.context, found.window) == (20_000, 200_000)
+
+    def test_a_context_that_is_larger_than_usual(self, store) -> None:
+        ident = store.write("/w", user("x"), answered("y", 300_000))
+        assert KIND.read_transcript(ident, "/w", store.stores, 0).window == 1_000_000
+
+    def test_an_error_is_no_model(self, store) -> None:
+        entry = answered("API Error", 5, isApiErrorMessage=True)
+        ident = store.write("/w", user("x"), entry)
+        found = KIND.read_transcript(ident, "/w", store.stores, 5)
+        assert (found.model, found.tokens_in) == (None, None)
+        assert found.turns[-1].text == "API Error"
+
+    def test_no_transcript(self, store) -> None:
+        assert KIND.read_transcript(str(uuid.uuid4()), "/w", store.stores, 5) is None
+        assert KIND.read_transcript("../x", "/w", store.stores, 5) is None
+
+    def test_only_the_end_of_a_large_one_is_read(self, store) -> None:
+        ident = store.write("/w", user("early"), user("x"), answered("y", 1))
+        path = store.path(ident)
+        with path.open("r+b") as file:
+            content = file.read()
+            file.seek(1024**3)
+            file.write(b"\n" + content.replace(b"early", b"later"))
+        found = KIND.read_transcript(ident, "/w", store.stores, 9)
+        assert found.turns[0].text == "later"

@@ -8,7 +8,7 @@ import re
 import sys
 
 from mam.adapters.agents.box import find_box, screen_lines
-from mam.adapters.agents.protocol import Heard, Kind, Launch, Look
+from mam.adapters.agents.protocol import Heard, Kind, Launch, Look, Transcript, Turn
 from mam.core.activity import BOOTING, IDLE, UNKNOWN, WAITING, WORKING, Evidence
 
 TYPE_CHECKING = False
@@ -189,6 +189,22 @@ class Practice(Kind):
         except OSError:
             return None
         return any(entry.get("type") == "user" and entry.get("text") == text for entry in entries)
+
+    def read_transcript(
+        self, conversation: str, workspace: str, stores: Mapping[str, str], turns: int
+    ) -> Transcript | None:
+        """One line per turn; there is no model and there are no tokens."""
+        path = _transcript(conversation, stores)
+        try:
+            entries = _entries(path or "", max(0, os.path.getsize(path or "") - _TAIL))
+        except OSError:
+            return None
+        said = [
+            Turn(entry["type"], str(entry.get("text")), str(entry.get("at")))
+            for entry in entries
+            if entry.get("type") in ("user", "assistant")
+        ]
+        return Transcript(said[-turns:] if turns else [])
 
     def record_size(self, conversation: str, stores: Mapping[str, str]) -> int:
         """Bytes of the transcript."""

@@ -111,6 +111,9 @@ class Running:
         except subprocess.TimeoutExpired:
             self._process.kill()
             self._process.wait()
+            # Not read to its end: what it started may hold the pipe open.
+            if self._process.stdout:
+                self._process.stdout.close()
             printed, status = b"", None
         return Done(status, printed[-_LONGEST_ANSWER:].decode("utf-8", "replace").strip())
 
