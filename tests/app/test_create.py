@@ -133,7 +133,7 @@ def test_trust_is_given_when_the_caller_asks_for_it(fleet) -> None:
 
 
 def test_an_agent_that_ends_while_booting_is_reported_with_its_last_words(fleet) -> None:
-    with pytest.raises(NotReady, match="ended at once: Error: --session-id") as caught:
+    with pytest.raises(NotReady, match=r"ended at once \(exit 2\): .*Error: --session-id") as caught:
         fleet.create("practice", args=["--resume", "00000000-0000-0000-0000-000000000000"])
     row = fleet.get(caught.value.session["id"]).row
     assert (row["status"], row["exit_status"], row["termination_mode"]) == ("terminated", 2, "auto-detected")

@@ -31,6 +31,7 @@ _LOOK_EVERY = 0.05
 # How long a dialog may take to be answered, and after which time keys that had no effect are pressed again.
 _ANSWER_SECONDS = 10.0
 _PRESS_AGAIN = 2.0
+_LAST_LINES = 3
 _WAY_OUT = {
     "trust": "answer it there (mam attach), or repeat with --trust",
     "login": "log in there (mam attach)",
@@ -149,13 +150,14 @@ class Watch:
         return waited and now - self.met[1] >= self.kind.dialog_settles
 
     def _last_words(self) -> str:
-        """Return the last line that the program printed, once tmux has read all of it."""
+        """Return its exit status and the last lines that it printed, once tmux has read all of them."""
         pane_id = self.row["pane"]["id"]
         try:
-            self.tmux.dead_status(pane_id, self.row["pane"]["server_pid"], time.monotonic() + 1.0)
+            pane = self.tmux.dead_status(pane_id, self.row["pane"]["server_pid"], time.monotonic() + 1.0)
         except PaneGone:
             return ""
         screen = self.tmux.capture([pane_id], scrollback=50).get(pane_id)
         lines = (text.note(screen or "") or "").splitlines()
-        said = [line for line in lines if not line.startswith("Pane is dead")]
-        return f": {said[-1]}" if said else ""
+        said = [line.strip() for line in lines if line.strip() and not line.startswith("Pane is dead")]
+        ended = f" (exit {pane.dead_status})" if pane.dead_status is not None else ""
+        return ended + (f": {' / '.join(said[-_LAST_LINES:])}" if said else "")

@@ -1,0 +1,70 @@
+"""Try a version of an agent program and print what holds: `./dev conformance KIND [VERSION]`.
+
+The same scenarios as in every run of the tests, for any version that the registry of packages has.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.conformance.programs import PACKAGES
+
+HERE = Path(__file__).parent
+
+
+class Table:
+    """Collects how each scenario ended."""
+
+    def __init__(self) -> None:
+        self.rows: dict[str, tuple[str, float, str]] = {}
+
+    def pytest_runtest_logreport(self, report: Any) -> None:
+        name = report.nodeid.rpartition("::")[2].partition("[")[0].removeprefix("test_").replace("_", " ")
+        outcome, seconds, why = self.rows.get(name, ("ok", 0.0, ""))
+        if report.failed:
+            outcome, why = "FAILED", _reason(report)
+        elif report.skipped:
+            outcome, why = "skipped", report.longrepr[2].removeprefix("Skipped: ")
+        self.rows[name] = outcome, seconds + report.duration, why
+        if report.when == "teardown":
+            print(
+                f"{name:<44} {self.rows[name][0]:<8} {self.rows[name][1]:6.1f} s  {self.rows[name][2]}",
+                flush=True,
+            )
+
+    def pytest_collectreport(self, report: Any) -> None:
+        if report.failed:
+            print(report.longrepr, file=sys.stderr)
+
+
+def _reason(report: Any) -> str:
+    crash = getattr(report.longrepr, "reprcrash", None)
+    text = crash.message if crash is not None else str(report.longrepr)
+    return " ".join(text.split())[:160]
+
+
+def main(words: list[str]) -> int:
+    if not words or words[0] not in PACKAGES or len(words) > 2:
+        print(f"usage: ./dev conformance {'|'.join(PACKAGES)} [VERSION]", file=sys.stderr)
+        return 2
+    kind = words[0]
+    version = words[1] if len(words) > 1 else PACKAGES[kind].version
+    os.environ["MAM_CONFORMANCE_VERSION"] = version
+    files = [HERE / "test_life.py", HERE / f"test_{kind}.py"]
+    chosen = [str(path) for path in files if path.exists()]
+    print(f"{kind} {version}", flush=True)
+    table = Table()
+    quiet = ["-p", "no:terminalreporter", "-p", "no:cacheprovider"]
+    # Of the scenarios for all kinds those of this one, of its own file all.
+    status = pytest.main([*quiet, "-k", f"{kind} or test_{kind}", *chosen], plugins=[table])
+    held = sum(outcome == "ok" for outcome, _, _ in table.rows.values())
+    print(f"{held} of {len(table.rows)} hold")
+    return int(status)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
