@@ -1,0 +1,260 @@
+"""Codex: driven by options of one launch, read by its locks, rollout, title and screen.
+
+Nothing of the user's configuration is edited. It has hooks, but only for whoever trusts those of the
+repository as well, so mam does without: its rollout says as much.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+
+from mam.adapters.agents import codex_files, codex_process, codex_screen, hooks
+from mam.adapters.agents.protocol import Heard, Kind, Launch
+from mam.core.errors import IllegalTransition, Usage
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import Any
+
+    from mam.adapters.agents.protocol import Look, Request, Screen, Transcript
+    from mam.core.activity import Evidence
+
+_PERMISSIONS = {
+    # It asks before it leaves its sandbox, so one that may write asks nothing inside the workspace.
+    "ask": ["-a", "on-request", "-s", "read-only"],
+    "auto": ["--approve-for-me"],
+    "skip": ["--dangerously-bypass-approvals-and-sandbox"],
+}
+# What a Codex sets for what it starts; inherited, it would speak of another conversation and sandbox.
+_INHERITED = (
+    "CODEX_APPLY_PATCH_PRESERVE_LINE_ENDINGS",
+    "CODEX_CI",
+    "CODEX_MANAGED_BY_NPM",
+    "CODEX_MANAGED_PACKAGE_ROOT",
+    "CODEX_PERMISSION_PROFILE",
+    "CODEX_SANDBOX",
+    "CODEX_SANDBOX_NETWORK_DISABLED",
+    "CODEX_SESSION_ID",
+    "CODEX_THREAD_ID",
+    "CODEX_TOOL_CALL_ID",
+    "CODEX_VERSION",
+)
+_TAKES_VALUE = (
+    *("-c", "--config", "-m", "--model", "-p", "--profile", "-s", "--sandbox", "-a", "--ask-for-approval"),
+    *("-C", "--cd", "-i", "--image", "--add-dir", "--enable", "--disable", "--remote", "--local-provider"),
+    "--remote-auth-token-env",
+)
+# Words that make it another program, or choose a conversation: that is mam's part.
+_COMMANDS = (
+    *("agents", "exec", "e", "review", "login", "logout", "mcp", "plugin", "app-server", "remote-control"),
+    *("completion", "update", "doctor", "sandbox", "debug", "apply", "a", "resume", "queue", "archive"),
+    *("delete", "migrate-rollouts", "migrate-nfs-db", "unarchive", "fork", "cloud", "exec-server"),
+    *("features", "help"),
+)
+_CHOOSES = ("--last",)
+# It runs what follows an exclamation mark in a shell, whatever blanks stand before it.
+_SHELL = re.compile(r"\s*!")
+# A list of files or skills opens for such a word, and takes the Enter.
+_MENTION = re.compile(r"(?:\A|\s)[@$]\S*\Z")
+
+
+class Codex(Kind):
+    """Launches `codex` and reads what it leaves."""
+
+    name = "codex"
+    exit_word = "/quit"
+    can_resume = True
+    can_fork = True
+    has_hooks = True
+    takes_permissions = True
+    takes_model = True
+    ready_by_hook = False
+    has_state_file = True
+    reads_screen = True
+    dialog_settles = 0.3
+    # An Enter within some 50 ms of typed text is lost; after a paste it was not.
+    pause_before_enter = 0.1
+    special_first = "/"
+    known_versions = ("0.166.0",)
+    packages = ("@openai/codex",)
+    # Enter while it works cuts the answer and joins the text to the same turn; Tab would queue it.
+    steers_when_busy = True
+
+    def stores(self, environ: Mapping[str, str]) -> dict[str, str]:
+        """Name CODEX_HOME only if the caller did: a folder that is named must exist."""
+        if environ.get(codex_files.CONFIG):
+            return {codex_files.CONFIG: os.path.abspath(environ[codex_files.CONFIG])}
+        return {codex_files.HOME: environ.get("HOME") or os.path.expanduser("~")}
+
+    def launch(self, request: Request) -> Launch:
+        """Pass conversation, permissions and notify; what the caller passed comes last.
+
+        Without --no-daemon a turn runs in a background server that outlives the session.
+        """
+        args = request.command[1:]
+        _refuse_choices(args)
+        argv = [request.program, *_conversation(request), "--no-daemon"]
+        argv += _PERMISSIONS.get(request.permissions, [])
+        if request.model:
+            argv += ["-m", request.model]
+        argv += _notify(request, args)
+        without = _INHERITED if codex_files.CONFIG in request.stores else (*_INHERITED, codex_files.CONFIG)
+        return Launch([*argv, *args], without=without)
+
+    def on_disk(self, conversation: str, workspace: str, stores: Mapping[str, str]) -> bool | None:
+        """A rollout is written with the first message; one of another directory is resumed as well."""
+        if codex_files.config_folder(stores) is None:
+            return None
+        try:
+            return codex_files.find_rollout(conversation, stores) is not None
+        except OSError:
+            return None
+
+    def conversations(self, workspace: str, stores: Mapping[str, str]) -> list[str]:
+        """Return those that began in this directory."""
+        return codex_files.began_in(workspace, stores)
+
+    def purge_paths(
+        self, conversation: str, workspace: str, stores: Mapping[str, str]
+    ) -> list[tuple[str, str]]:
+        """The rollout and its shell snapshot; a fork lives on the rollout of what it was made of."""
+        try:
+            forks = codex_files.forks_of(conversation, stores)
+            found = codex_files.paths_of(conversation, stores)
+        except OSError:
+            return []
+        if forks:
+            raise IllegalTransition(
+                f"conversation {conversation} is the beginning of its fork {forks[0]}",
+                hint="purge the fork first: without this one it cannot be read",
+            )
+        return found
+
+    def purge_command(self, conversation: str, program: str) -> list[str] | None:
+        """Its database and its index have an entry each; it refuses while a fork or a process needs it."""
+        return [program, "delete", "--force", conversation]
+
+    def look(self, screen: Screen) -> Look:
+        """Find the box, else a dialog."""
+        return codex_screen.look(screen)
+
+    def read_title(self, title: str) -> str:
+        """The title alone shows that an answer streams."""
+        return codex_screen.read_title(title)
+
+    def answer_keys(self, look: Look, answer: str) -> list[str] | None:
+        """The trust dialog stands on its Yes."""
+        if (look.dialog, answer) != ("trust", "trust"):
+            return None
+        return ["Enter"] if look.detail == codex_screen.YES else ["Up"]
+
+    def typed(self, text: str) -> str | None:
+        """A space before a slash makes it a word, one after a mention closes the list of it."""
+        if _SHELL.match(text):
+            return None
+        words = super().typed(text) or text
+        return f"{words} " if _MENTION.search(words) else words
+
+    def hear(self, payload: Mapping[str, Any]) -> Heard | None:
+        """Return that a turn was completed, as a mere wake-up.
+
+        The thread may be the hidden one that makes the title, and the rollout says the same at the same time.
+        """
+        event, conversation = payload.get("type"), payload.get("thread-id")
+        if event != "agent-turn-complete" or not isinstance(conversation, str):
+            return None
+        said = payload.get("input-messages")
+        prompt = said[-1] if isinstance(said, list) and said and isinstance(said[-1], str) else None
+        known = conversation if codex_files.UUID.match(conversation) else None
+        return Heard(event, None, None, known, prompt)
+
+    def is_voice(self, pid: int, pane_pid: int) -> bool:
+        """The program is a child of npm's wrapper; a Codex that a tool started has another wrapper."""
+        return codex_process.is_program_of(pid, pane_pid)
+
+    def read_state(
+        self, pid: int, start: int, stores: Mapping[str, str]
+    ) -> tuple[Evidence, str | None] | None:
+        """The conversation whose lock this very process holds, from before its first message."""
+        return codex_process.read_state(pid, start, stores)
+
+    def holders(self, conversation: str, stores: Mapping[str, str]) -> list[tuple[int, int]]:
+        """Every Codex locks its conversation, one that a person started too."""
+        return codex_process.holders(conversation, stores)
+
+    def read_records(self, conversation: str, workspace: str, stores: Mapping[str, str]) -> list[Evidence]:
+        """The end of the rollout."""
+        try:
+            path = codex_files.find_rollout(conversation, stores)
+        except OSError:
+            return []
+        said = codex_files.read_turn(path, codex_files.locked_since(conversation, stores)) if path else None
+        return [said] if said else []
+
+    def has_submitted(
+        self, text: str, conversation: str, stores: Mapping[str, str], since: int
+    ) -> bool | None:
+        """The user's line is written at submission, also where it steers a turn that goes on."""
+        try:
+            path = codex_files.find_rollout(conversation, stores)
+            return bool(path) and any(
+                one.strip() == text.strip() for one in codex_files.prompts(path or "", since)
+            )
+        except OSError:
+            return None
+
+    def read_transcript(
+        self, conversation: str, workspace: str, stores: Mapping[str, str], turns: int
+    ) -> Transcript | None:
+        """What the rollout's end holds; a fork has no more than was said since."""
+        from mam.adapters.agents import codex_transcript
+
+        try:
+            path = codex_files.find_rollout(conversation, stores)
+        except OSError:
+            return None
+        return codex_transcript.read(path, turns) if path else None
+
+    def record_size(self, conversation: str, stores: Mapping[str, str]) -> int:
+        """Bytes of the rollout."""
+        try:
+            return os.path.getsize(codex_files.find_rollout(conversation, stores) or "")
+        except OSError:
+            return 0
+
+
+def _conversation(request: Request) -> list[str]:
+    if request.fork_of:
+        return ["fork", request.fork_of]
+    return ["resume", request.conversation] if request.resume and request.conversation else []
+
+
+def _refuse_choices(args: list[str]) -> None:
+    words = iter(args)
+    for word in words:
+        name = word.partition("=")[0]
+        if word == "--":
+            return
+        if name in _CHOOSES or word in _COMMANDS:
+            raise Usage(
+                f"{name} is for mam to pass: it keeps track of the conversation",
+                hint="mam resume NAME, mam fork NAME, or mam adopt",
+            )
+        if name in _TAKES_VALUE:
+            if "=" not in word:
+                next(words, None)
+        elif not word.startswith("-"):
+            # A prompt: what follows are its words.
+            return
+
+
+def _notify(request: Request, args: list[str]) -> list[str]:
+    """Return the option that reports a finished turn; a notify of the caller's own stays as it is."""
+    theirs = any(re.match(r"(?:--config=|-c)?\s*notify\s*=", word) for word in args)
+    if not request.hook or theirs or codex_files.has_notify(request.stores):
+        return []
+    value = json.dumps(hooks.as_argv(request.hook), ensure_ascii=False)
+    return ["-c", f"notify={value}"]

@@ -1,0 +1,178 @@
+"""Which process is a Codex, and which conversation it has open.
+
+npm installs a wrapper that starts the program as its child, with the same arguments: what speaks and holds
+locks is then a child of the pane's process. Where there is no /proc nothing of this is known.
+"""
+
+from __future__ import annotations
+
+import os
+
+from mam.adapters.agents import codex_files
+from mam.core.activity import UNKNOWN, Evidence
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+_LARGEST = 256 * 1024
+# Fields of /proc/PID/stat, counted after the name.
+_PARENT, _START = 1, 19
+
+
+class Open:
+    """A conversation that a process has open: since when, and its rollout once something was said."""
+
+    __slots__ = ("conversation", "rollout", "since")
+
+    def __init__(self, conversation: str, since: float, rollout: str | None) -> None:
+        self.conversation = conversation
+        self.since = since
+        self.rollout = rollout
+
+    def turn(self) -> Evidence | None:
+        """Return what its rollout says about the turn."""
+        return codex_files.read_turn(self.rollout, self.since) if self.rollout else None
+
+
+def is_program_of(pid: int, pane_pid: int) -> bool:
+    """Tell whether a process is the pane's Codex itself, or the program that the pane's wrapper started."""
+    return pid == pane_pid or wrapper_of(pid) == pane_pid
+
+
+def wrapper_of(pid: int) -> int | None:
+    """Return the wrapper that started a Codex: `node /path/codex ARGS`, for a program with just these ARGS."""
+    parent = _stat(pid, _PARENT)
+    own, others = _words(pid), _words(parent or 0)
+    if parent is None or not own or others[2:] != own[1:] or len(others) < 2:
+        return None
+    return parent if os.path.basename(others[1]).startswith(b"codex") else None
+
+
+def read_state(pid: int, start: int, stores: Mapping[str, str]) -> tuple[Evidence, str | None] | None:
+    """Return the turn and the conversation of the Codex that a pane's process is or wraps."""
+    if not start or _stat(pid, _START) != start:
+        return None
+    for one in (pid, *_children(pid)):
+        found = current(one, stores) if is_program_of(one, pid) else None
+        if found:
+            quiet = Evidence("state-file", UNKNOWN, found.since, detail="its lock on the conversation")
+            return found.turn() or quiet, found.conversation
+    return None
+
+
+def current(pid: int, stores: Mapping[str, str]) -> Open | None:
+    """Return the conversation that a process has now: after /clear it has the one before open as well."""
+    found = [
+        one for one in opened(pid, stores) if not one.rollout or not codex_files.is_subagent(one.rollout)
+    ]
+    if len(found) < 2:
+        return found[0] if found else None
+    return max(found, key=lambda one: max(one.since, said.at if (said := one.turn()) else 0.0))
+
+
+def opened(pid: int, stores: Mapping[str, str]) -> list[Open]:
+    """Return the conversations whose locks a process has open."""
+    folder = codex_files.locks_folder(stores)
+    if folder is None:
+        return []
+    below = f"{os.path.realpath(folder)}/"
+    paths = list(_files(pid))
+    rollouts = {one[-41:-5]: one for one in map(os.path.basename, paths) if one.endswith(".jsonl")}
+    whole = {os.path.basename(path): path for path in paths}
+    found = []
+    for path in paths:
+        conversation = path.removeprefix(below).removesuffix(".lock")
+        if not path.startswith(below) or not codex_files.UUID.match(conversation):
+            continue
+        try:
+            since = os.stat(path).st_mtime
+        except OSError:
+            continue
+        found.append(Open(conversation, since, whole.get(rollouts.get(conversation, ""))))
+    return found
+
+
+def holders(conversation: str, stores: Mapping[str, str]) -> list[tuple[int, int]]:
+    """Return (pid, start) of the Codex that has a conversation open; a wrapped one goes by its wrapper."""
+    path = codex_files.lock_path(conversation, stores)
+    try:
+        wanted = os.stat(path or "")
+    except OSError:
+        return []
+    found = []
+    for pid in _lockers(wanted.st_ino):
+        if not _has_open(pid, wanted):
+            continue
+        known = wrapper_of(pid) or pid
+        start = _stat(known, _START)
+        if start is not None:
+            found.append((known, start))
+    return found
+
+
+def _lockers(inode: int) -> set[int]:
+    """Return the processes that hold a lock on a file of this number, on whatever file system."""
+    found = set()
+    for line in _read("/proc/locks").decode("ascii", "replace").splitlines():
+        # `1: FLOCK  ADVISORY  WRITE 4951 fe:00:15353553 0 EOF`; one that waits for a lock has `->` in between.
+        words = line.split()
+        if len(words) == 8 and words[5].endswith(f":{inode}") and words[4].isdecimal():
+            found.add(int(words[4]))
+    return found
+
+
+def _has_open(pid: int, wanted: os.stat_result) -> bool:
+    folder = f"/proc/{pid}/fd"
+    try:
+        names = os.listdir(folder)
+    except PermissionError:
+        # Another user's, and its number says that it is the one: better not to disturb it.
+        return True
+    except OSError:
+        return False
+    for name in names:
+        try:
+            if os.path.samestat(os.stat(f"{folder}/{name}"), wanted):
+                return True
+        except OSError:
+            continue
+    return False
+
+
+def _files(pid: int) -> Iterator[str]:
+    folder = f"/proc/{pid}/fd"
+    try:
+        names = os.listdir(folder)
+    except OSError:
+        return
+    for name in names:
+        try:
+            yield os.readlink(f"{folder}/{name}")
+        except OSError:
+            continue
+
+
+def _children(pid: int) -> list[int]:
+    try:
+        threads = os.listdir(f"/proc/{pid}/task")
+    except OSError:
+        return []
+    return [int(one) for thread in threads for one in _read(f"/proc/{pid}/task/{thread}/children").split()]
+
+
+def _stat(pid: int, field: int) -> int | None:
+    fields = _read(f"/proc/{pid}/stat").rpartition(b")")[2].split()
+    return int(fields[field]) if len(fields) > field else None
+
+
+def _words(pid: int) -> list[bytes]:
+    return _read(f"/proc/{pid}/cmdline").split(b"\0")[:-1]
+
+
+def _read(path: str) -> bytes:
+    try:
+        with open(path, "rb") as file:
+            return file.read(_LARGEST)
+    except OSError:
+        return b""
