@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 CONFIG, HOME = "CODEX_HOME", "HOME"
 UUID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}\Z")
-_ROLLOUT = re.compile(r"rollout-.+-([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})\.jsonl\Z")
+_ROLLOUT = re.compile(r"(?:\A|/)rollout-[^/]+-([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})\.jsonl\Z")
 # What the first line says of the conversation stands before its instructions, which take most of it.
 _HEAD, _TAIL = 4 * 1024, 256 * 1024
 # The longest prompt has 1 MB, and JSON may need six bytes for one of it.
@@ -81,11 +81,21 @@ def rollouts(stores: Mapping[str, str]) -> Iterator[tuple[str, str]]:
     days = [os.path.join(config, "sessions")]
     for _ in ("year", "month", "day"):
         days = [os.path.join(folder, name) for folder in days for name in _names(folder)]
+    yield from _rollouts_in(days)
+
+
+def _rollouts_in(days: list[str]) -> Iterator[tuple[str, str]]:
     for day in days:
         for name in _names(day):
-            found = _ROLLOUT.match(name)
-            if found:
-                yield found[1], os.path.join(day, name)
+            conversation = conversation_of(name)
+            if conversation:
+                yield conversation, os.path.join(day, name)
+
+
+def conversation_of(path: str) -> str | None:
+    """Return the conversation whose rollout a file is."""
+    found = _ROLLOUT.search(path)
+    return found[1] if found else None
 
 
 def _names(folder: str) -> list[str]:
@@ -97,9 +107,23 @@ def _names(folder: str) -> list[str]:
 
 def find_rollout(conversation: str, stores: Mapping[str, str]) -> str | None:
     """Return the rollout of a conversation, None if there is none; OSError where nobody can say."""
-    if not UUID.match(conversation):
+    config = config_folder(stores)
+    if config is None or not UUID.match(conversation):
         return None
-    return next((path for found, path in rollouts(stores) if found == conversation), None)
+    days = _days_of(conversation)
+    folders = [os.path.join(config, "sessions", day) for day in days]
+    candidates = _rollouts_in(folders) if days else rollouts(stores)
+    return next((path for found, path in candidates if found == conversation), None)
+
+
+def _days_of(conversation: str) -> list[str]:
+    """Return the folders of the day that an id was made on, which it names, in whatever time zone."""
+    if conversation[14] != "7":
+        return []
+    from datetime import UTC, datetime, timedelta
+
+    made = datetime.fromtimestamp(int(conversation[:8] + conversation[9:13], 16) / 1000, UTC)
+    return [(made + timedelta(days=shift)).strftime("%Y/%m/%d") for shift in (0, -1, 1)]
 
 
 def began_in(workspace: str, stores: Mapping[str, str]) -> list[str]:
@@ -140,9 +164,9 @@ def _head(path: str) -> bytes:
         return b""
 
 
-def is_subagent(path: str) -> bool:
+def is_subagent(path: str | None) -> bool:
     """Tell whether a rollout is of a conversation that another one started."""
-    return not is_of_person(_head(path))
+    return path is not None and not is_of_person(_head(path))
 
 
 def paths_of(conversation: str, stores: Mapping[str, str]) -> list[tuple[str, str]]:
@@ -194,7 +218,7 @@ def _tell(entry: dict[str, Any]) -> Evidence | None:
 
 
 def _tell_middle(entries: list[dict[str, Any]]) -> Evidence | None:
-    """Return that a turn goes on: a long one writes more than is read here, and its beginning is out of reach."""
+    """Return that a turn goes on: of a long one the beginning is out of reach."""
     for entry in entries:
         at = epoch(entry.get("timestamp")) if entry.get("type") == "response_item" else None
         if at is not None:

@@ -41,7 +41,7 @@ def is_program_of(pid: int, pane_pid: int) -> bool:
 
 
 def wrapper_of(pid: int) -> int | None:
-    """Return the wrapper that started a Codex: `node /path/codex ARGS`, for a program with just these ARGS."""
+    """Return the wrapper that started a Codex: `node /path/codex ARGS`, and the child has just these."""
     parent = _stat(pid, _PARENT)
     own, others = _words(pid), _words(parent or 0)
     if parent is None or not own or others[2:] != own[1:] or len(others) < 2:
@@ -63,9 +63,7 @@ def read_state(pid: int, start: int, stores: Mapping[str, str]) -> tuple[Evidenc
 
 def current(pid: int, stores: Mapping[str, str]) -> Open | None:
     """Return the conversation that a process has now: after /clear it has the one before open as well."""
-    found = [
-        one for one in opened(pid, stores) if not one.rollout or not codex_files.is_subagent(one.rollout)
-    ]
+    found = [one for one in opened(pid, stores) if not codex_files.is_subagent(one.rollout)]
     if len(found) < 2:
         return found[0] if found else None
     return max(found, key=lambda one: max(one.since, said.at if (said := one.turn()) else 0.0))
@@ -78,8 +76,7 @@ def opened(pid: int, stores: Mapping[str, str]) -> list[Open]:
         return []
     below = f"{os.path.realpath(folder)}/"
     paths = list(_files(pid))
-    rollouts = {one[-41:-5]: one for one in map(os.path.basename, paths) if one.endswith(".jsonl")}
-    whole = {os.path.basename(path): path for path in paths}
+    written = {one: path for path in paths if (one := codex_files.conversation_of(path))}
     found = []
     for path in paths:
         conversation = path.removeprefix(below).removesuffix(".lock")
@@ -89,8 +86,16 @@ def opened(pid: int, stores: Mapping[str, str]) -> list[Open]:
             since = os.stat(path).st_mtime
         except OSError:
             continue
-        found.append(Open(conversation, since, whole.get(rollouts.get(conversation, ""))))
+        rollout = written.get(conversation) or _find(conversation, stores)
+        found.append(Open(conversation, since, rollout))
     return found
+
+
+def _find(conversation: str, stores: Mapping[str, str]) -> str | None:
+    try:
+        return codex_files.find_rollout(conversation, stores)
+    except OSError:
+        return None
 
 
 def holders(conversation: str, stores: Mapping[str, str]) -> list[tuple[int, int]]:
@@ -115,7 +120,7 @@ def _lockers(inode: int) -> set[int]:
     """Return the processes that hold a lock on a file of this number, on whatever file system."""
     found = set()
     for line in _read("/proc/locks").decode("ascii", "replace").splitlines():
-        # `1: FLOCK  ADVISORY  WRITE 4951 fe:00:15353553 0 EOF`; one that waits for a lock has `->` in between.
+        # `1: FLOCK  ADVISORY  WRITE 4951 fe:00:15353553 0 EOF`; who waits for a lock has `->` in between.
         words = line.split()
         if len(words) == 8 and words[5].endswith(f":{inode}") and words[4].isdecimal():
             found.add(int(words[4]))
