@@ -12,7 +12,7 @@ import mam
 from mam.adapters.system import process
 from mam.adapters.tmux.client import Tmux
 from mam.app import flight
-from mam.core.errors import ConversationBusy, DiskFull, NotAllowed, Refused
+from mam.core.errors import ConversationBusy, DiskFull, NameTaken, NotAllowed, Refused
 
 QUICK = ["--speed", "0"]
 
@@ -75,6 +75,20 @@ def test_a_stranger_who_started_in_our_pane_is_left_alone(fleet, tmux_server, un
     stranger = Tmux(tmux_server).pane(pane).pid
     assert session.stop().row["status"] == "stopped"
     assert process.identify(stranger) is not None
+    assert Tmux(tmux_server).pane(pane).mark == ""
+
+
+def test_a_session_whose_pane_a_stranger_took_goes_on_under_another_name(fleet, tmux_server) -> None:
+    session = fleet.create("practice", name="ours", args=["--speed", "0"], prompt="hello")
+    pane = session.row["pane"]["id"]
+    Tmux(tmux_server)._call(["respawn-pane", "-k", "-t", pane, "sleep", "4321"])
+    with pytest.raises(NameTaken, match="not ours") as refused:
+        session.resume()
+    assert "mam adopt ours --session OTHER" in (refused.value.hint or "")
+    assert session.status()["status"] == "terminated"
+    theirs = fleet.adopt("ours", agent="sleep", name="theirs")
+    assert theirs.status()["tmux_alive"] is True
+    assert session.resume().status()["activity"] == "idle"
 
 
 def test_what_a_dead_agent_left_running_ends_with_its_stop(fleet, workspace, until) -> None:

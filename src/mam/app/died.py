@@ -52,7 +52,10 @@ def record_death(world: World, row: Row, sight: Sight) -> Row:
         draft.log(caller.actor(world), "died", done, sight.reason, exit_status=status)
         return done
 
-    return flight.change(world, work)
+    done = flight.change(world, work)
+    if not is_running(done):
+        launch.leave_to_stranger(world, row, sight.pane)
+    return done
 
 
 def exit_status(world: World, row: Row, sight: Sight) -> int | None:

@@ -190,7 +190,7 @@ def _in_pane(world: World, row: Row, command: list[str]) -> TmuxPane:
     if any(pane.session_name == row["name"] for pane in listing.panes):
         raise NameTaken(
             f"tmux server '{row['tmux_server']}' has a session named '{row['name']}' that is not ours",
-            hint=f"mam adopt {row['name']}, or choose another name",
+            hint=f"choose another name, or end it, or take it in: mam adopt {row['name']} --session OTHER",
         )
     return tmux.start(row["name"], command, cwd=row["workspace"], session_id=row["id"], root=world.place.root)
 
@@ -232,6 +232,18 @@ def delete_conversation(world: World, row: Row, conversation: str) -> list[str]:
             hint=f"try it yourself: {' '.join(argv)}",
         )
     return [" ".join(argv[1:])]
+
+
+def leave_to_stranger(world: World, row: Row, pane: TmuxPane | None) -> None:
+    """Take our mark off a pane in which a process of somebody else runs: it is theirs, and may be adopted."""
+    is_ours = pane is not None and (pane.mark, pane.root) == (row["id"], world.place.root)
+    if pane is None or not is_ours or pane.dead or pane.pid == row["pane"].get("pid"):
+        return
+    try:
+        world.tmux(row["tmux_server"]).unmark(pane.id, row["id"])
+    except PaneGone:
+        # It is nobody's any more.
+        return
 
 
 def discard(world: World, session_id: str) -> None:

@@ -229,6 +229,7 @@ class Stop:
         if after.state in (ALIVE, LOOSE) or own_pane(self.row, after):
             raise StopUnconfirmed(f"the pane of '{self.row['name']}' is still there", session=self.row)
         launch.discard(self.world, self.row["id"])
+        launch.leave_to_stranger(self.world, self.row, after.pane)
 
     def _commit(self, status: int | None) -> Row:
         mode = "forced" if self.was_killed else "graceful"

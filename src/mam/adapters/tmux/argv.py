@@ -205,6 +205,14 @@ def claim(pane_id: str, session_id: str, root: str, nonce: str) -> list[str]:
     return ["if-shell", "-F", "-t", target, "#{@mam_session}", f"display-message -p {nonce}no", script]
 
 
+def unmark(pane_id: str, session_id: str, nonce: str) -> list[str]:
+    """Take our mark of this session off a pane."""
+    target = pane_target(pane_id)
+    then = ["set-option", "-p", "-u", "-t", target, "@mam_session", ";"]
+    then += ["set-option", "-p", "-u", "-t", target, "@mam_root"]
+    return guarded(pane_id, guard(pane_id, session_id, typing=False), then, nonce)
+
+
 def guard(pane_id: str, mark: str | None, *, typing: bool) -> str:
     """Return a format that is true while the pane is the one meant; for typing, alive and in no mode."""
     conditions = [f"#{{==:#{{pane_id}},{pane_target(pane_id)}}}"]

@@ -236,6 +236,10 @@ class Tmux:
         nonce = new_nonce()
         return self._call(argv.claim(pane_id, session_id, root, nonce)).startswith(nonce.encode() + b"yes")
 
+    def unmark(self, pane_id: str, session_id: str) -> None:
+        """Take a session's mark off a pane that is not its any more. Raises PaneGone."""
+        self._call(argv.unmark(pane_id, session_id, new_nonce()))
+
     def rename_session(self, session_id: str, name: str) -> None:
         """Rename a tmux session by its `$` id. Raises NameTaken, PaneGone."""
         self._call(argv.rename_session(session_id, name))

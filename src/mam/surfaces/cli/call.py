@@ -36,6 +36,9 @@ class Call:
     ) -> None:
         """Take the progress line away and close the fleet."""
         self.quiet()
+        if kind is KeyboardInterrupt and self._progress is not None and self._progress.last:
+            said = f"interrupted while {self._progress.last}; mam ls shows what is there"
+            print(f"mam: {said}", file=sys.stderr)
         self.close()
 
     @property

@@ -15,12 +15,13 @@ _CLEAR = "\r\x1b[K"
 class Progress:
     """A transient line on stderr, where that is a terminal. A warning stays, and is shown anywhere."""
 
-    __slots__ = ("_is_live", "_shown")
+    __slots__ = ("_is_live", "_shown", "last")
 
     def __init__(self) -> None:
         """Look at stderr once."""
         self._is_live = is_terminal(sys.stderr) and os.environ.get("TERM") not in (None, "", "dumb")
         self._shown = False
+        self.last = ""
 
     def tell(self, text: str) -> None:
         """Show one short sentence in place of the one before."""
@@ -28,7 +29,9 @@ class Progress:
         if text.startswith("warning:"):
             self.clear()
             self._write(f"mam: {text}\n")
-        elif self._is_live:
+            return
+        self.last = text
+        if self._is_live:
             paint = Paint(sys.stderr)
             self._shown = True
             self._write(_CLEAR + paint(cut(f"{text} …", paint.width and paint.width - 1), "dim"))
