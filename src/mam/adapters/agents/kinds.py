@@ -10,7 +10,10 @@ from mam.adapters.agents.protocol import Kind
 from mam.core.errors import InvalidSettings
 
 BUILT_IN = {
+    "agy": "mam.adapters.agents.agy:Agy",
     "claude": "mam.adapters.agents.claude:Claude",
+    "codex": "mam.adapters.agents.codex:Codex",
+    "hermes": "mam.adapters.agents.hermes:Hermes",
     "practice": "mam.adapters.agents.practice:Practice",
     "human": "mam.adapters.agents.human:Human",
 }
