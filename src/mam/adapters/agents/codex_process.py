@@ -56,7 +56,8 @@ def read_state(pid: int, start: int, stores: Mapping[str, str]) -> tuple[Evidenc
     for one in (pid, *_children(pid)):
         found = current(one, stores) if is_program_of(one, pid) else None
         if found:
-            quiet = Evidence("state-file", UNKNOWN, found.since, detail="its lock on the conversation")
+            # At no time: a listing that held it for fresh would not look at the screen.
+            quiet = Evidence("state-file", UNKNOWN, 0.0, detail="its lock on the conversation")
             return found.turn() or quiet, found.conversation
     return None
 
