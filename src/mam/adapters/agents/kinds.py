@@ -13,6 +13,7 @@ BUILT_IN = {
     "agy": "mam.adapters.agents.agy:Agy",
     "claude": "mam.adapters.agents.claude:Claude",
     "codex": "mam.adapters.agents.codex:Codex",
+    "gemini": "mam.adapters.agents.gemini:Gemini",
     "hermes": "mam.adapters.agents.hermes:Hermes",
     "practice": "mam.adapters.agents.practice:Practice",
     "human": "mam.adapters.agents.human:Human",

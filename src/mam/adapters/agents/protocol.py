@@ -227,6 +227,10 @@ class Kind:
         """Return the files of one conversation as (folder of the store, path below it)."""
         return []
 
+    def leftovers(self, workspace: str, stores: Mapping[str, str]) -> list[tuple[str, str]]:
+        """Return empty files as (store, path below it) for which a start would delete conversations."""
+        return []
+
     def look(self, screen: Screen) -> Look:
         """Return what a screen shows; what it does not recognise is unknown and never idle."""
         return Look()
@@ -246,6 +250,10 @@ class Kind:
     def typed(self, text: str) -> str | None:
         """Return what to paste so that these words arrive; None where the program would alter them."""
         return f" {text}" if text[:1] and text[0] in self.special_first else text
+
+    def pause(self, text: str) -> float:
+        """Return the seconds between the paste of a text and Enter that the program needs."""
+        return self.pause_before_enter
 
     def hear(self, payload: Mapping[str, Any]) -> Heard | None:
         """Return what a hook payload says, or None for one that is not of this kind."""

@@ -1,0 +1,68 @@
+"""Which process is a Gemini CLI, and with which conversation it was started.
+
+The program starts itself once more, as a child with the same arguments; the pane has the outer one. It writes
+neither a lock nor a pid, so the arguments alone tell. Where there is no /proc nothing of this is known.
+"""
+
+from __future__ import annotations
+
+import os
+from itertools import pairwise
+
+from mam.adapters.agents import gemini_files, gemini_record
+from mam.core.activity import UNKNOWN, Evidence
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+NEW, RESUME = "--session-id", "--resume"
+_LARGEST = 256 * 1024
+# Fields of /proc/PID/stat, counted after the name.
+_PARENT, _START = 1, 19
+
+
+def read_state(pid: int, start: int, stores: Mapping[str, str]) -> tuple[Evidence, str | None] | None:
+    """Return the conversation that the pane's Gemini has now, by its arguments and its directory's log."""
+    launched = _launched(pid) if start and _stat(pid, _START) == start else None
+    try:
+        folder = gemini_files.project_folder(os.readlink(f"/proc/{pid}/cwd"), stores) if launched else None
+    except OSError:
+        return None
+    found = gemini_record.now_open(launched, folder) if launched and folder else None
+    return (Evidence("state-file", UNKNOWN, 0.0, detail="the log of its prompts"), found) if found else None
+
+
+def holders(conversation: str) -> list[tuple[int, int]]:
+    """Return (pid, start) of every Gemini that was started with a conversation's id."""
+    try:
+        pids = [int(name) for name in os.listdir("/proc") if name.isdecimal()]
+    except OSError:
+        return []
+    found = {pid for pid in pids if _launched(pid) == conversation}
+    outer = [pid for pid in sorted(found) if _stat(pid, _PARENT) not in found]
+    return [(pid, start) for pid in outer if (start := _stat(pid, _START)) is not None]
+
+
+def _launched(pid: int) -> str | None:
+    """Return the id that a Gemini was given: `node [OPTIONS] /path/gemini … --resume ID …`."""
+    words = [word.decode("utf-8", "replace") for word in _read(f"/proc/{pid}/cmdline").split(b"\0")]
+    if not any(os.path.basename(word).startswith("gemini") for word in words[:4]):
+        return None
+    for name, value in pairwise(words):
+        if name in (NEW, RESUME) and gemini_files.UUID.match(value):
+            return value
+    return None
+
+
+def _stat(pid: int, field: int) -> int | None:
+    fields = _read(f"/proc/{pid}/stat").rpartition(b")")[2].split()
+    return int(fields[field]) if len(fields) > field else None
+
+
+def _read(path: str) -> bytes:
+    try:
+        with open(path, "rb") as file:
+            return file.read(_LARGEST)
+    except OSError:
+        return b""
