@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from mam.adapters.store.draft import Draft
     from mam.adapters.tmux.parse import Pane
     from mam.app.world import World
+    from mam.core.drift import Stray
     from mam.core.row import Row
 
 
@@ -35,37 +36,56 @@ def adopt(
     server = world.server_name(tmux_server)
     wanted = names.parse_name(name or tmux_session)
     found = _find(world, server, tmux_session, pane, wanted)
-    session_id = f"s_{secrets.token_hex(4)}"
-    row: Row = {
-        "id": session_id,
-        "name": wanted,
-        "agent": kind_name,
-        "role": names.parse_role(role),
-        "workspace": found.path or world.workspace,
+    row = _row(world, wanted, kind_name, found, server=server, workspace=found.path or world.workspace)
+    row["role"] = names.parse_role(role)
+    return _take(world, row, found)
+
+
+def register(world: World, stray: Stray) -> Row:
+    """Give a row to a session that the original system, or a person in its way, has started."""
+    kind = names.parse_kind(names.kind_of_name(stray.name) or "")
+    pane = world.tmux(stray.server).pane(stray.pane_id)
+    if pane is None or pane.mark or (pane.session_name, pane.pid) != (stray.name, stray.pid):
+        raise PaneGone(f"'{stray.name}' is not any more what it was")
+    row = _row(world, stray.name, kind, pane, server=stray.server, workspace=stray.path)
+    row["last_visible_status"] = "auto-registered"
+    return _take(world, row, pane)
+
+
+def _row(world: World, name: str, kind: str, pane: Pane, *, server: str, workspace: str) -> Row:
+    return {
+        "id": f"s_{secrets.token_hex(4)}",
+        "name": name,
+        "agent": kind,
+        "workspace": workspace,
         "tmux_server": server,
-        "start_command": _command(found, kind_name),
-        "stores": world.kind(kind_name).stores(world.environ),
+        "start_command": _command(pane, kind),
+        "stores": world.kind(kind).stores(world.environ),
         "last_visible_status": "running",
     }
 
+
+def _take(world: World, row: Row, pane: Pane) -> Row:
+    """Reserve the name, mark the pane, and commit the row."""
+
     def reserve(draft: Draft) -> float:
-        if draft.named(wanted) or not flight.is_free(draft, session_id, wanted):
+        if draft.named(row["name"]) or not flight.is_free(draft, row["id"], row["name"]):
             raise NameTaken(
-                f"a session named '{wanted}' is registered already", hint="give another with --session"
+                f"a session named '{row['name']}' is registered already", hint="give another with --session"
             )
-        draft.intents.put(flight.new_intent(session_id, wanted, "adopt", draft.now, {"row": row}))
+        draft.intents.put(flight.new_intent(row["id"], row["name"], "adopt", draft.now, {"row": row}))
         return draft.now
 
     reserved_at = flight.claim(world, reserve)
     try:
         world.host.remember_root(world.place.root, world.place.yaml)
-        if found.session_name != wanted:
-            world.tmux(server).rename_session(found.session_id, wanted)
-        if not world.tmux(server).claim(found.id, session_id, world.place.root):
-            raise NotAllowed(f"pane {found.id} was adopted by somebody else just now")
-        return bind(world, row, found)
+        if pane.session_name != row["name"]:
+            world.tmux(row["tmux_server"]).rename_session(pane.session_id, row["name"])
+        if not world.tmux(row["tmux_server"]).claim(pane.id, row["id"], world.place.root):
+            raise NotAllowed(f"pane {pane.id} was adopted by somebody else just now")
+        return bind(world, row, pane)
     except BaseException as error:
-        flight.let_go(world, session_id, reserved_at, error)
+        flight.let_go(world, row["id"], reserved_at, error)
         raise
 
 
@@ -77,7 +97,7 @@ def bind(world: World, row: Row, pane: Pane) -> Row:
         at = action["at_epoch"]
         made = merged(
             row,
-            **transitions.alive_fields(),
+            **{**transitions.alive_fields(), "last_visible_status": row.get("last_visible_status")},
             status="running",
             pane=pane_record(pane, row["start_command"][0], row["workspace"]),
             tmux_session_id=pane.session_id,

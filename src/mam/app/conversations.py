@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from mam.adapters.store.draft import Draft
+    from mam.app.hearing import Word
     from mam.app.world import World
     from mam.core.row import Row
 
@@ -57,14 +58,17 @@ def _is_anothers(conversation: str, row: Row, rows: Sequence[Row]) -> bool:
     )
 
 
-def told(world: World, row: Row) -> tuple[str, str] | None:
-    """Return the conversation that the agent itself names, and the source: state file, or last hook."""
+def told(world: World, row: Row, words: dict[str, Word] | None = None) -> tuple[str, str] | None:
+    """Return the conversation that the agent itself names, and the source: state file, or last hook.
+
+    `words` are the newest hooks of each session, where somebody has them already.
+    """
     kind, pane = world.kind(row["agent"]), row.get("pane") or {}
     if kind.has_state_file:
         said = kind.read_state(pane.get("pid", 0), pane.get("pid_start", 0), stores_of(world, row))
         if said and said[1]:
             return said[1], "state-file"
-    word = listen(world, [row]).get(row["id"])
+    word = (listen(world, [row]) if words is None else words).get(row.get("id") or "")
     return (word.data["conversation"], "hook") if word and word.data.get("conversation") else None
 
 

@@ -259,6 +259,15 @@ class Fleet(Reader):
         self._settle()
         return Session(self, fork(self.world, target, name=name, role=role, wait=wait, timeout=timeout))
 
+    def reconcile(self, *, dry_run: bool = False, emit_diff: bool = False) -> Document:
+        """Make one pass of the monitor: bring the registry in line with what is there, and report it.
+
+        With `dry_run` nothing is written. `emit_diff` adds what a resident recorded since the last such pass.
+        """
+        from mam.app.monitor import one_pass
+
+        return one_pass(self.world, dry_run=dry_run, emit_diff=emit_diff)
+
     def rename(self, target: str, name: str) -> Session:
         """Rename a session and its tmux session."""
         from mam.app.rename import rename

@@ -117,7 +117,7 @@ def _entry(
         "resume": _resume(world, view, one, current, on_disk),
         "job": row.get("delegate_job_id"),
         "drift": letter(
-            row, is_there=there, own=own, own_on_disk=on_disk, chosen_on_disk=bool(current and on_disk)
+            *(row, sight.state), conversation=current, on_disk=on_disk, own_on_disk=on_disk if own else None
         ),
     }
 

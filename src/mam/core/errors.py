@@ -3,7 +3,7 @@
     MamError                    str() is one line without control characters; hint says the way out
       Refused                     the request is wrong; repeating it cannot help
         InvalidName InvalidPath InvalidPrompt InvalidSettings Usage
-        SessionNotFound AmbiguousTarget NameTaken NoTranscript
+        SessionNotFound NoRegistry AmbiguousTarget NameTaken NoTranscript
         IllegalTransition Conflict NotAllowed NeedsConfirmation
       Damaged                     our own records; never repaired silently
         RegistryCorrupt EditRefused SchemaTooNew
@@ -94,6 +94,12 @@ class SessionNotFound(Refused):
     """No session of that name is registered."""
 
     code = "session_not_found"
+
+
+class NoRegistry(Refused):
+    """There is no registry here."""
+
+    code = "no_registry"
 
 
 class AmbiguousTarget(Refused):

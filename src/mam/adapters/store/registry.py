@@ -206,6 +206,16 @@ class Registry:
                 is_behind=lambda: self._is_behind(draft.connection),
             )
 
+    def peek(self, read: Callable[[Draft], T], default: T) -> T:
+        """Run a read on what is no session; `default` without a database, or with one of an older mam."""
+        connection = self.reader()
+        if connection is None:
+            return default
+        with database.errors(self.place.db), database.snapshot(connection):
+            version = connection.execute("PRAGMA user_version").fetchone()[0]
+            is_current = version == len(schema.STATE_MIGRATIONS)
+            return read(Draft(connection, self.clock())) if is_current else default
+
     def servers(self) -> list[str]:
         """Return the tmux servers that running sessions use, or used, without reading the sessions."""
         connection = self.reader()

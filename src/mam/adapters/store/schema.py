@@ -46,6 +46,16 @@ CREATE TABLE evidence(
   PRIMARY KEY(session_id, source)
 ) WITHOUT ROWID;
 """,
+    """
+CREATE TABLE drifts(
+  seq INTEGER PRIMARY KEY AUTOINCREMENT,
+  key TEXT NOT NULL,
+  at REAL NOT NULL,
+  is_open INTEGER NOT NULL,
+  data TEXT NOT NULL
+);
+CREATE INDEX open_drifts ON drifts(key) WHERE is_open;
+""",
 )
 
 HOST_MIGRATIONS = (

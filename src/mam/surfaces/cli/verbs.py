@@ -30,6 +30,7 @@ VERBS: dict[str, tuple[str, str, str]] = {
     "adopt": ("adopt", "register an agent that runs in tmux already", SESSIONS),
     "rename": ("rename", "give a session another name", SESSIONS),
     "fork": ("fork", "start a second session from a copy of a conversation", SESSIONS),
+    "monitor": ("monitor", "bring the registry in line with what is there", CARE),
     "doctor": ("doctor", "check this machine and this root", CARE),
     "demo": ("demo", "see it all work, with practice agents in a tmux of its own", CARE),
     "log": ("log", "print who did what to which session, and why", CARE),
