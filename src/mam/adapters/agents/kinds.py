@@ -15,6 +15,7 @@ BUILT_IN = {
     "codex": "mam.adapters.agents.codex:Codex",
     "gemini": "mam.adapters.agents.gemini:Gemini",
     "hermes": "mam.adapters.agents.hermes:Hermes",
+    "opencode": "mam.adapters.agents.opencode:Opencode",
     "practice": "mam.adapters.agents.practice:Practice",
     "human": "mam.adapters.agents.human:Human",
 }

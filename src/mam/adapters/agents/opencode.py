@@ -1,0 +1,238 @@
+"""opencode: driven by the configuration of one launch, read by a plugin, its database and its screen.
+
+Nothing of the user's configuration is edited: what mam adds is in OPENCODE_CONFIG_CONTENT of this launch,
+which opencode merges with the files.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shlex
+
+from mam.adapters.agents import opencode_files, opencode_screen
+from mam.adapters.agents.protocol import Heard, Kind, Launch
+from mam.core.activity import IDLE, WAITING, WORKING
+from mam.core.errors import Usage
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import Any
+
+    from mam.adapters.agents.protocol import Look, Request, Screen, Transcript
+    from mam.core.activity import Evidence
+
+CONFIG, SPOOL = "OPENCODE_CONFIG_CONTENT", "MAM_SPOOL"
+PLUGIN = os.path.join(os.path.dirname(os.path.abspath(__file__)), "opencode_plugin.js")
+# What changes something or leaves the machine; the tools of an MCP server are named SERVER_TOOL.
+_ASK = {"*_*": "ask", "bash": "ask", "edit": "ask", "webfetch": "ask", "websearch": "ask"}
+# The nearest that it has to both: it allows whatever is not denied.
+_ARGUMENTS = {"auto": ["--auto"], "skip": ["--auto"]}
+# Options that choose a conversation: that is mam's part, and two of them contradict each other.
+_CHOOSES = re.compile(r"--(?:session|continue|fork|no-continue|no-fork)(?:=|\Z)|-[sc]")
+# What an opencode sets for what it starts.
+_INHERITED = ("OPENCODE", "OPENCODE_PID", "AGENT")
+_STATUSES: dict[str, str] = {"busy": WORKING, "retry": WORKING, "idle": IDLE}
+_ASKED = ("permission", "question")
+_EVENTS = ("session.created", "session.status", "session.error", "chat.message", "asked", "replied")
+_FORK = re.compile(r".*\(fork #\d+\)\Z", re.DOTALL)
+# The whole prompt would end the program, or be taken for the path of a file to attach.
+_LEAVES = ("exit", "quit", ":q")
+_ATTACHES = re.compile(r"""['"]?\S+\.(?:png|jpe?g|gif|webp|avif|bmp|svg|pdf)['"]?\Z""", re.IGNORECASE)
+# From here on a paste is shown as `[Pasted ~N lines]`, is trimmed, and has a space after it.
+_FOLDED_LENGTH, _FOLDED_LINES = 150, 3
+_MENTION = re.compile(r"(?:^|\s)@\S*\Z")
+
+
+class Opencode(Kind):
+    """Launches `opencode` and reads what it leaves."""
+
+    name = "opencode"
+    # `/exit` depends on a menu that must have opened before Enter; this one does not.
+    exit_word = "exit"
+    can_resume = True
+    can_fork = True
+    has_hooks = True
+    takes_permissions = True
+    takes_model = True
+    # The plugin is loaded before the box is there, and says nothing before the first message.
+    ready_by_hook = False
+    reads_screen = True
+    special_first = "/!"
+    known_versions = ("1.18.33",)
+    packages = ("opencode-ai",)
+
+    def stores(self, environ: Mapping[str, str]) -> dict[str, str]:
+        """The folder of its data, named also where it is the usual one."""
+        return opencode_files.stores_of(environ)
+
+    def launch(self, request: Request) -> Launch:
+        """Pass conversation, plugin and permissions; what the caller passed comes last."""
+        args = request.command[1:]
+        _check(args, request.model)
+        argv = [request.program]
+        if request.fork_of:
+            argv += ["--session", request.fork_of, "--fork"]
+        elif request.conversation and request.resume:
+            argv += ["--session", request.conversation]
+        argv += _ARGUMENTS.get(request.permissions, [])
+        if request.model:
+            argv += ["--model", request.model]
+        notes = (
+            ("opencode --pure runs no plugins: mam sees its screen only, and not which conversation it has",)
+            if "--pure" in args or request.environ.get("OPENCODE_PURE")
+            else ()
+        )
+        chosen = opencode_files.DATABASE
+        without = _INHERITED if chosen in request.stores else (*_INHERITED, chosen)
+        return Launch([*argv, *args], _environment(request), notes=notes, without=without)
+
+    def on_disk(self, conversation: str, workspace: str, stores: Mapping[str, str]) -> bool | None:
+        """A conversation in the database with a message."""
+        return opencode_files.has_history(conversation, stores)
+
+    def conversations(self, workspace: str, stores: Mapping[str, str]) -> list[str]:
+        """Return those of this directory, without those of subagents."""
+        return opencode_files.begun_in(workspace, stores)
+
+    def purge_command(self, conversation: str, program: str) -> list[str] | None:
+        """All conversations share a database, so opencode itself deletes."""
+        if not opencode_files.ID.match(conversation):
+            return None
+        return [program, "session", "delete", conversation, "--pure"]
+
+    def look(self, screen: Screen) -> Look:
+        """Find a menu, the box, else a dialog."""
+        return opencode_screen.look(screen)
+
+    def typed(self, text: str) -> str | None:
+        """A space neutralises `/` and `!` of a short prompt; of a long one it is taken off again."""
+        words = text.strip()
+        if words in _LEAVES or _ATTACHES.match(words):
+            return None
+        if _is_folded(words):
+            return None if words[0] in self.special_first else words
+        words = super().typed(text.rstrip()) or ""
+        # A name after @ at the end opens a menu, and Enter would choose from it.
+        return f"{words} " if _MENTION.search(words) else words
+
+    def hear(self, payload: Mapping[str, Any]) -> Heard | None:
+        """Return what the plugin wrote; it leaves out what a subagent does, except what that asks."""
+        event = payload.get("event")
+        if payload.get("agent") != self.name or event not in _EVENTS:
+            return None
+        conversation, prompt = payload.get("session"), payload.get("prompt")
+        if not isinstance(conversation, str) or not opencode_files.ID.match(conversation):
+            conversation = None
+        state, waiting_for = _state_of(str(event), payload)
+        return Heard(
+            str(event),
+            state,
+            waiting_for,
+            conversation,
+            _unfolded(prompt) if isinstance(prompt, str) else None,
+        )
+
+    def read_records(self, conversation: str, workspace: str, stores: Mapping[str, str]) -> list[Evidence]:
+        """The last message of the conversation."""
+        said = opencode_files.read_turn(conversation, stores)
+        return [said] if said else []
+
+    def has_submitted(
+        self, text: str, conversation: str, stores: Mapping[str, str], since: int
+    ) -> bool | None:
+        """The user's message is written at submission; before the first one there is no conversation."""
+        try:
+            said = opencode_files.prompts(conversation, stores, since)
+            return any(_unfolded(one) == text for one in said)
+        except opencode_files.Unreadable:
+            return None if conversation else False
+
+    def read_transcript(
+        self, conversation: str, workspace: str, stores: Mapping[str, str], turns: int
+    ) -> Transcript | None:
+        """The last messages; how many tokens fit is not in the database."""
+        return opencode_files.read_transcript(conversation, stores, turns)
+
+    def record_size(self, conversation: str, stores: Mapping[str, str]) -> int:
+        """The time of the newest message, which later ones are beyond of."""
+        return opencode_files.last_message(conversation, stores)
+
+
+def _check(args: list[str], model: str | None) -> None:
+    for word in args:
+        if word == "--":
+            break
+        if _CHOOSES.match(word):
+            raise Usage(
+                f"{word.partition('=')[0]} is for mam to pass: it keeps track of the conversation",
+                hint="mam resume NAME, mam fork NAME, or mam adopt",
+            )
+    if model is not None and not all(model.partition("/")):
+        raise Usage(
+            f"'{model}' is no model of opencode", hint="it names them PROVIDER/MODEL: opencode models"
+        )
+
+
+def _environment(request: Request) -> dict[str, str]:
+    """Return the configuration of this launch: the caller's own, with the plugin and the permissions."""
+    asks = request.permissions == "ask"
+    if not request.hook and not asks:
+        return {}
+    config = _config(request.environ.get(CONFIG) or "{}")
+    env = {}
+    if request.hook:
+        ours = _url(PLUGIN)
+        plugins = config.get("plugin")
+        others = [one for one in plugins if one != ours] if isinstance(plugins, list) else []
+        config["plugin"] = [*others, ours]
+        # The last word of the hook's command; the plugin writes there itself, without a process per event.
+        env[SPOOL] = shlex.split(request.hook)[-1]
+    if asks:
+        theirs = config.get("permission")
+        config["permission"] = {**(theirs if isinstance(theirs, dict) else {}), **_ASK}
+    return {CONFIG: json.dumps(config), **env}
+
+
+def _config(text: str) -> dict[str, Any]:
+    try:
+        found = json.loads(text)
+    except (ValueError, RecursionError):
+        found = None
+    if not isinstance(found, dict):
+        raise Usage(
+            f"{CONFIG} is set and is not a JSON object, so mam cannot add to it",
+            hint="mend or unset it; comments are not allowed in it here",
+        )
+    return found
+
+
+def _url(path: str) -> str:
+    from urllib.parse import quote
+
+    return f"file://{quote(path)}"
+
+
+def _state_of(event: str, payload: Mapping[str, Any]) -> tuple[str | None, str | None]:
+    waiting_for = payload.get("waiting_for")
+    if event in ("asked", "replied") and waiting_for in _ASKED:
+        return WAITING, str(waiting_for)
+    if event == "session.created":
+        # It is created by the first message, except for a fork, which waits for one.
+        return (IDLE if _FORK.match(str(payload.get("title"))) else WORKING), None
+    if event == "session.status":
+        if payload.get("status") == "retry" and payload.get("reason"):
+            return WAITING, "limit"
+        return _STATUSES.get(str(payload.get("status"))), None
+    return {"chat.message": WORKING, "replied": WORKING, "session.error": IDLE}.get(event), None
+
+
+def _is_folded(words: str) -> bool:
+    return len(words) > _FOLDED_LENGTH or words.count("\n") + 1 >= _FOLDED_LINES
+
+
+def _unfolded(prompt: str) -> str:
+    """Return a prompt as it was pasted: a folded one has a space after it."""
+    return prompt[:-1] if prompt.endswith(" ") and _is_folded(prompt.strip()) else prompt
