@@ -89,6 +89,12 @@ def _claude_knows(home: Path, *folders: Path) -> None:
     (home / ".claude.json").write_text(json.dumps(known), encoding="utf-8")
 
 
+def _codex(model: ModelServer, folder: Path) -> list[str]:
+    provider = f'{{name="fake",base_url="{model.url}/v1",wire_api="responses",env_key="FAKE_KEY"}}'
+    settings = ('model="fake-model"', 'model_provider="fake"', f"model_providers.fake={provider}")
+    return [word for one in settings for word in ("-c", one)]
+
+
 HABITS: dict[str, Habits] = {
     "claude": Habits(
         environment=_claude,
@@ -96,6 +102,16 @@ HABITS: dict[str, Habits] = {
         distrust=lambda home, folder: _claude_knows(home),
         error_requests=6,
         error_shown="API Error: 400",
+    ),
+    "codex": Habits(
+        environment=lambda model, home: {"FAKE_KEY": "fake"},
+        arguments=_codex,
+        # It asks only in a repository.
+        distrust=lambda home, folder: make_repository(folder),
+        pause=0.1,
+        # In plan mode alone: test_codex.py.
+        asks_questions=False,
+        error_shown="fake error 400",
     ),
 }
 

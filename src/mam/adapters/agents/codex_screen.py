@@ -34,7 +34,7 @@ _QUEUED = "• Queued follow-up inputs"
 _WORKED = re.compile(r"  Worked for \S.* • \d")
 _FAILED = "■ "
 _LIMIT = re.compile(r"■ You.ve hit your usage limit")
-_RESET = re.compile(r"try again (?:at|in) (.+?)\.?\Z")
+_RESET = re.compile(r"\b[Tt]ry again (?:at|in) (.+?)\.?\Z")
 
 # The options decide, in the last list on the screen: what stands above them are an agent's words.
 _TRUST = re.compile(r"^([› ]) 1\. Trust and continue\n[› ] 2\. ", re.MULTILINE)
