@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from mam.adapters.agents.protocol import Screen
 
 _RULE = re.compile(r"─{20,}\Z")
+_WIDE = 64
 _BAR = re.compile(r" ⚕ \S.* (?:│|·) ")
 # At rest the arrow is alone, or follows the name of the profile.
 _REST = re.compile(r"(?:[a-z0-9][a-z0-9_-]{0,63} )?❯(?: |\Z)")
@@ -37,23 +38,18 @@ _SETUP = re.compile(r"^Run setup now\? \[Y/n\]\Z", re.MULTILINE)
 def look(screen: Screen) -> Look:
     """Return the state, the dialog and the box of a screen."""
     lines = [line.rstrip() for line in screen.text.rstrip().split("\n")]
-    start = _box_start(lines)
-    if start is None:
-        return _without_bar(lines)
-    end = next((at for at in range(start, len(lines)) if _RULE.match(lines[at])), None)
-    if end is None and len(lines[start - 1]) >= 64:
-        return Look()
-    inside = lines[start:end]
-    below = "" if end is None else "".join(lines[end + 1 :]).strip()
-    return _judge(inside, below, "\n".join(lines[max(0, start - 8) : start - 2]))
-
-
-def _box_start(lines: Sequence[str]) -> int | None:
-    """Return where the lowest prompt begins that has a status bar and a rule above it."""
-    for at in range(len(lines) - 1, 1, -1):
-        if _RULE.match(lines[at - 1]) and _BAR.match(lines[at - 2]):
-            return at
-    return None
+    rules = [at for at, line in enumerate(lines) if _RULE.match(line)]
+    if not rules:
+        return _before_the_box(lines)
+    top, end = rules[-1], len(lines)
+    if len(lines[top]) >= _WIDE:
+        if len(rules) < 2 or len(lines[rules[-2]]) != len(lines[top]):
+            return Look()
+        top, end = rules[-2], top
+    above = lines[:top]
+    if above and _BAR.match(above[-1]):
+        return _judge(lines[top + 1 : end], "".join(lines[end + 1 :]).strip(), "\n".join(above[-8:]))
+    return Look(WAITING, dialog="menu") if _ends_in_menu(above) else Look()
 
 
 def _judge(inside: list[str], below: str, above: str) -> Look:
@@ -79,12 +75,20 @@ def _judge(inside: list[str], below: str, above: str) -> Look:
     return Look(WAITING, dialog=dialog) if dialog else Look()
 
 
-def _without_bar(lines: Sequence[str]) -> Look:
+def _before_the_box(lines: Sequence[str]) -> Look:
     if _SETUP.search("\n".join(lines[-3:])):
         return Look(WAITING, dialog="login", detail="no provider is configured")
-    rules = [at for at, line in enumerate(lines) if _RULE.match(line)]
-    if len(rules) >= 2 and rules[-1] == len(lines) - 1 and rules[-2] == rules[-1] - 2:
-        above = [line for line in lines[max(0, rules[-2] - 2) : rules[-2]] if line]
-        if above and _PANEL_END.match(above[-1]):
-            return Look(WAITING, dialog="menu")
     return Look()
+
+
+def _ends_in_menu(above: Sequence[str]) -> bool:
+    """Tell whether the last thing above the box is a panel with a pointer in it."""
+    shown = [line for line in above if line]
+    if not shown or not _PANEL_END.match(shown[-1]):
+        return False
+    for line in reversed(shown[:-1]):
+        if line.startswith("│ ❯ "):
+            return True
+        if not line.startswith("│"):
+            break
+    return False

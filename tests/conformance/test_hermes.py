@@ -1,0 +1,157 @@
+"""mam with the real Hermes Agent: the scenarios of every kind, and what only this one has."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+from tests.conformance import desk as desks
+from tests.conformance import test_life
+from tests.conformance.desk import Desk, Habits, wait_for
+from tests.conformance.launch import guard
+from tests.conformance.model_server import ModelServer
+from tests.conformance.programs import Unavailable
+from tests.conformance.pypi_programs import hermes
+from tests.conformance.replies import Call, Question, Reply, Say, Shell
+
+import mam
+from mam.core.errors import DialogOpen, InvalidPrompt, NotAllowed, Usage
+
+pytestmark = pytest.mark.slow
+
+# The scenarios of every kind, with the desk of this file.
+globals().update({name: test for name, test in vars(test_life).items() if name.startswith("test_")})
+
+HABITS = Habits(
+    environment=lambda model, home: {},
+    permissions="default",
+    interrupt=("C-c",),
+    refuse=("C-c",),
+    allow=("1",),
+    ready=90.0,
+    error_requests=4,
+)
+
+
+class HermesDesk(Desk):
+    """Hermes asks once more before it leaves a conversation."""
+
+    def say(self, session: mam.Session, text: str, *, is_command: bool = False) -> None:
+        super().say(session, text, is_command=is_command)
+        if text == self.habits.clear:
+            self.becomes(session, "waiting", "confirm")
+            self.press(session, "1")
+
+
+class Model(ModelServer):
+    """Replies in the words of Hermes: it asks only about commands that it finds dangerous."""
+
+    def answer(self, *replies: Reply) -> None:
+        super().answer(*map(_translate, replies))
+
+
+def _translate(reply: Reply) -> Reply:
+    if isinstance(reply, Shell):
+        return Call(
+            "terminal", {"command": f"rm -rf ./gone; {reply.command}" if reply.asks else reply.command}
+        )
+    if isinstance(reply, Question):
+        return Call("clarify", {"question": reply.text, "choices": list(reply.options)})
+    return reply
+
+
+def configure(model: ModelServer, home: Path) -> None:
+    """Name the model as a person does, in the configuration of a fresh home."""
+    folder = home / ".hermes"
+    folder.mkdir(exist_ok=True)
+    (folder / "config.yaml").write_text(
+        f"model:\n  default: fake-model\n  provider: custom\n  base_url: {model.url}/v1\n  api_key: fake\n"
+        # Its own updates and downloads lead nowhere here, and each costs a start some seconds.
+        "security:\n  tirith_enabled: false\n",
+        encoding="utf-8",
+    )
+
+
+@pytest.fixture
+def desk(home, tmux_server, workspace, monkeypatch):
+    try:
+        executable = hermes()
+    except Unavailable as reason:
+        pytest.skip(str(reason))
+    monkeypatch.setitem(desks.HABITS, "hermes", HABITS)
+    with Model() as model:
+        configure(model, home)
+        for name, value in {"PATH": f"{executable.parent}:{os.environ['PATH']}", **guard(model)}.items():
+            monkeypatch.setenv(name, value)
+        with mam.open(str(workspace)) as fleet:
+            yield HermesDesk("hermes", fleet, model, home, tmux_server)
+
+
+def test_it_is_not_configured(desk) -> None:
+    """It asks to be set up, and nobody answers that."""
+    (desk.home / ".hermes" / "config.yaml").unlink()
+    with pytest.raises(DialogOpen, match="login"):
+        desk.create("worker")
+    session = desk.fleet.get("worker")
+    desk.becomes(session, "waiting", "login")
+    assert session.stop().row["status"] == "stopped"
+
+
+def test_a_menu_and_a_confirmation_are_no_box(desk) -> None:
+    """The model picker leaves an arrow that looks like an empty prompt: nothing may be typed there."""
+    session = desk.create("worker", prompt=test_life.WORD)
+    desk.rests(session)
+    desk.say(session, "/model", is_command=True)
+    desk.becomes(session, "waiting", "menu")
+    desk.press(session, "Escape")
+    desk.becomes(session, "idle")
+    desk.say(session, "/new", is_command=True)
+    desk.becomes(session, "waiting", "confirm")
+    stopped = session.stop().row
+    assert "xylophone" in stopped["last_visible_note"]
+    assert stopped["hermes_session_id_own"]
+    session.resume()
+    desk.say(session, "which word was it")
+    assert len(desk.model.saw("xylophone")) >= 2, "nobody confirmed"
+
+
+def test_a_hermes_that_a_tool_starts_is_not_the_sessions(desk) -> None:
+    """It carries the same source, and begins a conversation in the same database."""
+    session = desk.create("worker", prompt=test_life.WORD)
+    desk.rests(session)
+    own = desk.own(session)
+    desk.model.answer(Shell("hermes chat -Q -q 'a word from within'", asks=False), Say("from within"))
+    desk.say(session, "start another")
+    wait_for(lambda: desk.model.saw("a word from within"), session.read, 60)
+    desk.rests(session)
+    database = desk.home / ".hermes" / "state.db"
+    with closing(sqlite3.connect(f"file:{database}?mode=ro", uri=True)) as connection:
+        sources = [row[0] for row in connection.execute("select source from sessions")]
+    assert len(sources) == 2, "it kept a conversation of its own"
+    assert desk.own(session) == own
+    assert len(session.status()["conversations"]) == 1
+
+
+def test_what_reaches_the_model_and_what_is_refused(desk) -> None:
+    with pytest.raises(InvalidPrompt):
+        desk.create("worker", prompt="/exit")
+    with pytest.raises(InvalidPrompt):
+        desk.create("worker", prompt="see @file:secret")
+    with pytest.raises(NotAllowed, match="approvals"):
+        desk.create("worker", permissions="ask")
+    with pytest.raises(Usage, match="--resume"):
+        desk.create("worker", args=["--resume", "x"])
+    assert not desk.fleet.ls()["sessions"]
+    prompt = "!first\n\ttab @nofile #x\n" + "a long line of words " * 500 + "\nlast \\"
+    session = desk.create("worker", prompt=prompt, permissions="skip", model="other-model")
+    assert prompt in desk.model.turns()[-1].texts()
+    assert desk.model.turns()[-1].body["model"] == "other-model"
+    desk.rests(session)
+    desk.model.answer(Shell("touch unasked"))
+    desk.say(session, "make a file")
+    wait_for((desk.workspace / "unasked").exists, "the tool that nobody was asked about")
+    config = (desk.home / ".hermes" / "config.yaml").read_text(encoding="utf-8")
+    assert "other-model" not in config, "nothing of the user's is configured"
