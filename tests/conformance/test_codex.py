@@ -227,3 +227,18 @@ def test_what_the_child_inherits(desk, monkeypatch) -> None:
     config = desk.home / ".codex" / "config.toml"
     written = config.read_text(encoding="utf-8") if config.exists() else ""
     assert "notify" not in written and "fake-model" not in written, "nothing of the user's is configured"
+
+
+def test_two_that_crashed_before_anybody_looked_get_their_own_back(desk) -> None:
+    one, two = desk.create("one"), desk.create("two")
+    desk.say(one, WORD)
+    desk.say(two, "remember the word walrus")
+    for session in (one, two):
+        desk.rests(session)
+        desk.kill(session)
+    one.resume()
+    two.resume()
+    for session, word, other in ((one, "xylophone", "walrus"), (two, "walrus", "xylophone")):
+        desk.say(session, "which word was it")
+        asked = " ".join(desk.model.turns()[-1].texts())
+        assert word in asked and other not in asked

@@ -14,7 +14,7 @@ from mam.core.activity import IDLE, WAITING, WORKING, Evidence
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Callable, Iterator, Mapping
     from typing import Any
 
 CONFIG, HOME = "CODEX_HOME", "HOME"
@@ -29,6 +29,7 @@ _CWD = re.compile(rb'"cwd":("(?:[^"\\]|\\.)*")')
 _FORK = re.compile(rb'"forked_from_id":"([0-9a-f-]{36})"')
 _THREAD = re.compile(rb'"thread_source":"([a-z_]+)"')
 _NOTIFY = re.compile(r"^\s*notify\s*=", re.MULTILINE)
+_TURN_EVENTS = (b'"task_started"', b'"task_complete"', b'"turn_aborted"')
 _ROLES = {"UserMessage": "user", "AgentMessage": "assistant"}
 _LIMIT_ERRORS = ("usage_limit_exceeded",)
 
@@ -192,10 +193,7 @@ def read_turn(path: str, opened: float | None) -> Evidence | None:
         lines = tail(path, _TAIL)
     except OSError:
         return None
-    entries = [
-        parse(line) for line in reversed(lines) if b'"event_msg"' in line or b'"response_item"' in line
-    ]
-    said = next((one for entry in entries if (one := _tell(entry))), None) or _tell_middle(entries)
+    said = _last_told(lines, _TURN_EVENTS, _tell) or _last_told(lines, (b'"response_item"',), _tell_middle)
     if said is None or said.state != WORKING:
         return said
     if opened is None:
@@ -203,6 +201,15 @@ def read_turn(path: str, opened: float | None) -> Evidence | None:
     if said.at < opened:
         return Evidence("transcript", IDLE, opened, detail="the last turn was cut by the end of its process")
     return said
+
+
+def _last_told(
+    lines: list[bytes], signs: tuple[bytes, ...], tell: Callable[[dict[str, Any]], Evidence | None]
+) -> Evidence | None:
+    for line in reversed(lines):
+        if any(sign in line for sign in signs) and (said := tell(parse(line))):
+            return said
+    return None
 
 
 def _tell(entry: dict[str, Any]) -> Evidence | None:
@@ -217,13 +224,10 @@ def _tell(entry: dict[str, Any]) -> Evidence | None:
     return _tell_end(payload, at) if kind == "task_complete" else None
 
 
-def _tell_middle(entries: list[dict[str, Any]]) -> Evidence | None:
+def _tell_middle(entry: dict[str, Any]) -> Evidence | None:
     """Return that a turn goes on: of a long one the beginning is out of reach."""
-    for entry in entries:
-        at = epoch(entry.get("timestamp")) if entry.get("type") == "response_item" else None
-        if at is not None:
-            return Evidence("transcript", WORKING, at, detail="the turn goes on")
-    return None
+    at = epoch(entry.get("timestamp")) if entry.get("type") == "response_item" else None
+    return Evidence("transcript", WORKING, at, detail="the turn goes on") if at is not None else None
 
 
 def _tell_end(payload: dict[str, Any], at: float) -> Evidence:
