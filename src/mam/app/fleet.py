@@ -268,6 +268,24 @@ class Fleet(Reader):
 
         return one_pass(self.world, dry_run=dry_run, emit_diff=emit_diff)
 
+    def monitor(
+        self,
+        tell: Callable[[Document], None],
+        *,
+        timeout: float = 0.0,
+        idle_timeout: float = 0.0,
+        while_any: bool = False,
+    ) -> str:
+        """Watch the root and keep the registry in line, until told to stop; return why it ended.
+
+        `tell` gets what each pass found. Raises ResidentRuns where somebody watches already: `follow` that.
+        """
+        from mam.app.resident import Resident
+
+        self._settle()
+        watching = Resident(self.world, tell)
+        return watching.run(timeout=timeout, idle_timeout=idle_timeout, while_any=while_any)
+
     def rename(self, target: str, name: str) -> Session:
         """Rename a session and its tmux session."""
         from mam.app.rename import rename

@@ -12,6 +12,7 @@ from mam.app import adopt, conversations, died
 from mam.app.hearing import listen
 from mam.app.observe import observe
 from mam.app.settle import settle
+from mam.app.sight import UNKNOWN
 from mam.core.drift import plan
 from mam.core.errors import MamError, NoRegistry
 from mam.core.row import is_running
@@ -19,6 +20,7 @@ from mam.core.times import stamp
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Collection
     from typing import Any
 
     from mam.adapters.store.draft import Draft
@@ -86,11 +88,11 @@ def foresee(world: World) -> Pass:
     return done
 
 
-def reconcile(world: World) -> Pass:
-    """Look, plan, act and record; one session that fails stops no other."""
+def reconcile(world: World, only: Collection[str] | None = None) -> Pass:
+    """Look, plan, act and record, for all or for some ids; one session that fails stops no other."""
     view = world.registry.view()
     words = listen(world, view.rows) if view.rows else {}
-    done, planned = _look(world, view, words)
+    done, planned = _look(world, view, words, only)
     written = {one.key: _act(world, one, done) for one in planned}
     has_open = world.registry.peek(drifts.has_open, False)
     if planned or has_open:
@@ -98,8 +100,10 @@ def reconcile(world: World) -> Pass:
     return done
 
 
-def _look(world: World, view: View, words: dict[str, Word]) -> tuple[Pass, list[Drift]]:
-    done = Pass(observe(world, view.rows, words), view)
+def _look(
+    world: World, view: View, words: dict[str, Word], only: Collection[str] | None = None
+) -> tuple[Pass, list[Drift]]:
+    done = Pass(observe(world, view.rows, words, only), view)
     busy = {part for intent in view.intents for part in (intent.session_id, intent.name)}
     return done, plan(view.rows, done.look.found, world.now(), busy)
 
@@ -142,10 +146,18 @@ def _record(draft: Draft, planned: list[Drift], written: dict[str, bool], done: 
         if is_new:
             drifts.record(draft, one.as_json(), written=written[one.key])
         found.append({**one.as_json(), "new": is_new, "written": written[one.key]})
-    confirmed = done.look.found.confirmed
-    looked_at = [row["name"] for row in done.view.rows if confirmed.get(row["tmux_server"])]
-    drifts.close_others(draft, [one.key for one in planned], looked_at)
+    drifts.close_others(draft, [one.key for one in planned], _looked_at(done))
     return found
+
+
+def _looked_at(done: Pass) -> list[str]:
+    """Return the sessions of which something is known now; an ended one has no difference any more."""
+    seen = done.look.found.seen
+    return [
+        row["name"]
+        for row in done.view.rows
+        if not is_running(row) or ((one := seen.get(row.get("id") or "")) and one.state != UNKNOWN)
+    ]
 
 
 def _since_last_print(world: World, now: list[dict[str, Any]]) -> list[dict[str, Any]]:

@@ -42,9 +42,17 @@ def servers(world: World, rows: Sequence[Row]) -> list[str]:
     return sorted({DEFAULT, world.server_name(None), *(row["tmux_server"] for row in rows)})
 
 
-def observe(world: World, rows: Sequence[Row], words: Mapping[str, Word]) -> Look:
-    """Look at every server with one call each, and at the conversation of each session that is alive."""
-    listings = {server: world.tmux(server).panes() for server in servers(world, rows)}
+def observe(
+    world: World, rows: Sequence[Row], words: Mapping[str, Word], only: Collection[str] | None = None
+) -> Look:
+    """Look at every server with one call each, and at the conversation of each session that is alive.
+
+    With `only` some ids are looked at and no others, and nobody asks what has no row.
+    """
+    if only is not None:
+        rows = [row for row in rows if row.get("id") in only]
+    asked = servers(world, rows) if only is None else {row["tmux_server"] for row in rows}
+    listings = {server: world.tmux(server).panes() for server in asked}
     sights: dict[str, Sight] = {}
     seen: dict[str, Seen] = {}
     for row in rows:
@@ -53,7 +61,8 @@ def observe(world: World, rows: Sequence[Row], words: Mapping[str, Word]) -> Loo
             seen[row["id"]] = _seen(world, row, sight, words)
     confirmed = {server: listing.confirmed for server, listing in listings.items()}
     named = {row["name"] for row in rows}
-    return Look(Observation(confirmed, seen, _strays(world, listings, named)), listings, sights)
+    strays = _strays(world, listings, named) if only is None else []
+    return Look(Observation(confirmed, seen, strays), listings, sights)
 
 
 def _seen(world: World, row: Row, sight: Sight, words: Mapping[str, Word]) -> Seen:

@@ -9,7 +9,7 @@
         RegistryCorrupt EditRefused SchemaTooNew
       Unavailable                 the world is not there now
         TerminalsDown TmuxMissing AgentMissing PaneGone RegistryBusy DiskFull ReadOnly
-        DialogOpen NotReady UntestedVersion TimedOut ConversationBusy
+        DialogOpen NotReady UntestedVersion TimedOut ResidentRuns ConversationBusy
       Unconfirmed                 acted, and the result cannot be proven
         StartUnconfirmed StopUnconfirmed DeliveryUnconfirmed
       Held                        kept for later; do not send again
@@ -238,6 +238,12 @@ class TimedOut(Unavailable):
     """The time ran out."""
 
     code = "timeout"
+
+
+class ResidentRuns(Unavailable):
+    """Another resident watches this root."""
+
+    code = "resident_runs"
 
 
 class ConversationBusy(Unavailable):

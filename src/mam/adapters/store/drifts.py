@@ -47,13 +47,22 @@ def close_others(draft: Draft, keys: Iterable[str], about: Iterable[str]) -> Non
 
 def unprinted(draft: Draft) -> list[dict[str, Any]]:
     """Return what was recorded since the last printed pass, oldest first."""
-    cursor = draft.meta(_CURSOR) or 0
-    found = draft.connection.execute("SELECT data FROM drifts WHERE seq > ? ORDER BY seq", (cursor,))
-    return [json.loads(data) for (data,) in found]
+    return [drift for _, drift in since(draft, draft.meta(_CURSOR) or 0)]
+
+
+def newest(draft: Draft) -> int:
+    """Return the number of the last one."""
+    return int(draft.connection.execute("SELECT coalesce(max(seq), 0) FROM drifts").fetchone()[0])
+
+
+def since(draft: Draft, number: int) -> list[tuple[int, dict[str, Any]]]:
+    """Return those after a number, each with its own."""
+    found = draft.connection.execute("SELECT seq, data FROM drifts WHERE seq > ? ORDER BY seq", (number,))
+    return [(seq, json.loads(data)) for seq, data in found]
 
 
 def set_printed(draft: Draft) -> None:
     """Remember that everything up to now was printed."""
-    newest = draft.connection.execute("SELECT coalesce(max(seq), 0) FROM drifts").fetchone()[0]
-    if newest != (draft.meta(_CURSOR) or 0):
-        draft.set_meta(_CURSOR, newest)
+    last = newest(draft)
+    if last != (draft.meta(_CURSOR) or 0):
+        draft.set_meta(_CURSOR, last)

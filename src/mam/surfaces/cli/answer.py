@@ -22,11 +22,11 @@ def write_json(document: Any, *, one_line: bool = False) -> None:
     print(json.dumps(document, indent=indent, ensure_ascii=True).replace("\x7f", "\\u007f"), flush=one_line)
 
 
-def write_lines(lines: Iterable[str]) -> None:
+def write_lines(lines: Iterable[str], *, flush: bool = False) -> None:
     """Print lines that are clean already."""
     text = "\n".join(lines)
     if text:
-        print(text)
+        print(text, flush=flush)
 
 
 def fail(error: Exception, as_json: bool) -> int:

@@ -1,0 +1,187 @@
+"""The one process of a root that is awake: it sees deaths, hooks and edits when they happen.
+
+Everything it does is a pass of the monitor, made sooner; a slow full pass is the safety net. Killed at
+any moment it leaves nothing behind that the next verb does not mend.
+"""
+
+from __future__ import annotations
+
+import os
+import select
+import signal
+import time
+from contextlib import contextmanager
+
+from mam.adapters.store.lock import Lock
+from mam.adapters.system import process
+from mam.adapters.system.exits import ExitWatch
+from mam.adapters.system.files import FileWatch
+from mam.app import conversations, flight, monitor
+from mam.app.settle import settle
+from mam.app.sight import identity_of
+from mam.core.drift import rests_until
+from mam.core.errors import MamError, ResidentRuns
+from mam.core.row import current_conversation, is_running
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Hashable, Iterator
+    from typing import Any
+
+    from mam.adapters.system.process import Identity
+    from mam.app.world import World
+    from mam.core.row import Row
+
+# Seconds between full passes: with few sessions, and from so many on.
+_NET, _SLOW_NET, _MANY = 30.0, 60.0, 5
+# Words and edits come in bursts: they are looked at together. A death is not made to wait.
+_BURST = 0.25
+_SPOOL, _STATE, _STORE = "spool", "state", "store"
+
+
+class Resident:
+    """Watches one root until it is told to stop, its time is over, or nothing runs any more."""
+
+    def __init__(self, world: World, tell: Callable[[dict[str, Any]], None]) -> None:
+        """`tell` gets the report of every pass that found something."""
+        self.world = world
+        self.tell = tell
+        self.exits = ExitWatch()
+        self.files = FileWatch()
+        self.lock = Lock(os.path.join(world.place.state, "resident.lock"))
+        self.stopping = ""
+        self._watched: dict[str, Identity] = {}
+        self._deaths: set[str] = set()
+        self._due = 0.0
+        self._rows: list[Row] = []
+
+    def run(self, *, timeout: float = 0.0, idle_timeout: float = 0.0, while_any: bool = False) -> str:
+        """Watch; return why it ended. Raises ResidentRuns where another one is awake."""
+        if not self.lock.take(process.me().as_json()):
+            raise ResidentRuns("another resident watches this root", hint="mam monitor follows it")
+        try:
+            with _signals() as wake:
+                return self._loop(wake, timeout, idle_timeout, while_any)
+        finally:
+            self.exits.close()
+            self.files.close()
+            self.lock.release()
+
+    def _loop(self, wake: int, timeout: float, idle_timeout: float, while_any: bool) -> str:
+        began = last_event = time.monotonic()
+        self._pass()
+        while True:
+            now = time.monotonic()
+            if while_any and not any(is_running(row) for row in self._rows):
+                return "nothing runs any more"
+            ends = [began + timeout] if timeout else []
+            ends += [last_event + idle_timeout] if idle_timeout else []
+            if ends and now >= min(ends):
+                return "its time is over" if timeout and now >= began + timeout else "nothing happened"
+            happened = self._sleep(min([self._due, *ends]) - now, wake)
+            if self.stopping:
+                return self.stopping
+            last_event = time.monotonic() if happened else last_event
+            if self._deaths:
+                self._pass(only=self._deaths)
+            elif time.monotonic() >= self._due:
+                self._pass()
+
+    def _sleep(self, seconds: float, wake: int) -> bool:
+        """Wait for something to happen; True if it did."""
+        poll = select.poll()
+        for handle in (wake, self.exits.fileno(), self.files.fileno()):
+            poll.register(handle, select.POLLIN)
+        if not poll.poll(max(0.0, seconds) * 1000):
+            return False
+        if select.select([wake], [], [], 0)[0]:
+            os.read(wake, 64)
+            self.stopping = "it was told to stop"
+            return True
+        self._deaths |= {str(tag) for tag in self.exits.poll(0)}
+        if self.files.poll():
+            self._due = min(self._due, time.monotonic() + _BURST)
+        return True
+
+    def _pass(self, only: set[str] | None = None) -> None:
+        """Make a pass, over everything or over some sessions; a failure is told and tried again."""
+        self._deaths = set()
+        try:
+            if only is None:
+                settle(self.world)
+                self._take_in()
+            done = monitor.reconcile(self.world, only)
+            self._rows = self.world.registry.view().rows
+            fresh = [one for one in done.drifts if one["new"]]
+            if fresh:
+                self.tell({"drifts": fresh, "actions": done.actions})
+        except MamError as error:
+            self.tell({"error": error.as_json()["error"]})
+            self.world.registry.close()
+        self._watch()
+        if only is None:
+            self._due = time.monotonic() + self._interval()
+
+    def _take_in(self) -> None:
+        """Take in what a person wrote into the file."""
+        if self.world.registry.is_edited():
+            flight.change(self.world, lambda draft: None)
+
+    def _interval(self) -> float:
+        running = [row for row in self._rows if is_running(row)]
+        net = _NET if len(running) < _MANY else _SLOW_NET
+        now = self.world.now()
+        # A row that is left alone now is looked at as soon as it may be.
+        rests = [until - now for row in running if 0 < (until := rests_until(row)) - now < net]
+        return max(_BURST, min([net, *rests]))
+
+    def _watch(self) -> None:
+        wanted = {
+            row["id"]: identity for row in self._rows if is_running(row) and (identity := identity_of(row))
+        }
+        for key, identity in list(self._watched.items()):
+            if wanted.get(key) != identity:
+                self.exits.discard(identity)
+                del self._watched[key]
+        for key, identity in wanted.items():
+            if key not in self._watched:
+                self._watched[key] = identity
+                self.exits.add(identity, key)
+        folders = self._folders()
+        # Transcripts grow all the time; what counts is whether they are there.
+        self.files.keep(folders, [path for path, tag in folders.items() if tag == _STORE])
+
+    def _folders(self) -> dict[str, Hashable]:
+        place = self.world.place
+        found: dict[str, Hashable] = {place.spool: _SPOOL, place.state: _STATE}
+        found[os.path.dirname(place.yaml)] = _STATE
+        for row in self._rows:
+            conversation = current_conversation(row) if is_running(row) else None
+            if not conversation:
+                continue
+            stores = conversations.stores_of(self.world, row)
+            for store, path in self.world.kind(row["agent"]).purge_paths(
+                conversation, row["workspace"], stores
+            )[:1]:
+                found[os.path.dirname(os.path.join(store, path))] = _STORE
+        return found
+
+
+@contextmanager
+def _signals() -> Iterator[int]:
+    """Give a descriptor that is readable once somebody said stop; what was set before is put back."""
+    read, write = os.pipe()
+    os.set_blocking(write, False)
+    before = {
+        number: signal.signal(number, lambda _number, _frame: None)
+        for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
+    }
+    previous = signal.set_wakeup_fd(write)
+    try:
+        yield read
+    finally:
+        signal.set_wakeup_fd(previous)
+        for number, handler in before.items():
+            signal.signal(number, handler)
+        os.close(read)
+        os.close(write)

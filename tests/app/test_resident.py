@@ -1,0 +1,183 @@
+"""The resident: what happens is in the registry at once, whatever happens to the resident itself."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+import pytest
+
+import mam
+from mam.adapters.tmux.client import Tmux
+from mam.app import resident as residents
+from mam.core import drift as rules
+from mam.core.errors import ResidentRuns
+
+QUICK = ["--speed", "0"]
+
+
+@pytest.fixture
+def hands_on(monkeypatch):
+    """Nothing is fresh from somebody's hands: the tests need not wait for that."""
+    monkeypatch.setattr(rules, "HANDS_OFF_SECONDS", -10.0)
+
+
+@pytest.fixture
+def watched(fleet, workspace, hands_on):
+    """A resident in a thread of this process, and what it told."""
+    fleet.init()
+    told: list[dict] = []
+    with mam.open(str(workspace)) as own:
+        watching = residents.Resident(own.world, told.append)
+        read, write = os.pipe()
+        thread = threading.Thread(target=run_apart, args=(watching, read))
+        thread.start()
+        yield told
+        os.write(write, b"!")
+        thread.join(10)
+        assert not thread.is_alive()
+        for handle in (read, write):
+            os.close(handle)
+
+
+def run_apart(watching, wake):
+    """Run it where signals cannot be had: in a thread."""
+    assert watching.lock.take({})
+    try:
+        watching._loop(wake, 0, 0, False)
+    finally:
+        watching.exits.close()
+        watching.files.close()
+        watching.lock.release()
+
+
+def classes(told):
+    return [(one["class"], one["session"]) for report in told for one in report.get("drifts", [])]
+
+
+def program(*words):
+    return [sys.executable, "-m", "mam", *words]
+
+
+@pytest.fixture
+def monitor(home, tmux_server, workspace):
+    """Start `mam monitor` as a process; what still lives at the end is killed."""
+    started = []
+
+    def start(*words):
+        running = subprocess.Popen(
+            program("monitor", *words),
+            cwd=workspace,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        started.append(running)
+        return running
+
+    yield start
+    for one in started:
+        if one.poll() is None:
+            one.kill()
+        one.communicate()
+
+
+def holder(fleet):
+    return residents.Lock(str(Path(fleet.world.place.state) / "resident.lock")).holder()
+
+
+def test_a_death_is_recorded_at_once(fleet, watched, until) -> None:
+    sessions = [fleet.create("sleep", args=["1000"], name=f"s{number}") for number in range(3)]
+    until(lambda: len(fleet.names(status=["running"])) == 3)
+    os.kill(sessions[1].row["pane"]["pid"], signal.SIGKILL)
+    until(lambda: fleet.names(status=["terminated"]) == ["s1"])
+    until(lambda: classes(watched) == [("A", "s1")])
+    assert fleet.names(status=["running"]) == ["s0", "s2"]
+
+
+def test_a_session_that_a_verb_ends_is_not_reported(fleet, watched, until) -> None:
+    session = fleet.create("practice", args=QUICK)
+    session.stop()
+    other = fleet.create("sleep", args=["1000"], name="other")
+    os.kill(other.row["pane"]["pid"], signal.SIGKILL)
+    until(lambda: ("A", "other") in classes(watched))
+    assert classes(watched) == [("A", "other")]
+    assert session.status()["status"] == "stopped"
+
+
+def test_a_conversation_that_appears_is_filled_in(fleet, watched, until) -> None:
+    session = fleet.create("practice", args=QUICK, name="one")
+    tmux = fleet.world.tmux(session.row["tmux_server"])
+    tmux.paste(session.row["pane"]["id"], "hello", mark=session.id, enter=True)
+    until(lambda: fleet.get("one").row["practice_session_id_own"])
+    until(lambda: classes(watched) == [("C", "one")])
+
+
+def test_an_edit_is_taken_in(fleet, watched, until) -> None:
+    fleet.create("sleep", args=["1000"], name="one")
+    path = Path(fleet.registry_file)
+    text = path.read_text(encoding="utf-8")
+    path.write_text(text.replace("name: one", "colour: blue\n  name: one"), encoding="utf-8")
+    until(lambda: not fleet.world.registry.is_edited())
+    assert fleet.get("one").row["colour"] == "blue"
+
+
+def test_one_at_a_time_and_the_other_follows(fleet, monitor, until) -> None:
+    fleet.create("sleep", args=["1000"], name="one")
+    first = monitor("--json")
+    until(lambda: holder(fleet))
+    with pytest.raises(ResidentRuns):
+        residents.Resident(fleet.world, print).run()
+    second = monitor("--timeout", "30")
+    pid = fleet.get("one").row["pane"]["pid"]
+    time.sleep(max(0.0, rules.rests_until(fleet.get("one").row) - time.time()))
+    os.kill(pid, signal.SIGKILL)
+    report = json.loads(first.stdout.readline())
+    assert [one["class"] for one in report["drifts"]] == ["A"]
+    assert second.stdout.readline().startswith("A  one: process ")
+    first.send_signal(signal.SIGTERM)
+    first.communicate(timeout=10)
+    assert first.returncode == 0
+    assert holder(fleet) is None
+
+
+def test_killed_it_leaves_nothing_and_another_takes_over(fleet, monitor, until) -> None:
+    session = fleet.create("sleep", args=["1000"], name="one")
+    first = monitor()
+    until(lambda: holder(fleet))
+    first.kill()
+    first.wait()
+    until(lambda: holder(fleet) is None)
+    os.kill(session.row["pane"]["pid"], signal.SIGKILL)
+    second = monitor()
+    until(lambda: fleet.names(status=["terminated"]) == ["one"], timeout=30)
+    second.send_signal(signal.SIGTERM)
+    second.communicate(timeout=10)
+    assert [one for one in fleet.doctor() if one["ok"] is False] == []
+
+
+def test_it_ends_when_its_time_is_over(fleet, monitor) -> None:
+    fleet.init()
+    for words in (("--timeout", "0.2"), ("--idle-timeout", "0.2")):
+        done = monitor(*words)
+        done.communicate(timeout=20)
+        assert done.returncode == 0
+
+
+def test_no_registry(monitor) -> None:
+    done = monitor()
+    _, said = done.communicate(timeout=20)
+    assert (done.returncode, said[:32]) == (1, "mam: there is no registry in /tm"[:32])
+
+
+def test_a_server_that_dies_and_one_that_appears(fleet, watched, tmux_server, until) -> None:
+    fleet.create("sleep", args=["1000"], name="one")
+    Tmux(tmux_server).kill_server()
+    until(lambda: fleet.names(status=["terminated"]) == ["one"])
+    session = fleet.create("sleep", args=["1000"], name="two")
+    os.kill(session.row["pane"]["pid"], signal.SIGKILL)
+    until(lambda: "two" in fleet.names(status=["terminated"]))
