@@ -15,7 +15,7 @@ from tests.conformance.launch import guard
 from tests.conformance.model_server import ModelServer
 from tests.conformance.programs import Unavailable
 from tests.conformance.pypi_programs import hermes
-from tests.conformance.replies import Call, Question, Reply, Say, Shell
+from tests.conformance.replies import Call, Question, Reply, Shell
 
 import mam
 from mam.core.errors import DialogOpen, InvalidPrompt, NotAllowed, Usage
@@ -111,11 +111,31 @@ def test_a_menu_and_a_confirmation_are_no_box(desk) -> None:
     desk.say(session, "/new", is_command=True)
     desk.becomes(session, "waiting", "confirm")
     stopped = session.stop().row
-    assert "xylophone" in stopped["last_visible_note"]
+    assert "Approve Once" in stopped["last_visible_note"]
     assert stopped["hermes_session_id_own"]
     session.resume()
     desk.say(session, "which word was it")
     assert len(desk.model.saw("xylophone")) >= 2, "nobody confirmed"
+
+
+def test_a_crash_before_anybody_looked(desk) -> None:
+    """The session's source tells which conversation was its own, also when its process is gone."""
+    session, other = desk.create("worker"), desk.create("other")
+    for one, word in ((session, "xylophone"), (other, "walrus")):
+        desk.say(one, f"remember the word {word}")
+        desk.rests(one)
+    assert desk.fleet.get(session.id).row["hermes_session_id_own"] is None
+    desk.kill(session)
+    session.resume()
+    desk.say(session, "which word was it")
+    assert len(desk.model.saw("xylophone")) == 2
+    assert len(desk.model.saw("walrus")) == 1
+
+
+def sources(desk):
+    database = desk.home / ".hermes" / "state.db"
+    with closing(sqlite3.connect(f"file:{database}?mode=ro", uri=True)) as connection:
+        return [row[0] for row in connection.execute("select source from sessions order by started_at")]
 
 
 def test_a_hermes_that_a_tool_starts_is_not_the_sessions(desk) -> None:
@@ -123,14 +143,11 @@ def test_a_hermes_that_a_tool_starts_is_not_the_sessions(desk) -> None:
     session = desk.create("worker", prompt=test_life.WORD)
     desk.rests(session)
     own = desk.own(session)
-    desk.model.answer(Shell("hermes chat -Q -q 'a word from within'", asks=False), Say("from within"))
+    desk.model.answer(Shell(f"{hermes()} chat -Q -q 'a word from within'", asks=False))
     desk.say(session, "start another")
-    wait_for(lambda: desk.model.saw("a word from within"), session.read, 60)
+    wait_for(lambda: len(sources(desk)) == 2, session.read, 90)
     desk.rests(session)
-    database = desk.home / ".hermes" / "state.db"
-    with closing(sqlite3.connect(f"file:{database}?mode=ro", uri=True)) as connection:
-        sources = [row[0] for row in connection.execute("select source from sessions")]
-    assert len(sources) == 2, "it kept a conversation of its own"
+    assert len(set(sources(desk))) == 1, "the source alone would not tell them apart"
     assert desk.own(session) == own
     assert len(session.status()["conversations"]) == 1
 
@@ -147,6 +164,7 @@ def test_what_reaches_the_model_and_what_is_refused(desk) -> None:
     assert not desk.fleet.ls()["sessions"]
     prompt = "!first\n\ttab @nofile #x\n" + "a long line of words " * 500 + "\nlast \\"
     session = desk.create("worker", prompt=prompt, permissions="skip", model="other-model")
+    wait_for(desk.model.turns, session.read)
     assert prompt in desk.model.turns()[-1].texts()
     assert desk.model.turns()[-1].body["model"] == "other-model"
     desk.rests(session)
