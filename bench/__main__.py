@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from bench.measure import Row
 
-FAMILIES = ("startup", "registry", "lifecycle", "hook", "screens", "transcripts", "agents")
+FAMILIES = ("startup", "registry", "lifecycle", "hook", "screens", "resident", "transcripts", "agents")
 
 
 def main() -> int:

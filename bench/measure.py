@@ -42,7 +42,10 @@ class Times:
 
 @dataclass(frozen=True)
 class Budget:
-    """A limit and what it limits: `times` the baseline, `faster` than it, ms `beyond` it, or plain `ms`."""
+    """A limit and what it limits: `times` the baseline, `faster` than it, ms `beyond` it, or plain `ms`.
+
+    `p95` limits what 95 of 100 do not exceed, in ms.
+    """
 
     kind: str
     limit: float
@@ -54,16 +57,19 @@ class Budget:
             "faster": ">= {:g} x faster",
             "beyond": "<= +{:g} ms",
             "ms": "<= {:g} ms",
+            "p95": "p95 <= {:g} ms",
         }
         return words[self.kind].format(self.limit)
 
-    def holds(self, measured: float, baseline: float) -> bool:
-        """Tell whether two medians keep it."""
+    def holds(self, times: Times, beside: Times) -> bool:
+        """Tell whether two medians keep it, or the p95."""
+        measured, baseline = times.median, beside.median
         return {
             "times": measured <= self.limit * baseline,
             "faster": measured * self.limit <= baseline,
             "beyond": measured - baseline <= self.limit,
             "ms": measured <= self.limit,
+            "p95": times.p95 <= self.limit,
         }[self.kind]
 
 
@@ -80,7 +86,7 @@ class Row:
     @property
     def ok(self) -> bool | None:
         """Whether the budget is kept; None without one."""
-        return self.budget.holds(self.times.median, self.baseline.median) if self.budget else None
+        return self.budget.holds(self.times, self.baseline) if self.budget else None
 
 
 def alternate(rounds: int, *phases: Mapping[str, Act]) -> dict[str, Times]:
