@@ -95,6 +95,18 @@ def _codex(model: ModelServer, folder: Path) -> list[str]:
     return [word for one in settings for word in ("-c", one)]
 
 
+def _gemini(model: ModelServer, home: Path) -> dict[str, str]:
+    settings = home / ".gemini" / "settings.json"
+    settings.parent.mkdir(exist_ok=True)
+    settings.write_text('{"security": {"auth": {"selectedType": "gemini-api-key"}}}', encoding="utf-8")
+    return {"GEMINI_API_KEY": "test-key", "GOOGLE_GEMINI_BASE_URL": model.url}
+
+
+def _gemini_trusts(home: Path, *folders: Path) -> None:
+    known = {str(folder): "TRUST_FOLDER" for folder in folders}
+    (home / ".gemini" / "trustedFolders.json").write_text(json.dumps(known), encoding="utf-8")
+
+
 HABITS: dict[str, Habits] = {
     "claude": Habits(
         environment=_claude,
@@ -112,6 +124,15 @@ HABITS: dict[str, Habits] = {
         # In plan mode alone: test_codex.py.
         asks_questions=False,
         error_shown="fake error 400",
+    ),
+    "gemini": Habits(
+        environment=_gemini,
+        trust=_gemini_trusts,
+        distrust=lambda home, folder: _gemini_trusts(home),
+        # On a loaded machine it takes a paste in late, and the Enter must come after that.
+        pause=1.0,
+        error_shown="fake error 400",
+        remembers=False,
     ),
 }
 

@@ -60,7 +60,7 @@ class Gemini(Kind):
     ready_settles = 0.3
     dialog_settles = 0.3
     # An Enter within 40 ms after a paste was taken in is a new line.
-    pause_before_enter = 0.3
+    pause_before_enter = 0.5
     known_versions = ("0.61.0",)
     packages = ("@google/gemini-cli",)
 

@@ -7,10 +7,11 @@ neither a lock nor a pid, so the arguments alone tell. Where there is no /proc n
 from __future__ import annotations
 
 import os
+import time
 from itertools import pairwise
 
 from mam.adapters.agents import gemini_files, gemini_record
-from mam.core.activity import UNKNOWN, Evidence
+from mam.core.activity import UNKNOWN, WORKING, Evidence
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -18,19 +19,33 @@ if TYPE_CHECKING:
 
 NEW, RESUME = "--session-id", "--resume"
 _LARGEST = 256 * 1024
+# Seconds after which a prompt that no chat file has must show by other signs, or was taken back.
+_TAKEN_UP = 3.0
 # Fields of /proc/PID/stat, counted after the name.
 _PARENT, _START = 1, 19
 
 
 def read_state(pid: int, start: int, stores: Mapping[str, str]) -> tuple[Evidence, str | None] | None:
-    """Return the conversation that the pane's Gemini has now, by its arguments and its directory's log."""
+    """Return the conversation that the pane's Gemini has now, by its arguments and its directory's log.
+
+    A prompt that is in the log alone is about to be worked on, before anything else shows it.
+    """
     launched = _launched(pid) if start and _stat(pid, _START) == start else None
     try:
         folder = gemini_files.project_folder(os.readlink(f"/proc/{pid}/cwd"), stores) if launched else None
     except OSError:
         return None
-    found = gemini_record.now_open(launched, folder) if launched and folder else None
-    return (Evidence("state-file", UNKNOWN, 0.0, detail="the log of its prompts"), found) if found else None
+    prompt = gemini_record.last_prompt(launched, folder) if launched and folder else None
+    if prompt is None or folder is None:
+        return None
+    found = gemini_record.holder_of(prompt, folder)
+    if found is None and time.time() - prompt.at < _TAKEN_UP:
+        return Evidence("state-file", WORKING, prompt.at, detail="a prompt was submitted"), None
+    return (
+        (Evidence("state-file", UNKNOWN, prompt.at, detail="the log of its prompts"), found)
+        if found
+        else None
+    )
 
 
 def holders(conversation: str) -> list[tuple[int, int]]:

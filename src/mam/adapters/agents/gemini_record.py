@@ -12,7 +12,7 @@ import time
 
 from mam.adapters.agents import gemini_files
 from mam.adapters.agents.protocol import Transcript, Turn
-from mam.core.activity import IDLE, WORKING, Evidence
+from mam.core.activity import IDLE, UNKNOWN, WORKING, Evidence
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -54,7 +54,7 @@ def read_turn(path: str) -> Evidence | None:
         told = _tell(entry)
         at = epoch(entry.get("timestamp")) if told else None
         if told and at is not None:
-            is_early = told[0] == IDLE and entry.get("type") == "gemini" and time.time() - at < _SETTLES
+            is_early = entry.get("type") == "gemini" and time.time() - at < _SETTLES
             return None if is_early else Evidence("transcript", told[0], at, detail=told[1])
     return None
 
@@ -70,7 +70,8 @@ def _tell(entry: Mapping[str, Any]) -> tuple[str, str] | None:
     if kind != "gemini":
         return None
     if entry.get("toolCalls") or not "".join(gemini_files.texts(entry)).strip():
-        return WORKING, "a tool was called"
+        # It may run, or wait for somebody's consent.
+        return UNKNOWN, "a tool was called"
     return IDLE, "the answer ended"
 
 
@@ -137,25 +138,28 @@ def _prompt(entry: object) -> Prompt | None:
     return Prompt(session, text, at)
 
 
-def now_open(launched: str, folder: str) -> str | None:
-    """Return the conversation that has the last prompt of a launch; None where that is not plain.
+def last_prompt(launched: str, folder: str) -> Prompt | None:
+    """Return what was last submitted in a launch, commands aside."""
+    said = [one for one in log(folder) if one.session == launched and not one.text.startswith(("/", "?"))]
+    return said[-1] if said else None
+
+
+def holder_of(prompt: Prompt, folder: str) -> str | None:
+    """Return the conversation that has a prompt of a launch; None where that is not plain.
 
     After /clear a new conversation is open, and only its first prompt shows which one.
     """
-    said = [one for one in log(folder) if one.session == launched and not one.text.startswith(("/", "?"))]
-    if not said:
-        return None
     try:
         found = {
             owner
             for path in gemini_files.chats(folder)
-            if os.path.getmtime(path) >= said[-1].at - 1 and _holds(path, said[-1])
+            if os.path.getmtime(path) >= prompt.at - 1 and _holds(path, prompt)
             if (owner := gemini_files.owner_of(path))
         }
     except OSError:
         return None
-    if launched in found:
-        return launched
+    if prompt.session in found:
+        return prompt.session
     return found.pop() if len(found) == 1 else None
 
 
