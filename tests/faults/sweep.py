@@ -51,7 +51,12 @@ class Case:
             machine.run("rename-other")
 
 
-def sweep(case: Case, mode: int, number: int = 0, step: int = 1, start: int = 1) -> int:
+def points(names: list[str], step: int, only: str | None) -> list[int]:
+    """Return the numbers of the calls to break: every so many, or those of one name."""
+    return [n for n in range(1, len(names) + 1, step) if only is None or names[n - 1] == only]
+
+
+def sweep(case: Case, mode: int, number: int = 0, step: int = 1, only: str | None = None) -> int:
     """Break the verb at its calls, one case each; return how many there were."""
     case.begin()
     answer = case.machine.run(case.verb)
@@ -59,22 +64,24 @@ def sweep(case: Case, mode: int, number: int = 0, step: int = 1, start: int = 1)
     assert case.machine.check() == case.allowed[-1], "the verb itself"
     names = answer["names"]
     failures = []
-    for n in range(start, len(names) + 1, step):
+    broken = points(names, step, only)
+    for n in broken:
         case.begin()
         try:
             _one(case, n, mode, number)
         except (AssertionError, MamError) as error:
             failures.append(f"{case.verb}, call {n} of {len(names)} ({names[n - 1]}): {error}")
     assert not failures, "\n" + "\n".join(failures)
-    return len(names)
+    return len(broken)
 
 
-def sweep_and_go_on(case: Case, step: int = 1) -> int:
+def sweep_and_go_on(case: Case, step: int = 1, only: str | None = None) -> int:
     """Fill the disk at each call, make room, and repeat the verb in the same process."""
     case.begin()
     names = case.machine.run(case.verb)["names"]
     failures = []
-    for n in range(1, len(names) + 1, step):
+    broken = points(names, step, only)
+    for n in broken:
         case.begin()
         answer = case.machine.run(case.verb, n, FAIL_FROM, ENOSPC, again=case.verb)
         try:
@@ -84,7 +91,7 @@ def sweep_and_go_on(case: Case, step: int = 1) -> int:
         except (AssertionError, MamError) as error:
             failures.append(f"{case.verb}, call {n} of {len(names)} ({names[n - 1]}): {error}")
     assert not failures, "\n" + "\n".join(failures)
-    return len(names)
+    return len(broken)
 
 
 def sweep_twice(case: Case, step: int) -> int:

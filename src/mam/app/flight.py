@@ -45,8 +45,21 @@ def claim(world: World, work: Callable[[Draft], T]) -> T:
     """Commit an intent. The file is not written: it shows no intents, and a full disk ends the verb here."""
     from mam.app.sight import confirm
 
+    begun: list[Intent] = []
+
+    def noted(draft: Draft) -> T:
+        done = work(draft)
+        begun.extend(one for one in draft.intents.all() if one.at == draft.now and _is_mine(one))
+        return done
+
     caller.actor(world)
-    return world.registry.commit(work, lambda row, status: confirm(world, row, status))
+    try:
+        return world.registry.commit(noted, lambda row, status: confirm(world, row, status))
+    except Unavailable:
+        # The disk may fail a commit that whoever opens the database next finds there all the same.
+        for intent in begun:
+            withdraw(world, intent.session_id, intent.at, for_good=True)
+        raise
 
 
 def change(world: World, work: Callable[[Draft], T]) -> T:
@@ -90,10 +103,17 @@ def let_go(world: World, session_id: str, at: float, error: BaseException) -> No
 
 def abandon(world: World, session_id: str, at: float, *, for_good: bool) -> None:
     """End an intent for good, or leave it without an owner; neither waits for a disk that is full."""
+    failure = withdraw(world, session_id, at, for_good=for_good)
+    if failure is not None:
+        world.warn(f"what is left half done is cleaned by the next command ({failure})")
+
+
+def withdraw(world: World, session_id: str, at: float, *, for_good: bool) -> Unavailable | None:
+    """Give up an intent of this process, if it is there; return why nobody else can be told."""
 
     def work(draft: Draft) -> None:
         intent = draft.intents.of(session_id)
-        if intent is None or intent.at != at:
+        if intent is None or intent.at != at or not _is_mine(intent):
             return
         if for_good:
             draft.intents.end(session_id, at)
@@ -105,9 +125,13 @@ def abandon(world: World, session_id: str, at: float, *, for_good: bool) -> None
     try:
         world.registry.note(work)
     except Unavailable as failure:
-        world.warn(f"what is left half done is cleaned by the next command ({failure})")
-        return
+        return failure
     _given_up.discard((session_id, at))
+    return None
+
+
+def _is_mine(intent: Intent) -> bool:
+    return Identity.from_json(intent.owner) == process.me()
 
 
 def _claim(

@@ -66,7 +66,12 @@ def _take_over(world: World, intent: Intent) -> bool:
         )
         return True
 
-    return world.registry.note(work)
+    try:
+        return world.registry.note(work)
+    except Unavailable:
+        # It may be found taken over all the same.
+        flight.withdraw(world, intent.session_id, intent.at, for_good=False)
+        raise
 
 
 def _give_up(world: World, intent: Intent) -> None:

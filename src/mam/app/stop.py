@@ -66,6 +66,10 @@ def stop(
     with flight.in_flight(world, "stop", target, prepare) as row:
         if row is None:
             return Stopped(found["row"], ladder.already(found["row"]))
+        conversation = current_conversation(row)
+        if purge and conversation:
+            # Asked before the agent is ended, while everything can still be left as it is.
+            conversations.refuse_if_held(world, row, conversation)
         return Stopped(Stop(world, row, reason=reason or MANUAL, force=force, purge=purge).run())
 
 
