@@ -75,15 +75,15 @@ def sweep(case: Case, mode: int, number: int = 0, step: int = 1, only: str | Non
     return len(broken)
 
 
-def sweep_and_go_on(case: Case, step: int = 1, only: str | None = None) -> int:
-    """Fill the disk at each call, make room, and repeat the verb in the same process."""
+def sweep_and_go_on(case: Case, number: int = ENOSPC, step: int = 1, only: str | None = None) -> int:
+    """Let the disk fail from each call on, mend it, and repeat the verb in the same process."""
     case.begin()
     names = case.machine.run(case.verb)["names"]
     failures = []
     broken = points(names, step, only)
     for n in broken:
         case.begin()
-        answer = case.machine.run(case.verb, n, FAIL_FROM, ENOSPC, again=case.verb)
+        answer = case.machine.run(case.verb, n, FAIL_FROM, number, again=case.verb)
         try:
             statuses = case.machine.check()
             assert statuses == case.allowed[-1], f"left {json.dumps(statuses)}; {answer.get('again')}"
@@ -94,8 +94,8 @@ def sweep_and_go_on(case: Case, step: int = 1, only: str | None = None) -> int:
     return len(broken)
 
 
-def sweep_twice(case: Case, step: int) -> int:
-    """Kill the verb, then kill the recovery at its calls too, then recover in peace."""
+def sweep_twice(case: Case, step: int, mode: int = KILL_BEFORE, number: int = 0) -> int:
+    """Kill the verb, then break the recovery at its calls too, then recover in peace."""
     case.begin()
     names = case.machine.run(case.verb)["names"]
     cases, failures = 0, []
@@ -104,8 +104,8 @@ def sweep_twice(case: Case, step: int) -> int:
         while True:
             case.begin()
             case.machine.run(case.verb, n, KILL_BEFORE)
-            second = case.machine.run("settle", m, KILL_BEFORE)
-            if not second["killed"]:
+            second = case.machine.run("settle", m, mode, number)
+            if not second["killed"] and second["calls"] < m:
                 break
             cases += 1
             try:

@@ -47,13 +47,23 @@ def test_a_disk_that_fails_at_every_call(machine, case, number, mode):
     assert sweep.sweep(case(machine), mode, number) >= 20
 
 
+@pytest.mark.parametrize("number", [errno.ENOSPC, errno.EIO, errno.EROFS], ids=errno.errorcode.get)
 @pytest.mark.parametrize("case", [*GATE, *REST], ids=name)
-def test_a_long_lived_process_goes_on_after_a_fault(machine, case):
+def test_a_long_lived_process_goes_on_after_a_fault(machine, case, number):
     """The same process, with the connections that it has, repeats the verb as if nothing had been."""
-    sweep.sweep_and_go_on(case(machine))
+    assert sweep.sweep_and_go_on(case(machine), number) >= 20
 
 
 @pytest.mark.parametrize("case", [*GATE, *REST], ids=name)
 def test_a_death_in_the_recovery_from_a_death(machine, case):
     """Every fourth call, and in the recovery from each of them every fourth again."""
     assert sweep.sweep_twice(case(machine), step=4) >= 20
+
+
+@pytest.mark.parametrize(
+    ("mode", "number"), [(FAIL_ONCE, errno.EIO), (FAIL_FROM, errno.ENOSPC)], ids=["EIO once", "ENOSPC"]
+)
+@pytest.mark.parametrize("case", [*GATE, *REST], ids=name)
+def test_a_disk_that_fails_in_the_recovery_from_a_death(machine, case, mode, number):
+    """Every fourth call of both."""
+    assert sweep.sweep_twice(case(machine), 4, mode, number) >= 20
