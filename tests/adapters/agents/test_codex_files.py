@@ -268,7 +268,7 @@ class TestTranscript:
         ident = store.write(
             "/w",
             line("turn_context", {"model": 3}),
-            event("token_count", info={"total_token_usage": [], "model_context_window": "many"}),
+            event("token_count", info={"total_token_usage": [], "model_context_window": -1}),
             event("token_count", info=None),
             event("item_completed", item={"type": "UserMessage", "content": "no list"}),
             event("item_completed", item=None),

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from mam.adapters.agents import codex_process
 from mam.adapters.agents.codex import Codex
 
 KIND = Codex()
@@ -126,6 +127,29 @@ def test_a_codex_that_a_tool_started_is_another(store, idents) -> None:
     assert not any(KIND.is_voice(one, pane) for one in (inner, child, os.getpid(), 2**22 + 1))
     assert read(store, pane)[1] == idents[0]
     assert KIND.holders(idents[1], store.stores) == [(inner, start_of(inner))]
+
+
+def test_what_else_a_wrapper_starts_is_not_the_program(store, idents) -> None:
+    held = f'flock "{store.lock(idents[1])}" sleep 60 &\n'
+    store.wrapper.write_text(f'#!/bin/sh\n{held}flock "$@"\nexit $?\n', encoding="utf-8")
+    pane = store.run(str(store.wrapper), store.lock(idents[0]), *SLEEP, held=idents)
+    voices = [KIND.is_voice(child, pane) for child in children_of(pane)]
+    assert sorted(voices) == [False, True]
+    assert read(store, pane)[1] == idents[0]
+
+
+def test_a_script_of_another_name_is_no_wrapper(store, idents) -> None:
+    tool = store.wrapper.rename(store.home / "tool")
+    pane = store.run(str(tool), store.lock(idents[0]), *SLEEP, held=idents[:1])
+    (child,) = children_of(pane)
+    assert KIND.is_voice(child, pane) is False
+    assert KIND.holders(idents[0], store.stores) == [(child, start_of(child))]
+
+
+def test_a_lock_of_the_same_number_on_another_file_system(store, idents, monkeypatch) -> None:
+    Path(store.lock(idents[0])).touch()
+    monkeypatch.setattr(codex_process, "_lockers", lambda inode: {os.getpid()})
+    assert KIND.holders(idents[0], store.stores) == []
 
 
 def test_the_last_of_two_conversations_is_the_one_it_has(store, idents) -> None:

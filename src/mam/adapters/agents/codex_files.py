@@ -265,12 +265,10 @@ def message(entry: dict[str, Any]) -> tuple[str, str] | None:
 
 
 def tail(path: str, most: int) -> list[bytes]:
-    """Return the whole lines at the end of a file."""
+    """Return the lines at the end of a file; the first may be half a one, which is no JSON."""
     with open(path, "rb") as file:
-        since = max(0, file.seek(0, os.SEEK_END) - most)
-        file.seek(since)
-        lines = file.read(most).split(b"\n")[:-1]
-    return lines[1:] if since else lines
+        file.seek(max(0, file.seek(0, os.SEEK_END) - most))
+        return file.read(most).split(b"\n")[:-1]
 
 
 def parse(line: bytes) -> dict[str, Any]:
