@@ -126,6 +126,23 @@ def test_the_splash_is_not_ready() -> None:
     assert seen(SPLASH.replace("  ?", "  fake-model default · /w/demo\n  ?")) == ("idle", None, "empty")
 
 
+@pytest.mark.parametrize(
+    "footer",
+    [
+        # A person's own status line, and none.
+        "  fake-model\n  ? for shortcuts     ⚠ 1 warning · f2 to view\n",
+        "  ? for shortcuts     100% context left    ⚠ 1 warning · f2 to view\n",
+    ],
+)
+def test_another_status_line(footer) -> None:
+    assert seen(SPLASH.replace("  ? for shortcuts\n", footer)) == ("idle", None, "empty")
+
+
+def test_a_warning_beside_the_hints_is_no_status_line() -> None:
+    warned = SPLASH.replace("  ? for shortcuts", "  ? for shortcuts     ⚠ 1 warning · f2 to view")
+    assert seen(warned) == ("unknown", None, None)
+
+
 def test_a_question() -> None:
     assert seen(QUESTION) == ("waiting", "question", None)
 

@@ -25,7 +25,11 @@ _PLACEHOLDER = "Ask Codex to do anything"
 _AT_START = (0, 2)
 
 _KEYS = re.compile(r"\b(?:press )?(?:enter|esc|tab)\b", re.IGNORECASE)
+_HINTS = "  ? for shortcuts"
+_NAMES = re.compile(r"  \S")
 _STATUS = re.compile(r"  \S.* · ")
+# Shown among the hints where a person has no status line.
+_CONTEXT = re.compile(r"\b\d+% context left\b")
 _POINTER = re.compile(r"^ {0,3}[›>] ", re.MULTILINE)
 _HEADER = re.compile(r"  >_ OpenAI Codex \(v")
 
@@ -79,7 +83,7 @@ def read_title(title: str) -> str:
 def _find_box(lines: Sequence[str]) -> tuple[int, int] | None:
     """Return where the box begins and ends; None where no status line stands below it."""
     written = [number for number, line in enumerate(lines) if line][-2:]
-    status = next((number for number in written if _is_status(lines[number])), 0)
+    status = next((number for number in written if _is_status(lines, number)), 0)
     if status < 2 or lines[status - 1]:
         return None
     for top in range(status - 2, -1, -1):
@@ -91,8 +95,15 @@ def _find_box(lines: Sequence[str]) -> tuple[int, int] | None:
     return None
 
 
-def _is_status(line: str) -> bool:
-    return bool(_STATUS.match(line)) and not _KEYS.match(line.strip())
+def _is_status(lines: Sequence[str], number: int) -> bool:
+    """Tell whether a line is the status line: names with dots between, or what stands above the hints."""
+    line = lines[number]
+    if line.startswith(_HINTS):
+        return bool(_CONTEXT.search(line))
+    if _KEYS.match(line.strip()):
+        return False
+    below = lines[number + 1] if number + 1 < len(lines) else ""
+    return bool(_STATUS.match(line)) or bool(_NAMES.match(line) and below.startswith(_HINTS))
 
 
 def _blocks(lines: Sequence[str]) -> list[list[str]]:
