@@ -11,7 +11,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from mam.adapters.agents.protocol import Kind
+    from mam.adapters.agents.protocol import Kind, Look
     from mam.app.hearing import Word
     from mam.app.sight import Sight
     from mam.app.world import World
@@ -102,4 +102,9 @@ def _add_screens(world: World, wanted: list[Known], now: float) -> None:
             if text is not None:
                 look = one.kind.look(Screen(text))
                 detail = ", ".join(part for part in (look.dialog, look.box, look.detail) if part)
-                one.evidence.append(Evidence("screen", look.state, now, look.dialog, detail))
+                one.evidence.append(Evidence("screen", look.state, now, _wants(look), detail))
+
+
+def _wants(look: Look) -> str | None:
+    """Return what a screen waits for; a limit with the time at which it ends."""
+    return f"limit, resets {look.detail}" if look.dialog == "limit" and look.detail else look.dialog

@@ -9,6 +9,7 @@ from mam.app import activity, conversations
 from mam.app.hearing import listen
 from mam.app.sight import ALIVE, LOOSE, UNKNOWN, ask_early, see_all
 from mam.app.world import World
+from mam.core.attention import attention
 from mam.core.drift import letter
 from mam.core.errors import MamError
 from mam.core.resume import OWN
@@ -106,15 +107,18 @@ def _entry(
     current, on_disk = had
     verdict = one.verdict(now)
     own = own_id(row)
+    age = max(0.0, now - verdict.at)
+    needs = attention(verdict.state, age, verdict.waiting_for, has_job=bool(row.get("delegate_job_id")))
     there = None if sight.state == UNKNOWN else sight.state in (ALIVE, LOOSE)
     return {
         **row,
         "activity": verdict.state,
         "activity_source": verdict.source,
-        "activity_age_s": round(max(0.0, now - verdict.at), 1),
+        "activity_age_s": round(age, 1),
         "waiting_for": verdict.waiting_for,
         "tmux_alive": there,
         "resume": _resume(world, view, one, current, on_disk),
+        "attention": needs.text if needs else None,
         "job": row.get("delegate_job_id"),
         "drift": letter(
             *(row, sight.state), conversation=current, on_disk=on_disk, own_on_disk=on_disk if own else None

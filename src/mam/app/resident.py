@@ -16,7 +16,7 @@ from mam.adapters.store.lock import Lock
 from mam.adapters.system import process
 from mam.adapters.system.exits import ExitWatch
 from mam.adapters.system.files import FileWatch
-from mam.app import conversations, flight, monitor
+from mam.app import conversations, flight, monitor, notify
 from mam.app.settle import settle
 from mam.app.sight import identity_of
 from mam.core.drift import rests_until
@@ -53,6 +53,7 @@ class Resident:
         self._watched: dict[str, Identity] = {}
         self._deaths: set[str] = set()
         self._due = 0.0
+        self._news_in: float | None = None
         self._rows: list[Row] = []
 
     def run(self, *, timeout: float = 0.0, idle_timeout: float = 0.0, while_any: bool = False) -> str:
@@ -115,12 +116,21 @@ class Resident:
             fresh = [one for one in done.drifts if one["new"]]
             if fresh:
                 self.tell({"drifts": fresh, "actions": done.actions})
+            if only is None:
+                self._notify(done)
         except MamError as error:
             self.tell({"error": error.as_json()["error"]})
             self.world.registry.close()
         self._watch()
         if only is None:
             self._due = time.monotonic() + self._interval()
+
+    def _notify(self, done: monitor.Pass) -> None:
+        """Tell a person which sessions need them; each once."""
+        fresh, self._news_in = notify.look(self.world, self.world.registry.view(), done.look.listings)
+        for notice in fresh:
+            self.tell({"attention": notice})
+            notify.spread(self.world, notice)
 
     def _take_in(self) -> None:
         """Take in what a person wrote into the file."""
@@ -133,7 +143,8 @@ class Resident:
         now = self.world.now()
         # A row that is left alone now is looked at as soon as it may be.
         rests = [until - now for row in running if 0 < (until := rests_until(row)) - now < net]
-        return max(_BURST, min([net, *rests]))
+        news = [self._news_in] if self._news_in is not None else []
+        return max(_BURST, min([net, *rests, *news]))
 
     def _watch(self) -> None:
         wanted = {

@@ -80,8 +80,9 @@ def _decide(known: list[Evidence], now: float) -> Activity:
     process, screen = _of(known, "process"), _of(known, "screen")
     if process and process.state == EXITED:
         return _verdict(process, "a dead process has ended, whatever else is said")
-    if screen and screen.waiting_for in SILENT_DIALOGS:
-        return _verdict(screen, f"the screen shows its {screen.waiting_for} dialog, of which no hook speaks")
+    dialog = (screen.waiting_for or "").partition(",")[0] if screen else ""
+    if screen and dialog in SILENT_DIALOGS:
+        return _verdict(screen, f"the screen shows its {dialog} dialog, of which no hook speaks")
     speaking = [one for one in known if one.source != "process"]
     if len(speaking) > 1:
         speaking.sort(key=lambda one: SOURCES.index(one.source))

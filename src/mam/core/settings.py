@@ -11,12 +11,16 @@ if TYPE_CHECKING:
     from typing import Any
 
 PERMISSIONS = ("default", "ask", "auto", "skip")
+RESIDENT = ("auto", "off")
 
 
 class Settings:
     """The settings in force; each has a default."""
 
-    __slots__ = ("known_versions", "permissions", "ready_timeout", "tmux_server")
+    __slots__ = (
+        *("known_versions", "notify_command", "notify_desktop", "permissions"),
+        *("ready_timeout", "resident", "tmux_server"),
+    )
 
     def __init__(self) -> None:
         """Begin with the defaults."""
@@ -24,6 +28,9 @@ class Settings:
         self.permissions = "default"
         self.ready_timeout = 60.0
         self.known_versions: tuple[str, ...] = ()
+        self.resident = "auto"
+        self.notify_desktop = True
+        self.notify_command: tuple[str, ...] = ()
 
     def take(self, values: dict[str, Any], path: str) -> None:
         """Take the values of one file over what stands; refuse what it may not say."""
@@ -32,6 +39,9 @@ class Settings:
             "permissions": _permissions,
             "ready_timeout": _seconds,
             "known_versions": _versions,
+            "resident": _resident,
+            "notify_desktop": _switch,
+            "notify_command": _command,
         }
         for key, value in values.items():
             if key not in checks:
@@ -54,6 +64,24 @@ def _permissions(value: object) -> str:
     if value not in PERMISSIONS:
         raise ValueError(f"it must be one of {', '.join(PERMISSIONS)}")
     return str(value)
+
+
+def _resident(value: object) -> str:
+    if value not in RESIDENT:
+        raise ValueError(f"it must be one of {', '.join(RESIDENT)}")
+    return str(value)
+
+
+def _switch(value: object) -> bool:
+    if not isinstance(value, bool):
+        raise TypeError("it must be true or false")
+    return value
+
+
+def _command(value: object) -> tuple[str, ...]:
+    if not isinstance(value, list) or not all(isinstance(word, str) and word for word in value):
+        raise TypeError("it must be a list of words, the program first")
+    return tuple(value)
 
 
 def _versions(value: object) -> tuple[str, ...]:

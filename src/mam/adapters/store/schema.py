@@ -55,6 +55,11 @@ CREATE TABLE drifts(
   data TEXT NOT NULL
 );
 CREATE INDEX open_drifts ON drifts(key) WHERE is_open;
+CREATE TABLE notices(
+  session_id TEXT NOT NULL,
+  kind TEXT NOT NULL,
+  PRIMARY KEY(session_id, kind)
+) WITHOUT ROWID;
 """,
 )
 

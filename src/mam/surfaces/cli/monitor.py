@@ -87,9 +87,15 @@ def _tell(call: Call, report: dict[str, Any]) -> None:
     if call.as_json:
         write_json(report, one_line=True)
         return
-    lines = [_line(one, call.paint()) for one in report.get("drifts", [])]
+    paint = call.paint()
+    lines = [_line(one, paint) for one in report.get("drifts", [])]
+    if notice := report.get("attention"):
+        bell = "\a" if paint.width is not None else ""
+        lines.append(
+            f"{paint('!', 'red bold')}  {clean(notice['session'])}: {clean(notice['text'], 500)}{bell}"
+        )
     if report.get("error"):
-        lines.append(call.paint()(clean(report["error"]["message"], 500), "red"))
+        lines.append(paint(clean(report["error"]["message"], 500), "red"))
     write_lines(lines, flush=True)
 
 

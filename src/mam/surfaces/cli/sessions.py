@@ -66,6 +66,8 @@ def activity(one: Mapping[str, Any]) -> str:
         words.append(short_age(one["activity_age_s"]))
     if one.get("waiting_for"):
         words.append(clean(one["waiting_for"], 60))
+    if one.get("attention"):
+        words.append("!")
     return " ".join(words)
 
 
@@ -90,6 +92,7 @@ def whole(one: Mapping[str, Any], paint: Paint) -> list[str]:
         ("tmux", _tmux(one)),
         ("model", figures(one.get("usage") or {}) or clean(one.get("model"))),
         ("resume", resume(one) + ("" if one.get("resumable") else "  (cannot be resumed)")),
+        ("attention", paint(clean(one.get("attention")), "red") if one.get("attention") else EMPTY),
         *((key, clean(one.get(key))) for key in ("job", "drift", "parent")),
         *(
             (key, clean(one.get(key)))

@@ -1,0 +1,99 @@
+"""Telling a person that a session needs them: once per episode, however often the resident restarts."""
+
+from __future__ import annotations
+
+import json
+import sys
+
+from mam.adapters.store import notices
+from mam.adapters.system import process, programs
+from mam.app.ls import describe
+from mam.core.attention import attention, due_in
+from mam.core.row import is_running
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+    from typing import Any
+
+    from mam.adapters.store.draft import Draft
+    from mam.adapters.store.registry import View
+    from mam.adapters.tmux.parse import Listing
+    from mam.app.world import World
+
+    Notice = dict[str, Any]
+
+_COMMAND_SECONDS = 10.0
+
+
+def look(world: World, view: View, listings: Mapping[str, Listing]) -> tuple[list[Notice], float | None]:
+    """Return what became news, recorded as told, and in how many seconds there may be more."""
+    found = describe(world, view, is_running, asked={server: _given(one) for server, one in listings.items()})
+    now = [notice for one in found if (notice := _notice(one))]
+    fresh = world.registry.peek(lambda draft: notices.fresh(draft, now), now)
+    ended = world.registry.peek(lambda draft: notices.ended(draft, now), False)
+    if fresh or ended:
+        fresh = world.registry.note(lambda draft: _keep(draft, now))
+    soon = [
+        due
+        for one in found
+        if not one["attention"]
+        and (due := due_in(one["activity"], one["activity_age_s"], has_job=bool(one["job"]))) is not None
+    ]
+    return fresh, min(soon) if soon else None
+
+
+def _given(listing: Listing) -> Callable[[], Listing]:
+    return lambda: listing
+
+
+def _keep(draft: Draft, now: list[Notice]) -> list[Notice]:
+    found = notices.fresh(draft, now)
+    notices.keep(draft, now)
+    return found
+
+
+def _notice(one: dict[str, Any]) -> Notice | None:
+    pid = (one.get("pane") or {}).get("pid")
+    found = attention(
+        one["activity"],
+        one["activity_age_s"],
+        one["waiting_for"],
+        has_job=bool(one["job"]),
+        is_stopped=bool(one["tmux_alive"] and pid and process.is_stopped(pid)),
+    )
+    if found is None:
+        return None
+    return {
+        "session_id": one["id"],
+        "session": one["name"],
+        "kind": found.kind,
+        "text": found.text,
+        "agent": one["agent"],
+        "role": one.get("role"),
+    }
+
+
+def spread(world: World, notice: Notice) -> None:
+    """Tell the desktop, and run the command of the settings; what fails there is only a warning."""
+    settings = world.settings()
+    text = f"{notice['session']}: {notice['text']}"
+    commands = [_desktop(world, text)] if settings.notify_desktop else []
+    if settings.notify_command:
+        commands.append([*settings.notify_command, text])
+    facts = {"MAM_NOTICE": json.dumps(notice), "MAM_NOTICE_SESSION": notice["session"]}
+    for command in filter(None, commands):
+        done = programs.Running(command, {**world.environ, **facts}).finish(_COMMAND_SECONDS)
+        if done.status != 0:
+            world.warn(f"{command[0]} did not take the notice: {done.words or done.status}")
+
+
+def _desktop(world: World, text: str) -> list[str] | None:
+    """Return what shows a text on this desktop; None where there is none."""
+    path = world.environ.get("PATH", "")
+    if sys.platform == "darwin":
+        script = f"display notification {json.dumps(text)} with title {json.dumps('mam')}"
+        return ["/usr/bin/osascript", "-e", script]
+    has_desktop = world.environ.get("DISPLAY") or world.environ.get("WAYLAND_DISPLAY")
+    program = programs.which("notify-send", path) if has_desktop else None
+    return [program, "--app-name=mam", "--", "mam", text] if program else None

@@ -1,0 +1,49 @@
+"""When a person should look at a session, and why. Pure."""
+
+from __future__ import annotations
+
+from mam.core.activity import IDLE, WAITING, WORKING
+from mam.core.times import short_age
+
+WAITS_SECONDS = 120.0
+IDLE_JOB_SECONDS = 900.0
+WEDGED_SECONDS = 1800.0
+LIMIT = "limit"
+
+
+class Attention:
+    """Why somebody should look. `kind` names the episode: the same one is told once."""
+
+    __slots__ = ("kind", "text")
+
+    def __init__(self, kind: str, text: str) -> None:
+        self.kind = kind
+        self.text = text
+
+
+def attention(
+    state: str, age: float, waiting_for: str | None, *, has_job: bool = False, is_stopped: bool = False
+) -> Attention | None:
+    """Return why a person should look at a session that has been in a state for so many seconds."""
+    if is_stopped:
+        return Attention("wedged", "its process is stopped (SIGSTOP), and does nothing")
+    if state == WAITING and (waiting_for or "").startswith(LIMIT):
+        return Attention("limit", f"it hit a limit: {waiting_for}")
+    if state == WAITING and age >= WAITS_SECONDS:
+        what = f" ({waiting_for})" if waiting_for else ""
+        return Attention("waiting", f"it has waited for a person for {short_age(age)}{what}")
+    if state == IDLE and has_job and age >= IDLE_JOB_SECONDS:
+        return Attention("idle-job", f"it has been idle for {short_age(age)} with an open job")
+    if state == WORKING and age >= WEDGED_SECONDS:
+        return Attention("wedged", f"nothing of it has moved for {short_age(age)} although it works")
+    return None
+
+
+def due_in(state: str, age: float, *, has_job: bool) -> float | None:
+    """Return in how many seconds a session will need somebody if nothing happens; None: never."""
+    limit = {
+        WAITING: WAITS_SECONDS,
+        IDLE: IDLE_JOB_SECONDS if has_job else None,
+        WORKING: WEDGED_SECONDS,
+    }.get(state)
+    return None if limit is None else max(0.0, limit - age)

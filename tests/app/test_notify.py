@@ -1,0 +1,97 @@
+"""Telling a person: once per episode, also after a restart, on the desktop and by the user's command."""
+
+import json
+import os
+import signal
+import time
+
+import pytest
+
+import mam
+from mam.adapters.system import process
+from mam.app import monitor, notify
+from mam.core.settings import Settings
+
+
+@pytest.fixture
+def pass_on(fleet):
+    """Make a pass as a resident that has just started does, so many seconds from now; return what is news."""
+
+    def pass_on(seconds=0.0):
+        with mam.open(fleet.root) as fresh:
+            fresh.world.now = lambda: time.time() + seconds
+            done = monitor.reconcile(fresh.world)
+            return notify.look(fresh.world, fresh.world.registry.view(), done.look.listings)
+
+    return pass_on
+
+
+@pytest.fixture
+def asking(fleet):
+    session = fleet.create("practice", name="one", args=["--speed", "0"])
+    tmux = fleet.world.tmux(session.row["tmux_server"])
+    tmux.paste(session.row["pane"]["id"], "run ls", mark=session.id, enter=True)
+    session.wait("waiting", timeout=10)
+    return session
+
+
+def kinds(found):
+    return [(one["session"], one["kind"]) for one in found[0]]
+
+
+def test_waiting_is_told_once_per_episode(fleet, asking, pass_on, until) -> None:
+    told, due = pass_on()
+    assert told == []
+    assert 100 < due <= 120
+    assert kinds(pass_on(125)) == [("one", "waiting")]
+    assert kinds(pass_on(126)) == [], "another resident, the same episode"
+    assert fleet.ls()["sessions"][0]["attention"] is None
+    tmux = fleet.world.tmux(asking.row["tmux_server"])
+    tmux.keys(asking.row["pane"]["id"], ["Escape"], mark=asking.id)
+    asking.wait("idle", timeout=10)
+    assert kinds(pass_on(130)) == []
+    tmux.paste(asking.row["pane"]["id"], "run ls", mark=asking.id, enter=True)
+    asking.wait("waiting", timeout=10)
+    assert kinds(pass_on(125)) == [("one", "waiting")], "a new episode"
+
+
+def test_a_stopped_process_is_wedged(fleet, pass_on, until) -> None:
+    session = fleet.create("sleep", args=["1000"], name="one")
+    pid = session.row["pane"]["pid"]
+    assert kinds(pass_on()) == []
+    os.kill(pid, signal.SIGSTOP)
+    try:
+        until(lambda: process.is_stopped(pid))
+        assert kinds(pass_on()) == [("one", "wedged")]
+    finally:
+        os.kill(pid, signal.SIGCONT)
+
+
+def test_the_users_command_and_the_desktop(fleet, tmp_path, monkeypatch) -> None:
+    log = tmp_path / "said"
+    for name in ("told", "notify-send"):
+        script = tmp_path / name
+        script.write_text(f'#!/bin/sh\nprintf "%s\\n" "{name}" "$@" "$MAM_NOTICE_SESSION" >> {log}\n')
+        script.chmod(0o755)
+    settings = Settings()
+    settings.take({"notify_command": [str(tmp_path / "told"), "-x"]}, "here")
+    monkeypatch.setattr(fleet.world, "_settings", settings)
+    environ = {**os.environ, "PATH": f"{tmp_path}:{os.environ['PATH']}", "DISPLAY": ":0"}
+    monkeypatch.setattr(fleet.world, "environ", environ)
+    notify.spread(fleet.world, {"session": "one", "text": "it waits; $(touch x)", "kind": "waiting"})
+    lines = log.read_text(encoding="utf-8").splitlines()
+    assert lines == [
+        *("notify-send", "--app-name=mam", "--", "mam", "one: it waits; $(touch x)", "one"),
+        *("told", "-x", "one: it waits; $(touch x)", "one"),
+    ]
+
+
+def test_a_command_that_fails_is_a_warning(fleet, monkeypatch) -> None:
+    settings = Settings()
+    settings.take({"notify_command": ["/bin/false"], "notify_desktop": False}, "here")
+    monkeypatch.setattr(fleet.world, "_settings", settings)
+    warned = []
+    fleet.on_warning(warned.append)
+    notify.spread(fleet.world, {"session": "one", "text": "x", "kind": "waiting"})
+    assert warned == ["/bin/false did not take the notice: 1"]
+    assert json.dumps(warned)

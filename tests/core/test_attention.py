@@ -1,0 +1,40 @@
+"""When somebody should look, to the second, and when it will be so."""
+
+import pytest
+
+from mam.core.attention import attention, due_in
+
+
+@pytest.mark.parametrize(
+    ("state", "age", "waiting_for", "has_job", "kind"),
+    [
+        ("waiting", 119.0, "permission", False, None),
+        ("waiting", 120.0, "permission", False, "waiting"),
+        ("waiting", 0.0, "limit, resets 3pm", False, "limit"),
+        ("idle", 1e6, None, False, None),
+        ("idle", 899.0, None, True, None),
+        ("idle", 900.0, None, True, "idle-job"),
+        ("working", 1799.0, None, True, None),
+        ("working", 1800.0, None, False, "wedged"),
+        ("exited", 1e6, None, True, None),
+        ("unknown", 1e6, None, True, None),
+        ("booting", 1e6, None, True, None),
+    ],
+)
+def test_when(state, age, waiting_for, has_job, kind) -> None:
+    found = attention(state, age, waiting_for, has_job=has_job)
+    assert (found.kind if found else None) == kind
+    due = due_in(state, age, has_job=has_job)
+    if kind and kind != "limit":
+        assert due == 0.0
+    elif due:
+        assert attention(state, age + due, waiting_for, has_job=has_job), "then it is due"
+
+
+def test_words() -> None:
+    assert attention("waiting", 200, "permission").text == "it has waited for a person for 3m (permission)"
+    assert attention("waiting", 0, "limit, resets 3pm").text == "it hit a limit: limit, resets 3pm"
+
+
+def test_a_stopped_process_is_wedged_whatever_else_is_said() -> None:
+    assert attention("idle", 0, None, is_stopped=True).kind == "wedged"
