@@ -2,13 +2,11 @@
 
 import json
 import os
-import signal
 import time
 
 import pytest
 
 import mam
-from mam.adapters.system import process
 from mam.app import monitor, notify
 from mam.core.settings import Settings
 
@@ -53,18 +51,6 @@ def test_waiting_is_told_once_per_episode(fleet, asking, pass_on, until) -> None
     tmux.paste(asking.row["pane"]["id"], "run ls", mark=asking.id, enter=True)
     asking.wait("waiting", timeout=10)
     assert kinds(pass_on(125)) == [("one", "waiting")], "a new episode"
-
-
-def test_a_stopped_process_is_wedged(fleet, pass_on, until) -> None:
-    session = fleet.create("sleep", args=["1000"], name="one")
-    pid = session.row["pane"]["pid"]
-    assert kinds(pass_on()) == []
-    os.kill(pid, signal.SIGSTOP)
-    try:
-        until(lambda: process.is_stopped(pid))
-        assert kinds(pass_on()) == [("one", "wedged")]
-    finally:
-        os.kill(pid, signal.SIGCONT)
 
 
 def test_the_users_command_and_the_desktop(fleet, tmp_path, monkeypatch) -> None:

@@ -34,7 +34,3 @@ def test_when(state, age, waiting_for, has_job, kind) -> None:
 def test_words() -> None:
     assert attention("waiting", 200, "permission").text == "it has waited for a person for 3m (permission)"
     assert attention("waiting", 0, "limit, resets 3pm").text == "it hit a limit: limit, resets 3pm"
-
-
-def test_a_stopped_process_is_wedged_whatever_else_is_said() -> None:
-    assert attention("idle", 0, None, is_stopped=True).kind == "wedged"

@@ -6,7 +6,7 @@ import json
 import sys
 
 from mam.adapters.store import notices
-from mam.adapters.system import process, programs
+from mam.adapters.system import programs
 from mam.app.ls import describe
 from mam.core.attention import attention, due_in
 from mam.core.row import is_running
@@ -54,13 +54,11 @@ def _keep(draft: Draft, now: list[Notice]) -> list[Notice]:
 
 
 def _notice(one: dict[str, Any]) -> Notice | None:
-    pid = (one.get("pane") or {}).get("pid")
     found = attention(
         one["activity"],
         one["activity_age_s"],
         one["waiting_for"],
         has_job=bool(one["job"]),
-        is_stopped=bool(one["tmux_alive"] and pid and process.is_stopped(pid)),
     )
     if found is None:
         return None

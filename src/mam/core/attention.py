@@ -21,12 +21,8 @@ class Attention:
         self.text = text
 
 
-def attention(
-    state: str, age: float, waiting_for: str | None, *, has_job: bool = False, is_stopped: bool = False
-) -> Attention | None:
+def attention(state: str, age: float, waiting_for: str | None, *, has_job: bool = False) -> Attention | None:
     """Return why a person should look at a session that has been in a state for so many seconds."""
-    if is_stopped:
-        return Attention("wedged", "its process is stopped (SIGSTOP), and does nothing")
     if state == WAITING and (waiting_for or "").startswith(LIMIT):
         return Attention("limit", f"it hit a limit: {waiting_for}")
     if state == WAITING and age >= WAITS_SECONDS:

@@ -63,18 +63,10 @@ class Identity:
 class Stat:
     """What one look at a process tells; a zombie has ended and waits for its parent."""
 
-    __slots__ = ("parent", "pid", "session", "start", "stopped", "tty", "zombie")
+    __slots__ = ("parent", "pid", "session", "start", "tty", "zombie")
 
     def __init__(
-        self,
-        pid: int,
-        parent: int,
-        tty: int,
-        start: int,
-        zombie: bool,
-        *,
-        session: int = 0,
-        stopped: bool = False,
+        self, pid: int, parent: int, tty: int, start: int, zombie: bool, *, session: int = 0
     ) -> None:
         """Take the values as the platform gives them; tty is a device number, 0 for none, as is session."""
         self.pid = pid
@@ -83,7 +75,6 @@ class Stat:
         self.start = start
         self.zombie = zombie
         self.session = session
-        self.stopped = stopped
 
 
 def boot_id() -> str:
@@ -132,12 +123,6 @@ def runs(pid: int) -> bool | None:
     except OSError:
         return None
     return True
-
-
-def is_stopped(pid: int) -> bool:
-    """Tell whether a process was stopped by a signal, and does nothing until it is told to go on."""
-    found = stat(pid)
-    return found is not None and found.stopped
 
 
 def ancestors(pid: int) -> list[Identity]:
@@ -310,7 +295,6 @@ def _parse_stat(pid: int, content: bytes) -> Stat | None:
             int(fields[19]),
             fields[0] in (b"Z", b"X", b"x"),
             session=int(fields[3]),
-            stopped=fields[0] in (b"T", b"t"),
         )
     except (IndexError, ValueError):
         return None
