@@ -97,8 +97,8 @@ class Stage:
         print(f"{state}{suffix}", flush=True)
 
     def _neutral(self, text: str) -> str:
-        # A narrow screen breaks a path at its end.
-        text = re.sub(rf"{re.escape(str(self.place.parent.parent))}\S*\n?\S*", "/w/home", text)
+        # A narrow screen breaks a path in the middle.
+        text = re.sub(rf"{re.escape(str(self.place.parent.parent))}\S*", "/w/home", text)
         text = text.replace(str(self.model.port), "8765")
         return _ID.sub("20260101_000000_000000", text)
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 from tests.conformance import desk as desks
-from tests.conformance import test_life
+from tests.conformance import programs, pypi_programs, test_life
 from tests.conformance.desk import Desk, Habits, wait_for
 from tests.conformance.launch import guard
 from tests.conformance.model_server import ModelServer
@@ -18,7 +18,7 @@ from tests.conformance.pypi_programs import hermes
 from tests.conformance.replies import Call, Question, Reply, Shell
 
 import mam
-from mam.core.errors import DialogOpen, InvalidPrompt, NotAllowed, Usage
+from mam.core.errors import DialogOpen, InvalidPrompt, NotAllowed, NotReady, Usage
 
 pytestmark = pytest.mark.slow
 
@@ -88,6 +88,13 @@ def desk(home, tmux_server, workspace, monkeypatch):
             monkeypatch.setenv(name, value)
         with mam.open(str(workspace)) as fleet:
             yield HermesDesk("hermes", fleet, model, home, tmux_server)
+
+
+def test_an_option_that_it_does_not_know(desk) -> None:
+    with pytest.raises(NotReady, match="unrecognized arguments: --nosuch"):
+        desk.create("worker", args=["--nosuch"])
+    row = desk.fleet.get("worker").row
+    assert (row["status"], row["exit_status"]) == ("terminated", 2)
 
 
 def test_it_is_not_configured(desk) -> None:
@@ -173,3 +180,11 @@ def test_what_reaches_the_model_and_what_is_refused(desk) -> None:
     wait_for((desk.workspace / "unasked").exists, "the tool that nobody was asked about")
     config = (desk.home / ".hermes" / "config.yaml").read_text(encoding="utf-8")
     assert "other-model" not in config, "nothing of the user's is configured"
+
+
+def test_an_install_that_fails_says_why_and_is_not_taken_for_done(tmp_path, monkeypatch) -> None:
+    monkeypatch.setattr(programs, "_ENVIRONMENT", {"MAM_DEV_CACHE": str(tmp_path)})
+    monkeypatch.setattr(pypi_programs, "_ENVIRONMENT", {"PATH": os.environ["PATH"], "PIP_NO_INDEX": "1"})
+    with pytest.raises(Unavailable, match="No matching distribution"):
+        hermes()
+    assert not list(tmp_path.rglob(".installed"))

@@ -149,7 +149,7 @@ def begun_in(workspace: str, stores: Mapping[str, str]) -> list[str]:
 def read_turn(conversation: str, stores: Mapping[str, str]) -> Evidence | None:
     """Return what the last message of a conversation says about the turn."""
     question = """select role, finish_reason, tool_calls, timestamp, substr(content, 1, 100) as content
-        from messages where session_id = ? and active = 1 order by id desc limit 1"""
+        from messages where session_id = ? and active = 1 order by timestamp desc, id desc limit 1"""
     try:
         found = _ask(stores, question, conversation)
     except Unreadable:
@@ -210,7 +210,7 @@ def read_transcript(conversation: str, stores: Mapping[str, str], turns: int) ->
     facts = "select model, input_tokens, output_tokens from sessions where id = ?"
     said = """select role, substr(content, 1, ?) as content, timestamp from messages
         where session_id = ? and active = 1 and role in ('user', 'assistant') and content != ''
-        order by id desc limit ?"""
+        order by timestamp desc, id desc limit ?"""
     try:
         found = _ask(stores, facts, conversation)
         rows = _ask(stores, said, _LONGEST_TEXT, conversation, max(0, turns)) if found else []
