@@ -41,6 +41,9 @@ def settle_in(home: Path, patch: pytest.MonkeyPatch) -> None:
     for variable, folder in _XDG.items():
         (home / folder).mkdir(parents=True, exist_ok=True)
         patch.setenv(variable, str(home / folder))
+    # A test that wants a resident says so.
+    (home / ".config" / "mam").mkdir(exist_ok=True)
+    (home / ".config" / "mam" / "config.toml").write_text('resident = "off"\n', encoding="utf-8")
 
 
 @pytest.fixture(autouse=True, scope="session")

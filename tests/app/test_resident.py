@@ -14,6 +14,7 @@ import pytest
 import mam
 from mam.adapters.tmux.client import Tmux
 from mam.app import resident as residents
+from mam.app import wake
 from mam.core import drift as rules
 from mam.core.errors import ResidentRuns
 
@@ -87,7 +88,7 @@ def monitor(home, tmux_server, workspace):
 
 
 def holder(fleet):
-    return residents.Lock(str(Path(fleet.world.place.state) / "resident.lock")).holder()
+    return wake.lock(fleet.world).holder()
 
 
 def test_a_death_is_recorded_at_once(fleet, watched, until) -> None:
@@ -181,3 +182,35 @@ def test_a_server_that_dies_and_one_that_appears(fleet, watched, tmux_server, un
     session = fleet.create("sleep", args=["1000"], name="two")
     os.kill(session.row["pane"]["pid"], signal.SIGKILL)
     until(lambda: "two" in fleet.names(status=["terminated"]))
+
+
+def test_it_is_started_on_demand_and_ends_with_the_last_session(home, tmux_server, workspace, until) -> None:
+    (workspace / "mam.toml").write_text('resident = "auto"\n', encoding="utf-8")
+    with mam.open(str(workspace)) as fleet:
+        session = fleet.create("sleep", args=["1000"], name="one")
+        first = until(lambda: holder(fleet))
+        assert "MAM_SESSION" not in process_environment(first["pid"])
+        os.kill(first["pid"], signal.SIGKILL)
+        until(lambda: holder(fleet) is None)
+        other = fleet.create("sleep", args=["1000"], name="two")
+        second = until(lambda: holder(fleet))
+        assert second["pid"] != first["pid"]
+        session.stop()
+        other.stop()
+        until(lambda: holder(fleet) is None)
+
+
+def test_it_ends_with_its_root(fleet, monitor, workspace, until, tmp_path) -> None:
+    fleet.init()
+    running = monitor()
+    until(lambda: holder(fleet))
+    fleet.close()
+    workspace.rename(tmp_path / "moved")
+    running.communicate(timeout=30)
+    assert running.returncode == 0
+
+
+def process_environment(pid):
+    return dict(
+        item.split("=", 1) for item in Path(f"/proc/{pid}/environ").read_bytes().decode().split("\0") if item
+    )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import secrets
 
 from mam.adapters.system import process
-from mam.app import caller, flight
+from mam.app import caller, flight, wake
 from mam.app.launch import pane_record
 from mam.core import names, transitions
 from mam.core.errors import AmbiguousTarget, NameTaken, NotAllowed, PaneGone, TerminalsDown
@@ -110,7 +110,9 @@ def bind(world: World, row: Row, pane: Pane) -> Row:
         draft.log(action["by"], "adopt", done, server=row["tmux_server"])
         return done
 
-    return flight.change(world, work)
+    done = flight.change(world, work)
+    wake.ensure(world)
+    return done
 
 
 def _find(world: World, server: str, tmux_session: str, pane_id: str | None, wanted: str) -> Pane:

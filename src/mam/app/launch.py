@@ -15,7 +15,7 @@ from mam.adapters.agents.protocol import Request
 from mam.adapters.system import process, programs
 from mam.adapters.tmux import launch as launches
 from mam.adapters.tmux.failures import NoAnswer
-from mam.app import versions
+from mam.app import versions, wake
 from mam.app.sight import find_pane
 from mam.core.errors import (
     AgentMissing,
@@ -264,6 +264,7 @@ def bound(world: World, row: Row, started: Started, bind: Callable[[], Row]) -> 
     except BaseException as error:
         _undo(world, row, started.launch_file, error)
         raise
+    wake.ensure(world)
     return versions.record(world, done, started.reading)
 
 

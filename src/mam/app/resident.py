@@ -12,13 +12,13 @@ import signal
 import time
 from contextlib import contextmanager
 
-from mam.adapters.store.lock import Lock
 from mam.adapters.system import process
 from mam.adapters.system.exits import ExitWatch
 from mam.adapters.system.files import FileWatch
 from mam.app import conversations, flight, monitor, notify
 from mam.app.settle import settle
 from mam.app.sight import identity_of
+from mam.app.wake import lock
 from mam.core.drift import rests_until
 from mam.core.errors import MamError, ResidentRuns
 from mam.core.row import current_conversation, is_running
@@ -48,7 +48,7 @@ class Resident:
         self.tell = tell
         self.exits = ExitWatch()
         self.files = FileWatch()
-        self.lock = Lock(os.path.join(world.place.state, "resident.lock"))
+        self.lock = lock(world)
         self.stopping = ""
         self._watched: dict[str, Identity] = {}
         self._deaths: set[str] = set()
@@ -73,6 +73,8 @@ class Resident:
         self._pass()
         while True:
             now = time.monotonic()
+            if not self.world.place.exists():
+                return "its root is gone"
             if while_any and not any(is_running(row) for row in self._rows):
                 return "nothing runs any more"
             ends = [began + timeout] if timeout else []

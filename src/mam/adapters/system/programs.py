@@ -13,6 +13,7 @@ _VERSION = re.compile(r"\d+\.\d+(?:\.\d+)*(?:[-+.][0-9A-Za-z]+)*")
 # A program lies at most this deep in its package.
 _DEPTH = 4
 _LONGEST_ANSWER = 4096
+_DETACH_SECONDS = 5.0
 
 
 def which(name: str, path: str) -> str | None:
@@ -116,6 +117,13 @@ class Running:
                 self._process.stdout.close()
             printed, status = b"", None
         return Done(status, printed[-_LONGEST_ANSWER:].decode("utf-8", "replace").strip())
+
+
+def detach(argv: list[str], environ: Mapping[str, str], cwd: str) -> bool:
+    """Start a program that outlives us and is nobody's child; False if that could not even begin."""
+    # The shell starts it and ends at once, so that no zombie waits for us.
+    script = 'cd "$1" && shift && "$@" </dev/null >/dev/null 2>&1 &'
+    return Running(["/bin/sh", "-c", script, "sh", cwd, *argv], environ).finish(_DETACH_SECONDS).status == 0
 
 
 def _is_program(path: str) -> bool:

@@ -31,6 +31,8 @@ EXAMPLES = """
 
 def add_options(parser: Parser) -> None:
     """How long, and in which form."""
+    from argparse import SUPPRESS
+
     from mam.surfaces.cli.parser import span
 
     add = parser.add_argument
@@ -45,6 +47,8 @@ def add_options(parser: Parser) -> None:
         default=600.0,
         help="end when nothing happened for so long (10m; 0: never)",
     )
+    # How a session's start starts it: it ends when nothing runs any more.
+    add("--resident", action="store_true", help=SUPPRESS)
 
 
 def run(call: Call) -> int:
@@ -66,6 +70,8 @@ def _stay(call: Call) -> int:
 
     if not call.fleet.world.place.exists():
         raise NoRegistry(f"there is no registry in {call.fleet.root}", hint="mam init makes one")
+    if call.options.resident:
+        return _reside(call)
     limits = {"timeout": call.options.timeout, "idle_timeout": call.options.idle_timeout}
     call.tell(f"watching {call.fleet.root}")
     try:
@@ -76,6 +82,17 @@ def _stay(call: Call) -> int:
             _tell(call, {"drifts": [drift]})
         return 0
     call.tell(f"the monitor has ended: {why}")
+    return 0
+
+
+def _reside(call: Call) -> int:
+    """Watch while anything runs; somebody who was faster is as good."""
+    from mam.core.errors import ResidentRuns
+
+    try:
+        call.fleet.monitor(lambda _report: None, while_any=True)
+    except ResidentRuns:
+        return 0
     return 0
 
 
