@@ -81,7 +81,7 @@ def read_title(title: str) -> str:
 def _find_box(lines: Sequence[str]) -> tuple[int, str, str] | None:
     """Return the rule's line number, the prompt and what is typed on its first line."""
     top = next((at for at in reversed(range(len(lines))) if _RULE.match(lines[at])), None)
-    if top is None:
+    if top is None or any(_BOTTOM.match(line) for line in lines[top:]):
         return None
     for at in range(top + 1, min(top + 1 + _TO_PROMPT, len(lines))):
         prompt = _PROMPT.match(lines[at])
