@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shlex
 import time
 from pathlib import Path
@@ -86,6 +87,20 @@ def test_a_turn_that_a_crash_cut_is_not_going_on(desk) -> None:
     held.set()
 
 
+def test_it_leaves_at_its_word_while_an_answer_streams(desk) -> None:
+    session = desk.create("worker", prompt=WORD)
+    desk.rests(session)
+    held = desk.model.gate()
+    desk.model.answer(Say("one\n\ntwo\n\nthree\n\nfour\n", midway=held))
+    desk.say(session, "count slowly")
+    wait_for(lambda: "two" in session.read() and said(session, "screen") == "unknown", session.read)
+    stopped = session.stop().row
+    assert (stopped["termination_mode"], stopped["exit_status"]) == ("graceful", 0)
+    held.set()
+    session.resume()
+    desk.becomes(session, "idle")
+
+
 def test_a_reached_limit(desk, monkeypatch) -> None:
     body = {"error": {"type": "usage_limit_reached", "message": "x", "resets_at": int(time.time()) + 5400}}
     monkeypatch.setattr(Responses, "refuse", lambda self, reply: body)
@@ -93,9 +108,9 @@ def test_a_reached_limit(desk, monkeypatch) -> None:
     desk.model.fail(429)
     desk.say(session, "reach the limit")
     desk.sees(session, "screen", "waiting")
-    desk.becomes(session, "waiting", "limit")
-    detail = next(one["detail"] for one in session.explain()["evidence"] if one["source"] == "screen")
-    assert detail.endswith("M"), f"the time of its end: {detail}"
+    why = session.status()["waiting_for"]
+    assert re.fullmatch(r"limit, resets .*\d:\d\d [AP]M", why), why
+    desk.becomes(session, "waiting", why)
     monkeypatch.undo()
 
 

@@ -10,6 +10,7 @@ import json
 import os
 import re
 
+from mam.adapters.agents.codex_screen import limit_end
 from mam.core.activity import IDLE, WAITING, WORKING, Evidence
 
 TYPE_CHECKING = False
@@ -235,7 +236,9 @@ def _tell_end(payload: dict[str, Any], at: float) -> Evidence:
     if not isinstance(error, dict):
         return Evidence("transcript", IDLE, at, detail="the turn ended")
     if error.get("codex_error_info") in _LIMIT_ERRORS:
-        return Evidence("transcript", WAITING, at, "limit", str(error.get("message"))[:300])
+        said = str(error.get("message"))[:300]
+        end = limit_end(said)
+        return Evidence("transcript", WAITING, at, f"limit, resets {end}" if end else "limit", said)
     return Evidence("transcript", IDLE, at, detail="the turn ended in an error")
 
 

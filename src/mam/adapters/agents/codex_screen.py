@@ -135,8 +135,13 @@ def _look_at_failure(said: str, box: str) -> Look:
     if not _LIMIT.match(said):
         return Look(IDLE, box=box)
     # No dialog stands there, but whatever is typed gets the same answer until the limit is lifted.
-    reset = _RESET.search(said)
-    return Look(WAITING, dialog="limit", box=box, detail=reset[1] if reset else "")
+    return Look(WAITING, dialog="limit", box=box, detail=limit_end(said))
+
+
+def limit_end(said: str) -> str:
+    """Return when a limit ends, as the message about it says; empty where it does not."""
+    found = _RESET.search(said)
+    return found[1] if found else ""
 
 
 def _look_at_dialog(lines: Sequence[str]) -> Look:
