@@ -33,6 +33,7 @@ def said(role, text):
 
 STARTED, COMPLETE = event("task_started"), event("task_complete")
 ABORTED = event("turn_aborted", reason="interrupted")
+LIMIT = "usage_limit_exceeded"
 ITEM = line("response_item", {"type": "message", "role": "assistant", "content": []})
 
 
@@ -167,11 +168,12 @@ class TestActivity:
                 [
                     STARTED,
                     event(
-                        "task_complete", error={"message": "x", "codex_error_info": "usage_limit_exceeded"}
+                        "task_complete", error={"message": "x. Try again at 3 PM.", "codex_error_info": LIMIT}
                     ),
                 ],
-                ("waiting", "limit"),
+                ("waiting", "limit, resets 3 PM"),
             ),
+            ([event("task_complete", error={"codex_error_info": LIMIT})], ("waiting", "limit")),
             # What is written beside turns says nothing.
             ([STARTED, COMPLETE, ITEM, event("token_count"), line("turn_context", {})], ("idle", None)),
             # The beginning of a long turn is out of reach.
