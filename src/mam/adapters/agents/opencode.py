@@ -24,7 +24,9 @@ if TYPE_CHECKING:
     from mam.adapters.agents.protocol import Look, Request, Screen, Transcript
     from mam.core.activity import Evidence
 
-CONFIG, SPOOL = "OPENCODE_CONFIG_CONTENT", "MAM_SPOOL"
+CONFIG, SPOOL, ROUTE = "OPENCODE_CONFIG_CONTENT", "MAM_SPOOL", "OPENCODE_ROUTE"
+# A page without a box, shown until the copy is there: else the box of a new conversation is, for seconds.
+_FORKING = {"type": "plugin", "id": "fork"}
 PLUGIN = os.path.join(os.path.dirname(os.path.abspath(__file__)), "opencode_plugin.js")
 # What changes something or leaves the machine; the tools of an MCP server are named SERVER_TOOL.
 _ASK = {"*_*": "ask", "bash": "ask", "edit": "ask", "webfetch": "ask", "websearch": "ask"}
@@ -32,8 +34,8 @@ _ASK = {"*_*": "ask", "bash": "ask", "edit": "ask", "webfetch": "ask", "websearc
 _ARGUMENTS = {"auto": ["--auto"], "skip": ["--auto"]}
 # Options that choose a conversation: that is mam's part, and two of them contradict each other.
 _CHOOSES = re.compile(r"--(?:session|continue|fork|no-continue|no-fork)(?:=|\Z)|-[sc]")
-# What an opencode sets for what it starts.
-_INHERITED = ("OPENCODE", "OPENCODE_PID", "AGENT")
+# What an opencode has for itself, and what it starts inherits.
+_INHERITED = ("OPENCODE", "OPENCODE_PID", "AGENT", ROUTE)
 _STATUSES: dict[str, str] = {"busy": WORKING, "retry": WORKING, "idle": IDLE}
 _ASKED = ("permission", "question")
 _EVENTS = ("session.created", "session.status", "session.error", "chat.message", "asked", "replied")
@@ -72,9 +74,10 @@ class Opencode(Kind):
         """Pass conversation, plugin and permissions; what the caller passed comes last."""
         args = request.command[1:]
         _check(args, request.model)
-        argv = [request.program]
+        argv, env = [request.program], _environment(request)
         if request.fork_of:
             argv += ["--session", request.fork_of, "--fork"]
+            env[ROUTE] = json.dumps(_FORKING)
         elif request.conversation and request.resume:
             argv += ["--session", request.conversation]
         argv += _ARGUMENTS.get(request.permissions, [])
@@ -87,7 +90,7 @@ class Opencode(Kind):
         )
         chosen = opencode_files.DATABASE
         without = _INHERITED if chosen in request.stores else (*_INHERITED, chosen)
-        return Launch([*argv, *args], _environment(request), notes=notes, without=without)
+        return Launch([*argv, *args], env, notes=notes, without=without)
 
     def on_disk(self, conversation: str, workspace: str, stores: Mapping[str, str]) -> bool | None:
         """A conversation in the database with a message."""
