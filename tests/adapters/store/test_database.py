@@ -17,6 +17,7 @@ from tests.adapters.store.making import FIRST, NOON, Store, check_invariants, ne
 from mam.adapters.store import database, evidence
 from mam.adapters.store.host import Host
 from mam.adapters.store.intents import Intent
+from mam.adapters.store.registry import Registry
 from mam.core.errors import (
     Damaged,
     DiskFull,
@@ -285,6 +286,17 @@ class TestReadOnly:
                 return error.code
 
         assert as_nobody(read) == ("newest" if has_index else "read_only")
+
+    def test_whoever_read_it_sees_what_changed_once_it_can_be_written(self, locked):
+        def read() -> str:
+            mine, other = locked.again(), Registry(locked.place, locked.clock)
+            mine.view()
+            for folder in (locked.root, Path(locked.place.state), locked.yaml.parent):
+                folder.chmod(0o700)
+            other.commit(lambda draft: draft.put({**draft.get(FIRST), "note": "newest"}))
+            return mine.view().find(FIRST)["note"]
+
+        assert as_nobody(read) == "newest"
 
     def test_writing(self, locked):
         def write() -> str:

@@ -51,6 +51,10 @@ def connect(path: str, migrations: Sequence[str], *, create: bool) -> sqlite3.Co
         return connection
 
 
+class Still(sqlite3.Connection):
+    """A database that nothing may be written beside: it never shows what changed since it was opened."""
+
+
 def connect_to_read(path: str, migrations: Sequence[str]) -> sqlite3.Connection:
     """Open a database for reading, also where nothing may be written."""
     try:
@@ -61,7 +65,9 @@ def connect_to_read(path: str, migrations: Sequence[str]) -> sqlite3.Connection:
             raise
         with errors(path):
             uri = "file:" + path.replace("%", "%25").replace("?", "%3f").replace("#", "%23") + "?immutable=1"
-            return sqlite3.connect(uri, uri=True, isolation_level=None, check_same_thread=False)
+            return sqlite3.connect(
+                uri, uri=True, isolation_level=None, check_same_thread=False, factory=Still
+            )
 
 
 def identity(path: str) -> tuple[int, int] | None:

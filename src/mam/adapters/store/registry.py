@@ -94,8 +94,10 @@ class Registry:
         return self._connection
 
     def _drop_lost(self) -> None:
-        """Let go of a database that was deleted or replaced: what is written into it nobody would find."""
-        if self._connection is not None and database.identity(self.place.db) != self._file:
+        """Let go of a database that was deleted or replaced, or would not show what changed since."""
+        if self._connection is not None and (
+            isinstance(self._connection, database.Still) or database.identity(self.place.db) != self._file
+        ):
             self.close()
 
     def view(self) -> View:
