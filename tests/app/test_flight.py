@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 import mam
+from mam.adapters.store.host import Lease
 from mam.adapters.system import process
 from mam.adapters.tmux.client import Tmux
 from mam.app import flight
@@ -120,6 +121,16 @@ def test_a_conversation_that_is_open_elsewhere_is_not_purged(fleet, tmp_path) ->
         with pytest.raises(ConversationBusy):
             session.stop(purge_conversation=True)
         assert other.status("twin")["resume"]["on_disk"] is True
+
+
+def test_an_agent_is_not_ended_for_a_purge_that_is_refused(fleet) -> None:
+    session = fleet.create("practice", args=QUICK)
+    held = Lease("/elsewhere", "s_00000000", process.me().as_json())
+    fleet.world.host.take("practice", session.row["conversations"][-1]["id"], held, lambda holder: False)
+    with pytest.raises(ConversationBusy):
+        session.stop(purge_conversation=True)
+    assert session.status()["tmux_alive"] is True
+    assert fleet.world.registry.view().intents == []
 
 
 def test_two_who_adopt_one_pane(fleet, tmux_server) -> None:

@@ -61,15 +61,14 @@ def stop(
             )
         if purge:
             transitions.next_status(row["status"], "purge")
+            # Asked before the agent is ended, while everything can still be left as it is.
+            if conversation := current_conversation(row):
+                conversations.refuse_if_held(world, row, conversation)
         return {"reason": reason, "purge": purge, "force": force}
 
     with flight.in_flight(world, "stop", target, prepare) as row:
         if row is None:
             return Stopped(found["row"], ladder.already(found["row"]))
-        conversation = current_conversation(row)
-        if purge and conversation:
-            # Asked before the agent is ended, while everything can still be left as it is.
-            conversations.refuse_if_held(world, row, conversation)
         return Stopped(Stop(world, row, reason=reason or MANUAL, force=force, purge=purge).run())
 
 
