@@ -42,6 +42,10 @@ class Stage:
         self.home, self.root = self.folder / "home", self.folder / "root"
         for folder in (self.home, self.root):
             folder.mkdir()
+        # What is measured is measured alone.
+        settings = self.home / ".config" / "mam" / "config.toml"
+        settings.parent.mkdir(parents=True)
+        settings.write_text('resident = "off"\n', encoding="utf-8")
         self.environ = {name: os.environ[name] for name in _KEPT if name in os.environ} | {
             "HOME": str(self.home),
             "TERM": "screen-256color",

@@ -119,6 +119,31 @@ def capture(world: World, row: Row) -> Row:
     return done
 
 
+def note_open(world: World, row: Row) -> Row:
+    """Record the conversation that the agent names, though nothing of it is on disk yet.
+
+    Without it a session that died before anybody looked would take up a neighbour's.
+    """
+    kind = world.kind(row["agent"])
+    said = told(world, row) if kind.has_state_file and not kind.chooses_id else None
+    if said is None:
+        return row
+
+    def work(draft: Draft) -> Row:
+        current = draft.get(row["id"]) or row
+        known = current.get("conversations") or []
+        if any(one["id"] == said[0] for one in known):
+            return current
+        entry: Any = {"id": said[0], "source": said[1], "since": stamp(world.now())}
+        return draft.put(merged(current, conversations=[*known, entry]))
+
+    done = change(world, work)
+    holder = identity_of(done)
+    if holder is not None:
+        take_lease(world, done, said[0], holder)
+    return done
+
+
 def refuse_if_held(world: World, row: Row, conversation: str) -> None:
     """Refuse to touch a conversation that a live process of another session, here or elsewhere, has open."""
     other = world.host.lease(row["agent"], conversation)

@@ -112,7 +112,7 @@ def create(world: World, agent: str | None, **options: Any) -> Row:
         flight.let_go(world, plan["id"], plan["at"], error)
         raise
     if order.wait:
-        wait_until_ready(world, row, plan["launch_file"], trust=order.trust, seconds=order.timeout)
+        row = wait_until_ready(world, row, plan["launch_file"], trust=order.trust, seconds=order.timeout)
         if order.prompt and world.kind(row["agent"]).takes_prompt:
             first_prompt(world, row, order.prompt)
             row = conversations.capture(world, row)
@@ -317,8 +317,8 @@ def bind_lease(world: World, row: Row, conversation: str | None) -> None:
             world.warn(f"the conversation of '{row['name']}' could not be marked as taken: {error}")
 
 
-def wait_until_ready(world: World, row: Row, launch_file: str, *, trust: bool, seconds: float) -> None:
-    """Wait for readiness; an agent that ended while booting is recorded as such."""
+def wait_until_ready(world: World, row: Row, launch_file: str, *, trust: bool, seconds: float) -> Row:
+    """Wait for readiness and note the conversation; an agent that ended while booting is recorded as such."""
     world.progress(f"waiting until {row['name']} is ready")
     try:
         Watch(world, row, launch_file, trust=trust, seconds=seconds).run()
@@ -327,6 +327,7 @@ def wait_until_ready(world: World, row: Row, launch_file: str, *, trust: bool, s
 
         record_if_dead(world, row, error)
         raise
+    return conversations.note_open(world, row)
 
 
 def _with_worktree(world: World, plan: dict[str, Any], order: Order) -> Row:

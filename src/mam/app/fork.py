@@ -43,7 +43,7 @@ def fork(
         flight.let_go(world, plan["id"], plan["at"], error)
         raise
     if wait:
-        wait_until_ready(
+        row = wait_until_ready(
             world, row, plan["launch_file"], trust=False, seconds=timeout or world.settings().ready_timeout
         )
     return row

@@ -66,7 +66,7 @@ def resume(
         choice = Choice(*found["plan"]["choice"])
         done = _start(world, row, choice, found["plan"]["launch_file"])
     if wait:
-        wait_until_ready(
+        done = wait_until_ready(
             world,
             done,
             found["plan"]["launch_file"],

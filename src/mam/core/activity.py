@@ -89,7 +89,10 @@ def _decide(known: list[Evidence], now: float) -> Activity:
     words = [one for one in speaking if one.source not in LOOKS]
     stated = _of(known, "state-file")
     newest = stated.at if stated else 0.0
-    fresh = [one for one in words if now - one.at <= FRESH_SECONDS and one.at >= newest]
+    is_asked = any(one.state == WAITING for one in speaking if one.source in LOOKS)
+    # A record is only written at times; a dialog that is seen now is newer than whatever it says.
+    heard = [one for one in words if one.source == "hook" or not is_asked]
+    fresh = [one for one in heard if now - one.at <= FRESH_SECONDS and one.at >= newest]
     if fresh:
         return _verdict(fresh[0], f"{fresh[0].source} spoke within {FRESH_SECONDS:g} s")
     look = next((one for source in LOOKS if (one := _of(known, source))), None)
@@ -132,4 +135,6 @@ def needs_screen(evidence: Sequence[Evidence], now: float) -> bool:
     if any(one.state == EXITED for one in evidence):
         return False
     newest = max(speaking, key=lambda one: one.at, default=None)
-    return newest is None or (newest.state != IDLE and now - newest.at > FRESH_SECONDS)
+    if newest is None or newest.source == "transcript":
+        return True
+    return newest.state != IDLE and now - newest.at > FRESH_SECONDS

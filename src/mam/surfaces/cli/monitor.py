@@ -13,11 +13,11 @@ if TYPE_CHECKING:
 DESCRIPTION = """\
 Bring the registry in line with what is there, and report each difference once.
 
-Without --once it stays and sees deaths, hooks and edits when they happen; where somebody watches this
-root already it shows what that one finds.
+Without --once it stays and sees deaths, hooks and edits when they happen; where somebody watches
+this root already it shows what that one finds.
 
-A: a running session is gone, and its row says so from now on. B: a session of the naming pattern in
-this root had no row, and gets one. C: a conversation appeared on disk, and its id is filled in.
+A: a running session is gone, and its row says so from now on. B: a session of the naming pattern
+in this root had no row, and gets one. C: a conversation appeared on disk, and its id is filled in.
 D: a conversation vanished from disk; that is reported only. No tmux session is ever made or ended,
 and nothing follows from a server that does not answer.
 
