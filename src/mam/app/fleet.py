@@ -286,6 +286,18 @@ class Fleet(Reader):
         watching = Resident(self.world, tell)
         return watching.run(timeout=timeout, idle_timeout=idle_timeout, while_any=while_any)
 
+    def install_monitor(self) -> Document:
+        """Have the machine start a resident of this root at login; `{unit, changed, notes}`."""
+        from mam.app.service import install
+
+        return install(self.world)
+
+    def uninstall_monitor(self) -> Document:
+        """Undo `install_monitor`."""
+        from mam.app.service import uninstall
+
+        return uninstall(self.world)
+
     def rename(self, target: str, name: str) -> Session:
         """Rename a session and its tmux session."""
         from mam.app.rename import rename

@@ -80,8 +80,8 @@ def parse_environment(items: list[str]) -> dict[str, str]:
 def default_name(workspace: str, kind: str, number: int = 1) -> str:
     """Return the name that a session gets by default; number 2 and up stands before the mark."""
     parts = [part for part in workspace.split("/") if part][-2:] or ["root"]
-    stem = _slug("-".join(parts)) or "workspace"
-    tail = (f"-{number}" if number > 1 else "") + _MARK + _slug(kind)
+    stem = slug("-".join(parts)) or "workspace"
+    tail = (f"-{number}" if number > 1 else "") + _MARK + slug(kind)
     return stem[: _LONGEST - len(tail)].rstrip("-") + tail
 
 
@@ -91,7 +91,8 @@ def kind_of_name(name: str) -> str | None:
     return kind if mark and _KIND.match(kind) else None
 
 
-def _slug(text: str) -> str:
+def slug(text: str) -> str:
+    """Return a text as a part of a name: small letters and digits, everything else one `-`."""
     return re.sub(r"[^a-z0-9]+", "-", text.lower()).strip("-")
 
 

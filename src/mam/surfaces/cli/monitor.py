@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from mam.core.errors import Usage
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
@@ -24,9 +26,10 @@ and nothing follows from a server that does not answer.
 Exit code 0 fine, also when its time is over; 1 no registry, 2 failed."""
 EXAMPLES = """
   mam monitor                          stay, and say what happens; Ctrl-C ends it
-  mam monitor --timeout 3600 --json    for an hour, one JSON object for each pass that found something
+  mam monitor --timeout 1h --json      for an hour, one JSON object for each pass with news
   mam monitor --once --dry-run         what a pass would do
-  mam monitor --emit-diff              one pass as JSON, with what a resident found in between"""
+  mam monitor --emit-diff              one pass as JSON, with what a resident found in between
+  mam monitor --install                at every login, as a service of yours"""
 
 
 def add_options(parser: Parser) -> None:
@@ -47,6 +50,8 @@ def add_options(parser: Parser) -> None:
         default=600.0,
         help="end when nothing happened for so long (10m; 0: never)",
     )
+    add("--install", action="store_true", help="have the machine start it at login (systemd, launchd)")
+    add("--uninstall", action="store_true", help="undo --install for this root")
     # How a session's start starts it: it ends when nothing runs any more.
     add("--resident", action="store_true", help=SUPPRESS)
 
@@ -54,6 +59,8 @@ def add_options(parser: Parser) -> None:
 def run(call: Call) -> int:
     """Make one pass, or stay."""
     options = call.options
+    if options.install or options.uninstall:
+        return _service(call)
     if not (options.once or options.emit_diff or options.dry_run):
         return _stay(call)
     document = call.fleet.reconcile(dry_run=options.dry_run, emit_diff=options.emit_diff)
@@ -83,6 +90,16 @@ def _stay(call: Call) -> int:
         return 0
     call.tell(f"the monitor has ended: {why}")
     return 0
+
+
+def _service(call: Call) -> int:
+    from mam.surfaces.cli.sessions import clean
+
+    if call.options.install and call.options.uninstall:
+        raise Usage("--install and --uninstall are two things", hint="take one of them")
+    done = call.fleet.install_monitor() if call.options.install else call.fleet.uninstall_monitor()
+    verb = "installed" if call.options.install else "removed" if done["changed"] else "there was no"
+    return call.say(done, f"{verb} {clean(done['unit'])}", *(clean(note, 500) for note in done["notes"]))
 
 
 def _reside(call: Call) -> int:
