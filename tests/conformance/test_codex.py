@@ -14,6 +14,7 @@ from tests.conformance.dialects import Responses
 from tests.conformance.programs import Unavailable
 from tests.conformance.replies import Question, Say, Shell
 
+import mam
 from mam.app.conversations import told
 from mam.app.hearing import overhear
 from mam.core.errors import ConversationBusy, DialogOpen, InvalidPrompt, NotReady, Unconfirmed
@@ -257,3 +258,23 @@ def test_two_that_crashed_before_anybody_looked_get_their_own_back(desk) -> None
         desk.say(session, "which word was it")
         asked = " ".join(desk.model.turns()[-1].texts())
         assert word in asked and other not in asked
+
+
+def test_hooks_of_an_operator_who_trusts_the_repositorys_too(desk, home, workspace) -> None:
+    config = Path(home) / ".config" / "mam" / "config.toml"
+    config.write_text('resident = "off"\n[codex]\nbypass_hook_trust = true\n', encoding="utf-8")
+    with mam.open(str(workspace)) as fleet:
+        desk.fleet = fleet
+        session = desk.create("worker", prompt=WORD)
+        wait_for(lambda: said(session, "hook") == "idle", session.explain)
+        held = desk.model.gate()
+        desk.model.answer(Say("one\ntwo\nthree\n", midway=held))
+        desk.say(session, "count slowly")
+        wait_for(lambda: said(session, "hook") == "working", session.explain)
+        desk.press(session, "Escape")
+        wait_for(lambda: said(session, "hook") == "idle", session.explain)
+        held.set()
+        desk.model.answer(Shell("touch made"))
+        desk.say(session, "make a file")
+        wait_for(lambda: said(session, "hook") == "waiting", session.explain)
+        desk.becomes(session, "waiting", "permission")

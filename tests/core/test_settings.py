@@ -25,3 +25,30 @@ def test_what_is_allowed() -> None:
 def test_what_is_not(values) -> None:
     with pytest.raises(InvalidSettings, match=r"mam\.toml"):
         Settings().take(values, "mam.toml")
+
+
+def test_what_one_kind_alone_is_told() -> None:
+    settings = Settings()
+    assert settings.of_kind("codex") == settings.of_kind("claude") == {}
+    settings.take({"codex": {"bypass_hook_trust": True}}, "here")
+    assert settings.of_kind("codex") == {"bypass_hook_trust": True}
+    assert settings.of_kind("claude") == {}
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        {"codex": True},
+        {"codex": {"bypass_hook_trust": "yes"}},
+        {"codex": {"something": True}},
+        {"resident": "on"},
+        {"notify_desktop": 1},
+        {"notify_command": "xmessage"},
+        {"notify_command": [""]},
+        {"known_versions": ["claude"]},
+        {"known_versions": "claude 1"},
+    ],
+)
+def test_what_else_is_not(values) -> None:
+    with pytest.raises(InvalidSettings):
+        Settings().take(values, "here")

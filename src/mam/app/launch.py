@@ -133,6 +133,7 @@ def run(
             permissions=row.get("permissions"),
             model=row.get("model"),
             hook=hooks.command(world.place.spool) if kind.has_hooks else None,
+            settings=world.settings().of_kind(kind.name),
             **wishes,
         )
     )

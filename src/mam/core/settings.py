@@ -18,7 +18,7 @@ class Settings:
     """The settings in force; each has a default."""
 
     __slots__ = (
-        *("known_versions", "notify_command", "notify_desktop", "permissions"),
+        *("codex", "known_versions", "notify_command", "notify_desktop", "permissions"),
         *("ready_timeout", "resident", "tmux_server"),
     )
 
@@ -31,6 +31,11 @@ class Settings:
         self.resident = "auto"
         self.notify_desktop = True
         self.notify_command: tuple[str, ...] = ()
+        self.codex: dict[str, bool] = {}
+
+    def of_kind(self, name: str) -> dict[str, bool]:
+        """Return what the settings say of one kind of agent alone."""
+        return self.codex if name == "codex" else {}
 
     def take(self, values: dict[str, Any], path: str) -> None:
         """Take the values of one file over what stands; refuse what it may not say."""
@@ -42,6 +47,7 @@ class Settings:
             "resident": _resident,
             "notify_desktop": _switch,
             "notify_command": _command,
+            "codex": _codex,
         }
         for key, value in values.items():
             if key not in checks:
@@ -64,6 +70,12 @@ def _permissions(value: object) -> str:
     if value not in PERMISSIONS:
         raise ValueError(f"it must be one of {', '.join(PERMISSIONS)}")
     return str(value)
+
+
+def _codex(value: object) -> dict[str, bool]:
+    if not isinstance(value, dict) or value.keys() - {"bypass_hook_trust"}:
+        raise TypeError("it is a table with bypass_hook_trust")
+    return {key: _switch(one) for key, one in value.items()}
 
 
 def _resident(value: object) -> str:

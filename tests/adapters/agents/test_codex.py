@@ -133,7 +133,22 @@ class TestHear:
         assert heard.prompt == "two"
         assert KIND.hear(said | {"thread-id": "../../x"}).conversation is None
         assert KIND.hear(said | {"type": "something new"}) is None
-        assert KIND.hear({"hook_event_name": "Stop", "session_id": ID}) is None
+
+    @pytest.mark.parametrize(
+        ("event", "state", "waiting_for"),
+        [
+            ("UserPromptSubmit", "working", None),
+            ("PermissionRequest", "waiting", "permission"),
+            ("PostToolUse", "working", None),
+            ("Stop", "idle", None),
+            ("Interrupt", "idle", None),
+        ],
+    )
+    def test_hooks_where_the_operator_trusts_them(self, event, state, waiting_for) -> None:
+        heard = KIND.hear({"hook_event_name": event, "session_id": ID, "prompt": "hello"})
+        assert (heard.state, heard.waiting_for, heard.conversation) == (state, waiting_for, ID)
+        assert KIND.hear({"hook_event_name": "SomethingNew"}) is None
+        assert KIND.hear({"hook_event_name": event, "session_id": "../x"}).conversation is None
 
     @given(
         st.dictionaries(

@@ -1,7 +1,7 @@
 """Codex: driven by options of one launch, read by its locks, rollout, title and screen.
 
 Nothing of the user's configuration is edited. It has hooks, but only for whoever trusts those of the
-repository as well, so mam does without: its rollout says as much.
+repository as well, so mam does without unless the operator says so: its rollout says as much.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ import re
 
 from mam.adapters.agents import codex_files, codex_process, codex_screen, hooks
 from mam.adapters.agents.protocol import Heard, Kind, Launch
+from mam.core.activity import IDLE, WAITING, WORKING
 from mam.core.errors import IllegalTransition, Usage
 
 TYPE_CHECKING = False
@@ -42,6 +43,13 @@ _INHERITED = (
     "CODEX_TOOL_CALL_ID",
     "CODEX_VERSION",
 )
+_STATES: dict[str, tuple[str | None, str | None]] = {
+    "UserPromptSubmit": (WORKING, None),
+    "PermissionRequest": (WAITING, "permission"),
+    "PostToolUse": (WORKING, None),
+    "Stop": (IDLE, None),
+    "Interrupt": (IDLE, None),
+}
 _TAKES_VALUE = (
     *("-c", "--config", "-m", "--model", "-p", "--profile", "-s", "--sandbox", "-a", "--ask-for-approval"),
     *("-C", "--cd", "-i", "--image", "--add-dir", "--enable", "--disable", "--remote", "--local-provider"),
@@ -101,6 +109,8 @@ class Codex(Kind):
         if request.model:
             argv += ["-m", request.model]
         argv += _notify(request, args)
+        if request.hook and request.settings.get("bypass_hook_trust"):
+            argv += ["-c", f"hooks={_hooks(request.hook)}", "--dangerously-bypass-hook-trust"]
         without = _INHERITED if codex_files.CONFIG in request.stores else (*_INHERITED, codex_files.CONFIG)
         return Launch([*argv, *args], without=without)
 
@@ -159,10 +169,12 @@ class Codex(Kind):
         return f"{words} " if _MENTION.search(words) else words
 
     def hear(self, payload: Mapping[str, Any]) -> Heard | None:
-        """Return that a turn was completed, as a mere wake-up.
+        """Return that a turn was completed, as a mere wake-up; its hooks, where it has them, say more.
 
         The thread may be the hidden one that makes the title, and the rollout says the same at the same time.
         """
+        if "hook_event_name" in payload:
+            return _heard(payload)
         event, conversation = payload.get("type"), payload.get("thread-id")
         if event != "agent-turn-complete" or not isinstance(conversation, str):
             return None
@@ -224,6 +236,29 @@ class Codex(Kind):
             return os.path.getsize(codex_files.find_rollout(conversation, stores) or "")
         except OSError:
             return 0
+
+
+def _hooks(command: str) -> str:
+    """Return the hooks of a launch as TOML."""
+    text = json.dumps(command, ensure_ascii=False)
+    each = ",".join(f'{event}=[{{hooks=[{{type="command",command={text}}}]}}]' for event in _STATES)
+    return "{" + each + "}"
+
+
+def _heard(payload: Mapping[str, Any]) -> Heard | None:
+    event = str(payload.get("hook_event_name"))
+    if event not in _STATES:
+        return None
+    state, waiting_for = _STATES[event]
+    conversation, prompt = payload.get("session_id"), payload.get("prompt")
+    known = isinstance(conversation, str) and codex_files.UUID.match(conversation)
+    return Heard(
+        event,
+        state,
+        waiting_for,
+        str(conversation) if known else None,
+        prompt if isinstance(prompt, str) else None,
+    )
 
 
 def _conversation(request: Request) -> list[str]:

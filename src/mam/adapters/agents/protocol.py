@@ -34,6 +34,7 @@ class Request:
         "program",
         "resume",
         "role",
+        "settings",
         "stores",
     )
 
@@ -52,6 +53,8 @@ class Request:
         self.fork_of: str | None = facts.get("fork_of")
         self.hook: str | None = facts.get("hook")
         self.instructions: str | None = facts.get("instructions")
+        # What the operator set for this kind alone.
+        self.settings: Mapping[str, bool] = facts.get("settings") or {}
 
 
 class Launch:
