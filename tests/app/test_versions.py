@@ -110,7 +110,7 @@ def test_its_own_word_is_enough_for_a_version_that_nobody_tested(fleet, monkeypa
     assert session.row["status"] == "running"
 
 
-def test_its_screen_alone_is_not(fleet, monkeypatch, bin_folder, workspace) -> None:
+def test_its_screen_alone_is_not(fleet, monkeypatch, bin_folder, workspace, home) -> None:
     use(monkeypatch, Mute, bin_folder, "9.9.9")
     with pytest.raises(UntestedVersion, match=r"practice 9\.9\.9") as refused:
         fleet.create("practice", name="mute", args=QUICK, prompt="hello")
@@ -123,7 +123,8 @@ def test_its_screen_alone_is_not(fleet, monkeypatch, bin_folder, workspace) -> N
         assert session.stop().row["status"] == "stopped"
     assert not typed, "the exit word was typed on the word of the screen"
 
-    (workspace / "mam.toml").write_text('known_versions = ["practice 9.9.9"]\n', encoding="utf-8")
+    config = home / ".config" / "mam" / "config.toml"
+    config.write_text('resident = "off"\nknown_versions = ["practice 9.9.9"]\n', encoding="utf-8")
     with mam.open(str(workspace)) as again:
         session = again.create("practice", name="vouched", args=QUICK, prompt="hello")
         assert session.status()["version_tested"] is True

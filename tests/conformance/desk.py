@@ -107,6 +107,23 @@ def _gemini_trusts(home: Path, *folders: Path) -> None:
     (home / ".gemini" / "trustedFolders.json").write_text(json.dumps(known), encoding="utf-8")
 
 
+def _opencode(model: ModelServer, home: Path) -> dict[str, str]:
+    provider = {
+        "npm": "@ai-sdk/openai-compatible",
+        "name": "fake",
+        "options": {"baseURL": f"{model.url}/v1", "apiKey": "fake"},
+        "models": {"fake-model": {"name": "fake-model"}},
+    }
+    config = {"autoupdate": False, "provider": {"fake": provider}, "model": "fake/fake-model"}
+    return {
+        "OPENCODE_CONFIG_CONTENT": json.dumps(config),
+        "OPENCODE_DISABLE_AUTOUPDATE": "1",
+        "OPENCODE_DISABLE_MODELS_FETCH": "1",
+        # It asks the registry for its plugin package at each start; one refusal is enough.
+        "npm_config_fetch_retries": "0",
+    }
+
+
 HABITS: dict[str, Habits] = {
     "claude": Habits(
         environment=_claude,
@@ -133,6 +150,14 @@ HABITS: dict[str, Habits] = {
         pause=1.0,
         error_shown="fake error 400",
         remembers=False,
+    ),
+    "opencode": Habits(
+        environment=_opencode,
+        # A command is chosen from a menu, which must have opened.
+        pause=0.5,
+        interrupt=("Escape", "Escape"),
+        clear="/new",
+        error_shown="fake error 400",
     ),
 }
 
@@ -243,16 +268,18 @@ def opened(kind: str, home: Path, server: str, workspace: Path, patch: Any) -> I
             patch.setenv(name, value)
         if habits.trust is not None:
             habits.trust(home, workspace)
-        vouch(workspace, kind)
+        vouch(home, kind)
         with mam.open(str(workspace)) as fleet:
             yield Desk(kind, fleet, model, home, server)
 
 
-def vouch(workspace: Path, kind: str) -> None:
+def vouch(home: Path, kind: str) -> None:
     """Let the version under test count as one that was tested: that is what is being found out."""
     version = version_under_test(kind)
     if version != PACKAGES[kind].version:
-        (workspace / "mam.toml").write_text(f'known_versions = ["{kind} {version}"]\n', encoding="utf-8")
+        config = home / ".config" / "mam" / "config.toml"
+        with config.open("a", encoding="utf-8") as file:
+            file.write(f'known_versions = ["{kind} {version}"]\n')
 
 
 def make_repository(folder: Path) -> None:

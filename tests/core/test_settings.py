@@ -52,3 +52,19 @@ def test_what_one_kind_alone_is_told() -> None:
 def test_what_else_is_not(values) -> None:
     with pytest.raises(InvalidSettings):
         Settings().take(values, "here")
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        {"permissions": "skip"},
+        {"known_versions": ["claude 9"]},
+        {"notify_command": ["rm"]},
+        {"codex": {"bypass_hook_trust": True}},
+    ],
+)
+def test_what_a_repository_cannot_bring_along(values) -> None:
+    Settings().take(values, "config.toml")
+    with pytest.raises(InvalidSettings, match="a repository could bring"):
+        Settings().take(values, "mam.toml", of_root=True)
+    Settings().take({"permissions": "ask", "resident": "off"}, "mam.toml", of_root=True)

@@ -17,12 +17,13 @@ def load_settings(root: str, environ: Mapping[str, str]) -> Settings:
     settings = Settings()
     home = environ.get("HOME") or os.path.expanduser("~")
     config = environ.get("XDG_CONFIG_HOME") or os.path.join(home, ".config")
-    for path in (os.path.join(config, "mam", "config.toml"), os.path.join(root, "mam.toml")):
+    theirs = os.path.join(root, "mam.toml")
+    for path in (os.path.join(config, "mam", "config.toml"), theirs):
         if os.path.exists(path) and not os.path.isfile(path):
             raise InvalidSettings(f"{path} is not a regular file", hint="remove it")
         try:
             with open(path, "rb") as file:
-                _take(settings, file.read(), path)
+                _take(settings, file.read(), path, of_root=path == theirs)
         except FileNotFoundError:
             continue
         except OSError as error:
@@ -30,10 +31,10 @@ def load_settings(root: str, environ: Mapping[str, str]) -> Settings:
     return settings
 
 
-def _take(settings: Settings, text: bytes, path: str) -> None:
+def _take(settings: Settings, text: bytes, path: str, *, of_root: bool) -> None:
     import tomllib
 
     try:
-        settings.take(tomllib.loads(text.decode()), path)
+        settings.take(tomllib.loads(text.decode()), path, of_root=of_root)
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise InvalidSettings(f"{path} is not valid TOML: {error}", hint="mend the line") from None

@@ -107,7 +107,7 @@ def refuse_blind(world: World, row: Row, what: str) -> None:
     version = (row.get("pane") or {}).get("version") or "of unknown version"
     raise UntestedVersion(
         f"mam was not tested with {row['agent']} {version}, and only its screen says that it waits; {what}",
-        hint=f"type it yourself (mam attach {row['name']}), or vouch for it in mam.toml: "
+        hint=f"type it yourself (mam attach {row['name']}), or vouch for it in ~/.config/mam/config.toml: "
         f'known_versions = ["{row["agent"]} {version}"]',
         session=row,
     )

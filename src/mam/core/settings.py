@@ -12,6 +12,7 @@ if TYPE_CHECKING:
 
 PERMISSIONS = ("default", "ask", "auto", "skip")
 RESIDENT = ("auto", "off")
+_OF_THE_USER = ("codex", "known_versions", "notify_command")
 
 
 class Settings:
@@ -37,8 +38,11 @@ class Settings:
         """Return what the settings say of one kind of agent alone."""
         return self.codex if name == "codex" else {}
 
-    def take(self, values: dict[str, Any], path: str) -> None:
-        """Take the values of one file over what stands; refuse what it may not say."""
+    def take(self, values: dict[str, Any], path: str, *, of_root: bool = False) -> None:
+        """Take the values of one file over what stands; refuse what it may not say.
+
+        The file of a root may come with a repository of somebody else: it cannot let go of a guard.
+        """
         checks: dict[str, Callable[[object], object]] = {
             "tmux_server": _server,
             "permissions": _permissions,
@@ -53,6 +57,11 @@ class Settings:
             if key not in checks:
                 raise InvalidSettings(
                     f"{path}: there is no setting '{key}'", hint=f"settings are {', '.join(sorted(checks))}"
+                )
+            if of_root and (key in _OF_THE_USER or (key, value) == ("permissions", "skip")):
+                raise InvalidSettings(
+                    f"{path}: '{key}' cannot be {value!r} here: a repository could bring this file along",
+                    hint="put it into config.toml in ~/.config/mam",
                 )
             try:
                 setattr(self, key, checks[key](value))
