@@ -5,6 +5,7 @@ import os
 import subprocess
 import sys
 import uuid
+from pathlib import Path
 
 import pytest
 
@@ -73,8 +74,7 @@ def holding():
 
 
 def start_of(pid):
-    with open(f"/proc/{pid}/stat", encoding="ascii") as file:
-        return int(file.read().rpartition(")")[2].split()[19])
+    return int(Path(f"/proc/{pid}/stat").read_text(encoding="ascii").rpartition(")")[2].split()[19])
 
 
 def launch(*args, **facts):
@@ -126,23 +126,23 @@ class TestProof:
     def test_the_open_database_is_the_sessions_own(self, store, holding) -> None:
         mine, sibling = store.conversation(), store.conversation()
         pid, other = holding(store.database(mine)), holding(store.database(sibling))
-        store.remember({os.getcwd(): sibling})
+        store.remember({str(Path.cwd()): sibling})
         evidence, found = KIND.read_state(pid, start_of(pid), store.stores)
         assert (evidence.state, found) == ("unknown", mine)
         assert KIND.read_state(other, start_of(other), store.stores)[1] == sibling
 
     def test_the_map_alone_proves_nothing(self, store, holding) -> None:
         pid = holding()
-        store.remember({os.getcwd(): store.conversation()})
+        store.remember({str(Path.cwd()): store.conversation()})
         assert KIND.read_state(pid, start_of(pid), store.stores) is None
 
     def test_of_several_the_map_names_the_one(self, store, holding) -> None:
         one, two = store.conversation(), store.conversation()
         pid = holding(store.database(one), store.database(two))
         assert KIND.read_state(pid, start_of(pid), store.stores) is None
-        store.remember({os.getcwd(): store.conversation()})
+        store.remember({str(Path.cwd()): store.conversation()})
         assert KIND.read_state(pid, start_of(pid), store.stores) is None, "the map names a sibling's"
-        store.remember({os.getcwd(): two})
+        store.remember({str(Path.cwd()): two})
         assert KIND.read_state(pid, start_of(pid), store.stores)[1] == two
 
     def test_another_process_with_the_pid_or_another_store_says_nothing(
@@ -161,7 +161,7 @@ class TestProof:
 
     def test_a_child_of_a_holder_belongs_to_it(self, store, holding) -> None:
         ident = store.conversation()
-        with open(store.database(ident), encoding="utf-8"):
+        with Path(store.database(ident)).open(encoding="utf-8"):
             holding(store.database(ident))
             assert KIND.holders(ident, store.stores) == [(os.getpid(), start_of(os.getpid()))]
 

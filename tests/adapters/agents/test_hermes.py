@@ -1,6 +1,5 @@
 """Hermes as a kind: what it is launched with, and what its database says."""
 
-import os
 import sqlite3
 
 import pytest
@@ -224,10 +223,10 @@ class TestConversation:
         ident = store.session(1)
         store.say(ident)
         store.database.close()
-        before = set(os.listdir(store.home))
+        before = {path.name for path in store.home.iterdir()}
         assert before == {"state.db"}
         assert KIND.on_disk(ident, "/w", store.stores) is True
-        assert set(os.listdir(store.home)) == before
+        assert {path.name for path in store.home.iterdir()} == before
 
 
 class TestRecord:
