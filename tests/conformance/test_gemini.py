@@ -75,6 +75,17 @@ def test_a_resumed_conversation_outlives_the_next_start(desk: Desk) -> None:
     assert len(desk.model.saw("xylophone")) > before
 
 
+def test_a_session_that_nobody_spoke_to_before_another_started(desk: Desk) -> None:
+    """The other one deletes its record: what is said in it later is seen, and cannot be resumed."""
+    one, two = desk.create("one"), desk.create("two", prompt="remember the word walrus")
+    desk.rests(two)
+    desk.say(one, WORD)
+    desk.rests(one)
+    assert WORD in one.transcript()["turns"][0]["text"]
+    assert desk.own(one) is None
+    assert desk.own(two) is not None
+
+
 def test_a_gemini_that_a_tool_starts_is_not_the_session(desk: Desk) -> None:
     session = desk.create("worker", prompt=WORD, permissions="skip")
     desk.rests(session)

@@ -114,7 +114,14 @@ class TestOnDisk:
         assert store.on_disk(store.chat(user("/stats"), user("?help"))) is False
 
     def test_a_chat_without_its_first_line_cannot_be_taken_up(self, store) -> None:
-        assert store.on_disk(store.chat(user("hello"), head=False)) is False
+        """Another Gemini deleted the file under its process; what is said there can be read all the same."""
+        ident = store.chat(user("hello"), head=False)
+        assert store.on_disk(ident) is False
+        assert KIND.conversations(WORKSPACE, store.stores) == []
+        assert KIND.has_submitted("hello", ident, store.stores, 0) is True
+        assert [one.state for one in KIND.read_records(ident, WORKSPACE, store.stores)] == ["working"]
+        assert KIND.read_transcript(ident, WORKSPACE, store.stores, 1).turns[0].text == "hello"
+        assert len(KIND.purge_paths(ident, WORKSPACE, store.stores)) == 1
 
     def test_unknown_is_not_absent(self, store, tmp_path) -> None:
         ident = store.chat(user("hello"))

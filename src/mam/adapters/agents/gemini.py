@@ -92,7 +92,11 @@ class Gemini(Kind):
         try:
             folder = gemini_files.project_folder(workspace, stores)
             path = gemini_files.chat_of(conversation, folder) if folder else None
-            return path is not None and gemini_files.has_history(path)
+            return (
+                path is not None
+                and gemini_files.owner_of(path) == conversation
+                and gemini_files.has_history(path)
+            )
         except OSError:
             return None
 

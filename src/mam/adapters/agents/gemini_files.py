@@ -19,7 +19,7 @@ CONFIG, HOME = "GEMINI_CLI_HOME", "HOME"
 UUID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}\Z")
 _CHAT = re.compile(r"session-.*-([0-9a-f]{8})\.jsonl\Z")
 _SLUG = re.compile(r"[a-z0-9][a-z0-9-]*\Z")
-_HEAD, _TAIL = 4 * 1024, 256 * 1024
+_HEAD, _TAIL = 64 * 1024, 256 * 1024
 _LARGEST_MAP = 4 * 1024 * 1024
 # The program leaves these out when it takes a conversation up, and a chat of nothing else is none.
 _IGNORED = ("/", "?", "<session_context>", "<hook_context>")
@@ -70,11 +70,15 @@ def chats(folder: str, conversation: str = "") -> list[str]:
     except (FileNotFoundError, NotADirectoryError):
         return []
     paths = [path for _, path in sorted(found, reverse=True)]
-    return [path for path in paths if not conversation or owner_of(path) == conversation]
+    return [path for path in paths if not conversation or owner_of(path) in (conversation, None)]
 
 
 def owner_of(path: str) -> str | None:
-    """Return the conversation that a chat file names in its first line."""
+    """Return the conversation that a chat file names in its first line.
+
+    One without that line is of a process whose file was deleted under it: its name alone tells, and no
+    Gemini can take it up.
+    """
     head = parse(_read(path, _HEAD).partition(b"\n")[0])
     found = head.get("sessionId")
     return found if isinstance(found, str) and UUID.match(found) and head.get("kind") != "subagent" else None
@@ -83,6 +87,7 @@ def owner_of(path: str) -> str | None:
 def chat_of(conversation: str, folder: str) -> str | None:
     """Return the chat file with a conversation's history, else any of it; None if there is none."""
     found = chats(folder, conversation) if UUID.match(conversation) else []
+    found.sort(key=lambda path: owner_of(path) is None)
     return next((path for path in found if has_history(path)), found[0] if found else None)
 
 

@@ -154,13 +154,17 @@ def holder_of(prompt: Prompt, folder: str) -> str | None:
             owner
             for path in gemini_files.chats(folder)
             if os.path.getmtime(path) >= prompt.at - 1 and _holds(path, prompt)
-            if (owner := gemini_files.owner_of(path))
+            if (owner := gemini_files.owner_of(path) or _by_name(path, prompt))
         }
     except OSError:
         return None
     if prompt.session in found:
         return prompt.session
     return found.pop() if len(found) == 1 else None
+
+
+def _by_name(path: str, prompt: Prompt) -> str | None:
+    return prompt.session if path.endswith(f"-{prompt.session[:8]}.jsonl") else None
 
 
 def _holds(path: str, prompt: Prompt) -> bool:
