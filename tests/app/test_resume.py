@@ -153,3 +153,33 @@ def test_fork_is_a_second_conversation_with_the_same_beginning(fleet) -> None:
 def test_unknown_names_are_refused(fleet) -> None:
     with pytest.raises(SessionNotFound):
         fleet.resume("nobody")
+
+
+def test_two_of_which_no_conversation_is_known_take_none_that_is_found(fleet, monkeypatch) -> None:
+    """What lies in the workspace may be either's; one alone may take it."""
+    sessions = [fleet.create("practice", args=QUICK, name=name, prompt="hello") for name in ("one", "two")]
+    for session in sessions:
+        session.wait("idle", timeout=10)
+        session.stop()
+
+    def forget(draft):
+        for session in sessions:
+            row = {**draft.get(session.id), "practice_session_id_own": None, "conversations": []}
+            draft.put(row)
+        draft.set_identity("practice", None)
+
+    fleet.world.registry.change(forget)
+    for session in sessions:
+        with pytest.raises(IllegalTransition, match="no conversation of it is known"):
+            session.resume()
+    fleet.forget("two")
+    assert fleet.resume("one").session.row["resume_tier"] == 2
+
+
+def test_what_marks_a_session_is_not_given_to_one_that_is_adopted(fleet, tmux_server, monkeypatch) -> None:
+    from mam.adapters.agents.practice import Practice
+
+    monkeypatch.setattr(Practice, "marks", lambda self: {"MARK": "of this session"})
+    assert fleet.create("practice", args=QUICK, name="one").row["stores"]["MARK"] == "of this session"
+    Tmux(tmux_server)._call(["new-session", "-d", "-s", "theirs", "--", "sleep", "1000"])
+    assert "MARK" not in fleet.adopt("theirs", agent="practice").row["stores"]

@@ -11,9 +11,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.conformance import pypi_programs
+from tests.conformance.desk import VERSION
 from tests.conformance.programs import PACKAGES
 
 HERE = Path(__file__).parent
+VERSIONS = {kind: package.version for kind, package in PACKAGES.items()} | {"hermes": pypi_programs.VERSION}
 
 
 class Table:
@@ -48,14 +51,13 @@ def _reason(report: Any) -> str:
 
 
 def main(words: list[str]) -> int:
-    if not words or words[0] not in PACKAGES or len(words) > 2:
-        print(f"usage: ./dev conformance {'|'.join(PACKAGES)} [VERSION]", file=sys.stderr)
+    if not words or words[0] not in VERSIONS or len(words) > 2:
+        print(f"usage: ./dev conformance {'|'.join(VERSIONS)} [VERSION]", file=sys.stderr)
         return 2
     kind = words[0]
-    version = words[1] if len(words) > 1 else PACKAGES[kind].version
-    os.environ["MAM_CONFORMANCE_VERSION"] = version
-    files = [HERE / "test_life.py", HERE / f"test_{kind}.py"]
-    chosen = [str(path) for path in files if path.exists()]
+    version = words[1] if len(words) > 1 else VERSIONS[kind]
+    os.environ[VERSION] = version
+    chosen = [str(HERE / name) for name in ("test_life.py", f"test_{kind}.py")]
     print(f"{kind} {version}", flush=True)
     table = Table()
     quiet = ["-p", "no:terminalreporter", "-p", "no:cacheprovider"]

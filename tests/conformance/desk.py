@@ -25,7 +25,7 @@ import mam
 from mam.adapters.tmux.client import Tmux
 from mam.app import conversations
 
-_VERSION = "MAM_CONFORMANCE_VERSION"
+VERSION = "MAM_CONFORMANCE_VERSION"
 
 
 def promptly() -> float:
@@ -254,7 +254,7 @@ def said(session: mam.Session, source: str) -> str | None:
 
 def version_under_test(kind: str) -> str:
     """Return the version that is asked for, else the one that the facts were seen with."""
-    return os.environ.get(_VERSION) or PACKAGES[kind].version
+    return os.environ.get(VERSION) or PACKAGES[kind].version
 
 
 @contextmanager

@@ -24,14 +24,15 @@ _PYTHONS = ((3, 11), (3, 14))
 _ENVIRONMENT = dict(os.environ)
 
 
-def hermes() -> Path:
+def hermes(version: str | None = None) -> Path:
     """Return the executable, and install it if it is not there yet; `Unavailable` says why it cannot be."""
-    place = find_cache() / f"hermes-{VERSION}"
+    version = version or VERSION
+    place = find_cache() / f"hermes-{version}"
     executable, marker = place / "bin" / "hermes", place / ".installed"
     if marker.exists():
         return executable
     if not _PYTHONS[0] <= sys.version_info[:2] < _PYTHONS[1]:
-        raise Unavailable(f"{PACKAGE} {VERSION} does not run on this Python")
+        raise Unavailable(f"{PACKAGE} {version} does not run on this Python")
     deadline = time.monotonic() + INSTALL_DEADLINE
     place.parent.mkdir(parents=True, exist_ok=True)
     with _locked(place.with_name(f"{place.name}.lock"), deadline):
@@ -40,10 +41,10 @@ def hermes() -> Path:
             log = place.with_name(f"{place.name}.log")
             _run([sys.executable, "-m", "venv", str(place)], log, deadline)
             pip = [str(place / "bin" / "python"), "-m", "pip", "install", "--disable-pip-version-check", "-q"]
-            _run([*pip, f"{PACKAGE}=={VERSION}"], log, deadline)
+            _run([*pip, f"{PACKAGE}=={version}"], log, deadline)
             if not os.access(executable, os.X_OK):
-                raise Unavailable(f"pip installed {PACKAGE}=={VERSION} without a program")
-            marker.write_text(f"{PACKAGE}=={VERSION}\n", encoding="utf-8")
+                raise Unavailable(f"pip installed {PACKAGE}=={version} without a program")
+            marker.write_text(f"{PACKAGE}=={version}\n", encoding="utf-8")
     return executable
 
 
@@ -60,7 +61,7 @@ def _run(argv: list[str], log: Path, deadline: float) -> None:
         try:
             status = running.wait(max(0.0, deadline - time.monotonic()))
         except subprocess.TimeoutExpired:
-            raise Unavailable(f"the install of {PACKAGE}=={VERSION} outlasted its deadline") from None
+            raise Unavailable(f"the install of {PACKAGE} outlasted its deadline") from None
         finally:
             if running.poll() is None:
                 with suppress(ProcessLookupError):
@@ -68,6 +69,4 @@ def _run(argv: list[str], log: Path, deadline: float) -> None:
                 running.wait()
     if status != 0:
         said = log.read_text(encoding="utf-8", errors="replace").strip().splitlines()
-        raise Unavailable(
-            f"the install of {PACKAGE}=={VERSION} failed: {said[-1] if said else f'status {status}'}"
-        )
+        raise Unavailable(f"the install of {PACKAGE} failed: {said[-1] if said else f'status {status}'}")

@@ -78,7 +78,7 @@ def configure(model: ModelServer, home: Path) -> None:
 @pytest.fixture
 def desk(home, tmux_server, workspace, monkeypatch):
     try:
-        executable = hermes()
+        executable = hermes(os.environ.get(desks.VERSION))
     except Unavailable as reason:
         pytest.skip(str(reason))
     monkeypatch.setitem(desks.HABITS, "hermes", HABITS)

@@ -44,8 +44,18 @@ def resume_choice(world: World, row: Row, rows: Sequence[Row], identities: dict[
         row,
         identities.get(row["agent"]),
         on_disk=lambda one: kind.on_disk(one, row["workspace"], stores),
-        in_workspace=lambda: kind.conversations(row["workspace"], stores),
+        in_workspace=lambda: [] if _has_twin(row, rows) else kind.conversations(row["workspace"], stores),
         is_taken=lambda one: _is_anothers(one, row, rows),
+    )
+
+
+def _has_twin(row: Row, rows: Sequence[Row]) -> bool:
+    """Tell whether another session has none known either: what is found may be that one's."""
+    return any(
+        not own_id(other) and not other.get("conversations")
+        for other in rows
+        if other.get("id") != row.get("id")
+        and (other["agent"], other["workspace"]) == (row["agent"], row["workspace"])
     )
 
 

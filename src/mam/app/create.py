@@ -213,7 +213,7 @@ def _new_row(world: World, order: Order, session_id: str, name: str, workspace: 
         "start_command": [agent, *order.args],
         "permissions": order.permissions or world.settings().permissions,
         "model": order.model,
-        "stores": world.kind(agent).stores(environ),
+        "stores": {**world.kind(agent).stores(environ), **world.kind(agent).marks()},
         "delegate_job_id": order.job,
         "parent": None if parent == "user" else parent,
     }
@@ -226,6 +226,7 @@ def _renewed(world: World, row: Row, order: Order) -> Row:
     if not row.get("worktree"):
         launch.check_workspace(row["workspace"])
     command = row.get("start_command") or [row["agent"]]
+    kind = world.kind(row["agent"])
     return merged(
         row,
         role=row.get("role") or order.role,
@@ -233,7 +234,7 @@ def _renewed(world: World, row: Row, order: Order) -> Row:
         permissions=order.permissions or row.get("permissions") or "default",
         model=order.model or row.get("model"),
         tmux_server=order.server or row["tmux_server"],
-        stores=world.kind(row["agent"]).stores({**world.environ, **order.env}),
+        stores={**kind.stores({**world.environ, **order.env}), **kind.marks()},
     )
 
 

@@ -98,7 +98,7 @@ def _version(world: World, name: str, program: str) -> Finding:
         f"version {name}",
         None,
         f"{version}: mam was tested with {tested}, so nothing is typed on the word of its screen alone",
-        f'install {tested}, or vouch for it: known_versions = ["{name} {version}"] in ~/.config/mam/config.toml',
+        f'install {tested}, or vouch for it in config.toml: known_versions = ["{name} {version}"]',
     )
 
 

@@ -73,7 +73,7 @@ def _claim(
         "start_command": source["start_command"],
         "permissions": source.get("permissions") or "default",
         "model": source.get("model"),
-        "stores": source.get("stores") or {},
+        "stores": {**(source.get("stores") or {}), **kind.marks()},
         "parent": source["id"],
     }
     if draft.named(row["name"]) or not flight.is_free(draft, session_id, row["name"]):

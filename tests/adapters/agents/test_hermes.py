@@ -90,7 +90,7 @@ class TestLaunch:
         for odd in ("../../etc", "default", "", "A" * 300):
             (root / "active_profile").write_text(odd, encoding="utf-8")
             assert KIND.stores(environ)["HERMES_HOME"] == str(root)
-        sources = {KIND.stores(environ)["HERMES_SESSION_SOURCE"] for _ in range(3)}
+        sources = {KIND.marks()["HERMES_SESSION_SOURCE"] for _ in range(3)}
         assert len(sources) == 3, "each session has its own"
 
 

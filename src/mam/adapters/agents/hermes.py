@@ -74,11 +74,12 @@ class Hermes(Kind):
     known_versions = ("0.19.0",)
 
     def stores(self, environ: Mapping[str, str]) -> dict[str, str]:
-        """The home of the chosen profile, and a source that no other session has."""
-        return {
-            hermes_files.HOME: hermes_files.home_of(environ),
-            hermes_files.SOURCE: f"mam-{secrets.token_hex(4)}",
-        }
+        """The home of the chosen profile."""
+        return {hermes_files.HOME: hermes_files.home_of(environ)}
+
+    def marks(self) -> dict[str, str]:
+        """A source that no other session has: Hermes writes it down with each conversation."""
+        return {hermes_files.SOURCE: f"mam-{secrets.token_hex(4)}"}
 
     def launch(self, request: Request) -> Launch:
         """Pass the conversation and permissions; what the caller passed comes last."""

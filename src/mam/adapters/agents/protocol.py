@@ -212,6 +212,10 @@ class Kind:
         """Return the variables, with absolute values, that say where this launch keeps its files."""
         return {}
 
+    def marks(self) -> dict[str, str]:
+        """Return variables that tell the launches of one session from all others; kept with its stores."""
+        return {}
+
     def launch(self, request: Request) -> Launch:
         """Return what to execute. Must touch no configuration of the user's."""
         return Launch([request.program, *request.command[1:]])
