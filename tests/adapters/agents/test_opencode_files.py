@@ -1,7 +1,10 @@
 """opencode's database: what is read of it, whatever it holds, and that nothing is ever written."""
 
 import json
+import os
 import sqlite3
+import subprocess
+from pathlib import Path
 
 import pytest
 
@@ -157,14 +160,21 @@ class TestConversations:
 
 
 class TestPurge:
-    def test_the_program_deletes_one_conversation(self) -> None:
-        assert KIND.purge_command(ONE, "/bin/opencode") == [
-            "/bin/opencode",
-            "session",
-            "delete",
-            ONE,
-            "--pure",
-        ]
+    def test_the_program_deletes_one_conversation_and_leaves_nothing_in_its_folders(self, tmp_path) -> None:
+        program = tmp_path / "a program"
+        program.write_text(
+            '#!/bin/sh\necho "$@"\nmkdir -p "$XDG_STATE_HOME/locks"\necho "$XDG_STATE_HOME"\nexit 7\n',
+            encoding="utf-8",
+        )
+        program.chmod(0o700)
+        argv = KIND.purge_command(ONE, str(program))
+        environ = {"PATH": os.environ["PATH"], "TMPDIR": str(tmp_path), "XDG_STATE_HOME": "/mine"}
+        done = subprocess.run(argv, capture_output=True, text=True, env=environ, check=False)
+        words, state = done.stdout.splitlines()
+        assert words == f"session delete {ONE} --pure"
+        assert Path(state).parent == tmp_path
+        assert (done.returncode, done.stderr) == (7, "")
+        assert [path.name for path in tmp_path.iterdir()] == ["a program"]
         assert KIND.purge_paths(ONE, "/w", {}) == []
 
     @pytest.mark.parametrize("conversation", ["", "--all", "ses_", f"{ONE} x", f"{ONE}\n"])

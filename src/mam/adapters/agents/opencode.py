@@ -27,7 +27,8 @@ if TYPE_CHECKING:
 CONFIG, SPOOL, ROUTE = "OPENCODE_CONFIG_CONTENT", "MAM_SPOOL", "OPENCODE_ROUTE"
 # A page without a box, shown until the copy is there: else the box of a new conversation is, for seconds.
 _FORKING = {"type": "plugin", "id": "fork"}
-PLUGIN = os.path.join(os.path.dirname(os.path.abspath(__file__)), "opencode_plugin.js")
+_HERE = os.path.dirname(os.path.abspath(__file__))
+PLUGIN, DELETE = os.path.join(_HERE, "opencode_plugin.js"), os.path.join(_HERE, "opencode_delete.sh")
 # What changes something or leaves the machine; the tools of an MCP server are named SERVER_TOOL.
 _ASK = {"*_*": "ask", "bash": "ask", "edit": "ask", "webfetch": "ask", "websearch": "ask"}
 # The nearest that it has to both: it allows whatever is not denied.
@@ -104,7 +105,7 @@ class Opencode(Kind):
         """All conversations share a database, so opencode itself deletes."""
         if not opencode_files.ID.match(conversation):
             return None
-        return [program, "session", "delete", conversation, "--pure"]
+        return ["/bin/sh", DELETE, program, conversation]
 
     def look(self, screen: Screen) -> Look:
         """Find a menu, the box, else a dialog."""
