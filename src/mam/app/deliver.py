@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import time
 
-from mam.adapters.agents.protocol import Screen
 from mam.app.hearing import overhear
+from mam.app.submit import look_at, submit
 from mam.app.versions import refuse_blind
 from mam.core.errors import DeliveryUnconfirmed, DialogOpen, InvalidPrompt, NotReady
 from mam.core.row import current_conversation
@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from mam.core.row import Row
 
 PROOF_SECONDS = 10.0
+# Gemini needed 13 s for 200 KB.
+_CHARACTERS_PER_SECOND = 5000
 LARGEST = 1024 * 1024
 _STEP = 0.01
 
@@ -35,13 +37,11 @@ def check_prompt(prompt: str) -> str:
 def first_prompt(world: World, row: Row, prompt: str) -> None:
     """Submit the prompt and return once it is proven; DeliveryUnconfirmed where it cannot be."""
     kind = world.kind(row["agent"])
-    tmux = world.tmux(row["tmux_server"])
-    pane_id, stores = row["pane"]["id"], row.get("stores") or {}
+    stores = row.get("stores") or {}
     conversation = current_conversation(row) or ""
     prompt = typed(kind, prompt)
     if kind.reads_screen:
-        seen = tmux.look(pane_id)
-        look = kind.look(Screen(seen.screen, seen.cursor_x, seen.cursor_y))
+        look = look_at(world, row)
         if look.dialog:
             raise DialogOpen(
                 f"'{row['name']}' shows its {look.dialog} dialog; the prompt was not typed", session=row
@@ -50,8 +50,8 @@ def first_prompt(world: World, row: Row, prompt: str) -> None:
             raise NotReady(f"'{row['name']}' has no empty input box; the prompt was not typed", session=row)
         refuse_blind(world, row, "the prompt was not typed")
     before = kind.record_size(conversation, stores)
-    tmux.paste(pane_id, prompt, mark=row["id"], enter=True, pause=kind.pause_before_enter)
-    deadline = time.monotonic() + PROOF_SECONDS
+    submit(world, row, prompt)
+    deadline = time.monotonic() + PROOF_SECONDS + len(prompt) / _CHARACTERS_PER_SECOND
     while time.monotonic() < deadline:
         said = kind.has_submitted(prompt, conversation, stores, before)
         if said or any(heard.prompt == prompt for heard in overhear(world, row)):

@@ -20,6 +20,7 @@ from mam.app.sight import find_pane
 from mam.core.errors import (
     AgentMissing,
     InvalidPath,
+    MamError,
     NameTaken,
     PaneGone,
     Refused,
@@ -139,12 +140,25 @@ def run(
     )
     for note in what.notes:
         world.warn(note)
+    _clear_leftovers(world, row, kind)
     reading = versions.Reading(kind, program, environ)
     started = start(world, row, what, launch_file, extra)
     started.reading = reading
     if reading.version:
         started.pane["version"] = reading.version
     return started
+
+
+def _clear_leftovers(world: World, row: Row, kind: Kind) -> None:
+    """Remove empty files that would make the program delete conversations when it starts."""
+    from mam.adapters.agents.purge import remove
+
+    stores = row.get("stores") or kind.stores(world.environ)
+    for store, path in kind.leftovers(row["workspace"], stores):
+        try:
+            remove(store, path)
+        except MamError as error:
+            world.warn(f"a conversation may be lost to the start of {kind.name}: {error}")
 
 
 def start(world: World, row: Row, launch: Launch, launch_file: str, extra: dict[str, str]) -> Started:

@@ -12,10 +12,18 @@ from mam.app import caller, conversations, flight, launch
 from mam.app.caller import runs_inside
 from mam.app.died import exit_status
 from mam.app.sight import ALIVE, LOOSE, UNKNOWN, identity_of, see_one
+from mam.app.submit import look_at, submit
 from mam.app.versions import is_known, says_idle
 from mam.core import ladder, text, transitions
 from mam.core.activity import WORKING
-from mam.core.errors import MamError, NotAllowed, PaneGone, StopUnconfirmed, TerminalsDown
+from mam.core.errors import (
+    DeliveryUnconfirmed,
+    MamError,
+    NotAllowed,
+    PaneGone,
+    StopUnconfirmed,
+    TerminalsDown,
+)
 from mam.core.row import current_conversation, is_running, merged
 
 TYPE_CHECKING = False
@@ -172,21 +180,15 @@ class Stop:
                 if is_known(self.world, self.row) is False and not says_idle(self.world, self.row):
                     return False
                 # The look that decided is some milliseconds old: a dialog may have opened since.
-                if self._look(pane_id).box != "empty":
+                if look_at(self.world, self.row).box != "empty":
                     return False
-                self.tmux.paste(
-                    pane_id, step.types, mark=self.row["id"], enter=True, pause=self.kind.pause_before_enter
-                )
+                submit(self.world, self.row, step.types)
             elif step.presses:
                 self.tmux.keys(pane_id, [step.presses], mark=self.row["id"])
-        except (PaneGone, TerminalsDown):
+        except (PaneGone, TerminalsDown, DeliveryUnconfirmed):
             # Nothing is lost: the next rung looks again.
             return False
         return True
-
-    def _look(self, pane_id: str) -> Look:
-        seen = self.tmux.look(pane_id)
-        return self.kind.look(Screen(seen.screen, seen.cursor_x, seen.cursor_y))
 
     def _still_there(self, rung: str, root: Identity | None) -> bool:
         """Wait out a rung; True if something of the tree is left."""
