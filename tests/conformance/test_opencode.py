@@ -1,0 +1,81 @@
+"""What only opencode does, with the program itself: subagents, a child of its own kind, and its pastes."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from tests.conformance.desk import Desk, opened, wait_for
+from tests.conformance.programs import Unavailable
+from tests.conformance.replies import Call, Say, Shell
+
+from mam.adapters.store import evidence
+from mam.core.errors import InvalidPrompt
+
+pytestmark = pytest.mark.slow
+LONG = "\n".join(f"line {number}\tof a long text: größer ✓" for number in range(1, 101))
+
+
+@pytest.fixture
+def desk(home, tmux_server, workspace, monkeypatch):
+    try:
+        with opened("opencode", home, tmux_server, workspace, monkeypatch) as desk:
+            yield desk
+    except Unavailable as reason:
+        pytest.skip(str(reason))
+
+
+def test_a_long_prompt_arrives_and_is_proven(desk: Desk) -> None:
+    """A paste of many lines is shown as one mark, and gets a space after it."""
+    desk.create("worker", prompt=f"  {LONG}\n")
+    wait_for(lambda: desk.model.saw(LONG), "the prompt at the model", 60)
+    with pytest.raises(InvalidPrompt):
+        desk.create("other", prompt="quit")
+    assert [session.name for session in desk.fleet.sessions()] == ["worker"]
+
+
+@pytest.mark.parametrize("prompt", ["/new is a word here", "!touch made", "look at @REA", "ends in \\"])
+def test_words_that_would_be_commands_arrive_as_words(desk: Desk, prompt) -> None:
+    (desk.workspace / "README.md").write_text("x", encoding="utf-8")
+    session = desk.create("worker", prompt=prompt)
+    wait_for(lambda: desk.model.saw(prompt), session.read, 60)
+    assert not (desk.workspace / "made").exists()
+
+
+def test_a_subagent_neither_ends_the_turn_nor_gives_its_name(desk: Desk) -> None:
+    session = desk.create("worker", prompt="remember the word xylophone")
+    desk.rests(session)
+    own = desk.own(session)
+    held = desk.model.gate()
+    task = {"description": "sub", "prompt": "do a small thing", "subagent_type": "general"}
+    # The subagent's own turn is answered at once, and the answer after it is held back.
+    desk.model.answer(Call("task", task), Say("the small thing is done"), Say("all is done", before=held))
+    desk.say(session, "use a subagent")
+    wait_for(lambda: desk.model.saw("the small thing is done"), session.read, 60)
+    desk.becomes(session, "working")
+    held.set()
+    desk.rests(session)
+    assert desk.own(session) == own
+    assert [one["id"] for one in session.status()["conversations"]] == [own]
+
+
+def test_a_child_of_its_own_kind_is_not_its_voice(desk: Desk) -> None:
+    """It inherits the plugin and the session's name, and writes under its own pid."""
+    session = desk.create("worker", permissions="skip")
+    desk.model.answer(Shell("opencode run 'a word of the child' >said-by-child 2>&1; echo over"))
+    desk.say(session, "start a child")
+    wait_for(lambda: desk.model.saw("a word of the child"), session.read, 90)
+    pid = desk.fleet.get(session.id).row["pane"]["pid"]
+    spool = desk.fleet.world.place.spool
+
+    def heard_child():
+        return any(str(pid) != one.pid for one in evidence.pending(spool))
+
+    wait_for(heard_child, lambda: f"the child's words: {evidence.pending(spool)}", 60)
+    own = desk.own(session)
+    wait_for(lambda: desk.model.saw("over"), session.read, 60)
+    desk.rests(session)
+    assert desk.own(session) == own
+    turns = session.transcript()["turns"]
+    assert "start a child" in json.dumps(turns)
+    assert "a word of the child" not in turns[0]["text"]
