@@ -1,19 +1,42 @@
-"""What only opencode does, with the program itself: subagents, a child of its own kind, and its pastes."""
+"""What only opencode does, with the program itself: subagents, a child of its own kind, pastes, MCP tools."""
 
 from __future__ import annotations
 
 import json
+import os
+import sys
 
 import pytest
 from tests.conformance.desk import Desk, opened, wait_for
 from tests.conformance.programs import Unavailable
 from tests.conformance.replies import Call, Say, Shell
 
+import mam
 from mam.adapters.store import evidence
 from mam.core.errors import InvalidPrompt
 
 pytestmark = pytest.mark.slow
 LONG = "\n".join(f"line {number}\tof a long text: größer ✓" for number in range(1, 101))
+MCP_SERVER = """
+import json, pathlib, sys
+
+tool = {"name": "ping", "description": "ping", "inputSchema": {"type": "object", "properties": {}}}
+for line in sys.stdin:
+    asked = json.loads(line)
+    if "id" not in asked:
+        continue
+    method, version = asked["method"], asked.get("params", {}).get("protocolVersion")
+    answer = {}
+    if method == "initialize":
+        about = {"name": "probe", "version": "1"}
+        answer = {"protocolVersion": version, "capabilities": {"tools": {}}, "serverInfo": about}
+    elif method == "tools/list":
+        answer = {"tools": [tool]}
+    elif method == "tools/call":
+        pathlib.Path("pinged").touch()
+        answer = {"content": [{"type": "text", "text": "pong"}]}
+    print(json.dumps({"jsonrpc": "2.0", "id": asked["id"], "result": answer}), flush=True)
+"""
 
 
 @pytest.fixture
@@ -79,3 +102,21 @@ def test_a_child_of_its_own_kind_is_not_its_voice(desk: Desk) -> None:
     turns = session.transcript()["turns"]
     assert "start a child" in json.dumps(turns)
     assert "a word of the child" not in turns[0]["text"]
+
+
+def test_a_tool_of_an_mcp_server_is_asked_for_too(desk: Desk, monkeypatch) -> None:
+    server = desk.home / "server.py"
+    server.write_text(MCP_SERVER, encoding="utf-8")
+    config = json.loads(os.environ["OPENCODE_CONFIG_CONTENT"])
+    config["mcp"] = {"probe": {"type": "local", "command": [sys.executable, str(server)]}}
+    monkeypatch.setenv("OPENCODE_CONFIG_CONTENT", json.dumps(config))
+    with mam.open(str(desk.workspace)) as fleet:
+        session = fleet.create("opencode", name="worker", permissions="ask", timeout=desk.habits.ready)
+        desk.model.answer(Call("probe_ping"))
+        desk.say(session, "ping it")
+        desk.becomes(session, "waiting", "permission")
+        desk.sees(session, "screen", "waiting")
+        assert not (desk.workspace / "pinged").exists()
+        desk.press(session, *desk.habits.refuse)
+        desk.rests(session)
+        assert not (desk.workspace / "pinged").exists()

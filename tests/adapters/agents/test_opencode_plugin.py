@@ -154,8 +154,8 @@ def test_a_prompt_too_large_to_be_read_is_left_out(run, tmp_path) -> None:
     "environ", [{"MAM_SESSION": None}, {"MAM_SPOOL": None}, {"MAM_SPOOL": "/nonexistent/spool"}]
 )
 def test_without_a_session_or_a_spool_nothing_happens(run, environ) -> None:
-    _, found = run(created(MAIN), status(MAIN, "busy"), **environ)
-    assert found == []
+    run(created(MAIN), status(MAIN, "busy"), **environ)
+    assert list(run.spool.iterdir()) == []
 
 
 @pytest.mark.parametrize(

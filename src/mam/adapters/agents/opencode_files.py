@@ -241,7 +241,7 @@ def _number(value: object) -> int | None:
 def _at(message: dict[str, Any], name: str) -> float | None:
     times = message.get("time")
     at = times.get(name) if isinstance(times, dict) else None
-    return at / 1000 if type(at) in (int, float) and 0 < at < 1e14 else None
+    return at / 1000 if isinstance(at, (int, float)) and 0 < at < 1e14 else None
 
 
 def _stamp(seconds: float | None) -> str | None:
