@@ -64,6 +64,7 @@ class Opencode(Kind):
     ready_by_hook = False
     reads_screen = True
     special_first = "/!"
+    queues = True
     known_versions = ("1.18.33",)
     packages = ("opencode-ai",)
 
