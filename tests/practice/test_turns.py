@@ -68,7 +68,7 @@ def test_messages_wait_their_turn():
     held.send("third")
     assert held.live()[-6:-4] == ["  queued: second line", "  queued: third"]
     assert [text for _, text in held.turns()] == ["/slow 5"]
-    assert held.listener.names().count("UserPromptSubmit") == 1
+    assert held.listener.names().count("UserPromptSubmit") == 3, "told when they are taken"
     held.pass_time(6)
     assert [text for kind, text in held.turns() if kind == "user"] == ["/slow 5", "second\nline", "third"]
     assert held.live() == ["", *BOX]

@@ -6,7 +6,7 @@ called; an error is always one of `mam.core.errors`.
 
 from __future__ import annotations
 
-from mam.app.reader import Reader
+from mam.app.messenger import Messenger
 from mam.app.world import open_world
 
 TYPE_CHECKING = False
@@ -50,6 +50,10 @@ class Session:
     def transcript(self, *, turns: int = 20) -> Document:
         """Return the last turns of the conversation, with model and tokens; see Fleet.transcript."""
         return self._fleet.transcript(self.id, turns=turns)
+
+    def send(self, text: str, *, when: str = "ready", timeout: float = 0.0) -> Document:
+        """Send words to the session; see Fleet.send."""
+        return self._fleet.send(self.id, text, when=when, timeout=timeout)
 
     def explain(self) -> Document:
         """Return every piece of evidence about the activity, and the rule that decided."""
@@ -98,7 +102,7 @@ class Outcome:
         self.note = note
 
 
-class Fleet(Reader):
+class Fleet(Messenger):
     """The sessions of one root."""
 
     def __enter__(self) -> Fleet:

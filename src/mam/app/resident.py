@@ -16,6 +16,7 @@ from mam.adapters.system import process
 from mam.adapters.system.exits import ExitWatch
 from mam.adapters.system.files import FileWatch
 from mam.app import conversations, flight, monitor, notify
+from mam.app.send import deliver_all
 from mam.app.settle import settle
 from mam.app.sight import identity_of
 from mam.app.wake import lock
@@ -119,6 +120,7 @@ class Resident:
             if fresh:
                 self.tell({"drifts": fresh, "actions": done.actions})
             if only is None:
+                deliver_all(self.world)
                 self._notify(done)
         except MamError as error:
             self.tell({"error": error.as_json()["error"]})

@@ -52,8 +52,9 @@ class Session:
         """Begin a turn with a message, or let it wait; `shown` is what the screen shows of it."""
         if self._turn or self.queue:
             self.queue.append((text, shown))
+            self.fire("UserPromptSubmit", {"prompt": text})
         else:
-            self._start(text, shown)
+            self._start(text, shown, {"prompt": text})
 
     def advance(self) -> None:
         """Take one step of the turn if it is due, or take up the next message. May raise Crash."""
@@ -63,7 +64,8 @@ class Session:
             if self.now >= self._wake:
                 self._step()
         elif self.queue:
-            self._start(*self.queue.pop(0))
+            # Told once more, without its words: they were told when they were taken.
+            self._start(*self.queue.pop(0), {"queued": True})
 
     def deadline(self) -> float | None:
         """Return when `advance` is due."""
@@ -111,11 +113,11 @@ class Session:
         }
         self._hooks.fire(event, known | facts)
 
-    def _start(self, text: str, shown: str) -> None:
+    def _start(self, text: str, shown: str, facts: dict[str, object]) -> None:
         earlier = self.conversation.said()
         self.output.user(shown)
         self._keep("user", text)
-        self.fire("UserPromptSubmit", {"prompt": text})
+        self.fire("UserPromptSubmit", facts)
         command = parse_command(text)
         if command and command[0] in DRILLS:
             self._turn = DRILLS[command[0]].turn(self.stage, command[1])

@@ -95,6 +95,7 @@ class Claude(Kind):
     reads_screen = True
     dialog_settles = 0.3
     special_first = "/!"
+    queues = True
     known_versions = ("2.1.325",)
     packages = ("@anthropic-ai/claude-code",)
 

@@ -89,7 +89,7 @@ class Codex(Kind):
     known_versions = ("0.166.0",)
     packages = ("@openai/codex",)
     # Enter while it works cuts the answer and joins the text to the same turn; Tab would queue it.
-    steers_when_busy = True
+    queues = False
 
     def stores(self, environ: Mapping[str, str]) -> dict[str, str]:
         """Name CODEX_HOME only if the caller did: a folder that is named must exist."""

@@ -64,6 +64,7 @@ class Practice(Kind):
     takes_model = True
     reads_screen = True
     special_first = "/"
+    queues = True
 
     def program(self, command: list[str]) -> str:
         """The program is this very Python."""

@@ -192,6 +192,10 @@ class Kind:
     takes_model = False
     # Whether a first prompt is typed (True) or handed over at launch as instructions (False).
     takes_prompt = True
+    # Whether it keeps what is entered while it works for its next turn, instead of cutting this one.
+    queues = False
+    # The longest text that is typed; more goes as a file.
+    longest_text = 50_000
     # Seconds that the box must have stood before it counts: some show it before their first dialog.
     ready_settles = 0.0
     # The versions that the conformance tests run; of any other the screen alone proves nothing. Empty: it

@@ -61,6 +61,100 @@ CREATE TABLE notices(
   PRIMARY KEY(session_id, kind)
 ) WITHOUT ROWID;
 """,
+    """
+CREATE TABLE messages(
+  seq INTEGER PRIMARY KEY AUTOINCREMENT,
+  id TEXT NOT NULL UNIQUE,
+  session_id TEXT NOT NULL,
+  sender TEXT NOT NULL,
+  text TEXT NOT NULL,
+  is_command INTEGER NOT NULL,
+  wanted TEXT NOT NULL,
+  state TEXT NOT NULL,
+  reason TEXT,
+  evidence TEXT,
+  carrier TEXT,
+  attempts INTEGER NOT NULL,
+  owner TEXT,
+  before INTEGER,
+  created_at REAL NOT NULL,
+  changed_at REAL NOT NULL
+);
+CREATE INDEX messages_by_session ON messages(session_id, state);
+""",
+    # The board: the tables of Hermes 0.19 under names of ours, so that the same statements serve both.
+    """
+CREATE TABLE board_tasks(
+  id TEXT PRIMARY KEY,
+  title TEXT NOT NULL,
+  body TEXT,
+  assignee TEXT,
+  status TEXT NOT NULL,
+  priority INTEGER NOT NULL DEFAULT 0,
+  created_by TEXT,
+  created_at INTEGER NOT NULL,
+  started_at INTEGER,
+  completed_at INTEGER,
+  workspace_kind TEXT NOT NULL DEFAULT 'scratch',
+  workspace_path TEXT,
+  claim_lock TEXT,
+  claim_expires INTEGER,
+  result TEXT,
+  idempotency_key TEXT,
+  consecutive_failures INTEGER NOT NULL DEFAULT 0,
+  worker_pid INTEGER,
+  max_runtime_seconds INTEGER,
+  last_heartbeat_at INTEGER,
+  current_run_id INTEGER,
+  current_step_key TEXT,
+  max_retries INTEGER,
+  goal_mode INTEGER NOT NULL DEFAULT 0,
+  goal_max_turns INTEGER,
+  block_kind TEXT,
+  block_recurrences INTEGER NOT NULL DEFAULT 0
+);
+CREATE TABLE board_comments(
+  id INTEGER PRIMARY KEY AUTOINCREMENT,
+  task_id TEXT NOT NULL,
+  author TEXT NOT NULL,
+  body TEXT NOT NULL,
+  created_at INTEGER NOT NULL
+);
+CREATE INDEX board_comments_by_task ON board_comments(task_id, id);
+CREATE TABLE board_events(
+  id INTEGER PRIMARY KEY AUTOINCREMENT,
+  task_id TEXT NOT NULL,
+  run_id INTEGER,
+  kind TEXT NOT NULL,
+  payload TEXT,
+  created_at INTEGER NOT NULL
+);
+CREATE INDEX board_events_by_task ON board_events(task_id, kind);
+CREATE TABLE board_runs(
+  id INTEGER PRIMARY KEY AUTOINCREMENT,
+  task_id TEXT NOT NULL,
+  profile TEXT,
+  step_key TEXT,
+  status TEXT NOT NULL,
+  claim_lock TEXT,
+  claim_expires INTEGER,
+  worker_pid INTEGER,
+  max_runtime_seconds INTEGER,
+  last_heartbeat_at INTEGER,
+  started_at INTEGER NOT NULL,
+  ended_at INTEGER,
+  outcome TEXT,
+  summary TEXT,
+  metadata TEXT,
+  error TEXT
+);
+CREATE INDEX board_runs_by_task ON board_runs(task_id);
+CREATE TABLE board_links(
+  parent_id TEXT NOT NULL,
+  child_id TEXT NOT NULL,
+  PRIMARY KEY(parent_id, child_id)
+) WITHOUT ROWID;
+""",
 )
 
 HOST_MIGRATIONS = (

@@ -76,16 +76,17 @@ def build_all() -> Parser:
 
 
 def parse(parser: Parser, words: Sequence[str]) -> Namespace:
-    """Return the options of a command line; several names may stand anywhere among the options."""
+    """Return the options of a command line; several names or words may stand anywhere among the options."""
     options, rest = parser.parse_known_args(list(words))
     if not rest:
         return options
     at = rest.index("--") if "--" in rest else len(rest)
     strays = [word for word in rest[:at] if word.startswith("-")]
     more = [*rest[:at], *rest[at + 1 :]]
-    if strays or not hasattr(options, "names"):
+    field = next((name for name in ("names", "words") if hasattr(options, name)), None)
+    if strays or field is None:
         parser.refuse_unknown(strays or more or rest)
-    options.names = [*options.names, *more]
+    setattr(options, field, [*getattr(options, field), *more])
     return options
 
 

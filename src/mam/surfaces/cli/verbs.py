@@ -9,8 +9,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from types import ModuleType
 
-SESSIONS, CARE = "sessions", "care"
-GROUPS = (SESSIONS, CARE)
+SESSIONS, MESSAGES, CARE = "sessions", "messages", "care"
+GROUPS = (SESSIONS, MESSAGES, CARE)
 
 # verb -> (module beside this one, what it does in one line, group)
 VERBS: dict[str, tuple[str, str, str]] = {
@@ -25,6 +25,8 @@ VERBS: dict[str, tuple[str, str, str]] = {
     "read": ("read", "print what a session's pane shows", SESSIONS),
     "explain": ("explain", "say why a session counts as idle, working or waiting", SESSIONS),
     "wait": ("wait", "wait until a session is idle, waiting, has exited or shows a text", SESSIONS),
+    "send": ("send", "send words to a session, with a receipt", MESSAGES),
+    "inbox": ("inbox", "list what was sent to a session, and what became of it", MESSAGES),
     "archive": ("archive", "put ended sessions away", SESSIONS),
     "forget": ("forget", "drop ended sessions from the registry", SESSIONS),
     "adopt": ("adopt", "register an agent that runs in tmux already", SESSIONS),

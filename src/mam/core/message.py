@@ -1,0 +1,60 @@
+"""A message to a session: when it may be typed, how it is carried, what became of it. Pure."""
+
+from __future__ import annotations
+
+import re
+
+from mam.core.activity import IDLE, WORKING
+from mam.core.text import for_paste, one_line
+
+SUBMITTED, QUEUED, HELD, TYPING, UNCONFIRMED, FAILED = (
+    *("submitted", "queued", "held", "typing", "unconfirmed", "failed"),
+)
+ENDED = (SUBMITTED, QUEUED, UNCONFIRMED, FAILED)
+EXIT_CODES = {SUBMITTED: 0, QUEUED: 0, HELD: 4, TYPING: 4, UNCONFIRMED: 3, FAILED: 2}
+READY, WHEN_IDLE = "ready", "idle"
+INLINE, FILE = "inline", "file"
+LARGEST = 1024 * 1024
+# The same words from one session to another within this time are a loop, and so are so many in a minute.
+SAME_SECONDS, PAIR_SECONDS, MOST_OF_A_PAIR = 600.0, 60.0, 20
+_HEADER = re.compile(r"^\s*\[mam m_", re.MULTILINE)
+
+
+def not_there(sight: str) -> str:
+    """Return why nothing can be typed into a session that is not alive."""
+    return {"unknown": "tmux does not answer", "loose": "its pane is gone"}.get(sight, "it has ended")
+
+
+def reason_to_hold(*, state: str, dialog: str | None, box: str | None, queues: bool, when: str) -> str | None:
+    """Return why a message cannot be typed now, or None if it can: only into an empty box that is seen."""
+    if dialog:
+        return f"its {dialog} dialog is open"
+    if box is None:
+        return "its input box is not seen"
+    if box != "empty":
+        return "a draft is in its box"
+    if state != IDLE and (when == WHEN_IDLE or not queues):
+        return "it is working" if state == WORKING else "nobody can say whether it rests"
+    return None
+
+
+def header(message_id: str, sender: str, role: str | None) -> str:
+    """Return the line that tells an agent who writes to it."""
+    who = f"{sender} ({role})" if role else sender
+    return f"[mam {message_id} from {one_line(who, 200)}]"
+
+
+def is_plain(text: str, longest: int) -> bool:
+    """Tell whether a text can be typed as it is: nothing would change it, and it forges no header."""
+    return (
+        len(text) <= longest
+        and "\t" not in text
+        and for_paste(text) == text
+        and text == text.rstrip()
+        and not _HEADER.search(text)
+    )
+
+
+def pointer(path: str, message_id: str) -> str:
+    """Return the line that is typed where the message itself is in a file."""
+    return f"Read the file {path}: it holds message {message_id} for you. Do what it says."
