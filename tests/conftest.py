@@ -32,7 +32,10 @@ _XDG = {
     "XDG_STATE_HOME": ".local/state",
     "XDG_CACHE_HOME": ".cache",
 }
-_FOREIGN = ("MAM_", "TMUX", "AGENT_SESSIONS_YAML", "CLAUDE", "CODEX", "GEMINI", "OPENCODE", "HERMES", "DELEGATE_")
+_FOREIGN = (
+    *("MAM_", "TMUX", "AGENT_SESSIONS_YAML", "DELEGATE_"),
+    *("CLAUDE", "CODEX", "GEMINI", "OPENCODE", "HERMES"),
+)
 
 
 def settle_in(home: Path, patch: pytest.MonkeyPatch) -> None:
