@@ -107,3 +107,9 @@ def test_a_dialog_that_no_hook_knows_of_wins_over_a_fresh_hook() -> None:
 def test_what_it_waits_for_is_taken_from_whoever_knows() -> None:
     evidence = [ALIVE, Evidence("title", WAITING, NOW), Evidence("screen", WAITING, NOW, "permission")]
     assert fuse(evidence, NOW).waiting_for == "permission"
+
+
+def test_who_says_that_nothing_is_known_does_not_spare_a_look() -> None:
+    runs = Evidence("process", "booting", NOW - 60)
+    assert needs_screen([runs, Evidence("state-file", "unknown", NOW - 1)], NOW)
+    assert not needs_screen([runs, Evidence("hook", "working", NOW - 1)], NOW)
