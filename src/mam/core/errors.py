@@ -3,7 +3,7 @@
     MamError                    str() is one line without control characters; hint says the way out
       Refused                     the request is wrong; repeating it cannot help
         InvalidName InvalidPath InvalidPrompt InvalidSettings Usage
-        SessionNotFound NoRegistry AmbiguousTarget NameTaken NoTranscript
+        SessionNotFound CardNotFound NoRegistry AmbiguousTarget NameTaken NoTranscript
         IllegalTransition Conflict NotAllowed NeedsConfirmation
       Damaged                     our own records; never repaired silently
         RegistryCorrupt EditRefused SchemaTooNew
@@ -94,6 +94,12 @@ class SessionNotFound(Refused):
     """No session of that name is registered."""
 
     code = "session_not_found"
+
+
+class CardNotFound(Refused):
+    """There is no such card on the board."""
+
+    code = "card_not_found"
 
 
 class NoRegistry(Refused):

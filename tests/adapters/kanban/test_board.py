@@ -1,0 +1,151 @@
+"""What both boards promise: the same calls, the same events, and nothing where a call is refused."""
+
+import pytest
+
+from mam.core.errors import CardNotFound, Conflict, Usage
+
+
+def test_a_card_is_made_once_per_key(board, events) -> None:
+    card = board.create("watch", body="the body", key="k", goal_mode=True, goal_max_turns=5, max_runtime=60)
+    assert (card.status, card.body, card.goal_mode, card.goal_max_turns) == ("ready", "the body", True, 5)
+    assert board.create("another", key="k").id == card.id
+    assert board.create("another").id != board.create("another").id
+    assert events(card.id) == ["created"]
+    assert [one.title for one in board.list()] == ["watch", "another", "another"]
+    assert board.list("done") == []
+
+
+@pytest.mark.parametrize("title", ["", "  ", "x" * 201])
+def test_a_title_is_needed(board, title) -> None:
+    with pytest.raises(Usage):
+        board.create(title)
+    assert board.list() == []
+
+
+def test_comments_have_a_cursor(board, events) -> None:
+    card, other = board.create("one").id, board.create("two").id
+    first = board.comment(card, "me", " hello \n")
+    board.comment(other, "me", "elsewhere")
+    second = board.comment(card, "you", "again")
+    assert [(one.author, one.body) for one in board.comments_since(card, 0)] == [
+        ("me", "hello"),
+        ("you", "again"),
+    ]
+    assert [one.id for one in board.comments_since(card, first.id)] == [second.id]
+    assert board.comments_since(card, second.id) == []
+    assert board.show(card).comments == 2
+    assert events(card) == ["created", "commented", "commented"]
+    with pytest.raises(Usage):
+        board.comment(card, "me", "  ")
+
+
+def test_a_claim_is_one_holders(board, clock, events) -> None:
+    card = board.create("one").id
+    held = board.claim(card, "host:1", 60)
+    assert (held.status, held.claimed_by, held.claim_expires) == ("running", "host:1", clock() + 60)
+    assert held.run_id is not None
+    with pytest.raises(Conflict, match="held by host:1"):
+        board.claim(card, "host:2")
+    assert board.show(card).claimed_by == "host:1"
+    clock.at += 10
+    assert board.claim(card, "host:1", 60).claim_expires == clock() + 60, "the same holder extends it"
+    assert events(card) == ["created", "claimed"]
+
+
+def test_a_heartbeat_extends_the_claim_of_its_holder_only(board, clock, events) -> None:
+    card = board.create("one").id
+    with pytest.raises(Conflict):
+        board.heartbeat(card, "host:1")
+    board.claim(card, "host:1", 60)
+    clock.at += 50
+    beat = board.heartbeat(card, "host:1", "3 drifts", 60)
+    assert (beat.claim_expires, beat.heartbeat_at) == (clock() + 60, clock())
+    with pytest.raises(Conflict):
+        board.heartbeat(card, "host:2")
+    assert events(card) == ["created", "claimed", "heartbeat"]
+
+
+def test_a_block_ends_the_run(board, events, run_of) -> None:
+    card = board.create("one").id
+    board.claim(card, "host:1")
+    with pytest.raises(Conflict):
+        board.block(card, "why", who="host:2")
+    blocked = board.block(card, "which one?", who="host:1")
+    assert (blocked.status, blocked.summary) == ("blocked", "which one?")
+    assert (blocked.claimed_by, blocked.run_id) == (None, None)
+    assert run_of(card) == ("blocked", "blocked", "which one?", 1)
+    assert events(card) == ["created", "claimed", "blocked"]
+    with pytest.raises(Conflict):
+        board.block(card, "again")
+
+
+def test_a_card_that_nobody_claimed_can_be_blocked_and_done(board, run_of) -> None:
+    card = board.create("one").id
+    assert board.block(card, "wait").summary == "wait"
+    assert run_of(card) == ("blocked", "blocked", "wait", 1)
+    done = board.complete(card, "it is done\nreally")
+    assert (done.status, done.summary) == ("done", "it is done\nreally")
+    assert board.complete(card, "twice").summary == "it is done\nreally"
+
+
+def test_what_is_not_there(board) -> None:
+    for call in (board.show, lambda card: board.comments_since(card, 0), lambda card: board.claim(card, "x")):
+        with pytest.raises(CardNotFound, match="t_nothing"):
+            call("t_nothing")
+    with pytest.raises(CardNotFound):
+        board.comment("t_nothing", "me", "hello")
+
+
+def test_a_card_waits_for_its_parents(board) -> None:
+    parent, child = board.create("first").id, board.create("then").id
+    board.write(lambda hand: hand.run("INSERT INTO {links} VALUES (?, ?)", parent, child) and None)
+    with pytest.raises(Conflict, match="waits"):
+        board.claim(child, "host:1")
+    board.complete(parent, "done")
+    assert board.claim(child, "host:1").status == "running"
+
+
+class TestOurs:
+    def test_a_claim_that_ran_out_is_anybodys(self, ours, clock) -> None:
+        card = ours.create("one").id
+        ours.claim(card, "host:1", 60)
+        clock.at += 61
+        assert ours.claim(card, "host:2").claimed_by == "host:2"
+        with pytest.raises(Conflict):
+            ours.heartbeat(card, "host:1")
+
+    def test_a_claim_that_ran_out_is_still_its_holders_until_then(self, ours, clock) -> None:
+        card = ours.create("one").id
+        ours.claim(card, "host:1", 60)
+        clock.at += 61
+        assert ours.heartbeat(card, "host:1").claim_expires > clock()
+
+    def test_a_dead_holder_is_replaced(self, ours) -> None:
+        card = ours.create("one").id
+        ours.claim(card, "host:1")
+        with pytest.raises(Conflict):
+            ours.claim(card, "host:2", over="host:3")
+        assert ours.claim(card, "host:2", over="host:1").claimed_by == "host:2"
+
+    def test_a_blocked_card_is_taken_up_again(self, ours) -> None:
+        card = ours.create("one").id
+        ours.block(card, "why")
+        assert ours.claim(card, "host:1").status == "running"
+        assert ours.block(card, "why").status == ours.show(card).status == "blocked"
+
+
+class TestHermes:
+    def test_claims_that_ran_out_are_the_dispatchers(self, hermes, clock) -> None:
+        card = hermes.create("one").id
+        hermes.claim(card, "host:1", 60)
+        clock.at += 61
+        with pytest.raises(Conflict):
+            hermes.claim(card, "host:2", over="host:1")
+
+    def test_a_second_block_for_the_same_cause_goes_to_triage(self, hermes) -> None:
+        card = hermes.create("one").id
+        hermes.block(card, "why")
+        with pytest.raises(Conflict):
+            hermes.claim(card, "host:1")
+        hermes.write(lambda hand: hand.run("UPDATE {tasks} SET status = 'ready'") and None)
+        assert hermes.block(card, "why").status == "triage"
