@@ -6,6 +6,7 @@ called; an error is always one of `mam.core.errors`.
 
 from __future__ import annotations
 
+from mam.app.boards import Boards
 from mam.app.messenger import Messenger
 from mam.app.world import open_world
 
@@ -102,7 +103,7 @@ class Outcome:
         self.note = note
 
 
-class Fleet(Messenger):
+class Fleet(Messenger, Boards):
     """The sessions of one root."""
 
     def __enter__(self) -> Fleet:

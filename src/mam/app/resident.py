@@ -27,11 +27,19 @@ from mam.core.row import current_conversation, is_running
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Iterator
-    from typing import Any
+    from typing import Any, Protocol
 
     from mam.adapters.system.process import Identity
     from mam.app.world import World
     from mam.core.row import Row
+
+    class Companion(Protocol):
+        """Somebody who goes along: heard after each pass, and when it is due on the monotonic clock."""
+
+        def due(self) -> float: ...
+        def tick(self) -> str:
+            """Return why the watching is to end, or nothing."""
+
 
 # Seconds between full passes: with few sessions, and from so many on.
 _NET, _SLOW_NET, _MANY = 30.0, 60.0, 5
@@ -43,10 +51,13 @@ _SPOOL, _STATE, _STORE = "spool", "state", "store"
 class Resident:
     """Watches one root until it is told to stop, its time is over, or nothing runs any more."""
 
-    def __init__(self, world: World, tell: Callable[[dict[str, Any]], None]) -> None:
+    def __init__(
+        self, world: World, tell: Callable[[dict[str, Any]], None], companion: Companion | None = None
+    ) -> None:
         """`tell` gets the report of every pass that found something."""
         self.world = world
         self.tell = tell
+        self.companion = companion
         self.exits = ExitWatch()
         self.files = FileWatch()
         self.lock = lock(world)
@@ -54,6 +65,7 @@ class Resident:
         self._watched: dict[str, Identity] = {}
         self._deaths: set[str] = set()
         self._due = 0.0
+        self._is_unheard = False
         self._news_in: float | None = None
         self._rows: list[Row] = []
 
@@ -73,7 +85,10 @@ class Resident:
         began = last_event = time.monotonic()
         self._pass()
         while True:
+            if why := self._tick():
+                return why
             now = time.monotonic()
+            due = [self._due, *([self.companion.due()] if self.companion else [])]
             if not self.world.place.exists():
                 return "its root is gone"
             if while_any and not any(is_running(row) for row in self._rows):
@@ -82,7 +97,7 @@ class Resident:
             ends += [last_event + idle_timeout] if idle_timeout else []
             if ends and now >= min(ends):
                 return "its time is over" if timeout and now >= began + timeout else "nothing happened"
-            happened = self._sleep(min([self._due, *ends]) - now, wake)
+            happened = self._sleep(min([*due, *ends]) - now, wake)
             if self.stopping:
                 return self.stopping
             last_event = time.monotonic() if happened else last_event
@@ -90,6 +105,17 @@ class Resident:
                 self._pass(only=self._deaths)
             elif time.monotonic() >= self._due:
                 self._pass()
+
+    def _tick(self) -> str:
+        """Have the companion look, after a pass and when it wants to; what it cannot do now it does later."""
+        if self.companion is None or not (self._is_unheard or time.monotonic() >= self.companion.due()):
+            return ""
+        self._is_unheard = False
+        try:
+            return self.companion.tick()
+        except MamError as error:
+            self.tell({"error": error.as_json()["error"]})
+            return ""
 
     def _sleep(self, seconds: float, wake: int) -> bool:
         """Wait for something to happen; True if it did."""
@@ -125,6 +151,7 @@ class Resident:
         except MamError as error:
             self.tell({"error": error.as_json()["error"]})
             self.world.registry.close()
+        self._is_unheard = True
         self._watch()
         if only is None:
             self._due = time.monotonic() + self._interval()

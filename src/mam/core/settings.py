@@ -12,14 +12,14 @@ if TYPE_CHECKING:
 
 PERMISSIONS = ("default", "ask", "auto", "skip")
 RESIDENT = ("auto", "off")
-_OF_THE_USER = ("codex", "known_versions", "notify_command")
+_OF_THE_USER = ("codex", "judge_command", "known_versions", "notify_command")
 
 
 class Settings:
     """The settings in force; each has a default."""
 
     __slots__ = (
-        *("codex", "known_versions", "notify_command", "notify_desktop", "permissions"),
+        *("codex", "judge_command", "known_versions", "notify_command", "notify_desktop", "permissions"),
         *("ready_timeout", "resident", "tmux_server"),
     )
 
@@ -32,6 +32,7 @@ class Settings:
         self.resident = "auto"
         self.notify_desktop = True
         self.notify_command: tuple[str, ...] = ()
+        self.judge_command: tuple[str, ...] = ()
         self.codex: dict[str, bool] = {}
 
     def of_kind(self, name: str) -> dict[str, bool]:
@@ -51,6 +52,7 @@ class Settings:
             "resident": _resident,
             "notify_desktop": _switch,
             "notify_command": _command,
+            "judge_command": _command,
             "codex": _codex,
         }
         for key, value in values.items():

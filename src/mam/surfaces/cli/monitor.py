@@ -23,13 +23,21 @@ in this root had no row, and gets one. C: a conversation appeared on disk, and i
 D: a conversation vanished from disk; that is reported only. No tmux session is ever made or ended,
 and nothing follows from a server that does not answer.
 
+With --card each difference is a comment on that card of the board, with a heartbeat every 5
+minutes; a comment with the line `stop` or `stop monitoring` blocks the card and ends the monitor.
+--dispatch makes such a card on Hermes' board and has its dispatcher start the monitor.
+
 Exit code 0 fine, also when its time is over; 1 no registry, 2 failed."""
 EXAMPLES = """
   mam monitor                          stay, and say what happens; Ctrl-C ends it
   mam monitor --timeout 1h --json      for an hour, one JSON object for each pass with news
   mam monitor --once --dry-run         what a pass would do
   mam monitor --emit-diff              one pass as JSON, with what a resident found in between
-  mam monitor --install                at every login, as a service of yours"""
+  mam monitor --install                at every login, as a service of yours
+  mam monitor --card new               with a card of its own, where you can comment `stop`
+  mam monitor --dispatch               as a goal card of Hermes, run by its dispatcher"""
+
+_IDLE_SECONDS = 600.0
 
 
 def add_options(parser: Parser) -> None:
@@ -47,9 +55,12 @@ def add_options(parser: Parser) -> None:
         "--idle-timeout",
         metavar="TIME",
         type=span,
-        default=600.0,
-        help="end when nothing happened for so long (10m; 0: never)",
+        help="end when nothing happened for so long (10m; with a card, and with 0: never)",
     )
+    add("--card", metavar="ID", help="tell this card of the board; `new` makes one")
+    add("--board", choices=("ours", "hermes"), help="the card's board; else the environment decides")
+    add("--dispatch", action="store_true", help="make a goal card on Hermes' board and have it dispatched")
+    add("--worker", action="store_true", help="be the worker that Hermes' dispatcher started")
     add("--install", action="store_true", help="have the machine start it at login (systemd, launchd)")
     add("--uninstall", action="store_true", help="undo --install for this root")
     # How a session's start starts it: it ends when nothing runs any more.
@@ -61,15 +72,43 @@ def run(call: Call) -> int:
     options = call.options
     if options.install or options.uninstall:
         return _service(call)
+    if options.dispatch or options.worker:
+        return _dispatch(call) if options.dispatch else _work(call)
     if not (options.once or options.emit_diff or options.dry_run):
         return _stay(call)
-    document = call.fleet.reconcile(dry_run=options.dry_run, emit_diff=options.emit_diff)
+    document = _one_pass(call)
     if options.emit_diff and not call.as_json:
         from mam.surfaces.cli.answer import write_json
 
         write_json(document)
         return 0
     return call.say(document, *([] if call.as_json else show(document, call.paint())))
+
+
+def _one_pass(call: Call) -> dict[str, Any]:
+    options = call.options
+    if options.card is None:
+        return call.fleet.reconcile(dry_run=options.dry_run, emit_diff=options.emit_diff)
+    if options.dry_run:
+        raise Usage("a dry run tells no card", hint="leave --card or --dry-run away")
+    return call.fleet.reconcile_card(options.card, emit_diff=options.emit_diff, board=options.board)
+
+
+def _dispatch(call: Call) -> int:
+    from mam.surfaces.cli.sessions import clean
+
+    call.tell("asking hermes")
+    done = call.fleet.dispatch_monitor()
+    card = done["card"]
+    said = f"card {clean(card['id'])} is {clean(card['status'])} on {clean(done['board']['path'], 500)}"
+    later = "Hermes' dispatcher takes it with its next look (hermes gateway start runs one)"
+    return call.say(done, said, *([] if done["spawned"] else [later]))
+
+
+def _work(call: Call) -> int:
+    why = call.fleet.monitor_as_worker(lambda report: _tell(call, report))
+    call.tell(f"the monitor has ended: {why}")
+    return 0
 
 
 def _stay(call: Call) -> int:
@@ -79,8 +118,15 @@ def _stay(call: Call) -> int:
         raise NoRegistry(f"there is no registry in {call.fleet.root}", hint="mam init makes one")
     if call.options.resident:
         return _reside(call)
-    limits = {"timeout": call.options.timeout, "idle_timeout": call.options.idle_timeout}
+    idle = call.options.idle_timeout
+    patience = 0.0 if call.options.card else _IDLE_SECONDS
+    limits = {"timeout": call.options.timeout, "idle_timeout": patience if idle is None else idle}
     call.tell(f"watching {call.fleet.root}")
+    if call.options.card:
+        where = {"board": call.options.board, **limits}
+        why = call.fleet.monitor_card(call.options.card, lambda report: _tell(call, report), **where)
+        call.tell(f"the monitor has ended: {why}")
+        return 0
     try:
         why = call.fleet.monitor(lambda report: _tell(call, report), **limits)
     except ResidentRuns:
@@ -123,6 +169,8 @@ def _tell(call: Call, report: dict[str, Any]) -> None:
         return
     paint = call.paint()
     lines = [_line(one, paint) for one in report.get("drifts", [])]
+    if card := report.get("card"):
+        lines.append(f"card {clean(card['id'])} on {clean(report['board']['path'], 500)}")
     if notice := report.get("attention"):
         bell = "\a" if paint.width is not None else ""
         lines.append(
@@ -152,4 +200,7 @@ def show(document: dict[str, Any], paint: Paint) -> list[str]:
     alive = len(document["tmux_sessions_alive"])
     found = f"{len(lines)} differences" if len(lines) != 1 else "1 difference"
     summary = f"{found if lines else 'no difference'}, {alive} tmux sessions, {document['duration_ms']:g} ms"
+    if card := document.get("card"):
+        ended = f": {clean(document['ended'], 500)}" if document["ended"] else ""
+        lines.append(f"card {clean(card['id'])} is {clean(card['status'])}{ended}")
     return [*lines, paint(summary, "dim")]

@@ -16,11 +16,13 @@ from mam.surfaces.cli.paint import Paint
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
     from types import ModuleType
     from typing import Any, NoReturn
 
     Namespace = argparse.Namespace
+    # A word below a verb: what it does in one line, its options, and an example.
+    Word = tuple[str, Callable[["Parser"], None], str]
 
 
 class Parser(argparse.ArgumentParser):
@@ -102,6 +104,21 @@ def add_names(parser: Parser) -> None:
     parser.add_argument("--session", action="append", metavar="NAME", help="the same, as an option")
 
 
+def add_words(parser: Parser, words: dict[str, Word]) -> None:
+    """Take one of these words next, each with options of its own; `options.word` says which."""
+    below = parser.add_subparsers(dest="word", metavar="WORD", required=True, parser_class=Parser)
+    for word, (summary, add_options, example) in words.items():
+        looks: dict[str, Any] = {
+            "formatter_class": Formatter,
+            "allow_abbrev": False,
+            "epilog": f"examples:\n  {example}",
+        }
+        one = below.add_parser(word, help=summary, description=f"{summary[0].upper()}{summary[1:]}.", **looks)
+        add_options(one)
+        # What stands before the word must not be undone by what is not said behind it.
+        _add_everywhere(one, default=argparse.SUPPRESS)
+
+
 def span(text: str) -> float:
     """Return the seconds that a span of time means; for `type=`."""
     from mam.core.times import parse_span
@@ -133,8 +150,8 @@ def _furnish(parser: Parser, module: ModuleType) -> None:
     _add_everywhere(parser)
 
 
-def _add_everywhere(parser: Parser) -> None:
+def _add_everywhere(parser: Parser, **more: Any) -> None:
     group = parser.add_argument_group("everywhere")
-    group.add_argument("--json", action="store_true", help="answer with one JSON document")
-    group.add_argument("--workspace", metavar="DIR", help="act as if started in DIR")
-    group.add_argument("--registry", metavar="FILE", help="use this registry file")
+    group.add_argument("--json", action="store_true", help="answer with one JSON document", **more)
+    group.add_argument("--workspace", metavar="DIR", help="act as if started in DIR", **more)
+    group.add_argument("--registry", metavar="FILE", help="use this registry file", **more)
