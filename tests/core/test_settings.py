@@ -60,6 +60,7 @@ def test_what_else_is_not(values) -> None:
         {"permissions": "skip"},
         {"known_versions": ["claude 9"]},
         {"notify_command": ["rm"]},
+        {"judge_command": ["rm"]},
         {"codex": {"bypass_hook_trust": True}},
     ],
 )

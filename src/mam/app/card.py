@@ -97,6 +97,7 @@ class Companion:
     def tick(self) -> str:
         """Tell and read; return why the monitor is to end, or nothing. An unreadable board ends nothing."""
         self._due = time.monotonic() + _RETRY
+        self.news = []
         try:
             self.why = self._look(self.board.show(self.card))
         except CardNotFound:
@@ -116,7 +117,8 @@ class Companion:
             why = self._block(f"its time is over at {stamp(self.world.now())}")
         else:
             why = self._beat(card)
-        if comments:
+        if comments and may_end:
+            # Only who can end it has read it: another monitor of this card may still have to.
             self._keep({**self._state, "comment": comments[-1].id})
         return why
 
@@ -139,7 +141,7 @@ class Companion:
         last, at, _ = found[-1]
         count = self._state["drifts"] + len(found)
         self._keep({**self._state, "drift": last, "drifts": count, "last": at})
-        self.news += [{**drift, "new": True} for _, _, drift in found]
+        self.news = [{**drift, "new": True} for _, _, drift in found]
 
     def _is_over(self, card: Card) -> bool:
         if not card.max_runtime or card.run_started_at is None:
@@ -288,7 +290,7 @@ def _accompany(world: World, companion: Companion, tell: Tell, *, timeout: float
             now = time.monotonic()
             if companion.news:
                 tell({"drifts": companion.news})
-                companion.news, heard = [], now
+                heard = now
             ends = [began + timeout] if timeout else []
             ends += [heard + idle_timeout] if idle_timeout else []
             if why or (ends and now >= min(ends)):

@@ -2,12 +2,12 @@
 
 import sqlite3
 import threading
-from contextlib import suppress
+from contextlib import closing, suppress
 
 import pytest
 
 from mam.adapters.kanban.hermes import HermesBoard, claim_seconds, find
-from mam.core.errors import Conflict, Damaged, RegistryBusy, Unavailable
+from mam.core.errors import Conflict, Damaged, ReadOnly, RegistryBusy, Unavailable
 
 
 @pytest.fixture
@@ -48,6 +48,30 @@ def test_it_is_never_made(tmp_path, clock) -> None:
         with pytest.raises(Unavailable, match="no Hermes board"):
             call()
     assert not list(tmp_path.iterdir())
+
+
+def test_a_file_that_goes_away_is_not_made_again(hermes_file, hermes, tmp_path, monkeypatch) -> None:
+    facts = hermes_file.stat()
+    hermes_file.unlink()
+    with monkeypatch.context() as patch:
+        patch.setattr("mam.adapters.kanban.hermes.os.stat", lambda path: facts)
+        with pytest.raises(ReadOnly):
+            hermes.list()
+    assert not hermes_file.exists()
+
+
+def test_nobody_writes_between_our_look_and_our_change(hermes_file, hermes) -> None:
+    card = hermes.create("one").id
+
+    def work(hand):
+        hand.card(card)
+        with (
+            closing(sqlite3.connect(hermes_file, timeout=0, isolation_level=None)) as other,
+            pytest.raises(sqlite3.OperationalError, match="locked"),
+        ):
+            other.execute("BEGIN IMMEDIATE")
+
+    hermes.write(work)
 
 
 def test_another_schema_is_refused(hermes_file, hermes) -> None:

@@ -208,7 +208,7 @@ def _show(word: str, done: Document, paint: Paint) -> list[str]:
 def _line(card: Document, paint: Paint) -> str:
     from mam.surfaces.cli.sessions import clean
 
-    said = f"{paint(clean(card['id']), 'bold')}  {paint(card['status'], _STYLES.get(card['status']))}"
+    said = f"{paint(clean(card['id']), 'bold')}  {paint(clean(card['status']), _STYLES.get(card['status']))}"
     held = (
         f"  held by {clean(card['claimed_by'])} until {card['claim_expires']}" if card["claimed_by"] else ""
     )
