@@ -1,6 +1,8 @@
 """The verbs of a board by the API: which board is meant, who writes, and what is never made."""
 
 import sqlite3
+import threading
+from contextlib import suppress
 
 import pytest
 from tests.adapters.kanban.conftest import HERMES
@@ -40,6 +42,22 @@ def test_cards_outlive_the_process(fleet, workspace) -> None:
     fleet.close()
     with mam.open(str(workspace)) as other:
         assert other.board_create("watch", key="once")["card"]["id"] == card
+
+
+def test_of_many_claims_one_wins(fleet, workspace) -> None:
+    card = fleet.board_create("watch")["card"]["id"]
+    won = []
+
+    def claim(number) -> None:
+        with mam.open(str(workspace)) as own, suppress(Conflict):
+            won.append(own.board_claim(card, who=f"host:{number}")["card"]["claimed_by"])
+
+    threads = [threading.Thread(target=claim, args=(number,)) for number in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert won == [fleet.board_show(card)["card"]["claimed_by"]]
 
 
 def test_the_environment_says_which_board(fleet, hermes, monkeypatch) -> None:

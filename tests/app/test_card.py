@@ -7,6 +7,7 @@ import sqlite3
 import subprocess
 import sys
 import time
+from contextlib import suppress
 
 import pytest
 from tests.adapters.kanban.conftest import HERMES
@@ -284,7 +285,64 @@ class TestOtherEnds:
         assert companion.tick().startswith("its 2 turns are spent")
 
 
+@pytest.mark.parametrize("is_done", [False, True], ids=["before the commit", "after the commit"])
+def test_dying_at_any_write_neither_loses_nor_repeats(fleet, held, card, monkeypatch, is_done) -> None:
+    """Each write in turn is the last one of its process; the next process goes on from there."""
+    note = fleet.world.registry.note
+    left = [0]
+
+    def dying(work):
+        left[0] -= 1
+        if left[0] == 0 and not is_done:
+            raise KeyboardInterrupt
+        result = note(work)
+        if left[0] == 0:
+            raise KeyboardInterrupt
+        return result
+
+    told, ended = [], 0
+    for number in range(1, 30):
+        card = fleet.board_create("watch")["card"]["id"]
+        held(card).tick()
+        names = [f"{number}: {name}" for name in ("one", "two")]
+        differ(fleet, names[0])
+        fleet.board_comment(card, "stop")
+        left[0] = number
+        monkeypatch.setattr(fleet.world.registry, "note", dying)
+        with suppress(KeyboardInterrupt):
+            held(card).tick()
+        ended += left[0] > 0
+        monkeypatch.setattr(fleet.world.registry, "note", note)
+        differ(fleet, names[1])
+        if status(fleet, card)[0] == "running":
+            held(card).tick()
+        assert status(fleet, card)[0] == "blocked"
+        told = messages(fleet, card)
+        assert told in (names, names[:1]), number
+    assert ended, "all writes of one process were tried"
+    assert told == names[:1]
+
+
 class TestClaim:
+    def test_another_run_of_the_same_dispatcher_is_another_holder(
+        self, fleet, held, card, monkeypatch
+    ) -> None:
+        run = fleet.board_claim(card, who="host:1")["card"]["run_id"]
+        said = {"HERMES_KANBAN_TASK": card, "HERMES_KANBAN_CLAIM_LOCK": "host:1"}
+        monkeypatch.setattr(
+            fleet.world, "environ", {**os.environ, **said, "HERMES_KANBAN_RUN_ID": str(run + 1)}
+        )
+        ours = open_board(fleet.world, "ours")
+        with pytest.raises(Conflict, match="another run"):
+            cards.Companion(fleet.world, ours, card).claim()
+        monkeypatch.setattr(fleet.world, "environ", {**os.environ, **said, "HERMES_KANBAN_RUN_ID": str(run)})
+        companion = cards.Companion(fleet.world, ours, card)
+        companion.claim()
+        assert companion.tick() == ""
+        fleet.board_block(card, "again", board="ours")
+        fleet.board_claim(card, who="host:1", board="ours")
+        assert companion.tick() == f"card {card} is in another run"
+
     def test_a_holder_that_died_is_replaced(self, fleet, held, card) -> None:
         dead = subprocess.Popen([sys.executable, "-c", ""])
         dead.wait()
@@ -314,6 +372,10 @@ class TestJudge:
 
         return judge
 
+    @staticmethod
+    def has_answered(companion):
+        return companion._judge._thread is None or not companion._judge._thread.is_alive()
+
     def goal(self, fleet):
         fleet.init()
         return fleet.board_create("watch", body="until noon", goal_mode=True)["card"]["id"]
@@ -334,14 +396,14 @@ class TestJudge:
         judge(f"touch {tmp_path}/asked\n{script}")
         companion = held(self.goal(fleet))
         companion.tick()
-        until(lambda: (tmp_path / "asked").exists() and not companion._judge._thread.is_alive())
+        until(lambda: (tmp_path / "asked").exists() and self.has_answered(companion))
         assert companion.tick() == ""
 
     def test_a_missing_judge_goes_on(self, fleet, held, until, monkeypatch) -> None:
         monkeypatch.setattr(fleet.world.settings(), "judge_command", ("/nonexistent/judge",))
         companion = held(self.goal(fleet))
         companion.tick()
-        until(lambda: not companion._judge._thread.is_alive())
+        until(lambda: self.has_answered(companion))
         assert companion.tick() == ""
 
     def test_nobody_is_asked_about_a_card_without_a_goal(self, fleet, held, judge, card, tmp_path) -> None:

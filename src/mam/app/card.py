@@ -20,7 +20,7 @@ from mam.app.board import HERMES, open_board
 from mam.app.judge import Judge
 from mam.app.resident import Resident
 from mam.core import card as rules
-from mam.core.errors import CardNotFound, MamError, NoRegistry, ResidentRuns, Unavailable, Usage
+from mam.core.errors import CardNotFound, Conflict, MamError, NoRegistry, ResidentRuns, Unavailable, Usage
 from mam.core.row import is_running
 from mam.core.times import stamp
 
@@ -54,7 +54,7 @@ class Companion:
         self.world = world
         self.board = board
         self.card = card
-        self.who = _claimer(world, card)
+        self.who, self._run = _claimer(world, card)
         self.why = ""
         self.news: list[Document] = []
         self._is_visit = is_visit
@@ -87,8 +87,14 @@ class Companion:
     def claim(self) -> Card:
         """Hold the card for this monitor; one whose holder died on this host is taken over."""
         found = self.board.show(self.card)
+        if self._run is not None and found.run_id != self._run:
+            raise Conflict(f"card {self.card} is in another run than {self._run}")
         over = found.claimed_by if _is_dead(found.claimed_by) else None
-        return self.board.claim(self.card, self.who, over=over)
+        held = self.board.claim(self.card, self.who, over=over)
+        self._run = held.run_id
+        # Taken up again after a block: what was said until then is over.
+        self._state = self._begin(held)
+        return held
 
     def due(self) -> float:
         """Return when the next tick is wanted, on the monotonic clock."""
@@ -127,7 +133,9 @@ class Companion:
             return "" if card.status in ("ready", "running") else f"card {card.id} is {card.status}"
         if card.status != "running":
             return f"card {card.id} is {card.status}"
-        return "" if card.claimed_by == self.who else f"card {card.id} is held by {card.claimed_by}"
+        if card.claimed_by != self.who:
+            return f"card {card.id} is held by {card.claimed_by}"
+        return "" if self._run in (None, card.run_id) else f"card {card.id} is in another run"
 
     def _tell_drifts(self, comments: list[Comment]) -> None:
         """Comment what was recorded since; lines that stand there already were told before a crash."""
@@ -154,15 +162,14 @@ class Companion:
         if card.claimed_by == self.who and abs(now - self._beat_at) >= _HEARTBEAT:
             running = sum(is_running(row) for row in self.world.registry.view().rows)
             note = rules.note_of(self._state["drifts"], self._state["last"], running)
-            self.board.heartbeat(self.card, self.who, note)
+            self.board.heartbeat(self.card, self.who, note, run=self._run)
             self._beat_at = now
             self._keep({**self._state, "beat": now})
             if card.goal_mode and (why := self._turn(card, note)):
                 return why
         if rules.is_done(self._judge.verdict()):
-            self.board.complete(
-                self.card, f"monitoring is not wanted any more; {self._state['drifts']} drifts", who=self.who
-            )
+            summary = f"monitoring is not wanted any more; {self._state['drifts']} drifts"
+            self.board.complete(self.card, summary, who=self.who, run=self._run)
             return f"card {card.id} is done: its judge said so"
         return ""
 
@@ -174,8 +181,8 @@ class Companion:
         return ""
 
     def _block(self, reason: str) -> str:
-        holder = self.board.show(self.card).claimed_by
-        self.board.block(self.card, reason, who=self.who if holder == self.who else None)
+        is_held = self.board.show(self.card).claimed_by == self.who
+        self.board.block(self.card, reason, who=self.who if is_held else None, run=self._run)
         return reason
 
     def leave(self, why: str) -> None:
@@ -231,7 +238,9 @@ def work(world: World, tell: Tell) -> str:
         board.block(task, f"there is no registry in {world.place.root}: mam init makes one")
         raise NoRegistry(f"there is no registry in {world.place.root}", hint="mam init makes one")
     why = monitor(world, task, tell, which=HERMES)
-    if board.show(task).claimed_by == _claimer(world, task):
+    left = board.show(task)
+    who, run = _claimer(world, task)
+    if left.claimed_by == who and run in (None, left.run_id):
         raise Unavailable(f"the worker ended before card {task} did: {why}")
     return why
 
@@ -250,12 +259,13 @@ def _need_registry(world: World) -> None:
         raise NoRegistry(f"there is no registry in {world.place.root}", hint="mam init makes one")
 
 
-def _claimer(world: World, card: str) -> str:
-    """Return what this process claims a card as: as Hermes' dispatcher said, else as Hermes itself would."""
+def _claimer(world: World, card: str) -> tuple[str, int | None]:
+    """Return what this process claims a card as, and in which run, if Hermes' dispatcher said so."""
     given = world.environ.get("HERMES_KANBAN_CLAIM_LOCK")
     if given and world.environ.get("HERMES_KANBAN_TASK") == card:
-        return given
-    return f"{socket.gethostname()}:{os.getpid()}"
+        run = world.environ.get("HERMES_KANBAN_RUN_ID", "")
+        return given, int(run) if run.isascii() and run.isdigit() else None
+    return f"{socket.gethostname()}:{os.getpid()}", None
 
 
 def _is_dead(holder: str | None) -> bool:

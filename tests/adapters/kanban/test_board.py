@@ -105,6 +105,21 @@ def test_a_card_waits_for_its_parents(board) -> None:
     assert board.claim(child, "host:1").status == "running"
 
 
+def test_the_same_holder_in_another_run_is_another(board) -> None:
+    card = board.create("one").id
+    run = board.claim(card, "host:1").run_id
+    for call in (
+        lambda: board.heartbeat(card, "host:1", run=run + 1),
+        lambda: board.block(card, "why", who="host:1", run=run + 1),
+        lambda: board.complete(card, "done", who="host:1", run=run + 1),
+    ):
+        with pytest.raises(Conflict, match="another run"):
+            call()
+    assert board.show(card).status == "running"
+    assert board.heartbeat(card, "host:1", run=run).heartbeat_at
+    assert board.complete(card, "done", who="host:1", run=run).status == "done"
+
+
 class TestOurs:
     def test_a_claim_that_ran_out_is_anybodys(self, ours, clock) -> None:
         card = ours.create("one").id

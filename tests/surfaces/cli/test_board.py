@@ -105,3 +105,32 @@ def test_the_words_are_completed(run):
     assert all(f"_mam_board_{word}" in said.replace("_shtab", "") for word in board._WORDS)
     options = parser.build_all().parse_args(["board", "block", "t_1", "why", "--json"])
     assert (options.word, options.reason, options.json) == ("block", "why", True)
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("--dispatch", "--worker"),
+        ("--worker", "--once"),
+        ("--dispatch", "--card", "new"),
+        ("--worker", "--timeout", "5"),
+        ("--dispatch", "--board", "ours"),
+        ("--card", "new", "--once", "--dry-run"),
+    ],
+)
+def test_what_does_not_go_together(run, words):
+    run("init")
+    refused = run("monitor", *words, "--json")
+    assert (refused.code, refused.error["code"]) == (64, "usage")
+    assert run("board", "list", "--json").json["cards"] == []
+
+
+def test_a_pass_with_a_card(run):
+    run("init")
+    said = run("monitor", "--once", "--card", "new")
+    assert said.out.splitlines()[0].endswith(" is ready")
+    card = run("board", "list", "--json").json["cards"][0]["id"]
+    run("board", "comment", card, "stop")
+    report = run("monitor", "--emit-diff", "--card", card).json
+    assert report["ended"].startswith("stop-requested by user at ")
+    assert report["card"]["status"] == "blocked"

@@ -117,11 +117,24 @@ if TYPE_CHECKING:
             Raises Conflict where somebody else holds it. `over` is a holder known to be dead.
             """
 
-        def heartbeat(self, card: str, who: str, note: str | None = None, ttl: float | None = None) -> Card:
-            """Say that work goes on, and extend the claim; Conflict where `who` does not hold it."""
+        def heartbeat(
+            self,
+            card: str,
+            who: str,
+            note: str | None = None,
+            ttl: float | None = None,
+            *,
+            run: int | None = None,
+        ) -> Card:
+            """Say that work goes on, and extend the claim; Conflict where `who` does not hold it.
 
-        def block(self, card: str, reason: str, *, who: str | None = None) -> Card:
+            With `run` only in that run: a dispatcher gives the same `who` to each run that it starts.
+            """
+
+        def block(self, card: str, reason: str, *, who: str | None = None, run: int | None = None) -> Card:
             """End the run and have a person decide; with `who` only while that one holds the card."""
 
-        def complete(self, card: str, summary: str, *, who: str | None = None) -> Card:
+        def complete(
+            self, card: str, summary: str, *, who: str | None = None, run: int | None = None
+        ) -> Card:
             """End the run: the card is done; with `who` only while that one holds the card."""

@@ -210,12 +210,20 @@ class TableBoard:
             return False
         return (over is not None and card.claimed_by == over) or (card.claim_expires or 0) <= now
 
-    def heartbeat(self, card: str, who: str, note: str | None = None, ttl: float | None = None) -> Card:
+    def heartbeat(
+        self,
+        card: str,
+        who: str,
+        note: str | None = None,
+        ttl: float | None = None,
+        *,
+        run: int | None = None,
+    ) -> Card:
         """Say that work goes on, and extend the claim."""
         seconds = int(ttl or self.ttl)
 
         def work(hand: Hand) -> Card:
-            found = _held(hand, card, who)
+            found = _held(hand, card, who, run)
             hand.run("UPDATE {tasks} SET last_heartbeat_at = ? WHERE id = ?", hand.now, card)
             hand.run("UPDATE {runs} SET last_heartbeat_at = ? WHERE id = ?", hand.now, found.run_id)
             hand.event(card, "heartbeat", {"note": note} if note else None, found.run_id)
@@ -223,11 +231,11 @@ class TableBoard:
 
         return self.write(work)
 
-    def block(self, card: str, reason: str, *, who: str | None = None) -> Card:
+    def block(self, card: str, reason: str, *, who: str | None = None, run: int | None = None) -> Card:
         """Have a person decide."""
 
         def work(hand: Hand) -> Card:
-            found = _held(hand, card, who) if who else hand.card(card)
+            found = _held(hand, card, who, run) if who else hand.card(card)
             if found.status not in ("running", "ready"):
                 raise Conflict(
                     f"card {card} is {found.status}", hint="only what is ready or running is blocked"
@@ -236,29 +244,29 @@ class TableBoard:
             times = (before[1] or 0) + 1 if before[0] is None else 1
             is_loop = bool(self.block_limit and times >= self.block_limit)
             hand.run(_BLOCK, "triage" if is_loop else "blocked", times, card)
-            run = hand.end_run(found, "blocked", "blocked", reason)
+            ended = hand.end_run(found, "blocked", "blocked", reason)
             facts = {"reason": reason, "kind": None, "recurrences": times}
             if is_loop:
-                hand.event(card, "block_loop_detected", {**facts, "limit": self.block_limit}, run)
+                hand.event(card, "block_loop_detected", {**facts, "limit": self.block_limit}, ended)
             else:
-                hand.event(card, "blocked", facts, run)
+                hand.event(card, "blocked", facts, ended)
             return hand.card(card)
 
         return self.write(work)
 
-    def complete(self, card: str, summary: str, *, who: str | None = None) -> Card:
+    def complete(self, card: str, summary: str, *, who: str | None = None, run: int | None = None) -> Card:
         """End it: it is done."""
 
         def work(hand: Hand) -> Card:
-            found = _held(hand, card, who) if who else hand.card(card)
+            found = _held(hand, card, who, run) if who else hand.card(card)
             if found.status == "done":
                 return found
             if found.status not in ("running", "ready", "blocked"):
                 raise Conflict(f"card {card} is {found.status}", hint="mam board show says more")
             hand.run(_COMPLETE, hand.now, card)
-            run = hand.end_run(found, "done", "completed", summary)
+            ended = hand.end_run(found, "done", "completed", summary)
             first = summary.strip().splitlines()[0][:400] if summary.strip() else None
-            hand.event(card, "completed", {"result_len": 0, "summary": first}, run)
+            hand.event(card, "completed", {"result_len": 0, "summary": first}, ended)
             return hand.card(card)
 
         return self.write(work)
@@ -287,8 +295,10 @@ def _create(hand: Hand, title: str, body: str, key: str | None, goal: dict[str, 
     return hand.card(card)
 
 
-def _held(hand: Hand, card: str, who: str) -> Card:
+def _held(hand: Hand, card: str, who: str, run: int | None) -> Card:
     found = hand.card(card)
+    if found.status == "running" and found.claimed_by == who and run not in (None, found.run_id):
+        raise Conflict(f"card {card} is in another run of {who}", hint="mam board show says more")
     if found.status != "running" or found.claimed_by != who:
         holder = f"held by {found.claimed_by}" if found.claimed_by else found.status
         raise Conflict(f"card {card} is not held by {who}: it is {holder}", hint=f"mam board claim {card}")

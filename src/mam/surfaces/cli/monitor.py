@@ -73,7 +73,7 @@ def run(call: Call) -> int:
     if options.install or options.uninstall:
         return _service(call)
     if options.dispatch or options.worker:
-        return _dispatch(call) if options.dispatch else _work(call)
+        return _hand_over(call)
     if not (options.once or options.emit_diff or options.dry_run):
         return _stay(call)
     document = _one_pass(call)
@@ -92,6 +92,16 @@ def _one_pass(call: Call) -> dict[str, Any]:
     if options.dry_run:
         raise Usage("a dry run tells no card", hint="leave --card or --dry-run away")
     return call.fleet.reconcile_card(options.card, emit_diff=options.emit_diff, board=options.board)
+
+
+def _hand_over(call: Call) -> int:
+    given = call.options
+    others = (given.once, given.emit_diff, given.dry_run, given.timeout, given.idle_timeout, given.card)
+    if any(others) or given.board == "ours" or (given.dispatch and given.worker):
+        raise Usage(
+            "card and time of a dispatched monitor come from Hermes", hint="leave the other options away"
+        )
+    return _dispatch(call) if given.dispatch else _work(call)
 
 
 def _dispatch(call: Call) -> int:

@@ -1,0 +1,120 @@
+"""Handing the monitor to Hermes, where Hermes is not there or does not do it; the rest is in conformance."""
+
+import json
+import os
+import sqlite3
+import subprocess
+import sys
+
+import pytest
+from tests.adapters.kanban.conftest import HERMES
+
+import mam
+from mam.core.errors import AgentMissing, NoRegistry, Unavailable
+
+# It takes the words of the real one, and writes the card as little as needed.
+STAND_IN = """#!{python}
+import json, os, sqlite3, sys
+shown = {{key: os.environ.get(key) for key in ("HERMES_BIN", "MAM_SESSION", "TMUX")}}
+with open({log!r}, "a") as log:
+    log.write(json.dumps([sys.argv[1:], shown]) + "\\n")
+board = sqlite3.connect(os.environ["HERMES_KANBAN_DB"])
+if sys.argv[2] == "create" and not {refuses}:
+    key = sys.argv[sys.argv.index("--idempotency-key") + 1]
+    columns = "id, title, status, created_at, idempotency_key"
+    board.execute(f"INSERT INTO tasks({{columns}}) VALUES('t_1', 'x', 'ready', 1, ?)", (key,))
+    board.commit()
+print("kanban: something")
+"""
+
+
+@pytest.fixture
+def hermes(fleet, tmp_path, monkeypatch):
+    """A board, and a program that is found as hermes."""
+    path = tmp_path / "kanban.db"
+    connection = sqlite3.connect(path)
+    connection.executescript(HERMES)
+    connection.close()
+    (tmp_path / "bin").mkdir()
+
+    def install(*, refuses=False):
+        program = tmp_path / "bin" / "hermes"
+        text = STAND_IN.format(python=sys.executable, log=str(tmp_path / "log"), refuses=refuses)
+        program.write_text(text, encoding="utf-8")
+        program.chmod(0o755)
+        more = {"PATH": f"{tmp_path}/bin:{os.environ['PATH']}", "HERMES_KANBAN_DB": str(path)}
+        monkeypatch.setattr(
+            fleet.world, "environ", {**os.environ, **more, "MAM_SESSION": "s_1", "TMUX": "x,1,0"}
+        )
+
+    return install
+
+
+def calls(tmp_path):
+    return [json.loads(line) for line in (tmp_path / "log").read_text(encoding="utf-8").splitlines()]
+
+
+def test_nothing_to_watch(fleet, hermes) -> None:
+    hermes()
+    with pytest.raises(NoRegistry):
+        fleet.dispatch_monitor()
+
+
+def test_no_hermes(fleet, monkeypatch) -> None:
+    fleet.init()
+    monkeypatch.setattr(fleet.world, "environ", {**os.environ, "PATH": "/nonexistent"})
+    with pytest.raises(AgentMissing):
+        fleet.dispatch_monitor()
+
+
+def test_hermes_makes_no_card_and_says_success(fleet, hermes, tmp_path) -> None:
+    fleet.init()
+    hermes(refuses=True)
+    with pytest.raises(Unavailable, match="no card: kanban: something"):
+        fleet.dispatch_monitor()
+    assert [words[1] for words, _ in calls(tmp_path)] == ["create"]
+
+
+def test_a_card_that_nobody_took_waits_for_the_dispatcher(fleet, hermes, tmp_path) -> None:
+    fleet.init()
+    hermes()
+    done = fleet.dispatch_monitor()
+    assert (done["created"], done["spawned"], done["note"]) == (True, False, "kanban: something")
+    assert fleet.dispatch_monitor()["created"] is False
+    assert [words[1] for words, _ in calls(tmp_path)] == ["create", "dispatch", "dispatch"]
+    (create, _), (_, environ), _ = calls(tmp_path)
+    assert create[2:4] == ["agent-sessions monitor (live reconcile)", "--body"]
+    assert create[create.index("--workspace") + 1] == f"dir:{fleet.root}"
+    assert "--goal" in create
+    assert environ == {"HERMES_BIN": done["worker"], "MAM_SESSION": None, "TMUX": None}
+
+
+def test_the_worker_of_a_root_with_a_strange_name(home, tmux_server, tmp_path, hermes, fleet) -> None:
+    root = tmp_path / "it's $(touch marker) here"
+    root.mkdir()
+    hermes()
+    with mam.open(str(root), environ=fleet.world.environ) as strange:
+        strange.init()
+        done = strange.dispatch_monitor()
+        card = done["card"]["id"]
+        script = done["worker"]
+        environ = {**fleet.world.environ, "HERMES_KANBAN_TASK": card, "HERMES_KANBAN_DB": "/nonexistent"}
+        ran = subprocess.run(
+            [script, "chat"], env=environ, cwd=tmp_path, capture_output=True, text=True, check=False
+        )
+        assert ran.returncode == 2, ran.stderr
+        assert "no Hermes board at /nonexistent" in ran.stderr
+        other = subprocess.run(
+            [script, "-p", "default", "a b"],
+            env={**fleet.world.environ, "HERMES_KANBAN_TASK": "t_other", "HERMES_BIN": script},
+            cwd=tmp_path,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+    assert other.stdout == "kanban: something\n"
+    assert calls(tmp_path)[-1] == [
+        ["-p", "default", "a b"],
+        {"HERMES_BIN": None, "MAM_SESSION": "s_1", "TMUX": "x,1,0"},
+    ]
+    assert not list(tmp_path.glob("marker"))
