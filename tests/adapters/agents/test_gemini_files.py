@@ -351,6 +351,21 @@ class TestNowOpen:
         store.log((first, "two", self.at(-10)))
         assert KIND.read_state(*gemini("--resume", first), store.stores) is None
 
+    def test_what_a_neighbour_said_too_is_the_neighbours(self, store, gemini) -> None:
+        ours, theirs = store.chat(user("one", timestamp=self.at(-90))), str(uuid.uuid4())
+        store.chat(user("continue", timestamp=self.at(-7)), ident=theirs)
+        store.log((ours, "continue", self.at(-8)), (theirs, "continue", self.at(-8)))
+        process = gemini("--session-id", ours)
+        assert KIND.read_state(*process, store.stores) is None
+        cleared = store.chat(user("continue", timestamp=self.at(-5)))
+        assert KIND.read_state(*process, store.stores)[1] == cleared
+
+    def test_where_a_neighbour_was_cleared_as_well_nobody_can_say(self, store, gemini) -> None:
+        ours, theirs = (store.chat(user("one", timestamp=self.at(-90))) for _ in range(2))
+        store.chat(user("continue", timestamp=self.at(-7)))
+        store.log((ours, "continue", self.at(-8)), (theirs, "continue", self.at(-8)))
+        assert KIND.read_state(*gemini("--session-id", ours), store.stores) is None
+
     def test_a_prompt_that_only_the_log_has_is_about_to_be_worked_on(self, store, gemini) -> None:
         ident = store.chat()
         process = gemini("--session-id", ident)

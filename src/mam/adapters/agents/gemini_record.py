@@ -147,8 +147,14 @@ def last_prompt(launched: str, folder: str) -> Prompt | None:
 def holder_of(prompt: Prompt, folder: str) -> str | None:
     """Return the conversation that has a prompt of a launch; None where that is not plain.
 
-    After /clear a new conversation is open, and only its first prompt shows which one.
+    After /clear a new conversation is open, and only its first prompt shows which one. The neighbours in the
+    directory may have said the same: none of theirs is taken, and none at all while one of them may have it.
     """
+    logged = log(folder)
+    if not any(_is_same(one, prompt) and one.session == prompt.session for one in logged):
+        # It is being written, so who else said this is not known.
+        return None
+    others = [one for one in logged if one.session != prompt.session]
     try:
         found = {
             owner
@@ -160,7 +166,14 @@ def holder_of(prompt: Prompt, folder: str) -> str | None:
         return None
     if prompt.session in found:
         return prompt.session
+    if {one.session for one in others if _is_same(one, prompt)} - found:
+        return None
+    found -= {one.session for one in others}
     return found.pop() if len(found) == 1 else None
+
+
+def _is_same(one: Prompt, other: Prompt) -> bool:
+    return one.text == other.text and abs(one.at - other.at) < _CHOOSING_SECONDS
 
 
 def _by_name(path: str, prompt: Prompt) -> str | None:
