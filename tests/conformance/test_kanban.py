@@ -247,14 +247,11 @@ def test_cards_of_others_are_left_to_hermes(real, fleet) -> None:
     fleet.board_complete(fleet.board_list(board="hermes")["cards"][0]["id"], "enough", board="hermes")
 
 
-def test_a_card_that_a_person_made_is_run_by_our_worker_until_its_cap(real, fleet, tmp_path, until) -> None:
+def test_a_card_that_a_person_made_is_run_by_our_worker_until_its_cap(real, fleet, script, until) -> None:
     fleet.init()
-    script = tmp_path / "worker"
-    script.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m mam monitor --worker\n', encoding="utf-8")
-    script.chmod(0o755)
     place = ("--workspace", f"dir:{fleet.root}", "--assignee", "default")
     card = real.create("watch", *place, "--goal", "--max-runtime", "6s", "--max-retries", "1")
-    assert card in real.run("dispatch", "--json", HERMES_BIN=str(script))
+    assert card in real.run("dispatch", "--json", HERMES_BIN=script)
     until(lambda: real.status(card) == "blocked", timeout=60)
     shown = real.show(card)
     assert shown["latest_summary"].startswith("its time is over at 20"), log(real, card)
@@ -270,3 +267,65 @@ def test_a_worker_that_is_told_to_stop_is_no_success(real, fleet, tmp_path, unti
     until(lambda: not process.runs(pid), timeout=60)
     assert real.status(card) == "running", "what becomes of it is the dispatcher's decision"
     assert "monitoring ended: it was told to stop" in real.show(card)["comments"][-1]["body"]
+
+
+@pytest.fixture
+def dispatcher(real, workspace):
+    """A dispatcher of Hermes that stays, and is the parent of what it starts, as in its gateway."""
+    started = []
+
+    def start(program: str) -> None:
+        environ = {**os.environ, "HERMES_BIN": program, "HERMES_KANBAN_CRASH_GRACE_SECONDS": "1"}
+        words = [str(real.program), "kanban", "daemon", "--force", "--interval", "0.5"]
+        started.append(
+            subprocess.Popen(
+                words, cwd=workspace, env=environ, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+            )
+        )
+
+    yield start
+    for one in started:
+        one.terminate()
+        one.wait(30)
+
+
+@pytest.fixture
+def script(tmp_path) -> str:
+    """What a person would write to have every card of a board watched."""
+    path = tmp_path / "worker"
+    path.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m mam monitor --worker\n', encoding="utf-8")
+    path.chmod(0o755)
+    return str(path)
+
+
+def test_a_dispatcher_that_stays_is_content_with_our_end(real, fleet, dispatcher, script, until) -> None:
+    fleet.init()
+    place = ("--workspace", f"dir:{fleet.root}", "--assignee", "default", "--max-retries", "1")
+    dispatcher(script)
+    for title in ("first", "second"):
+        card = real.create(title, *place)
+        until(lambda card=card: "heartbeat" in kinds(real, card), timeout=60)
+        real.run("comment", card, "stop")
+        until(lambda card=card: real.status(card) == "blocked", timeout=60)
+    first = real.rows(fleet.board_list(board="hermes")["cards"][0]["id"])
+    assert [one["kind"] for one in first["task_events"]] == [
+        *("created", "claimed", "spawned", "heartbeat", "commented", "blocked"),
+    ]
+    assert len(first["task_runs"]) == 1
+
+
+def test_a_worker_that_is_killed_is_found_and_the_next_goes_on(
+    real, fleet, dispatcher, script, until
+) -> None:
+    fleet.init()
+    card = real.create("watch", "--workspace", f"dir:{fleet.root}", "--assignee", "default")
+    dispatcher(script)
+    until(lambda: "heartbeat" in kinds(real, card), timeout=60)
+    pid = worker(real, card)
+    os.kill(pid, signal.SIGKILL)
+    until(lambda: kinds(real, card).count("claimed") == 2, timeout=60)
+    until(lambda: kinds(real, card).count("heartbeat") == 2, timeout=60)
+    assert worker(real, card) != pid
+    real.run("comment", card, "stop")
+    until(lambda: real.status(card) == "blocked", timeout=60)
+    assert [one["outcome"] for one in real.rows(card)["task_runs"]] == ["crashed", "blocked"]
