@@ -82,6 +82,33 @@ def test_a_subagent_neither_ends_the_turn_nor_gives_its_name(desk: Desk) -> None
     assert [one["id"] for one in session.status()["conversations"]] == [own]
 
 
+def test_a_conversation_that_ends_in_the_background_does_not_come_back(desk: Desk) -> None:
+    session = desk.create("worker", prompt="remember the word xylophone")
+    desk.rests(session)
+    first = desk.own(session)
+    in_background, in_front = desk.model.gate(), desk.model.gate()
+    desk.model.answer(Say("the background is done", before=in_background), Say("done", before=in_front))
+    desk.say(session, "count slowly")
+    desk.becomes(session, "working")
+    desk.say(session, "/new", is_command=True)
+    wait_for(lambda: "xylophone" not in session.read(), session.read, 60)
+    desk.say(session, "remember the word walrus")
+    wait_for(lambda: desk.own(session) != first, session.read, 60)
+    second = desk.own(session)
+    in_background.set()
+    kind, stores = desk.fleet.world.kind("opencode"), session.row["stores"]
+
+    def has_ended():
+        return [one.state for one in kind.read_records(first, session.row["workspace"], stores)] == ["idle"]
+
+    wait_for(has_ended, "the end of the first conversation in the database", 60)
+    desk.becomes(session, "working")
+    assert desk.own(session) == second
+    in_front.set()
+    desk.rests(session)
+    assert desk.own(session) == second
+
+
 def test_a_child_of_its_own_kind_is_not_its_voice(desk: Desk) -> None:
     """It inherits the plugin and the session's name, and writes under its own pid."""
     session = desk.create("worker", permissions="skip")

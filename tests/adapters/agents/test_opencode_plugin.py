@@ -12,7 +12,7 @@ from mam.adapters.store import evidence
 
 NODE = shutil.which("node")
 pytestmark = pytest.mark.skipif(NODE is None, reason="needs node to run the plugin outside of opencode")
-MAIN, SUB = "ses_main00001", "ses_sub000001"
+MAIN, SUB, OTHER = "ses_main00001", "ses_sub000001", "ses_other0001"
 SESSION = "s_0123abcd"
 DRIVER = """
 import { mam } from "./plugin.mjs"
@@ -133,6 +133,33 @@ def test_an_error_is_told_also_without_a_state(run) -> None:
     )
     assert told(found) == [("session.status", "idle"), ("session.error", None), ("session.status", "idle")]
     assert found[1].data["message"] == "no such model"
+
+
+def test_the_end_of_a_session_in_the_background_is_no_news(run) -> None:
+    text = {"type": "text", "text": "hello"}
+    _, found = run(
+        created(MAIN),
+        message(MAIN, text),
+        status(MAIN, "busy"),
+        created(OTHER),
+        message(OTHER, text),
+        status(OTHER, "busy"),
+        ["permission.asked", {"id": "p1", "sessionID": MAIN}],
+        ["question.asked", {"id": "q1", "sessionID": OTHER}],
+        ["permission.replied", {"requestID": "p1", "sessionID": MAIN}],
+        ["session.error", {"sessionID": MAIN}],
+        status(MAIN, "idle"),
+        ["question.replied", {"requestID": "q1", "sessionID": OTHER}],
+        status(OTHER, "idle"),
+        message(MAIN, text),
+        status(MAIN, "busy"),
+    )
+    assert [(one.data["session"], one.data["event"]) for one in found] == [
+        *((MAIN, event) for event in ("session.created", "chat.message", "session.status")),
+        *((OTHER, event) for event in ("session.created", "chat.message", "session.status")),
+        *((OTHER, event) for event in ("asked", "replied", "session.status")),
+        *((MAIN, event) for event in ("chat.message", "session.status")),
+    ]
 
 
 def test_a_prompt_too_large_to_be_read_is_left_out(run, tmp_path) -> None:

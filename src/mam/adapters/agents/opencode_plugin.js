@@ -16,6 +16,8 @@ export const mam = async () => {
   const parents = new Map()
   const stated = new Map()
   const open = new Map()
+  // The session that was spoken in last: another one may still work in the background, and end.
+  let current
   let count = 0
 
   const write = (payload) => {
@@ -39,22 +41,28 @@ export const mam = async () => {
     return session
   }
 
+  // Before anything was said, whichever session does something is the one that was resumed.
+  const isCurrent = (session) => !current || session === current
+
   // A subagent asks in the name of the session that it works for.
   const ask = (kind, its) => {
-    open.set(its.id, kind)
-    say("asked", root(its.sessionID), { waiting_for: kind })
+    const session = root(its.sessionID)
+    open.set(its.id, { kind, session })
+    if (isCurrent(session)) say("asked", session, { waiting_for: kind })
   }
 
   const reply = (its) => {
+    const session = root(its.sessionID)
     open.delete(its.requestID)
-    say("replied", root(its.sessionID), { waiting_for: [...open.values()].pop() })
+    const left = [...open.values()].filter((one) => one.session === session)
+    if (isCurrent(session)) say("replied", session, { waiting_for: left.pop()?.kind })
   }
 
   const cut = (text) => (typeof text === "string" ? text.slice(0, LONGEST_MESSAGE) : undefined)
 
   // The state is announced many times in a turn; only a change is news.
   const state = (session, status) => {
-    if (parents.has(session)) return
+    if (parents.has(session) || !isCurrent(session)) return
     if (status.type === "idle") open.clear()
     const key = status.type === "retry" ? `retry ${status.attempt}` : status.type
     if (stated.get(session) === key) return
@@ -73,13 +81,15 @@ export const mam = async () => {
   const handle = {
     "session.created": (its) => {
       learn(its.info)
-      if (!its.info.parentID) say("session.created", its.info.id, { title: cut(its.info.title) })
+      if (its.info.parentID) return
+      current = its.info.id
+      say("session.created", its.info.id, { title: cut(its.info.title) })
     },
     "session.updated": (its) => learn(its.info),
     "session.status": (its) => state(its.sessionID, its.status),
     "session.idle": (its) => state(its.sessionID, { type: "idle" }),
     "session.error": (its) => {
-      if (!its.sessionID || parents.has(its.sessionID)) return
+      if (!its.sessionID || parents.has(its.sessionID) || !isCurrent(its.sessionID)) return
       stated.delete(its.sessionID)
       say("session.error", its.sessionID, { message: cut(its.error?.data?.message ?? its.error?.name) })
     },
@@ -100,7 +110,8 @@ export const mam = async () => {
       try {
         if (parents.has(input.sessionID)) return
         const said = output.parts.filter((part) => part.type === "text" && !part.synthetic)
-        stated.delete(input.sessionID)
+        current = input.sessionID
+        stated.delete(current)
         say("chat.message", input.sessionID, { prompt: said.map((part) => part.text).join("\n") })
       } catch {}
     },
