@@ -164,16 +164,7 @@ class TestActivity:
             ([STARTED, COMPLETE, STARTED, ITEM], ("working", None)),
             ([STARTED, ITEM, ABORTED], ("idle", None)),
             ([STARTED, event("task_complete", error={"message": "500"})], ("idle", None)),
-            (
-                [
-                    STARTED,
-                    event(
-                        "task_complete", error={"message": "x. Try again at 3 PM.", "codex_error_info": LIMIT}
-                    ),
-                ],
-                ("waiting", "limit, resets 3 PM"),
-            ),
-            ([event("task_complete", error={"codex_error_info": LIMIT})], ("waiting", "limit")),
+            ([event("task_complete", error={"codex_error_info": LIMIT})], ("idle", None)),
             # What is written beside turns says nothing.
             ([STARTED, COMPLETE, ITEM, event("token_count"), line("turn_context", {})], ("idle", None)),
             # The beginning of a long turn is out of reach.
@@ -183,6 +174,20 @@ class TestActivity:
     )
     def test_the_last_telling_line(self, store, entries, expected) -> None:
         assert store.tells(*entries) == expected
+
+    @pytest.mark.parametrize(
+        ("now", "expected"),
+        [
+            ("2026-11-15 14:59", ("waiting", "limit, resets 11:30 PM")),
+            ("2026-11-15 23:31", ("idle", None)),
+            ("2026-11-16 07:00", ("idle", None)),
+        ],
+    )
+    def test_a_limit_is_waited_for_until_its_end(self, store, monkeypatch, now, expected) -> None:
+        monkeypatch.setattr(time, "time", datetime.fromisoformat(now).timestamp)
+        reached = {"message": "x. Try again at 11:30 PM.", "codex_error_info": LIMIT}
+        noon = datetime(2026, 11, 15, 12).astimezone().isoformat()
+        assert store.tells(STARTED, event("task_complete", error=reached) | {"timestamp": noon}) == expected
 
     def test_a_turn_that_no_process_goes_on_with(self, store) -> None:
         """After a crash nothing in the rollout says that the turn is over."""

@@ -1,6 +1,8 @@
 """Codex's screens, all that were recorded: each is told by name, and what is none of them is unknown."""
 
 import json
+import time
+from datetime import datetime
 from pathlib import Path
 
 import pytest
@@ -147,9 +149,28 @@ def test_a_question() -> None:
     assert seen(QUESTION) == ("waiting", "question", None)
 
 
-def test_a_reached_limit_is_told_with_its_end() -> None:
-    look = KIND.look(Screen(LIMIT))
-    assert (look.state, look.dialog, look.box, look.detail) == ("waiting", "limit", "empty", "2:32 PM")
+@pytest.mark.parametrize(
+    ("end", "now", "is_on"),
+    [
+        ("2:32 PM", "2026-11-15 14:30", True),
+        # The message names the minute only.
+        ("2:32 PM", "2026-11-15 14:32", True),
+        ("2:32 PM", "2026-11-15 14:33", False),
+        ("11:30 PM", "2026-11-16 07:00", False),
+        ("Nov 22nd, 2026 9:05 AM", "2026-11-15 14:30", True),
+        ("Nov 22nd, 2026 9:05 AM", "2026-11-22 09:06", False),
+        ("3 days", "2026-11-15 14:30", False),
+        ("", "2026-11-15 14:30", False),
+    ],
+)
+def test_a_reached_limit_is_told_with_its_end_until_then(monkeypatch, end, now, is_on) -> None:
+    monkeypatch.setattr(time, "time", datetime.fromisoformat(now).timestamp)
+    look = KIND.look(
+        Screen(LIMIT.replace("2:32 PM", end) if end else LIMIT.replace(" or try again at 2:32 PM", ""))
+    )
+    assert look.box == "empty"
+    assert (look.state, look.dialog) == (("waiting", "limit") if is_on else ("idle", None))
+    assert look.detail == end if is_on else look.detail.startswith("a limit was reached")
 
 
 def test_an_update_is_told() -> None:

@@ -9,8 +9,9 @@ from __future__ import annotations
 import json
 import os
 import re
+import time
 
-from mam.adapters.agents.codex_screen import limit_end
+from mam.adapters.agents import codex_limit
 from mam.core.activity import IDLE, WAITING, WORKING, Evidence
 
 TYPE_CHECKING = False
@@ -237,8 +238,11 @@ def _tell_end(payload: dict[str, Any], at: float) -> Evidence:
         return Evidence("transcript", IDLE, at, detail="the turn ended")
     if error.get("codex_error_info") in _LIMIT_ERRORS:
         said = str(error.get("message"))[:300]
-        end = limit_end(said)
-        return Evidence("transcript", WAITING, at, f"limit, resets {end}" if end else "limit", said)
+        end = codex_limit.named_end(said)
+        if codex_limit.is_on(end, time.time(), at):
+            return Evidence("transcript", WAITING, at, f"limit, resets {end}", said)
+        # The box takes words, and nothing else will tell that the limit was lifted.
+        return Evidence("transcript", IDLE, at, detail=said)
     return Evidence("transcript", IDLE, at, detail="the turn ended in an error")
 
 

@@ -8,7 +8,9 @@ answer streams the screen shows no sign of work, so a turn is over only where it
 from __future__ import annotations
 
 import re
+import time
 
+from mam.adapters.agents import codex_limit
 from mam.adapters.agents.protocol import Look
 from mam.core.activity import IDLE, UNKNOWN, WAITING, WORKING
 
@@ -38,7 +40,6 @@ _QUEUED = "• Queued follow-up inputs"
 _WORKED = re.compile(r"  Worked for \S.* • \d")
 _FAILED = "■ "
 _LIMIT = re.compile(r"■ You.ve hit your usage limit")
-_RESET = re.compile(r"\b[Tt]ry again (?:at|in) (.+?)\.?\Z")
 
 # The options decide, in the last list on the screen: what stands above them are an agent's words.
 _TRUST = re.compile(r"^([› ]) 1\. Trust and continue\n[› ] 2\. ", re.MULTILINE)
@@ -134,14 +135,13 @@ def _look_above(blocks: list[list[str]], box: str) -> Look:
 def _look_at_failure(said: str, box: str) -> Look:
     if not _LIMIT.match(said):
         return Look(IDLE, box=box)
-    # No dialog stands there, but whatever is typed gets the same answer until the limit is lifted.
-    return Look(WAITING, dialog="limit", box=box, detail=limit_end(said))
-
-
-def limit_end(said: str) -> str:
-    """Return when a limit ends, as the message about it says; empty where it does not."""
-    found = _RESET.search(said)
-    return found[1] if found else ""
+    end = codex_limit.named_end(said)
+    if codex_limit.is_on(end, time.time()):
+        # No dialog stands there, but whatever is typed gets the same answer until the limit is lifted.
+        return Look(WAITING, dialog="limit", box=box, detail=end)
+    return Look(
+        IDLE, box=box, detail=f"a limit was reached, to reset {end}" if end else "a limit was reached"
+    )
 
 
 def _look_at_dialog(lines: Sequence[str]) -> Look:
