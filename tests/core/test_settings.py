@@ -58,6 +58,8 @@ def test_what_else_is_not(values) -> None:
     "values",
     [
         {"permissions": "skip"},
+        {"permissions": "auto"},
+        {"permissions": "default"},
         {"known_versions": ["claude 9"]},
         {"notify_command": ["rm"]},
         {"judge_command": ["rm"]},

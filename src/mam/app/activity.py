@@ -18,6 +18,10 @@ if TYPE_CHECKING:
     from mam.core.row import Row
 
 
+# Who has not spoken by then is not booting any more, and nobody knows what it does.
+_BOOT_SECONDS = 120.0
+
+
 class Known:
     """A session with what is there of it, and what speaks of its activity."""
 
@@ -59,8 +63,9 @@ def _add_cheap(one: Known, word: Word | None, now: float) -> None:
         one.evidence.append(Evidence("process", EXITED, at, detail=sight.reason or one.row["status"]))
         return
     if sight.state == ALIVE:
-        state = BOOTING if one.kind.reads_screen else UNKNOWN
         started = one.row["last_action"]["at_epoch"] or now
+        boots = one.kind.reads_screen and now - started < _BOOT_SECONDS
+        state = BOOTING if boots else UNKNOWN
         one.evidence.append(Evidence("process", state, started, detail="the process runs"))
         if one.kind.has_state_file:
             _add_state(one)

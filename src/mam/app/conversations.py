@@ -15,7 +15,7 @@ from mam.core.times import stamp
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
     from typing import Any
 
     from mam.adapters.store.draft import Draft
@@ -36,15 +36,31 @@ def on_disk(world: World, row: Row, conversation: str | None) -> bool | None:
     return world.kind(row["agent"]).on_disk(conversation, row["workspace"], stores_of(world, row))
 
 
-def resume_choice(world: World, row: Row, rows: Sequence[Row], identities: dict[str, Any]) -> Choice:
-    """Return the conversation that a resume would take up."""
+def resume_choice(
+    world: World,
+    row: Row,
+    rows: Sequence[Row],
+    identities: dict[str, Any],
+    listed: dict[Any, list[str]] | None = None,
+) -> Choice:
+    """Return the conversation that a resume would take up; `listed` keeps what a store was found to hold."""
     kind = world.kind(row["agent"])
     stores = stores_of(world, row)
+    known = {} if listed is None else listed
+    key = (row["agent"], row["workspace"], *sorted(stores.items()))
+
+    def in_workspace() -> list[str]:
+        if _has_twin(row, rows):
+            return []
+        if key not in known:
+            known[key] = kind.conversations(row["workspace"], stores)
+        return known[key]
+
     return choose(
         row,
         identities.get(row["agent"]),
         on_disk=lambda one: kind.on_disk(one, row["workspace"], stores),
-        in_workspace=lambda: [] if _has_twin(row, rows) else kind.conversations(row["workspace"], stores),
+        in_workspace=in_workspace,
         is_taken=lambda one: _is_anothers(one, row, rows),
     )
 
@@ -82,12 +98,22 @@ def told(world: World, row: Row, words: dict[str, Word] | None = None) -> tuple[
     return (word.data["conversation"], "hook") if word and word.data.get("conversation") else None
 
 
-def captured(world: World, row: Row, said: tuple[str, str] | None = None) -> Row:
-    """Return the row with the conversation that it really has: as the agent said, if it is on disk."""
+def captured(
+    world: World,
+    row: Row,
+    said: tuple[str, str] | None = None,
+    rows: Callable[[], Sequence[Row]] | None = None,
+) -> Row:
+    """Return the row with the conversation that it really has: as the agent said, if it is on disk.
+
+    With `rows` one that another session has is not taken, whoever says so.
+    """
     for conversation, source in (said or (None, ""), (current_conversation(row), "artifact")):
         if conversation and on_disk(world, row, conversation):
             known = row.get("conversations") or []
             if all(one["id"] != conversation for one in known):
+                if rows is not None and _is_anothers(conversation, row, rows()):
+                    continue
                 known = [*known, {"id": conversation, "source": source, "since": stamp(world.now())}]
             return merged(row, **{own_id_field(row["agent"]): conversation, "conversations": known})
     return row
@@ -111,22 +137,21 @@ def disown(draft: Draft, row: Row, conversation: str | None) -> None:
 
 
 def capture(world: World, row: Row) -> Row:
-    """Record the session's conversation once it is on disk."""
+    """Record the session's conversation once it is on disk; ConversationBusy if it is another's."""
     said = told(world, row)
+    holder, wanted = identity_of(row), own_id(captured(world, row, said))
+    if holder and wanted and wanted != own_id(row):
+        take_lease(world, row, wanted, holder)
 
     def work(draft: Draft) -> Row:
         current = draft.get(row["id"]) or row
-        seen = captured(world, current, said)
+        seen = captured(world, current, said, draft.rows)
         if seen == current:
             return current
         remember(world, draft, seen)
         return draft.put(seen)
 
-    done = change(world, work)
-    holder, now = identity_of(done), own_id(done)
-    if holder and now and now != own_id(row):
-        take_lease(world, done, now, holder)
-    return done
+    return change(world, work)
 
 
 def note_open(world: World, row: Row) -> Row:
@@ -138,24 +163,24 @@ def note_open(world: World, row: Row) -> Row:
     said = told(world, row) if kind.has_state_file and not kind.chooses_id else None
     if said is None:
         return row
+    holder = identity_of(row)
+    if holder is not None:
+        take_lease(world, row, said[0], holder)
 
     def work(draft: Draft) -> Row:
         current = draft.get(row["id"]) or row
         known = current.get("conversations") or []
-        if any(one["id"] == said[0] for one in known):
+        if any(one["id"] == said[0] for one in known) or _is_anothers(said[0], current, draft.rows()):
             return current
         entry: Any = {"id": said[0], "source": said[1], "since": stamp(world.now())}
         return draft.put(merged(current, conversations=[*known, entry]))
 
-    done = change(world, work)
-    holder = identity_of(done)
-    if holder is not None:
-        take_lease(world, done, said[0], holder)
-    return done
+    return change(world, work)
 
 
 def refuse_if_held(world: World, row: Row, conversation: str) -> None:
-    """Refuse to touch a conversation that a live process of another session, here or elsewhere, has open."""
+    """Refuse to touch a conversation that a live process has open: of another session, or a person's own."""
+    _refuse_outsiders(world, row, conversation, identity_of(row))
     other = world.host.lease(row["agent"], conversation)
     if other is None or (other.session_id, other.root) == (row["id"], world.place.root):
         return
@@ -174,13 +199,7 @@ def take_lease(world: World, row: Row, conversation: str | None, holder: Identit
     """Hold a conversation for a session; refuse one that a live process of another session has."""
     if not conversation:
         return
-    for pid, start in world.kind(row["agent"]).holders(conversation, stores_of(world, row)):
-        outsider = Identity(pid, start, process.boot_id())
-        if outsider != holder and process.is_alive(outsider):
-            raise ConversationBusy(
-                f"conversation {conversation} is open in process {pid}, which mam did not start for it",
-                hint="leave it there first, or fork it",
-            )
+    _refuse_outsiders(world, row, conversation, holder)
     other = world.host.take(
         row["agent"], conversation, Lease(world.place.root, row["id"], holder.as_json()), _lives
     )
@@ -189,6 +208,16 @@ def take_lease(world: World, row: Row, conversation: str | None, holder: Identit
             f"conversation {conversation} is open in process {other.holder.get('pid')} (root {other.root})",
             hint="stop that session first, or start a new one",
         )
+
+
+def _refuse_outsiders(world: World, row: Row, conversation: str, holder: Identity | None) -> None:
+    for pid, start in world.kind(row["agent"]).holders(conversation, stores_of(world, row)):
+        outsider = Identity(pid, start, process.boot_id())
+        if outsider != holder and process.is_alive(outsider):
+            raise ConversationBusy(
+                f"conversation {conversation} is open in process {pid}, which mam did not start for it",
+                hint="leave it there first, or fork it",
+            )
 
 
 def _lives(holder: dict[str, Any]) -> bool:

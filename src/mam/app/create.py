@@ -211,13 +211,22 @@ def _new_row(world: World, order: Order, session_id: str, name: str, workspace: 
         "workspace": workspace,
         "tmux_server": order.server or world.server_name(None),
         "start_command": [agent, *order.args],
-        "permissions": order.permissions or world.settings().permissions,
+        "permissions": order.permissions or _usual_permissions(world, agent),
         "model": order.model,
         "stores": {**world.kind(agent).stores(environ), **world.kind(agent).marks()},
         "delegate_job_id": order.job,
         "parent": None if parent == "user" else parent,
     }
     return row
+
+
+def _usual_permissions(world: World, agent: str) -> str:
+    """Return what the settings say, where the kind can be told; else what the program does by itself."""
+    wanted = world.settings().permissions
+    if wanted == "default" or world.kind(agent).takes_permissions:
+        return wanted
+    world.warn(f"mam does not know how {agent} takes permissions: it runs with its own, not with '{wanted}'")
+    return "default"
 
 
 def _renewed(world: World, row: Row, order: Order) -> Row:

@@ -6,6 +6,7 @@ import time
 
 from mam.app.hearing import overhear
 from mam.app.submit import look_at, submit
+from mam.app.transcript import now_open
 from mam.app.versions import refuse_blind
 from mam.core.errors import DeliveryUnconfirmed, DialogOpen, InvalidPrompt, NotReady
 from mam.core.row import current_conversation
@@ -53,8 +54,11 @@ def first_prompt(world: World, row: Row, prompt: str) -> None:
     submit(world, row, prompt)
     deadline = time.monotonic() + PROOF_SECONDS + len(prompt) / _CHARACTERS_PER_SECOND
     while time.monotonic() < deadline:
-        said = kind.has_submitted(prompt, conversation, stores, before)
-        if said or any(heard.prompt == prompt for heard in overhear(world, row)):
+        if any(heard.prompt == prompt for heard in overhear(world, row)):
+            return
+        # Some have no conversation before their first message.
+        said = kind.has_submitted(prompt, conversation or now_open(world, row) or "", stores, before)
+        if said:
             return
         if said is None:
             break

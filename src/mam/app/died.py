@@ -42,7 +42,7 @@ def record_death(world: World, row: Row, sight: Sight) -> Row:
             # It ended already, or somebody is ending it just now: theirs to record.
             return current
         launch.discard(world, row["id"])
-        seen = conversations.captured(world, current, said)
+        seen = conversations.captured(world, current, said, draft.rows)
         on_disk = bool(conversations.on_disk(world, seen, current_conversation(seen)))
         done = draft.put(
             transitions.died(

@@ -74,8 +74,8 @@ def listen(world: World, rows: Iterable[Row]) -> dict[str, Word]:
 
 def overhear(world: World, row: Row) -> Iterator[Heard]:
     """Yield what the agent of one session said and nobody took in yet; it stays in the spool."""
-    for payload in evidence.pending(world.place.spool):
-        if payload.session_id == row["id"] and (heard := _hear(world, row, payload)) is not None:
+    for payload in evidence.pending(world.place.spool, session_id=row["id"]):
+        if (heard := _hear(world, row, payload)) is not None:
             yield heard
 
 

@@ -27,6 +27,7 @@ from mam.core.errors import (
     StartUnconfirmed,
     Unconfirmed,
 )
+from mam.core.inherited import is_inherited
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -100,7 +101,7 @@ def environment(world: World, row: Row, extra: dict[str, str], launch: Launch) -
     env = {
         key: value
         for key, value in world.environ.items()
-        if not key.startswith(("MAM_", "TMUX")) and key not in launch.without
+        if not key.startswith(("MAM_", "TMUX")) and key not in launch.without and not is_inherited(key)
     }
     env.update(extra)
     env.update(row.get("stores") or {})
@@ -235,8 +236,7 @@ def delete_conversation(world: World, row: Row, conversation: str) -> list[str]:
     kind = world.kind(row["agent"])
     if kind.purge_command(conversation, "") is None:
         return []
-    environ = {**world.environ, **(row.get("stores") or {})}
-    program = find_program(world, kind, row.get("start_command") or [row["agent"]], environ)
+    program, environ = _deleting(world, row, kind)
     argv = kind.purge_command(conversation, program) or []
     done = programs.Running(argv, environ, row["workspace"]).finish(_DELETE_SECONDS)
     stores = row.get("stores") or kind.stores(environ)
@@ -247,6 +247,16 @@ def delete_conversation(world: World, row: Row, conversation: str) -> list[str]:
             hint=f"try it yourself: {' '.join(argv)}",
         )
     return [" ".join(argv[1:])]
+
+
+def _deleting(world: World, row: Row, kind: Kind) -> tuple[str, dict[str, str]]:
+    """Return the program, and the environment that a launch of the session would have."""
+    environ = {**world.environ, **(row.get("stores") or {})}
+    command = (row.get("start_command") or [row["agent"]])[:1]
+    program = find_program(world, kind, command, environ)
+    stores = row.get("stores") or kind.stores(environ)
+    what = kind.launch(Request(command=command, program=program, environ=environ, stores=stores))
+    return program, environment(world, row, {}, what)
 
 
 def leave_to_stranger(world: World, row: Row, pane: TmuxPane | None) -> None:

@@ -134,7 +134,7 @@ def _resume(
         return {"id": current, "tier": OWN, "on_disk": True}
     if is_running(one.row) or current or not one.kind.can_resume:
         return {"id": current, "tier": None, "on_disk": on_disk}
-    return conversations.resume_choice(world, one.row, view.rows, view.identities).as_json()
+    return conversations.resume_choice(world, one.row, view.rows, view.identities, view.listed).as_json()
 
 
 def _everywhere(world: World, fits: Any) -> tuple[list[dict[str, Any]], list[dict[str, str]]]:

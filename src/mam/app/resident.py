@@ -202,10 +202,9 @@ class Resident:
             if not conversation:
                 continue
             stores = conversations.stores_of(self.world, row)
-            for store, path in self.world.kind(row["agent"]).purge_paths(
-                conversation, row["workspace"], stores
-            )[:1]:
-                found[os.path.dirname(os.path.join(store, path))] = _STORE
+            folder = self.world.kind(row["agent"]).record_folder(conversation, row["workspace"], stores)
+            if folder:
+                found[folder] = _STORE
         return found
 
 

@@ -17,6 +17,7 @@ from mam.app import caller, conversations
 from mam.app.hearing import overhear
 from mam.app.sight import ALIVE, see_one
 from mam.app.submit import look_at, submit
+from mam.app.transcript import now_open
 from mam.app.versions import is_known, says_idle
 from mam.core import message as rules
 from mam.core.activity import WORKING
@@ -316,7 +317,7 @@ def _evidence(world: World, row: Row, message: Message, words: str, before: int)
     if any(heard.prompt == words for heard in overhear(world, row)):
         return "hook"
     stores = conversations.stores_of(world, row)
-    said = kind.has_submitted(words, current_conversation(row) or "", stores, before)
+    said = kind.has_submitted(words, current_conversation(row) or now_open(world, row) or "", stores, before)
     return "transcript" if said else None
 
 

@@ -149,7 +149,7 @@ class Stop:
 
         def work(draft: Draft) -> Row:
             current = draft.get(self.row["id"]) or self.row
-            saved = conversations.captured(self.world, current, said)
+            saved = conversations.captured(self.world, current, said, draft.rows)
             saved = merged(saved, last_visible_note=text.note(screen) or saved.get("last_visible_note"))
             # From here on the agent is told to leave: a stop that dies later is finished, not given up.
             flight.annotate(draft, saved["id"], {**self.notes, ACTING: True})

@@ -12,6 +12,7 @@ import time
 
 from mam.adapters.system.exits import ExitWatch
 from mam.adapters.tmux.control import ControlClient
+from mam.app.ls import describe
 from mam.app.read import read
 from mam.app.sight import ALIVE, LOOSE, UNKNOWN, identity_of, see_one
 from mam.app.status import status
@@ -124,7 +125,10 @@ def _holds(world: World, target: str, condition: str, pattern: re.Pattern[str] |
         return bool(pattern.search(read(world, target, scrollback=not ended)))
     if ended:
         return condition == "exited"
-    return bool(status(world, target)["activity"] == condition)
+    view = world.registry.view()
+    row = view.find(target)
+    (found,) = describe(world, view, lambda one: one["name"] == row["name"], thorough=True)
+    return bool(found["activity"] == condition)
 
 
 def _too_late(name: str, condition: str, timeout: float | None, state: str) -> MamError:

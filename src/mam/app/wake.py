@@ -7,6 +7,7 @@ import sys
 
 from mam.adapters.store.lock import Lock
 from mam.adapters.system import programs
+from mam.core.inherited import without_inherited
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -19,7 +20,8 @@ def ensure(world: World) -> None:
     """Start a resident for this root unless one is awake, or the settings say off. Never fails a verb."""
     if world.settings().resident == "off" or lock(world).holder() is not None:
         return
-    environ = {key: value for key, value in world.environ.items() if not key.startswith(_STRANGE)}
+    known = without_inherited(world.environ)
+    environ = {key: value for key, value in known.items() if not key.startswith(_STRANGE)}
     if "TMUX_SERVER_NAME" in world.environ:
         environ["TMUX_SERVER_NAME"] = world.environ["TMUX_SERVER_NAME"]
     if "TMUX_TMPDIR" in world.environ:

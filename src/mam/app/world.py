@@ -61,8 +61,9 @@ class World:
         found = self._servers.get(server)
         if found is None:
             from mam.adapters.tmux.client import Tmux
+            from mam.core.inherited import without_inherited
 
-            found = self._servers[server] = Tmux(server, environ=self.environ)
+            found = self._servers[server] = Tmux(server, environ=without_inherited(self.environ))
         return found
 
     def kind(self, name: str) -> Kind:

@@ -131,9 +131,7 @@ def _verdict(one: Evidence, rule: str) -> Activity:
 
 def needs_screen(evidence: Sequence[Evidence], now: float) -> bool:
     """Tell whether a cheap listing must look at the screen: nobody speaks, or did and was not at rest."""
-    speaking = [
-        one for one in evidence if one.source not in ("process", "screen") and one.state != UNKNOWN
-    ]
+    speaking = [one for one in evidence if one.source not in ("process", "screen") and one.state != UNKNOWN]
     if any(one.state == EXITED for one in evidence):
         return False
     newest = max(speaking, key=lambda one: one.at, default=None)

@@ -60,7 +60,7 @@ class Settings:
                 raise InvalidSettings(
                     f"{path}: there is no setting '{key}'", hint=f"settings are {', '.join(sorted(checks))}"
                 )
-            if of_root and (key in _OF_THE_USER or (key, value) == ("permissions", "skip")):
+            if of_root and (key in _OF_THE_USER or (key == "permissions" and value != "ask")):
                 raise InvalidSettings(
                     f"{path}: '{key}' cannot be {value!r} here: a repository could bring this file along",
                     hint="put it into config.toml in ~/.config/mam",

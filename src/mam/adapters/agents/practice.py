@@ -120,6 +120,10 @@ class Practice(Kind):
             return []
         return [one for one in reversed(found) if self.on_disk(one, workspace, stores)]
 
+    def record_folder(self, conversation: str, workspace: str, stores: Mapping[str, str]) -> str | None:
+        """One folder for all."""
+        return os.path.join(stores[STORE], _FOLDER) if stores.get(STORE) else None
+
     def purge_paths(
         self, conversation: str, workspace: str, stores: Mapping[str, str]
     ) -> list[tuple[str, str]]:

@@ -232,6 +232,10 @@ class Kind:
         """Return the conversations of a workspace that are on disk, newest first."""
         return []
 
+    def record_folder(self, conversation: str, workspace: str, stores: Mapping[str, str]) -> str | None:
+        """Return the folder in which a conversation's record appears, if it is cheap to watch."""
+        return None
+
     def purge_paths(
         self, conversation: str, workspace: str, stores: Mapping[str, str]
     ) -> list[tuple[str, str]]:

@@ -38,13 +38,16 @@ class Payload:
         self.data = data
 
 
-def pending(spool: str, now: float = math.inf) -> list[Payload]:
+def pending(spool: str, now: float = math.inf, session_id: str | None = None) -> list[Payload]:
     """Return the payloads that wait in the spool, oldest first; a broken one is an empty payload.
+
+    With `session_id` those of one session alone are opened.
 
     None is from the future: a clock that was put back must not let an old word win.
     """
     try:
-        names = [name for name in os.listdir(spool) if _is_payload(name)]
+        start = f"{session_id}." if session_id else ""
+        names = [name for name in os.listdir(spool) if name.startswith(start) and _is_payload(name)]
     except OSError:
         return []
     found = []

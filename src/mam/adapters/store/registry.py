@@ -37,12 +37,14 @@ _MOST_LOOKS = 50
 class View:
     """What the registry says, settled in memory: nothing was written to make it."""
 
-    __slots__ = ("identities", "intents", "rows")
+    __slots__ = ("identities", "intents", "listed", "rows")
 
     def __init__(self, rows: list[Row], identities: dict[str, Any], intents: list[Intent]) -> None:
         self.rows = rows
         self.identities = identities
         self.intents = intents
+        # What the stores of agents were found to hold, looked up once for all rows that share one.
+        self.listed: dict[Any, list[str]] = {}
 
     def find(self, target: str) -> Row:
         """Return the session that a person means by a name or an id."""

@@ -1,0 +1,62 @@
+"""Variables that an agent sets for what it starts: they speak of that agent and its conversation.
+
+A new session, a tmux server or a resident that inherited them would be taken for a part of the
+agent that it was called from. Settings of a person (keys, homes, providers) are not among them.
+"""
+
+from __future__ import annotations
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+_NAMES = frozenset(
+    [
+        "AI_AGENT",
+        "CLAUDECODE",
+        "CLAUDE_CODE_CHILD_SESSION",
+        "CLAUDE_CODE_ENTRYPOINT",
+        "CLAUDE_CODE_EXECPATH",
+        "CLAUDE_CODE_MESSAGING_SOCKET",
+        "CLAUDE_CODE_MESSAGING_TOKEN",
+        "CLAUDE_CODE_SESSION_ATTENDED",
+        "CLAUDE_CODE_SESSION_ID",
+        "CLAUDE_CODE_SSE_PORT",
+        "CLAUDE_EFFORT",
+        "CLAUDE_ENV_FILE",
+        "CLAUDE_PID",
+        "CLAUDE_PROJECT_DIR",
+        "CODEX_CI",
+        "CODEX_MANAGED_BY_NPM",
+        "CODEX_MANAGED_PACKAGE_ROOT",
+        "CODEX_PERMISSION_PROFILE",
+        "CODEX_SANDBOX",
+        "CODEX_SANDBOX_NETWORK_DISABLED",
+        "CODEX_SESSION_ID",
+        "CODEX_THREAD_ID",
+        "CODEX_TOOL_CALL_ID",
+        "GEMINI_CLI",
+        "GEMINI_CLI_NO_RELAUNCH",
+        "GEMINI_CWD",
+        "GEMINI_PLANS_DIR",
+        "GEMINI_PROJECT_DIR",
+        "GEMINI_SESSION_ID",
+        "HERMES_INTERACTIVE",
+        "HERMES_QUIET",
+        "HERMES_UI_SESSION_ID",
+        "OPENCODE",
+        "OPENCODE_PID",
+        "OPENCODE_ROUTE",
+    ]
+)
+_PREFIXES = ("HERMES_SESSION_", "HERMES_KANBAN_TASK", "HERMES_KANBAN_RUN", "HERMES_KANBAN_CLAIM")
+
+
+def is_inherited(name: str) -> bool:
+    """Tell whether a variable speaks of the agent that set it."""
+    return name in _NAMES or name.startswith(_PREFIXES)
+
+
+def without_inherited(environ: Mapping[str, str]) -> dict[str, str]:
+    """Return an environment that speaks of no agent."""
+    return {name: value for name, value in environ.items() if not is_inherited(name)}

@@ -1,0 +1,118 @@
+"""Whose conversation it is: never a neighbour's, never one that somebody has open."""
+
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+
+import mam
+from mam.adapters.agents.practice import Practice
+from mam.adapters.agents.protocol import Launch
+from mam.adapters.system import process
+from mam.app import conversations, launch
+from mam.core.errors import ConversationBusy
+from mam.core.row import own_id
+
+QUICK = ["--speed", "0"]
+
+
+@pytest.fixture
+def two(fleet):
+    sessions = [fleet.create("practice", name=name, args=QUICK, prompt="hello") for name in ("one", "two")]
+    for session in sessions:
+        session.wait("idle", timeout=10)
+    return sessions
+
+
+def test_an_agent_that_names_its_neighbours_conversation_does_not_get_it(fleet, two, monkeypatch) -> None:
+    one, other = (fleet.get(session.id).row for session in two)
+    theirs = own_id(other)
+    monkeypatch.setattr(conversations, "told", lambda world, row, words=None: (theirs, "state-file"))
+    with pytest.raises(ConversationBusy):
+        conversations.capture(fleet.world, one)
+    assert own_id(fleet.get("one").row) == own_id(one)
+    two[1].stop()
+    kept = conversations.capture(fleet.world, fleet.get("one").row)
+    assert own_id(kept) == own_id(one), "nor when nobody has it open: another row owns it"
+    stopped = two[0].stop(purge_conversation=True)
+    assert stopped.row["status"] == "terminated"
+    monkeypatch.undo()
+    assert two[1].status()["resume"]["on_disk"], "the neighbour's conversation is still there"
+
+
+def test_a_purge_leaves_a_conversation_that_a_person_has_open(fleet, two, monkeypatch) -> None:
+    own = own_id(two[0].stop().row)
+    person = subprocess.Popen(["sleep", "1000"])
+    try:
+        identity = process.identify(person.pid)
+        assert identity is not None
+        monkeypatch.setattr(
+            Practice,
+            "holders",
+            lambda self, conversation, stores: (
+                [(identity.pid, identity.start)] if conversation == own else []
+            ),
+        )
+        with pytest.raises(ConversationBusy, match=f"process {person.pid}"):
+            two[0].stop(purge_conversation=True)
+        assert two[0].status()["resume"]["on_disk"]
+    finally:
+        person.kill()
+        person.wait()
+    assert two[0].stop(purge_conversation=True).row["status"] == "terminated"
+
+
+def test_a_program_that_deletes_gets_the_sessions_stores_and_not_the_callers(fleet, two, monkeypatch) -> None:
+    monkeypatch.setattr(
+        Practice, "launch", lambda self, request: Launch([request.program], without=("THEIR_HOME",))
+    )
+    world = fleet.world
+    world.environ = {**world.environ, "THEIR_HOME": "/elsewhere", "CLAUDECODE": "1", "MAM_ROOT": "/x"}
+    row = {**fleet.get("one").row, "stores": {"STORE": "/of/the/session"}}
+    _, environ = launch._deleting(world, row, world.kind("practice"))
+    assert environ["STORE"] == "/of/the/session"
+    assert not {"THEIR_HOME", "CLAUDECODE"} & environ.keys()
+
+
+def test_what_agents_set_for_their_children_is_not_handed_on(
+    home, tmux_server, workspace, monkeypatch
+) -> None:
+    for name in (
+        "CLAUDECODE",
+        "CLAUDE_CODE_SESSION_ID",
+        "HERMES_SESSION_SOURCE",
+        "GEMINI_CLI",
+        "OPENCODE_PID",
+    ):
+        monkeypatch.setenv(name, "of another")
+    monkeypatch.setenv("CLAUDE_CODE_USE_BEDROCK", "1")
+    with mam.open(str(workspace)) as fleet:
+        session = fleet.create("practice", args=QUICK)
+        server = session.row["pane"]["server_pid"]
+        for pid in (session.row["pane"]["pid"], server):
+            variables = Path(f"/proc/{pid}/environ").read_bytes()
+            assert b"of another" not in variables
+        agent = Path(f"/proc/{session.row['pane']['pid']}/environ").read_bytes()
+        assert b"CLAUDE_CODE_USE_BEDROCK=1" in agent
+        assert os.environ["CLAUDECODE"] == "of another"
+
+
+def test_permissions_of_the_settings_that_a_kind_cannot_take(fleet, home, workspace) -> None:
+    config = home / ".config" / "mam" / "config.toml"
+    config.write_text('resident = "off"\npermissions = "ask"\n', encoding="utf-8")
+    warned: list[str] = []
+    with mam.open(str(workspace)) as own:
+        own.on_warning(warned.append)
+        session = own.create("sleep", args=["1000"])
+        assert session.row["permissions"] == "default"
+        assert own.create("practice", args=QUICK).row["permissions"] == "ask"
+    assert warned == ["mam does not know how sleep takes permissions: it runs with its own, not with 'ask'"]
+
+
+def test_who_has_not_spoken_for_long_is_not_booting(fleet, monkeypatch) -> None:
+    session = fleet.create("practice", args=["--slow-start", "60"], wait=False)
+    assert session.explain()["evidence"][0]["state"] == "booting"
+    now = fleet.world.now
+    monkeypatch.setattr(fleet.world, "now", lambda: now() + 130)
+    assert session.explain()["evidence"][0]["state"] == "unknown"
