@@ -143,6 +143,11 @@ class Claude(Kind):
         """Return those that began in this directory."""
         return claude_files.transcripts(workspace, stores)
 
+    def record_folder(self, conversation: str, workspace: str, stores: Mapping[str, str]) -> str | None:
+        """The folder of the workspace's transcripts."""
+        path = claude_files.transcript(conversation, workspace, stores)
+        return os.path.dirname(path) if path else None
+
     def purge_paths(
         self, conversation: str, workspace: str, stores: Mapping[str, str]
     ) -> list[tuple[str, str]]:
