@@ -63,7 +63,7 @@ class Order:
         self.args: list[str] = list(options.get("args") or [])
         self.trust = bool(options.get("trust"))
         self.wait = bool(options.get("wait", True))
-        self.timeout = float(options.get("timeout") or world.settings().ready_timeout)
+        self.timeout: float | None = options.get("timeout")
         self.worktree: str | bool | None = options.get("worktree")
         self.job: str | None = options.get("job")
         self.taken: set[str] = set()
@@ -327,11 +327,14 @@ def bind_lease(world: World, row: Row, conversation: str | None) -> None:
             world.warn(f"the conversation of '{row['name']}' could not be marked as taken: {error}")
 
 
-def wait_until_ready(world: World, row: Row, launch_file: str, *, trust: bool, seconds: float) -> Row:
+def wait_until_ready(
+    world: World, row: Row, launch_file: str, *, trust: bool, seconds: float | None = None
+) -> Row:
     """Wait for readiness and note the conversation; an agent that ended while booting is recorded as such."""
     world.progress(f"waiting until {row['name']} is ready")
     try:
-        Watch(world, row, launch_file, trust=trust, seconds=seconds).run()
+        usual = max(world.settings().ready_timeout, world.kind(row["agent"]).boot_seconds)
+        Watch(world, row, launch_file, trust=trust, seconds=seconds or usual).run()
     except NotReady as error:
         from mam.app.died import record_if_dead
 

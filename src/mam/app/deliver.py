@@ -42,6 +42,7 @@ def first_prompt(world: World, row: Row, prompt: str) -> None:
     conversation = current_conversation(row) or ""
     prompt = typed(kind, prompt)
     if kind.reads_screen:
+        refuse_blind(world, row, "the prompt was not typed")
         look = look_at(world, row)
         if look.dialog:
             raise DialogOpen(
@@ -49,7 +50,6 @@ def first_prompt(world: World, row: Row, prompt: str) -> None:
             )
         if look.box != "empty":
             raise NotReady(f"'{row['name']}' has no empty input box; the prompt was not typed", session=row)
-        refuse_blind(world, row, "the prompt was not typed")
     before = kind.record_size(conversation, stores)
     submit(world, row, prompt)
     deadline = time.monotonic() + PROOF_SECONDS + len(prompt) / _CHARACTERS_PER_SECOND

@@ -43,9 +43,7 @@ def fork(
         flight.let_go(world, plan["id"], plan["at"], error)
         raise
     if wait:
-        row = wait_until_ready(
-            world, row, plan["launch_file"], trust=False, seconds=timeout or world.settings().ready_timeout
-        )
+        row = wait_until_ready(world, row, plan["launch_file"], trust=False, seconds=timeout)
     return row
 
 

@@ -66,13 +66,7 @@ def resume(
         choice = Choice(*found["plan"]["choice"])
         done = _start(world, row, choice, found["plan"]["launch_file"])
     if wait:
-        done = wait_until_ready(
-            world,
-            done,
-            found["plan"]["launch_file"],
-            trust=trust,
-            seconds=timeout or world.settings().ready_timeout,
-        )
+        done = wait_until_ready(world, done, found["plan"]["launch_file"], trust=trust, seconds=timeout)
     return Resumed(done, True, _note(world, done, choice))
 
 

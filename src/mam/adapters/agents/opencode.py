@@ -64,6 +64,8 @@ class Opencode(Kind):
     ready_by_hook = False
     reads_screen = True
     special_first = "/!"
+    # A lock that a start which was cut short left behind holds up the next one for a minute.
+    boot_seconds = 90.0
     queues = True
     known_versions = ("1.18.33",)
     packages = ("opencode-ai",)

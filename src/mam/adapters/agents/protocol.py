@@ -196,6 +196,8 @@ class Kind:
     queues = False
     # The longest text that is typed; more goes as a file.
     longest_text = 50_000
+    # Seconds that a start may take at least, whatever the settings say.
+    boot_seconds = 0.0
     # Seconds that the box must have stood before it counts: some show it before their first dialog.
     ready_settles = 0.0
     # The versions that the conformance tests run; of any other the screen alone proves nothing. Empty: it
