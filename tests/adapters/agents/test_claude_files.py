@@ -3,6 +3,7 @@
 import json
 import os
 import time
+import tracemalloc
 import uuid
 from datetime import UTC, datetime
 
@@ -87,6 +88,23 @@ class TestOnDisk:
         ident = store.write("/w/a", {"type": "mode"}, raw=b'{"type": "user", "half')
         assert KIND.on_disk(ident, "/w/a", store.stores) is False
 
+    @pytest.mark.parametrize(("end", "expected"), [(b"", None), (b'\n{"type": "assistant"}\n', True)])
+    def test_a_huge_transcript_is_read_at_its_ends(self, store, end, expected) -> None:
+        ident = store.write("/w/a", {"type": "mode"}, raw=b'{"type": "attachment", "x": "')
+        with store.path(ident).open("r+b") as file:
+            file.seek(1 << 30)
+            file.write(b'"}' + end)
+        tracemalloc.start()
+        try:
+            assert KIND.on_disk(ident, "/w/a", store.stores) is expected
+            assert tracemalloc.get_traced_memory()[1] < 64 * 1024 * 1024
+        finally:
+            tracemalloc.stop()
+
+    def test_something_said_after_a_long_beginning(self, store) -> None:
+        ident = store.write("/w/a", {"type": "attachment", "x": "y" * (1 << 20)}, user("hello"))
+        assert KIND.on_disk(ident, "/w/a", store.stores) is True
+
     @pytest.mark.parametrize("ident", ["../../etc/passwd", "", "x"])
     def test_what_is_no_id_is_no_path(self, store, ident) -> None:
         assert KIND.on_disk(ident, "/w/a", store.stores) is None
@@ -155,6 +173,11 @@ class TestStateFile:
     def test_another_process_or_word_is_nothing(self, store, facts) -> None:
         store.state(5, **facts)
         assert KIND.read_state(5, 77, store.stores) is None
+
+    @pytest.mark.parametrize("at", [10**400, -1, "soon", float("inf"), None])
+    def test_an_absurd_time_is_none(self, store, at) -> None:
+        store.state(5, statusUpdatedAt=at, updatedAt=2000)
+        assert KIND.read_state(5, 77, store.stores)[0].at == 2.0
 
     @pytest.mark.parametrize("text", [b"", b"{", b"[]", b"\xff\xfe", b"[" * 100_000])
     def test_a_broken_file_is_nothing(self, store, text) -> None:

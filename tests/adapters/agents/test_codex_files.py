@@ -115,6 +115,12 @@ class TestFinding:
         store.write("/w", ident=ident, day=day)
         assert KIND.on_disk(ident, "/w", store.stores) is True
 
+    def test_an_id_of_an_absurd_day_is_looked_for_everywhere(self, store) -> None:
+        ident = "ffffffff-ffff-7fff-8fff-ffffffffffff"
+        assert KIND.on_disk(ident, "/w", store.stores) is False
+        store.write("/w", ident=ident)
+        assert KIND.on_disk(ident, "/w", store.stores) is True
+
     def test_the_conversations_of_a_directory_the_last_used_first(self, store) -> None:
         old = store.write("/w", age=100, day="2026/11/15")
         new = store.write("/w", age=10, day="2025/01/02")
@@ -275,7 +281,7 @@ class TestTranscript:
         ident = store.write(
             "/w",
             line("turn_context", {"model": 3}),
-            event("token_count", info={"total_token_usage": [], "model_context_window": -1}),
+            event("token_count", info={"total_token_usage": [], "model_context_window": 10**400}),
             event("token_count", info=None),
             event("item_completed", item={"type": "UserMessage", "content": "no list"}),
             event("item_completed", item=None),

@@ -12,6 +12,7 @@ import json
 import os
 import re
 
+from mam.adapters.agents.jsonl import UUID
 from mam.adapters.agents.protocol import Kind, Launch
 from mam.core.activity import UNKNOWN, Evidence
 from mam.core.errors import Usage
@@ -24,7 +25,6 @@ if TYPE_CHECKING:
 
 HOME = "HOME"
 FOLDER = ".gemini/antigravity-cli"
-_UUID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}\Z")
 _DATABASE = re.compile(r"/conversations/([0-9a-f-]{36})\.db(?:-wal|-shm)?\Z")
 _LARGEST_MAP = 4 * 1024 * 1024
 _CHOOSES = "--conversation"
@@ -56,7 +56,7 @@ class Agy(Kind):
 
     def on_disk(self, conversation: str, workspace: str, stores: Mapping[str, str]) -> bool | None:
         """The database is the record."""
-        if not _UUID.match(conversation) or not stores.get(HOME):
+        if not UUID.match(conversation) or not stores.get(HOME):
             return None
         try:
             os.stat(os.path.join(stores[HOME], FOLDER, "conversations", f"{conversation}.db"))
@@ -75,7 +75,7 @@ class Agy(Kind):
         self, conversation: str, workspace: str, stores: Mapping[str, str]
     ) -> list[tuple[str, str]]:
         """The database with what SQLite keeps beside it, and its folder; the map is shared and stays."""
-        if not _UUID.match(conversation) or not stores.get(HOME):
+        if not UUID.match(conversation) or not stores.get(HOME):
             return []
         names = [f"conversations/{conversation}.db{ending}" for ending in ("", "-wal", "-shm")]
         return [(stores[HOME], f"{FOLDER}/{name}") for name in (*names, f"brain/{conversation}")]
@@ -111,7 +111,7 @@ def _last_of(workspace: str, stores: Mapping[str, str]) -> str | None:
     except (OSError, ValueError, RecursionError):
         return None
     last = found.get(workspace) if isinstance(found, dict) else None
-    return last if isinstance(last, str) and _UUID.match(last) else None
+    return last if isinstance(last, str) and UUID.match(last) else None
 
 
 def _held_by(pid: int, stores: Mapping[str, str]) -> set[str]:
@@ -124,7 +124,7 @@ def _held_by(pid: int, stores: Mapping[str, str]) -> set[str]:
         except OSError:
             continue
         match = _DATABASE.search(path)
-        if match and path.startswith(f"{store}/") and _UUID.match(match[1]):
+        if match and path.startswith(f"{store}/") and UUID.match(match[1]):
             held.add(match[1])
     return held
 

@@ -10,6 +10,7 @@ import os
 import re
 
 from mam.adapters.agents import claude_files, claude_screen
+from mam.adapters.agents.jsonl import UUID
 from mam.adapters.agents.protocol import Heard, Kind, Launch
 from mam.core.activity import IDLE, WAITING, WORKING
 from mam.core.errors import NotAllowed, Usage
@@ -180,7 +181,7 @@ class Claude(Kind):
         if event == "SessionEnd" or not isinstance(conversation, str):
             # At /clear it still names the old one, after which the new one begins.
             conversation = None
-        elif not claude_files.UUID.match(conversation):
+        elif not UUID.match(conversation):
             conversation = None
         state, waiting_for = (None, None) if payload.get("agent_id") else _state_of(event, payload)
         return Heard(event, state, waiting_for, conversation, prompt if isinstance(prompt, str) else None)

@@ -5,10 +5,9 @@ A transcript may be huge, so only its two ends are read, and only whole lines of
 
 from __future__ import annotations
 
-import json
 import os
-import re
 
+from mam.adapters.agents.jsonl import UUID, epoch, parse, seconds, tail
 from mam.core.activity import IDLE, WAITING, WORKING, Evidence
 
 TYPE_CHECKING = False
@@ -17,7 +16,6 @@ if TYPE_CHECKING:
     from typing import Any
 
 CONFIG, HOME = "CLAUDE_CONFIG_DIR", "HOME"
-UUID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}\Z")
 _HEAD, _TAIL = 64 * 1024, 256 * 1024
 # The longest prompt has 1 MB, and JSON may need six bytes for one of it.
 _LONGEST_LINE = 8 * 1024 * 1024
@@ -120,13 +118,22 @@ def _began_in(path: str) -> str | None:
     return None
 
 
-def has_history(path: str) -> bool:
-    """Tell whether a transcript holds anything to go on from; after /clear a new one has nothing yet."""
+def has_history(path: str) -> bool | None:
+    """Tell whether a transcript holds anything to go on from; after /clear a new one has nothing yet.
+
+    None where it is too large to be read, and neither end of it says so. Raises OSError.
+    """
+    left = _LONGEST_LINE
     with open(path, "rb") as file:
-        for line in file:
+        while line := file.readline(left):
             if b'"user"' in line and parse(line).get("type") == "user":
                 return True
-    return False
+            left -= len(line)
+        is_whole = left > 0 or not file.read(1)
+    if is_whole:
+        return False
+    lines, _ = tail(path, _TAIL)
+    return any(parse(line).get("type") in ("user", "assistant") for line in lines) or None
 
 
 def paths_of(conversation: str, workspace: str, stores: Mapping[str, str]) -> list[tuple[str, str]]:
@@ -153,12 +160,13 @@ def read_state(pid: int, start: int, stores: Mapping[str, str]) -> tuple[Evidenc
     status = str(data.get("status"))
     if data.get("pid") != pid or str(data.get("procStart")) != str(start) or status not in _STATUSES:
         return None
-    at, why = data.get("statusUpdatedAt") or data.get("updatedAt"), str(data.get("waitingFor") or "")
+    at = seconds(data.get("statusUpdatedAt")) or seconds(data.get("updatedAt")) or 0.0
+    why = str(data.get("waitingFor") or "")
     waiting_for = (_WAITING_FOR.get(why) or "dialog") if status == "waiting" else None
     said = Evidence(
         "state-file",
         _STATUSES[status],
-        at / 1000 if isinstance(at, (int, float)) else 0.0,
+        at,
         waiting_for,
         f"{status} {why}".strip(),
     )
@@ -194,25 +202,16 @@ def _state(path: str) -> dict[str, Any]:
 def read_turn(path: str) -> Evidence | None:
     """Return what the last telling line of a transcript says about the turn."""
     try:
-        lines = tail(path)
+        lines, _ = tail(path, _TAIL)
     except OSError:
         return None
     for line in reversed(lines):
         entry = parse(line)
         told = None if entry.get("isSidechain") or entry.get("isMeta") else _tell(entry)
-        at = _epoch(entry.get("timestamp")) if told else None
+        at = epoch(entry.get("timestamp")) if told else None
         if told and at is not None:
             return Evidence("transcript", told[0], at, detail=told[1])
     return None
-
-
-def tail(path: str, largest: int = _TAIL) -> list[bytes]:
-    """Return the whole lines of the end of a file; raises OSError."""
-    with open(path, "rb") as file:
-        since = max(0, file.seek(0, os.SEEK_END) - largest)
-        file.seek(since)
-        lines = file.read(largest).split(b"\n")[:-1]
-    return lines[1:] if since else lines
 
 
 def _tell(entry: dict[str, Any]) -> tuple[str, str] | None:
@@ -233,15 +232,6 @@ def _tell(entry: dict[str, Any]) -> tuple[str, str] | None:
     if reason in ("end_turn", "stop_sequence", "max_tokens", "refusal"):
         return IDLE, f"the answer ended ({reason})"
     return WORKING, "the answer goes on"
-
-
-def _epoch(text: object) -> float | None:
-    from datetime import datetime
-
-    try:
-        return datetime.fromisoformat(str(text)).timestamp()
-    except ValueError:
-        return None
 
 
 def prompts(path: str, since: int) -> Iterator[str]:
@@ -267,12 +257,3 @@ def texts(entry: dict[str, Any]) -> Iterator[str]:
     for part in content if isinstance(content, list) else ():
         if isinstance(part, dict) and isinstance(part.get("text"), str):
             yield part["text"]
-
-
-def parse(line: bytes) -> dict[str, Any]:
-    """Return a line as it was meant; a broken one says nothing."""
-    try:
-        entry = json.loads(line)
-    except (ValueError, RecursionError):
-        return {}
-    return entry if isinstance(entry, dict) else {}

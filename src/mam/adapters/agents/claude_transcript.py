@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from mam.adapters.agents.claude_files import parse, tail, texts
+from mam.adapters.agents.claude_files import texts
+from mam.adapters.agents.jsonl import count, parse, tail
 from mam.adapters.agents.protocol import Transcript, Turn
 
 TYPE_CHECKING = False
@@ -15,10 +16,10 @@ _WINDOW, _LARGE_WINDOW = 200_000, 1_000_000
 _IN = ("input_tokens", "cache_creation_input_tokens", "cache_read_input_tokens")
 
 
-def read(path: str, count: int) -> Transcript | None:
+def read(path: str, most: int) -> Transcript | None:
     """Return the last turns and the figures of the end of a transcript; None where it cannot be read."""
     try:
-        lines = tail(path, _LARGEST)
+        lines, _ = tail(path, _LARGEST)
     except OSError:
         return None
     turns: list[Turn] = []
@@ -41,7 +42,7 @@ def read(path: str, count: int) -> Transcript | None:
             if isinstance(message.get("usage"), dict):
                 # One answer is several lines, one a block, and each repeats the usage.
                 used[str(message.get("id"))] = message["usage"]
-    return Transcript(turns[-count:] if count else [], model=model, **_figures(list(used.values()), model))
+    return Transcript(turns[-most:] if most else [], model=model, **_figures(list(used.values()), model))
 
 
 def _add_turn(turns: list[Turn], entry: dict[str, Any]) -> None:
@@ -70,4 +71,4 @@ def _figures(used: list[dict[str, Any]], model: str | None) -> dict[str, int | N
 
 
 def _sum(usage: dict[str, Any], names: tuple[str, ...]) -> int:
-    return sum(value for name in names if type(value := usage.get(name)) is int and value >= 0)
+    return sum(count(usage.get(name)) or 0 for name in names)

@@ -11,6 +11,7 @@ import os
 import re
 
 from mam.adapters.agents import codex_files, codex_process, codex_screen, hooks
+from mam.adapters.agents.jsonl import UUID
 from mam.adapters.agents.protocol import Heard, Kind, Launch
 from mam.core.activity import IDLE, WAITING, WORKING
 from mam.core.errors import IllegalTransition, Usage
@@ -180,7 +181,7 @@ class Codex(Kind):
             return None
         said = payload.get("input-messages")
         prompt = said[-1] if isinstance(said, list) and said and isinstance(said[-1], str) else None
-        known = conversation if codex_files.UUID.match(conversation) else None
+        known = conversation if UUID.match(conversation) else None
         return Heard(event, None, None, known, prompt)
 
     def is_voice(self, pid: int, pane_pid: int) -> bool:
@@ -251,7 +252,7 @@ def _heard(payload: Mapping[str, Any]) -> Heard | None:
         return None
     state, waiting_for = _STATES[event]
     conversation, prompt = payload.get("session_id"), payload.get("prompt")
-    known = isinstance(conversation, str) and codex_files.UUID.match(conversation)
+    known = isinstance(conversation, str) and UUID.match(conversation)
     return Heard(
         event,
         state,

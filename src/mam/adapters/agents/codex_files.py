@@ -12,6 +12,7 @@ import re
 import time
 
 from mam.adapters.agents import codex_limit
+from mam.adapters.agents.jsonl import UUID, epoch, parse, tail
 from mam.core.activity import IDLE, WAITING, WORKING, Evidence
 
 TYPE_CHECKING = False
@@ -20,7 +21,6 @@ if TYPE_CHECKING:
     from typing import Any
 
 CONFIG, HOME = "CODEX_HOME", "HOME"
-UUID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}\Z")
 _ROLLOUT = re.compile(r"(?:\A|/)rollout-[^/]+-([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})\.jsonl\Z")
 # What the first line says of the conversation stands before its instructions, which take most of it.
 _HEAD, _TAIL = 4 * 1024, 256 * 1024
@@ -125,8 +125,11 @@ def _days_of(conversation: str) -> list[str]:
         return []
     from datetime import UTC, datetime, timedelta
 
-    made = datetime.fromtimestamp(int(conversation[:8] + conversation[9:13], 16) / 1000, UTC)
-    return [(made + timedelta(days=shift)).strftime("%Y/%m/%d") for shift in (0, -1, 1)]
+    try:
+        made = datetime.fromtimestamp(int(conversation[:8] + conversation[9:13], 16) / 1000, UTC)
+        return [(made + timedelta(days=shift)).strftime("%Y/%m/%d") for shift in (0, -1, 1)]
+    except (ValueError, OverflowError, OSError):
+        return []
 
 
 def began_in(workspace: str, stores: Mapping[str, str]) -> list[str]:
@@ -192,7 +195,7 @@ def read_turn(path: str, opened: float | None) -> Evidence | None:
     longer going on, though nothing says so.
     """
     try:
-        lines = tail(path, _TAIL)
+        lines, _ = tail(path, _TAIL)
     except OSError:
         return None
     said = _last_told(lines, _TURN_EVENTS, _tell) or _last_told(lines, (b'"response_item"',), _tell_middle)
@@ -269,32 +272,6 @@ def message(entry: dict[str, Any]) -> tuple[str, str] | None:
         return None
     words = [part["text"] for part in parts if isinstance(part, dict) and isinstance(part.get("text"), str)]
     return role, "".join(words)
-
-
-def tail(path: str, most: int) -> list[bytes]:
-    """Return the lines at the end of a file; the first may be half a one, which is no JSON."""
-    with open(path, "rb") as file:
-        file.seek(max(0, file.seek(0, os.SEEK_END) - most))
-        return file.read(most).split(b"\n")[:-1]
-
-
-def parse(line: bytes) -> dict[str, Any]:
-    """Return the object of a line, an empty one where it is none."""
-    try:
-        entry = json.loads(line)
-    except (ValueError, RecursionError):
-        return {}
-    return entry if isinstance(entry, dict) else {}
-
-
-def epoch(text: object) -> float | None:
-    """Return the time that a line names."""
-    from datetime import datetime
-
-    try:
-        return datetime.fromisoformat(str(text)).timestamp()
-    except (ValueError, OverflowError):
-        return None
 
 
 def _text(quoted: bytes) -> object:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 
 from mam.adapters.agents import codex_files
+from mam.adapters.agents.jsonl import UUID
 from mam.core.activity import UNKNOWN, Evidence
 
 TYPE_CHECKING = False
@@ -81,7 +82,7 @@ def opened(pid: int, stores: Mapping[str, str]) -> list[Open]:
     found = []
     for path in paths:
         conversation = path.removeprefix(below).removesuffix(".lock")
-        if not path.startswith(below) or not codex_files.UUID.match(conversation):
+        if not path.startswith(below) or not UUID.match(conversation):
             continue
         try:
             since = os.stat(path).st_mtime

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from mam.adapters.agents.codex_files import message, parse, tail
+from mam.adapters.agents.codex_files import message
+from mam.adapters.agents.jsonl import count, parse, tail
 from mam.adapters.agents.protocol import Transcript, Turn
 
 TYPE_CHECKING = False
@@ -12,10 +13,10 @@ if TYPE_CHECKING:
 _LARGEST = 8 * 1024 * 1024
 
 
-def read(path: str, count: int) -> Transcript | None:
+def read(path: str, most: int) -> Transcript | None:
     """Return the last turns and the figures of the end of a rollout; None where it cannot be read."""
     try:
-        lines = tail(path, _LARGEST)
+        lines, _ = tail(path, _LARGEST)
     except OSError:
         return None
     turns: list[Turn] = []
@@ -25,7 +26,7 @@ def read(path: str, count: int) -> Transcript | None:
             _add_turn(turns, parse(line))
         elif b'"token_count"' in line or b'"turn_context"' in line or b'"task_started"' in line:
             figures.update(_figures(parse(line)))
-    return Transcript(turns[-count:] if count else [], **figures)
+    return Transcript(turns[-most:] if most else [], **figures)
 
 
 def _add_turn(turns: list[Turn], entry: dict[str, Any]) -> None:
@@ -60,5 +61,4 @@ def _figures(entry: dict[str, Any]) -> dict[str, Any]:
 
 
 def _number(holder: object, name: str) -> int | None:
-    value = holder.get(name) if isinstance(holder, dict) else None
-    return value if type(value) is int and value >= 0 else None
+    return count(holder.get(name)) if isinstance(holder, dict) else None

@@ -6,9 +6,10 @@ conversation goes on in its file, and beside it a new, empty one of the same id 
 
 from __future__ import annotations
 
-import json
 import os
 import re
+
+from mam.adapters.agents.jsonl import UUID, parse, tail
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -16,10 +17,9 @@ if TYPE_CHECKING:
     from typing import Any
 
 CONFIG, HOME = "GEMINI_CLI_HOME", "HOME"
-UUID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}\Z")
 _CHAT = re.compile(r"session-.*-([0-9a-f]{8})\.jsonl\Z")
 _SLUG = re.compile(r"[a-z0-9][a-z0-9-]*\Z")
-_HEAD, _TAIL = 64 * 1024, 256 * 1024
+_HEAD, TAIL = 64 * 1024, 256 * 1024
 _LARGEST_MAP = 4 * 1024 * 1024
 # The program leaves these out when it takes a conversation up, and a chat of nothing else is none.
 _IGNORED = ("/", "?", "<session_context>", "<hook_context>")
@@ -120,7 +120,7 @@ def has_history(path: str) -> bool:
 
     An interrupted or failed turn is taken back: a list of the messages that are left replaces all before it.
     """
-    lines, is_whole = tail(path)
+    lines, is_whole = tail(path, TAIL)
     for line in reversed(lines):
         entry = parse(line)
         if is_said(entry):
@@ -194,24 +194,6 @@ def leftovers(workspace: str, stores: Mapping[str, str]) -> list[tuple[str, str]
         if owner and 0 < len(bare) < len(paths):
             empty += bare
     return [(base, os.path.relpath(path, base)) for path in empty]
-
-
-def tail(path: str, most: int = _TAIL) -> tuple[list[bytes], bool]:
-    """Return the whole lines at the end of a file, and whether these are all. Raises OSError."""
-    with open(path, "rb") as file:
-        since = max(0, file.seek(0, os.SEEK_END) - most)
-        file.seek(since)
-        lines = file.read(most).split(b"\n")[:-1]
-    return (lines[1:], False) if since else (lines, True)
-
-
-def parse(line: bytes) -> dict[str, Any]:
-    """Return a JSON object; an empty one for anything else."""
-    try:
-        entry = json.loads(line)
-    except (ValueError, RecursionError):
-        return {}
-    return entry if isinstance(entry, dict) else {}
 
 
 def _read(path: str, most: int) -> bytes:

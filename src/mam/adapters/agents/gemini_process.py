@@ -11,6 +11,7 @@ import time
 from itertools import pairwise
 
 from mam.adapters.agents import gemini_files, gemini_record
+from mam.adapters.agents.jsonl import UUID
 from mam.core.activity import UNKNOWN, WORKING, Evidence
 
 TYPE_CHECKING = False
@@ -65,7 +66,7 @@ def _launched(pid: int) -> str | None:
     if not any(os.path.basename(word).startswith("gemini") for word in words[:4]):
         return None
     for name, value in pairwise(words):
-        if name in (NEW, RESUME) and gemini_files.UUID.match(value):
+        if name in (NEW, RESUME) and UUID.match(value):
             return value
     return None
 

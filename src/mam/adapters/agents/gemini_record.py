@@ -11,6 +11,7 @@ import os
 import time
 
 from mam.adapters.agents import gemini_files
+from mam.adapters.agents.jsonl import count, epoch, parse, tail
 from mam.adapters.agents.protocol import Transcript, Turn
 from mam.core.activity import IDLE, UNKNOWN, WORKING, Evidence
 
@@ -46,11 +47,11 @@ class Prompt:
 def read_turn(path: str) -> Evidence | None:
     """Return what the last telling line of a chat file says about the turn."""
     try:
-        lines, _ = gemini_files.tail(path)
+        lines, _ = tail(path, gemini_files.TAIL)
     except OSError:
         return None
     for line in reversed(lines):
-        entry = gemini_files.parse(line)
+        entry = parse(line)
         told = _tell(entry)
         at = epoch(entry.get("timestamp")) if told else None
         if told and at is not None:
@@ -90,7 +91,7 @@ def prompts(path: str, since: int) -> Iterator[str]:
     with open(path, "rb") as file:
         file.seek(since)
         while (line := file.readline(_LONGEST_LINE)).endswith(b"\n"):
-            entry = gemini_files.parse(line) if b'"user"' in line else {}
+            entry = parse(line) if b'"user"' in line else {}
             if entry.get("type") == "user":
                 # Files that it mentions follow as further parts.
                 yield from (one.strip() for one in (*list(gemini_files.texts(entry))[:1], _words(entry)))
@@ -102,7 +103,7 @@ def _last_change(path: str, until: int) -> float:
         file.seek(max(0, until - _LOG_TAIL))
         lines = file.read(min(until, _LOG_TAIL)).split(b"\n")
     for line in reversed(lines):
-        entry = gemini_files.parse(line)
+        entry = parse(line)
         at = epoch(entry.get("timestamp") or entry.get("lastUpdated"))
         if at is not None:
             return at
@@ -181,9 +182,9 @@ def _by_name(path: str, prompt: Prompt) -> str | None:
 
 
 def _holds(path: str, prompt: Prompt) -> bool:
-    lines, _ = gemini_files.tail(path)
+    lines, _ = tail(path, gemini_files.TAIL)
     for line in lines:
-        entry = gemini_files.parse(line) if b'"user"' in line else {}
+        entry = parse(line) if b'"user"' in line else {}
         at = epoch(entry.get("timestamp"))
         if entry.get("type") != "user" or at is None or not 0 <= at - prompt.at < _CHOOSING_SECONDS:
             continue
@@ -192,16 +193,16 @@ def _holds(path: str, prompt: Prompt) -> bool:
     return False
 
 
-def read_transcript(path: str, count: int) -> Transcript | None:
+def read_transcript(path: str, most: int) -> Transcript | None:
     """Return the last turns and the figures of the end of a chat file; None where it cannot be read."""
     try:
-        lines, _ = gemini_files.tail(path, _LARGEST)
+        lines, _ = tail(path, _LARGEST)
     except OSError:
         return None
     # A message is written again when it grows, and lists take the place of all before them.
     messages: dict[str, dict[str, Any]] = {}
     for line in lines:
-        entry = gemini_files.parse(line)
+        entry = parse(line)
         left = gemini_files.messages_in(entry)
         if left is not None:
             messages = {str(one.get("id")): one for one in left}
@@ -213,7 +214,7 @@ def read_transcript(path: str, count: int) -> Transcript | None:
             messages[entry["id"]] = entry
     said = [one for one in messages.values() if gemini_files.is_said(one)]
     turns = _turns(said)
-    return Transcript(turns[-count:] if count else [], **_figures(said))
+    return Transcript(turns[-most:] if most else [], **_figures(said))
 
 
 def _turns(messages: list[dict[str, Any]]) -> list[Turn]:
@@ -246,19 +247,8 @@ def _figures(messages: list[dict[str, Any]]) -> dict[str, Any]:
 
 
 def _count(tokens: Mapping[str, Any], name: str) -> int:
-    value = tokens.get(name)
-    return value if type(value) is int and value >= 0 else 0
+    return count(tokens.get(name)) or 0
 
 
 def _words(message: Mapping[str, Any]) -> str:
     return "".join(gemini_files.texts(message))
-
-
-def epoch(text: object) -> float | None:
-    """Return the seconds of a time stamp; None for what is none."""
-    from datetime import datetime
-
-    try:
-        return datetime.fromisoformat(text).timestamp() if isinstance(text, str) else None
-    except ValueError:
-        return None

@@ -11,6 +11,7 @@ import json
 import os
 import re
 
+from mam.adapters.agents.jsonl import count
 from mam.adapters.agents.protocol import Transcript, Turn
 from mam.core.activity import IDLE, UNKNOWN, WORKING, Evidence
 
@@ -222,13 +223,9 @@ def read_transcript(conversation: str, stores: Mapping[str, str], turns: int) ->
     return Transcript(
         said_last[::-1],
         model=found[0]["model"],
-        tokens_in=_number(found[0]["input_tokens"]),
-        tokens_out=_number(found[0]["output_tokens"]),
+        tokens_in=count(found[0]["input_tokens"]),
+        tokens_out=count(found[0]["output_tokens"]),
     )
-
-
-def _number(value: object) -> int | None:
-    return value if isinstance(value, int) else None
 
 
 def _stamp(seconds: object) -> str | None:

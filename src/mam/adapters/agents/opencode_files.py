@@ -6,10 +6,10 @@ subagent has a parent.
 
 from __future__ import annotations
 
-import json
 import os
 import re
 
+from mam.adapters.agents.jsonl import count, parse, seconds
 from mam.adapters.agents.protocol import Transcript, Turn
 from mam.core.activity import IDLE, Evidence
 
@@ -127,7 +127,7 @@ def read_turn(conversation: str, stores: Mapping[str, str]) -> Evidence | None:
         found = _ask(stores, question, conversation, _LONGEST)
     except Unreadable:
         return None
-    message = _parse(found[0]["data"]) if found else {}
+    message = parse(found[0]["data"]) if found else {}
     at = _at(message, "completed")
     if message.get("role") != "assistant" or at is None:
         return None
@@ -147,7 +147,7 @@ def last_message(conversation: str, stores: Mapping[str, str]) -> int:
         )
     except Unreadable:
         return 0
-    return (_number(found[0]["last"]) or 0) if found else 0
+    return (count(found[0]["last"]) or 0) if found else 0
 
 
 def prompts(conversation: str, stores: Mapping[str, str], since: int) -> Iterator[str]:
@@ -169,13 +169,13 @@ def _messages(
         where message_id in ({marks}) and length(data) <= ? order by id"""  # noqa: S608
     texts: dict[str, list[str]] = {}
     for row in _ask(stores, said, *[row["id"] for row in found], _LONGEST) if found else []:
-        part = _parse(row["data"])
+        part = parse(row["data"])
         if part.get("type") == "text" and isinstance(part.get("text"), str) and not part.get("synthetic"):
             texts.setdefault(row["message_id"], []).append(part["text"])
-    return [(row["id"], _parse(row["data"]), texts.get(row["id"], [])) for row in reversed(found)]
+    return [(row["id"], parse(row["data"]), texts.get(row["id"], [])) for row in reversed(found)]
 
 
-def read_transcript(conversation: str, stores: Mapping[str, str], count: int) -> Transcript | None:
+def read_transcript(conversation: str, stores: Mapping[str, str], most: int) -> Transcript | None:
     """Return the last turns, the model of the last answer, and the tokens of the whole conversation."""
     facts = """select tokens_input, tokens_output, tokens_reasoning, tokens_cache_read, tokens_cache_write
         from session where id = ?"""
@@ -191,7 +191,7 @@ def read_transcript(conversation: str, stores: Mapping[str, str], count: int) ->
         _add_turn(turns, message, "\n".join(texts).strip()[:_LONGEST_TEXT])
     used = found[0]
     return Transcript(
-        turns[-count:] if count > 0 else [],
+        turns[-most:] if most > 0 else [],
         model=_last(messages, _model),
         tokens_in=_sum(used["tokens_input"], used["tokens_cache_read"], used["tokens_cache_write"]),
         tokens_out=_sum(used["tokens_output"], used["tokens_reasoning"]),
@@ -230,29 +230,17 @@ def _context(message: dict[str, Any]) -> int | None:
 
 
 def _sum(*values: object) -> int | None:
-    numbers = [_number(value) for value in values]
+    numbers = [count(value) for value in values]
     return sum(number for number in numbers if number) if None not in numbers else None
-
-
-def _number(value: object) -> int | None:
-    return value if type(value) is int and value >= 0 else None
 
 
 def _at(message: dict[str, Any], name: str) -> float | None:
     times = message.get("time")
     at = times.get(name) if isinstance(times, dict) else None
-    return at / 1000 if isinstance(at, (int, float)) and 0 < at < 1e14 else None
+    return seconds(at)
 
 
 def _stamp(seconds: float | None) -> str | None:
     from mam.core.times import stamp
 
     return stamp(seconds) if seconds is not None else None
-
-
-def _parse(text: object) -> dict[str, Any]:
-    try:
-        entry = json.loads(text) if isinstance(text, str) else None
-    except (ValueError, RecursionError):
-        return {}
-    return entry if isinstance(entry, dict) else {}

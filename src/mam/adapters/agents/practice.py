@@ -8,6 +8,7 @@ import re
 import sys
 
 from mam.adapters.agents.box import find_box, screen_lines
+from mam.adapters.agents.jsonl import parse
 from mam.adapters.agents.protocol import Heard, Kind, Launch, Look, Transcript, Turn
 from mam.core.activity import BOOTING, IDLE, UNKNOWN, WAITING, WORKING, Evidence
 
@@ -112,7 +113,7 @@ class Practice(Kind):
                 os.path.join(stores.get(STORE, ""), _FOLDER, "workspaces.jsonl"), encoding="utf-8"
             ) as file:
                 for line in file:
-                    entry = _parse(line)
+                    entry = parse(line)
                     if entry.get("cwd") == workspace and isinstance(entry.get("id"), str):
                         found.pop(entry["id"], None)
                         found[entry["id"]] = None
@@ -229,12 +230,4 @@ def _entries(path: str, since: int) -> list[dict[str, Any]]:
     with open(path, "rb") as file:
         file.seek(since)
         lines = file.read().decode("utf-8", "replace").splitlines()
-    return [entry for entry in map(_parse, lines) if entry]
-
-
-def _parse(line: str) -> dict[str, Any]:
-    try:
-        entry = json.loads(line)
-    except (ValueError, RecursionError):
-        return {}
-    return entry if isinstance(entry, dict) else {}
+    return [entry for entry in map(parse, lines) if entry]

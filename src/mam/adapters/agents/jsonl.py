@@ -1,0 +1,56 @@
+"""Reading records of one JSON object a line, which may be huge, broken, and still growing."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+UUID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}\Z")
+# Beyond these a figure is nobody's: neither a time of this age of the world nor a number of tokens.
+_LATEST_MS = 1e14
+_MOST = 2**53
+
+
+def parse(line: object) -> dict[str, Any]:
+    """Return the object of a line; a broken one says nothing."""
+    try:
+        entry = json.loads(line) if isinstance(line, (bytes, str)) else None
+    except (ValueError, RecursionError):
+        return {}
+    return entry if isinstance(entry, dict) else {}
+
+
+def tail(path: str, most: int) -> tuple[list[bytes], bool]:
+    """Return the whole lines at the end of a file, and whether these are all. Raises OSError."""
+    with open(path, "rb") as file:
+        since = max(0, file.seek(0, os.SEEK_END) - most)
+        file.seek(since)
+        lines = file.read(most).split(b"\n")[:-1]
+    return (lines[1:], False) if since else (lines, True)
+
+
+def epoch(text: object) -> float | None:
+    """Return the seconds of a time stamp; None for what is none."""
+    from datetime import datetime
+
+    try:
+        return datetime.fromisoformat(text).timestamp() if isinstance(text, str) else None
+    except (ValueError, OverflowError, OSError):
+        return None
+
+
+def seconds(milliseconds: object) -> float | None:
+    """Return a time in seconds; None for what is none."""
+    if isinstance(milliseconds, (int, float)) and 0 < milliseconds < _LATEST_MS:
+        return milliseconds / 1000
+    return None
+
+
+def count(value: object) -> int | None:
+    """Return a number of tokens; None for what is none."""
+    return value if type(value) is int and 0 <= value < _MOST else None

@@ -1,0 +1,59 @@
+"""Lines of records: what is broken or absurd says nothing, and is no error."""
+
+import pytest
+
+from mam.adapters.agents.jsonl import UUID, count, epoch, parse, seconds, tail
+
+
+@pytest.mark.parametrize(
+    "line", [b"", b"{", b"[]", b"3", b"\xff", b"[" * 100_000, "1" + "0" * 5000, None, 7, b'{"a": 1} x']
+)
+def test_what_is_no_object_is_an_empty_one(line) -> None:
+    assert parse(line) == {}
+
+
+@pytest.mark.parametrize("line", [b'{"a": 1}', '{"a": 1}', b'  {"a": 1}\r'])
+def test_an_object(line) -> None:
+    assert parse(line) == {"a": 1}
+
+
+def test_only_whole_lines_of_the_end(tmp_path) -> None:
+    path = tmp_path / "record"
+    path.write_bytes(b"one\ntwo\nthree\nhalf")
+    assert tail(str(path), 100) == ([b"one", b"two", b"three"], True)
+    assert tail(str(path), 12) == ([b"three"], False)
+    with pytest.raises(OSError, match="record"):
+        tail(f"{path}.none", 100)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("2026-11-15T12:00:00Z", 1_794_744_000.0),
+        ("2026-11-15T12:00:00.500+00:00", 1_794_744_000.5),
+        ("never", None),
+        (None, None),
+        (20261115, None),
+    ],
+)
+def test_time_stamps(text, expected) -> None:
+    assert epoch(text) == expected
+
+
+@pytest.mark.parametrize("value", [0, -1, 10**400, float("inf"), float("nan"), "1", None, []])
+def test_absurd_times(value) -> None:
+    assert seconds(value) is None
+    assert seconds(1_763_208_000_500) == 1_763_208_000.5
+
+
+@pytest.mark.parametrize("value", [-1, 10**400, 1.5, True, "1", None])
+def test_absurd_numbers(value) -> None:
+    assert count(value) is None
+    assert (count(0), count(200_000)) == (0, 200_000)
+
+
+def test_an_id_ends_where_it_ends() -> None:
+    ident = "01234567-89ab-cdef-0123-456789abcdef"
+    assert UUID.match(ident)
+    assert not UUID.match(f"{ident}\n")
+    assert not UUID.match(f"{ident}/../x")
