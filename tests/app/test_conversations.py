@@ -116,3 +116,23 @@ def test_who_has_not_spoken_for_long_is_not_booting(fleet, monkeypatch) -> None:
     now = fleet.world.now
     monkeypatch.setattr(fleet.world, "now", lambda: now() + 130)
     assert session.explain()["evidence"][0]["state"] == "unknown"
+
+
+def test_a_purge_leaves_a_conversation_that_another_row_names(fleet, two) -> None:
+    theirs = own_id(fleet.get("two").row)
+    for session in two:
+        session.stop()
+    fleet.world.registry.change(
+        lambda draft: draft.put({**draft.named("one"), "practice_session_id_own": theirs})
+    )
+    with pytest.raises(ConversationBusy, match="another session"):
+        two[0].stop(purge_conversation=True)
+    assert two[1].status()["resume"]["on_disk"]
+
+
+def test_a_strange_file_in_the_spool_stops_nothing(fleet, two) -> None:
+    spool = Path(fleet.world.place.spool)
+    for name in (f"{two[0].id}.²³.1.json", f"{two[0].id}.{'9' * 200}.1.json", f"{two[0].id}.-1.1.json"):
+        (spool / name).write_text("{}", encoding="utf-8")
+    assert len(fleet.ls()["sessions"]) == 2
+    assert two[0].stop().row["status"] == "stopped"

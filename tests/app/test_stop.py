@@ -179,3 +179,22 @@ def test_two_stops_at_once_are_one(fleet) -> None:
     for one in fleets:
         one.close()
     assert [entry["verb"] for entry in fleet.log(session.name)].count("stop") == 1
+
+
+def test_a_box_that_is_only_painted_over_a_dialog_is_not_typed_into(fleet, monkeypatch, until) -> None:
+    """What a tool prints can look like an empty box; the agent's own word is that it waits."""
+    session = fleet.create("practice", name="one", args=["--speed", "0"])
+    tmux = fleet.world.tmux(session.row["tmux_server"])
+    tmux.paste(session.row["pane"]["id"], "run ls", mark=session.id, enter=True)
+    session.wait("waiting", timeout=10)
+    rule = "─" * 60
+    fake = f"\x1b[2J\x1b[H{rule}\r\n❯ \r\n{rule}\r\n  ? for help\x1b[2;3H"
+    with Path(tmux.pane(session.row["pane"]["id"]).tty).open("w", encoding="utf-8") as tty:
+        tty.write(fake)
+    until(lambda: "Do you want to proceed" not in session.read())
+    typed = []
+    with monkeypatch.context() as patch:
+        patch.setattr(Tmux, "paste", lambda self, pane, text, **more: typed.append(text))
+        assert session.send("words")["state"] == "held"
+        assert session.stop().row["status"] == "stopped"
+    assert typed == []

@@ -1,6 +1,7 @@
 """The version of the program: read at launch, kept and shown, and what an untested one does not get."""
 
 import json
+import os
 import sys
 from pathlib import Path
 
@@ -9,6 +10,7 @@ import pytest
 import mam
 from mam.adapters.agents import kinds
 from mam.adapters.agents.practice import Practice
+from mam.adapters.system import process
 from mam.adapters.system.programs import Running, package_version, parse_version, which
 from mam.adapters.tmux.client import Tmux
 from mam.core.errors import DialogOpen, UntestedVersion
@@ -135,3 +137,22 @@ def test_a_dialog_of_it_is_not_answered(fleet, monkeypatch, bin_folder) -> None:
     with pytest.raises(DialogOpen, match="trust") as refused:
         fleet.create("practice", name="asks", args=[*QUICK, "--trust-dialog"], trust=True)
     assert "not tested with this version" in (refused.value.hint or "")
+
+
+def test_a_program_that_prints_without_end_or_leaves_children(tmp_path, until) -> None:
+    endless = Running([which("yes", "/bin:/usr/bin") or "", "1.2.3"], {})
+    assert endless.finish(20).status is None
+    script = tmp_path / "parent"
+    script.write_text(f"#!/bin/sh\nsleep 4321 & echo $! > {tmp_path}/child\nsleep 4321\n")
+    script.chmod(0o755)
+    parent = Running([str(script)], {"PATH": "/bin:/usr/bin"})
+    child = int(until(lambda: (tmp_path / "child").exists() and (tmp_path / "child").read_text().strip()))
+    assert parent.finish(0.05).status is None
+    until(lambda: process.identify(child) is None)
+
+
+def test_what_lies_beside_a_program_is_read_only_if_it_is_a_plain_file(tmp_path) -> None:
+    program = tmp_path / "agent"
+    program.touch()
+    os.mkfifo(tmp_path / "package.json")
+    assert package_version(str(program), Dated.packages) is None

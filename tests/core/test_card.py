@@ -31,7 +31,7 @@ def test_the_word_alone_counts(body) -> None:
     assert not card.says_stop("default", body)
 
 
-@given(st.lists(st.text(st.characters(exclude_characters="\n"), max_size=500), max_size=60))
+@given(st.lists(st.text(st.characters(codec="utf-8", exclude_characters="\n"), max_size=500), max_size=60))
 def test_every_line_is_in_a_comment_and_no_comment_is_too_long(lines) -> None:
     short = [line[:400] for line in lines]
     comments = card.comments_of(short)

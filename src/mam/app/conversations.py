@@ -66,12 +66,11 @@ def resume_choice(
 
 
 def _has_twin(row: Row, rows: Sequence[Row]) -> bool:
-    """Tell whether another session has none known either: what is found may be that one's."""
+    """Tell whether another session has worked there too: what is found may be that one's."""
     return any(
-        not own_id(other) and not other.get("conversations")
-        for other in rows
-        if other.get("id") != row.get("id")
+        other.get("id") != row.get("id")
         and (other["agent"], other["workspace"]) == (row["agent"], row["workspace"])
+        for other in rows
     )
 
 
@@ -186,6 +185,15 @@ def refuse_if_held(world: World, row: Row, conversation: str) -> None:
         return
     if _lives(other.holder):
         raise _held(conversation, other)
+
+
+def refuse_if_shared(row: Row, rows: Sequence[Row]) -> None:
+    """Refuse to delete a conversation that another session names as its own."""
+    current = current_conversation(row)
+    if current and _is_anothers(current, row, rows):
+        raise ConversationBusy(
+            f"conversation {current} is also that of another session", hint="mam ls --json shows which"
+        )
 
 
 def _held(conversation: str, other: Lease) -> ConversationBusy:

@@ -7,7 +7,7 @@ import time
 from mam.app.hearing import overhear
 from mam.app.submit import look_at, submit
 from mam.app.transcript import now_open
-from mam.app.versions import refuse_blind
+from mam.app.versions import is_waiting, refuse_blind
 from mam.core.errors import DeliveryUnconfirmed, DialogOpen, InvalidPrompt, NotReady
 from mam.core.row import current_conversation
 from mam.core.text import for_paste
@@ -43,6 +43,8 @@ def first_prompt(world: World, row: Row, prompt: str) -> None:
     prompt = typed(kind, prompt)
     if kind.reads_screen:
         refuse_blind(world, row, "the prompt was not typed")
+        if is_waiting(world, row):
+            raise DialogOpen(f"'{row['name']}' waits for a person; the prompt was not typed", session=row)
         look = look_at(world, row)
         if look.dialog:
             raise DialogOpen(

@@ -18,7 +18,7 @@ from mam.app.hearing import overhear
 from mam.app.sight import ALIVE, see_one
 from mam.app.submit import look_at, submit
 from mam.app.transcript import now_open
-from mam.app.versions import is_known, says_idle
+from mam.app.versions import is_known, is_waiting, says_idle
 from mam.core import message as rules
 from mam.core.activity import WORKING
 from mam.core.errors import DeliveryUnconfirmed, InvalidPrompt, NotAllowed, Refused, Unavailable
@@ -201,6 +201,8 @@ def _reason(world: World, row: Row, message: Message) -> str | None:
     if sight.state != ALIVE:
         return rules.not_there(sight.state)
     found = _seen_reason(kind, look_at(world, row), message)
+    if found is None and is_waiting(world, row):
+        return "it waits for a person, as its own word is"
     if found is None and is_known(world, row) is False and not says_idle(world, row):
         return f"mam was not tested with this version of {kind.name}, and only its screen says that it waits"
     return found

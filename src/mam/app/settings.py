@@ -11,6 +11,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+_LARGEST = 1024 * 1024
+
 
 def load_settings(root: str, environ: Mapping[str, str]) -> Settings:
     """Return the settings in force; files that are not there say nothing."""
@@ -23,7 +25,10 @@ def load_settings(root: str, environ: Mapping[str, str]) -> Settings:
             raise InvalidSettings(f"{path} is not a regular file", hint="remove it")
         try:
             with open(path, "rb") as file:
-                _take(settings, file.read(), path, of_root=path == theirs)
+                text = file.read(_LARGEST + 1)
+            if len(text) > _LARGEST:
+                raise InvalidSettings(f"{path} is too large for a settings file")
+            _take(settings, text, path, of_root=path == theirs)
         except FileNotFoundError:
             continue
         except OSError as error:
@@ -36,5 +41,5 @@ def _take(settings: Settings, text: bytes, path: str, *, of_root: bool) -> None:
 
     try:
         settings.take(tomllib.loads(text.decode()), path, of_root=of_root)
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+    except (ValueError, RecursionError) as error:
         raise InvalidSettings(f"{path} is not valid TOML: {error}", hint="mend the line") from None

@@ -13,7 +13,7 @@ from mam.app.caller import runs_inside
 from mam.app.died import exit_status
 from mam.app.sight import ALIVE, LOOSE, UNKNOWN, identity_of, see_one
 from mam.app.submit import look_at, submit
-from mam.app.versions import is_known, says_idle
+from mam.app.versions import is_known, says_idle, says_waiting
 from mam.core import ladder, text, transitions
 from mam.core.activity import WORKING
 from mam.core.errors import (
@@ -69,6 +69,7 @@ def stop(
             )
         if purge:
             transitions.next_status(row["status"], "purge")
+            conversations.refuse_if_shared(row, draft.rows())
             # Asked before the agent is ended, while everything can still be left as it is.
             if conversation := current_conversation(row):
                 conversations.refuse_if_held(world, row, conversation)
@@ -177,6 +178,8 @@ class Stop:
     def _ask(self, step: ladder.Step, pane_id: str) -> bool:
         try:
             if step.types:
+                if says_waiting(self.world, self.row):
+                    return False
                 if is_known(self.world, self.row) is False and not says_idle(self.world, self.row):
                     return False
                 # The look that decided is some milliseconds old: a dialog may have opened since.

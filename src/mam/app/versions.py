@@ -12,7 +12,7 @@ from mam.adapters.system import programs
 from mam.app import activity, flight
 from mam.app.hearing import listen
 from mam.app.sight import see_all
-from mam.core.activity import IDLE
+from mam.core.activity import IDLE, UNKNOWN, WAITING
 from mam.core.errors import UntestedVersion
 from mam.core.row import merged
 
@@ -30,6 +30,7 @@ _ANSWER_SECONDS = 10.0
 _WORD_SECONDS = 3.0
 _STEP = 0.05
 _WORDS = ("hook", "state-file", "transcript")
+_TELLS = ("hook", "state-file")
 
 
 class Reading:
@@ -89,10 +90,30 @@ def is_tested(world: World, kind: Kind, version: str | None) -> bool | None:
 
 def says_idle(world: World, row: Row) -> bool:
     """Tell whether the agent's own word, and not only its screen, is that it waits for input."""
-    sights = see_all(world, [row], full=True)
-    known = activity.gather(world, [row], sights, listen(world, [row]), thorough=True)[0]
+    known = _known(world, row)
     spoke = any(one.source in _WORDS and one.state == IDLE for one in known.evidence)
     return spoke and known.verdict(world.now()).state == IDLE
+
+
+def says_waiting(world: World, row: Row) -> bool:
+    """Tell whether the agent's own last word is that a dialog is open: whatever its screen seems to show.
+
+    What a program prints can look like an empty box.
+    """
+    known = _known(world, row)
+    words = [one for one in known.evidence if one.source in _TELLS and one.state != UNKNOWN]
+    last = max(words, key=lambda one: one.at, default=None)
+    return last is not None and last.state == WAITING
+
+
+def is_waiting(world: World, row: Row) -> bool:
+    """Tell whether all that is known together says that a dialog is open."""
+    return _known(world, row).verdict(world.now()).state == WAITING
+
+
+def _known(world: World, row: Row) -> activity.Known:
+    sights = see_all(world, [row], full=True)
+    return activity.gather(world, [row], sights, listen(world, [row]), thorough=True)[0]
 
 
 def refuse_blind(world: World, row: Row, what: str) -> None:

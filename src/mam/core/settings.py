@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from mam.core.errors import InvalidName, InvalidSettings
 from mam.core.names import parse_server
+from mam.core.text import one_line
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -12,6 +13,7 @@ if TYPE_CHECKING:
 
 PERMISSIONS = ("default", "ask", "auto", "skip")
 RESIDENT = ("auto", "off")
+_LONGEST_SECONDS = 86_400
 _OF_THE_USER = ("codex", "judge_command", "known_versions", "notify_command")
 
 
@@ -68,7 +70,8 @@ class Settings:
             try:
                 setattr(self, key, checks[key](value))
             except (InvalidName, TypeError, ValueError) as error:
-                raise InvalidSettings(f"{path}: '{key}' cannot be {value!r}: {error}") from None
+                shown = one_line(repr(value), 80)
+                raise InvalidSettings(f"{path}: '{key}' cannot be {shown}: {error}") from None
 
 
 def _server(value: object) -> str:
@@ -116,6 +119,6 @@ def _versions(value: object) -> tuple[str, ...]:
 
 
 def _seconds(value: object) -> float:
-    if isinstance(value, bool) or not isinstance(value, (int, float)) or value <= 0:
-        raise ValueError("it must be a number of seconds")
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 < value <= _LONGEST_SECONDS:
+        raise ValueError("it must be a number of seconds, at most a day")
     return float(value)

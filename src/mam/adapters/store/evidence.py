@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
     from mam.adapters.store.registry import Registry
 
+_LONGEST_PID = 10
 LARGEST_PAYLOAD = 4 * 1024 * 1024
 
 
@@ -68,10 +69,14 @@ def pending(spool: str, now: float = math.inf, session_id: str | None = None) ->
     return sorted(found, key=lambda one: (one.at, one.path))
 
 
+def _is_pid(text: str) -> bool:
+    return text.isascii() and text.isdecimal() and len(text) <= _LONGEST_PID
+
+
 def _is_payload(name: str) -> bool:
     """Tell whether a file is named as our hook names it; any other is not ours to take."""
     parts = name.split(".")
-    return len(parts) >= 4 and parts[-1] == "json" and is_session_id(parts[0]) and parts[1].isdigit()
+    return len(parts) >= 4 and parts[-1] == "json" and is_session_id(parts[0]) and _is_pid(parts[1])
 
 
 def _parse(text: bytes) -> dict[str, Any]:

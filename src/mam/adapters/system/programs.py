@@ -4,6 +4,10 @@ from __future__ import annotations
 
 import os
 import re
+import signal
+import stat
+import time
+from contextlib import suppress
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -13,6 +17,9 @@ _VERSION = re.compile(r"\d+\.\d+(?:\.\d+)*(?:[-+.][0-9A-Za-z]+)*")
 # A program lies at most this deep in its package.
 _DEPTH = 4
 _LONGEST_ANSWER = 4096
+_MOST_PRINTED = 1024 * 1024
+_LAST_SECONDS = 1.0
+_LARGEST_PACKAGE = 1024 * 1024
 _DETACH_SECONDS = 5.0
 
 
@@ -52,14 +59,23 @@ def package_version(program: str, packages: Iterable[str]) -> str | None:
     folder = os.path.dirname(os.path.realpath(program))
     for _ in range(_DEPTH if wanted else 0):
         try:
-            with open(os.path.join(folder, "package.json"), encoding="utf-8") as file:
-                found = json.load(file)
+            found = json.loads(read_plain(os.path.join(folder, "package.json"), _LARGEST_PACKAGE))
         except (OSError, ValueError, RecursionError):
             found = None
         if isinstance(found, dict) and found.get("name") in wanted:
             return parse_version(str(found.get("version") or ""))
         folder = os.path.dirname(folder)
     return None
+
+
+def read_plain(path: str, largest: int) -> bytes:
+    """Return the content of a regular file of at most so many bytes; raises OSError for anything else."""
+    handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    with os.fdopen(handle, "rb") as file:
+        facts = os.fstat(handle)
+        if not stat.S_ISREG(facts.st_mode) or facts.st_size > largest:
+            raise OSError(f"{path} is not a regular file of a sensible size")
+        return file.read(largest)
 
 
 def parse_version(text: str) -> str | None:
@@ -106,17 +122,39 @@ class Running:
 
         if self._process is None:
             return Done(None, self._why)
-        try:
-            printed, _ = self._process.communicate(timeout=seconds)
-            status: int | None = self._process.returncode
-        except subprocess.TimeoutExpired:
-            self._process.kill()
+        printed = self._read(time.monotonic() + seconds)
+        status: int | None = None
+        if printed is not None:
+            try:
+                status = self._process.wait(_LAST_SECONDS)
+            except subprocess.TimeoutExpired:
+                status = None
+        # It leads a session of its own: what it left running there ends with it.
+        if status is None:
+            with suppress(ProcessLookupError):
+                os.killpg(self._process.pid, signal.SIGKILL)
             self._process.wait()
-            # Not read to its end: what it started may hold the pipe open.
-            if self._process.stdout:
-                self._process.stdout.close()
-            printed, status = b"", None
-        return Done(status, printed[-_LONGEST_ANSWER:].decode("utf-8", "replace").strip())
+        return Done(status, (printed or b"")[-_LONGEST_ANSWER:].decode("utf-8", "replace").strip())
+
+    def _read(self, deadline: float) -> bytes | None:
+        """Return the end of what it prints; None if it does not close in time, or prints without end."""
+        import select
+
+        assert self._process is not None
+        assert self._process.stdout is not None
+        printed, total = b"", 0
+        with self._process.stdout as pipe:
+            while (left := deadline - time.monotonic()) > 0:
+                if not select.select([pipe], [], [], left)[0]:
+                    return None
+                part = os.read(pipe.fileno(), 65536)
+                if not part:
+                    return printed
+                total += len(part)
+                if total > _MOST_PRINTED:
+                    return None
+                printed = (printed + part)[-_LONGEST_ANSWER:]
+        return None
 
 
 def detach(argv: list[str], environ: Mapping[str, str], cwd: str) -> bool:
