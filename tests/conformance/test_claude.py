@@ -4,26 +4,28 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
+import signal
 from pathlib import Path
 
 import pytest
-from tests.conformance.desk import opened, wait_for
-from tests.conformance.programs import Unavailable
-from tests.conformance.replies import Shell
+from tests.conformance.desk import said, wait_for
+from tests.conformance.replies import Say, Shell
 
 import mam
 from mam.core.errors import ConversationBusy, InvalidPrompt, NotAllowed, NotReady
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("claude")]
 
 
 @pytest.fixture
-def desk(home, tmux_server, workspace, monkeypatch):
-    try:
-        with opened("claude", home, tmux_server, workspace, monkeypatch) as desk:
-            yield desk
-    except Unavailable as reason:
-        pytest.skip(str(reason))
+def kind():
+    return "claude"
+
+
+@pytest.fixture
+def desk(fresh_desk):
+    return fresh_desk
 
 
 def test_a_menu(desk) -> None:
@@ -43,11 +45,34 @@ def test_the_id_is_the_one_that_the_server_sees(desk) -> None:
 
 
 def test_a_killed_agent_leaves_a_state_file_that_says_nothing(desk) -> None:
+    """Neither under its own name, nor where the next process has got the same number."""
     session = desk.create("worker", prompt="remember the word xylophone")
     desk.rests(session)
+    held = desk.model.gate()
+    desk.model.answer(Say("one\ntwo\nthree\nfour\n", midway=held))
+    desk.say(session, "count slowly")
+    desk.sees(session, "state-file", "working")
     desk.kill(session)
-    assert list((desk.home / ".claude" / "sessions").glob("*.json")), "the stale state file is there"
+    held.set()
+    folder = desk.home / ".claude" / "sessions"
+    (stale,) = folder.glob("*.json")
+    left = json.loads(stale.read_text(encoding="utf-8"))
+    assert left["status"] == "busy"
     assert session.status()["activity"] == "exited"
+    session.resume()
+    desk.becomes(session, "idle")
+    assert said(session, "state-file") != "working"
+    desk.say(session, "which word was it")
+    desk.rests(session)
+    assert desk.own(session) == left["sessionId"]
+    pid = desk.fleet.get(session.id).row["pane"]["pid"]
+    # It would write the file anew.
+    os.kill(pid, signal.SIGSTOP)
+    for forged in (left, {**left, "pid": pid}):
+        (folder / f"{pid}.json").write_text(json.dumps(forged), encoding="utf-8")
+        assert said(session, "state-file") is None
+        desk.becomes(session, "idle")
+    os.kill(pid, signal.SIGCONT)
 
 
 def test_a_cleared_conversation_without_a_message(desk) -> None:
@@ -71,15 +96,23 @@ def test_a_fork_without_a_message(desk) -> None:
 
 
 def test_a_child_that_inherits_the_environment(desk) -> None:
-    """Its own hooks and state say nothing about the session that started it."""
+    """Its state, and what the session's own hooks say of it, are not the session's."""
     session = desk.create("worker", permissions="skip", env={"IS_SANDBOX": "1"}, prompt="hello")
     desk.rests(session)
     own, conversations = desk.own(session), session.status()["conversations"]
-    desk.model.answer(Shell("claude -p 'I am the child' > child.txt; touch child-done", asks=False))
+    words = Path(f"/proc/{session.row['pane']['pid']}/cmdline").read_text(encoding="utf-8").split("\0")
+    settings = shlex.quote(words[words.index("--settings") + 1])
+    child = f"claude --settings {settings} -p 'I am the child' > child.txt"
+    hold = "while [ ! -e go ]; do sleep .1; done"
+    desk.model.answer(Shell(f"{child}; touch child-done; {hold}", asks=False))
     desk.say(session, "start a child")
-    desk.becomes(session, "working")
     wait_for((desk.workspace / "child-done").exists, session.read, 40)
     assert desk.model.saw("I am the child")
+    # The child's last word was that its turn is over; the session's turn is not.
+    desk.becomes(session, "working")
+    assert said(session, "hook") == "working"
+    assert desk.own(session) == own
+    (desk.workspace / "go").touch()
     desk.rests(session)
     assert desk.own(session) == own
     assert session.status()["conversations"] == conversations

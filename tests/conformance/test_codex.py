@@ -9,9 +9,8 @@ import time
 from pathlib import Path
 
 import pytest
-from tests.conformance.desk import HABITS, opened, said, wait_for
+from tests.conformance.desk import HABITS, said, wait_for
 from tests.conformance.dialects import Responses
-from tests.conformance.programs import Unavailable
 from tests.conformance.replies import Question, Say, Shell
 
 import mam
@@ -19,17 +18,18 @@ from mam.app.conversations import told
 from mam.app.hearing import overhear
 from mam.core.errors import ConversationBusy, DialogOpen, InvalidPrompt, NotReady, Unconfirmed
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("codex")]
 WORD = "remember the word xylophone"
 
 
 @pytest.fixture
-def desk(home, tmux_server, workspace, monkeypatch):
-    try:
-        with opened("codex", home, tmux_server, workspace, monkeypatch) as desk:
-            yield desk
-    except Unavailable as reason:
-        pytest.skip(str(reason))
+def kind():
+    return "codex"
+
+
+@pytest.fixture
+def desk(fresh_desk):
+    return fresh_desk
 
 
 def listed(desk, session):

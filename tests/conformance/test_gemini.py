@@ -5,26 +5,26 @@ from __future__ import annotations
 import json
 
 import pytest
-from tests.conformance.desk import Desk, opened, wait_for
+from tests.conformance.desk import Desk, wait_for
 from tests.conformance.launch import READY, start
-from tests.conformance.programs import Unavailable
 from tests.conformance.replies import Shell
 from tests.conformance.terminal import Terminals
 
 from mam.adapters.agents.purge import remove
 from mam.core.errors import ConversationBusy, DialogOpen, InvalidPrompt, NotReady
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("gemini")]
 WORD = "remember the word xylophone"
 
 
 @pytest.fixture
-def desk(home, tmux_server, workspace, monkeypatch):
-    try:
-        with opened("gemini", home, tmux_server, workspace, monkeypatch) as desk:
-            yield desk
-    except Unavailable as reason:
-        pytest.skip(str(reason))
+def kind():
+    return "gemini"
+
+
+@pytest.fixture
+def desk(fresh_desk):
+    return fresh_desk
 
 
 def kind_of(desk: Desk):

@@ -1,93 +1,28 @@
-"""mam with the real Hermes Agent: the scenarios of every kind, and what only this one has."""
+"""What only Hermes Agent has; what it shares with the others is in `test_life.py`."""
 
 from __future__ import annotations
 
-import os
 import sqlite3
 from contextlib import closing
-from pathlib import Path
 
 import pytest
-from tests.conformance import desk as desks
-from tests.conformance import programs, pypi_programs, test_life
-from tests.conformance.desk import Desk, Habits, wait_for
-from tests.conformance.launch import guard
-from tests.conformance.model_server import ModelServer
-from tests.conformance.programs import Unavailable
+from tests.conformance.desk import WORD, wait_for
 from tests.conformance.pypi_programs import hermes
-from tests.conformance.replies import Call, Question, Reply, Shell
+from tests.conformance.replies import Shell
 
-import mam
 from mam.core.errors import DialogOpen, InvalidPrompt, NotAllowed, NotReady, Usage
 
-pytestmark = pytest.mark.slow
-
-# The scenarios of every kind, with the desk of this file.
-globals().update({name: test for name, test in vars(test_life).items() if name.startswith("test_")})
-
-HABITS = Habits(
-    environment=lambda model, home: {},
-    permissions="default",
-    interrupt=("C-c",),
-    refuse=("C-c",),
-    allow=("1",),
-    ready=90.0,
-    error_requests=4,
-)
-
-
-class HermesDesk(Desk):
-    """Hermes asks once more before it leaves a conversation."""
-
-    def say(self, session: mam.Session, text: str, *, is_command: bool = False) -> None:
-        super().say(session, text, is_command=is_command)
-        if text == self.habits.clear:
-            self.becomes(session, "waiting", "confirm")
-            self.press(session, "1")
-
-
-class Model(ModelServer):
-    """Replies in the words of Hermes: it asks only about commands that it finds dangerous."""
-
-    def answer(self, *replies: Reply) -> None:
-        super().answer(*map(_translate, replies))
-
-
-def _translate(reply: Reply) -> Reply:
-    if isinstance(reply, Shell):
-        return Call(
-            "terminal", {"command": f"rm -rf ./gone; {reply.command}" if reply.asks else reply.command}
-        )
-    if isinstance(reply, Question):
-        return Call("clarify", {"question": reply.text, "choices": list(reply.options)})
-    return reply
-
-
-def configure(model: ModelServer, home: Path) -> None:
-    """Name the model as a person does, in the configuration of a fresh home."""
-    folder = home / ".hermes"
-    folder.mkdir(exist_ok=True)
-    (folder / "config.yaml").write_text(
-        f"model:\n  default: fake-model\n  provider: custom\n  base_url: {model.url}/v1\n  api_key: fake\n"
-        # Its own updates and downloads lead nowhere here, and each costs a start some seconds.
-        "security:\n  tirith_enabled: false\n",
-        encoding="utf-8",
-    )
+pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("hermes")]
 
 
 @pytest.fixture
-def desk(home, tmux_server, workspace, monkeypatch):
-    try:
-        executable = hermes(os.environ.get(desks.VERSION))
-    except Unavailable as reason:
-        pytest.skip(str(reason))
-    monkeypatch.setitem(desks.HABITS, "hermes", HABITS)
-    with Model() as model:
-        configure(model, home)
-        for name, value in {"PATH": f"{executable.parent}:{os.environ['PATH']}", **guard(model)}.items():
-            monkeypatch.setenv(name, value)
-        with mam.open(str(workspace)) as fleet:
-            yield HermesDesk("hermes", fleet, model, home, tmux_server)
+def kind():
+    return "hermes"
+
+
+@pytest.fixture
+def desk(fresh_desk):
+    return fresh_desk
 
 
 def test_an_option_that_it_does_not_know(desk) -> None:
@@ -109,7 +44,7 @@ def test_it_is_not_configured(desk) -> None:
 
 def test_a_menu_and_a_confirmation_are_no_box(desk) -> None:
     """The model picker leaves an arrow that looks like an empty prompt: nothing may be typed there."""
-    session = desk.create("worker", prompt=test_life.WORD)
+    session = desk.create("worker", prompt=WORD)
     desk.rests(session)
     desk.say(session, "/model", is_command=True)
     desk.becomes(session, "waiting", "menu")
@@ -147,7 +82,7 @@ def sources(desk):
 
 def test_a_hermes_that_a_tool_starts_is_not_the_sessions(desk) -> None:
     """It carries the same source, and begins a conversation in the same database."""
-    session = desk.create("worker", prompt=test_life.WORD)
+    session = desk.create("worker", prompt=WORD)
     desk.rests(session)
     own = desk.own(session)
     desk.model.answer(Shell(f"{hermes()} chat -Q -q 'a word from within'", asks=False))
@@ -180,11 +115,3 @@ def test_what_reaches_the_model_and_what_is_refused(desk) -> None:
     wait_for((desk.workspace / "unasked").exists, "the tool that nobody was asked about")
     config = (desk.home / ".hermes" / "config.yaml").read_text(encoding="utf-8")
     assert "other-model" not in config, "nothing of the user's is configured"
-
-
-def test_an_install_that_fails_says_why_and_is_not_taken_for_done(tmp_path, monkeypatch) -> None:
-    monkeypatch.setattr(programs, "_ENVIRONMENT", {"MAM_DEV_CACHE": str(tmp_path)})
-    monkeypatch.setattr(pypi_programs, "_ENVIRONMENT", {"PATH": os.environ["PATH"], "PIP_NO_INDEX": "1"})
-    with pytest.raises(Unavailable, match="No matching distribution"):
-        hermes()
-    assert not list(tmp_path.rglob(".installed"))

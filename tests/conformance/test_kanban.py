@@ -22,7 +22,7 @@ from mam.adapters.system import process
 from mam.core import drift as rules
 from mam.core.errors import Conflict
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("hermes")]
 
 # Everything that mam does to a card, done by Hermes' own code instead.
 BY_HERMES = """

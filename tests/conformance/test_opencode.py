@@ -7,15 +7,14 @@ import os
 import sys
 
 import pytest
-from tests.conformance.desk import Desk, opened, wait_for
-from tests.conformance.programs import Unavailable
+from tests.conformance.desk import Desk, wait_for
 from tests.conformance.replies import Call, Say, Shell
 
 import mam
 from mam.adapters.store import evidence
 from mam.core.errors import InvalidPrompt
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("opencode")]
 LONG = "\n".join(f"line {number}\tof a long text: größer ✓" for number in range(1, 101))
 MCP_SERVER = """
 import json, pathlib, sys
@@ -40,12 +39,13 @@ for line in sys.stdin:
 
 
 @pytest.fixture
-def desk(home, tmux_server, workspace, monkeypatch):
-    try:
-        with opened("opencode", home, tmux_server, workspace, monkeypatch) as desk:
-            yield desk
-    except Unavailable as reason:
-        pytest.skip(str(reason))
+def kind():
+    return "opencode"
+
+
+@pytest.fixture
+def desk(fresh_desk):
+    return fresh_desk
 
 
 def test_a_long_prompt_arrives_and_is_proven(desk: Desk) -> None:

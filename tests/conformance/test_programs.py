@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
+
 import pytest
-from tests.conformance import programs
+from tests.conformance import programs, pypi_programs
 from tests.conformance.programs import KINDS, PACKAGES, Unavailable, program
 from tests.conformance.stage import stage
 from tests.conformance.terminal import processes_of
@@ -17,7 +19,7 @@ def need(kind):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", [pytest.param(one, marks=pytest.mark.xdist_group(one)) for one in KINDS])
 def test_answers_a_turn_and_leaves(kind, terminals):
     need(kind)
     with stage(kind, terminals) as one:
@@ -71,3 +73,12 @@ class TestInstall:
         place.mkdir(parents=True)
         (place / ".installed").touch()
         assert program("gemini") == place / "node_modules" / ".bin" / "gemini"
+
+    @pytest.mark.slow
+    def test_pip_is_heard_as_well(self, tmp_path, monkeypatch):
+        monkeypatch.setattr(programs, "_ENVIRONMENT", {"MAM_DEV_CACHE": str(tmp_path)})
+        offline = {"PATH": os.environ["PATH"], "PIP_NO_INDEX": "1"}
+        monkeypatch.setattr(pypi_programs, "_ENVIRONMENT", offline)
+        with pytest.raises(Unavailable, match="No matching distribution"):
+            pypi_programs.hermes()
+        assert not list(tmp_path.rglob(".installed"))
