@@ -84,12 +84,43 @@ class TestLaunch:
         with pytest.raises(Usage, match="--settings"):
             launch("--settings", text, hook=HOOK)
 
+    def test_settings_in_a_file_that_depends_on_the_directory_are_refused(
+        self, tmp_path, monkeypatch
+    ) -> None:
+        (tmp_path / "own.json").write_text("{}", encoding="utf-8")
+        monkeypatch.chdir(tmp_path)
+        with pytest.raises(Usage, match="relative"):
+            launch("--settings", "own.json", hook=HOOK)
+
+    @pytest.mark.parametrize("facts", [{"conversation": "N", "resume": True}, {"fork_of": "N"}])
+    def test_a_prompt_is_given_once(self, facts) -> None:
+        own = ["--add-dir", "/a", "/b", "--verbose"]
+        assert launch(*own, "do it", "--model", "opus").argv[-3:] == ["do it", "--model", "opus"]
+        assert launch(*own, "do it", "--model", "opus", **facts).argv[-6:] == [*own, "--model", "opus"]
+        assert launch(*own, "--", "do it", **facts).argv[-4:] == own
+
     @pytest.mark.parametrize(
-        "word", ["--resume", "-r", "--continue", "-c", "--session-id=x", "--fork-session"]
+        "word",
+        [
+            *("--resume", "-r", "-r0123", "--continue", "-c", "--session-id=x", "--fork-session"),
+            *(
+                "-w",
+                "--worktree=x",
+                "--bg",
+                "--background",
+                "--teleport",
+                "--no-session-persistence",
+                "--tmux",
+            ),
+        ],
     )
     def test_the_conversation_is_mams_to_choose(self, word) -> None:
         with pytest.raises(Usage, match="keeps track"):
             launch(word)
+
+    def test_words_that_only_look_like_a_choice_are_passed(self) -> None:
+        words = ["--append-system-prompt", "-rude words are not to be used", "--", "--resume"]
+        assert launch(*words).argv[-4:] == words
 
     def test_skipping_permissions_as_root_is_refused_with_a_way_out(self, monkeypatch) -> None:
         monkeypatch.setattr(os, "geteuid", lambda: 0)
@@ -120,6 +151,14 @@ def test_the_store_is_what_the_caller_has_and_nothing_invented() -> None:
     assert KIND.stores({"HOME": "/h"}) == {"HOME": "/h"}
     assert KIND.stores({"HOME": "/h", "CLAUDE_CONFIG_DIR": "/c"}) == {"CLAUDE_CONFIG_DIR": "/c"}
     assert KIND.stores({"HOME": "/h", "CLAUDE_CONFIG_DIR": ""}) == {"HOME": "/h"}
+
+
+@pytest.mark.parametrize(("user", "kept"), [(0, {"IS_SANDBOX": "1"}), (1000, {})])
+def test_that_root_is_in_a_sandbox_holds_for_a_resume_too(monkeypatch, user, kept) -> None:
+    monkeypatch.setattr(os, "geteuid", lambda: user)
+    assert KIND.stores({"HOME": "/h", "IS_SANDBOX": "1"}) == {"HOME": "/h", **kept}
+    assert KIND.stores({"CLAUDE_CONFIG_DIR": "/c", "IS_SANDBOX": "1"}) == {"CLAUDE_CONFIG_DIR": "/c", **kept}
+    assert KIND.stores({"HOME": "/h", "IS_SANDBOX": "0"}) == {"HOME": "/h"}
 
 
 @pytest.mark.parametrize(

@@ -45,7 +45,14 @@ class TestLaunch:
 
     def test_the_callers_own_arguments_come_last(self) -> None:
         own = ["-c", 'model="x"', "--", "resume"]
-        assert launch(*own, conversation="N", resume=True).argv[-4:] == own
+        assert launch(*own).argv[-4:] == own
+
+    @pytest.mark.parametrize("facts", [{"conversation": "N", "resume": True}, {"fork_of": "N"}])
+    @pytest.mark.parametrize("words", [["do it"], ["--", "do", "it"], ["do", "it"]])
+    def test_a_prompt_is_given_once(self, facts, words) -> None:
+        own = ["-c", 'model="x"', "--search"]
+        assert launch(*own, *words).argv[-len(words) :] == words
+        assert launch(*own, *words, **facts).argv[-3:] == own
 
     def test_notify_is_of_this_launch(self) -> None:
         *_, option, value = launch(hook=HOOK).argv

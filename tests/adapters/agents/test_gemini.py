@@ -17,6 +17,19 @@ def launch(*args, **facts):
 
 
 class TestLaunch:
+    @pytest.mark.parametrize(
+        "words", [["do it"], ["do", "it"], ["-i", "do it"], ["--prompt-interactive=do it"]]
+    )
+    def test_a_prompt_is_given_once(self, words) -> None:
+        own = ["--include-directories", "/a", "--skip-trust"]
+        assert launch(*own, *words).argv == ["/bin/gemini", *own, *words]
+        assert launch(*own, *words, conversation="N", resume=True).argv == [
+            "/bin/gemini",
+            "--resume",
+            "N",
+            *own,
+        ]
+
     def test_nothing_is_passed_that_was_not_asked_for(self) -> None:
         assert launch().argv == ["/bin/gemini"]
         assert (launch().env, launch().settings) == ({}, None)

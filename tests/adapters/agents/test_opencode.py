@@ -91,8 +91,27 @@ class TestLaunch:
             launch(*words)
 
     def test_what_only_looks_like_a_choice_is_passed_on(self) -> None:
-        words = ["--cors", "x", "--", "-s"]
+        words = ["--cors", "x", "--prompt", "-s is an option", "--agent=-c"]
         assert launch(*words).argv == ["/bin/opencode", *words]
+
+    @pytest.mark.parametrize(
+        "words", [["run", "x"], ["--pure", "/elsewhere"], ["--port", "1", "."], ["--", "x"]]
+    )
+    def test_a_command_or_a_directory_is_refused(self, words) -> None:
+        with pytest.raises(Usage, match="command or a directory"):
+            launch(*words)
+
+    @pytest.mark.parametrize("facts", [{"conversation": ID, "resume": True}, {"fork_of": ID}])
+    @pytest.mark.parametrize("words", [["--prompt", "do it"], ["--prompt=do it"]])
+    def test_a_prompt_is_given_once(self, facts, words) -> None:
+        assert launch("--mdns", *words, "--agent", "x").argv == [
+            "/bin/opencode",
+            "--mdns",
+            *words,
+            "--agent",
+            "x",
+        ]
+        assert launch("--mdns", *words, "--agent", "x", **facts).argv[-3:] == ["--mdns", "--agent", "x"]
 
     @pytest.mark.parametrize("model", ["opus", "/x", "x/", "/"])
     def test_a_model_without_its_provider_is_refused(self, model) -> None:

@@ -12,10 +12,11 @@ import json
 import os
 import re
 
+from mam.adapters.agents.arguments import Options
 from mam.adapters.agents.jsonl import UUID
+from mam.adapters.agents.plain import open_plain
 from mam.adapters.agents.protocol import Kind, Launch
 from mam.core.activity import UNKNOWN, Evidence
-from mam.core.errors import Usage
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -28,6 +29,8 @@ FOLDER = ".gemini/antigravity-cli"
 _DATABASE = re.compile(r"/conversations/([0-9a-f-]{36})\.db(?:-wal|-shm)?\Z")
 _LARGEST_MAP = 4 * 1024 * 1024
 _CHOOSES = "--conversation"
+# None of them is known.
+_OPTIONS = Options(flags=(), single=())
 
 
 class Agy(Kind):
@@ -46,11 +49,7 @@ class Agy(Kind):
     def launch(self, request: Request) -> Launch:
         """Pass the conversation; what the caller passed comes last."""
         args = request.command[1:]
-        if any(word.partition("=")[0] == _CHOOSES for word in args):
-            raise Usage(
-                f"{_CHOOSES} is for mam to pass: it keeps track of the conversation",
-                hint="mam resume NAME, or mam adopt",
-            )
+        _OPTIONS.refuse(args, [_CHOOSES], hint="mam resume NAME, or mam adopt")
         own = [_CHOOSES, request.conversation] if request.resume and request.conversation else []
         return Launch([request.program, *own, *args])
 
@@ -106,7 +105,7 @@ class Agy(Kind):
 def _last_of(workspace: str, stores: Mapping[str, str]) -> str | None:
     path = os.path.join(stores.get(HOME) or "", FOLDER, "cache", "last_conversations.json")
     try:
-        with open(path, "rb") as file:
+        with open_plain(path) as file:
             found = json.loads(file.read(_LARGEST_MAP))
     except (OSError, ValueError, RecursionError):
         return None

@@ -10,6 +10,7 @@ import os
 import re
 
 from mam.adapters.agents import claude_files, claude_screen
+from mam.adapters.agents.arguments import Options
 from mam.adapters.agents.jsonl import UUID
 from mam.adapters.agents.protocol import Heard, Kind, Launch
 from mam.core.activity import IDLE, WAITING, WORKING
@@ -75,8 +76,42 @@ _PERMISSIONS = {
     "auto": ["--permission-mode", "auto"],
     "skip": ["--dangerously-skip-permissions"],
 }
-# Options that choose a conversation: that is mam's part, and two of them contradict each other.
-_CHOOSES = ("--session-id", "--resume", "-r", "--continue", "-c", "--fork-session", "--from-pr")
+# Options that choose a conversation, a directory, or another place to run: that is mam's part.
+_CHOOSES = (
+    *("--session-id", "--resume", "-r", "--continue", "-c", "--fork-session", "--from-pr", "--teleport"),
+    *(
+        "--no-session-persistence",
+        "--worktree",
+        "-w",
+        "--tmux",
+        "--bg",
+        "--background",
+        "--cloud",
+        "--desktop",
+    ),
+)
+_OPTIONS = Options(
+    flags=(
+        *("--allow-dangerously-skip-permissions", "--ax-screen-reader", "--bare", "--brief", "--chrome"),
+        *(
+            "--dangerously-skip-permissions",
+            "--disable-slash-commands",
+            "--ide",
+            "--no-chrome",
+            "--restricted",
+        ),
+        *("--exclude-dynamic-system-prompt-sections", "--safe-mode", "--strict-mcp-config", "--verbose"),
+        *("--print", "-p", "--help", "-h", "--version", "-v"),
+    ),
+    single=(
+        *("--agent", "--agents", "--append-system-prompt", "--autocompact", "--debug-file", "--effort"),
+        *("--fallback-model", "--model", "--name", "-n", "--permission-mode", "--plugin-dir", "--plugin-url"),
+        *("--setting-sources", "--settings", "--system-prompt", "--system-prompt-snapshot"),
+        *("--append-system-prompt-file", "--system-prompt-file", "--remote-control-session-name-prefix"),
+    ),
+)
+_HINT = "mam resume NAME, mam fork NAME, mam adopt, or mam create --worktree"
+_SANDBOX = "IS_SANDBOX"
 
 
 class Claude(Kind):
@@ -102,19 +137,18 @@ class Claude(Kind):
 
     def stores(self, environ: Mapping[str, str]) -> dict[str, str]:
         """Name CLAUDE_CONFIG_DIR only if the caller did: setting it would move .claude.json as well."""
+        # No store, but without it a session of root's that skips permissions could never be resumed.
+        kept = {_SANDBOX: "1"} if os.geteuid() == 0 and environ.get(_SANDBOX) == "1" else {}
         if environ.get(claude_files.CONFIG):
-            return {claude_files.CONFIG: os.path.abspath(environ[claude_files.CONFIG])}
-        return {claude_files.HOME: environ.get("HOME") or os.path.expanduser("~")}
+            return {claude_files.CONFIG: os.path.abspath(environ[claude_files.CONFIG]), **kept}
+        return {claude_files.HOME: environ.get("HOME") or os.path.expanduser("~"), **kept}
 
     def launch(self, request: Request) -> Launch:
         """Pass id, hooks and permissions; what the caller passed comes last."""
         args, settings = _take_settings(request.command[1:])
-        for word in args:
-            if word.partition("=")[0] in _CHOOSES:
-                raise Usage(
-                    f"{word.partition('=')[0]} is for mam to pass: it keeps track of the conversation",
-                    hint="mam resume NAME, mam fork NAME, or mam adopt",
-                )
+        _OPTIONS.refuse(args, _CHOOSES, of="the conversation and of the directory", hint=_HINT)
+        if request.resume or request.fork_of:
+            args = _OPTIONS.without_prompt(args)
         if request.permissions == "skip":
             _check_skip(request.environ)
             settings["skipDangerousModePermissionPrompt"] = True
@@ -244,10 +278,10 @@ def _conversation(request: Request) -> list[str]:
 
 
 def _check_skip(environ: Mapping[str, str]) -> None:
-    if os.geteuid() == 0 and environ.get("IS_SANDBOX") != "1":
+    if os.geteuid() == 0 and environ.get(_SANDBOX) != "1":
         raise NotAllowed(
             "Claude Code refuses to skip permissions as root",
-            hint="run it as another user, or say that this is a sandbox: --env IS_SANDBOX=1",
+            hint="run it as another user, or say that this is a sandbox: IS_SANDBOX=1 mam …",
         )
 
 
@@ -283,6 +317,9 @@ def _take_settings(args: list[str]) -> tuple[list[str], dict[str, Any]]:
 def _load_settings(text: str) -> dict[str, Any]:
     try:
         if not text.lstrip().startswith("{"):
+            if not os.path.isabs(text):
+                # A later resume is called from elsewhere.
+                raise Usage("--settings names a file by a relative path", hint="name it by an absolute one")
             with open(text, encoding="utf-8") as file:
                 text = file.read()
         found = json.loads(text)

@@ -11,6 +11,7 @@ import os
 import re
 
 from mam.adapters.agents import codex_files, codex_process, codex_screen, hooks
+from mam.adapters.agents.arguments import REST, Options
 from mam.adapters.agents.jsonl import UUID
 from mam.adapters.agents.protocol import Heard, Kind, Launch
 from mam.core.activity import IDLE, WAITING, WORKING
@@ -51,10 +52,28 @@ _STATES: dict[str, tuple[str | None, str | None]] = {
     "Stop": (IDLE, None),
     "Interrupt": (IDLE, None),
 }
-_TAKES_VALUE = (
-    *("-c", "--config", "-m", "--model", "-p", "--profile", "-s", "--sandbox", "-a", "--ask-for-approval"),
-    *("-C", "--cd", "-i", "--image", "--add-dir", "--enable", "--disable", "--remote", "--local-provider"),
-    "--remote-auth-token-env",
+_OPTIONS = Options(
+    flags=(
+        *("--strict-config", "--oss", "--approve-for-me", "--dangerously-bypass-approvals-and-sandbox"),
+        *("--dangerously-bypass-hook-trust", "--worktree", "--search", "--no-alt-screen", "--no-daemon"),
+        *("-h", "--help", "-V", "--version"),
+    ),
+    single=(
+        *(
+            "-c",
+            "--config",
+            "-m",
+            "--model",
+            "-p",
+            "--profile",
+            "-s",
+            "--sandbox",
+            "-a",
+            "--ask-for-approval",
+        ),
+        *("-C", "--cd", "--add-dir", "--enable", "--disable", "--remote", "--local-provider"),
+        "--remote-auth-token-env",
+    ),
 )
 # Words that make it another program, or choose a conversation: that is mam's part.
 _COMMANDS = (
@@ -104,7 +123,10 @@ class Codex(Kind):
         Without --no-daemon a turn runs in a background server that outlives the session.
         """
         args = request.command[1:]
-        _refuse_choices(args)
+        _OPTIONS.refuse(args, _CHOOSES)
+        _refuse_command(args)
+        if request.resume or request.fork_of:
+            args = _OPTIONS.without_prompt(args)
         argv = [request.program, *_conversation(request), "--no-daemon"]
         argv += _PERMISSIONS.get(request.permissions, [])
         if request.model:
@@ -268,23 +290,14 @@ def _conversation(request: Request) -> list[str]:
     return ["resume", request.conversation] if request.resume and request.conversation else []
 
 
-def _refuse_choices(args: list[str]) -> None:
-    words = iter(args)
-    for word in words:
-        name = word.partition("=")[0]
-        if word == "--":
-            return
-        if name in _CHOOSES or word in _COMMANDS:
-            raise Usage(
-                f"{name} is for mam to pass: it keeps track of the conversation",
-                hint="mam resume NAME, mam fork NAME, or mam adopt",
-            )
-        if name in _TAKES_VALUE:
-            if "=" not in word:
-                next(words, None)
-        elif not word.startswith("-"):
-            # A prompt: what follows are its words.
-            return
+def _refuse_command(args: list[str]) -> None:
+    """Only the first word can be a command: after it they are those of a prompt."""
+    first = next((words[0] for name, words in _OPTIONS.parts(args) if name in ("", REST)), None)
+    if first in _COMMANDS:
+        raise Usage(
+            f"{first} is for mam to pass: it keeps track of the conversation",
+            hint="mam resume NAME, mam fork NAME, or mam adopt",
+        )
 
 
 def _notify(request: Request, args: list[str]) -> list[str]:

@@ -10,8 +10,8 @@ import os
 import re
 
 from mam.adapters.agents import gemini_files, gemini_process, gemini_record, gemini_screen
+from mam.adapters.agents.arguments import Options
 from mam.adapters.agents.protocol import Kind, Launch
-from mam.core.errors import Usage
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -29,6 +29,16 @@ _PERMISSIONS = {
 _CHOOSES = (
     *("--session-id", "--sessionId", "--session-file", "--sessionFile", "--resume", "-r"),
     *("--list-sessions", "--listSessions", "--delete-session", "--deleteSession", "--worktree", "-w"),
+)
+_HINT = "mam resume NAME, mam adopt, or mam create --worktree"
+_PROMPTS = ("-i", "--prompt-interactive", "--promptInteractive")
+_OPTIONS = Options(
+    flags=(
+        *("-d", "--debug", "--skip-trust", "-s", "--sandbox", "-y", "--yolo", "--acp", "--experimental-acp"),
+        *("-l", "--list-extensions", "--screen-reader", "--raw-output", "--accept-raw-output-risk"),
+        *("-h", "--help", "-v", "--version"),
+    ),
+    single=("-m", "--model", "-p", "--prompt", "--approval-mode", "-o", "--output-format", *_PROMPTS),
 )
 # What a Gemini sets for what it starts. Inherited, the first marks a child; the next would skip its own start
 # and its question about trust. A person may have set those, so they go only with the mark.
@@ -73,7 +83,9 @@ class Gemini(Kind):
     def launch(self, request: Request) -> Launch:
         """Pass id and permissions; what the caller passed comes last."""
         args = request.command[1:]
-        _refuse_choices(args)
+        _OPTIONS.refuse(args, _CHOOSES, of="the conversation and of the directory", hint=_HINT)
+        if request.resume:
+            args = _OPTIONS.without_prompt(args, _PROMPTS)
         argv = [request.program]
         if request.conversation:
             argv += [gemini_process.RESUME if request.resume else gemini_process.NEW, request.conversation]
@@ -191,18 +203,3 @@ def _chat(conversation: str, workspace: str, stores: Mapping[str, str]) -> str |
         return gemini_files.chat_of(conversation, folder) if folder else None
     except OSError:
         return None
-
-
-def _refuse_choices(args: list[str]) -> None:
-    for word in args:
-        if word == "--":
-            return
-        name = word.partition("=")[0]
-        if not name.startswith("--"):
-            # Short options may have their value at once: -r5.
-            name = name[:2]
-        if name in _CHOOSES:
-            raise Usage(
-                f"{name} is for mam to pass: it keeps track of the conversation and of the directory",
-                hint="mam resume NAME, mam adopt, or mam create --worktree",
-            )

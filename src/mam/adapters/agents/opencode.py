@@ -12,6 +12,7 @@ import re
 import shlex
 
 from mam.adapters.agents import opencode_files, opencode_screen
+from mam.adapters.agents.arguments import Options
 from mam.adapters.agents.protocol import Heard, Kind, Launch
 from mam.core.activity import IDLE, WAITING, WORKING
 from mam.core.errors import Usage
@@ -34,7 +35,18 @@ _ASK = {"*_*": "ask", "bash": "ask", "edit": "ask", "webfetch": "ask", "websearc
 # The nearest that it has to both: it allows whatever is not denied.
 _ARGUMENTS = {"auto": ["--auto"], "skip": ["--auto"]}
 # Options that choose a conversation: that is mam's part, and two of them contradict each other.
-_CHOOSES = re.compile(r"--(?:session|continue|fork|no-continue|no-fork)(?:=|\Z)|-[sc]")
+_CHOOSES = ("--session", "-s", "--continue", "-c", "--fork", "--no-continue", "--no-fork")
+_PROMPTS = ("--prompt",)
+_OPTIONS = Options(
+    flags=(
+        *("--print-logs", "--pure", "--mdns", "--auto", "--mini", "--no-replay"),
+        *("-h", "--help", "-v", "--version"),
+    ),
+    single=(
+        *("--log-level", "--port", "--hostname", "--mdns-domain", "-m", "--model", "--agent", *_PROMPTS),
+        "--replay-limit",
+    ),
+)
 # What an opencode has for itself, and what it starts inherits.
 _INHERITED = ("OPENCODE", "OPENCODE_PID", "AGENT", ROUTE)
 _STATUSES: dict[str, str] = {"busy": WORKING, "retry": WORKING, "idle": IDLE}
@@ -78,6 +90,8 @@ class Opencode(Kind):
         """Pass conversation, plugin and permissions; what the caller passed comes last."""
         args = request.command[1:]
         _check(args, request.model)
+        if request.resume or request.fork_of:
+            args = _OPTIONS.without_prompt(args, _PROMPTS)
         argv, env = [request.program], _environment(request)
         if request.fork_of:
             argv += ["--session", request.fork_of, "--fork"]
@@ -169,14 +183,13 @@ class Opencode(Kind):
 
 
 def _check(args: list[str], model: str | None) -> None:
-    for word in args:
-        if word == "--":
-            break
-        if _CHOOSES.match(word):
-            raise Usage(
-                f"{word.partition('=')[0]} is for mam to pass: it keeps track of the conversation",
-                hint="mam resume NAME, mam fork NAME, or mam adopt",
-            )
+    _OPTIONS.refuse(args, _CHOOSES)
+    words = _OPTIONS.words(args)
+    if words:
+        raise Usage(
+            f"opencode takes '{words[0]}' for a command or a directory: that is mam's part",
+            hint="mam create --workspace DIR for another directory, --prompt TEXT for a first prompt",
+        )
     if model is not None and not all(model.partition("/")):
         raise Usage(
             f"'{model}' is no model of opencode", hint="it names them PROVIDER/MODEL: opencode models"
