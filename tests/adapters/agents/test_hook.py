@@ -2,12 +2,15 @@
 
 import json
 import os
+import signal
 import subprocess
+import time
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
 from mam.adapters.agents import hooks
+from mam.adapters.store import evidence
 
 
 def run(spool, payload: bytes, session: str | None = "s_1f00ab42"):
@@ -50,3 +53,26 @@ def test_it_never_disturbs(tmp_path) -> None:
         done = run(spool, b"{}", session)
         assert (done.returncode, done.stdout, done.stderr) == (0, b"", b"")
     assert list(tmp_path.iterdir()) == []
+
+
+def test_what_a_killed_hook_leaves_is_removed_after_a_while(tmp_path) -> None:
+    hook = subprocess.Popen(
+        ["/bin/sh", "-c", hooks.command(str(tmp_path))],
+        stdin=subprocess.PIPE,
+        env={**os.environ, "MAM_SESSION": "s_1f00ab42"},
+        start_new_session=True,
+    )
+    deadline = time.monotonic() + 10
+    while not (left := list(tmp_path.iterdir())) and time.monotonic() < deadline:
+        time.sleep(0.01)
+    os.killpg(hook.pid, signal.SIGKILL)
+    hook.communicate()
+    others = [tmp_path / ".s_1f00ab42.tmp", tmp_path / ".other.1.2.tmp", tmp_path / "s_1f00ab42.1.2.tmp"]
+    for path in others:
+        path.touch()
+        os.utime(path, (0, 0))
+    assert evidence.pending(str(tmp_path)) == []
+    assert left[0].exists()
+    os.utime(left[0], (time.time() - 3600,) * 2)
+    assert evidence.pending(str(tmp_path)) == []
+    assert sorted(tmp_path.iterdir()) == sorted(others)

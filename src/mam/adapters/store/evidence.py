@@ -10,6 +10,8 @@ import json
 import math
 import os
 import stat
+import time
+from contextlib import suppress
 
 from mam.adapters.store import database
 from mam.adapters.store.draft import dump
@@ -23,6 +25,8 @@ if TYPE_CHECKING:
     from mam.adapters.store.registry import Registry
 
 _LONGEST_PID = 10
+# A hook takes some milliseconds, and its agent ends it after some seconds.
+_ABANDONED_SECONDS = 600.0
 LARGEST_PAYLOAD = 4 * 1024 * 1024
 
 
@@ -48,9 +52,11 @@ def pending(spool: str, now: float = math.inf, session_id: str | None = None) ->
     """
     try:
         start = f"{session_id}." if session_id else ""
-        names = [name for name in os.listdir(spool) if name.startswith(start) and _is_payload(name)]
+        listed = os.listdir(spool)
     except OSError:
         return []
+    names = [name for name in listed if name.startswith(start) and _is_payload(name)]
+    _remove_halves(spool, [name for name in listed if _is_half(name)])
     found = []
     for name in names:
         path = os.path.join(spool, name)
@@ -77,6 +83,21 @@ def _is_payload(name: str) -> bool:
     """Tell whether a file is named as our hook names it; any other is not ours to take."""
     parts = name.split(".")
     return len(parts) >= 4 and parts[-1] == "json" and is_session_id(parts[0]) and _is_pid(parts[1])
+
+
+def _is_half(name: str) -> bool:
+    """Tell whether a file is one that a hook has not finished."""
+    parts = name.split(".")
+    return len(parts) >= 5 and not parts[0] and parts[-1] == "tmp" and is_session_id(parts[1])
+
+
+def _remove_halves(spool: str, names: list[str]) -> None:
+    """Remove what a hook left that was killed on its way: nobody else knows of it."""
+    for name in names:
+        path = os.path.join(spool, name)
+        with suppress(OSError):
+            if time.time() - os.stat(path, follow_symlinks=False).st_mtime > _ABANDONED_SECONDS:
+                os.unlink(path)
 
 
 def _parse(text: bytes) -> dict[str, Any]:
