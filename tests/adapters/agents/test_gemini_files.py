@@ -425,3 +425,16 @@ class TestTranscript:
 
     def test_no_record(self, store) -> None:
         assert KIND.read_transcript(str(uuid.uuid4()), WORKSPACE, store.stores, 9) is None
+
+
+def test_a_strange_file_among_a_conversations_helpers_deletes_nothing_else(tmp_path) -> None:
+    ident = str(uuid.uuid4())
+    folder = tmp_path / ".gemini" / "tmp" / "work"
+    helpers = folder / "chats" / ident
+    helpers.mkdir(parents=True)
+    (helpers / "chats.jsonl").touch()
+    (tmp_path / ".gemini" / "projects.json").write_text(
+        json.dumps({"projects": {str(tmp_path / "work"): "work"}}), encoding="utf-8"
+    )
+    found = Gemini().purge_paths(ident, str(tmp_path / "work"), {"HOME": str(tmp_path)})
+    assert not [path for _, path in found if path.endswith("/chats")]

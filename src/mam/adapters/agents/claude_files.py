@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 
 from mam.adapters.agents.jsonl import UUID, epoch, parse, seconds, tail
+from mam.adapters.agents.plain import open_plain
 from mam.core.activity import IDLE, WAITING, WORKING, Evidence
 
 TYPE_CHECKING = False
@@ -107,7 +108,7 @@ def transcripts(workspace: str, stores: Mapping[str, str]) -> list[str]:
 
 def _began_in(path: str) -> str | None:
     try:
-        with open(path, "rb") as file:
+        with open_plain(path) as file:
             head = file.read(_HEAD)
     except OSError:
         return None
@@ -124,7 +125,7 @@ def has_history(path: str) -> bool | None:
     None where it is too large to be read, and neither end of it says so. Raises OSError.
     """
     left = _LONGEST_LINE
-    with open(path, "rb") as file:
+    with open_plain(path) as file:
         while line := file.readline(left):
             if b'"user"' in line and parse(line).get("type") == "user":
                 return True
@@ -193,7 +194,7 @@ def holders(conversation: str, stores: Mapping[str, str]) -> list[tuple[int, int
 
 def _state(path: str) -> dict[str, Any]:
     try:
-        with open(path, "rb") as file:
+        with open_plain(path) as file:
             return parse(file.read(_LARGEST_STATE))
     except OSError:
         return {}
@@ -236,7 +237,7 @@ def _tell(entry: dict[str, Any]) -> tuple[str, str] | None:
 
 def prompts(path: str, since: int) -> Iterator[str]:
     """Yield what the user said in the whole lines beyond `since` bytes, queued prompts too."""
-    with open(path, "rb") as file:
+    with open_plain(path) as file:
         file.seek(since)
         while (line := file.readline(_LONGEST_LINE)).endswith(b"\n"):
             if b'"user"' not in line and b'"queue-operation"' not in line:

@@ -13,6 +13,7 @@ import time
 
 from mam.adapters.agents import codex_limit
 from mam.adapters.agents.jsonl import UUID, epoch, parse, tail
+from mam.adapters.agents.plain import open_plain
 from mam.core.activity import IDLE, WAITING, WORKING, Evidence
 
 TYPE_CHECKING = False
@@ -47,8 +48,8 @@ def has_notify(stores: Mapping[str, str]) -> bool:
     """Tell whether the person has a notify program of their own; a launch can have only one."""
     config = config_folder(stores)
     try:
-        with open(os.path.join(config or "", "config.toml"), encoding="utf-8", errors="replace") as file:
-            return bool(_NOTIFY.search(file.read(_LARGEST_CONFIG)))
+        with open_plain(os.path.join(config or "", "config.toml")) as file:
+            return bool(_NOTIFY.search(file.read(_LARGEST_CONFIG).decode("utf-8", "replace")))
     except OSError:
         return False
 
@@ -164,7 +165,7 @@ def is_of_person(head: bytes) -> bool:
 
 def _head(path: str) -> bytes:
     try:
-        with open(path, "rb") as file:
+        with open_plain(path) as file:
             return file.readline(_HEAD)
     except OSError:
         return b""
@@ -251,7 +252,7 @@ def _tell_end(payload: dict[str, Any], at: float) -> Evidence:
 
 def prompts(path: str, since: int) -> Iterator[str]:
     """Yield what the user said in the whole lines beyond `since` bytes."""
-    with open(path, "rb") as file:
+    with open_plain(path) as file:
         file.seek(since)
         while (line := file.readline(_LONGEST_LINE)).endswith(b"\n"):
             if b'"UserMessage"' in line:

@@ -10,6 +10,7 @@ import os
 import re
 
 from mam.adapters.agents.jsonl import UUID, parse, tail
+from mam.adapters.agents.plain import open_plain
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -166,7 +167,9 @@ def paths_of(conversation: str, workspace: str, stores: Mapping[str, str]) -> li
     if base is None or folder is None or not UUID.match(conversation):
         return []
     helpers = os.path.join(folder, "chats", conversation)
-    ids = [conversation, *(os.path.splitext(os.path.basename(one))[0] for one in _folders(helpers))]
+    # Only what looks like an id: any other name may be that of a folder which all share.
+    names = [os.path.splitext(os.path.basename(one))[0] for one in _folders(helpers)]
+    ids = [conversation, *(name for name in names if UUID.match(name))]
     found = [*chats(folder, conversation), helpers]
     for one in ids:
         found += [
@@ -198,7 +201,7 @@ def leftovers(workspace: str, stores: Mapping[str, str]) -> list[tuple[str, str]
 
 def _read(path: str, most: int) -> bytes:
     try:
-        with open(path, "rb") as file:
+        with open_plain(path) as file:
             return file.read(most)
     except OSError:
         return b""

@@ -12,6 +12,7 @@ import time
 
 from mam.adapters.agents import gemini_files
 from mam.adapters.agents.jsonl import count, epoch, parse, tail
+from mam.adapters.agents.plain import open_plain
 from mam.adapters.agents.protocol import Transcript, Turn
 from mam.core.activity import IDLE, UNKNOWN, WORKING, Evidence
 
@@ -88,7 +89,7 @@ def has_prompt(text: str, conversation: str, path: str, since: int) -> bool:
 
 def prompts(path: str, since: int) -> Iterator[str]:
     """Yield what the user said in the whole lines beyond `since` bytes. Raises OSError."""
-    with open(path, "rb") as file:
+    with open_plain(path) as file:
         file.seek(since)
         while (line := file.readline(_LONGEST_LINE)).endswith(b"\n"):
             entry = parse(line) if b'"user"' in line else {}
@@ -99,7 +100,7 @@ def prompts(path: str, since: int) -> Iterator[str]:
 
 def _last_change(path: str, until: int) -> float:
     """Return the time of the last entry before a place in the chat file."""
-    with open(path, "rb") as file:
+    with open_plain(path) as file:
         file.seek(max(0, until - _LOG_TAIL))
         lines = file.read(min(until, _LOG_TAIL)).split(b"\n")
     for line in reversed(lines):
@@ -113,7 +114,7 @@ def _last_change(path: str, until: int) -> float:
 def log(folder: str) -> list[Prompt]:
     """Return the prompts at the end of a directory's log, the oldest first."""
     try:
-        with open(os.path.join(folder, "logs.json"), "rb") as file:
+        with open_plain(os.path.join(folder, "logs.json")) as file:
             since = max(0, file.seek(0, os.SEEK_END) - _LOG_TAIL)
             file.seek(since)
             raw = file.read(_LOG_TAIL)

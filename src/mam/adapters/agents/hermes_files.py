@@ -12,6 +12,7 @@ import os
 import re
 
 from mam.adapters.agents.jsonl import count
+from mam.adapters.agents.plain import is_plain, open_plain
 from mam.adapters.agents.protocol import Transcript, Turn
 from mam.core.activity import IDLE, UNKNOWN, WORKING, Evidence
 
@@ -45,8 +46,8 @@ def home_of(environ: Mapping[str, str]) -> str:
     if is_profile(home):
         return home
     try:
-        with open(os.path.join(home, "active_profile"), encoding="utf-8") as file:
-            name = file.read(200).strip()
+        with open_plain(os.path.join(home, "active_profile")) as file:
+            name = file.read(200).decode().strip()
     except (OSError, UnicodeDecodeError):
         return home
     return os.path.join(home, "profiles", name) if PROFILE.match(name) and name != "default" else home
@@ -69,6 +70,8 @@ def _opened(stores: Mapping[str, str]) -> Connection | None:
     path = os.path.join(stores.get(HOME) or "", "state.db")
     if not stores.get(HOME) or not os.path.exists(path):
         return None
+    if not is_plain(path):
+        raise Unreadable("it is not a file")
     # Without a log nobody has it open, and nothing beside it must appear because we looked.
     mode = "mode=ro" if os.path.exists(f"{path}-wal") else "mode=ro&immutable=1"
     try:

@@ -6,6 +6,8 @@ import json
 import os
 import re
 
+from mam.adapters.agents.plain import open_plain
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
@@ -27,7 +29,7 @@ def parse(line: object) -> dict[str, Any]:
 
 def tail(path: str, most: int) -> tuple[list[bytes], bool]:
     """Return the whole lines at the end of a file, and whether these are all. Raises OSError."""
-    with open(path, "rb") as file:
+    with open_plain(path) as file:
         since = max(0, file.seek(0, os.SEEK_END) - most)
         file.seek(since)
         lines = file.read(most).split(b"\n")[:-1]

@@ -10,6 +10,7 @@ import os
 import re
 
 from mam.adapters.agents.jsonl import count, parse, seconds
+from mam.adapters.agents.plain import is_plain
 from mam.adapters.agents.protocol import Transcript, Turn
 from mam.core.activity import IDLE, Evidence
 
@@ -66,6 +67,8 @@ def _opened(stores: Mapping[str, str]) -> Connection | None:
         raise Unreadable("no place is known")
     if not os.path.exists(path):
         return None
+    if not is_plain(path):
+        raise Unreadable("it is not a file")
     # Without a log nobody has it open, and nothing beside it must appear because we looked.
     mode = "mode=ro" if os.path.exists(f"{path}-wal") else "mode=ro&immutable=1"
     try:
