@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
 # Who has not spoken by then is not booting any more, and nobody knows what it does.
 _BOOT_SECONDS = 120.0
+# Clocks of one machine differ by less.
+_AHEAD_SECONDS = 60.0
 
 
 class Known:
@@ -68,16 +70,16 @@ def _add_cheap(one: Known, word: Word | None, now: float) -> None:
         state = BOOTING if boots else UNKNOWN
         one.evidence.append(Evidence("process", state, started, detail="the process runs"))
         if one.kind.has_state_file:
-            _add_state(one)
+            _add_state(one, now)
     if word and word.data["state"]:
         one.evidence.append(word.as_evidence())
 
 
-def _add_state(one: Known) -> None:
+def _add_state(one: Known, now: float) -> None:
     pane = one.row.get("pane") or {}
     said = one.kind.read_state(pane.get("pid", 0), pane.get("pid_start", 0), one.row.get("stores") or {})
     if said:
-        one.evidence.append(said[0])
+        one.evidence.append(_dated(said[0], now))
 
 
 def _add_records(one: Known, now: float) -> None:
@@ -87,7 +89,16 @@ def _add_records(one: Known, now: float) -> None:
     title = one.sight.pane.title
     one.evidence.append(Evidence("title", one.kind.read_title(title), now, detail=title))
     if conversation:
-        one.evidence += one.kind.read_records(conversation, one.row["workspace"], one.row.get("stores") or {})
+        stores = one.row.get("stores") or {}
+        for said in one.kind.read_records(conversation, one.row["workspace"], stores):
+            one.evidence.append(_dated(said, now))
+
+
+def _dated(one: Evidence, now: float) -> Evidence:
+    """Return evidence that is not from the future: what says so has no age that could make it fresh."""
+    if one.at > now + _AHEAD_SECONDS:
+        one.at = 0.0
+    return one
 
 
 def _wants_screen(one: Known, thorough: bool, now: float) -> bool:

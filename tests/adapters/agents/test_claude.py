@@ -176,6 +176,9 @@ def test_that_root_is_in_a_sandbox_holds_for_a_resume_too(monkeypatch, user, kep
         ("/deploy:all now", None),
         ("zero\u200bwidth", None),
         ("\ufeffmark", None),
+        ("exit", None),
+        (" :wq ", None),
+        ("exit the loop", "exit the loop"),
     ],
 )
 def test_words_arrive_as_such_or_not_at_all(text, typed) -> None:

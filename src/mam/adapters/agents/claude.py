@@ -69,6 +69,8 @@ _INHERITED = (
 )
 # A slash and one word may be a command of anybody's making, and blanks before it do not help.
 _COMMAND = re.compile(r"\s*/[^\s/]*(?:\s|\Z)")
+# Alone in the box these end it, as they end an editor or a shell.
+_LEAVES = re.compile(r"\s*(?:exit|quit|:q|:q!|:wq|:wq!)\s*\Z")
 # It takes these out of what is pasted, and waits for another Enter.
 _INVISIBLE = re.compile("[\u00ad\u200b\u200e\u200f\u202a-\u202e\u2060-\u2069\ufeff\U000e0000-\U000e007f]")
 _PERMISSIONS = {
@@ -201,7 +203,7 @@ class Claude(Kind):
 
     def typed(self, text: str) -> str | None:
         """A space neutralises `!` and unknown commands only; a backslash at the end needs one after it."""
-        if _COMMAND.match(text) or _INVISIBLE.search(text):
+        if _COMMAND.match(text) or _LEAVES.match(text) or _INVISIBLE.search(text):
             return None
         words = super().typed(text) or text
         return f"{words} " if words.endswith("\\") else words
