@@ -266,6 +266,7 @@ class TestEnds:
         waiting.type("\x03")
         assert waiting.leave() == INTERRUPTED
         assert "Traceback" not in waiting.text()
+        assert "interrupted while waiting until one is exited" in waiting.text()
 
     def test_files_are_private_and_the_umask_is_put_back(self, run, workspace):
         before = os.umask(0o022)

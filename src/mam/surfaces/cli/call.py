@@ -36,9 +36,9 @@ class Call:
     ) -> None:
         """Take the progress line away and close the fleet."""
         self.quiet()
-        if kind is KeyboardInterrupt and self._progress is not None and self._progress.last:
-            said = f"interrupted while {self._progress.last}; mam ls shows what is there"
-            print(f"mam: {said}", file=sys.stderr)
+        if isinstance(error, KeyboardInterrupt) and self._progress is not None and self._progress.last:
+            # Shown by the command itself, and by nobody who runs it as a part of something else.
+            error.add_note(f"mam: interrupted while {self._progress.last}; mam ls shows what is there")
         self.close()
 
     @property

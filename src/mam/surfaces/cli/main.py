@@ -24,13 +24,16 @@ def main(argv: Sequence[str] | None = None) -> int:
     Without argv this is the command itself, and the process ends here.
     """
     if argv is not None:
-        return _guarded(list(argv))
+        return _guarded(list(argv), [])
     import gc
 
     # A command ends before its garbage is worth looking for; taking the interpreter apart at the
     # end costs as much as a verb.
     gc.set_threshold(100_000)
-    code = _guarded(sys.argv[1:])
+    notes: list[str] = []
+    code = _guarded(sys.argv[1:], notes)
+    if notes and sys.stderr is not None:
+        print(*notes, sep="\n", file=sys.stderr)
     try:
         for stream in (sys.stdout, sys.stderr):
             if stream is not None:
@@ -40,23 +43,25 @@ def main(argv: Sequence[str] | None = None) -> int:
     os._exit(code)
 
 
-def _guarded(words: list[str]) -> int:
+def _guarded(words: list[str], notes: list[str]) -> int:
     """Run, whatever the streams can show."""
     for stream in (sys.stdout, sys.stderr):
         # What a terminal cannot show is shown as its number instead of ending the verb.
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="backslashreplace")
-    return _run(words)
+    return _run(words, notes)
 
 
-def _run(words: list[str]) -> int:
+def _run(words: list[str], notes: list[str]) -> int:
+    """Run; what an interrupt cut short is added to the notes."""
     as_json = wants_json(words)
     try:
         code = dispatch(words, as_json)
         if sys.stdout is not None:
             sys.stdout.flush()
         return code
-    except KeyboardInterrupt:
+    except KeyboardInterrupt as error:
+        notes += getattr(error, "__notes__", [])
         return INTERRUPTED
     except BrokenPipeError:
         _drop_output()
