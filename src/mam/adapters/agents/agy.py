@@ -12,6 +12,7 @@ import json
 import os
 import re
 
+from mam.adapters.agents import proc
 from mam.adapters.agents.arguments import Options
 from mam.adapters.agents.jsonl import UUID
 from mam.adapters.agents.plain import open_plain
@@ -83,12 +84,12 @@ class Agy(Kind):
         self, pid: int, start: int, stores: Mapping[str, str]
     ) -> tuple[Evidence, str | None] | None:
         """The conversation whose database the process has open; its activity is not known."""
-        if _start_of(pid) != start:
+        if proc.start_of(pid) != start:
             return None
         held = _held_by(pid, stores)
         if len(held) > 1:
             # It went from one to another: the map names where it is, if that is one of its own.
-            held &= {_last_of(_folder_of(pid), stores) or ""}
+            held &= {_last_of(proc.folder_of(pid) or "", stores) or ""}
         if len(held) != 1:
             return None
         (found,) = held
@@ -96,10 +97,9 @@ class Agy(Kind):
 
     def holders(self, conversation: str, stores: Mapping[str, str]) -> list[tuple[int, int]]:
         """The processes that have its database open; a child of one of them belongs to it."""
-        pids = [int(name) for name in _listed("/proc") if name.isdecimal()]
-        held = {pid for pid in pids if conversation in _held_by(pid, stores)}
-        outer = [pid for pid in held if not held & set(_ancestors(pid))]
-        return [(pid, start) for pid in outer if (start := _start_of(pid)) is not None]
+        held = {pid for pid in proc.pids() if conversation in _held_by(pid, stores)}
+        outer = [pid for pid in held if not held & set(proc.ancestors(pid))]
+        return [(pid, start) for pid in outer if (start := proc.start_of(pid)) is not None]
 
 
 def _last_of(workspace: str, stores: Mapping[str, str]) -> str | None:
@@ -117,48 +117,8 @@ def _held_by(pid: int, stores: Mapping[str, str]) -> set[str]:
     """Return the conversations of this store whose database a process has open."""
     store = os.path.realpath(os.path.join(stores.get(HOME) or "", FOLDER))
     held = set()
-    for name in _listed(f"/proc/{pid}/fd"):
-        try:
-            path = os.readlink(f"/proc/{pid}/fd/{name}")
-        except OSError:
-            continue
+    for path in proc.files(pid):
         match = _DATABASE.search(path)
         if match and path.startswith(f"{store}/") and UUID.match(match[1]):
             held.add(match[1])
     return held
-
-
-def _listed(folder: str) -> list[str]:
-    try:
-        return os.listdir(folder)
-    except OSError:
-        return []
-
-
-def _folder_of(pid: int) -> str:
-    try:
-        return os.readlink(f"/proc/{pid}/cwd")
-    except OSError:
-        return ""
-
-
-def _stat_of(pid: int) -> list[bytes]:
-    """Return the fields of a process after its name, which may hold anything."""
-    try:
-        with open(f"/proc/{pid}/stat", "rb") as file:
-            return file.read().rpartition(b")")[2].split()
-    except OSError:
-        return []
-
-
-def _start_of(pid: int) -> int | None:
-    fields = _stat_of(pid)
-    return int(fields[19]) if len(fields) > 19 else None
-
-
-def _ancestors(pid: int) -> list[int]:
-    found: list[int] = []
-    while pid > 1 and (fields := _stat_of(pid)) and len(found) < 100:
-        pid = int(fields[1])
-        found.append(pid)
-    return found

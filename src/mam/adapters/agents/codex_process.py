@@ -8,17 +8,13 @@ from __future__ import annotations
 
 import os
 
-from mam.adapters.agents import codex_files
+from mam.adapters.agents import codex_files, proc
 from mam.adapters.agents.jsonl import UUID
 from mam.core.activity import UNKNOWN, Evidence
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-
-_LARGEST = 256 * 1024
-# Fields of /proc/PID/stat, counted after the name.
-_PARENT, _START = 1, 19
+    from collections.abc import Mapping
 
 
 class Open:
@@ -43,8 +39,8 @@ def is_program_of(pid: int, pane_pid: int) -> bool:
 
 def wrapper_of(pid: int) -> int | None:
     """Return the wrapper that started a Codex: `node /path/codex ARGS`, and the child has just these."""
-    parent = _stat(pid, _PARENT)
-    own, others = _words(pid), _words(parent or 0)
+    parent = proc.parent_of(pid)
+    own, others = proc.words(pid), proc.words(parent or 0)
     if parent is None or not own or others[2:] != own[1:] or len(others) < 2:
         return None
     return parent if os.path.basename(others[1]).startswith(b"codex") else None
@@ -52,9 +48,9 @@ def wrapper_of(pid: int) -> int | None:
 
 def read_state(pid: int, start: int, stores: Mapping[str, str]) -> tuple[Evidence, str | None] | None:
     """Return the turn and the conversation of the Codex that a pane's process is or wraps."""
-    if not start or _stat(pid, _START) != start:
+    if not start or proc.start_of(pid) != start:
         return None
-    for one in (pid, *_children(pid)):
+    for one in (pid, *proc.children(pid)):
         found = current(one, stores) if is_program_of(one, pid) else None
         if found:
             # At no time: a listing that held it for fresh would not look at the screen.
@@ -77,7 +73,7 @@ def opened(pid: int, stores: Mapping[str, str]) -> list[Open]:
     if folder is None:
         return []
     below = f"{os.path.realpath(folder)}/"
-    paths = list(_files(pid))
+    paths = list(proc.files(pid))
     written = {one: path for path in paths if (one := codex_files.conversation_of(path))}
     found = []
     for path in paths:
@@ -112,7 +108,7 @@ def holders(conversation: str, stores: Mapping[str, str]) -> list[tuple[int, int
         if not _has_open(pid, wanted):
             continue
         known = wrapper_of(pid) or pid
-        start = _stat(known, _START)
+        start = proc.start_of(known)
         if start is not None:
             found.append((known, start))
     return found
@@ -121,7 +117,7 @@ def holders(conversation: str, stores: Mapping[str, str]) -> list[tuple[int, int
 def _lockers(inode: int) -> set[int]:
     """Return the processes that hold a lock on a file of this number, on whatever file system."""
     found = set()
-    for line in _read("/proc/locks").decode("ascii", "replace").splitlines():
+    for line in proc.read("/proc/locks").decode("ascii", "replace").splitlines():
         # `1: FLOCK  ADVISORY  WRITE 4951 fe:00:15353553 0 EOF`; who waits for a lock has `->` in between.
         words = line.split()
         if len(words) == 8 and words[5].endswith(f":{inode}") and words[4].isdecimal():
@@ -145,41 +141,3 @@ def _has_open(pid: int, wanted: os.stat_result) -> bool:
         except OSError:
             continue
     return False
-
-
-def _files(pid: int) -> Iterator[str]:
-    folder = f"/proc/{pid}/fd"
-    try:
-        names = os.listdir(folder)
-    except OSError:
-        return
-    for name in names:
-        try:
-            yield os.readlink(f"{folder}/{name}")
-        except OSError:
-            continue
-
-
-def _children(pid: int) -> list[int]:
-    try:
-        threads = os.listdir(f"/proc/{pid}/task")
-    except OSError:
-        return []
-    return [int(one) for thread in threads for one in _read(f"/proc/{pid}/task/{thread}/children").split()]
-
-
-def _stat(pid: int, field: int) -> int | None:
-    fields = _read(f"/proc/{pid}/stat").rpartition(b")")[2].split()
-    return int(fields[field]) if len(fields) > field else None
-
-
-def _words(pid: int) -> list[bytes]:
-    return _read(f"/proc/{pid}/cmdline").split(b"\0")[:-1]
-
-
-def _read(path: str) -> bytes:
-    try:
-        with open(path, "rb") as file:
-            return file.read(_LARGEST)
-    except OSError:
-        return b""

@@ -10,7 +10,7 @@ import os
 import time
 from itertools import pairwise
 
-from mam.adapters.agents import gemini_files, gemini_record
+from mam.adapters.agents import gemini_files, gemini_record, proc
 from mam.adapters.agents.jsonl import UUID
 from mam.core.activity import UNKNOWN, WORKING, Evidence
 
@@ -19,11 +19,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 NEW, RESUME = "--session-id", "--resume"
-_LARGEST = 256 * 1024
 # Seconds after which a prompt that no chat file has must show by other signs, or was taken back.
 _TAKEN_UP = 3.0
-# Fields of /proc/PID/stat, counted after the name.
-_PARENT, _START = 1, 19
 
 
 def read_state(pid: int, start: int, stores: Mapping[str, str]) -> tuple[Evidence, str | None] | None:
@@ -31,11 +28,9 @@ def read_state(pid: int, start: int, stores: Mapping[str, str]) -> tuple[Evidenc
 
     A prompt that is in the log alone is about to be worked on, before anything else shows it.
     """
-    launched = _launched(pid) if start and _stat(pid, _START) == start else None
-    try:
-        folder = gemini_files.project_folder(os.readlink(f"/proc/{pid}/cwd"), stores) if launched else None
-    except OSError:
-        return None
+    launched = _launched(pid) if start and proc.start_of(pid) == start else None
+    workspace = proc.folder_of(pid) if launched else None
+    folder = gemini_files.project_folder(workspace, stores) if workspace else None
     prompt = gemini_record.last_prompt(launched, folder) if launched and folder else None
     if prompt is None or folder is None:
         return None
@@ -51,34 +46,17 @@ def read_state(pid: int, start: int, stores: Mapping[str, str]) -> tuple[Evidenc
 
 def holders(conversation: str) -> list[tuple[int, int]]:
     """Return (pid, start) of every Gemini that was started with a conversation's id."""
-    try:
-        pids = [int(name) for name in os.listdir("/proc") if name.isdecimal()]
-    except OSError:
-        return []
-    found = {pid for pid in pids if _launched(pid) == conversation}
-    outer = [pid for pid in sorted(found) if _stat(pid, _PARENT) not in found]
-    return [(pid, start) for pid in outer if (start := _stat(pid, _START)) is not None]
+    found = {pid for pid in proc.pids() if _launched(pid) == conversation}
+    outer = [pid for pid in sorted(found) if proc.parent_of(pid) not in found]
+    return [(pid, start) for pid in outer if (start := proc.start_of(pid)) is not None]
 
 
 def _launched(pid: int) -> str | None:
     """Return the id that a Gemini was given: `node [OPTIONS] /path/gemini … --resume ID …`."""
-    words = [word.decode("utf-8", "replace") for word in _read(f"/proc/{pid}/cmdline").split(b"\0")]
+    words = [word.decode("utf-8", "replace") for word in proc.words(pid)]
     if not any(os.path.basename(word).startswith("gemini") for word in words[:4]):
         return None
     for name, value in pairwise(words):
         if name in (NEW, RESUME) and UUID.match(value):
             return value
     return None
-
-
-def _stat(pid: int, field: int) -> int | None:
-    fields = _read(f"/proc/{pid}/stat").rpartition(b")")[2].split()
-    return int(fields[field]) if len(fields) > field else None
-
-
-def _read(path: str) -> bytes:
-    try:
-        with open(path, "rb") as file:
-            return file.read(_LARGEST)
-    except OSError:
-        return b""
