@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
 _SECONDS_OF_QUIET = 20.0
+_APART_SECONDS = 0.1
 _TICKS = os.sysconf("SC_CLK_TCK")
 
 
@@ -64,7 +65,7 @@ def deaths(count: int, killed: int) -> tuple[Times, Times]:
         settle(stage, count, alive=True).close()
         running = start(stage)
         rows = {row["name"]: row for row in fleet.world.registry.view().rows}
-        # Its first pass is over when it watches; a death that it was told of proves that.
+        until(partial(_rests, running.pid), "the end of its first pass")
         for number in range(killed + 1):
             name = name_of(number)
             handle = os.pidfd_open(rows[name]["pane"]["pid"])
@@ -72,13 +73,27 @@ def deaths(count: int, killed: int) -> tuple[Times, Times]:
             signal.pidfd_send_signal(handle, signal.SIGKILL)
             until(partial(_is_gone, handle), "the end of a process")
             gone = time.perf_counter() - began
-            until(lambda name=name: name in fleet.names(status=["terminated"]), f"the row of {name}")  # type: ignore[misc]
+            until(partial(_is_recorded, fleet, name), f"the row of {name}")
             if number:
                 row_times.append((time.perf_counter() - began) * 1000)
                 kernel_times.append(gone * 1000)
             os.close(handle)
+            # The next one dies on its own, not while the last is still being written down.
+            time.sleep(_APART_SECONDS)
         stop(running)
     return Times(tuple(row_times)), Times(tuple(kernel_times))
+
+
+def _is_recorded(fleet: api.Fleet, name: str) -> bool:
+    """Tell whether the row says so; the sessions are read only after somebody has committed."""
+    seen = fleet.world.registry.others()
+    if seen == _seen.get(fleet.root):
+        return False
+    _seen[fleet.root] = seen
+    return name in fleet.names(status=["terminated"])
+
+
+_seen: dict[str, int | None] = {}
 
 
 def _is_gone(handle: int) -> bool:

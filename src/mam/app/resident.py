@@ -12,6 +12,7 @@ import signal
 import time
 from contextlib import contextmanager
 
+from mam.adapters.store import evidence
 from mam.adapters.system import process
 from mam.adapters.system.exits import ExitWatch
 from mam.adapters.system.files import FileWatch
@@ -136,12 +137,14 @@ class Resident:
     def _pass(self, only: set[str] | None = None) -> None:
         """Make a pass, over everything or over some sessions; a failure is told and tried again."""
         self._deaths = set()
+        before: int | None = None
         try:
+            before = self.world.registry.others()
             if only is None:
                 settle(self.world)
                 self._take_in()
             done = monitor.reconcile(self.world, only)
-            self._rows = self.world.registry.view().rows
+            self._rows = self._left(only, done)
             fresh = [one for one in done.drifts if one["new"]]
             if fresh:
                 self.tell({"drifts": fresh, "actions": done.actions})
@@ -155,6 +158,28 @@ class Resident:
         self._watch()
         if only is None:
             self._due = time.monotonic() + self._interval()
+        # What a pass writes wakes nobody; what others wrote meanwhile does.
+        tags = self.files.poll()
+        if tags and self._is_news(tags, before):
+            self._due = min(self._due, time.monotonic() + _BURST)
+
+    def _left(self, only: set[str] | None, done: monitor.Pass) -> list[Row]:
+        """Return the rows after a pass; one over a few sessions has ended these, and read no others."""
+        if only is None:
+            return self.world.registry.view().rows
+        ended = {one["session"] for one in done.actions}
+        return [row for row in self._rows if row["name"] not in ended]
+
+    def _is_news(self, tags: set[Hashable], before: int | None) -> bool:
+        try:
+            return (
+                _STORE in tags
+                or self.world.registry.others() != before
+                or self.world.registry.is_edited()
+                or bool(evidence.pending(self.world.place.spool))
+            )
+        except MamError:
+            return True
 
     def _notify(self, done: monitor.Pass) -> None:
         """Tell a person which sessions need them; each once."""

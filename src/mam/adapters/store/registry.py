@@ -220,6 +220,11 @@ class Registry:
             is_current = version == len(schema.STATE_MIGRATIONS)
             return read(Draft(connection, self.clock())) if is_current else default
 
+    def others(self) -> int | None:
+        """Return a number that changes when somebody else commits; None without a database."""
+        connection = self.reader()
+        return None if connection is None else database.data_version(connection, self.place.db)
+
     def servers(self) -> list[str]:
         """Return the tmux servers that running sessions use, or used, without reading the sessions."""
         connection = self.reader()
