@@ -162,6 +162,18 @@ def test_the_end_of_a_session_in_the_background_is_no_news(run) -> None:
     ]
 
 
+def test_a_subagent_that_is_known_late_does_not_silence_its_parent(run) -> None:
+    text = {"type": "text", "text": "hello"}
+    _, found = run(
+        message(MAIN, text),
+        status(MAIN, "busy"),
+        message(SUB, text),
+        created(SUB, MAIN),
+        status(MAIN, "idle"),
+    )
+    assert (found[-1].data["session"], found[-1].data.get("status")) == (MAIN, "idle")
+
+
 def test_a_prompt_too_large_to_be_read_is_left_out(run, tmp_path) -> None:
     # Each becomes six bytes of JSON; a variable of the environment holds less than that.
     driver = (tmp_path / "driver.mjs").read_text(encoding="utf-8")

@@ -41,8 +41,9 @@ export const mam = async () => {
     return session
   }
 
-  // Before anything was said, whichever session does something is the one that was resumed.
-  const isCurrent = (session) => !current || session === current
+  // Before anything was said, whichever session does something is the one that was resumed. A subagent may be
+  // spoken to before it is known for one.
+  const isCurrent = (session) => !current || session === root(current)
 
   // A subagent asks in the name of the session that it works for.
   const ask = (kind, its) => {
