@@ -66,6 +66,7 @@ class Desk:
         self.habits = HABITS[kind]
         self._worker: mam.Session | None = None
         self._made = 0
+        self._interrupted = 0.0
 
     def create(self, name: str, **options: Any) -> mam.Session:
         args = self.habits.arguments(self.model, self.workspace)
@@ -114,6 +115,10 @@ class Desk:
     def press(self, session: mam.Session, *keys: str) -> None:
         pane = self.fleet.get(session.id).row["pane"]["id"]
         for key in keys:
+            if key == "C-c":
+                # Hermes takes a second one within two seconds for the wish to leave.
+                time.sleep(max(0.0, self._interrupted + 2.5 - time.monotonic()))
+                self._interrupted = time.monotonic()
             self.tmux.keys(pane, [key], mark=session.id)
             if len(keys) > 1:
                 time.sleep(0.3)
@@ -138,8 +143,11 @@ class Desk:
             found = session.explain()
             states = {one["source"]: one["state"] for one in found["evidence"] if one["source"] != "process"}
             # The screen is at rest before there is a record, and without one there is no conversation yet.
-            is_recorded = states.get("transcript") == "idle"
-            return found["activity"] == "idle" and is_recorded and set(states.values()) <= {"idle", "unknown"}
+            if found["activity"] != "idle" or not set(states.values()) <= {"idle", "unknown"}:
+                return False
+            if self.habits.is_recorded:
+                return states.get("transcript") == "idle"
+            return self.own(session) is not None
 
         wait_for(is_over, lambda: f"rest: {json.dumps(session.explain(), indent=1)}\n{session.read()}", 30)
         self.becomes(session, "idle")

@@ -37,6 +37,8 @@ class Habits:
     error_shown: str = "400"
     # Seconds until it is ready, on a machine with other work.
     ready: float = 60.0
+    # Whether its record speaks of every turn that ended.
+    is_recorded: bool = True
     # Pressed where a fresh conversation has to be confirmed.
     confirm_clear: str | None = None
     # A model that speaks of the program's own tools.
@@ -161,6 +163,8 @@ HABITS: dict[str, Habits] = {
         pause=0.5,
         interrupt=("Escape", "Escape"),
         clear="/new",
+        # Its plugin's word was seen alone, without one of the record, half a minute after a turn.
+        is_recorded=False,
         error_shown="fake error 400",
     ),
     "hermes": Habits(

@@ -74,6 +74,8 @@ def test_busy_and_interrupted(desk: Desk) -> None:
     desk.model.answer(Say("one\ntwo\nthree\nfour\n", midway=held))
     desk.say(session, "count slowly")
     desk.becomes(session, "working")
+    # A program that has only begun to ask the model may not take the key.
+    wait_for(lambda: "two" in session.read(), session.read)
     desk.press(session, *desk.habits.interrupt)
     desk.becomes(session, "idle")
     held.set()
