@@ -221,7 +221,7 @@ class TestRows:
         found = plan(known(row(1), row(2)), [row(2)])
         assert found.removals == ["s_00000001"]
 
-    @pytest.mark.parametrize("status", set(STATUSES) - {"running"})
+    @pytest.mark.parametrize("status", sorted(set(STATUSES) - {"running"}))
     def test_whatever_its_end(self, status):
         assert plan(known(row(1, status=status)), []).removals == ["s_00000001"]
 
