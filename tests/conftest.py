@@ -35,7 +35,10 @@ _XDG = {
 _FOREIGN = (
     *("MAM_", "TMUX", "AGENT_SESSIONS_YAML", "DELEGATE_"),
     *("CLAUDE", "CODEX", "GEMINI", "OPENCODE", "HERMES"),
+    # Programs that find themselves in one of these paint nothing.
+    *("CI_", "CONTINUOUS_INTEGRATION"),
 )
+_ALSO_FOREIGN = ("CI",)
 
 
 def settle_in(home: Path, patch: pytest.MonkeyPatch) -> None:
@@ -56,7 +59,7 @@ def _apart():
     place = Path(tempfile.mkdtemp(prefix="mam-t-"))
     with pytest.MonkeyPatch.context() as patch:
         for variable in list(os.environ):
-            if variable.startswith(_FOREIGN):
+            if variable.startswith(_FOREIGN) or variable in _ALSO_FOREIGN:
                 patch.delenv(variable)
         settle_in(place / "home", patch)
         sockets = place / "sockets"
