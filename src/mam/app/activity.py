@@ -27,12 +27,14 @@ _AHEAD_SECONDS = 60.0
 class Known:
     """A session with what is there of it, and what speaks of its activity."""
 
-    __slots__ = ("evidence", "kind", "row", "sight")
+    __slots__ = ("conversation", "evidence", "kind", "row", "sight")
 
     def __init__(self, row: Row, sight: Sight, kind: Kind) -> None:
         self.row = row
         self.sight = sight
         self.kind = kind
+        # The one that the agent itself names, which may be newer than what the row knows.
+        self.conversation: str | None = None
         self.evidence: list[Evidence] = []
 
     def verdict(self, now: float) -> Activity:
@@ -73,6 +75,7 @@ def _add_cheap(one: Known, word: Word | None, now: float) -> None:
             _add_state(one, now)
     if word and word.data["state"]:
         one.evidence.append(word.as_evidence())
+        one.conversation = one.conversation or word.data.get("conversation")
 
 
 def _add_state(one: Known, now: float) -> None:
@@ -80,14 +83,15 @@ def _add_state(one: Known, now: float) -> None:
     said = one.kind.read_state(pane.get("pid", 0), pane.get("pid_start", 0), one.row.get("stores") or {})
     if said:
         one.evidence.append(_dated(said[0], now))
+        one.conversation = said[1]
 
 
 def _add_records(one: Known, now: float) -> None:
-    conversation = current_conversation(one.row)
     if one.sight.state != ALIVE or one.sight.pane is None:
         return
     title = one.sight.pane.title
     one.evidence.append(Evidence("title", one.kind.read_title(title), now, detail=title))
+    conversation = one.conversation or current_conversation(one.row)
     if conversation:
         stores = one.row.get("stores") or {}
         for said in one.kind.read_records(conversation, one.row["workspace"], stores):

@@ -60,7 +60,8 @@ def _parsed(call: Call, name: str) -> int:
     for turn in found["turns"]:
         head = f"{clean(turn['role'])}  {clean(turn['at'])}" if turn["at"] else clean(turn["role"])
         lines += [paint(head, "bold"), *for_screen(turn["text"]).rstrip("\n").split("\n"), ""]
-    lines.append(paint(figures(found) or "no figures in the record", "dim"))
+    if said := figures(found):
+        lines.append(paint(said, "dim"))
     return call.say(found, *lines)
 
 
