@@ -85,7 +85,7 @@ def test_busy_and_interrupted(desk: Desk) -> None:
 
 def test_question(desk: Desk) -> None:
     if not desk.habits.asks_questions:
-        pytest.skip(f"{desk.kind} has no question dialog")
+        pytest.skip(f"{desk.kind} asks questions in a mode of its own; see its own file")
     session = desk.worker()
     desk.model.answer(Question())
     desk.say(session, "ask me something")
