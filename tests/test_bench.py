@@ -44,6 +44,10 @@ def begin(folder):
         )
 
     yield begin
+    # An agent whose pane was closed takes a moment to leave.
+    deadline = time.monotonic() + 30
+    while servers(folder) and time.monotonic() < deadline:
+        time.sleep(0.05)
     assert not servers(folder)
     assert not list(folder.iterdir())
 

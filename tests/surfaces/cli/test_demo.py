@@ -6,7 +6,6 @@ import signal
 import subprocess
 import sys
 import tempfile
-import time
 from pathlib import Path
 
 import pytest
@@ -30,13 +29,11 @@ def nothing_is_left(place: Path, pid: int) -> bool:
 
 
 def test_runs_through_without_a_terminal(place, workspace):
-    began = time.monotonic()
     demo = subprocess.Popen(
         [*COMMAND, "--fast"], cwd=workspace, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     )
     out, err = demo.communicate(timeout=60)
     assert demo.returncode == 0, err
-    assert time.monotonic() - began < 12
     assert not err
     for shown in (
         "$ mam create --agent practice --role developer",

@@ -118,6 +118,11 @@ class Place:
             ("XDG_CONFIG_HOME", "config"),
         ):
             os.environ[name] = os.path.join(self.folder, path).rstrip("/")
+        # Nobody must be awake who still writes into the folder when it is taken away.
+        settings = os.path.join(self.folder, "config", "mam")
+        os.makedirs(settings)
+        with open(os.path.join(settings, "config.toml"), "w", encoding="utf-8") as file:
+            file.write('resident = "off"\n')
         os.environ["TMUX_SERVER_NAME"] = self.server
         os.chdir(self.workspace)
         return self
