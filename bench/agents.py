@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 import pytest
 from tests.conformance.desk import HABITS, opened
 from tests.conformance.programs import Unavailable
+from tests.conformance.stage import end_processes_of
 
 from bench.measure import Budget, Row, alternate, until
 from bench.stage import Stage
@@ -45,6 +46,8 @@ def measure_kind(kind: str, quick: bool, tell: Callable[[str], None]) -> Iterato
         for name, value in stage.environ.items():
             patch.setenv(name, value)
         home = stage.folder / "home"
+        # What the programs leave in a temporary folder goes with the stage.
+        patch.setenv("TMPDIR", str(stage.folder))
         with opened(kind, home, stage.server, stage.root, patch) as desk:
             tell(f"starting {kind} bare and with mam")
             stage.keep_server()
@@ -53,6 +56,8 @@ def measure_kind(kind: str, quick: bool, tell: Callable[[str], None]) -> Iterato
                 1 if quick else 7,
                 {alone: lambda: bare(stage, desk), with_mam: lambda: create(desk)},
             )
+            stage.tmux.kill_server(timeout=60)
+            end_processes_of(home)
     settles = desk.fleet.world.kind(kind).ready_settles * 1000
     yield Row(with_mam, found[with_mam], alone, found[alone], Budget("beyond", 150 + settles))
 
