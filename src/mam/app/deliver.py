@@ -5,10 +5,11 @@ from __future__ import annotations
 import time
 
 from mam.app.hearing import overhear
-from mam.app.submit import look_at, submit
+from mam.app.submit import look_at, proof_seconds, submit
 from mam.app.transcript import now_open
 from mam.app.versions import is_waiting, refuse_blind
 from mam.core.errors import DeliveryUnconfirmed, DialogOpen, InvalidPrompt, NotReady
+from mam.core.message import LARGEST
 from mam.core.row import current_conversation
 from mam.core.text import for_paste
 
@@ -18,10 +19,6 @@ if TYPE_CHECKING:
     from mam.app.world import World
     from mam.core.row import Row
 
-PROOF_SECONDS = 10.0
-# Gemini needed 13 s for 200 KB.
-_CHARACTERS_PER_SECOND = 5000
-LARGEST = 1024 * 1024
 _STEP = 0.01
 
 
@@ -54,7 +51,7 @@ def first_prompt(world: World, row: Row, prompt: str) -> None:
             raise NotReady(f"'{row['name']}' has no empty input box; the prompt was not typed", session=row)
     before = kind.record_size(conversation, stores)
     submit(world, row, prompt)
-    deadline = time.monotonic() + PROOF_SECONDS + len(prompt) / _CHARACTERS_PER_SECOND
+    deadline = time.monotonic() + proof_seconds(prompt)
     while time.monotonic() < deadline:
         if any(heard.prompt == prompt for heard in overhear(world, row)):
             return

@@ -16,7 +16,7 @@ from mam.adapters.system.process import Identity
 from mam.app import caller, conversations
 from mam.app.hearing import overhear
 from mam.app.sight import ALIVE, see_one
-from mam.app.submit import look_at, submit
+from mam.app.submit import look_at, proof_seconds, submit
 from mam.app.transcript import now_open
 from mam.app.versions import is_known, is_waiting, says_idle
 from mam.core import message as rules
@@ -35,8 +35,6 @@ if TYPE_CHECKING:
     from mam.app.world import World
     from mam.core.row import Row
 
-PROOF_SECONDS = 10.0
-_CHARACTERS_PER_SECOND = 5000
 _STEP = 0.01
 _LOOK_AGAIN = 0.1
 MAIL = ".mam-mail"
@@ -299,7 +297,7 @@ def _end(
 
 
 def _prove(world: World, row: Row, message: Message, words: str, *, before: int, taken: str) -> None:
-    deadline = time.monotonic() + PROOF_SECONDS + len(words) / _CHARACTERS_PER_SECOND
+    deadline = time.monotonic() + proof_seconds(words)
     while True:
         evidence = _evidence(world, row, message, words, before)
         if evidence:

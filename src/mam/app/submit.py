@@ -43,6 +43,11 @@ def submit(world: World, row: Row, text: str) -> None:
     tmux.keys(pane_id, ["Enter"], mark=row["id"])
 
 
+def proof_seconds(text: str) -> float:
+    """Return how long the agent's own record may take to show a text: Gemini needed 13 s for 200 KB."""
+    return 10.0 + len(text) / 5000
+
+
 def look_at(world: World, row: Row) -> Look:
     """Return what the session's screen shows now."""
     seen = world.tmux(row["tmux_server"]).look(row["pane"]["id"])
