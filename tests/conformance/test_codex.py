@@ -262,7 +262,8 @@ def test_two_that_crashed_before_anybody_looked_get_their_own_back(desk) -> None
 
 def test_hooks_of_an_operator_who_trusts_the_repositorys_too(desk, home, workspace) -> None:
     config = Path(home) / ".config" / "mam" / "config.toml"
-    config.write_text('resident = "off"\n[codex]\nbypass_hook_trust = true\n', encoding="utf-8")
+    with config.open("a", encoding="utf-8") as file:
+        file.write("[codex]\nbypass_hook_trust = true\n")
     with mam.open(str(workspace)) as fleet:
         desk.fleet = fleet
         session = desk.create("worker", prompt=WORD)
