@@ -39,12 +39,12 @@ def is_busy() -> bool:
     return float(load) >= 2 * cores or int(runnable.partition("/")[0]) > cores
 
 
-def wait_promptly(condition: Callable[[], Any], what: Callable[[], str]) -> None:
+def wait_promptly(condition: Callable[[], Any], what: Callable[[], str], allowed: float = 1.0) -> None:
     """Wait for a second, and for longer if the machine was seen busy in it."""
-    begun, allowed = time.monotonic(), 1.0
+    begun = time.monotonic()
     while not condition():
         if is_busy():
-            allowed = 15.0
+            allowed = max(allowed, 15.0)
         assert time.monotonic() < begun + allowed, f"waited in vain for {what()}"
         time.sleep(0.02)
 
@@ -123,8 +123,10 @@ class Desk:
             if len(keys) > 1:
                 time.sleep(0.3)
 
-    def becomes(self, session: mam.Session, activity: str, waiting_for: str | None = None) -> None:
-        """Both the quick listing and the thorough status say so, soon."""
+    def becomes(
+        self, session: mam.Session, activity: str, waiting_for: str | None = None, *, after: float = 0.0
+    ) -> None:
+        """Both the quick listing and the thorough status say so, soon; `after` so long at most."""
 
         def shown() -> bool:
             (listed,) = [one for one in self.fleet.ls()["sessions"] if one["id"] == session.id]
@@ -134,6 +136,7 @@ class Desk:
         wait_promptly(
             shown,
             lambda: f"{activity} {waiting_for}: {json.dumps(session.explain(), indent=1)}\n{session.read()}",
+            1.0 + after,
         )
 
     def rests(self, session: mam.Session) -> None:

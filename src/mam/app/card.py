@@ -100,6 +100,10 @@ class Companion:
         """Return when the next tick is wanted, on the monotonic clock."""
         return self._due
 
+    def handles(self) -> tuple[int, ...]:
+        """A board is looked at from time to time; nothing of it can be waited for."""
+        return ()
+
     def tick(self) -> str:
         """Tell and read; return why the monitor is to end, or nothing. An unreadable board ends nothing."""
         self._due = time.monotonic() + _RETRY
@@ -221,7 +225,7 @@ def monitor(
     held = companion.claim()
     tell({"card": held.as_json(), "board": {"name": board.name, "path": board.path}})
     try:
-        why = Resident(world, tell, companion).run(timeout=timeout, idle_timeout=idle_timeout)
+        why = Resident(world, tell, [companion]).run(timeout=timeout, idle_timeout=idle_timeout)
     except ResidentRuns:
         why = _accompany(world, companion, tell, timeout=timeout, idle_timeout=idle_timeout)
     companion.leave(why)

@@ -27,7 +27,7 @@ from mam.core.row import current_conversation, is_running
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Hashable, Iterator
+    from collections.abc import Callable, Hashable, Iterable, Iterator
     from typing import Any, Protocol
 
     from mam.adapters.system.process import Identity
@@ -35,9 +35,12 @@ if TYPE_CHECKING:
     from mam.core.row import Row
 
     class Companion(Protocol):
-        """Somebody who goes along: heard after each pass, and when it is due on the monotonic clock."""
+        """Somebody who goes along: heard after each pass, when it is due on the monotonic clock, and when
+        one of its handles can be read.
+        """
 
         def due(self) -> float: ...
+        def handles(self) -> Iterable[int]: ...
         def tick(self) -> str:
             """Return why the watching is to end, or nothing."""
 
@@ -53,12 +56,12 @@ class Resident:
     """Watches one root until it is told to stop, its time is over, or nothing runs any more."""
 
     def __init__(
-        self, world: World, tell: Callable[[dict[str, Any]], None], companion: Companion | None = None
+        self, world: World, tell: Callable[[dict[str, Any]], None], companions: Iterable[Companion] = ()
     ) -> None:
         """`tell` gets the report of every pass that found something."""
         self.world = world
         self.tell = tell
-        self.companion = companion
+        self.companions = list(companions)
         self.exits = ExitWatch()
         self.files = FileWatch()
         self.lock = lock(world)
@@ -89,7 +92,7 @@ class Resident:
             if why := self._tick():
                 return why
             now = time.monotonic()
-            due = [self._due, *([self.companion.due()] if self.companion else [])]
+            due = [self._due, *(one.due() for one in self.companions)]
             if not self.world.place.exists():
                 return "its root is gone"
             if while_any and not any(is_running(row) for row in self._rows):
@@ -108,27 +111,33 @@ class Resident:
                 self._pass()
 
     def _tick(self) -> str:
-        """Have the companion look, after a pass and when it wants to; what it cannot do now it does later."""
-        if self.companion is None or not (self._is_unheard or time.monotonic() >= self.companion.due()):
-            return ""
+        """Have each companion look that wants to; what it cannot do now it does later."""
+        now, is_unheard = time.monotonic(), self._is_unheard
         self._is_unheard = False
-        try:
-            return self.companion.tick()
-        except MamError as error:
-            self.tell({"error": error.as_json()["error"]})
-            return ""
+        for companion in self.companions:
+            if not (is_unheard or now >= companion.due()):
+                continue
+            try:
+                if why := companion.tick():
+                    return why
+            except MamError as error:
+                self.tell({"error": error.as_json()["error"]})
+        return ""
 
     def _sleep(self, seconds: float, wake: int) -> bool:
         """Wait for something to happen; True if it did."""
         poll = select.poll()
-        for handle in (wake, self.exits.fileno(), self.files.fileno()):
+        theirs = {handle for one in self.companions for handle in one.handles()}
+        for handle in (wake, self.exits.fileno(), self.files.fileno(), *theirs):
             poll.register(handle, select.POLLIN)
-        if not poll.poll(max(0.0, seconds) * 1000):
+        ready = {handle for handle, _ in poll.poll(max(0.0, seconds) * 1000)}
+        if not ready:
             return False
-        if select.select([wake], [], [], 0)[0]:
+        if wake in ready:
             os.read(wake, 64)
             self.stopping = "it was told to stop"
             return True
+        self._is_unheard = self._is_unheard or not ready.isdisjoint(theirs)
         self._deaths |= {str(tag) for tag in self.exits.poll(0)}
         if self.files.poll():
             self._due = min(self._due, time.monotonic() + _BURST)
