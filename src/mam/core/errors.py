@@ -10,6 +10,7 @@
       Unavailable                 the world is not there now
         TerminalsDown TmuxMissing AgentMissing PaneGone RegistryBusy DiskFull ReadOnly
         DialogOpen NotReady UntestedVersion TimedOut ResidentRuns ConversationBusy
+        BrokerDown BrokerRefused BrokerUntrusted
       Unconfirmed                 acted, and the result cannot be proven
         StartUnconfirmed StopUnconfirmed DeliveryUnconfirmed
       Held                        kept for later; do not send again
@@ -256,6 +257,24 @@ class ConversationBusy(Unavailable):
     """A live process holds this conversation."""
 
     code = "conversation_busy"
+
+
+class BrokerDown(Unavailable):
+    """The broker cannot be reached."""
+
+    code = "broker_down"
+
+
+class BrokerRefused(Unavailable):
+    """The broker refuses this user."""
+
+    code, retryable = "broker_refused", False
+
+
+class BrokerUntrusted(Unavailable):
+    """The broker cannot prove that it is the one that is meant."""
+
+    code, retryable = "broker_untrusted", False
 
 
 class Unconfirmed(MamError):

@@ -11,17 +11,27 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
 
+    from mam.core.broker import Broker
+
 PERMISSIONS = ("default", "ask", "auto", "skip")
 RESIDENT = ("auto", "off")
 _LONGEST_SECONDS = 86_400
-_OF_THE_USER = ("codex", "judge_command", "known_versions", "notify_command")
+_OF_THE_USER = ("broker", "codex", "judge_command", "known_versions", "notify_command")
 
 
 class Settings:
     """The settings in force; each has a default."""
 
     __slots__ = (
-        *("codex", "judge_command", "known_versions", "notify_command", "notify_desktop", "permissions"),
+        *(
+            "broker",
+            "codex",
+            "judge_command",
+            "known_versions",
+            "notify_command",
+            "notify_desktop",
+            "permissions",
+        ),
         *("ready_timeout", "resident", "tmux_server"),
     )
 
@@ -36,6 +46,7 @@ class Settings:
         self.notify_command: tuple[str, ...] = ()
         self.judge_command: tuple[str, ...] = ()
         self.codex: dict[str, bool] = {}
+        self.broker: Broker | None = None
 
     def of_kind(self, name: str) -> dict[str, bool]:
         """Return what the settings say of one kind of agent alone."""
@@ -56,6 +67,7 @@ class Settings:
             "notify_command": _command,
             "judge_command": _command,
             "codex": _codex,
+            "broker": _broker,
         }
         for key, value in values.items():
             if key not in checks:
@@ -63,12 +75,16 @@ class Settings:
                     f"{path}: there is no setting '{key}'", hint=f"settings are {', '.join(sorted(checks))}"
                 )
             if of_root and (key in _OF_THE_USER or (key == "permissions" and value != "ask")):
+                # An address of a broker may hold a password by mistake.
+                shown = "set" if key == "broker" else repr(value)
                 raise InvalidSettings(
-                    f"{path}: '{key}' cannot be {value!r} here: a repository could bring this file along",
+                    f"{path}: '{key}' cannot be {shown} here: a repository could bring this file along",
                     hint="put it into config.toml in ~/.config/mam",
                 )
             try:
                 setattr(self, key, checks[key](value))
+            except InvalidSettings as error:
+                raise InvalidSettings(f"{path}: '{key}': {error}", hint=error.hint) from None
             except (InvalidName, TypeError, ValueError) as error:
                 shown = one_line(repr(value), 80)
                 raise InvalidSettings(f"{path}: '{key}' cannot be {shown}: {error}") from None
@@ -90,6 +106,12 @@ def _codex(value: object) -> dict[str, bool]:
     if not isinstance(value, dict) or value.keys() - {"bypass_hook_trust"}:
         raise TypeError("it is a table with bypass_hook_trust")
     return {key: _switch(one) for key, one in value.items()}
+
+
+def _broker(value: object) -> Broker:
+    from mam.core.broker import of_json
+
+    return of_json(value)
 
 
 def _resident(value: object) -> str:
