@@ -7,6 +7,7 @@ called; an error is always one of `mam.core.errors`.
 from __future__ import annotations
 
 from mam.app.boards import Boards
+from mam.app.delegating import Delegating
 from mam.app.messenger import Messenger
 from mam.app.world import open_world
 
@@ -103,7 +104,7 @@ class Outcome:
         self.note = note
 
 
-class Fleet(Messenger, Boards):
+class Fleet(Messenger, Boards, Delegating):
     """The sessions of one root."""
 
     def __enter__(self) -> Fleet:

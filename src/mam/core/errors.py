@@ -3,8 +3,8 @@
     MamError                    str() is one line without control characters; hint says the way out
       Refused                     the request is wrong; repeating it cannot help
         InvalidName InvalidPath InvalidPrompt InvalidSettings Usage
-        SessionNotFound CardNotFound NoRegistry AmbiguousTarget NameTaken NoTranscript
-        IllegalTransition Conflict NotAllowed NeedsConfirmation
+        SessionNotFound CardNotFound JobNotFound NoRegistry AmbiguousTarget NameTaken NoTranscript
+        IllegalTransition Conflict NotAllowed NeedsConfirmation EventRefused
       Damaged                     our own records; never repaired silently
         RegistryCorrupt EditRefused SchemaTooNew
       Unavailable                 the world is not there now
@@ -101,6 +101,18 @@ class CardNotFound(Refused):
     """There is no such card on the board."""
 
     code = "card_not_found"
+
+
+class JobNotFound(Refused):
+    """There is no such job here."""
+
+    code = "job_not_found"
+
+
+class EventRefused(Refused):
+    """The event is not one that counts."""
+
+    code = "event_refused"
 
 
 class NoRegistry(Refused):

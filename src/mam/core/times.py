@@ -18,6 +18,17 @@ def stamp(epoch: float) -> str:
     return datetime.fromtimestamp(int(epoch), UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
+def parse_stamp(text: object) -> float | None:
+    """Return the time that a stamp means, as `stamp` or the original system writes it; None for no time."""
+    if not isinstance(text, str):
+        return None
+    try:
+        found = datetime.fromisoformat(text)
+    except ValueError:
+        return None
+    return (found if found.tzinfo else found.replace(tzinfo=UTC)).timestamp()
+
+
 def parse_span(text: str) -> timedelta:
     """Return the span that `90`, `30s`, `5m`, `2h`, `7d` or `1w` means; a bare number is seconds."""
     match = _SPAN.match(text.strip().lower())

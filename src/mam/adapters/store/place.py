@@ -26,7 +26,7 @@ agent-sessions.yaml*
 class Place:
     """The files of one root."""
 
-    __slots__ = ("db", "launches", "root", "settings", "spool", "state", "yaml")
+    __slots__ = ("db", "jobs", "launches", "root", "settings", "spool", "state", "yaml")
 
     def __init__(self, root: str, yaml: str, state: str) -> None:
         self.root = root
@@ -36,6 +36,7 @@ class Place:
         self.spool = os.path.join(state, "spool")
         self.launches = os.path.join(state, "launch")
         self.settings = os.path.join(state, "settings")
+        self.jobs = os.path.join(state, "jobs")
 
     def exists(self) -> bool:
         """Tell whether there is a registry here."""
@@ -58,7 +59,7 @@ class Place:
 
         A repository can carry links; following one would write, and delete, wherever it leads.
         """
-        folders = [self.state, self.spool, self.launches, self.settings, self.db]
+        folders = [self.state, self.spool, self.launches, self.settings, self.jobs, self.db]
         if os.path.basename(os.path.dirname(self.yaml)) == ".hermes":
             folders.append(os.path.dirname(self.yaml))
         for folder in folders:

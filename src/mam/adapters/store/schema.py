@@ -155,6 +155,48 @@ CREATE TABLE board_links(
   PRIMARY KEY(parent_id, child_id)
 ) WITHOUT ROWID;
 """,
+    # Entries that are only in the log have the number 0; a terminal event may have any.
+    """
+CREATE TABLE jobs(
+  id TEXT PRIMARY KEY,
+  status TEXT NOT NULL,
+  attempt INTEGER NOT NULL,
+  last_seq INTEGER NOT NULL,
+  ended_seq INTEGER,
+  session_id TEXT,
+  created_at REAL NOT NULL,
+  updated_at REAL NOT NULL,
+  last_event_at REAL NOT NULL,
+  data TEXT NOT NULL
+) WITHOUT ROWID;
+CREATE INDEX jobs_by_status ON jobs(status);
+CREATE INDEX jobs_by_session ON jobs(session_id);
+CREATE TABLE job_prompts(job_id TEXT PRIMARY KEY, prompt TEXT NOT NULL);
+CREATE TABLE job_events(
+  number INTEGER PRIMARY KEY AUTOINCREMENT,
+  job_id TEXT NOT NULL,
+  attempt INTEGER NOT NULL,
+  seq INTEGER NOT NULL,
+  name TEXT NOT NULL,
+  signature TEXT,
+  at REAL NOT NULL,
+  payload TEXT NOT NULL
+);
+CREATE INDEX job_events_by_job ON job_events(job_id, number);
+CREATE UNIQUE INDEX job_events_once ON job_events(job_id, attempt, seq)
+  WHERE seq > 0 AND name NOT IN ('completed', 'error');
+CREATE TABLE outbox(
+  seq INTEGER PRIMARY KEY AUTOINCREMENT,
+  job_id TEXT NOT NULL,
+  topic TEXT NOT NULL,
+  payload TEXT NOT NULL,
+  retain INTEGER NOT NULL,
+  created_at REAL NOT NULL,
+  published_at REAL
+);
+CREATE INDEX outbox_waiting ON outbox(published_at, seq);
+CREATE INDEX outbox_by_job ON outbox(job_id, topic, seq);
+""",
 )
 
 HOST_MIGRATIONS = (

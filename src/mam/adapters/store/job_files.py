@@ -1,0 +1,171 @@
+"""The files of a job: its token, its record, and its log in the two places where the original keeps them.
+
+All but the token are projections. Each line of a log has the number of its entry, so what is missing is
+found by reading the last line; a half line that a crash left is cut off. They are written under one lock of
+their folder and not flushed: what a power failure takes, the next entry brings back.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import secrets
+from contextlib import contextmanager
+
+from mam.adapters.store.database import errors
+from mam.core.errors import NotAllowed
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from typing import Any
+
+    Document = dict[str, Any]
+
+_TOKEN_BYTES = 32
+_TAIL = 256 * 1024
+_FLAGS = os.O_NOFOLLOW | os.O_CLOEXEC
+
+
+def token_file(folder: str, job_id: str) -> str:
+    """Return where the token of a job lies."""
+    return os.path.join(folder, f"{job_id}.token")
+
+
+def new_token(folder: str, job_id: str, token: str | None = None) -> str:
+    """Keep a token for a job, readable by this user alone; return it. One that is there stays."""
+    make_folder(folder)
+    path = token_file(folder, job_id)
+    with errors(path):
+        text = token or secrets.token_hex(_TOKEN_BYTES)
+        try:
+            handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | _FLAGS, 0o600)
+        except FileExistsError:
+            return read_token(folder, job_id) or ""
+        with os.fdopen(handle, "w", encoding="ascii") as file:
+            file.write(text)
+            file.flush()
+            os.fsync(file.fileno())
+    return text
+
+
+def read_token(folder: str, job_id: str) -> str | None:
+    """Return the token of a job, or None where there is none; refuse one that others could have read."""
+    path = token_file(folder, job_id)
+    try:
+        handle = os.open(path, os.O_RDONLY | _FLAGS)
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        raise NotAllowed(f"{path} cannot be read: {error.strerror}") from error
+    with os.fdopen(handle, encoding="ascii") as file:
+        facts = os.fstat(file.fileno())
+        if facts.st_uid != os.geteuid() or facts.st_mode & 0o077:
+            raise NotAllowed(f"{path} is open to others", hint=f"chmod 600 {path}, if nobody read it")
+        return file.read(4096).strip() or None
+
+
+def make_folder(folder: str) -> None:
+    """Make a folder of ours, private to the user; a link is refused."""
+    with errors(folder):
+        os.makedirs(folder, mode=0o700, exist_ok=True)
+    if os.path.islink(folder):
+        raise NotAllowed(f"{folder} is a symbolic link", hint="remove it; mam makes its own")
+
+
+@contextmanager
+def locked(folder: str) -> Iterator[None]:
+    """Write alone into a folder of jobs; the kernel lets go of it when the writer dies."""
+    make_folder(folder)
+    path = os.path.join(folder, ".lock")
+    with errors(path):
+        handle = os.open(path, os.O_RDWR | os.O_CREAT | _FLAGS, 0o600)
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(handle)
+
+
+def replace(path: str, document: Document) -> None:
+    """Write a document under its name at once, or not at all."""
+    fresh = f"{path}.new"
+    with errors(path):
+        handle = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | _FLAGS, 0o600)
+        with os.fdopen(handle, "w", encoding="utf-8") as file:
+            file.write(json.dumps(document, indent=2, ensure_ascii=True) + "\n")
+        os.replace(fresh, path)
+
+
+def last_number(path: str) -> int:
+    """Return the number of a log's last line; a half line behind it is cut off. 0 for no log."""
+    with errors(path):
+        try:
+            handle = os.open(path, os.O_RDWR | _FLAGS)
+        except FileNotFoundError:
+            return 0
+        with os.fdopen(handle, "r+b") as file:
+            size = file.seek(0, os.SEEK_END)
+            start = file.seek(max(0, size - _TAIL))
+            text = file.read()
+            whole = text[: text.rfind(b"\n") + 1]
+            if len(whole) < len(text):
+                file.truncate(start + len(whole))
+    lines = whole.splitlines()
+    return _number(lines[-1]) if lines else 0
+
+
+def append(path: str, documents: list[Document]) -> None:
+    """Add lines to a log."""
+    if not documents:
+        return
+    with errors(path):
+        handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | _FLAGS, 0o600)
+        with os.fdopen(handle, "w", encoding="utf-8") as file:
+            file.write("".join(json.dumps(one, sort_keys=True) + "\n" for one in documents))
+
+
+def read_record(path: str) -> Any:
+    """Return what a record's file says, or None where it cannot be read as one."""
+    try:
+        handle = os.open(path, os.O_RDONLY | _FLAGS)
+        with os.fdopen(handle, "rb") as file:
+            return json.loads(file.read(8 * 1024 * 1024))
+    except (OSError, ValueError, RecursionError):
+        return None
+
+
+def read_log(path: str) -> list[Document]:
+    """Return the lines of a log that can be read; none where there is no log."""
+    try:
+        with open(path, encoding="utf-8", errors="replace") as file:
+            lines = file.readlines()
+    except OSError:
+        return []
+    found = []
+    for line in lines:
+        try:
+            document = json.loads(line)
+        except (ValueError, RecursionError):
+            continue
+        if isinstance(document, dict):
+            found.append(document)
+    return found
+
+
+def record_ids(folder: str) -> list[str]:
+    """Return the ids of the jobs that have a record in a folder."""
+    try:
+        names = os.listdir(folder)
+    except OSError:
+        return []
+    return sorted(name.removesuffix(".json") for name in names if name.endswith(".json"))
+
+
+def _number(line: bytes) -> int:
+    try:
+        number = json.loads(line).get("number")
+    except (ValueError, AttributeError):
+        return 0
+    return number if type(number) is int else 0

@@ -1,0 +1,74 @@
+"""What is still to be published: one row for each message, written in the transaction of its event.
+
+Whoever publishes reads `waiting` in the order of `seq`, publishes each row with QoS 1 to
+`<prefix>/<job_id>/<topic>` (the job's `topic_prefix`) with its `retain` flag, and calls `settle` only
+after the broker has acknowledged it. A row that is published twice because the publisher died between
+the two does no harm: receivers count an event once. Rows of one job are published in order; a status
+that a newer one of the same job follows need not go out, as only the last is retained: `waiting` leaves
+it away. Nothing waits for a broker, and a job without one writes no rows (`ledger.publish`).
+"""
+
+from __future__ import annotations
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from typing import Any
+
+    from mam.adapters.store.draft import Draft
+
+_KEPT_SECONDS = 7 * 86400.0
+
+
+class Parcel:
+    """One message for the broker."""
+
+    __slots__ = ("created_at", "job_id", "payload", "retain", "seq", "topic")
+
+    def __init__(self, values: tuple[Any, ...]) -> None:
+        """Take a row of the table; `topic` is the suffix, `events` or `status`."""
+        self.seq: int = values[0]
+        self.job_id: str = values[1]
+        self.topic: str = values[2]
+        self.payload: str = values[3]
+        self.retain = bool(values[4])
+        self.created_at: float = values[5]
+
+
+def put(draft: Draft, job_id: str, topic: str, payload: str, *, retain: bool) -> int:
+    """Have a message published; return its number."""
+    done = draft.connection.execute(
+        "INSERT INTO outbox(job_id, topic, payload, retain, created_at) VALUES(?, ?, ?, ?, ?)",
+        (job_id, topic, payload, int(retain), draft.now),
+    )
+    return int(done.lastrowid or 0)
+
+
+def waiting(draft: Draft, *, job_id: str | None = None, limit: int = 500) -> list[Parcel]:
+    """Return what is to be published next, oldest first; of one job, or of all."""
+    which = "" if job_id is None else " AND job_id=?"
+    found = draft.connection.execute(
+        "SELECT seq, job_id, topic, payload, retain, created_at FROM outbox AS one"  # noqa: S608  (our words)
+        f" WHERE published_at IS NULL{which} AND NOT (retain AND EXISTS(SELECT 1 FROM outbox AS other"
+        " WHERE other.job_id = one.job_id AND other.topic = one.topic AND other.seq > one.seq))"
+        " ORDER BY seq LIMIT ?",
+        (*(() if job_id is None else (job_id,)), limit),
+    )
+    return [Parcel(values) for values in found]
+
+
+def settle(draft: Draft, numbers: Iterable[int]) -> None:
+    """Record that the broker has acknowledged these; statuses that they outdate go, and so do old rows."""
+    for number in numbers:
+        draft.connection.execute(
+            "UPDATE outbox SET published_at=? WHERE published_at IS NULL AND (seq=? OR (retain AND seq < ?"
+            " AND (job_id, topic) = (SELECT job_id, topic FROM outbox WHERE seq=?)))",
+            (draft.now, number, number, number),
+        )
+    draft.connection.execute("DELETE FROM outbox WHERE published_at < ?", (draft.now - _KEPT_SECONDS,))
+
+
+def is_waiting(draft: Draft, numbers: Iterable[int]) -> bool:
+    """Tell whether any of these is not acknowledged yet."""
+    query = "SELECT 1 FROM outbox WHERE seq=? AND published_at IS NULL"
+    return any(draft.connection.execute(query, (number,)).fetchone() for number in numbers)

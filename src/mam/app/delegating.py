@@ -1,0 +1,91 @@
+"""The verbs of the API that concern jobs: delegated work with events and an end."""
+
+from __future__ import annotations
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from typing import Any
+
+    from mam.app.world import World
+
+    Document = dict[str, Any]
+
+
+class Delegating:
+    """What can be done with jobs. `folder` is another folder of records than the root's own."""
+
+    world: World
+
+    def job_event(
+        self,
+        job: str | None,
+        event: str,
+        *,
+        detail: str = "",
+        data: dict[str, Any] | None = None,
+        attempt: int | None = None,
+        folder: str | None = None,
+    ) -> Document:
+        """Report `started`, `permission_required`, `progress`, `completed` or `error`.
+
+        Returns `{job_id, status, event}`.
+        Inside an agent its own job is meant. Raises EventRefused where the job has ended.
+        """
+        from mam.app.jobs.event import event as report
+
+        return report(self.world, job, event, detail=detail, data=data, attempt=attempt, folder=folder)
+
+    def job_take_in(self, payload: bytes | str, *, job: str | None = None) -> Document:
+        """Take in an event that was signed elsewhere; `{job_id, verdict, reason}`, whatever it says."""
+        from mam.app.jobs.event import take_in
+
+        return take_in(self.world, payload, job_id=job)
+
+    def job_status(self, job: str | None = None, *, folder: str | None = None) -> Document:
+        """Return one job as its record shows it."""
+        from mam.app.jobs.find import document, meant
+
+        return document(self.world, meant(self.world, job), self._folder(folder))
+
+    def jobs(self, *, folder: str | None = None, only_open: bool = False) -> list[Document]:
+        """Return every job, oldest first, each with the beginning of its prompt."""
+        from mam.app.jobs.find import documents
+
+        return documents(self.world, self._folder(folder), only_open=only_open)
+
+    def job_wait(
+        self,
+        jobs: Sequence[str] = (),
+        tell: Callable[[Document], None] = lambda _entry: None,
+        *,
+        timeout: float | None = None,
+        folder: str | None = None,
+    ) -> list[Document]:
+        """Wait until jobs have ended, or all that are open; return them. Raises TimedOut.
+
+        `tell` gets each entry of their logs when it is recorded.
+        """
+        from mam.app.jobs.find import meant
+        from mam.app.jobs.wait import wait
+
+        named = [meant(self.world, one) for one in jobs]
+        return wait(self.world, named, tell, timeout=timeout, folder=self._folder(folder))
+
+    def job_logs(self, job: str | None = None) -> Document:
+        """Return `{job_id, directory, events}` of a job."""
+        from mam.app.jobs.find import meant
+        from mam.app.jobs.logs import logs
+
+        return logs(self.world, meant(self.world, job))
+
+    def job_audits(self) -> list[Document]:
+        """Return every audit folder with the state of its job."""
+        from mam.app.jobs.logs import list_logs
+
+        return list_logs(self.world)
+
+    def _folder(self, folder: str | None) -> str | None:
+        from mam.app.jobs.find import folder_of
+
+        return folder_of(self.world, folder) if folder else None

@@ -1,0 +1,151 @@
+"""Report an event of a job: by its agent, by a person, or as bytes that were signed elsewhere.
+
+What is refused is written into the job's log, so that a forged event leaves a trace.
+"""
+
+from __future__ import annotations
+
+from mam.adapters.store import jobs
+from mam.app import caller
+from mam.app.jobs import ledger
+from mam.app.jobs.find import enrol, meant, token_of, unknown
+from mam.app.jobs.show import show
+from mam.core import event as events
+from mam.core.errors import EventRefused, JobNotFound, NotAllowed, Usage
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from mam.adapters.store.draft import Draft
+    from mam.adapters.store.jobs import Job
+    from mam.app.world import World
+    from mam.core.event import Event
+
+    Document = dict[str, Any]
+
+
+def event(
+    world: World,
+    job_id: str | None,
+    name: str,
+    *,
+    detail: str = "",
+    data: dict[str, Any] | None = None,
+    attempt: int | None = None,
+    folder: str | None = None,
+) -> Document:
+    """Record an event with the next number; return `{job_id, status, event}` once it is durable.
+
+    A session reports only on its own job. Raises EventRefused where the job has ended or goes on with
+    another attempt, NotAllowed where the job is not the caller's.
+    """
+    found = meant(world, job_id)
+    if name not in events.ON_THE_WIRE:
+        raise Usage(f"{name[:40]!r} is not an event", hint=f"events are {', '.join(events.ON_THE_WIRE)}")
+    enrol(world, found, folder)
+    token, me = token_of(world, found), caller.actor(world)
+    given = {key: value for key, value in (data or {}).items() if key not in _OURS}
+
+    def work(draft: Draft, job: Job) -> Job:
+        _check_caller(job, me)
+        if attempt is not None and attempt != job.attempt:
+            raise EventRefused(f"it is of an older attempt ({attempt}, now it is {job.attempt})")
+        return ledger.report(draft, job, name, token, detail, data={**given, "by": me})
+
+    _guarded(world, found, work)
+    return _last(world, found)
+
+
+def take_in(
+    world: World, payload: bytes | str, *, job_id: str | None = None, is_retained: bool = False
+) -> Document:
+    """Take in bytes that came from outside; return `{job_id, verdict, reason}`, whatever they say.
+
+    `job_id` is the one that the topic names. The verdict is applied, late, duplicate or refused. A retained
+    message is an echo of what was said before: it is refused.
+    """
+    try:
+        if is_retained:
+            raise EventRefused("it is a retained message")
+        parsed = events.parse(payload, job_id)
+        named = parsed["job_id"]
+        enrol(world, named)
+        verdict = _take(world, named, parsed)
+    except (EventRefused, JobNotFound, NotAllowed) as error:
+        if not isinstance(error, EventRefused) or not error.recorded:
+            _note_refused(world, job_id, error.message)
+        return {"job_id": job_id, "verdict": "refused", "reason": error.message}
+    return {"job_id": named, "verdict": verdict, "reason": None}
+
+
+# What only mam itself says of an event.
+_OURS = ("attempt", "hmac_sig", "stopped", "checking", "reason", "by")
+
+
+def _take(world: World, job_id: str, parsed: Event) -> str:
+    token = token_of(world, job_id)
+    verdicts: list[str] = []
+
+    def work(draft: Draft, job: Job) -> Job:
+        verdict, job = ledger.take(draft, job, parsed, token)
+        verdicts.append(verdict)
+        return job
+
+    _guarded(world, job_id, work)
+    return verdicts[-1]
+
+
+def _check_caller(job: Job, me: str) -> None:
+    if me not in ("user", job.session_id):
+        raise NotAllowed(
+            f"job {job.id} belongs to another session", hint="mam job cancel is for those who submitted it"
+        )
+
+
+def _guarded(world: World, job_id: str, work: Any) -> None:
+    """Run work on a job under the write lock; a refusal is committed to its log, and then raised."""
+
+    def guarded(draft: Draft) -> EventRefused | NotAllowed | None:
+        job = jobs.find(draft, job_id)
+        if job is None:
+            raise unknown(world, job_id)
+        try:
+            work(draft, job)
+        except (EventRefused, NotAllowed) as error:
+            ledger.drop(draft, job, error.message, by=caller.actor(world))
+            return error
+        return None
+
+    error = world.registry.note(guarded)
+    show(world, job_id)
+    if error is not None:
+        error.recorded = True
+        raise error
+
+
+def _note_refused(world: World, job_id: str | None, reason: str) -> None:
+    """Write down what was refused: in the log of the job that the topic names, or in the log of the root."""
+    if not world.place.exists():
+        return
+
+    def work(draft: Draft) -> bool:
+        job = jobs.find(draft, job_id) if job_id else None
+        if job is None:
+            draft.log(caller.actor(world), "job event", None, reason, job=job_id)
+            return False
+        ledger.drop(draft, job, reason)
+        return True
+
+    if world.registry.note(work):
+        show(world, job_id or "")
+
+
+def _last(world: World, job_id: str) -> Document:
+    def read(draft: Draft) -> Document | None:
+        job, entry = jobs.find(draft, job_id), jobs.last_entry(draft, job_id)
+        return {"job_id": job_id, "status": job.status, "event": entry.document} if job and entry else None
+
+    found = world.registry.peek(read, None)
+    assert found is not None
+    return found

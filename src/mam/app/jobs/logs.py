@@ -1,0 +1,75 @@
+"""Read what happened to a job: from the ledger, or from the audit folder that it left behind."""
+
+from __future__ import annotations
+
+import os
+
+from mam.adapters.store import job_files, jobs
+from mam.app.jobs.find import unknown
+from mam.app.jobs.show import line
+from mam.core.event import is_job_id
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from mam.adapters.store.draft import Draft
+    from mam.app.world import World
+
+    Document = dict[str, Any]
+
+_FOLDER = "delegate_job_logs"
+
+
+def audit_root(world: World) -> str:
+    """Return the folder that holds the audit folders of jobs."""
+    named = world.environ.get("DELEGATE_JOB_LOGS_DIR")
+    return os.path.join(world.workspace, named) if named else os.path.join(world.place.root, _FOLDER)
+
+
+def logs(world: World, job_id: str) -> Document:
+    """Return `{job_id, directory, events}`, oldest first. Reads only."""
+
+    def read(draft: Draft) -> Document | None:
+        job = jobs.find(draft, job_id)
+        if job is None:
+            return None
+        where = os.path.join(job.data.get("logs_dir") or audit_root(world), job_id)
+        found = [line(entry) for entry in jobs.entries(draft, job_id)]
+        return {"job_id": job_id, "directory": where, "events": found}
+
+    found = world.registry.peek(read, None)
+    if found is not None:
+        return found
+    for folder in _roots(world):
+        where = os.path.join(folder, job_id)
+        if os.path.isdir(where):
+            events = job_files.read_log(os.path.join(where, "events.ndjson"))
+            return {"job_id": job_id, "directory": where, "events": events}
+    raise unknown(world, job_id)
+
+
+def list_logs(world: World) -> list[Document]:
+    """Return `{job_id, directory, status, updated_at}` of every audit folder, oldest first. Reads only."""
+    found: dict[str, Document] = {}
+    for folder in _roots(world):
+        for job_id in _names(folder):
+            where = os.path.join(folder, job_id)
+            known = job_files.read_record(os.path.join(where, "status.json"))
+            known = known if isinstance(known, dict) else {}
+            kept = {key: known.get(key) for key in ("status", "updated_at")}
+            found.setdefault(job_id, {"job_id": job_id, "directory": where, **kept})
+    return sorted(found.values(), key=lambda one: (str(one["updated_at"] or ""), one["job_id"]))
+
+
+def _roots(world: World) -> list[str]:
+    """Return where audit folders may lie: ours, and where later versions of the original put them."""
+    return [audit_root(world), os.path.join(world.place.state, _FOLDER)]
+
+
+def _names(folder: str) -> list[str]:
+    try:
+        names = os.listdir(folder)
+    except OSError:
+        return []
+    return sorted(name for name in names if is_job_id(name) and os.path.isdir(os.path.join(folder, name)))

@@ -1,0 +1,51 @@
+"""Make a job: its token and its row, before anything else happens."""
+
+from __future__ import annotations
+
+import secrets
+
+from mam.adapters.store import job_files, jobs
+from mam.app import caller
+from mam.app.jobs import ledger
+from mam.app.jobs.logs import audit_root
+from mam.app.jobs.show import show
+from mam.core import event as events
+from mam.core.job_record import DEFAULTS
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from mam.adapters.store.draft import Draft
+    from mam.adapters.store.jobs import Job
+    from mam.app.world import World
+
+_ID_BYTES = 4
+
+
+def new_id() -> str:
+    """Return an id that no job has had."""
+    return secrets.token_hex(_ID_BYTES)
+
+
+def register(world: World, job_id: str, prompt: str, **facts: Any) -> Job:
+    """Record a job and its token; return it. The token is there before the row: a row without one is dead."""
+    data = {
+        **DEFAULTS,
+        "created_by": caller.actor(world),
+        "workdir": world.workspace,
+        "registry_dir": world.place.jobs,
+        "logs_dir": audit_root(world),
+        **{key: value for key, value in facts.items() if value is not None},
+    }
+    world.registry.writer()
+    job_files.new_token(world.place.jobs, job_id)
+
+    def work(draft: Draft) -> Job:
+        job = jobs.add(draft, job_id, prompt, data)
+        draft.log(data["created_by"], "job submit", None, None, job=job_id, agent=data["agent"])
+        return ledger.enter(draft, job, events.REGISTERED, "", agent=data["agent"], type=data["type"])
+
+    job = world.registry.note(work)
+    show(world, job_id)
+    return job

@@ -1,0 +1,101 @@
+"""Bringing the files of a job up to date: its record, its log, and its audit folder.
+
+They say what is committed already. Where they cannot be written the job goes on, and the next entry tries
+again.
+"""
+
+from __future__ import annotations
+
+import os
+
+from mam.adapters.store import job_files, jobs
+from mam.app.jobs.find import as_document
+from mam.core.errors import MamError
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from mam.adapters.store.draft import Draft
+    from mam.adapters.store.jobs import Entry, Job
+    from mam.app.world import World
+
+    Document = dict[str, Any]
+
+_META = (
+    *("schema_version", "job_id", "created_at", "prompt", "agent", "agent_session", "type", "workdir"),
+    *("timeout_sec", "idle_timeout_sec", "expected_artifacts", "validate", "reviewer", "max_rounds"),
+    *("permissions", "created_by", "registry_dir"),
+)
+_IGNORE = "# Made by mam: the audit of jobs is state of this machine.\n*\n"
+
+
+def show(world: World, job_id: str) -> None:
+    """Write the files of a job; what cannot be written is warned of and stops nothing."""
+    try:
+        _show(world, job_id)
+    except MamError as error:
+        world.warn(f"the files of job {job_id} are behind: {error}")
+
+
+def line(entry: Entry) -> Document:
+    """Return an entry as a line of a log."""
+    return {**entry.document, "event": entry.name, "number": entry.number}
+
+
+def _show(world: World, job_id: str) -> None:
+    folder = world.registry.peek(lambda draft: _folders(draft, job_id), None)
+    if folder is None:
+        return
+    records, audit = folder
+    records = records or world.place.jobs
+    with job_files.locked(records):
+        log = os.path.join(records, f"{job_id}.events.log")
+        job, prompt, missing = _look(world, job_id, job_files.last_number(log))
+        document = as_document(job, prompt)
+        job_files.append(log, [line(one) for one in missing])
+        job_files.replace(os.path.join(records, f"{job_id}.json"), document)
+        if audit:
+            _audit(world, os.path.join(audit, job_id), document)
+
+
+def _audit(world: World, folder: str, document: Document) -> None:
+    """Write the audit folder; its log is whole also where the other one was lost."""
+    if not os.path.isdir(folder):
+        job_files.make_folder(os.path.dirname(folder))
+        _ignore(os.path.join(os.path.dirname(folder), ".gitignore"))
+        job_files.make_folder(folder)
+    log = os.path.join(folder, "events.ndjson")
+    after = job_files.last_number(log)
+    _, _, missing = _look(world, document["job_id"], after)
+    job_files.append(log, [line(one) for one in missing])
+    if not after:
+        job_files.replace(os.path.join(folder, "meta.json"), {key: document[key] for key in _META})
+    status = {key: value for key, value in document.items() if key not in _META or key == "job_id"}
+    job_files.replace(os.path.join(folder, "status.json"), status)
+
+
+def _folders(draft: Draft, job_id: str) -> tuple[str | None, str | None] | None:
+    job = jobs.find(draft, job_id)
+    return (job.data.get("registry_dir"), job.data.get("logs_dir")) if job else None
+
+
+def _look(world: World, job_id: str, after: int) -> tuple[Job, str, list[Entry]]:
+    def read(draft: Draft) -> tuple[Job, str, list[Entry]] | None:
+        job = jobs.find(draft, job_id)
+        if job is None:
+            return None
+        return job, jobs.prompt_of(draft, job_id), jobs.entries(draft, job_id, after)
+
+    found = world.registry.peek(read, None)
+    assert found is not None
+    return found
+
+
+def _ignore(path: str) -> None:
+    try:
+        handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600)
+    except OSError:
+        return
+    with os.fdopen(handle, "w", encoding="utf-8") as file:
+        file.write(_IGNORE)

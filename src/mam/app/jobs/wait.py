@@ -1,0 +1,86 @@
+"""Wait for jobs to end, and hear each of their events when it is recorded.
+
+The database's log file tells when something was committed; a look now and then is the safety net.
+"""
+
+from __future__ import annotations
+
+import select
+import time
+
+from mam.adapters.store import jobs
+from mam.adapters.system.files import FileWatch
+from mam.app.jobs.find import document, documents, enrol
+from mam.app.jobs.show import line
+from mam.core.errors import TimedOut
+from mam.core.job import OPEN
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from typing import Any
+
+    from mam.adapters.store.draft import Draft
+    from mam.adapters.store.jobs import Entry
+    from mam.app.world import World
+
+    Document = dict[str, Any]
+
+# Where writing in place is not told, the database is looked at this often.
+_NET = 1.0
+
+
+def wait(
+    world: World,
+    job_ids: Sequence[str],
+    tell: Callable[[Document], None],
+    *,
+    timeout: float | None = None,
+    folder: str | None = None,
+    after: int | None = None,
+) -> list[Document]:
+    """Return the jobs once all have ended; raises TimedOut, which ends the waiting and no job.
+
+    Without ids every open job is meant. `tell` gets each entry of their logs from now on, or from behind
+    entry `after` on.
+    """
+    wanted = list(dict.fromkeys(job_ids)) or [
+        one["job_id"] for one in documents(world, folder, only_open=True)
+    ]
+    for job_id in wanted:
+        enrol(world, job_id, folder)
+    watch = FileWatch()
+    watch.keep({world.place.state: None})
+    last = world.registry.peek(jobs.newest, 0) if after is None else after
+    deadline = None if timeout is None else time.monotonic() + timeout
+    try:
+        while True:
+            for entry in _since(world, last, wanted):
+                last = entry.number
+                tell(line(entry))
+            left = _open(world, wanted)
+            if not left:
+                return [document(world, job_id) for job_id in wanted]
+            seconds = _NET if deadline is None else min(_NET, deadline - time.monotonic())
+            if seconds <= 0:
+                raise TimedOut(
+                    f"{', '.join(sorted(left)[:5])} did not end within {timeout:g} s",
+                    hint=f"mam job status {min(left)} says how it stands",
+                )
+            select.select([watch], [], [], seconds)
+            watch.poll()
+    finally:
+        watch.close()
+
+
+def _since(world: World, number: int, wanted: Sequence[str]) -> list[Entry]:
+    none: list[Entry] = []
+    return world.registry.peek(lambda draft: jobs.since(draft, number, wanted), none)
+
+
+def _open(world: World, wanted: Sequence[str]) -> set[str]:
+    def read(draft: Draft) -> set[str]:
+        found = {job_id: jobs.find(draft, job_id) for job_id in wanted}
+        return {job_id for job_id, job in found.items() if job is not None and job.status in OPEN}
+
+    return world.registry.peek(read, set(wanted))

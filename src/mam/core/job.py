@@ -1,0 +1,152 @@
+"""A job: its states, what an event does to them, when its time is over, and what its agent is told. Pure."""
+
+from __future__ import annotations
+
+import re
+
+from mam.core import event as events
+from mam.core.activity import IDLE, WORKING
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+PENDING, RUNNING, CHECKING, DONE, FAILED, CANCELLED = (
+    *("pending", "running", "checking", "completed", "error", "cancelled"),
+)
+OPEN, ENDED = (PENDING, RUNNING, CHECKING), (DONE, FAILED, CANCELLED)
+EXIT_CODES = {DONE: 0, FAILED: 1, CANCELLED: 1}
+ONCE, LOOP, HUMAN = TYPES = ("once", "loop", "human")
+WORKER, REVIEWER = "worker", "reviewer"
+TIMEOUT_SECONDS, IDLE_SECONDS, MOST_ROUNDS = 3600.0, 120.0, 3
+# An agent whose turn has ended is given so long to have reported before it is asked to.
+GRACE_SECONDS = 3.0
+WALL, QUIET, NUDGE = "timeout:wall", "timeout:idle", "nudge"
+_PASS = re.compile(r"\W*(?:result|verdict|review)?\W*PASS(?:ED)?\b", re.IGNORECASE)
+
+
+def after(status: str, name: str, data: dict[str, Any]) -> str:
+    """Return the status that a job has after an entry of its log; an ended one stays what it is."""
+    if status in ENDED:
+        return status
+    if name == events.COMPLETED:
+        return CANCELLED if data.get("stopped") else DONE
+    if name == events.ERROR:
+        return CANCELLED if data.get("reason") == CANCELLED else FAILED
+    if name == events.CHECKING:
+        return CHECKING
+    return RUNNING if name in events.ON_THE_WIRE and status == PENDING else status
+
+
+def overdue(
+    *,
+    now: float,
+    began: float,
+    timeout: float,
+    idle_timeout: float,
+    last_news: float,
+    activity: str | None,
+    activity_at: float,
+    is_prompted: bool,
+    was_nudged: bool,
+) -> str | None:
+    """Return what is due for an open job: an end of its time, a nudge to its agent, or nothing.
+
+    `last_news` is the time of the newest event or sign of work; an agent that works now is never idle. A
+    timeout of 0 never ends. An agent that rests without having reported is nudged once.
+    """
+    if timeout and now >= began + timeout:
+        return WALL
+    if activity == WORKING:
+        return None
+    if idle_timeout and now >= last_news + idle_timeout:
+        return QUIET
+    rests = activity == IDLE and is_prompted and now >= activity_at + GRACE_SECONDS
+    return NUDGE if rests and not was_nudged else None
+
+
+def next_due(
+    *,
+    began: float,
+    timeout: float,
+    idle_timeout: float,
+    last_news: float,
+    activity: str | None,
+    activity_at: float,
+    is_prompted: bool,
+    was_nudged: bool,
+) -> float | None:
+    """Return the earliest time at which `overdue` says something, if all stays as it is."""
+    times = [began + timeout] if timeout else []
+    if activity != WORKING:
+        times += [last_news + idle_timeout] if idle_timeout else []
+        if activity == IDLE and is_prompted and not was_nudged:
+            times.append(activity_at + GRACE_SECONDS)
+    return min(times, default=None)
+
+
+def says_pass(detail: str) -> bool:
+    """Tell whether a reviewer's result begins with PASS; anything else asks for another round."""
+    return bool(_PASS.match(detail))
+
+
+def instructions(job_id: str, command: str, *, done: str = "<one-line summary>") -> str:
+    """Return what an agent is told before its task: its job, and the exact commands that report on it."""
+    return f"""\
+Your job_id is "{job_id}". It was made for THIS task: do not use a job_id from earlier work.
+Report on the job with these commands, exactly, in your shell:
+
+On start run:
+  {command} --event started
+When you need a permission or a tool asks for one:
+  {command} --event permission_required --detail '<tool>:<what>'
+On progress (optional):
+  {command} --event progress --detail '<short status>'
+On success, as the last thing you do:
+  {command} --event completed --detail '{done}'
+On failure:
+  {command} --event error --detail '<one-line reason>'
+
+Your completed or error event ends the job; without one it is still open. Exit codes: 0 recorded,
+1 refused (it says why), 2 recorded but not published yet (do not repeat it)."""
+
+
+def prompt(header: str, task: str) -> str:
+    """Return the whole message for the agent. The task stands last, as it was written."""
+    return f"{header}\n\nTask:\n{task}"
+
+
+def nudge(job_id: str, command: str) -> str:
+    """Return the one reminder that an agent gets which ended its turn without having reported."""
+    return (
+        f"Job {job_id} is still open: you ended your turn without reporting on it. If the work is done run "
+        f"`{command} --event completed --detail '<one-line summary>'`, if it failed run "
+        f"`{command} --event error --detail '<one-line reason>'`, otherwise go on with the task."
+    )
+
+
+def review(task: str, result: str, number: int) -> str:
+    """Return a reviewer's task."""
+    return f"""\
+Review the work that another agent has just finished in this directory (round {number}). Change nothing.
+If it does what was asked, report completed with a detail that begins with PASS.
+If not, report completed with a detail that begins with FAIL and says in one line what has to be changed.
+
+What was asked:
+{task}
+
+What the worker reported:
+{result}"""
+
+
+def rework(task: str, finding: str, number: int) -> str:
+    """Return a worker's task after a review that did not pass."""
+    return f"""\
+A reviewer looked at your work and it did not pass. Do what the finding says, then report again
+(round {number}).
+
+The finding:
+{finding}
+
+What was asked:
+{task}"""

@@ -1,0 +1,112 @@
+"""A job as its file shows it, in the layout of the original system, and as such a file is read. Pure.
+
+The file is a projection: what counts is in the database. A record without a row there was written by the
+original system, and is taken in when something happens to its job.
+"""
+
+from __future__ import annotations
+
+from mam.core import event as events
+from mam.core import job as rules
+from mam.core.times import stamp
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+# What a job knows of itself beside its state, with what stands there if nobody said anything.
+DEFAULTS: dict[str, Any] = {
+    "agent": "claude",
+    "agent_session": None,
+    "type": rules.ONCE,
+    "workdir": None,
+    "broker": None,
+    "topic_prefix": events.PREFIX,
+    "timeout_sec": rules.TIMEOUT_SECONDS,
+    "idle_timeout_sec": rules.IDLE_SECONDS,
+    "expected_artifacts": [],
+    "validate": None,
+    "validation": None,
+    "reviewer": None,
+    "reviewer_session": None,
+    "max_rounds": None,
+    "round": 1,
+    "permissions": None,
+    "created_by": "user",
+    "registry_dir": None,
+    "logs_dir": None,
+    "started_at": None,
+    "finished_at": None,
+    "terminal_event": None,
+    "terminal_detail": None,
+    "reason": None,
+}
+_HEAD = ("schema_version", "job_id", "status", "created_at", "updated_at", "prompt")
+_TAIL = ("attempt", "last_seq", "last_event_at", "session_id", "auth_token")
+
+
+def record(
+    job_id: str,
+    prompt: str,
+    data: dict[str, Any],
+    *,
+    status: str,
+    attempt: int,
+    last_seq: int,
+    session_id: str | None,
+    created_at: float,
+    updated_at: float,
+    last_event_at: float,
+) -> dict[str, Any]:
+    """Return the document of a job. The token is never in it, nor what only timers need."""
+    return {
+        "schema_version": events.SCHEMA,
+        "job_id": job_id,
+        "status": status,
+        "created_at": stamp(created_at),
+        "updated_at": stamp(updated_at),
+        "prompt": prompt,
+        **{key: data.get(key, value) for key, value in DEFAULTS.items()},
+        "attempt": attempt,
+        "last_seq": last_seq,
+        "last_event_at": stamp(last_event_at),
+        "session_id": session_id,
+        "auth_token": None,
+    }
+
+
+def parse_record(document: object) -> dict[str, Any] | None:
+    """Return the record of the original system as `record` gives it, or None for what is none.
+
+    `auth_token` is the only thing that it has and ours has not.
+    """
+    if not isinstance(document, dict) or not events.is_job_id(document.get("job_id")):
+        return None
+    if document.get("status") not in (*rules.OPEN, *rules.ENDED) or document.get("schema_version") != 1:
+        return None
+    known = {**dict.fromkeys((*_HEAD, *_TAIL)), **DEFAULTS}
+    found = {key: _fitting(document.get(key), known[key]) for key in known}
+    found |= {key: document[key] for key in ("schema_version", "job_id", "status")}
+    found["prompt"] = str(document.get("prompt") or "")
+    found["last_seq"], found["attempt"] = _count(document, "last_seq", 0), _count(document, "attempt", 1)
+    token = document.get("auth_token")
+    found["auth_token"] = token if isinstance(token, str) and token else None
+    return found
+
+
+def _fitting(value: object, default: object) -> object:
+    """Return a value of the file where it is of the kind that ours has; a broker and its like are objects."""
+    if value is None or default is None:
+        return default if value is None else value
+    if isinstance(default, float):
+        return (
+            float(value)
+            if isinstance(value, (int, float)) and not isinstance(value, bool) and value >= 0
+            else default
+        )
+    return value if type(value) is type(default) else default
+
+
+def _count(document: dict[str, Any], key: str, least: int) -> int:
+    value = document.get(key)
+    return value if type(value) is int and value >= least else least

@@ -1,0 +1,210 @@
+"""mam job: delegated work, with events and an end."""
+
+from __future__ import annotations
+
+import sys
+
+from mam.core.errors import Usage
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
+    from mam.surfaces.cli.call import Call
+    from mam.surfaces.cli.parser import Parser
+
+    Document = dict[str, Any]
+
+DESCRIPTION = """\
+Follow delegated work: what its agent reports, how it stands, and how it ended.
+
+Every event is recorded in .mam/state.db before anything else happens. Inside an agent its own
+job is meant where none is named. Exit codes of wait: 0 completed, 1 error or cancelled, 2 time
+over."""
+EXAMPLES = """
+  mam job event --event progress --detail "3 of 5 done"
+  mam job status 1f00ab42
+  mam job list --open
+  mam job wait 1f00ab42 5d2c0e91 --timeout 30m
+  mam job logs 1f00ab42"""
+_EVENTS = ("started", "permission_required", "progress", "completed", "error")
+
+
+def add_options(parser: Parser) -> None:
+    """Which word, and its options."""
+    from mam.surfaces.cli.parser import add_words
+
+    add_words(
+        parser,
+        {
+            "event": ("report an event of a job", _of_event, _example("event")),
+            "status": ("show one job", _of_job, _example("status")),
+            "list": ("list the jobs", _of_list, _example("list")),
+            "wait": ("wait until jobs have ended, and print each event", _of_wait, _example("wait")),
+            "logs": ("print what happened to a job", _of_logs, _example("logs")),
+        },
+    )
+
+
+def _example(word: str) -> str:
+    return next(line for line in EXAMPLES.splitlines() if line.startswith(f"  mam job {word}")).strip()
+
+
+def _of_folder(parser: Parser) -> None:
+    parser.add_argument("--registry-dir", metavar="DIR", help="the folder of records (.mam/jobs)")
+
+
+def _of_job(parser: Parser) -> None:
+    parser.add_argument("id", nargs="?", metavar="ID", help="id of the job; inside an agent its own")
+    parser.add_argument("--job", metavar="ID", help="the same, as an option")
+    _of_folder(parser)
+
+
+def _of_event(parser: Parser) -> None:
+    from mam.surfaces.cli.parser import count
+
+    _of_job(parser)
+    add = parser.add_argument
+    add("--event", choices=_EVENTS, help="what happened")
+    add("--detail", metavar="TEXT", default="", help="in one line, at most 500 characters")
+    add("--data", metavar="JSON", help="more, as a JSON object")
+    add("--attempt", metavar="N", type=count, help="the attempt that it belongs to (the one under way)")
+    add("--signed", metavar="FILE", help="take in an event that was signed elsewhere; - reads it from stdin")
+
+
+def _of_list(parser: Parser) -> None:
+    parser.add_argument("--open", action="store_true", help="only those that have not ended")
+    _of_folder(parser)
+
+
+def _of_wait(parser: Parser) -> None:
+    from mam.surfaces.cli.parser import span
+
+    parser.add_argument("names", nargs="*", metavar="ID", default=[], help="ids of jobs; else all open ones")
+    parser.add_argument("--job", action="append", metavar="ID", default=[], help="the same, as an option")
+    parser.add_argument("--timeout", metavar="TIME", type=span, help="wait so long at most: 90, 30m")
+    _of_folder(parser)
+
+
+def _of_logs(parser: Parser) -> None:
+    _of_job(parser)
+    parser.add_argument("--list", action="store_true", help="list every audit folder instead")
+
+
+def run(call: Call) -> int:
+    """Do what the word says."""
+    from mam.app.jobs.find import registry_of
+
+    own = registry_of(call.options.registry_dir)
+    if own is not None:
+        # The folder of a root's own jobs names the root.
+        call.options.registry, call.options.registry_dir = call.options.registry or own, None
+    return _WORDS[call.options.word](call)
+
+
+def _event(call: Call) -> int:
+    given = call.options
+    if given.signed is not None:
+        return _take_in(call)
+    if given.event is None:
+        raise Usage("say what happened", hint=f"--event {'|'.join(_EVENTS)}")
+    done = call.fleet.job_event(
+        _id(call),
+        given.event,
+        detail=given.detail,
+        data=_data(given.data),
+        attempt=given.attempt,
+        folder=given.registry_dir,
+    )
+    return call.say(done, f"{done['job_id']}: {given.event} recorded, the job is {done['status']}")
+
+
+def _take_in(call: Call) -> int:
+    from mam.surfaces.cli.sessions import clean
+
+    if call.options.signed == "-":
+        payload = sys.stdin.buffer.read(1024 * 1024)
+    else:
+        try:
+            with open(call.options.signed, "rb") as file:
+                payload = file.read(1024 * 1024)
+        except OSError as error:
+            raise Usage(f"{call.options.signed} cannot be read: {error.strerror}") from None
+    done = call.fleet.job_take_in(payload, job=_id(call))
+    reason = f": {clean(done['reason'], 500)}" if done["reason"] else ""
+    call.say(done, f"{done['verdict']}{reason}")
+    return 1 if done["verdict"] == "refused" else 0
+
+
+def _status(call: Call) -> int:
+    from mam.surfaces.cli import jobs
+
+    found = call.fleet.job_status(_id(call), folder=call.options.registry_dir)
+    return call.say({"job": found}, *([] if call.as_json else jobs.whole(found, call.paint())))
+
+
+def _list(call: Call) -> int:
+    from mam.surfaces.cli import jobs
+
+    found = call.fleet.jobs(folder=call.options.registry_dir, only_open=call.options.open)
+    return call.say({"jobs": found}, *([] if call.as_json else jobs.table(found, call.paint())))
+
+
+def _wait(call: Call) -> int:
+    from mam.surfaces.cli import jobs
+
+    given = call.options
+    named = [*given.names, *given.job]
+    call.tell("waiting for events")
+    done = call.fleet.job_wait(
+        named, lambda entry: jobs.tell(call, entry), timeout=given.timeout, folder=given.registry_dir
+    )
+    return jobs.ended(call, done)
+
+
+def _logs(call: Call) -> int:
+    from mam.surfaces.cli import jobs
+    from mam.surfaces.cli.sessions import clean
+
+    if call.options.list:
+        audits = call.fleet.job_audits()
+        lines = [
+            f"{clean(one['job_id'])}  {clean(one['status'])}  {clean(one['directory'], 500)}"
+            for one in audits
+        ]
+        return call.say({"logs": audits}, *(lines or ["no job has left a log"]))
+    found = call.fleet.job_logs(_id(call))
+    lines = [] if call.as_json else [jobs.line(one, call.paint()) for one in found["events"]]
+    return call.say(found, *lines, clean(found["directory"], 500))
+
+
+_WORDS: dict[str, Callable[[Call], int]] = {
+    "event": _event,
+    "status": _status,
+    "list": _list,
+    "wait": _wait,
+    "logs": _logs,
+}
+
+
+def _id(call: Call) -> str | None:
+    given: str | None = call.options.id
+    option: str | None = call.options.job
+    if given is not None and option is not None and given != option:
+        raise Usage("two jobs are named", hint="give ID or --job ID")
+    return option if given is None else given
+
+
+def _data(text: str | None) -> Document:
+    import json
+
+    if text is None:
+        return {}
+    try:
+        found = json.loads(text)
+    except (ValueError, RecursionError):
+        raise Usage("--data is not JSON") from None
+    if not isinstance(found, dict):
+        raise Usage("--data is not a JSON object", hint="""--data '{"tests": 12}'""")
+    return found

@@ -1,0 +1,149 @@
+"""Jobs: what an entry does to the status, when the time is over, and what an agent is told."""
+
+from __future__ import annotations
+
+import pytest
+
+from mam.core import event as events
+from mam.core import job as rules
+from mam.core.job_record import parse_record, record
+
+
+@pytest.mark.parametrize(
+    ("status", "name", "data", "then"),
+    [
+        ("pending", "registered", {}, "pending"),
+        ("pending", "agent_launched", {}, "pending"),
+        ("pending", "dropped", {}, "pending"),
+        ("pending", "started", {}, "running"),
+        ("pending", "progress", {}, "running"),
+        ("running", "permission_required", {}, "running"),
+        ("running", "checking", {}, "checking"),
+        ("checking", "progress", {}, "checking"),
+        ("checking", "validated", {}, "checking"),
+        ("checking", "completed", {}, "completed"),
+        ("checking", "error", {"reason": "validation failed"}, "error"),
+        ("running", "completed", {"stopped": True}, "cancelled"),
+        ("running", "error", {"reason": "cancelled"}, "cancelled"),
+        ("pending", "error", {}, "error"),
+        ("completed", "error", {}, "completed"),
+        ("error", "completed", {}, "error"),
+        ("cancelled", "started", {}, "cancelled"),
+    ],
+)
+def test_what_an_entry_does(status, name, data, then):
+    assert rules.after(status, name, data) == then
+
+
+def facts(**changes):
+    known = {
+        "began": 1000.0,
+        "timeout": 3600.0,
+        "idle_timeout": 120.0,
+        "last_news": 1000.0,
+        "activity": "idle",
+        "activity_at": 1000.0,
+        "is_prompted": True,
+        "was_nudged": False,
+    }
+    return {**known, **changes}
+
+
+@pytest.mark.parametrize(
+    ("now", "changes", "due"),
+    [
+        (1001.0, {}, None),
+        (1004.0, {}, rules.NUDGE),
+        (1004.0, {"is_prompted": False}, None),
+        (1004.0, {"was_nudged": True}, None),
+        (1004.0, {"activity": "waiting"}, None),
+        (1121.0, {"was_nudged": True}, rules.QUIET),
+        (1121.0, {"activity": None}, rules.QUIET),
+        (1121.0, {"activity": "working"}, None),
+        (1121.0, {"idle_timeout": 0.0, "was_nudged": True}, None),
+        (4601.0, {"activity": "working"}, rules.WALL),
+        (4601.0, {"activity": "working", "timeout": 0.0}, None),
+    ],
+)
+def test_when_something_is_due(now, changes, due):
+    known = facts(**changes)
+    assert rules.overdue(now=now, **known) == due
+    later = rules.next_due(**known)
+    assert (later is not None and later <= now) == (due is not None)
+
+
+@pytest.mark.parametrize(
+    ("detail", "passed"),
+    [
+        ("PASS", True),
+        ("Pass: all is well", True),
+        ("**PASS** - fine", True),
+        ("Verdict: PASS", True),
+        ("FAIL: the tests PASS but", False),
+        ("not a PASS", False),
+        ("PASSWORD is wrong", False),
+        ("", False),
+    ],
+)
+def test_what_a_reviewer_says(detail, passed):
+    assert rules.says_pass(detail) is passed
+
+
+def test_an_agent_is_told_its_job_and_every_command():
+    said = rules.instructions("1f00ab42", "mam job event --job 1f00ab42 --attempt 1")
+    for name in events.ON_THE_WIRE:
+        assert f"mam job event --job 1f00ab42 --attempt 1 --event {name}" in said
+    task = "do $(it)\n`now`"
+    assert rules.prompt(said, task).endswith(f"\n{task}")
+
+
+def test_a_record_of_the_original_loads():
+    old = {
+        "schema_version": 1,
+        "job_id": "1f00ab42",
+        "status": "running",
+        "created_at": "2026-06-20T10:00:00+00:00",
+        "updated_at": "2026-06-20T10:00:05+00:00",
+        "prompt": "x",
+        "agent": "codex",
+        "agent_session": "tmux:codex",
+        "broker": {"host": "localhost", "port": 1883, "tls": False, "username": None, "password": None},
+        "topic_prefix": "python/mqtt/jobs",
+        "timeout_sec": 60,
+        "idle_timeout_sec": 0,
+        "expected_artifacts": ["out.txt"],
+        "last_seq": 7,
+        "auth_token": "secret",
+    }
+    found = parse_record(old)
+    assert found is not None
+    assert {key: found[key] for key in old if not key.endswith("_sec")} == {
+        key: value for key, value in old.items() if not key.endswith("_sec")
+    }
+    assert (found["timeout_sec"], found["idle_timeout_sec"], found["attempt"]) == (60.0, 0.0, 1)
+
+
+@pytest.mark.parametrize(
+    "document", [None, [], {}, {"job_id": "x"}, {"job_id": "1f00ab42", "status": "odd", "schema_version": 1}]
+)
+def test_what_is_no_record(document):
+    assert parse_record(document) is None
+
+
+def test_our_own_record_reads_back():
+    ours = record(
+        "1f00ab42",
+        "x",
+        {"timeout_sec": -1},
+        status="pending",
+        attempt=2,
+        last_seq=3,
+        session_id=None,
+        created_at=0.0,
+        updated_at=0.0,
+        last_event_at=0.0,
+    )
+    found = parse_record(ours)
+    assert found is not None
+    assert {**found, "timeout_sec": -1} == ours
+    assert found["timeout_sec"] == rules.TIMEOUT_SECONDS
