@@ -33,6 +33,7 @@ from mam.core.times import stamp
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from typing import Any
 
     from mam.adapters.agents.protocol import Kind
@@ -42,7 +43,10 @@ if TYPE_CHECKING:
     from mam.core.row import Row
 
 _MOST_NUMBERS = 1000
-_RENEWED = ("role", "start_command", "permissions", "model", "tmux_server", "stores", "workspace", "worktree")
+_RENEWED = (
+    *("role", "start_command", "permissions", "model", "tmux_server", "stores", "workspace", "worktree"),
+    "parent",
+)
 
 
 class Order:
@@ -66,6 +70,12 @@ class Order:
         self.timeout: float | None = options.get("timeout")
         self.worktree: str | bool | None = options.get("worktree")
         self.job: str | None = options.get("job")
+        # What its name begins with, instead of the directory's: the first that is free is taken.
+        self.stem: str | None = options.get("stem")
+        # The window that it is to have a pane of, instead of a tmux session of its own.
+        self.where: launch.Where | None = options.get("where")
+        # What is to be recorded together with the intent.
+        self.also: Callable[[Draft, Row], None] | None = options.get("also")
         self.taken: set[str] = set()
         if self.prompt is not None and not self.wait:
             raise Usage("a prompt is given once the agent is ready", hint="leave out the prompt, or wait")
@@ -97,6 +107,17 @@ class Order:
 def create(world: World, agent: str | None, **options: Any) -> Row:
     """Create a session and return its row once the agent is ready."""
     order = Order(world, agent, **options)
+    row, launch_file = begin(world, order)
+    if order.wait:
+        row = wait_until_ready(world, row, launch_file, trust=order.trust, seconds=order.timeout)
+        if order.prompt and world.kind(row["agent"]).takes_prompt:
+            first_prompt(world, row, order.prompt)
+            row = conversations.capture(world, row)
+    return row
+
+
+def begin(world: World, order: Order) -> tuple[Row, str]:
+    """Start a session; return its row and its launch file, which `wait_until_ready` wants."""
     if order.agent is None and order.name is None:
         raise Usage("name an agent kind", hint="mam create --agent claude")
     workspace = launch.check_workspace(world.workspace)
@@ -111,12 +132,7 @@ def create(world: World, agent: str | None, **options: Any) -> Row:
             drop_worktree(world, plan)
         flight.let_go(world, plan["id"], plan["at"], error)
         raise
-    if order.wait:
-        row = wait_until_ready(world, row, plan["launch_file"], trust=order.trust, seconds=order.timeout)
-        if order.prompt and world.kind(row["agent"]).takes_prompt:
-            first_prompt(world, row, order.prompt)
-            row = conversations.capture(world, row)
-    return row
+    return row, plan["launch_file"]
 
 
 def _reserve(world: World, order: Order, workspace: str) -> dict[str, Any]:
@@ -159,6 +175,8 @@ def _claim(world: World, draft: Draft, order: Order, workspace: str) -> dict[str
         "conversation": str(uuid.uuid4()) if world.kind(changed["agent"]).chooses_id else None,
     }
     draft.intents.put(flight.new_intent(session_id, name, "create", draft.now, plan))
+    if order.also is not None:
+        order.also(draft, changed)
     return plan
 
 
@@ -179,7 +197,11 @@ def _choose_name(world: World, draft: Draft, order: Order, workspace: str) -> tu
             )
         return order.name, row
     for number in range(1, _MOST_NUMBERS):
-        name = names.default_name(workspace, order.agent or "", number)
+        name = (
+            names.numbered(order.stem, number)
+            if order.stem
+            else names.default_name(workspace, order.agent or "", number)
+        )
         row = draft.named(name)
         if not flight.is_free(draft, row["id"] if row else "", name):
             continue
@@ -191,18 +213,18 @@ def _choose_name(world: World, draft: Draft, order: Order, workspace: str) -> tu
 
 
 def _fits(row: Row, order: Order, workspace: str) -> bool:
-    """Tell whether an ended session may be started anew: of this workspace (or worktree) and role."""
+    """Tell whether an ended session may be started anew: of this kind, workspace (or worktree) and role."""
     repository = (row.get("worktree") or {}).get("repo")
     is_here = row["workspace"] == workspace or bool(
         repository and f"{workspace}/".startswith(f"{repository}/")
     )
-    return is_here and (not order.role or row.get("role") in (None, order.role))
+    is_same = row["agent"] == order.agent
+    return is_same and is_here and (not order.role or row.get("role") in (None, order.role))
 
 
 def _new_row(world: World, order: Order, session_id: str, name: str, workspace: str) -> Row:
     agent = order.agent or ""
     environ = {**world.environ, **order.env}
-    parent = caller.actor(world)
     row: Row = {
         "id": session_id,
         "name": name,
@@ -215,9 +237,14 @@ def _new_row(world: World, order: Order, session_id: str, name: str, workspace: 
         "model": order.model,
         "stores": {**world.kind(agent).stores(environ), **world.kind(agent).marks()},
         "delegate_job_id": order.job,
-        "parent": None if parent == "user" else parent,
+        "parent": _parent(world),
     }
     return row
+
+
+def _parent(world: World) -> str | None:
+    who = caller.actor(world)
+    return None if who == "user" else who
 
 
 def _usual_permissions(world: World, agent: str) -> str:
@@ -243,6 +270,7 @@ def _renewed(world: World, row: Row, order: Order) -> Row:
         permissions=order.permissions or row.get("permissions") or "default",
         model=order.model or row.get("model"),
         tmux_server=order.server or row["tmux_server"],
+        parent=_parent(world),
         stores={**kind.stores({**world.environ, **order.env}), **kind.marks()},
     )
 
@@ -257,6 +285,7 @@ def _start(world: World, order: Order, plan: dict[str, Any]) -> Row:
         plan["launch_file"],
         env=order.env,
         conversation=plan["conversation"],
+        where=order.where,
         instructions=None if world.kind(row["agent"]).takes_prompt else order.prompt,
     )
     plan["is_started"] = True

@@ -1,4 +1,4 @@
-"""Starting a program in a pane, for every verb that does: create, resume, fork.
+"""Starting a program in a pane, for every verb that does: create, spawn, resume, fork.
 
 The caller has committed an intent that names the launch file. The pane is marked in the same
 tmux call that makes it, so a death at any point leaves either a marked pane that recovery
@@ -56,6 +56,16 @@ class Started:
         self.tmux_session_id = tmux_session_id
         self.launch_file = launch_file
         self.reading = reading
+
+
+class Where:
+    """The window that gets one more pane; without one, the tmux session whose first pane it is."""
+
+    __slots__ = ("session_name", "window_id")
+
+    def __init__(self, *, window_id: str | None = None, session_name: str | None = None) -> None:
+        self.window_id = window_id
+        self.session_name = session_name
 
 
 def find_program(world: World, kind: Kind, command: list[str], environ: dict[str, str]) -> str:
@@ -116,7 +126,13 @@ def environment(world: World, row: Row, extra: dict[str, str], launch: Launch) -
 
 
 def run(
-    world: World, row: Row, launch_file: str, *, env: Mapping[str, str] | None = None, **wishes: Any
+    world: World,
+    row: Row,
+    launch_file: str,
+    *,
+    env: Mapping[str, str] | None = None,
+    where: Where | None = None,
+    **wishes: Any,
 ) -> Started:
     """Start a row's agent: `env` is for this launch alone, `wishes` are what the verb wants of it."""
     kind = world.kind(row["agent"])
@@ -143,7 +159,7 @@ def run(
         world.warn(note)
     _clear_leftovers(world, row, kind)
     reading = versions.Reading(kind, program, environ)
-    started = start(world, row, what, launch_file, extra)
+    started = start(world, row, what, launch_file, extra, where=where)
     started.reading = reading
     if reading.version:
         started.pane["version"] = reading.version
@@ -162,8 +178,16 @@ def _clear_leftovers(world: World, row: Row, kind: Kind) -> None:
             world.warn(f"a conversation may be lost to the start of {kind.name}: {error}")
 
 
-def start(world: World, row: Row, launch: Launch, launch_file: str, extra: dict[str, str]) -> Started:
-    """Start the program in a new tmux session of the row's name, or in the row's own dead pane."""
+def start(
+    world: World,
+    row: Row,
+    launch: Launch,
+    launch_file: str,
+    extra: dict[str, str],
+    *,
+    where: Where | None = None,
+) -> Started:
+    """Start the program in a new tmux session of the row's name, in the row's own dead pane, or `where`."""
     env = environment(world, row, extra, launch)
     if launch.settings is not None:
         variable, content = launch.settings
@@ -177,7 +201,7 @@ def start(world: World, row: Row, launch: Launch, launch_file: str, extra: dict[
         folder, name.removesuffix(".launch"), argv=launch.argv, env=env, cwd=row["workspace"]
     )
     try:
-        pane = _in_pane(world, row, launches.launcher_command(launch_file))
+        pane = _in_pane(world, row, launches.launcher_command(launch_file), where)
     except NoAnswer as error:
         found = _look_for(world, row)
         if found is None and launches.cancel_launch(launch_file):
@@ -193,22 +217,38 @@ def start(world: World, row: Row, launch: Launch, launch_file: str, extra: dict[
     )
 
 
-def _in_pane(world: World, row: Row, command: list[str]) -> TmuxPane:
+def _in_pane(world: World, row: Row, command: list[str], where: Where | None) -> TmuxPane:
     tmux = world.tmux(row["tmux_server"])
     listing = tmux.panes()
     old = find_pane(row, listing.panes) if listing.confirmed else None
     if old is not None and old.dead and (old.mark, old.root) == (row["id"], world.place.root):
-        try:
-            return tmux.respawn(old.id, command, session_id=row["id"], root=world.place.root)
-        except PaneGone:
-            # It went away between the two calls; a new one takes its place.
-            world.progress("the old pane is gone, starting in a new one")
-    if any(pane.session_name == row["name"] for pane in listing.panes):
-        raise NameTaken(
-            f"tmux server '{row['tmux_server']}' has a session named '{row['name']}' that is not ours",
-            hint=f"choose another name, or end it, or take it in: mam adopt {row['name']} --session OTHER",
+        if where is not None:
+            # No two panes carry one mark.
+            tmux.kill_pane(old.id, mark=row["id"])
+        else:
+            try:
+                return tmux.respawn(old.id, command, session_id=row["id"], root=world.place.root)
+            except PaneGone:
+                # It went away between the two calls; a new one takes its place.
+                world.progress("the old pane is gone, starting in a new one")
+    if where is not None and where.window_id is not None:
+        from mam.adapters.tmux.window import split
+
+        return split(
+            tmux,
+            where.window_id,
+            command,
+            cwd=row["workspace"],
+            session_id=row["id"],
+            root=world.place.root,
         )
-    return tmux.start(row["name"], command, cwd=row["workspace"], session_id=row["id"], root=world.place.root)
+    name = (where.session_name if where else None) or row["name"]
+    if any(pane.session_name == name for pane in listing.panes):
+        raise NameTaken(
+            f"tmux server '{row['tmux_server']}' has a session named '{name}' that is not ours",
+            hint=f"choose another name, or end it, or take it in: mam adopt {name} --session OTHER",
+        )
+    return tmux.start(name, command, cwd=row["workspace"], session_id=row["id"], root=world.place.root)
 
 
 def _look_for(world: World, row: Row) -> TmuxPane | None:

@@ -85,6 +85,12 @@ def default_name(workspace: str, kind: str, number: int = 1) -> str:
     return stem[: _LONGEST - len(tail)].rstrip("-") + tail
 
 
+def numbered(stem: str, number: int) -> str:
+    """Return a name made of a stem; number 2 and up stands behind it."""
+    tail = f"-{number}" if number > 1 else ""
+    return stem[: _LONGEST - len(tail)].rstrip("-") + tail
+
+
 def kind_of_name(name: str) -> str | None:
     """Return the kind that a name of the original's pattern ends in."""
     _, mark, kind = name.rpartition(_MARK)

@@ -144,7 +144,7 @@ def start(
     return [
         *("start-server", ";", "if-shell", "-F", "#{?#{S:1},0,1}", _CLAIM, ";"),
         *("new-session", "-d", "-s", name, "-x", str(int(width)), "-y", str(int(height)), "--", *launch, ";"),
-        *_own(there, session_id, root),
+        *own(there, session_id, root),
         *("set-option", "-t", there, "destroy-unattached", "off", ";"),
         # tmux shows the errors of the user's file in the first pane, as a mode that would take our keys.
         *("copy-mode", "-q", "-t", there, ";"),
@@ -153,12 +153,17 @@ def start(
     ]
 
 
-def which_runs(name: str, word: str) -> list[str]:
-    """Show the panes of a session, each with whether it was started with a word of ours."""
+def runs(word: str) -> str:
+    """Return a format that is 1 for a pane that was started with a word of ours."""
     if word.strip(_LOWER + _DIGITS):
         raise Usage("not a word that may stand in a format")
-    shown = f"#{{pane_id}} #{{m:*{word}*,#{{pane_start_command}}}}"
-    return ["list-panes", "-s", "-t", f"={checked_name(name)}:", "-F", shown]
+    return f"#{{m:*{word}*,#{{pane_start_command}}}}"
+
+
+def which_runs(where: str, word: str) -> list[str]:
+    """Show the panes of a session, each with whether it was started with a word of ours."""
+    target = where if is_id(where, "@") else f"={checked_name(where)}:"
+    return ["list-panes", "-s", "-t", target, "-F", f"#{{pane_id}} {runs(word)}"]
 
 
 def move_mark(wrong: str, right: str, session_id: str, root: str, nonce: str) -> list[str]:
@@ -167,10 +172,11 @@ def move_mark(wrong: str, right: str, session_id: str, root: str, nonce: str) ->
     for option in ("@mam_session", "@mam_root", "remain-on-exit", "allow-rename", "allow-passthrough"):
         command += ["set-option", "-q", "-p", "-u", "-t", pane_target(wrong), option, ";"]
     shown = ["display-message", "-p", "-t", pane_target(right), row_format(nonce)]
-    return [*command, *_own(right, session_id, root), *shown]
+    return [*command, *own(right, session_id, root), *shown]
 
 
-def _own(target: str, session_id: str, root: str) -> list[str]:
+def own(target: str, session_id: str, root: str) -> list[str]:
+    """Make a pane ours: its options, and whose it is."""
     command: list[str] = []
     for option, value in (
         ("remain-on-exit", "on"),
@@ -266,7 +272,7 @@ def kill_pane(pane_id: str, mark: str | None, nonce: str) -> list[str]:
 def respawn(pane_id: str, launch: list[str], mark: str, root: str, nonce: str) -> list[str]:
     """Start a command in a dead pane of ours and show it; tmux itself refuses a live one."""
     condition = guard(pane_id, mark, typing=False)
-    then = [*_own(pane_target(pane_id), mark, root), "respawn-pane", "-t", pane_id, "--", *launch]
+    then = [*own(pane_target(pane_id), mark, root), "respawn-pane", "-t", pane_id, "--", *launch]
     return [*guarded(pane_id, condition, then, nonce), ";", *show_pane(pane_id, nonce)]
 
 

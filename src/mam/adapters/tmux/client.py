@@ -163,9 +163,9 @@ class Tmux:
             return pane
         return self._find_started(name, launch[-1], pane, session_id, root)
 
-    def _find_started(self, name: str, word: str, pane: Pane, session_id: str, root: str) -> Pane:
+    def _find_started(self, where: str, word: str, pane: Pane, session_id: str, root: str) -> Pane:
         """Move the mark to the pane that runs our launcher: a hook of the user's opened others beside it."""
-        for line in self._call(argv.which_runs(name, word)).decode("ascii", "replace").splitlines():
+        for line in self._call(argv.which_runs(where, word)).decode("ascii", "replace").splitlines():
             pane_id, _, is_ours = line.partition(" ")
             if is_ours == "1" and pane_id != pane.id:
                 nonce = new_nonce()
