@@ -9,6 +9,7 @@ from __future__ import annotations
 from mam.app.boards import Boards
 from mam.app.delegating import Delegating
 from mam.app.messenger import Messenger
+from mam.app.teams import Teams
 from mam.app.world import open_world
 
 TYPE_CHECKING = False
@@ -104,7 +105,7 @@ class Outcome:
         self.note = note
 
 
-class Fleet(Messenger, Boards, Delegating):
+class Fleet(Messenger, Boards, Delegating, Teams):
     """The sessions of one root."""
 
     def __enter__(self) -> Fleet:

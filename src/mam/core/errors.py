@@ -3,8 +3,8 @@
     MamError                    str() is one line without control characters; hint says the way out
       Refused                     the request is wrong; repeating it cannot help
         InvalidName InvalidPath InvalidPrompt InvalidSettings Usage
-        SessionNotFound CardNotFound JobNotFound NoRegistry AmbiguousTarget NameTaken NoTranscript
-        IllegalTransition Conflict NotAllowed NeedsConfirmation EventRefused
+        SessionNotFound CardNotFound JobNotFound TaskNotFound NoRegistry AmbiguousTarget NameTaken
+        NoTranscript IllegalTransition Conflict NotAllowed NeedsConfirmation EventRefused
       Damaged                     our own records; never repaired silently
         RegistryCorrupt EditRefused SchemaTooNew
       Unavailable                 the world is not there now
@@ -113,6 +113,12 @@ class EventRefused(Refused):
     """The event is not one that counts."""
 
     code = "event_refused"
+
+
+class TaskNotFound(Refused):
+    """There is no such task."""
+
+    code = "task_not_found"
 
 
 class NoRegistry(Refused):

@@ -18,6 +18,7 @@ _IGNORE_STATE = "# Made by mam: this folder is state of this machine.\n*\n"
 _IGNORE_YAML = """\
 # Made by mam: the registry is state of this machine.
 agent-sessions.yaml*
+agent-sessions-*.md
 .agent-sessions.yaml*
 .gitignore
 """

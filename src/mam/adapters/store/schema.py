@@ -197,6 +197,67 @@ CREATE TABLE outbox(
 CREATE INDEX outbox_waiting ON outbox(published_at, seq);
 CREATE INDEX outbox_by_job ON outbox(job_id, topic, seq);
 """,
+    # Teams, their members, and the tasks of roles.
+    """
+CREATE TABLE teams(
+  id TEXT PRIMARY KEY,
+  name TEXT,
+  server TEXT NOT NULL,
+  server_pid INTEGER,
+  window_id TEXT,
+  master_pane TEXT,
+  master_id TEXT,
+  layout TEXT NOT NULL,
+  by TEXT NOT NULL,
+  started_at REAL NOT NULL,
+  ended_at REAL
+) WITHOUT ROWID;
+CREATE TABLE members(
+  seq INTEGER PRIMARY KEY AUTOINCREMENT,
+  team_id TEXT NOT NULL,
+  session_id TEXT NOT NULL,
+  name TEXT NOT NULL,
+  role TEXT NOT NULL,
+  colour TEXT NOT NULL,
+  name_source TEXT NOT NULL,
+  pane TEXT,
+  window_id TEXT,
+  workspace TEXT NOT NULL,
+  state TEXT NOT NULL,
+  owner TEXT,
+  words TEXT,
+  conversation TEXT,
+  report_id TEXT,
+  reported_at REAL,
+  spawned_at REAL NOT NULL,
+  closed_at REAL
+);
+CREATE INDEX members_by_team ON members(team_id);
+CREATE INDEX members_by_session ON members(session_id);
+CREATE TABLE tasks(
+  seq INTEGER PRIMARY KEY AUTOINCREMENT,
+  team_id TEXT,
+  role TEXT NOT NULL,
+  text TEXT NOT NULL,
+  status TEXT NOT NULL,
+  claimed_by TEXT,
+  pane TEXT,
+  result TEXT,
+  report_id TEXT,
+  created_by TEXT NOT NULL,
+  created_at REAL NOT NULL,
+  claimed_at REAL,
+  done_at REAL
+);
+CREATE INDEX tasks_by_role ON tasks(role, status);
+CREATE TABLE team_lines(
+  team_id TEXT NOT NULL,
+  message_id TEXT NOT NULL,
+  at REAL NOT NULL,
+  line TEXT NOT NULL,
+  PRIMARY KEY(team_id, message_id)
+) WITHOUT ROWID;
+""",
 )
 
 HOST_MIGRATIONS = (

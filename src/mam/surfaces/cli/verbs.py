@@ -9,8 +9,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from types import ModuleType
 
-SESSIONS, MESSAGES, JOBS, BOARD, CARE = "sessions", "messages", "jobs", "board", "care"
-GROUPS = (SESSIONS, MESSAGES, JOBS, BOARD, CARE)
+SESSIONS, MESSAGES, TEAMS, JOBS, BOARD, CARE = "sessions", "messages", "teams", "jobs", "board", "care"
+GROUPS = (SESSIONS, MESSAGES, TEAMS, JOBS, BOARD, CARE)
 
 # verb -> (module beside this one, what it does in one line, group)
 VERBS: dict[str, tuple[str, str, str]] = {
@@ -33,6 +33,7 @@ VERBS: dict[str, tuple[str, str, str]] = {
     "rename": ("rename", "give a session another name", SESSIONS),
     "fork": ("fork", "start a second session from a copy of a conversation", SESSIONS),
     "job": ("job", "delegate work, follow it, and see how it ended", JOBS),
+    "task": ("task", "add, list, claim and end the tasks of roles", TEAMS),
     "board": ("board", "make, show, claim and end the cards of a Kanban board", BOARD),
     "monitor": ("monitor", "bring the registry in line with what is there", CARE),
     "doctor": ("doctor", "check this machine and this root", CARE),

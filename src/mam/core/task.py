@@ -1,0 +1,49 @@
+"""A task: a line of work that a role claims, oldest first, and exactly one does. Pure."""
+
+from __future__ import annotations
+
+from mam.core.errors import InvalidPrompt, Usage
+from mam.core.names import slug
+from mam.core.text import for_screen, one_line
+
+PENDING, CLAIMED, DONE = "pending", "in-progress", "done"
+STATUSES = (PENDING, CLAIMED, DONE)
+_PREFIX = "TASK-"
+_LONGEST = 64 * 1024
+LONGEST_RESULT = 1000
+
+
+def shown(number: int) -> str:
+    """Return how people call a task."""
+    return f"{_PREFIX}{number:03d}"
+
+
+def parse(text: str) -> int:
+    """Return the number of a task that somebody named: `TASK-007`, `task-7` or `7`."""
+    digits = text.upper().removeprefix(_PREFIX)
+    if not digits.isascii() or not digits.isdigit() or len(digits) > 9 or int(digits) < 1:
+        raise Usage(f"{one_line(text, 40)!r} is not a task", hint="tasks are called TASK-001; mam task list")
+    return int(digits)
+
+
+def parse_role(text: str | None) -> str:
+    """Return the role that a task is for, in the one spelling that roles are compared by."""
+    found = slug(text or "")
+    if not found or len(found) > 40:
+        raise Usage("name a role", hint="--role dev: a short word of letters and digits")
+    return found
+
+
+def parse_text(text: str) -> str:
+    """Return the words of a task as they are kept."""
+    cleaned = for_screen(text.replace("\r\n", "\n")).strip()
+    if not cleaned:
+        raise InvalidPrompt("the task is empty")
+    if len(cleaned.encode()) > _LONGEST:
+        raise InvalidPrompt("a task is at most 64 KB long", hint="put it into a file and name the file")
+    return cleaned
+
+
+def parse_result(text: str | None) -> str:
+    """Return a result as one line."""
+    return one_line((text or "").strip(), LONGEST_RESULT) or "done"
