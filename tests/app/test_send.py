@@ -1,18 +1,20 @@
 """Words that arrive: once, proven, in order; and what is held, for which reason, until it ends."""
 
+import signal
 import subprocess
 import sys
 import time
 from pathlib import Path
 
 import pytest
+from tests.app import dying
 
 import mam
-from mam.adapters.store import messages
-from mam.app import send as sending
+from mam.app import deliver as sending
 from mam.core.errors import InvalidPrompt, Refused
 
 QUICK = ["--speed", "0"]
+REPOSITORY = Path(__file__).resolve().parents[2]
 
 
 @pytest.fixture
@@ -203,42 +205,43 @@ def test_many_senders_at_once(fleet, one) -> None:
     assert {each["state"] for each in fleet.inbox("one")} <= {"submitted", "queued"}
 
 
-class Killed(BaseException):
-    """Stands for a kill: nothing after it runs."""
+# What becomes of a message whose sender was killed at a step, what the agent heard, and of the next message.
+ENDS = {
+    "recorded": ("submitted", ["the one message", "the next"], "submitted"),
+    "begun": ("unconfirmed", ["the next"], "submitted"),
+    "pasted": ("unconfirmed", [], "held"),
+    "entered": ("submitted", ["the one message", "the next"], "submitted"),
+    "proven": ("submitted", ["the one message", "the next"], "submitted"),
+}
 
 
-@pytest.mark.parametrize("step", ["begun", "pasted", "entered"])
-def test_a_sender_that_dies_half_way(fleet, one, monkeypatch, step) -> None:
+@pytest.mark.parametrize("step", dying.STEPS)
+def test_a_sender_that_dies_half_way(fleet, one, step) -> None:
     """The message is submitted once, or reported as unconfirmed; never twice, and nothing is glued to it."""
-    real = sending.submit
-
-    def dies(world, row, text):
-        if step == "pasted":
-            paste(fleet, one, text)
-        elif step == "entered":
-            real(world, row, text)
-        raise Killed
-
-    with monkeypatch.context() as patch:
-        patch.setattr(sending, "submit", dies)
-        with pytest.raises(Killed):
-            one.send("the one message")
-    gone = {"pid": 2**22 - 1, "start": 1, "boot": "of another"}
-    fleet.world.registry.note(lambda draft: messages.update(draft, messages.open_of(draft)[0].id, owner=gone))
-    if step == "entered":
-        fleet.wait("one", "text:the one message", timeout=10)
-    second = one.send("the next", timeout=3 if step == "pasted" else 10)
-    states = [each["state"] for each in fleet.inbox("one")]
-    if step == "begun":
-        assert states == ["unconfirmed", "submitted"]
-        assert said(one) == ["the next"]
-    elif step == "entered":
-        assert states[0] == "submitted"
-        assert said(one) == ["the one message", "the next"]
+    argv = [sys.executable, "-m", "tests.app.dying", step, fleet.root, "one", "the one message"]
+    assert subprocess.run(argv, cwd=REPOSITORY, check=False).returncode == -signal.SIGKILL
+    state, heard, state_of_next = ENDS[step]
+    second = one.send("the next", timeout=0 if step == "pasted" else 10)
+    assert [each["state"] for each in fleet.inbox("one")] == [state, state_of_next]
+    if heard:
+        assert said(one) == heard
     else:
-        assert states == ["unconfirmed", "held"]
         assert second["reason"] == "a draft is in its box"
         assert not one.status()["resume"]["on_disk"], "nothing was submitted"
+
+
+def test_an_interrupted_sender_leaves_nothing_that_blocks(fleet, one, monkeypatch) -> None:
+    """The process lives on: nobody else would dare to touch what it says it is typing."""
+
+    def interrupted(*_given, **_options):
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(sending, "submit", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            one.send("the one message")
+    assert fleet.inbox("one")[0]["state"] == "unconfirmed"
+    assert one.send("the next", timeout=10)["state"] == "submitted"
 
 
 def test_a_real_kill_of_the_sender(fleet, one, tmp_path, until) -> None:

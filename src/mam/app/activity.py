@@ -60,6 +60,17 @@ def gather(
     return found
 
 
+def add_up(world: World, row: Row, sight: Sight, word: Word | None, look: Look) -> Known:
+    """Return the evidence for one session whose screen was looked at just now."""
+    now = world.now()
+    found = Known(row, sight, world.kind(row["agent"]))
+    _add_cheap(found, word, now)
+    _add_records(found, now)
+    if sight.state == ALIVE and found.kind.reads_screen:
+        found.evidence.append(_of_screen(look, now))
+    return found
+
+
 def _add_cheap(one: Known, word: Word | None, now: float) -> None:
     sight = one.sight
     if not is_running(one.row) or sight.state in (DEAD, GONE):
@@ -120,9 +131,12 @@ def _add_screens(world: World, wanted: list[Known], now: float) -> None:
         for one in group:
             text = screens.get(one.sight.pane.id) if one.sight.pane else None
             if text is not None:
-                look = one.kind.look(Screen(text))
-                detail = ", ".join(part for part in (look.dialog, look.box, look.detail) if part)
-                one.evidence.append(Evidence("screen", look.state, now, _wants(look), detail))
+                one.evidence.append(_of_screen(one.kind.look(Screen(text)), now))
+
+
+def _of_screen(look: Look, now: float) -> Evidence:
+    detail = ", ".join(part for part in (look.dialog, look.box, look.detail) if part)
+    return Evidence("screen", look.state, now, _wants(look), detail)
 
 
 def _wants(look: Look) -> str | None:

@@ -13,8 +13,8 @@ import uuid
 from mam.adapters.store import evidence
 from mam.adapters.system import process
 from mam.app import caller, conversations, flight, launch
-from mam.app.deliver import check_prompt, first_prompt, typed
 from mam.app.init import warn_of_network
+from mam.app.prompt import check_prompt, first_prompt, refuse_command
 from mam.app.ready import Watch
 from mam.core import names, transitions
 from mam.core.errors import (
@@ -154,7 +154,7 @@ def _check_program(world: World, order: Order) -> None:
         order.check_kind(kind)
         launch.find_program(world, kind, [order.agent, *order.args], {**world.environ, **order.env})
         if order.prompt and kind.takes_prompt:
-            typed(kind, order.prompt)
+            refuse_command(kind, order.prompt)
 
 
 def _claim(world: World, draft: Draft, order: Order, workspace: str) -> dict[str, Any] | None:

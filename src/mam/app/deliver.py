@@ -1,80 +1,220 @@
-"""The first prompt of a session: typed only into an empty box, and proven by the agent's own record."""
+"""Delivering what is held: typed only where that is safe, in order, and proven by the agent's own record.
+
+A message is typed at most once. Who types says so durably before the first key; whoever finds such a
+message without its typist looks for the proof and never types it again.
+"""
 
 from __future__ import annotations
 
-import time
-
-from mam.app.hearing import overhear
-from mam.app.submit import look_at, proof_seconds, submit
-from mam.app.transcript import now_open
-from mam.app.versions import is_waiting, refuse_blind
-from mam.core.errors import DeliveryUnconfirmed, DialogOpen, InvalidPrompt, NotReady
-from mam.core.message import LARGEST
+from mam.adapters.store import messages
+from mam.adapters.system import process
+from mam.adapters.system.process import Identity
+from mam.adapters.tmux.failures import NoAnswer
+from mam.app import carry, conversations, proof
+from mam.app.glance import glance, known
+from mam.app.submit import submit
+from mam.app.versions import is_known, says_idle
+from mam.core import message as rules
+from mam.core.activity import UNKNOWN, WAITING, WORKING
+from mam.core.errors import DeliveryUnconfirmed, PaneGone
+from mam.core.message import FAILED, HELD, QUEUED, SUBMITTED, TYPING, UNCONFIRMED
 from mam.core.row import current_conversation
-from mam.core.text import for_paste
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from mam.adapters.agents.protocol import Kind
+    from typing import Any
+
+    from mam.adapters.agents.protocol import Kind, Look
+    from mam.adapters.store.draft import Draft
+    from mam.adapters.store.messages import Message
+    from mam.app.carry import Load
+    from mam.app.glance import Glance
     from mam.app.world import World
     from mam.core.row import Row
 
-_STEP = 0.01
+_NOTHING: list[Message] = []
+_REPEATED_SECONDS = 60.0
+_UNPROVEN = "nothing proves that it was taken; look: mam read"
+_TYPIST_DIED = "who typed it died, and nothing proves that it was taken"
 
 
-def check_prompt(prompt: str) -> str:
-    """Return the prompt as it can be typed, or refuse it before anything is started."""
-    if len(prompt.encode()) > LARGEST:
-        raise InvalidPrompt("a prompt is at most 1 MB long", hint="put it into a file and name the file")
-    cleaned = for_paste(prompt)
-    if not cleaned.strip():
-        raise InvalidPrompt("the prompt is empty")
-    return cleaned
+def deliver(world: World, session_id: str) -> None:
+    """Deliver what is held for one session, in order, until one has to wait."""
+    while True:
+        waiting = world.registry.peek(lambda draft: messages.open_of(draft, session_id), _NOTHING)
+        if not waiting:
+            return
+        first = waiting[0]
+        if first.state == TYPING:
+            if _lives(first.owner):
+                return
+            _settle(world, first)
+        elif not _try(world, first):
+            return
 
 
-def first_prompt(world: World, row: Row, prompt: str) -> None:
-    """Submit the prompt and return once it is proven; DeliveryUnconfirmed where it cannot be."""
+def deliver_all(world: World) -> int:
+    """Deliver what is held for every session, and return for how many something is left; cheap for none."""
+    waiting = world.registry.peek(messages.open_of, _NOTHING)
+    for session_id in dict.fromkeys(one.session_id for one in waiting):
+        deliver(world, session_id)
+    left = world.registry.peek(messages.open_of, _NOTHING) if waiting else []
+    return len({one.session_id for one in left})
+
+
+def _lives(owner: dict[str, Any] | None) -> bool:
+    identity = Identity.from_json(owner)
+    return identity is not None and process.is_alive(identity)
+
+
+def _row_of(world: World, message: Message) -> Row | None:
+    return next((one for one in world.registry.view().rows if one.get("id") == message.session_id), None)
+
+
+def _try(world: World, message: Message) -> bool:
+    """Type one message if nothing is in the way; False if it has to wait."""
+    row = _row_of(world, message)
+    if row is None:
+        return _end(world, message, FAILED, reason="its session was forgotten")
     kind = world.kind(row["agent"])
-    stores = row.get("stores") or {}
-    conversation = current_conversation(row) or ""
-    prompt = typed(kind, prompt)
-    if kind.reads_screen:
-        refuse_blind(world, row, "the prompt was not typed")
-        if is_waiting(world, row):
-            raise DialogOpen(f"'{row['name']}' waits for a person; the prompt was not typed", session=row)
-        look = look_at(world, row)
-        if look.dialog:
-            raise DialogOpen(
-                f"'{row['name']}' shows its {look.dialog} dialog; the prompt was not typed", session=row
-            )
-        if look.box != "empty":
-            raise NotReady(f"'{row['name']}' has no empty input box; the prompt was not typed", session=row)
-    before = kind.record_size(conversation, stores)
-    submit(world, row, prompt)
-    deadline = time.monotonic() + proof_seconds(prompt)
-    while time.monotonic() < deadline:
-        if any(heard.prompt == prompt for heard in overhear(world, row)):
-            return
-        # Some have no conversation before their first message.
-        said = kind.has_submitted(prompt, conversation or now_open(world, row) or "", stores, before)
-        if said:
-            return
-        if said is None:
-            break
-        time.sleep(_STEP)
-    raise DeliveryUnconfirmed(
-        f"the prompt was typed into '{row['name']}', and nothing proves that it was taken",
-        hint=f"look: mam read {row['name']}",
-        session=row,
+    if not kind.reads_screen:
+        return _end(world, message, FAILED, reason=f"mam cannot see whether {kind.name} waits for words")
+    reason = _reason(world, row, message, glance(world, row))
+    if reason:
+        return _hold(world, message, reason)
+    load = carry.load(world, row, message)
+    if load.words is None:
+        return _end(world, message, FAILED, reason=f"{kind.name} would take these words for a command")
+    row = conversations.note_open(world, row)
+    before = kind.record_size(current_conversation(row) or "", conversations.stores_of(world, row))
+    claimed = _begin(world, message, load, before)
+    if claimed is None:
+        return False
+    trial = proof.Trial(
+        claimed, load.words, before=before, since=claimed.changed_at, is_repeated=_is_repeated(world, claimed)
+    )
+    try:
+        return _type(world, row, claimed, trial)
+    except BaseException:
+        # The process lives on, and nobody else would dare to touch what it says it is typing.
+        _end(world, claimed, UNCONFIRMED, reason="its typing was interrupted; look: mam read")
+        raise
+
+
+def _type(world: World, row: Row, message: Message, trial: proof.Trial) -> bool:
+    kind = world.kind(row["agent"])
+    taken = SUBMITTED
+    try:
+        seen = submit(
+            world,
+            row,
+            trial.words,
+            lambda look: _reason_seen(kind, look, message),
+            is_command=message.is_command,
+        )
+        taken = QUEUED if seen.state == WORKING else SUBMITTED
+    except DeliveryUnconfirmed as error:
+        return _end(world, message, UNCONFIRMED, reason=error.message)
+    except NoAnswer:
+        # It may have been typed.
+        world.progress(f"the tmux server of {row['name']} does not answer")
+    except PaneGone as error:
+        # A guard refused it: nothing was typed, or nothing of it is left.
+        return _hold(world, message, error.message)
+    found = proof.wait_for(world, row, trial)
+    if found:
+        return _end(world, message, taken, reason=None, evidence=found)
+    return _end(world, message, UNCONFIRMED, reason=_UNPROVEN)
+
+
+def _reason(world: World, row: Row, message: Message, seen: Glance) -> str | None:
+    """Return why a message cannot be typed now, by all that is known."""
+    if seen.absence:
+        return rules.not_there(seen.absence)
+    if seen.sight.pane is not None and seen.sight.pane.in_mode:
+        return f"somebody is scrolling or searching in pane {seen.pane_id}"
+    kind, heard = world.kind(row["agent"]), known(world, row, seen)
+    verdict = heard.verdict(world.now()).state
+    look = seen.look
+    if look.state == UNKNOWN or verdict == WORKING:
+        look.state = verdict
+    found = _reason_seen(kind, look, message)
+    if found is None and verdict == WAITING:
+        return rules.WAITS
+    if found is None and is_known(world, row) is False and not says_idle(world, row, heard):
+        return rules.untested(kind.name)
+    if found is None and message.conversation:
+        return rules.other_conversation(message.conversation, heard.conversation or current_conversation(row))
+    return found
+
+
+def _reason_seen(kind: Kind, look: Look, message: Message) -> str | None:
+    return rules.reason_to_hold(
+        state=look.state,
+        dialog=look.dialog,
+        box=look.box,
+        queues=kind.queues and not message.is_command,
+        when=message.wanted,
+        detail=look.detail,
     )
 
 
-def typed(kind: Kind, prompt: str) -> str:
-    """Return what to paste, or refuse words that would not arrive as such."""
-    words = kind.typed(prompt)
-    if words is None:
-        raise InvalidPrompt(
-            f"{kind.name} would take this prompt for a command, or alter it",
-            hint="put other words before it, or put it into a file and name the file",
+def _begin(world: World, message: Message, load: Load, before: int) -> Message | None:
+    """Say durably that this process types the message; None if somebody else does."""
+
+    def work(draft: Draft) -> Message | None:
+        waiting = messages.open_of(draft, message.session_id)
+        if not waiting or waiting[0].id != message.id or waiting[0].state != HELD:
+            return None
+        return messages.update(
+            draft,
+            message.id,
+            state=TYPING,
+            owner=process.me().as_json(),
+            carrier=load.carrier,
+            added=load.added,
+            before=before,
+            attempts=message.attempts + 1,
+            reason=None,
         )
-    return words
+
+    return world.registry.note(work)
+
+
+def _is_repeated(world: World, message: Message) -> bool:
+    since = message.changed_at - _REPEATED_SECONDS
+    return world.registry.peek(lambda draft: messages.was_typed_lately(draft, message, since), True)
+
+
+def _hold(world: World, message: Message, reason: str) -> bool:
+    if (message.state, message.reason) != (HELD, reason):
+        world.registry.note(
+            lambda draft: messages.update(draft, message.id, state=HELD, reason=reason, owner=None)
+        )
+    return False
+
+
+def _end(
+    world: World, message: Message, state: str, *, reason: str | None, evidence: str | None = None
+) -> bool:
+    def work(draft: Draft) -> None:
+        done = messages.update(draft, message.id, state=state, reason=reason, evidence=evidence, owner=None)
+        row = draft.get(done.session_id)
+        draft.log(done.sender, "send", row, reason, message=done.id, state=state, evidence=evidence)
+
+    world.registry.note(work)
+    return True
+
+
+def _settle(world: World, message: Message) -> None:
+    """Find out what became of a message whose typist died; it is never typed again."""
+    row = _row_of(world, message)
+    words = carry.load(world, row, message).words if row else None
+    found = None
+    if row and words:
+        trial = proof.Trial(message, words, before=message.before or 0, since=message.changed_at)
+        found = proof.find_late(world, row, trial)
+    if found:
+        _end(world, message, SUBMITTED, reason=None, evidence=found)
+    else:
+        _end(world, message, UNCONFIRMED, reason=_TYPIST_DIED)

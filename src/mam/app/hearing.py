@@ -72,10 +72,10 @@ def listen(world: World, rows: Iterable[Row]) -> dict[str, Word]:
     return words
 
 
-def overhear(world: World, row: Row) -> Iterator[Heard]:
-    """Yield what the agent of one session said and nobody took in yet; it stays in the spool."""
+def overhear(world: World, row: Row, since: float = 0.0) -> Iterator[Heard]:
+    """Yield what the agent of one session said since then and nobody took in yet; it stays in the spool."""
     for payload in evidence.pending(world.place.spool, session_id=row["id"]):
-        if (heard := _hear(world, row, payload)) is not None:
+        if payload.at >= since and (heard := _hear(world, row, payload)) is not None:
             yield heard
 
 

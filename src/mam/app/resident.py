@@ -17,7 +17,7 @@ from mam.adapters.system import process
 from mam.adapters.system.exits import ExitWatch
 from mam.adapters.system.files import FileWatch
 from mam.app import conversations, flight, monitor, notify
-from mam.app.send import deliver_all
+from mam.app.deliver import deliver_all
 from mam.app.settle import settle
 from mam.app.sight import identity_of
 from mam.app.wake import lock

@@ -12,7 +12,7 @@ from mam.app import caller, conversations, flight, launch
 from mam.app.caller import runs_inside
 from mam.app.died import exit_status
 from mam.app.sight import ALIVE, LOOSE, UNKNOWN, identity_of, see_one
-from mam.app.submit import look_at, submit
+from mam.app.submit import submit
 from mam.app.versions import is_known, says_idle, says_waiting
 from mam.core import ladder, text, transitions
 from mam.core.activity import WORKING
@@ -182,9 +182,7 @@ class Stop:
                     return False
                 if is_known(self.world, self.row) is False and not says_idle(self.world, self.row):
                     return False
-                # The look that decided is some milliseconds old: a dialog may have opened since.
-                if look_at(self.world, self.row).box != "empty":
-                    return False
+                # It looks again: a dialog may have opened since.
                 submit(self.world, self.row, step.types)
             elif step.presses:
                 self.tmux.keys(pane_id, [step.presses], mark=self.row["id"])

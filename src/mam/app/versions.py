@@ -6,8 +6,6 @@ the word of its hook, its state file or its transcript.
 
 from __future__ import annotations
 
-import time
-
 from mam.adapters.system import programs
 from mam.app import activity, flight
 from mam.app.hearing import listen
@@ -26,9 +24,6 @@ if TYPE_CHECKING:
     from mam.core.row import Pane, Row
 
 _ANSWER_SECONDS = 10.0
-# Its box may be seen before its hook is heard.
-_WORD_SECONDS = 3.0
-_STEP = 0.05
 _WORDS = ("hook", "state-file", "transcript")
 _TELLS = ("hook", "state-file")
 
@@ -88,9 +83,9 @@ def is_tested(world: World, kind: Kind, version: str | None) -> bool | None:
     return version in kind.known_versions or f"{kind.name} {version}" in world.settings().known_versions
 
 
-def says_idle(world: World, row: Row) -> bool:
+def says_idle(world: World, row: Row, known: activity.Known | None = None) -> bool:
     """Tell whether the agent's own word, and not only its screen, is that it waits for input."""
-    known = _known(world, row)
+    known = known or _known(world, row)
     spoke = any(one.source in _WORDS and one.state == IDLE for one in known.evidence)
     return spoke and known.verdict(world.now()).state == IDLE
 
@@ -106,27 +101,15 @@ def says_waiting(world: World, row: Row) -> bool:
     return last is not None and last.state == WAITING
 
 
-def is_waiting(world: World, row: Row) -> bool:
-    """Tell whether all that is known together says that a dialog is open."""
-    return _known(world, row).verdict(world.now()).state == WAITING
-
-
 def _known(world: World, row: Row) -> activity.Known:
     sights = see_all(world, [row], full=True)
     return activity.gather(world, [row], sights, listen(world, [row]), thorough=True)[0]
 
 
-def refuse_blind(world: World, row: Row, what: str) -> None:
-    """Refuse to type into a version that nobody tested, unless its own word says that it waits."""
-    if is_known(world, row) is not False:
-        return
-    deadline = time.monotonic() + _WORD_SECONDS
-    while time.monotonic() < deadline:
-        if says_idle(world, row):
-            return
-        time.sleep(_STEP)
+def untested(row: Row, what: str) -> UntestedVersion:
+    """Return the error for a version that nobody tested, where its own word does not say that it waits."""
     version = (row.get("pane") or {}).get("version") or "of unknown version"
-    raise UntestedVersion(
+    return UntestedVersion(
         f"mam was not tested with {row['agent']} {version}, and only its screen says that it waits; {what}",
         hint=f"type it yourself (mam attach {row['name']}), or vouch for it in ~/.config/mam/config.toml: "
         f'known_versions = ["{row["agent"]} {version}"]',

@@ -20,19 +20,46 @@ SAME_SECONDS, PAIR_SECONDS, MOST_OF_A_PAIR = 600.0, 60.0, 20
 _HEADER = re.compile(r"^\s*\[mam m_", re.MULTILINE)
 
 
+_DIALOG_OPEN = " dialog is open"
+WAITS = "it waits for a person, as its own word is"
+NOT_TRIED = "not tried yet"
+
+
 def not_there(sight: str) -> str:
     """Return why nothing can be typed into a session that is not alive."""
-    return {"unknown": "tmux does not answer", "loose": "its pane is gone"}.get(sight, "it has ended")
+    return {
+        "unknown": "tmux does not answer",
+        "loose": "its pane is gone",
+        "replaced": "another process is in its pane",
+        "shell": "a shell is in its pane, and not the agent",
+    }.get(sight, "it has ended")
 
 
-def reason_to_hold(*, state: str, dialog: str | None, box: str | None, queues: bool, when: str) -> str | None:
+def untested(kind: str) -> str:
+    """Return why a version that nobody tested is not typed into."""
+    return f"mam was not tested with this version of {kind}, and only its screen says that it waits"
+
+
+def other_conversation(expected: str, current: str | None) -> str | None:
+    """Return why a message that is meant for one conversation does not go into the one that is open."""
+    return None if expected == current else f"its conversation is {current or 'not known'}, not {expected}"
+
+
+def is_about_dialog(reason: str | None) -> bool:
+    """Tell whether it is a dialog that a message waits for."""
+    return reason == WAITS or (reason or "").endswith(_DIALOG_OPEN)
+
+
+def reason_to_hold(
+    *, state: str, dialog: str | None, box: str | None, queues: bool, when: str, detail: str = ""
+) -> str | None:
     """Return why a message cannot be typed now, or None if it can: only into an empty box that is seen."""
     if dialog:
-        return f"its {dialog} dialog is open"
+        return f"its {dialog}{_DIALOG_OPEN}"
     if box is None:
         return "its input box is not seen"
     if box != "empty":
-        return "a draft is in its box"
+        return f"its {detail} is on" if detail.endswith("mode") else "a draft is in its box"
     if state != IDLE and (when == WHEN_IDLE or not queues):
         return "it is working" if state == WORKING else "nobody can say whether it rests"
     return None
@@ -45,14 +72,15 @@ def header(message_id: str, sender: str, role: str | None) -> str:
 
 
 def is_plain(text: str, longest: int) -> bool:
-    """Tell whether a text can be typed as it is: nothing would change it, and it forges no header."""
-    return (
-        len(text) <= longest
-        and "\t" not in text
-        and for_paste(text) == text
-        and text == text.rstrip()
-        and not _HEADER.search(text)
-    )
+    """Tell whether a text can be pasted as it is, and forges no header."""
+    return len(text) <= longest and for_paste(text) == text and not _HEADER.search(text)
+
+
+def added(words: str, text: str) -> str | None:
+    """Return what was put around a text so that it arrives as words; None if nothing was."""
+    head, _, tail = words.partition(text)
+    both = [*(["before it"] if head else []), *(["after it"] if tail else [])]
+    return f"a space {' and '.join(both)}" if both else None
 
 
 def pointer(path: str, message_id: str) -> str:

@@ -71,6 +71,7 @@ class Hermes(Kind):
     takes_model = True
     has_state_file = True
     reads_screen = True
+    keeps_tabs = True
     known_versions = ("0.19.0",)
 
     def stores(self, environ: Mapping[str, str]) -> dict[str, str]:

@@ -194,6 +194,9 @@ class Kind:
     takes_prompt = True
     # Whether it keeps what is entered while it works for its next turn, instead of cutting this one.
     queues = False
+    # What of a text it hands on as it is: tabs, and blanks before the first word.
+    keeps_tabs = False
+    keeps_indent = False
     # The longest text that is typed; more goes as a file.
     longest_text = 50_000
     # Seconds that a start may take at least, whatever the settings say.
@@ -267,6 +270,12 @@ class Kind:
     def typed(self, text: str) -> str | None:
         """Return what to paste so that these words arrive; None where the program would alter them."""
         return f" {text}" if text[:1] and text[0] in self.special_first else text
+
+    def keeps(self, text: str) -> bool:
+        """Tell whether these words reach the model as they are once they are typed."""
+        if not self.keeps_tabs and "\t" in text:
+            return False
+        return text == text.rstrip() and (self.keeps_indent or text == text.lstrip())
 
     def pause(self, text: str) -> float:
         """Return the seconds between the paste of a text and Enter that the program needs."""

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 _FIELDS = (
     *("id", "session_id", "sender", "text", "is_command", "wanted", "state", "reason", "evidence", "carrier"),
-    *("attempts", "owner", "before", "created_at", "changed_at"),
+    *("attempts", "owner", "before", "conversation", "added", "created_at", "changed_at"),
 )
 _KEPT = 1000
 
@@ -33,6 +33,8 @@ class Message:
     attempts: int
     owner: dict[str, Any] | None
     before: int | None
+    conversation: str | None
+    added: str | None
     created_at: float
     changed_at: float
 
@@ -49,7 +51,7 @@ def add(draft: Draft, message: dict[str, Any]) -> Message:
     known = find(draft, message["id"])
     if known is not None:
         return known
-    names = ("id", "session_id", "sender", "text", "is_command", "wanted", "state", "reason")
+    names = ("id", "session_id", "sender", "text", "is_command", "wanted", "state", "reason", "conversation")
     draft.connection.execute(
         f"INSERT INTO messages({', '.join(names)}, attempts, created_at, changed_at)"
         f" VALUES({', '.join('?' * len(names))}, 0, ?, ?)",
@@ -103,6 +105,15 @@ def listed(
     field, value = ("session_id", session_id) if session_id else ("sender", sender)
     found = draft.connection.execute(f"{_SELECT} WHERE {field}=? ORDER BY seq DESC LIMIT ?", (value, limit))
     return [Message(values) for values in found.fetchall()][::-1]
+
+
+def was_typed_lately(draft: Draft, message: Message, since: float) -> bool:
+    """Tell whether the same words were typed into the same session since then, as another message."""
+    query = (
+        "SELECT 1 FROM messages WHERE session_id=? AND id!=? AND attempts > 0 AND changed_at >= ? AND text=?"
+    )
+    values = (message.session_id, message.id, since, message.text)
+    return draft.connection.execute(query, values).fetchone() is not None
 
 
 def count_since(draft: Draft, sender: str, session_id: str, since: float, text: str | None = None) -> int:

@@ -258,6 +258,10 @@ CREATE TABLE team_lines(
   PRIMARY KEY(team_id, message_id)
 ) WITHOUT ROWID;
 """,
+    """
+ALTER TABLE messages ADD COLUMN conversation TEXT;
+ALTER TABLE messages ADD COLUMN added TEXT;
+""",
 )
 
 HOST_MIGRATIONS = (

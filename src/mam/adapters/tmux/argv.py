@@ -219,13 +219,18 @@ def unmark(pane_id: str, session_id: str, nonce: str) -> list[str]:
     return guarded(pane_id, guard(pane_id, session_id, typing=False), then, nonce)
 
 
-def guard(pane_id: str, mark: str | None, *, typing: bool) -> str:
-    """Return a format that is true while the pane is the one meant; for typing, alive and in no mode."""
+def guard(pane_id: str, mark: str | None, *, typing: bool, at: tuple[int, int] | None = None) -> str:
+    """Return a format that is true while the pane is the one meant; for typing, alive and in no mode.
+
+    With `at` its cursor must stand there as well: a program that drew anything else has moved it.
+    """
     conditions = [f"#{{==:#{{pane_id}},{pane_target(pane_id)}}}"]
     if mark is not None:
         conditions.append(f"#{{==:#{{@mam_session}},{checked_mark(mark)}}}")
     if typing:
         conditions += ["#{?pane_dead,0,1}", "#{?pane_in_mode,0,1}"]
+    if at is not None:
+        conditions += [f"#{{==:#{{cursor_x}},{int(at[0])}}}", f"#{{==:#{{cursor_y}},{int(at[1])}}}"]
     whole = conditions.pop()
     while conditions:
         whole = f"#{{&&:{conditions.pop()},{whole}}}"
@@ -244,20 +249,24 @@ def guarded(
     return ["if-shell", "-F", "-t", pane_target(pane_id), condition, quoted(yes), quoted(no)]
 
 
-def paste(pane_id: str, mark: str, *, buffer: str, enter: bool, nonce: str) -> list[str]:
+def paste(
+    pane_id: str, mark: str, *, buffer: str, enter: bool, nonce: str, at: tuple[int, int] | None = None
+) -> list[str]:
     """Paste what stdin holds, as one bracketed paste where the program wants it, and press Enter after it."""
     then = ["paste-buffer", "-p", "-r", "-d", "-b", buffer, "-t", pane_target(pane_id)]
     if enter:
         then += [";", "send-keys", "-t", pane_id, "Enter"]
     drop = ["delete-buffer", "-b", buffer]
-    condition = guard(pane_id, mark, typing=True)
+    condition = guard(pane_id, mark, typing=True, at=at)
     return ["load-buffer", "-b", buffer, "-", ";", *guarded(pane_id, condition, then, nonce, drop)]
 
 
-def press(pane_id: str, keys: list[str], mark: str, nonce: str) -> list[str]:
+def press(
+    pane_id: str, keys: list[str], mark: str, nonce: str, at: tuple[int, int] | None = None
+) -> list[str]:
     """Press keys of the closed list."""
     then = ["send-keys", "-t", pane_target(pane_id), *tmux_keys(keys)]
-    return guarded(pane_id, guard(pane_id, mark, typing=True), then, nonce)
+    return guarded(pane_id, guard(pane_id, mark, typing=True, at=at), then, nonce)
 
 
 def kill_pane(pane_id: str, mark: str | None, nonce: str) -> list[str]:

@@ -11,7 +11,7 @@ import sys
 from time import monotonic, sleep
 
 from mam.adapters.tmux import argv, parse, spawn
-from mam.adapters.tmux.failures import NoServer, PaneInMode, from_stderr, no_answer
+from mam.adapters.tmux.failures import NoServer, PaneChanged, PaneInMode, from_stderr, no_answer
 from mam.adapters.tmux.spawn import clean_environment
 from mam.core.errors import (
     DeliveryUnconfirmed,
@@ -190,21 +190,30 @@ class Tmux:
             raise PaneGone(f"pane {pane_id} is not the pane of {session_id}")
         return self._one(row, nonce, full=True)
 
-    def paste(self, pane_id: str, text: str, *, mark: str, enter: bool, pause: float = 0) -> None:
+    def paste(
+        self,
+        pane_id: str,
+        text: str,
+        *,
+        mark: str,
+        enter: bool,
+        pause: float = 0,
+        at: tuple[int, int] | None = None,
+    ) -> None:
         """Paste text into the pane that carries mark, and press Enter after it if asked.
 
-        Nothing is typed unless the pane is there, carries mark, lives and is not in a mode: then PaneGone
-        or PaneInMode. NoAnswer means that it may have been typed; DeliveryUnconfirmed that the text was
-        and Enter after the pause was not.
+        Nothing is typed unless the pane is there, carries mark, lives and is not in a mode, and its cursor
+        is still `at` where it was seen: then PaneGone, PaneInMode or PaneChanged. NoAnswer means that it
+        may have been typed; DeliveryUnconfirmed that the text was and Enter after the pause was not.
         """
         data = for_paste(text).encode("utf-8", "replace")
         at_once = enter and pause <= 0
         if data:
             nonce = new_nonce()
-            command = argv.paste(pane_id, mark, buffer=f"mam-{nonce}", enter=at_once, nonce=nonce)
-            self._guarded(pane_id, mark, command, nonce, data)
+            command = argv.paste(pane_id, mark, buffer=f"mam-{nonce}", enter=at_once, nonce=nonce, at=at)
+            self._guarded(pane_id, mark, command, nonce, data, at=at)
         elif at_once:
-            self.keys(pane_id, ["Enter"], mark=mark)
+            self.keys(pane_id, ["Enter"], mark=mark, at=at)
         if enter and not at_once:
             sleep(pause)
             try:
@@ -212,11 +221,11 @@ class Tmux:
             except Unavailable as error:
                 raise DeliveryUnconfirmed(f"pasted, and Enter was not pressed: {error.message}") from error
 
-    def keys(self, pane_id: str, keys: list[str], *, mark: str) -> None:
+    def keys(self, pane_id: str, keys: list[str], *, mark: str, at: tuple[int, int] | None = None) -> None:
         """Press keys of the closed list in the pane that carries mark; guarded like paste."""
         if keys:
             nonce = new_nonce()
-            self._guarded(pane_id, mark, argv.press(pane_id, keys, mark, nonce), nonce)
+            self._guarded(pane_id, mark, argv.press(pane_id, keys, mark, nonce, at), nonce, at=at)
 
     def kill_pane(self, pane_id: str, *, mark: str | None) -> bool:
         """Kill the pane if it carries mark (None: whatever it carries); False if there is no such pane."""
@@ -312,7 +321,16 @@ class Tmux:
         while self.server_pid() is not None and monotonic() < deadline + 5:
             sleep(0.005)
 
-    def _guarded(self, pane_id: str, mark: str, command: list[str], nonce: str, data: bytes = b"") -> None:
+    def _guarded(
+        self,
+        pane_id: str,
+        mark: str,
+        command: list[str],
+        nonce: str,
+        data: bytes = b"",
+        *,
+        at: tuple[int, int] | None = None,
+    ) -> None:
         answer = self._call(command, data)
         if answer.startswith(nonce.encode() + b"yes"):
             return
@@ -323,6 +341,8 @@ class Tmux:
             raise PaneGone(f"pane {pane_id} is not the pane of {mark}")
         if pane.dead:
             raise PaneGone(f"the program in pane {pane_id} has ended")
+        if at is not None and not pane.in_mode:
+            raise PaneChanged(f"pane {pane_id} shows something else than a moment ago")
         raise PaneInMode(f"somebody is scrolling or searching in pane {pane_id}")
 
     def _one(self, answer: bytes, nonce: str, full: bool = False) -> Pane:

@@ -3,6 +3,7 @@
 PaneGone
   NoServer      no server runs under that name: every pane of it is absent, and that is certain
   PaneInMode    the pane is there, but somebody scrolls or searches in it
+  PaneChanged   the pane is there, but its cursor is not where it was seen
 TerminalsDown
   NoAnswer      the server did not answer in time: the request may or may not have been carried out
   ControlUnsafe this tmux can crash when a control client connects; it is asked by single calls
@@ -22,6 +23,12 @@ class PaneInMode(PaneGone):
     """Somebody is scrolling or searching in the pane."""
 
     code = "pane_in_mode"
+
+
+class PaneChanged(PaneGone):
+    """What the pane shows has changed since it was looked at."""
+
+    code = "pane_changed"
 
 
 class NoAnswer(TerminalsDown):

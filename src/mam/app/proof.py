@@ -1,0 +1,77 @@
+"""What proves that an agent took a message: its hook, its record, and for a command its screen."""
+
+from __future__ import annotations
+
+import time
+
+from mam.app import conversations
+from mam.app.glance import glance
+from mam.app.hearing import overhear
+from mam.app.submit import proof_seconds
+from mam.app.transcript import now_open
+from mam.core.message import FILE
+from mam.core.row import current_conversation
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from mam.adapters.store.messages import Message
+    from mam.app.world import World
+    from mam.core.row import Row
+
+_STEPS = (0.002, 0.005, 0.01, 0.02)
+# Files are dated by a clock that is some milliseconds behind.
+_COARSE_SECONDS = 0.05
+# After the death of a typist: so long may keys that it sent still be on their way.
+_ON_THE_WAY_SECONDS = 3.0
+
+
+class Trial:
+    """What to look for: these words, beyond what the record held before, and in hooks of later than that.
+
+    The same words may have been typed a moment ago, and that hook may come late: then only the record counts.
+    """
+
+    __slots__ = ("before", "is_command", "is_repeated", "since", "words")
+
+    def __init__(
+        self, message: Message, words: str, *, before: int, since: float, is_repeated: bool = False
+    ) -> None:
+        self.words = words
+        self.before = before
+        self.since = since - _COARSE_SECONDS
+        self.is_command = message.is_command
+        self.is_repeated = is_repeated and message.carrier != FILE
+
+
+def wait_for(world: World, row: Row, trial: Trial, seconds: float | None = None) -> str | None:
+    """Return what proves that the agent took the words, as soon as something does; None if nothing did."""
+    deadline = time.monotonic() + (proof_seconds(trial.words) if seconds is None else seconds)
+    steps = iter(_STEPS)
+    while not (found := find(world, row, trial)):
+        if time.monotonic() > deadline:
+            return None
+        time.sleep(next(steps, _STEPS[-1]))
+    return found
+
+
+def find(world: World, row: Row, trial: Trial) -> str | None:
+    """Return what proves now that the agent took the words; a command leaves nothing but an empty box."""
+    if trial.is_command:
+        seen = glance(world, row)
+        return "screen" if seen.look.dialog or seen.look.box == "empty" else None
+    if not trial.is_repeated and any(
+        (heard.prompt or "").strip() == trial.words.strip() for heard in overhear(world, row, trial.since)
+    ):
+        return "hook"
+    stores = conversations.stores_of(world, row)
+    conversation = current_conversation(row) or now_open(world, row) or ""
+    said = world.kind(row["agent"]).has_submitted(trial.words, conversation, stores, trial.before)
+    return "transcript" if said else None
+
+
+def find_late(world: World, row: Row, trial: Trial) -> str | None:
+    """Return what proves that words of a typist who died were taken; keys may still be on their way."""
+    if trial.is_command:
+        return None
+    left = trial.since + _ON_THE_WAY_SECONDS - world.now()
+    return wait_for(world, row, trial, max(0.0, min(left, _ON_THE_WAY_SECONDS)))
