@@ -12,8 +12,8 @@ import pytest
 
 import mam
 from mam.core import errors
-from mam.surfaces.cli import answer, verbs
 from mam.surfaces.cli import ls as ls_verb
+from mam.surfaces.cli import output, verbs
 from mam.surfaces.cli.main import BROKEN_PIPE, INTERRUPTED, split, wants_json
 
 
@@ -282,14 +282,14 @@ class TestEnds:
 
 class TestAnswer:
     def test_json_is_ascii_and_carries_no_controls(self, capsys):
-        answer.write_json({"text": "\x1b[31m\x9b\u202e\x7fé"})
+        output.write_json({"text": "\x1b[31m\x9b\u202e\x7fé"})
         out = capsys.readouterr().out
         assert out.isascii()
         assert out.rstrip("\n").isprintable()
         assert json.loads(out)["text"] == "\x1b[31m\x9b\u202e\x7fé"
 
     def test_an_os_error_that_is_not_about_output_is_a_bug(self):
-        assert answer.as_ours(FileNotFoundError(2, "no", "x")).code == "broken"
+        assert output.as_ours(FileNotFoundError(2, "no", "x")).code == "broken"
 
 
 def test_a_signal_to_end_needs_no_words(run, workspace, until):

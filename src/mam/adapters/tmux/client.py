@@ -11,7 +11,7 @@ import sys
 from time import monotonic, sleep
 
 from mam.adapters.tmux import argv, parse, spawn
-from mam.adapters.tmux.failures import NoServer, PaneChanged, PaneInMode, from_stderr, no_answer
+from mam.adapters.tmux.failures import NoServer, from_stderr, no_answer, refusal
 from mam.adapters.tmux.spawn import clean_environment
 from mam.core.errors import (
     DeliveryUnconfirmed,
@@ -30,6 +30,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
     from mam.adapters.tmux.parse import Listing, Look, Pane
+
+    # Where a cursor stands.
+    Spot = tuple[int, int]
 
 OLDEST = (3, 2)
 _SIGCHLD = 20 if sys.platform == "darwin" else 17
@@ -191,14 +194,7 @@ class Tmux:
         return self._one(row, nonce, full=True)
 
     def paste(
-        self,
-        pane_id: str,
-        text: str,
-        *,
-        mark: str,
-        enter: bool,
-        pause: float = 0,
-        at: tuple[int, int] | None = None,
+        self, pane_id: str, text: str, *, mark: str, enter: bool, pause: float = 0, at: Spot | None = None
     ) -> None:
         """Paste text into the pane that carries mark, and press Enter after it if asked.
 
@@ -211,7 +207,7 @@ class Tmux:
         if data:
             nonce = new_nonce()
             command = argv.paste(pane_id, mark, buffer=f"mam-{nonce}", enter=at_once, nonce=nonce, at=at)
-            self._guarded(pane_id, mark, command, nonce, data, at=at)
+            self._guarded(pane_id, mark, command, nonce, data=data, at=at)
         elif at_once:
             self.keys(pane_id, ["Enter"], mark=mark, at=at)
         if enter and not at_once:
@@ -221,7 +217,7 @@ class Tmux:
             except Unavailable as error:
                 raise DeliveryUnconfirmed(f"pasted, and Enter was not pressed: {error.message}") from error
 
-    def keys(self, pane_id: str, keys: list[str], *, mark: str, at: tuple[int, int] | None = None) -> None:
+    def keys(self, pane_id: str, keys: list[str], *, mark: str, at: Spot | None = None) -> None:
         """Press keys of the closed list in the pane that carries mark; guarded like paste."""
         if keys:
             nonce = new_nonce()
@@ -322,28 +318,12 @@ class Tmux:
             sleep(0.005)
 
     def _guarded(
-        self,
-        pane_id: str,
-        mark: str,
-        command: list[str],
-        nonce: str,
-        data: bytes = b"",
-        *,
-        at: tuple[int, int] | None = None,
+        self, pane_id: str, mark: str, command: list[str], nonce: str, *, data: bytes = b"", at: Spot | None
     ) -> None:
         answer = self._call(command, data)
         if answer.startswith(nonce.encode() + b"yes"):
             return
-        pane = self.pane(pane_id)
-        if pane is None:
-            raise PaneGone(f"pane {pane_id} is not there any more")
-        if pane.mark != mark:
-            raise PaneGone(f"pane {pane_id} is not the pane of {mark}")
-        if pane.dead:
-            raise PaneGone(f"the program in pane {pane_id} has ended")
-        if at is not None and not pane.in_mode:
-            raise PaneChanged(f"pane {pane_id} shows something else than a moment ago")
-        raise PaneInMode(f"somebody is scrolling or searching in pane {pane_id}")
+        raise refusal(self.pane(pane_id), pane_id, mark, is_placed=at is not None)
 
     def _one(self, answer: bytes, nonce: str, full: bool = False) -> Pane:
         found = self._some(answer, nonce, full)

@@ -14,6 +14,10 @@ from __future__ import annotations
 from mam.core.errors import MamError, NameTaken, PaneGone, TerminalsDown
 from mam.core.text import one_line
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from mam.adapters.tmux.parse import Pane
+
 
 class NoServer(PaneGone):
     """No tmux server runs under that name."""
@@ -71,3 +75,16 @@ def no_answer(server: str, subcommand: str, timeout: float) -> NoAnswer:
     """Return the error for a call that ran out of time."""
     hint = "look at its process: it may be stopped (kill -CONT) or busy; mam doctor shows its pid"
     return NoAnswer(f"tmux server {server} does not answer ({subcommand}, {timeout:g} s)", hint=hint)
+
+
+def refusal(pane: Pane | None, pane_id: str, mark: str, *, is_placed: bool) -> PaneGone:
+    """Return why nothing was typed into a pane, as it looks now; `is_placed`: its cursor had a place."""
+    if pane is None:
+        return PaneGone(f"pane {pane_id} is not there any more")
+    if pane.mark != mark:
+        return PaneGone(f"pane {pane_id} is not the pane of {mark}")
+    if pane.dead:
+        return PaneGone(f"the program in pane {pane_id} has ended")
+    if is_placed and not pane.in_mode:
+        return PaneChanged(f"pane {pane_id} shows something else than a moment ago")
+    return PaneInMode(f"somebody is scrolling or searching in pane {pane_id}")

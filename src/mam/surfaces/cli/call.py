@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 
 from mam.core.errors import Usage
-from mam.surfaces.cli.answer import write_json, write_lines
+from mam.surfaces.cli.output import write_json, write_lines
 from mam.surfaces.cli.paint import Paint, is_terminal
 
 TYPE_CHECKING = False

@@ -54,7 +54,7 @@ def run(call: Call) -> int:
 
 def _confirm(call: Call, names: list[str]) -> None:
     from mam.core.errors import NeedsConfirmation, Refused
-    from mam.surfaces.cli.answer import write_lines
+    from mam.surfaces.cli.output import write_lines
     from mam.surfaces.cli.sessions import clean
 
     which = f"{len(names)} session{'' if len(names) == 1 else 's'}"

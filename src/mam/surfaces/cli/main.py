@@ -163,17 +163,17 @@ def _unknown(word: str) -> Exception:
 
 
 def _fail(error: Exception, as_json: bool) -> int:
-    from mam.surfaces.cli import answer
+    from mam.surfaces.cli import output
 
     try:
-        return answer.fail(error, as_json)
+        return output.fail(error, as_json)
     except BrokenPipeError:
         _drop_output()
         return BROKEN_PIPE
     except OSError:
         # Neither output takes anything any more; the exit code is all that is left.
         _drop_output()
-        return answer.as_ours(error).exit_code
+        return output.as_ours(error).exit_code
 
 
 def _drop_output() -> None:

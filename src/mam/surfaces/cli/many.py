@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from mam.core.errors import Broken, MamError
-from mam.surfaces.cli import answer
+from mam.surfaces.cli import output
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ def run(
         return call.say({"results": []}, nothing)
     results, codes = _Crew(call, names, work).run()
     if call.as_json:
-        answer.write_json({"results": results})
+        output.write_json({"results": results})
     return max(codes)
 
 
@@ -93,13 +93,13 @@ class _Crew:
                 print(line, flush=True)
 
     def _failed(self, at: int, name: str, error: Exception) -> None:
-        ours = answer.as_ours(error)
+        ours = output.as_ours(error)
         self.results[at].update(ours.as_json())
         self.codes[at] = ours.exit_code
         with self.lock:
             self.call.quiet()
             if not self.call.as_json:
-                answer.complain(_named(ours, name))
+                output.complain(_named(ours, name))
 
 
 def _named(error: MamError, name: str) -> MamError:

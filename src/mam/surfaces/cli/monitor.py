@@ -78,7 +78,7 @@ def run(call: Call) -> int:
         return _stay(call)
     document = _one_pass(call)
     if options.emit_diff and not call.as_json:
-        from mam.surfaces.cli.answer import write_json
+        from mam.surfaces.cli.output import write_json
 
         write_json(document)
         return 0
@@ -170,7 +170,7 @@ def _reside(call: Call) -> int:
 
 
 def _tell(call: Call, report: dict[str, Any]) -> None:
-    from mam.surfaces.cli.answer import write_json, write_lines
+    from mam.surfaces.cli.output import write_json, write_lines
     from mam.surfaces.cli.sessions import clean
 
     call.quiet()

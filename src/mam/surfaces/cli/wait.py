@@ -36,7 +36,7 @@ def run(call: Call) -> int:
     """Wait, and print the session as it is then."""
     from mam.core.text import one_line
     from mam.surfaces.cli import targets
-    from mam.surfaces.cli.answer import write_json
+    from mam.surfaces.cli.output import write_json
     from mam.surfaces.cli.sessions import activity, clean
 
     name, condition = targets.one(call), call.options.condition

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 
-from mam.surfaces.cli.answer import write_json
+from mam.surfaces.cli.output import write_json
 from mam.surfaces.cli.paint import is_terminal
 
 TYPE_CHECKING = False
