@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from mam.core.job import EXIT_CODES
 from mam.core.text import for_screen
-from mam.surfaces.cli.answer import write_json, write_lines
+from mam.surfaces.cli.output import write_json, write_lines
 from mam.surfaces.cli.sessions import clean
 from mam.surfaces.cli.table import Column, render
 
