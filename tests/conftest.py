@@ -41,6 +41,11 @@ _FOREIGN = (
 _ALSO_FOREIGN = ("CI",)
 
 
+def pytest_configure() -> None:
+    """Told to end, a run still cleans up what it started."""
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+
+
 def settle_in(home: Path, patch: pytest.MonkeyPatch) -> None:
     """Make `home` the home of this process and of what it starts."""
     patch.setenv("HOME", str(home))
