@@ -3,13 +3,11 @@
 import json
 import os
 import signal
-import subprocess
-import sys
-import threading
 import time
 from pathlib import Path
 
 import pytest
+from tests.app.watching import classes
 
 import mam
 from mam.adapters.tmux.client import Tmux
@@ -19,72 +17,6 @@ from mam.core import drift as rules
 from mam.core.errors import ResidentRuns
 
 QUICK = ["--speed", "0"]
-
-
-@pytest.fixture
-def hands_on(monkeypatch):
-    """Nothing is fresh from somebody's hands: the tests need not wait for that."""
-    monkeypatch.setattr(rules, "HANDS_OFF_SECONDS", -10.0)
-
-
-@pytest.fixture
-def watched(fleet, workspace, hands_on):
-    """A resident in a thread of this process, and what it told."""
-    fleet.init()
-    told: list[dict] = []
-    with mam.open(str(workspace)) as own:
-        watching = residents.Resident(own.world, told.append)
-        read, write = os.pipe()
-        thread = threading.Thread(target=run_apart, args=(watching, read))
-        thread.start()
-        yield told
-        os.write(write, b"!")
-        thread.join(10)
-        assert not thread.is_alive()
-        for handle in (read, write):
-            os.close(handle)
-
-
-def run_apart(watching, wake):
-    """Run it where signals cannot be had: in a thread."""
-    assert watching.lock.take({})
-    try:
-        watching._loop(wake, 0, 0, False)
-    finally:
-        watching.exits.close()
-        watching.files.close()
-        watching.lock.release()
-
-
-def classes(told):
-    return [(one["class"], one["session"]) for report in told for one in report.get("drifts", [])]
-
-
-def program(*words):
-    return [sys.executable, "-m", "mam", *words]
-
-
-@pytest.fixture
-def monitor(home, tmux_server, workspace):
-    """Start `mam monitor` as a process; what still lives at the end is killed."""
-    started = []
-
-    def start(*words):
-        running = subprocess.Popen(
-            program("monitor", *words),
-            cwd=workspace,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-        )
-        started.append(running)
-        return running
-
-    yield start
-    for one in started:
-        if one.poll() is None:
-            one.kill()
-        one.communicate()
 
 
 def holder(fleet):

@@ -18,6 +18,7 @@ from mam.adapters.system.exits import ExitWatch
 from mam.adapters.system.files import FileWatch
 from mam.app import conversations, flight, monitor, notify
 from mam.app.deliver import deliver_all
+from mam.app.hubs import Hubs
 from mam.app.settle import settle
 from mam.app.sight import identity_of
 from mam.app.wake import lock
@@ -49,6 +50,9 @@ if TYPE_CHECKING:
 _NET, _SLOW_NET, _MANY = 30.0, 60.0, 5
 # Words and edits come in bursts: they are looked at together. A death is not made to wait.
 _BURST = 0.25
+# Told to stop, what is under way may take so long; it ends within a second.
+_PATIENCE = 0.6
+_TOLD = "it was told to stop"
 _SPOOL, _STATE, _STORE = "spool", "state", "store"
 
 
@@ -64,6 +68,7 @@ class Resident:
         self.companions = list(companions)
         self.exits = ExitWatch()
         self.files = FileWatch()
+        self.hubs = Hubs()
         self.lock = lock(world)
         self.stopping = ""
         self._watched: dict[str, Identity] = {}
@@ -80,10 +85,17 @@ class Resident:
         try:
             with _signals() as wake:
                 return self._loop(wake, timeout, idle_timeout, while_any)
+        except _Overdue:
+            return _TOLD
         finally:
-            self.exits.close()
-            self.files.close()
-            self.lock.release()
+            self.close()
+
+    def close(self) -> None:
+        """Let go of everything that is watched, and of the root."""
+        self.exits.close()
+        self.files.close()
+        self.hubs.close()
+        self.lock.release()
 
     def _loop(self, wake: int, timeout: float, idle_timeout: float, while_any: bool) -> str:
         began = last_event = time.monotonic()
@@ -128,18 +140,18 @@ class Resident:
         """Wait for something to happen; True if it did."""
         poll = select.poll()
         theirs = {handle for one in self.companions for handle in one.handles()}
-        for handle in (wake, self.exits.fileno(), self.files.fileno(), *theirs):
+        for handle in (wake, self.exits.fileno(), self.files.fileno(), *self.hubs.handles(), *theirs):
             poll.register(handle, select.POLLIN)
         ready = {handle for handle, _ in poll.poll(max(0.0, seconds) * 1000)}
         if not ready:
             return False
         if wake in ready:
             os.read(wake, 64)
-            self.stopping = "it was told to stop"
+            self.stopping = _TOLD
             return True
         self._is_unheard = self._is_unheard or not ready.isdisjoint(theirs)
         self._deaths |= {str(tag) for tag in self.exits.poll(0)}
-        if self.files.poll():
+        if self.files.poll() or self.hubs.heard():
             self._due = min(self._due, time.monotonic() + _BURST)
         return True
 
@@ -158,6 +170,7 @@ class Resident:
             if fresh:
                 self.tell({"drifts": fresh, "actions": done.actions})
             if only is None:
+                self.hubs.keep(_servers(done), self.world.environ)
                 deliver_all(self.world)
                 self._notify(done)
         except MamError as error:
@@ -242,19 +255,37 @@ class Resident:
         return found
 
 
+def _servers(done: monitor.Pass) -> dict[str, int]:
+    """Return the servers that answered, each with its process."""
+    listings = done.look.listings.items()
+    return {server: listing.server_pid for server, listing in listings if listing.server_pid}
+
+
+class _Overdue(BaseException):
+    """Told to stop while something does not answer. A pass may be cut anywhere, as by a crash."""
+
+
+def _told(_number: int, _frame: object) -> None:
+    signal.setitimer(signal.ITIMER_REAL, _PATIENCE)
+
+
+def _overdue(_number: int, _frame: object) -> None:
+    raise _Overdue
+
+
 @contextmanager
 def _signals() -> Iterator[int]:
     """Give a descriptor that is readable once somebody said stop; what was set before is put back."""
     read, write = os.pipe()
     os.set_blocking(write, False)
-    before = {
-        number: signal.signal(number, lambda _number, _frame: None)
-        for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
-    }
+    handlers = dict.fromkeys((signal.SIGTERM, signal.SIGINT, signal.SIGHUP), _told)
+    handlers[signal.SIGALRM] = _overdue
+    before = {number: signal.signal(number, handler) for number, handler in handlers.items()}
     previous = signal.set_wakeup_fd(write)
     try:
         yield read
     finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
         signal.set_wakeup_fd(previous)
         for number, handler in before.items():
             signal.signal(number, handler)

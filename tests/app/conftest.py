@@ -1,0 +1,68 @@
+"""Residents for the tests: in a thread, or as a process."""
+
+import os
+import subprocess
+import sys
+import threading
+
+import pytest
+from tests.app.watching import run_apart
+
+import mam
+from mam.app import resident as residents
+from mam.app.hubs import Hubs
+from mam.core import drift as rules
+
+
+@pytest.fixture
+def hands_on(monkeypatch):
+    """Nothing is fresh from somebody's hands: the tests need not wait for that."""
+    monkeypatch.setattr(rules, "HANDS_OFF_SECONDS", -10.0)
+
+
+@pytest.fixture
+def hubs():
+    """The ears of a resident; another file's test gives it other ones."""
+    return Hubs()
+
+
+@pytest.fixture
+def watched(fleet, workspace, hands_on, hubs):
+    """A resident in a thread of this process, and what it told."""
+    fleet.init()
+    told: list[dict] = []
+    with mam.open(str(workspace)) as own:
+        watching = residents.Resident(own.world, told.append)
+        watching.hubs = hubs
+        read, write = os.pipe()
+        thread = threading.Thread(target=run_apart, args=(watching, read))
+        thread.start()
+        yield told
+        os.write(write, b"!")
+        thread.join(10)
+        assert not thread.is_alive()
+        for handle in (read, write):
+            os.close(handle)
+
+
+@pytest.fixture
+def monitor(home, tmux_server, workspace):
+    """Start `mam monitor` as a process; what still lives at the end is killed."""
+    started = []
+
+    def start(*words):
+        running = subprocess.Popen(
+            [sys.executable, "-m", "mam", "monitor", *words],
+            cwd=workspace,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        started.append(running)
+        return running
+
+    yield start
+    for one in started:
+        if one.poll() is None:
+            one.kill()
+        one.communicate()

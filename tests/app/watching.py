@@ -1,0 +1,14 @@
+"""A resident in a thread of the test, and what it told."""
+
+
+def run_apart(watching, wake):
+    """Run it where signals cannot be had: in a thread."""
+    assert watching.lock.take({})
+    try:
+        watching._loop(wake, 0, 0, False)
+    finally:
+        watching.close()
+
+
+def classes(told):
+    return [(one["class"], one["session"]) for report in told for one in report.get("drifts", [])]
