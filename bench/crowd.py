@@ -23,12 +23,15 @@ if TYPE_CHECKING:
     from mam.core.row import Pane
 
 _AGO = 60
-_SCREEN = "yes 'The quick brown fox jumps over the lazy dog, and the dog does not mind it.' | head -n 60"
+_FOX = "The quick brown fox jumps over the lazy dog, and the dog does not mind it."
+QUIET = "sleep 3600"
+SCREEN = f"""sh -c "yes '{_FOX}' | head -n 60; exec sleep 3600" """
+FLOOD = f"""sh -c "while :; do yes '{_FOX}' | head -c 100000; sleep 0.1; done" """
 
 
-def settle(stage: Stage, count: int, *, alive: bool, screens: bool = False) -> Registry:
+def settle(stage: Stage, count: int, *, alive: bool, program: str = QUIET) -> Registry:
     """Register `count` sessions that are idle by their hooks' word; alive ones have a marked pane each."""
-    panes = start_panes(stage, count, screens=screens) if alive else {}
+    panes = start_panes(stage, count, program) if alive else {}
     store = Practice().stores(stage.environ)
     registry = Registry(of_root(str(stage.root)), time.time)
 
@@ -46,9 +49,8 @@ def settle(stage: Stage, count: int, *, alive: bool, screens: bool = False) -> R
     return registry
 
 
-def start_panes(stage: Stage, count: int, *, screens: bool = False) -> dict[str, Any]:
+def start_panes(stage: Stage, count: int, program: str = QUIET) -> dict[str, Any]:
     """Start marked panes with something cheap in them, in one tmux call; return them by session name."""
-    program = f"""sh -c "{_SCREEN}; exec sleep 3600" """ if screens else "sleep 3600"
     stage.ask_tmux(
         *("start-server", ";", "source-file", "-"),
         script="".join(

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import mam as api
-from bench.crowd import name_of, settle
+from bench.crowd import FLOOD, QUIET, name_of, settle
 from bench.measure import Budget, Row, Times, alternate, run, until
 from bench.stage import Stage, mam
 from mam.adapters.store.lock import Lock
@@ -21,7 +21,7 @@ from mam.adapters.store.place import of_root
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-_SECONDS_OF_QUIET = 20.0
+_SECONDS_OF_REST = 20.0
 _APART_SECONDS = 0.1
 _TICKS = os.sysconf("SC_CLK_TCK")
 
@@ -35,7 +35,9 @@ def measure(quick: bool, tell: Callable[[str], None]) -> Iterator[Row]:
         yield Row(
             f"death until the row says so, {count} sessions", died, "until the kernel says so", gone, budget
         )
-    yield from quiet(10 if quick else 200, 1.0 if quick else _SECONDS_OF_QUIET, tell)
+    seconds = 1.0 if quick else _SECONDS_OF_REST
+    yield from rest(10 if quick else 200, "quiet sessions", QUIET, seconds, tell)
+    yield from rest(2 if quick else 20, "sessions that print 1 MB/s each", FLOOD, seconds, tell)
     yield from passes(quick, tell)
 
 
@@ -102,11 +104,12 @@ def _is_gone(handle: int) -> bool:
     return bool(select.select([handle], [], [], 0)[0])
 
 
-def quiet(count: int, seconds: float, tell: Callable[[str], None]) -> Iterator[Row]:
-    """Measure processor time and memory while nothing happens, a full pass included."""
-    tell(f"watching {count} quiet sessions for {seconds:g} s")
+def rest(count: int, kind: str, program: str, seconds: float, tell: Callable[[str], None]) -> Iterator[Row]:
+    """Measure processor time and memory while nothing happens to the sessions, a full pass included."""
+    what = f"{count} {kind}"
+    tell(f"watching {what} for {seconds:g} s")
     with Stage() as stage:
-        settle(stage, count, alive=True).close()
+        settle(stage, count, alive=True, program=program).close()
         running = start(stage)
         until(partial(_rests, running.pid), "the end of its first pass")
         before = _ticks(running.pid)
@@ -114,11 +117,9 @@ def quiet(count: int, seconds: float, tell: Callable[[str], None]) -> Iterator[R
         used = (_ticks(running.pid) - before) / _TICKS / seconds * 100
         memory = _resident_memory(running.pid)
         stop(running)
-    second, bare = f"resident, {count} quiet sessions: work in a second", "a core"
-    yield Row(second, Times((max(used * 10, 0.01),)), bare, Times((1000.0,)), Budget("times", 0.01))
-    yield Row(
-        f"resident, {count} quiet sessions: MB", Times((memory,)), "40 MB", Times((40.0,)), Budget("times", 1)
-    )
+    work = Times((max(used * 10, 0.01),))
+    yield Row(f"resident, {what}: work in a second", work, "a core", Times((1000.0,)), Budget("times", 0.01))
+    yield Row(f"resident, {what}: MB", Times((memory,)), "40 MB", Times((40.0,)), Budget("times", 1))
 
 
 def _rests(pid: int) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from bench.crowd import start_panes
+from bench.crowd import SCREEN, start_panes
 from bench.measure import Budget, Row, alternate, run, until
 from bench.stage import Stage
 
@@ -19,7 +19,7 @@ def measure(quick: bool, tell: Callable[[str], None]) -> Iterator[Row]:
     count = 10 if quick else 200
     tell(f"reading {count} screens")
     with Stage() as stage:
-        ids = [pane.id for pane in start_panes(stage, count, screens=True).values()]
+        ids = [pane.id for pane in start_panes(stage, count, SCREEN).values()]
         until(lambda: all(_is_full(text) for text in stage.tmux.capture(ids).values()), "full screens")
 
         def one_by_one() -> None:
