@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import stat
+import threading
+import time
 from pathlib import Path
 
 import pytest
@@ -11,6 +13,7 @@ import yaml
 from tests.adapters.store.making import FIRST, NOON, check_invariants, file_rows, new_row
 
 from mam.adapters.store import document, place, projection, yaml_text
+from mam.adapters.store import registry as registry_file
 from mam.adapters.store.registry import Registry
 from mam.core.errors import Conflict, EditRefused, NameTaken, RegistryBusy, SessionNotFound
 
@@ -39,6 +42,40 @@ def test_a_change_is_in_the_database_and_in_the_file(store):
     assert store.rows()[FIRST]["version"] == 1
     assert file_rows(store.yaml)[0]["name"] == "demo-app-1-creator-claude"
     check_invariants(store)
+
+
+def test_a_reader_waits_for_the_record_of_a_file_that_is_being_replaced(store, counted, monkeypatch):
+    """Between the rename and its record the file looks edited; parsing it would cost half a second at 500."""
+    store.add(new_row(1))
+    renamed, looked = threading.Event(), threading.Event()
+    settle, sleep = projection._settle, time.sleep
+
+    def late(*arguments):
+        renamed.set()
+        looked.wait(10)
+        settle(*arguments)
+
+    def nap(seconds):
+        looked.set()
+        sleep(seconds)
+
+    monkeypatch.setattr(projection, "_settle", late)
+    monkeypatch.setattr(registry_file, "sleep", nap)
+    monkeypatch.setattr(registry_file, "_RECORD_SECONDS", 10.0)
+    reader = Registry(store.place, time.time)
+    writer = threading.Thread(target=lambda: change_apart(store.place))
+    writer.start()
+    renamed.wait(10)
+    (row,) = reader.view().rows
+    writer.join(10)
+    assert (row["role"], counted["parse"]) == ("tester", 0)
+    reader.close()
+
+
+def change_apart(where):
+    other = Registry(where, time.time)
+    other.change(lambda draft: draft.put({**draft.get(FIRST), "role": "tester"}))
+    other.close()
 
 
 def test_the_old_file_is_kept(store):

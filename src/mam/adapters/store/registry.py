@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import os
 from contextlib import contextmanager
+from time import monotonic, sleep
 
 from mam.adapters.store import database, schema
 from mam.adapters.store.draft import Draft, choose, not_found
@@ -32,6 +33,8 @@ if TYPE_CHECKING:
     Confirm = Callable[[Row, str], bool | None]
 
 _MOST_LOOKS = 50
+# A file that is younger than this and not recorded may be a change of ours, whose record follows so soon.
+_YOUNG_SECONDS, _RECORD_SECONDS = 1.0, 0.1
 
 
 class View:
@@ -107,17 +110,23 @@ class Registry:
         connection = self.reader()
         if connection is None:
             return self._view_of_file([])
+        patience = monotonic() + _RECORD_SECONDS
         for _ in range(_MOST_LOOKS):
             before = database.data_version(connection, self.place.db)
             try:
-                return self._look(connection)
+                while (found := self._look(connection, monotonic() < patience)) is None:
+                    sleep(0.001)
+                return found
             except Damaged:
                 # Somebody may have committed and written the file since the database was read.
                 if database.data_version(connection, self.place.db) == before:
                     raise
-        return self._look(connection)
+        found = self._look(connection, False)
+        assert found is not None
+        return found
 
-    def _look(self, connection: sqlite3.Connection) -> View:
+    def _look(self, connection: sqlite3.Connection, may_wait: bool) -> View | None:
+        """Return what stands there; None where the file is newer, and its record may follow at once."""
         with database.errors(self.place.db), database.snapshot(connection):
             found = connection.execute("SELECT data FROM sessions ORDER BY position").fetchall()
             recorded = connection.execute(
@@ -125,13 +134,16 @@ class Registry:
             ).fetchall()
             intents = Intents(connection).all()
             meta = {key: json.loads(value) for key, value in recorded}
+            is_edited = self._is_edited(meta.get("file"))
+            if is_edited and may_wait and self._is_young():
+                return None
             try:
                 rows: list[Row] = [
                     whole(row) for row in json.loads("[" + ",".join([data for (data,) in found]) + "]")
                 ]
             except TypeError as error:
                 raise database.damaged(self.place.db, "a session is not readable") from error
-            if self._is_edited(meta.get("file")):
+            if is_edited:
                 if not rows and "file" not in meta:
                     return self._view_of_file(intents)
                 rows = self._preview(connection, rows)
@@ -242,6 +254,10 @@ class Registry:
 
     def _is_edited(self, recorded: list[int] | None) -> bool:
         return fingerprint(self.place.yaml) not in (None, recorded)
+
+    def _is_young(self) -> bool:
+        found = fingerprint(self.place.yaml)
+        return found is not None and abs(self.clock() - found[2] / 1e9) < _YOUNG_SECONDS
 
     def _take_in(self, draft: Draft, confirm: Confirm | None) -> None:
         if not self._is_edited(draft.meta("file")):
