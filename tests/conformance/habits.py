@@ -108,7 +108,7 @@ def _hermes(model: ModelServer, home: Path) -> dict[str, str]:
     (folder / "config.yaml").write_text(
         f"model:\n  default: fake-model\n  provider: custom\n  base_url: {model.url}/v1\n  api_key: fake\n"
         # Its own updates and downloads lead nowhere here, and each costs a start some seconds.
-        "security:\n  tirith_enabled: false\n",
+        "security:\n  tirith_enabled: false\n  allow_lazy_installs: false\n",
         encoding="utf-8",
     )
     return {}

@@ -9,7 +9,7 @@ import time
 from pathlib import Path
 
 import pytest
-from tests.conformance.desk import HABITS, said, wait_for
+from tests.conformance.desk import HABITS, WORD, said, wait_for
 from tests.conformance.dialects import Responses
 from tests.conformance.replies import Question, Say, Shell
 
@@ -19,7 +19,6 @@ from mam.app.hearing import overhear
 from mam.core.errors import ConversationBusy, DialogOpen, InvalidPrompt, NotReady, Unconfirmed
 
 pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("codex")]
-WORD = "remember the word xylophone"
 
 
 @pytest.fixture
@@ -37,7 +36,9 @@ def listed(desk, session):
 
 
 def test_a_menu(desk) -> None:
-    session = desk.create("worker")
+    # Until its start is complete it opens none; a turn is proof of that.
+    session = desk.create("worker", prompt=WORD)
+    desk.rests(session)
     desk.say(session, "/model", is_command=True)
     desk.becomes(session, "waiting", "menu")
     desk.press(session, "Escape")
