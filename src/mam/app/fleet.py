@@ -58,6 +58,14 @@ class Session:
         """Send words to the session; see Fleet.send."""
         return self._fleet.send(self.id, text, when=when, timeout=timeout)
 
+    def interrupt(self) -> Document:
+        """Cut its turn short; see Fleet.interrupt."""
+        return self._fleet.interrupt(self.id)
+
+    def answer(self, words: str, *, expect: str | None = None) -> Document:
+        """Answer the dialog that is open; see Fleet.answer."""
+        return self._fleet.answer(self.id, words, expect=expect)
+
     def explain(self) -> Document:
         """Return every piece of evidence about the activity, and the rule that decided."""
         return self._fleet.explain(self.id)
@@ -137,12 +145,6 @@ class Fleet(Messenger, Boards, Delegating, Teams):
     def on_warning(self, tell: Callable[[str], None]) -> None:
         """Hear what deserves attention and stops nothing."""
         self.world.warn = tell
-
-    def _settle(self) -> None:
-        """Begin a changing verb: nothing new while something is left half done."""
-        from mam.app.settle import settle
-
-        settle(self.world)
 
     def init(self) -> str:
         """Make the current directory, or the workspace, a root; return the registry file."""

@@ -6,10 +6,10 @@ import secrets
 import time
 
 from mam.adapters.store import messages
-from mam.app import caller
+from mam.app.allowed import check_writer
 from mam.app.deliver import deliver
 from mam.core import message as rules
-from mam.core.errors import InvalidPrompt, NotAllowed, Refused
+from mam.core.errors import InvalidPrompt, Refused
 from mam.core.message import FAILED, HELD, TYPING
 
 TYPE_CHECKING = False
@@ -39,9 +39,7 @@ def send(
     began = time.monotonic()
     row = world.registry.view().find(target)
     text = _checked(text)
-    me = caller.actor(world)
-    if me == row["id"]:
-        raise NotAllowed("a session does not write to itself")
+    me = check_writer(world, row)
     wanted = {
         "id": message_id or f"m_{secrets.token_hex(4)}",
         "session_id": row["id"],

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from mam.adapters.store import messages
 from mam.app import flight
 
 TYPE_CHECKING = False
@@ -17,3 +18,16 @@ def settle(world: World) -> None:
         from mam.app.recover import recover
 
         recover(world)
+
+
+def settle_all(world: World) -> None:
+    """Settle, and where nobody is awake also deliver what is held: with the next verb, in order."""
+    settle(world)
+    if not world.place.exists() or not world.registry.peek(messages.has_open, False):
+        return
+    from mam.app.wake import lock
+
+    if lock(world).holder() is None:
+        from mam.app.deliver import deliver_all
+
+        deliver_all(world)

@@ -4,7 +4,7 @@
       Refused                     the request is wrong; repeating it cannot help
         InvalidName InvalidPath InvalidPrompt InvalidSettings Usage
         SessionNotFound CardNotFound JobNotFound TaskNotFound NoRegistry AmbiguousTarget NameTaken
-        NoTranscript IllegalTransition Conflict NotAllowed NeedsConfirmation EventRefused
+        NoTranscript IllegalTransition Conflict NotAllowed NeedsConfirmation EventRefused NoDialog
       Damaged                     our own records; never repaired silently
         RegistryCorrupt EditRefused SchemaTooNew
       Unavailable                 the world is not there now
@@ -155,6 +155,12 @@ class NoTranscript(Refused):
     """No record of the conversation can be read."""
 
     code = "no_transcript"
+
+
+class NoDialog(Refused):
+    """No dialog is open that could be answered."""
+
+    code = "no_dialog"
 
 
 class NotAllowed(Refused):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from mam.core import authority
 from mam.core.errors import InvalidName, InvalidSettings
 from mam.core.names import parse_server
 from mam.core.text import one_line
@@ -11,27 +12,23 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
 
+    from mam.core.authority import Rule
     from mam.core.broker import Broker
 
 PERMISSIONS = ("default", "ask", "auto", "skip")
 RESIDENT = ("auto", "off")
 _LONGEST_SECONDS = 86_400
-_OF_THE_USER = ("broker", "codex", "judge_command", "known_versions", "notify_command")
+_OF_THE_USER = (
+    *("answers", "broker", "codex", "judge_command", "known_versions", "messages", "notify_command"),
+)
 
 
 class Settings:
     """The settings in force; each has a default."""
 
     __slots__ = (
-        *(
-            "broker",
-            "codex",
-            "judge_command",
-            "known_versions",
-            "notify_command",
-            "notify_desktop",
-            "permissions",
-        ),
+        *("answers", "broker", "codex", "judge_command", "known_versions", "messages", "notify_command"),
+        *("notify_desktop", "permissions"),
         *("ready_timeout", "resident", "tmux_server"),
     )
 
@@ -46,6 +43,8 @@ class Settings:
         self.notify_command: tuple[str, ...] = ()
         self.judge_command: tuple[str, ...] = ()
         self.codex: dict[str, bool] = {}
+        self.messages: Rule = authority.ALL
+        self.answers = authority.PARENT
         self.broker: Broker | None = None
 
     def of_kind(self, name: str) -> dict[str, bool]:
@@ -67,6 +66,8 @@ class Settings:
             "notify_command": _command,
             "judge_command": _command,
             "codex": _codex,
+            "messages": _messages,
+            "answers": _answers,
             "broker": _broker,
         }
         for key, value in values.items():
@@ -112,6 +113,25 @@ def _broker(value: object) -> Broker:
     from mam.core.broker import of_json
 
     return of_json(value)
+
+
+def _messages(value: object) -> Rule:
+    if isinstance(value, str) and value in authority.MESSAGES:
+        return value
+    if isinstance(value, list) and all(isinstance(one, str) and one.count("->") == 1 for one in value):
+        pairs = [tuple(part.strip() for part in one.split("->")) for one in value]
+        if all(part for pair in pairs for part in pair):
+            return tuple((one, other) for one, other in pairs)
+    raise ValueError(
+        f"it must be one of {', '.join(authority.MESSAGES)}, or a list of pairs: "
+        '["reviewer -> developer", "* -> lead"]'
+    )
+
+
+def _answers(value: object) -> str:
+    if value not in authority.ANSWERS:
+        raise ValueError(f"it must be one of {', '.join(authority.ANSWERS)}")
+    return str(value)
 
 
 def _resident(value: object) -> str:

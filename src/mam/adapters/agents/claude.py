@@ -131,6 +131,7 @@ class Claude(Kind):
     ready_by_hook = False
     has_state_file = True
     reads_screen = True
+    interrupt_keys = ("Escape",)
     keeps_indent = True
     dialog_settles = 0.3
     special_first = "/!"

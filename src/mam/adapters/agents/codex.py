@@ -102,6 +102,7 @@ class Codex(Kind):
     ready_by_hook = False
     has_state_file = True
     reads_screen = True
+    interrupt_keys = ("Escape",)
     keeps_tabs = True
     dialog_settles = 0.3
     # An Enter within some 50 ms of typed text is lost; after a paste it was not.

@@ -66,6 +66,7 @@ class Gemini(Kind):
     takes_model = True
     has_state_file = True
     reads_screen = True
+    interrupt_keys = ("Escape",)
     keeps_tabs = True
     # A dialog may take the place of a box that was just drawn.
     ready_settles = 0.3

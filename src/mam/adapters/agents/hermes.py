@@ -71,6 +71,8 @@ class Hermes(Kind):
     takes_model = True
     has_state_file = True
     reads_screen = True
+    refuse_keys = ("C-c",)
+    opens_own_words = True
     keeps_tabs = True
     known_versions = ("0.19.0",)
 

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from typing import Any
 
+    from mam.adapters.agents.choices import Choices
     from mam.adapters.agents.protocol import Look, Request, Screen, Transcript
     from mam.core.activity import Evidence
 
@@ -75,6 +76,9 @@ class Opencode(Kind):
     # The plugin is loaded before the box is there, and says nothing before the first message.
     ready_by_hook = False
     reads_screen = True
+    # The first one only announces it.
+    interrupt_keys = ("Escape", "Escape")
+    opens_own_words = True
     special_first = "/!"
     # A lock that a start which was cut short left behind holds up the next one for a minute.
     boot_seconds = 90.0
@@ -127,6 +131,10 @@ class Opencode(Kind):
     def look(self, screen: Screen) -> Look:
         """Find a menu, the box, else a dialog."""
         return opencode_screen.look(screen)
+
+    def choices(self, screen: Screen) -> Choices | None:
+        """The options of a permission stand side by side; which one is chosen shows in its colour alone."""
+        return opencode_screen.read_permission(screen.text) or super().choices(screen)
 
     def typed(self, text: str) -> str | None:
         """A space neutralises `/` and `!` of a short prompt; of a long one it is taken off again."""

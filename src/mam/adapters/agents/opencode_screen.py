@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 
+from mam.adapters.agents.choices import Choices
 from mam.adapters.agents.protocol import Look
 from mam.core.activity import IDLE, UNKNOWN, WAITING, WORKING
 
@@ -26,6 +27,7 @@ _PLACEHOLDER = re.compile(r'Ask anything…(?: ".*)?\Z', re.DOTALL)
 _SHELL = "Shell"
 _QUEUED = re.compile(r"^ *┃ +QUEUED$", re.MULTILINE)
 _ASKS_PERMISSION = re.compile(r"┃ +△ (?:Permission required|Always allow|Reject permission)\b")
+_SIDE_BY_SIDE = re.compile(r"┃ {3}(Allow once|Confirm) {3}(\S.*?)(?: {4,}|\Z)")
 _ASKS = re.compile(r"┃ .*\benter (?:submit|toggle|confirm)  esc dismiss\b")
 _CONFIRMS = re.compile(r"\benter confirm\b")
 # The widths of a dialog without its padding, which is 4 in a list and 2 in a question.
@@ -112,13 +114,28 @@ def _is_elsewhere(screen: Screen, top: int, bottom: int) -> bool:
     return bool(screen.cursor_x or screen.cursor_y) and not top <= screen.cursor_y < bottom
 
 
+def read_permission(text: str) -> Choices | None:
+    """Return the options of a permission; None where none is asked for."""
+    block = _last_block([line.rstrip() for line in text.rstrip().split("\n")])
+    if not _ASKS_PERMISSION.search("\n".join(block)):
+        return None
+    options = next((found for line in block if (found := _SIDE_BY_SIDE.search(line))), None)
+    labels = [options[1], *re.split(r" {3,}", options[2])] if options else []
+    # Beside the conversation stands what changes by itself.
+    words = [re.split(r" {6,}", line.partition(_BAR)[2])[0].strip() for line in block]
+    return Choices(labels, None, "\n".join(word for word in words if word), is_numbered=False)
+
+
+def _last_block(lines: list[str]) -> list[str]:
+    """Return the lines with a bar at the bottom of the screen."""
+    first = len(lines)
+    while first and lines[first - 1].lstrip().startswith(_BAR):
+        first -= 1
+    return lines[first:]
+
+
 def _look_at_dialog(lines: list[str]) -> Look:
-    block: list[str] = []
-    for line in reversed(lines):
-        if not line.lstrip().startswith(_BAR):
-            break
-        block.insert(0, line)
-    text = "\n".join(block)
+    text = "\n".join(_last_block(lines))
     if _ASKS_PERMISSION.search(text) and _CONFIRMS.search(text):
         return Look(WAITING, dialog="permission")
     return Look(WAITING, dialog="question") if _ASKS.search(text) else Look()

@@ -64,6 +64,7 @@ class Practice(Kind):
     takes_permissions = True
     takes_model = True
     reads_screen = True
+    interrupt_keys = ("Escape",)
     keeps_indent = True
     special_first = "/"
     queues = True

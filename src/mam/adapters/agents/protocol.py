@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from typing import Any
 
+    from mam.adapters.agents.choices import Choices
     from mam.core.activity import Evidence
 
 
@@ -187,6 +188,11 @@ class Kind:
     pause_before_enter = 0.0
     # First characters that the program would take as a command; a space before them makes them words.
     special_first = ""
+    # The keys that cut its turn short, each pressed on its own, and those that refuse an open dialog.
+    interrupt_keys: tuple[str, ...] = ("C-c",)
+    refuse_keys: tuple[str, ...] = ("Escape",)
+    # Whether the option for words of one's own opens a line for them only with Enter.
+    opens_own_words = False
     # Whether mam knows how to hand over permissions and a model.
     takes_permissions = False
     takes_model = False
@@ -266,6 +272,12 @@ class Kind:
     def answer_keys(self, look: Look, answer: str) -> list[str] | None:
         """Return the next keys towards an answer; asked again when the dialog has changed by them."""
         return self.dialog_keys(look.dialog or "", answer)
+
+    def choices(self, screen: Screen) -> Choices | None:
+        """Return the options of the dialog that a screen shows; None where they are not seen."""
+        from mam.adapters.agents.choices import read
+
+        return read(screen.text)
 
     def typed(self, text: str) -> str | None:
         """Return what to paste so that these words arrive; None where the program would alter them."""

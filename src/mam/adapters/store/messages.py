@@ -98,6 +98,12 @@ def open_of(draft: Draft, session_id: str | None = None) -> list[Message]:
     return [Message(values) for values in found]
 
 
+def has_open(draft: Draft) -> bool:
+    """Tell whether anything is held or being typed; the cheapest look there is."""
+    found = draft.connection.execute("SELECT 1 FROM messages WHERE state IN ('held', 'typing') LIMIT 1")
+    return found.fetchone() is not None
+
+
 def listed(
     draft: Draft, *, session_id: str | None = None, sender: str | None = None, limit: int = 50
 ) -> list[Message]:

@@ -90,5 +90,7 @@ def _teach_one(parser: ArgumentParser, action: Action, answers: dict[str, object
         for below in action.choices.values():
             _teach(below, answers)
     is_new = parser.prog.endswith((" create", " adopt")) and action.dest == "session"
-    if isinstance(action.metavar, str) and action.metavar in answers and not is_new:
-        action.complete = answers[action.metavar]  # type: ignore[attr-defined]  # shtab's own attribute
+    # `NAME TEXT`: the first of several words is a name.
+    called = action.metavar.partition(" ")[0] if isinstance(action.metavar, str) else ""
+    if called in answers and not is_new:
+        action.complete = answers[called]  # type: ignore[attr-defined]  # shtab's own attribute

@@ -14,11 +14,12 @@ if TYPE_CHECKING:
 
 DESCRIPTION = """\
 List the last messages to a session with what became of each; with --sent those that you, or the
-session, have sent. Reads only."""
+session, have sent. Reads only, except that --withdraw takes back one that is still held."""
 EXAMPLES = """
   mam inbox api
   mam inbox --sent                     what became of yours
-  mam inbox --sent api --json"""
+  mam inbox --sent api --json
+  mam inbox --withdraw m_1f00ab42      do not send it after all"""
 _STYLES = {"submitted": "green", "queued": "green", "held": "yellow", "unconfirmed": "red", "failed": "red"}
 
 
@@ -28,16 +29,28 @@ def add_options(parser: Parser) -> None:
 
     parser.add_argument("name", metavar="NAME", nargs="?", help="name or id of the session")
     parser.add_argument("--sent", action="store_true", help="what was sent instead of what was received")
+    parser.add_argument("--withdraw", metavar="ID", help="take back a message that nobody has begun to type")
     parser.add_argument("--limit", metavar="N", type=count, default=50, help="at most so many (50)")
 
 
 def run(call: Call) -> int:
     """Print them."""
     options = call.options
+    if options.withdraw is not None:
+        return _withdraw(call, options.withdraw)
     if options.name is None and not options.sent:
         raise Usage("name a session, or use --sent", hint="mam inbox NAME")
     found = call.fleet.inbox(options.name, sent=options.sent, limit=options.limit)
     return call.say({"messages": found}, *([] if call.as_json else show(found, call.paint())))
+
+
+def _withdraw(call: Call, message_id: str) -> int:
+    from mam.surfaces.cli.sessions import clean
+
+    done = call.fleet.withdraw(message_id)
+    said = "withdrawn" if done else "too late, or not there"
+    call.say({"message_id": message_id, "withdrawn": done}, f"{said}: {clean(message_id)}")
+    return 0 if done else 1
 
 
 def show(found: list[dict[str, Any]], paint: Paint) -> list[str]:

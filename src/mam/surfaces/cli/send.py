@@ -38,6 +38,7 @@ def add_options(parser: Parser) -> None:
     add("--when", choices=("ready", "idle"), default="ready", help="as soon as it takes words, or at rest")
     add("--command", action="store_true", help="a slash command of the program, not words for the model")
     add("--timeout", metavar="TIME", type=span, default=0.0, help="wait so long while it is held (0)")
+    add("--conversation", metavar="ID", help="only while this conversation is open; else it is held")
     add("--id", dest="message_id", metavar="ID", help="m_ and 8 digits; one that was sent is not sent again")
 
 
@@ -54,6 +55,7 @@ def run(call: Call) -> int:
         command=options.command,
         timeout=options.timeout,
         message_id=options.message_id,
+        conversation=options.conversation,
     )
     call.say(done, show(done))
     return EXIT_CODES[done["state"]]
@@ -87,9 +89,11 @@ def show(done: dict[str, Any]) -> str:
     """Return a receipt in one line."""
     from mam.surfaces.cli.sessions import clean
 
-    line = f"{done['state']}: {clean(done['message_id'])} to {clean(done['session'])}"
+    line = f"{done['state']}: {clean(done['message_id'] or '')} to {clean(done['session'])}"
     if done["evidence"]:
         line += f" (by its {clean(done['evidence'])})"
     if done["carrier"] == "file":
         line += ", as a file"
+    if done["added"]:
+        line += f", with {clean(done['added'])}"
     return f"{line}: {clean(done['reason'])}" if done["reason"] else line

@@ -1,0 +1,241 @@
+"""Answer the dialog that is open in a session: this one and no other, and proven gone afterwards.
+
+A dialog has a fingerprint made of its words. It is compared at the first look and again right before each
+key; tmux itself compares the cursor in the step in which it presses it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import time
+
+from mam.app.allowed import check_answerer
+from mam.app.glance import glance
+from mam.app.keys import look_inside, press
+from mam.app.sight import DEAD, GONE
+from mam.app.versions import is_known, untested
+from mam.core.errors import Conflict, DeliveryUnconfirmed, InvalidPrompt, NoDialog, Refused
+from mam.core.text import for_paste
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from mam.adapters.agents.choices import Choices
+    from mam.adapters.agents.protocol import Kind
+    from mam.app.glance import Glance
+    from mam.app.world import World
+    from mam.core.row import Row
+
+ALLOW, DENY = "allow", "deny"
+_STEP = 0.02
+_MOVE_SECONDS = 2.0
+_SECONDS = 10.0
+_LONGEST = 2000
+
+
+class Dialog:
+    """An open dialog as it was seen."""
+
+    __slots__ = ("choices", "fingerprint", "name", "seen", "text")
+
+    def __init__(self, seen: Glance, choices: Choices | None) -> None:
+        self.seen = seen
+        self.name: str = seen.look.dialog or ""
+        self.choices = choices
+        self.text = choices.text if choices else seen.screen.text.strip()
+        self.fingerprint = hashlib.sha256(f"{self.name}\n{self.text}".encode()).hexdigest()[:8]
+
+    def as_json(self, row: Row) -> dict[str, Any]:
+        """Return what a person is shown before they decide."""
+        found = self.choices
+        return {
+            "session": row["name"],
+            "dialog": self.name,
+            "fingerprint": self.fingerprint,
+            "text": self.text,
+            "options": list(found.labels) if found else [],
+        }
+
+
+def show(world: World, target: str) -> dict[str, Any]:
+    """Return the dialog that is open now, with its fingerprint; reads only. NoDialog where there is none."""
+    row = world.registry.view().find(target)
+    return _dialog(world, row).as_json(row)
+
+
+def answer(world: World, target: str, words: str, *, expect: str | None = None) -> dict[str, Any]:
+    """Give `allow`, `deny`, an option, or words of one's own; `{session, dialog, fingerprint, answer, next}`.
+
+    Raises Conflict where the dialog is not the one that was expected, and nothing was pressed; Refused for
+    an answer that it does not offer; DeliveryUnconfirmed where it is still there afterwards.
+    """
+    row = world.registry.view().find(target)
+    by = check_answerer(world, row)
+    if is_known(world, row) is False:
+        raise untested(row, "its dialog was not answered")
+    shown = _dialog(world, row)
+    if expect is not None and expect != shown.fingerprint:
+        raise _changed(row, shown)
+    # One that was just drawn may be drawn anew, and take keys for another place.
+    time.sleep(world.kind(row["agent"]).dialog_settles)
+    given = _Answering(world, row, shown).give(words)
+    world.registry.note(
+        lambda draft: draft.log(by, "answer", row, None, dialog=shown.name, answer=given, of=shown.text[:500])
+    )
+    left = _gone(world, row, shown)
+    return {**_facts(row, shown), "answer": given, "next": left.look.dialog}
+
+
+class _Answering:
+    """One way through a dialog."""
+
+    def __init__(self, world: World, row: Row, shown: Dialog) -> None:
+        self.world = world
+        self.row = row
+        self.shown = shown
+        self.kind: Kind = world.kind(row["agent"])
+
+    def give(self, words: str) -> str:
+        """Press what gives the answer; return the option that was taken."""
+        choices = self.shown.choices
+        if words == DENY:
+            return self._deny(choices)
+        wanted = choices.consent() if choices and words == ALLOW else None
+        if choices and wanted is None and words != ALLOW:
+            wanted = choices.named(words)
+            if wanted is None and self.shown.name == "question":
+                return self._say(choices, words)
+        if choices is None or wanted is None:
+            raise Refused(
+                f"the {self.shown.name} dialog of '{self.row['name']}' does not offer that",
+                hint=_offer(self.row, choices),
+            )
+        self._take(wanted)
+        return choices.labels[wanted]
+
+    def _deny(self, choices: Choices | None) -> str:
+        for key in self.kind.refuse_keys:
+            self._press(key)
+        wanted = choices.refusal() if choices else None
+        return choices.labels[wanted] if choices and wanted is not None else DENY
+
+    def _say(self, choices: Choices, words: str) -> str:
+        """Give words of one's own, where there is an option for them."""
+        wanted = choices.own_words()
+        text = for_paste(words)
+        if wanted is None:
+            raise Refused("it takes no words of one's own", hint=_offer(self.row, choices))
+        if "\n" in text or len(text) > _LONGEST or not text.strip():
+            raise InvalidPrompt("an answer is one line of words")
+        self._move(wanted)
+        if self.kind.opens_own_words:
+            self._press("Enter")
+            self._until(lambda seen: self._print(seen) != self.shown.fingerprint)
+        seen = look_inside(self.world, self.row)
+        tmux = self.world.tmux(self.row["tmux_server"])
+        tmux.paste(seen.pane_id, text, mark=self.row["id"], enter=False, at=seen.cursor)
+        end = text.strip()[-20:]
+        seen = self._until(lambda seen: end in seen.screen.text)
+        tmux.keys(seen.pane_id, ["Enter"], mark=self.row["id"], at=seen.cursor)
+        return text
+
+    def _take(self, wanted: int) -> None:
+        choices = self.shown.choices
+        if choices is None or choices.at is not None:
+            self._move(wanted)
+            self._press("Enter", wanted)
+        elif choices.is_numbered:
+            self._press(str(wanted + 1))
+        elif wanted == 0:
+            # It opens there; wherever else somebody moved it, Enter consents to nothing for good.
+            self._press("Enter")
+        else:
+            raise Refused(
+                "mam cannot see which option is chosen",
+                hint=f"answer it there: mam attach {self.row['name']}",
+            )
+
+    def _move(self, wanted: int) -> None:
+        """Bring the pointer to an option, and see it there."""
+        for _ in range(len(self.shown.choices.labels) if self.shown.choices else 0):
+            at = self._at(look_inside(self.world, self.row))
+            if at is None or at == wanted:
+                return
+            self._press("Down" if at < wanted else "Up")
+            self._until(lambda seen, at=at: self._at(seen) != at)
+
+    def _press(self, key: str, wanted: int | None = None) -> None:
+        def check(seen: Glance) -> None:
+            dialog = Dialog(seen, self.kind.choices(seen.screen))
+            if dialog.name != self.shown.name or dialog.fingerprint != self.shown.fingerprint:
+                raise _changed(self.row, dialog)
+            if wanted is not None and self._at(seen) not in (None, wanted):
+                raise _changed(self.row, dialog)
+
+        press(self.world, self.row, key, check)
+
+    def _at(self, seen: Glance) -> int | None:
+        found = self.kind.choices(seen.screen)
+        return found.at if found else None
+
+    def _print(self, seen: Glance) -> str:
+        return Dialog(seen, self.kind.choices(seen.screen)).fingerprint
+
+    def _until(self, condition: Any) -> Glance:
+        deadline = time.monotonic() + _MOVE_SECONDS
+        while not condition(seen := look_inside(self.world, self.row)):
+            if time.monotonic() > deadline:
+                raise DeliveryUnconfirmed(
+                    f"the dialog of '{self.row['name']}' does not follow the keys",
+                    hint=f"look: mam read {self.row['name']}",
+                    session=self.row,
+                )
+            time.sleep(_STEP)
+        return seen
+
+
+def _dialog(world: World, row: Row) -> Dialog:
+    seen = look_inside(world, row)
+    # A limit may be told beside the box: there is nothing to answer.
+    if not seen.look.dialog or seen.look.box is not None:
+        raise NoDialog(f"'{row['name']}' shows no dialog", hint=f"mam read {row['name']} shows its screen")
+    return Dialog(seen, world.kind(row["agent"]).choices(seen.screen))
+
+
+def _gone(world: World, row: Row, shown: Dialog) -> Glance:
+    """Wait until the dialog is gone: another one may stand in its place, and some agents leave over it."""
+    kind = world.kind(row["agent"])
+    deadline = time.monotonic() + _SECONDS
+    while time.monotonic() < deadline:
+        seen = glance(world, row)
+        if seen.absence in (DEAD, GONE) or (
+            seen.look.dialog != shown.name
+            or Dialog(seen, kind.choices(seen.screen)).fingerprint != shown.fingerprint
+        ):
+            return seen
+        time.sleep(_STEP)
+    raise DeliveryUnconfirmed(
+        f"the {shown.name} dialog of '{row['name']}' was answered and is still there",
+        hint=f"look: mam read {row['name']}",
+        session=row,
+    )
+
+
+def _facts(row: Row, shown: Dialog) -> dict[str, Any]:
+    return {"session": row["name"], "dialog": shown.name, "fingerprint": shown.fingerprint}
+
+
+def _changed(row: Row, now: Dialog) -> Conflict:
+    shows = f"shows {now.fingerprint}" if now.name else "is gone"
+    return Conflict(
+        f"the dialog of '{row['name']}' is not the one that was shown: it {shows} now",
+        hint=f"look at it again: mam answer {row['name']}",
+        session=row,
+    )
+
+
+def _offer(row: Row, choices: Choices | None) -> str:
+    if choices is None or not choices.labels:
+        return f"answer it there: mam attach {row['name']}"
+    return "it offers: " + "; ".join(f"{number}. {one}" for number, one in enumerate(choices.labels, 1))

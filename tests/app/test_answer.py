@@ -1,0 +1,215 @@
+"""Hands in a session's pane: dialogs answered as they were shown, keys that answer none, turns cut short."""
+
+import pytest
+
+from mam.core.errors import (
+    Conflict,
+    DeliveryUnconfirmed,
+    DialogOpen,
+    NoDialog,
+    NotAllowed,
+    PaneGone,
+    Refused,
+    Usage,
+)
+
+QUICK = ["--speed", "0"]
+
+
+@pytest.fixture
+def one(fleet):
+    return fleet.create("practice", name="one", args=QUICK)
+
+
+def drill(fleet, session, words, dialog):
+    """Have the practice agent open a dialog."""
+    assert fleet.send(session.id, words, command=True, timeout=10)["state"] == "submitted"
+    session.wait("waiting", timeout=10)
+    assert fleet.dialog(session.id)["dialog"] == dialog
+
+
+def press(fleet, session, *keys):
+    fleet.world.tmux(session.row["tmux_server"]).keys(session.row["pane"]["id"], list(keys), mark=session.id)
+
+
+def test_what_is_asked(fleet, one) -> None:
+    with pytest.raises(NoDialog):
+        fleet.dialog("one")
+    drill(fleet, one, "/ask touch foo", "permission")
+    shown = fleet.dialog("one")
+    assert "touch foo" in shown["text"]
+    assert shown["options"][0] == "Yes"
+    assert fleet.dialog("one") == shown
+    press(fleet, one, "Down")
+    fleet.wait("one", r"text:❯ 2\. Yes", timeout=10)
+    assert fleet.dialog("one")["fingerprint"] == shown["fingerprint"], "moving the pointer changes nothing"
+
+
+@pytest.mark.parametrize(
+    ("moves", "words", "is_made", "label"),
+    [
+        ((), "allow", True, "Yes"),
+        (("Down", "Down"), "allow", True, "Yes"),
+        ((), "deny", False, "No, and tell the agent what to do differently (esc)"),
+        (("Down",), "3", False, "No, and tell the agent what to do differently (esc)"),
+        ((), "yes, and don't ask again", True, "Yes, and don't ask again"),
+    ],
+)
+def test_a_permission(fleet, one, workspace, until, moves, words, is_made, label) -> None:
+    drill(fleet, one, "/ask touch foo", "permission")
+    press(fleet, one, *moves)
+    shown = fleet.dialog("one")
+    done = one.answer(words, expect=shown["fingerprint"])
+    assert done == {
+        "session": "one",
+        "dialog": "permission",
+        "fingerprint": shown["fingerprint"],
+        "answer": label,
+        "next": None,
+    }
+    one.wait("idle", timeout=10)
+    assert (workspace / "foo").exists() == is_made
+    entry = fleet.log("one")[-1]
+    assert (entry["verb"], entry["by"]) == ("answer", "user")
+
+
+def test_a_dialog_that_is_not_the_one_that_was_shown(fleet, one, workspace) -> None:
+    drill(fleet, one, "/ask touch foo", "permission")
+    shown = fleet.dialog("one")
+    one.answer("deny")
+    drill(fleet, one, "/ask touch bar", "permission")
+    with pytest.raises(Conflict, match="not the one"):
+        one.answer("allow", expect=shown["fingerprint"])
+    assert fleet.dialog("one")["dialog"] == "permission", "nothing was pressed"
+    one.answer("deny")
+    with pytest.raises(NoDialog):
+        one.answer("allow")
+    assert not (workspace / "bar").exists()
+
+
+def test_a_dialog_that_changes_between_the_look_and_the_key(fleet, one, workspace, monkeypatch) -> None:
+    """Another dialog opens after the first look: the key that was meant for the first is not pressed."""
+    from mam.app import answer as answering
+
+    drill(fleet, one, "/ask touch foo", "permission")
+    real, looks = answering._Answering.give, []
+
+    def give(self, words):
+        looks.append(words)
+        press(fleet, one, "Escape")
+        one.wait("idle", timeout=10)
+        drill(fleet, one, "/ask touch bar", "permission")
+        return real(self, words)
+
+    monkeypatch.setattr(answering._Answering, "give", give)
+    with pytest.raises(Conflict):
+        one.answer("allow")
+    assert looks
+    assert "touch bar" in fleet.dialog("one")["text"]
+    assert not (workspace / "foo").exists()
+    assert not (workspace / "bar").exists()
+
+
+def test_a_question(fleet, one) -> None:
+    drill(fleet, one, "/question", "question")
+    options = fleet.dialog("one")["options"]
+    with pytest.raises(Refused, match="words of one's own"):
+        one.answer("none of these")
+    assert one.answer(options[1].upper())["answer"] == options[1]
+    one.wait("idle", timeout=10)
+    assert options[1] in one.read()
+
+
+def test_trust(fleet) -> None:
+    with pytest.raises(DialogOpen):
+        fleet.create("practice", name="new", args=["--trust-dialog", *QUICK])
+    session = fleet.get("new")
+    assert session.answer("allow")["answer"] == "Yes, I trust this folder"
+    session.wait("idle", timeout=10)
+    with pytest.raises(DialogOpen):
+        fleet.create("practice", name="other", args=["--trust-dialog", *QUICK])
+    fleet.answer("other", "deny")
+    fleet.wait("other", "exited", timeout=10)
+
+
+def test_what_a_dialog_does_not_offer(fleet, one) -> None:
+    drill(fleet, one, "/ask touch foo", "permission")
+    with pytest.raises(Refused, match="does not offer") as refused:
+        one.answer("maybe")
+    assert "1. Yes; 2. Yes, and" in (refused.value.hint or "")
+    assert fleet.dialog("one")["dialog"] == "permission"
+
+
+def test_who_may_answer(fleet, one, monkeypatch, home) -> None:
+    """The session that started another may answer for it; nobody else, and nobody for itself."""
+    other = fleet.create("practice", name="other", args=QUICK)
+    monkeypatch.setattr(fleet.world, "known_actor", one.id)
+    child = fleet.create("practice", name="child", args=QUICK)
+    assert child.row["parent"] == one.id
+    monkeypatch.setattr(fleet.world, "known_actor", "user")
+    for session in (one, child):
+        drill(fleet, session, "/ask touch foo", "permission")
+    monkeypatch.setattr(fleet.world, "known_actor", one.id)
+    with pytest.raises(NotAllowed, match="answers"):
+        one.answer("allow")
+    assert child.answer("allow")["answer"] == "Yes"
+    monkeypatch.setattr(fleet.world, "known_actor", other.id)
+    with pytest.raises(NotAllowed, match="answers"):
+        one.answer("allow")
+    monkeypatch.setattr(fleet.world.settings(), "answers", "all")
+    assert one.answer("deny")["next"] is None
+
+
+def test_keys(fleet, one) -> None:
+    assert fleet.keys("one", "y", "n", "Space", "1") == {"session": "one", "keys": ["y", "n", "Space", "1"]}
+    fleet.wait("one", "text:yn 1", timeout=10)
+    fleet.keys("one", "Enter")
+    one.wait("idle", timeout=10)
+    assert one.transcript()["turns"][0]["text"] == "yn 1"
+    for words in ((), ("F13",), ("rm -rf",)):
+        with pytest.raises(Usage):
+            fleet.keys("one", *words)
+
+
+@pytest.mark.parametrize("key", ["Enter", "y", "n", "1", "Space", "Tab", "BTab", "C-m", "C-j"])
+def test_no_key_answers_a_dialog(fleet, one, workspace, key) -> None:
+    drill(fleet, one, "/ask touch foo", "permission")
+    with pytest.raises(DialogOpen, match="was not pressed"):
+        fleet.keys("one", "Down", "Up", key)
+    assert fleet.dialog("one")["dialog"] == "permission"
+    fleet.keys("one", "Escape")
+    one.wait("idle", timeout=10)
+    assert not (workspace / "foo").exists()
+
+
+def test_keys_where_nobody_can_see_or_nobody_is(fleet, one) -> None:
+    fleet.create("cat", name="cat")
+    with pytest.raises(DialogOpen, match="cannot see"):
+        fleet.keys("cat", "Enter")
+    one.stop()
+    with pytest.raises(PaneGone, match="ended"):
+        fleet.keys("one", "Escape")
+
+
+def test_interrupt(fleet) -> None:
+    session = fleet.create("practice", name="slow", args=["--speed", "2"])
+    assert session.interrupt()["was"] == "idle"
+    session.send("tell me something long")
+    session.wait("working", timeout=10)
+    done = session.interrupt()
+    assert (done["was"], done["activity"]) == ("working", "idle")
+    session.wait("idle", timeout=10)
+    assert fleet.log("slow")[-1]["verb"] == "interrupt"
+
+
+def test_an_interrupt_refuses_no_dialog(fleet, one) -> None:
+    drill(fleet, one, "/ask touch foo", "permission")
+    with pytest.raises(DialogOpen, match="interrupted"):
+        one.interrupt()
+    assert fleet.dialog("one")["dialog"] == "permission"
+
+
+def test_an_interrupt_that_nobody_can_prove(fleet) -> None:
+    session = fleet.create("cat", name="cat")
+    with pytest.raises(DeliveryUnconfirmed, match="C-c"):
+        session.interrupt()
