@@ -43,6 +43,8 @@ def first_prompt(world: World, row: Row, prompt: str) -> None:
 
     One that has to wait is withdrawn: whoever is told that it was not typed may send it again.
     """
+    if not world.kind(row["agent"]).keeps_indent:
+        prompt = prompt.lstrip()
     done = send(world, row["id"], prompt, timeout=_WORD_SECONDS)
     if done["state"] == rules.HELD and not withdraw(world, done["message_id"], _NOT_TYPED):
         done = send(world, row["id"], prompt, message_id=done["message_id"], timeout=_WORD_SECONDS)
