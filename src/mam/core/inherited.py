@@ -26,6 +26,7 @@ _NAMES = frozenset(
         "CLAUDE_ENV_FILE",
         "CLAUDE_PID",
         "CLAUDE_PROJECT_DIR",
+        "CODEX_APPLY_PATCH_PRESERVE_LINE_ENDINGS",
         "CODEX_CI",
         "CODEX_MANAGED_BY_NPM",
         "CODEX_MANAGED_PACKAGE_ROOT",
@@ -35,6 +36,7 @@ _NAMES = frozenset(
         "CODEX_SESSION_ID",
         "CODEX_THREAD_ID",
         "CODEX_TOOL_CALL_ID",
+        "CODEX_VERSION",
         "GEMINI_CLI",
         "GEMINI_CLI_NO_RELAUNCH",
         "GEMINI_CWD",
@@ -49,7 +51,9 @@ _NAMES = frozenset(
         "OPENCODE_ROUTE",
     ]
 )
-_PREFIXES = ("HERMES_SESSION_", "HERMES_KANBAN_TASK", "HERMES_KANBAN_RUN", "HERMES_KANBAN_CLAIM")
+# Of Hermes' variables for cards, those that say where the board is are a person's as well.
+_CARD = ("TASK", "RUN", "CLAIM", "WORKSPACE", "BRANCH", "GOAL")
+_PREFIXES = ("HERMES_SESSION_", *(f"HERMES_KANBAN_{one}" for one in _CARD))
 
 
 def is_inherited(name: str) -> bool:

@@ -135,13 +135,6 @@ class TestLaunch:
         assert "--dangerously-skip-permissions" in launched.argv
         assert json.loads(option(launched, "--settings")) == {"skipDangerousModePermissionPrompt": True}
 
-    def test_what_an_outer_claude_set_is_not_passed_on_and_what_a_person_set_is(self) -> None:
-        without = launch().without
-        assert {"CLAUDECODE", "CLAUDE_PID", "CLAUDE_CODE_SESSION_ID", "CLAUDE_CODE_ENTRYPOINT"} <= set(
-            without
-        )
-        assert not {"CLAUDE_CODE_USE_BEDROCK", "CLAUDE_CODE_OAUTH_TOKEN", "ANTHROPIC_API_KEY"} & set(without)
-
     def test_a_store_in_the_home_is_not_moved_by_a_variable_of_another_day(self) -> None:
         assert "CLAUDE_CONFIG_DIR" in launch(stores={"HOME": "/h"}).without
         assert "CLAUDE_CONFIG_DIR" not in launch(stores={"CLAUDE_CONFIG_DIR": "/c"}).without

@@ -87,11 +87,6 @@ class TestLaunch:
     def test_a_word_that_only_looks_like_a_command_is_passed(self, words) -> None:
         assert launch(*words).argv == [*PLAIN, *words]
 
-    def test_what_an_outer_codex_set_is_not_passed_on_and_what_a_person_set_is(self) -> None:
-        without = launch().without
-        assert {"CODEX_THREAD_ID", "CODEX_SANDBOX_NETWORK_DISABLED", "CODEX_CI"} <= set(without)
-        assert not {"OPENAI_API_KEY", "CODEX_API_KEY", "OPENAI_BASE_URL"} & set(without)
-
     def test_a_store_in_the_home_is_not_moved_by_a_variable_of_another_day(self) -> None:
         assert "CODEX_HOME" in launch(stores={"HOME": "/h"}).without
         assert "CODEX_HOME" not in launch(stores={"CODEX_HOME": "/c"}).without

@@ -50,23 +50,6 @@ _NOTICES: dict[str, tuple[str, str | None]] = {
     "idle_prompt": (IDLE, None),
 }
 _ASKS = "AskUserQuestion"
-# What a Claude sets for what it starts; inherited, it would make a new one think that it is part of that one.
-_INHERITED = (
-    "CLAUDECODE",
-    "CLAUDE_PID",
-    "CLAUDE_PROJECT_DIR",
-    "CLAUDE_ENV_FILE",
-    "CLAUDE_EFFORT",
-    "CLAUDE_CODE_ENTRYPOINT",
-    "CLAUDE_CODE_SESSION_ID",
-    "CLAUDE_CODE_CHILD_SESSION",
-    "CLAUDE_CODE_EXECPATH",
-    "CLAUDE_CODE_MESSAGING_SOCKET",
-    "CLAUDE_CODE_MESSAGING_TOKEN",
-    "CLAUDE_CODE_SESSION_ATTENDED",
-    "CLAUDE_CODE_SSE_PORT",
-    "AI_AGENT",
-)
 # A slash and one word may be a command of anybody's making, and blanks before it do not help.
 _COMMAND = re.compile(r"\s*/[^\s/]*(?:\s|\Z)")
 # Alone in the box these end it, as they end an editor or a shell.
@@ -163,7 +146,7 @@ class Claude(Kind):
             argv += ["--model", request.model]
         if settings:
             argv += ["--settings", json.dumps(settings)]
-        without = _INHERITED if claude_files.CONFIG in request.stores else (*_INHERITED, claude_files.CONFIG)
+        without = () if claude_files.CONFIG in request.stores else (claude_files.CONFIG,)
         return Launch([*argv, *args], without=without)
 
     def on_disk(self, conversation: str, workspace: str, stores: Mapping[str, str]) -> bool | None:

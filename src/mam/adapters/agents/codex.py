@@ -31,20 +31,6 @@ _PERMISSIONS = {
     "auto": ["--approve-for-me"],
     "skip": ["--dangerously-bypass-approvals-and-sandbox"],
 }
-# What a Codex sets for what it starts; inherited, it would speak of another conversation and sandbox.
-_INHERITED = (
-    "CODEX_APPLY_PATCH_PRESERVE_LINE_ENDINGS",
-    "CODEX_CI",
-    "CODEX_MANAGED_BY_NPM",
-    "CODEX_MANAGED_PACKAGE_ROOT",
-    "CODEX_PERMISSION_PROFILE",
-    "CODEX_SANDBOX",
-    "CODEX_SANDBOX_NETWORK_DISABLED",
-    "CODEX_SESSION_ID",
-    "CODEX_THREAD_ID",
-    "CODEX_TOOL_CALL_ID",
-    "CODEX_VERSION",
-)
 _STATES: dict[str, tuple[str | None, str | None]] = {
     "UserPromptSubmit": (WORKING, None),
     "PermissionRequest": (WAITING, "permission"),
@@ -136,7 +122,7 @@ class Codex(Kind):
         argv += _notify(request, args)
         if request.hook and request.settings.get("bypass_hook_trust"):
             argv += ["-c", f"hooks={_hooks(request.hook)}", "--dangerously-bypass-hook-trust"]
-        without = _INHERITED if codex_files.CONFIG in request.stores else (*_INHERITED, codex_files.CONFIG)
+        without = () if codex_files.CONFIG in request.stores else (codex_files.CONFIG,)
         return Launch([*argv, *args], without=without)
 
     def on_disk(self, conversation: str, workspace: str, stores: Mapping[str, str]) -> bool | None:

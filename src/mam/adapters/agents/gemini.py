@@ -40,13 +40,8 @@ _OPTIONS = Options(
     ),
     single=("-m", "--model", "-p", "--prompt", "--approval-mode", "-o", "--output-format", *_PROMPTS),
 )
-# What a Gemini sets for what it starts. Inherited, the first marks a child; the next would skip its own start
-# and its question about trust. A person may have set those, so they go only with the mark.
-_MARK = "GEMINI_CLI"
-_INHERITED = (
-    *(_MARK, "GEMINI_CLI_NO_RELAUNCH", "GEMINI_CLI_TRUST_WORKSPACE"),
-    *("GEMINI_SESSION_ID", "GEMINI_PROJECT_DIR", "GEMINI_CWD", "GEMINI_PLANS_DIR"),
-)
+# Inside of a Gemini its mark is set: there this would skip the question about trust. A person may set it too.
+_MARK, _INHERITED_INSIDE = "GEMINI_CLI", ("GEMINI_CLI_TRUST_WORKSPACE",)
 # A slash and one word may be a command of anybody's making; blanks before it are dropped.
 _COMMAND = re.compile(r"\s*/(?![/*])[^\s/]*(?:\s|\Z)")
 # It takes these out of what is pasted.
@@ -94,7 +89,7 @@ class Gemini(Kind):
         argv += _PERMISSIONS.get(request.permissions, [])
         if request.model:
             argv += ["--model", request.model]
-        without = _INHERITED if request.environ.get(_MARK) else ()
+        without = _INHERITED_INSIDE if request.environ.get(_MARK) else ()
         if gemini_files.CONFIG not in request.stores:
             without = (*without, gemini_files.CONFIG)
         return Launch([*argv, *args], without=without)

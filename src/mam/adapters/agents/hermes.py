@@ -12,6 +12,7 @@ import secrets
 
 from mam.adapters.agents import hermes_files, hermes_screen
 from mam.adapters.agents.protocol import Kind, Launch
+from mam.adapters.agents.sqlite_store import Unreadable
 from mam.core.activity import UNKNOWN, Evidence
 from mam.core.errors import NotAllowed, Usage
 
@@ -29,30 +30,6 @@ _WHY = {
     "--profile": "name the profile's folder in HERMES_HOME instead: --env HERMES_HOME=…/profiles/NAME",
     "-p": "name the profile's folder in HERMES_HOME instead: --env HERMES_HOME=…/profiles/NAME",
 }
-# What a Hermes sets for what it starts; inherited, it would make a new one work on that one's card.
-_INHERITED = (
-    "HERMES_SESSION_ID",
-    "HERMES_SESSION_KEY",
-    "HERMES_SESSION_PLATFORM",
-    "HERMES_SESSION_CHAT_ID",
-    "HERMES_SESSION_CHAT_NAME",
-    "HERMES_SESSION_THREAD_ID",
-    "HERMES_SESSION_USER_ID",
-    "HERMES_SESSION_USER_NAME",
-    "HERMES_SESSION_MESSAGE_ID",
-    "HERMES_SESSION_PROFILE",
-    "HERMES_SESSION_ASYNC_DELIVERY",
-    "HERMES_UI_SESSION_ID",
-    "HERMES_KANBAN_TASK",
-    "HERMES_KANBAN_RUN_ID",
-    "HERMES_KANBAN_CLAIM_LOCK",
-    "HERMES_KANBAN_WORKSPACE",
-    "HERMES_KANBAN_BRANCH",
-    "HERMES_KANBAN_GOAL_MODE",
-    "HERMES_KANBAN_GOAL_MAX_TURNS",
-    "HERMES_INTERACTIVE",
-    "HERMES_QUIET",
-)
 # These a person may have set as well: they are taken away only inside of a Hermes.
 _INHERITED_INSIDE = ("HERMES_YOLO_MODE", "TERMINAL_CWD")
 # At the beginning of a text a slash is a command, and the path of a file is replaced by the file.
@@ -99,7 +76,7 @@ class Hermes(Kind):
         if request.model:
             argv += ["--model", request.model]
         is_inside = "HERMES_SESSION_ID" in request.environ
-        return Launch([*argv, *args], without=(*_INHERITED, *_INHERITED_INSIDE) if is_inside else _INHERITED)
+        return Launch([*argv, *args], without=_INHERITED_INSIDE if is_inside else ())
 
     def on_disk(self, conversation: str, workspace: str, stores: Mapping[str, str]) -> bool | None:
         """A row in the database with a message; Hermes finds it from any directory."""
@@ -144,7 +121,7 @@ class Hermes(Kind):
         mine = hermes_files.current(stores) or conversation
         try:
             return any(one.strip() == text.strip() for one in hermes_files.prompts(mine, stores, since))
-        except hermes_files.Unreadable:
+        except Unreadable:
             return None
 
     def read_transcript(

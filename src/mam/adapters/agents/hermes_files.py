@@ -12,21 +12,20 @@ import os
 import re
 
 from mam.adapters.agents.jsonl import count
-from mam.adapters.agents.plain import is_plain, open_plain
+from mam.adapters.agents.plain import open_plain
 from mam.adapters.agents.protocol import Transcript, Turn
+from mam.adapters.agents.sqlite_store import Unreadable, ask
 from mam.core.activity import IDLE, UNKNOWN, WORKING, Evidence
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
-    from sqlite3 import Connection
     from typing import Any
 
 HOME, SOURCE = "HERMES_HOME", "HERMES_SESSION_SOURCE"
 ID = re.compile(r"[0-9]{8}_[0-9]{6}_[0-9a-f]{6,32}\Z")
 PROFILE = re.compile(r"[a-z0-9][a-z0-9_-]{0,63}\Z")
 _PERSON = "cli"
-_WAIT_SECONDS = 1.0
 _MOST = 200
 _LONGEST_TEXT = 256 * 1024
 # How a conversation ends when the program goes on with the next one, and when it takes up an older one.
@@ -58,42 +57,9 @@ def is_profile(home: str) -> bool:
     return os.path.basename(os.path.dirname(home)) == "profiles"
 
 
-class Unreadable(Exception):
-    """Nobody can say what the database holds."""
-
-
-def _opened(stores: Mapping[str, str]) -> Connection | None:
-    """Return a connection that can only read; None where there is no database."""
-    import sqlite3
-    from urllib.parse import quote
-
-    path = os.path.join(stores.get(HOME) or "", "state.db")
-    if not stores.get(HOME) or not os.path.exists(path):
-        return None
-    if not is_plain(path):
-        raise Unreadable("it is not a file")
-    # Without a log nobody has it open, and nothing beside it must appear because we looked.
-    mode = "mode=ro" if os.path.exists(f"{path}-wal") else "mode=ro&immutable=1"
-    try:
-        found = sqlite3.connect(f"file:{quote(path)}?{mode}", uri=True, timeout=_WAIT_SECONDS)
-        found.row_factory = sqlite3.Row
-    except sqlite3.Error as error:
-        raise Unreadable(str(error)) from error
-    return found
-
-
 def _ask(stores: Mapping[str, str], question: str, *values: object) -> list[Any]:
-    import sqlite3
-
-    connection = _opened(stores)
-    if connection is None:
-        return []
-    try:
-        return connection.execute(question, values).fetchall()
-    except sqlite3.Error as error:
-        raise Unreadable(str(error)) from error
-    finally:
-        connection.close()
+    home = stores.get(HOME)
+    return ask(os.path.join(home, "state.db"), question, *values) if home else []
 
 
 def has_history(conversation: str, stores: Mapping[str, str]) -> bool | None:

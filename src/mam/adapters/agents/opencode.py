@@ -48,8 +48,8 @@ _OPTIONS = Options(
         "--replay-limit",
     ),
 )
-# What an opencode has for itself, and what it starts inherits.
-_INHERITED = ("OPENCODE", "OPENCODE_PID", "AGENT", ROUTE)
+# What an opencode sets for what it starts. For other programs the word may mean something else.
+_INHERITED = ("AGENT",)
 _STATUSES: dict[str, str] = {"busy": WORKING, "retry": WORKING, "idle": IDLE}
 _ASKED = ("permission", "question")
 _EVENTS = ("session.created", "session.status", "session.error", "chat.message", "asked", "replied")
@@ -176,7 +176,7 @@ class Opencode(Kind):
         try:
             said = opencode_files.prompts(conversation, stores, since)
             return any(_unfolded(one) == text for one in said)
-        except opencode_files.Unreadable:
+        except Unreadable:
             return None if conversation else False
 
     def read_transcript(

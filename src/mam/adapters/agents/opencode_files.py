@@ -10,19 +10,17 @@ import os
 import re
 
 from mam.adapters.agents.jsonl import count, parse, seconds
-from mam.adapters.agents.plain import is_plain
 from mam.adapters.agents.protocol import Transcript, Turn
+from mam.adapters.agents.sqlite_store import Unreadable, ask
 from mam.core.activity import IDLE, Evidence
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
-    from sqlite3 import Connection
     from typing import Any
 
 DATA, DATABASE = "XDG_DATA_HOME", "OPENCODE_DB"
 ID = re.compile(r"ses_[0-9A-Za-z]{8,64}\Z")
-_WAIT_SECONDS = 0.5
 _MOST = 200
 # The longest prompt has 1 MB, and JSON may need six bytes for one of it.
 _LONGEST = 8 * 1024 * 1024
@@ -53,45 +51,11 @@ def database(stores: Mapping[str, str]) -> str | None:
     return os.path.join(stores[DATA], "opencode", "opencode.db") if stores.get(DATA) else None
 
 
-class Unreadable(Exception):
-    """Nobody can say what the database holds."""
-
-
-def _opened(stores: Mapping[str, str]) -> Connection | None:
-    """Return a connection that can only read; None where there is no database."""
-    import sqlite3
-    from urllib.parse import quote
-
+def _ask(stores: Mapping[str, str], question: str, *values: object) -> list[Any]:
     path = database(stores)
     if path is None:
         raise Unreadable("no place is known")
-    if not os.path.exists(path):
-        return None
-    if not is_plain(path):
-        raise Unreadable("it is not a file")
-    # Without a log nobody has it open, and nothing beside it must appear because we looked.
-    mode = "mode=ro" if os.path.exists(f"{path}-wal") else "mode=ro&immutable=1"
-    try:
-        found = sqlite3.connect(f"file:{quote(path)}?{mode}", uri=True, timeout=_WAIT_SECONDS)
-        found.row_factory = sqlite3.Row
-        found.text_factory = lambda raw: raw.decode("utf-8", "replace")
-    except sqlite3.Error as error:
-        raise Unreadable(str(error)) from error
-    return found
-
-
-def _ask(stores: Mapping[str, str], question: str, *values: object) -> list[Any]:
-    import sqlite3
-
-    connection = _opened(stores)
-    if connection is None:
-        return []
-    try:
-        return connection.execute(question, values).fetchall()
-    except sqlite3.Error as error:
-        raise Unreadable(str(error)) from error
-    finally:
-        connection.close()
+    return ask(path, question, *values)
 
 
 def has_history(conversation: str, stores: Mapping[str, str]) -> bool | None:
