@@ -14,6 +14,7 @@ import shlex
 from mam.adapters.agents import opencode_files, opencode_screen
 from mam.adapters.agents.arguments import Options
 from mam.adapters.agents.protocol import Heard, Kind, Launch
+from mam.adapters.agents.sqlite_store import Unreadable
 from mam.core.activity import IDLE, WAITING, WORKING
 from mam.core.errors import Usage
 
