@@ -104,6 +104,10 @@ class Companion:
         """A board is looked at from time to time; nothing of it can be waited for."""
         return ()
 
+    def is_needed(self) -> bool:
+        """A card is told by whoever watches; it asks nobody to stay."""
+        return False
+
     def tick(self) -> str:
         """Tell and read; return why the monitor is to end, or nothing. An unreadable board ends nothing."""
         self._due = time.monotonic() + _RETRY

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
     from typing import Any
 
     from mam.app.world import World
@@ -26,15 +26,19 @@ class Delegating:
         data: dict[str, Any] | None = None,
         attempt: int | None = None,
         folder: str | None = None,
+        publish: float | None = None,
     ) -> Document:
         """Report `started`, `permission_required`, `progress`, `completed` or `error`.
 
-        Returns `{job_id, status, event}`.
-        Inside an agent its own job is meant. Raises EventRefused where the job has ended.
+        Returns `{job_id, status, event, published}`; `published` is None for a job without a broker.
+        Inside an agent its own job is meant. Raises EventRefused where the job has ended, and NotPublished
+        where the broker does not have it after `publish` seconds (5): it is recorded all the same.
         """
         from mam.app.jobs.event import event as report
+        from mam.app.jobs.publish import publish as have_published
 
-        return report(self.world, job, event, detail=detail, data=data, attempt=attempt, folder=folder)
+        done = report(self.world, job, event, detail=detail, data=data, attempt=attempt, folder=folder)
+        return {**done, "published": have_published(self.world, done["job_id"], publish) or None}
 
     def job_take_in(self, payload: bytes | str, *, job: str | None = None) -> Document:
         """Take in an event that was signed elsewhere; `{job_id, verdict, reason}`, whatever it says."""
@@ -71,6 +75,29 @@ class Delegating:
 
         named = [meant(self.world, one) for one in jobs]
         return wait(self.world, named, tell, timeout=timeout, folder=self._folder(folder))
+
+    def job_wait_remote(
+        self,
+        tokens: Mapping[str, str],
+        tell: Callable[[Document], None] = lambda _event: None,
+        *,
+        broker: str | None = None,
+        timeout: float | None = None,
+    ) -> list[Document]:
+        """Wait for jobs of another machine over a broker: `tokens` is job id -> token file.
+
+        Nothing of their root is needed. `tell` gets each signed event once. Raises TimedOut.
+        """
+        from mam.app.broker import find
+        from mam.app.jobs.find import meant
+        from mam.app.jobs.remote import read_token, wait
+        from mam.core.errors import InvalidSettings
+
+        found = find(self.world, broker)
+        if found is None:
+            raise InvalidSettings("no broker is configured", hint="--broker mqtt://user@host names one")
+        known = {meant(self.world, job): read_token(path) for job, path in tokens.items()}
+        return wait(self.world, found, known, tell, timeout=timeout)
 
     def job_logs(self, job: str | None = None) -> Document:
         """Return `{job_id, directory, events}` of a job."""

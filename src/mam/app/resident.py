@@ -19,6 +19,7 @@ from mam.adapters.system.files import FileWatch
 from mam.app import conversations, flight, monitor, notify
 from mam.app.deliver import deliver_all
 from mam.app.hubs import Hubs
+from mam.app.relays import Relays
 from mam.app.settle import settle
 from mam.app.sight import identity_of
 from mam.app.wake import lock
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
 
     from mam.adapters.system.process import Identity
     from mam.app.world import World
+    from mam.core.broker import Broker
     from mam.core.row import Row
 
     class Companion(Protocol):
@@ -42,6 +44,9 @@ if TYPE_CHECKING:
 
         def due(self) -> float: ...
         def handles(self) -> Iterable[int]: ...
+        def is_needed(self) -> bool:
+            """Tell whether somebody counts on it although no session runs."""
+
         def tick(self) -> str:
             """Return why the watching is to end, or nothing."""
 
@@ -60,12 +65,18 @@ class Resident:
     """Watches one root until it is told to stop, its time is over, or nothing runs any more."""
 
     def __init__(
-        self, world: World, tell: Callable[[dict[str, Any]], None], companions: Iterable[Companion] = ()
+        self,
+        world: World,
+        tell: Callable[[dict[str, Any]], None],
+        companions: Iterable[Companion] = (),
+        *,
+        subscribe: Broker | None = None,
     ) -> None:
-        """`tell` gets the report of every pass that found something."""
+        """`tell` gets the report of every pass that found something, and what came from a broker."""
         self.world = world
         self.tell = tell
-        self.companions = list(companions)
+        self.relays = Relays(world, tell, always=subscribe)
+        self.companions = [self.relays, *companions]
         self.exits = ExitWatch()
         self.files = FileWatch()
         self.hubs = Hubs()
@@ -92,6 +103,7 @@ class Resident:
 
     def close(self) -> None:
         """Let go of everything that is watched, and of the root."""
+        self.relays.close()
         self.exits.close()
         self.files.close()
         self.hubs.close()
@@ -104,10 +116,12 @@ class Resident:
             if why := self._tick():
                 return why
             now = time.monotonic()
+            if (wait := self.relays.next_look()) is not None:
+                self._due = min(self._due, now + wait)
             due = [self._due, *(one.due() for one in self.companions)]
             if not self.world.place.exists():
                 return "its root is gone"
-            if while_any and not any(is_running(row) for row in self._rows):
+            if while_any and not self._is_needed():
                 return "nothing runs any more"
             ends = [began + timeout] if timeout else []
             ends += [last_event + idle_timeout] if idle_timeout else []
@@ -121,6 +135,9 @@ class Resident:
                 self._pass(only=self._deaths)
             elif time.monotonic() >= self._due:
                 self._pass()
+
+    def _is_needed(self) -> bool:
+        return any(is_running(row) for row in self._rows) or any(one.is_needed() for one in self.companions)
 
     def _tick(self) -> str:
         """Have each companion look that wants to; what it cannot do now it does later."""

@@ -103,6 +103,15 @@ def of_json(values: object) -> Broker:
     return Broker(values["url"], **{name: values[name] for name in _FIELDS if name in values})
 
 
+def of_record(data: dict[str, Any]) -> Broker | None:
+    """Return the broker that a job's record names, or None where it names none that can be used."""
+    values = data.get("broker")
+    try:
+        return of_json(values) if isinstance(values, dict) else None
+    except InvalidSettings:
+        return None
+
+
 def parse_prefix(text: str) -> str:
     """Return what every topic begins with: levels without wildcards."""
     levels = text.split("/") if isinstance(text, str) else [""]

@@ -10,7 +10,7 @@
       Unavailable                 the world is not there now
         TerminalsDown TmuxMissing AgentMissing PaneGone RegistryBusy DiskFull ReadOnly
         DialogOpen NotReady UntestedVersion TimedOut ResidentRuns ConversationBusy
-        BrokerDown BrokerRefused BrokerUntrusted
+        BrokerDown BrokerRefused BrokerUntrusted NotPublished
       Unconfirmed                 acted, and the result cannot be proven
         StartUnconfirmed StopUnconfirmed DeliveryUnconfirmed
       Held                        kept for later; do not send again
@@ -299,6 +299,13 @@ class BrokerUntrusted(Unavailable):
     """The broker cannot prove that it is the one that is meant."""
 
     code, retryable = "broker_untrusted", False
+
+
+class NotPublished(Unavailable):
+    """Recorded, and not published yet; it goes out by itself."""
+
+    code, retryable = "not_published", False
+    recorded = True
 
 
 class Unconfirmed(MamError):

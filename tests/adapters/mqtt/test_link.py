@@ -203,6 +203,22 @@ def test_what_nobody_was_done_with_comes_again(shared, link) -> None:
     assert [one.payload for one in there.take() or receive(there)] == [b"once more"]
 
 
+def test_a_loss_that_shows_while_something_is_acknowledged(shared, link) -> None:
+    here, there = link(shared), link(shared, listens=True)
+    there.open(SECONDS)
+    there.subscribe([TOPIC], SECONDS)
+    here.open(SECONDS)
+    here.finish([here.publish(TOPIC, "once more")], SECONDS)
+    while not there.heard:
+        there.step(SECONDS)
+    there._client.socket().shutdown(socket.SHUT_RDWR)
+    (heard,) = there.take()
+    there.done_with(heard)
+    assert not there.is_open
+    with pytest.raises(BrokerDown, match="lost"):
+        there.step(SECONDS)
+
+
 @pytest.mark.parametrize("protocol", ["5", "3.1.1"])
 def test_a_closed_listener_leaves_no_session(shared, link, protocol) -> None:
     there = link(shared, protocol=protocol, listens=True)

@@ -100,7 +100,7 @@ class Link:
     @property
     def is_open(self) -> bool:
         """Whether the broker has said yes, and nothing since then says that it is gone."""
-        return self._is_up
+        return self._is_up and self._end is None
 
     def fileno(self) -> int:
         """Return what becomes readable when something arrives; -1 while it is not open."""
@@ -149,8 +149,10 @@ class Link:
         self._client.connect(self.broker.host, self.broker.port, keepalive=self.broker.keepalive, **more)
 
     def subscribe(self, topics: Iterable[str], seconds: float) -> None:
-        """Listen to topics, and return once the broker granted all of them."""
-        wanted = [(topic, SubscribeOptions(qos=_QOS) if self._is_newer else _QOS) for topic in topics]
+        """Listen to topics, and return once the broker granted them. MQTT 5 spares us our own words."""
+        wanted = [
+            (topic, SubscribeOptions(qos=_QOS, noLocal=True) if self._is_newer else _QOS) for topic in topics
+        ]
         result, mid = self._client.subscribe(wanted)  # type: ignore[arg-type]
         self._check(result)
         deadline = time.monotonic() + seconds
@@ -177,8 +179,10 @@ class Link:
         deadline = time.monotonic() + seconds
         while missing:
             self.step(deadline - time.monotonic())
-            missing -= self.acknowledged
-            if missing and time.monotonic() >= deadline:
+            if missing & self.acknowledged:
+                missing -= self.acknowledged
+                deadline = time.monotonic() + seconds
+            elif time.monotonic() >= deadline:
                 raise self._fail(failures.silent(self.broker, seconds))
 
     def step(self, seconds: float, *others: int) -> Collection[int]:
@@ -187,7 +191,7 @@ class Link:
         Ends as soon as anything happened. Raises BrokerDown, BrokerRefused when the connection is no more.
         """
         if self._end is not None:
-            raise self._end
+            raise self._fail(self._end)
         return self._go_on(seconds, *others)
 
     def take(self) -> list[Heard]:

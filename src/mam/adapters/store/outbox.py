@@ -72,3 +72,32 @@ def is_waiting(draft: Draft, numbers: Iterable[int]) -> bool:
     """Tell whether any of these is not acknowledged yet."""
     query = "SELECT 1 FROM outbox WHERE seq=? AND published_at IS NULL"
     return any(draft.connection.execute(query, (number,)).fetchone() for number in numbers)
+
+
+def waiting_jobs(draft: Draft) -> list[str]:
+    """Return the jobs of which something is to be published."""
+    found = draft.connection.execute("SELECT DISTINCT job_id FROM outbox WHERE published_at IS NULL")
+    return [job_id for (job_id,) in found]
+
+
+def is_waiting_since(draft: Draft, since: float) -> bool:
+    """Tell whether anything newer than this is to be published."""
+    query = "SELECT 1 FROM outbox WHERE published_at IS NULL AND created_at >= ? LIMIT 1"
+    return draft.connection.execute(query, (since,)).fetchone() is not None
+
+
+def recent(draft: Draft, since: float) -> list[str]:
+    """Return the jobs of which there was something to publish since then."""
+    found = draft.connection.execute("SELECT DISTINCT job_id FROM outbox WHERE created_at >= ?", (since,))
+    return [job_id for (job_id,) in found]
+
+
+def again(draft: Draft, job_id: str) -> None:
+    """Have all that is kept of a job published once more."""
+    draft.connection.execute("UPDATE outbox SET published_at=NULL WHERE job_id=?", (job_id,))
+
+
+def has(draft: Draft, job_id: str, payload: str) -> bool:
+    """Tell whether these are words of ours."""
+    query = "SELECT 1 FROM outbox WHERE job_id=? AND payload=? LIMIT 1"
+    return draft.connection.execute(query, (job_id, payload)).fetchone() is not None

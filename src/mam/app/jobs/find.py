@@ -162,7 +162,8 @@ def _take_in(draft: Draft, found: Document, where: str, log: list[Document]) -> 
         draft,
         found["job_id"],
         found["prompt"],
-        {**{key: found[key] for key in DEFAULTS}, "registry_dir": where},
+        # A repository can carry a record: nothing is published to a broker that one names.
+        {**{key: found[key] for key in DEFAULTS}, "registry_dir": where, "broker": None},
         status=found["status"],
         attempt=found["attempt"],
         last_seq=found["last_seq"],

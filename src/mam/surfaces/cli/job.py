@@ -27,6 +27,7 @@ EXAMPLES = """
   mam job status 1f00ab42
   mam job list --open
   mam job wait 1f00ab42 5d2c0e91 --timeout 30m
+  mam job wait 1f00ab42 --broker mqtts://me@broker.example --token-file 1f00ab42.token
   mam job logs 1f00ab42"""
 _EVENTS = ("started", "permission_required", "progress", "completed", "error")
 
@@ -62,7 +63,7 @@ def _of_job(parser: Parser) -> None:
 
 
 def _of_event(parser: Parser) -> None:
-    from mam.surfaces.cli.parser import count
+    from mam.surfaces.cli.parser import count, span
 
     _of_job(parser)
     add = parser.add_argument
@@ -70,6 +71,7 @@ def _of_event(parser: Parser) -> None:
     add("--detail", metavar="TEXT", default="", help="in one line, at most 500 characters")
     add("--data", metavar="JSON", help="more, as a JSON object")
     add("--attempt", metavar="N", type=count, help="the attempt that it belongs to (the one under way)")
+    add("--timeout", metavar="TIME", type=span, help="how long a broker may take (5s); it is recorded first")
     add("--signed", metavar="FILE", help="take in an event that was signed elsewhere; - reads it from stdin")
 
 
@@ -84,6 +86,10 @@ def _of_wait(parser: Parser) -> None:
     parser.add_argument("names", nargs="*", metavar="ID", default=[], help="ids of jobs; else all open ones")
     parser.add_argument("--job", action="append", metavar="ID", default=[], help="the same, as an option")
     parser.add_argument("--timeout", metavar="TIME", type=span, help="wait so long at most: 90, 30m")
+    parser.add_argument("--broker", metavar="URL", help="jobs of another machine, over mqtt:// or mqtts://")
+    parser.add_argument(
+        "--token-file", metavar="FILE", help="with --broker: the job's token (DIR/ID.token of --registry-dir)"
+    )
     _of_folder(parser)
 
 
@@ -116,8 +122,10 @@ def _event(call: Call) -> int:
         data=_data(given.data),
         attempt=given.attempt,
         folder=given.registry_dir,
+        publish=given.timeout,
     )
-    return call.say(done, f"{done['job_id']}: {given.event} recorded, the job is {done['status']}")
+    done_so = "recorded and published" if done["published"] else "recorded"
+    return call.say(done, f"{done['job_id']}: {given.event} {done_so}, the job is {done['status']}")
 
 
 def _take_in(call: Call) -> int:
@@ -157,10 +165,27 @@ def _wait(call: Call) -> int:
     given = call.options
     named = [*given.names, *given.job]
     call.tell("waiting for events")
+    if given.broker is not None:
+        return jobs.ended(call, _wait_remote(call, named))
+    if given.token_file is not None:
+        raise Usage("a token is for jobs of another machine", hint="name their --broker too")
     done = call.fleet.job_wait(
         named, lambda entry: jobs.tell(call, entry), timeout=given.timeout, folder=given.registry_dir
     )
     return jobs.ended(call, done)
+
+
+def _wait_remote(call: Call, named: list[str]) -> list[Document]:
+    from mam.surfaces.cli import jobs
+
+    given = call.options
+    if given.token_file is not None and len(named) != 1:
+        raise Usage("a token file is of one job", hint="name one, or --registry-dir with ID.token of each")
+    folder = given.registry_dir or call.fleet.world.place.jobs
+    tokens = {one: given.token_file or f"{folder}/{one}.token" for one in named}
+    return call.fleet.job_wait_remote(
+        tokens, lambda event: jobs.tell(call, event), broker=given.broker, timeout=given.timeout
+    )
 
 
 def _logs(call: Call) -> int:

@@ -1,0 +1,97 @@
+"""Having an event at the broker before a verb returns: by the resident's connection, or one of our own."""
+
+from __future__ import annotations
+
+import select
+import time
+from functools import partial
+
+from mam.adapters.store import jobs, outbox
+from mam.adapters.system.files import FileWatch
+from mam.app import broker as brokers
+from mam.app import wake
+from mam.core import broker as rules
+from mam.core.errors import MamError, NotPublished
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from mam.adapters.store.draft import Draft
+    from mam.adapters.store.outbox import Parcel
+    from mam.app.world import World
+    from mam.core.broker import Broker
+
+_SECONDS = 5.0
+# The resident is connected already: if it does not publish at once, it cannot.
+_RESIDENT_SECONDS = 1.0
+# A commit is told when it is written, and can be read only some moments later.
+_LOOK = 0.005
+
+
+def publish(world: World, job_id: str, seconds: float | None = None) -> bool:
+    """Return once the broker has all that is to be published of a job; False where there is nothing.
+
+    Raises NotPublished: it is recorded, and goes out when the broker is there.
+    """
+    seconds = _SECONDS if seconds is None else seconds
+    deadline = time.monotonic() + seconds
+    if not _waiting(world, job_id):
+        return False
+    if wake.lock(world).holder() is not None and _goes_out(world, job_id, min(seconds, _RESIDENT_SECONDS)):
+        return True
+    try:
+        _send(world, job_id, deadline)
+    except MamError as error:
+        raise NotPublished(
+            f"recorded, and not published yet: {error}",
+            hint="do not repeat it: it goes out when the broker is there",
+        ) from error
+    return True
+
+
+def _goes_out(world: World, job_id: str, seconds: float) -> bool:
+    watch = FileWatch()
+    watch.keep({world.place.state: None})
+    deadline = time.monotonic() + seconds
+    try:
+        while _waiting(world, job_id):
+            left = deadline - time.monotonic()
+            if left <= 0:
+                return False
+            select.select([watch], [], [], min(left, _LOOK))
+            watch.poll()
+    finally:
+        watch.close()
+    return True
+
+
+def _send(world: World, job_id: str, deadline: float) -> None:
+    broker = _broker_of(world, job_id)
+    if broker is None:
+        return
+    from mam.adapters.mqtt.link import Link
+
+    link = Link(broker, brokers.password(world, broker), role="event")
+    try:
+        link.open(deadline - time.monotonic())
+        while parcels := _waiting(world, job_id):
+            sent = {
+                link.publish(broker.topic(job_id, one.topic), one.payload, retain=one.retain): one.seq
+                for one in parcels
+            }
+            link.finish(sent, max(0.1, deadline - time.monotonic()))
+            world.registry.note(partial(outbox.settle, numbers=list(sent.values())))
+    finally:
+        link.close()
+
+
+def _waiting(world: World, job_id: str) -> list[Parcel]:
+    none: list[Parcel] = []
+    return world.registry.peek(lambda draft: outbox.waiting(draft, job_id=job_id), none)
+
+
+def _broker_of(world: World, job_id: str) -> Broker | None:
+    def read(draft: Draft) -> Broker | None:
+        job = jobs.find(draft, job_id)
+        return rules.of_record(job.data) if job else None
+
+    return world.registry.peek(read, None)

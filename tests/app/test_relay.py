@@ -1,0 +1,370 @@
+"""Events over a real broker: out of the outbox, into the ledger, once each, whatever the broker does."""
+
+import json
+import os
+import signal
+import threading
+from contextlib import contextmanager
+
+import pytest
+from tests.mosquitto import PASSWORDS, Mosquitto
+
+import mam
+from mam.adapters.mqtt.link import Link
+from mam.adapters.store import jobs, outbox
+from mam.app import broker as brokers
+from mam.app.jobs import find, remote
+from mam.app.jobs.event import event as report
+from mam.app.jobs.register import new_id, register
+from mam.app.relay import Relay
+from mam.core import event as events
+from mam.core.errors import BrokerRefused, NotAllowed, NotPublished, TimedOut
+
+SECONDS = 30.0
+
+
+@pytest.fixture
+def mosquitto(tmp_path, monkeypatch):
+    """A broker of this test, and an environment that names it."""
+    broker = Mosquitto(tmp_path / "broker").start()
+    monkeypatch.setenv("MAM_BROKER", broker.url())
+    monkeypatch.setenv("MAM_BROKER_PASSWORD_FILE", str(broker.password_file("mam")))
+    yield broker
+    broker.stop()
+
+
+@pytest.fixture
+def fleet(home, workspace, mosquitto):
+    """A fleet whose jobs are published; no tmux is needed."""
+    with mam.open(str(workspace)) as opened:
+        opened.init()
+        yield opened
+
+
+def submit(fleet, **more):
+    """Register a job that has the configured broker."""
+    broker = brokers.find(fleet.world)
+    facts = {"broker": broker.as_json(), "topic_prefix": broker.prefix, **more}
+    return register(fleet.world, new_id(), "a task", **facts).id
+
+
+@contextmanager
+def relaying(fleet, told=None):
+    """A relay in a thread, as the resident has it."""
+    read, write = os.pipe()
+    world = fleet.world.clone()
+    relay = Relay(world, brokers.find(fleet.world), (told if told is not None else []).append)
+    thread = threading.Thread(target=relay.run, args=(read,))
+    thread.start()
+    try:
+        yield relay
+    finally:
+        os.close(write)
+        thread.join(SECONDS)
+        assert not thread.is_alive()
+        os.close(read)
+
+
+@contextmanager
+def waiting(fleet, *ids):
+    """Somebody who waits elsewhere, in a thread; what they heard, and how it ended."""
+    heard, done = [], []
+    world = fleet.world.clone()
+    tokens = {job_id: find.token_of(fleet.world, job_id) for job_id in ids}
+
+    def wait():
+        done.extend(remote.wait(world, brokers.find(world), tokens, heard.append, timeout=SECONDS * 2))
+
+    thread = threading.Thread(target=wait)
+    thread.start()
+    yield heard, done
+    thread.join(SECONDS * 2)
+    assert not thread.is_alive()
+
+
+def is_published(fleet):
+    return not fleet.world.registry.peek(outbox.waiting_jobs, [])
+
+
+def log_of(fleet, job_id):
+    entries = fleet.world.registry.peek(lambda draft: jobs.entries(draft, job_id), [])
+    return [(one.name, one.document["detail"]) for one in entries]
+
+
+def signed(fleet, job_id, name, seq, detail="", **data):
+    """An event as somebody elsewhere writes it who has the job's token."""
+    made = events.make(
+        job_id, name, seq=seq, attempt=1, timestamp="2026-11-15T08:00:00Z", detail=detail, data=data
+    )
+    return events.write(events.sign(made, find.token_of(fleet.world, job_id)))
+
+
+@pytest.fixture
+def stranger(mosquitto, fleet):
+    """Somebody with the broker's password."""
+    one = Link(brokers.find(fleet.world), PASSWORDS["mam"], role="test", listens=True)
+    one.open(SECONDS)
+    yield one
+    one.close()
+
+
+def publish(link, topic, payload, retain=False):
+    link.finish([link.publish(topic, payload, retain=retain)], SECONDS)
+
+
+def receive(link, count):
+    found = []
+    while len(found) < count:
+        found += link.take()
+        if len(found) < count:
+            link.step(SECONDS)
+    return found
+
+
+def test_an_event_is_at_the_broker_when_the_verb_returns(fleet, stranger) -> None:
+    job_id = submit(fleet)
+    stranger.subscribe([f"python/mqtt/jobs/{job_id}/#"], SECONDS)
+    done = fleet.job_event(job_id, "started", detail="über")
+    assert done["published"] is True
+    heard = {one.topic.rpartition("/")[2]: json.loads(one.payload) for one in receive(stranger, 2)}
+    assert heard == {"events": done["event"], "status": done["event"]}
+    fleet.job_event(job_id, "progress")
+    assert is_published(fleet)
+
+
+def test_a_job_without_a_broker_speaks_to_nobody(fleet) -> None:
+    job_id = submit(fleet, broker=None)
+    assert fleet.job_event(job_id, "completed")["published"] is None
+    assert is_published(fleet)
+
+
+def test_what_cannot_be_published_in_time_is_recorded_and_goes_out_later(
+    fleet, mosquitto, stranger, until
+) -> None:
+    job_id = submit(fleet)
+    mosquitto.kill()
+    with pytest.raises(NotPublished, match="no broker listens") as caught:
+        fleet.job_event(job_id, "completed", detail="done")
+    assert caught.value.exit_code == 2
+    assert fleet.job_status(job_id)["status"] == "completed"
+    mosquitto.start()
+    with relaying(fleet):
+        until(lambda: is_published(fleet))
+
+
+def test_a_broker_that_keeps_silent_is_not_waited_for(fleet, mosquitto) -> None:
+    job_id = submit(fleet)
+    mosquitto.signal(signal.SIGSTOP)
+    with pytest.raises(NotPublished, match="does not answer"):
+        fleet.job_event(job_id, "started", publish=0.2)
+
+
+def test_a_wrong_password_is_said(fleet, mosquitto, monkeypatch) -> None:
+    job_id = submit(fleet)
+    mosquitto.password_file("mam").write_text("guess\n", encoding="utf-8")
+    with pytest.raises(NotPublished, match="refuses"):
+        fleet.job_event(job_id, "started")
+    with pytest.raises(BrokerRefused):
+        remote.wait(fleet.world, brokers.find(fleet.world), {job_id: "x"}, print, timeout=SECONDS)
+
+
+def test_the_relay_publishes_what_is_recorded(fleet, stranger, until) -> None:
+    job_id = submit(fleet)
+    told: list[dict] = []
+    with relaying(fleet, told):
+        until(lambda: told)
+        assert told[0]["broker"]["state"] == "connected"
+        stranger.subscribe([f"python/mqtt/jobs/{job_id}/events"], SECONDS)
+        for number in range(3):
+            report(fleet.world, job_id, "progress", detail=str(number))
+        assert [json.loads(one.payload)["detail"] for one in receive(stranger, 3)] == ["0", "1", "2"]
+    assert len(told) == 1
+
+
+def test_somebody_elsewhere_hears_each_event_and_the_end(fleet, until) -> None:
+    one, other = submit(fleet), submit(fleet)
+    with relaying(fleet), waiting(fleet, one, other) as (heard, done):
+        fleet.job_event(one, "started")
+        fleet.job_event(one, "completed", detail="all good")
+        fleet.job_event(other, "error", detail="no")
+        until(lambda: done, SECONDS)
+    assert [(job["status"], job["terminal_detail"]) for job in done] == [
+        ("completed", "all good"),
+        ("error", "no"),
+    ]
+    assert [event["event"] for event in heard if event["job_id"] == one] == ["started", "completed"]
+
+
+def test_who_comes_after_the_end_hears_it(fleet) -> None:
+    job_id = submit(fleet)
+    for name in ("started", "progress", "completed"):
+        fleet.job_event(job_id, name)
+    # Nobody is awake who could be asked: what is retained is the end.
+    with waiting(fleet, job_id) as (heard, done):
+        pass
+    assert done[0]["status"] == "completed"
+    assert [event["event"] for event in heard] == ["completed"]
+    with relaying(fleet), waiting(fleet, job_id) as (heard, done):
+        pass
+    assert sorted(event["seq"] for event in heard) == [1, 2, 3]
+
+
+def test_the_waiting_ends_in_time(fleet) -> None:
+    job_id = submit(fleet)
+    token = {job_id: find.token_of(fleet.world, job_id)}
+    with pytest.raises(TimedOut, match=job_id):
+        remote.wait(fleet.world, brokers.find(fleet.world), token, print, timeout=0.3)
+
+
+def test_a_token_file_that_others_can_read_is_refused(tmp_path) -> None:
+    path = tmp_path / "token"
+    with pytest.raises(NotAllowed, match="cannot be read"):
+        remote.read_token(str(path))
+    path.write_text("abc\n", encoding="ascii")
+    path.chmod(0o644)
+    with pytest.raises(NotAllowed, match="open to others"):
+        remote.read_token(str(path))
+    path.chmod(0o600)
+    assert remote.read_token(str(path)) == "abc"
+
+
+def test_a_signed_event_from_elsewhere_is_taken_in_once(fleet, stranger, until) -> None:
+    job_id = submit(fleet)
+    topic, told = f"python/mqtt/jobs/{job_id}/events", []
+    with relaying(fleet, told):
+        until(lambda: told)
+        for _ in range(3):
+            publish(stranger, topic, signed(fleet, job_id, "started", 1, "from afar"))
+        publish(stranger, topic, signed(fleet, job_id, "completed", 2, "done afar"))
+        until(lambda: fleet.job_status(job_id)["status"] == "completed")
+        until(lambda: is_published(fleet))
+    assert log_of(fleet, job_id) == [("registered", ""), ("started", "from afar"), ("completed", "done afar")]
+    assert [one["event"]["seq"] for one in told if "event" in one] == [1, 2]
+
+
+def test_the_end_that_a_lost_connection_swallowed_is_read_from_the_status(fleet, stranger, until) -> None:
+    job_id = submit(fleet)
+    topic = f"python/mqtt/jobs/{job_id}/status"
+    publish(stranger, topic, signed(fleet, job_id, "completed", 7, "while you were away"), retain=True)
+    with relaying(fleet):
+        until(lambda: fleet.job_status(job_id)["status"] == "completed")
+
+
+def test_forged_events_are_refused_and_logged(fleet, stranger, until) -> None:
+    job_id, other = submit(fleet), submit(fleet)
+    topic = f"python/mqtt/jobs/{job_id}"
+    genuine = signed(fleet, job_id, "completed", 1)
+    forged = [
+        genuine.replace('"event":"completed"', '"event":"error"'),
+        signed(fleet, other, "completed", 1),
+        signed(fleet, other, "completed", 1).replace(other, job_id),
+        "{" * 1000,
+        "not json",
+        "x" * 70_000,
+    ]
+    told: list[dict] = []
+    with relaying(fleet, told):
+        until(lambda: told)
+        for payload in forged:
+            publish(stranger, f"{topic}/events", payload)
+        publish(stranger, f"{topic}/ask", "let me see")
+        until(lambda: sum("refused" in one for one in told) == len(forged) + 1)
+    # What is retained was said before: it is refused however well it is signed.
+    publish(stranger, f"{topic}/events", genuine, retain=True)
+    with relaying(fleet):
+        until(lambda: ("dropped", "it is a retained message") in log_of(fleet, job_id))
+        publish(stranger, f"{topic}/events", "", retain=True)
+    names = [name for name, _ in log_of(fleet, job_id)]
+    assert names.count("dropped") >= len(forged) + 1
+    assert {fleet.job_status(one)["status"] for one in (job_id, other)} == {"pending"}
+
+
+def test_somebody_elsewhere_believes_no_forged_end(fleet, stranger, until) -> None:
+    job_id, other = submit(fleet), submit(fleet)
+    publish(
+        stranger,
+        f"python/mqtt/jobs/{job_id}/status",
+        signed(fleet, other, "completed", 1).replace(other, job_id),
+        retain=True,
+    )
+    said: list[str] = []
+    fleet.world.warn = said.append
+    token = {job_id: find.token_of(fleet.world, job_id)}
+    with pytest.raises(TimedOut):
+        remote.wait(fleet.world, brokers.find(fleet.world), token, print, timeout=1.0)
+    assert any("signature" in one for one in said)
+
+
+def test_jobs_of_others_on_the_same_broker_leave_no_trace(fleet, stranger, until) -> None:
+    job_id = submit(fleet)
+    told: list[dict] = []
+    with relaying(fleet, told):
+        until(lambda: told)
+        publish(stranger, "python/mqtt/jobs/ffffffff/events", "whatever")
+        publish(stranger, "python/mqtt/jobs/../etc/events", "whatever")
+        publish(stranger, f"python/mqtt/jobs/{job_id}/events", signed(fleet, job_id, "completed", 1))
+        until(lambda: fleet.job_status(job_id)["status"] == "completed")
+    assert not [one for one in fleet.log() if one["verb"] == "job event"]
+
+
+@pytest.mark.parametrize("protocol", ["5", "3.1.1"])
+def test_a_broker_killed_in_the_middle_of_500_events(fleet, mosquitto, until, monkeypatch, protocol) -> None:
+    """All of them are applied at the other end, once each, though the broker forgets what it acknowledged."""
+    monkeypatch.setenv("MAM_BROKER_PROTOCOL", protocol)
+    job_id, count = submit(fleet), 500
+    token = find.token_of(fleet.world, job_id)
+
+    def record(first, last):
+        """As `job event` does, without a broker in its way."""
+        from mam.app.jobs import ledger
+
+        def work(draft):
+            for number in range(first, last):
+                job = jobs.find(draft, job_id)
+                name = "completed" if number == count else "progress"
+                ledger.report(draft, job, name, token, str(number), data={})
+
+        fleet.world.registry.note(work)
+
+    with relaying(fleet), waiting(fleet, job_id) as (heard, done):
+        for first in range(1, count, 100):
+            record(first, first + 100 if first + 100 < count else count)
+            until(lambda first=first: len(heard) >= first - 1, SECONDS)
+            mosquitto.kill()
+            record(count, count + 1) if first + 100 > count else None
+            mosquitto.start()
+        until(lambda: done and is_published(fleet), SECONDS * 2)
+    assert sorted(event["seq"] for event in heard) == list(range(1, count + 1))
+    assert done[0]["status"] == "completed"
+
+
+def test_500_events_from_elsewhere_and_a_broker_that_is_killed(fleet, mosquitto, until) -> None:
+    """The other way round: whoever publishes again what was not acknowledged loses nothing here either."""
+    job_id, count = submit(fleet), 500
+    payloads = [signed(fleet, job_id, "progress", number, str(number)) for number in range(1, count)]
+    payloads.append(signed(fleet, job_id, "completed", count, str(count)))
+    topic = f"python/mqtt/jobs/{job_id}/events"
+    sender = Link(brokers.find(fleet.world), PASSWORDS["mam"], role="test")
+
+    def seqs():
+        entries = fleet.world.registry.peek(lambda draft: jobs.entries(draft, job_id), [])
+        return sorted(one.document["seq"] for one in entries if one.document["seq"])
+
+    def send(some):
+        sender.open(SECONDS)
+        sender.finish([sender.publish(topic, one) for one in some], SECONDS)
+
+    told: list[dict] = []
+    with relaying(fleet, told):
+        until(lambda: told)
+        send(payloads[:250])
+        until(lambda: len(seqs()) > 20, SECONDS)
+        mosquitto.kill()
+        mosquitto.start()
+        until(lambda: [one["broker"]["state"] for one in told if "broker" in one].count("connected") == 2)
+        # What the broker had acknowledged and lost is what the sender's own outbox sends again.
+        send(payloads)
+        until(lambda: len(seqs()) == count, SECONDS * 3)
+    sender.close()
+    assert seqs() == list(range(1, count + 1))
+    assert fleet.job_status(job_id)["status"] == "completed"
