@@ -74,3 +74,19 @@ def test_what_a_repository_cannot_bring_along(values) -> None:
     with pytest.raises(InvalidSettings, match="a repository could bring"):
         Settings().take(values, "mam.toml", of_root=True)
     Settings().take({"permissions": "ask", "resident": "off"}, "mam.toml", of_root=True)
+
+
+def test_grants_to_agents_stand_in_the_users_own_file_only() -> None:
+    settings = Settings()
+    settings.take({"mcp": {"message": "all", "allow": ["kill"]}}, "config.toml")
+    assert settings.mcp == {"message": "all", "stop": "descendants", "allow": ("kill",)}
+    with pytest.raises(InvalidSettings, match="repository"):
+        Settings().take({"mcp": {"message": "all"}}, "mam.toml", of_root=True)
+
+
+@pytest.mark.parametrize(
+    "table", [1, {"message": "some"}, {"allow": "kill"}, {"allow": ["rm"]}, {"allow": [["kill"]]}, {"x": 1}]
+)
+def test_grants_are_checked(table) -> None:
+    with pytest.raises(InvalidSettings):
+        Settings().take({"mcp": table}, "config.toml")

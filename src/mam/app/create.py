@@ -14,7 +14,8 @@ from mam.adapters.store import evidence
 from mam.adapters.system import process
 from mam.app import caller, conversations, flight, launch
 from mam.app.init import warn_of_network
-from mam.app.prompt import check_prompt, first_prompt, refuse_command
+from mam.app.order import Order
+from mam.app.prompt import first_prompt, refuse_command
 from mam.app.ready import Watch
 from mam.core import names, transitions
 from mam.core.errors import (
@@ -28,15 +29,12 @@ from mam.core.errors import (
     Usage,
 )
 from mam.core.row import is_running, merged
-from mam.core.settings import PERMISSIONS
 from mam.core.times import stamp
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
     from typing import Any
 
-    from mam.adapters.agents.protocol import Kind
     from mam.adapters.store.draft import Draft
     from mam.app.launch import Started
     from mam.app.world import World
@@ -47,61 +45,6 @@ _RENEWED = (
     *("role", "start_command", "permissions", "model", "tmux_server", "stores", "workspace", "worktree"),
     "parent",
 )
-
-
-class Order:
-    """What the caller asked for, checked as far as it can be without looking at the world."""
-
-    def __init__(self, world: World, agent: str | None, **options: Any) -> None:
-        """Take the options of `create` by name; see Fleet.create for their meaning."""
-        self.agent = names.parse_kind(agent) if agent else None
-        self.name = names.parse_name(options["name"]) if options.get("name") is not None else None
-        self.role: str | None = names.parse_role(options.get("role"))
-        self.server = world.server_name(options.get("tmux_server")) if options.get("tmux_server") else None
-        self.permissions: str | None = options.get("permissions")
-        if self.permissions and self.permissions not in PERMISSIONS:
-            raise Usage(f"permissions are one of {', '.join(PERMISSIONS)}")
-        self.model: str | None = options.get("model")
-        self.prompt = check_prompt(options["prompt"]) if options.get("prompt") is not None else None
-        self.env: dict[str, str] = dict(options.get("env") or {})
-        self.args: list[str] = list(options.get("args") or [])
-        self.trust = bool(options.get("trust"))
-        self.wait = bool(options.get("wait", True))
-        self.timeout: float | None = options.get("timeout")
-        self.worktree: str | bool | None = options.get("worktree")
-        self.job: str | None = options.get("job")
-        # What its name begins with, instead of the directory's: the first that is free is taken.
-        self.stem: str | None = options.get("stem")
-        # The window that it is to have a pane of, instead of a tmux session of its own.
-        self.where: launch.Where | None = options.get("where")
-        # What is to be recorded together with the intent.
-        self.also: Callable[[Draft, Row], None] | None = options.get("also")
-        self.taken: set[str] = set()
-        if self.prompt is not None and not self.wait:
-            raise Usage("a prompt is given once the agent is ready", hint="leave out the prompt, or wait")
-
-    def look_for_names(self, world: World) -> None:
-        """Ask tmux which names are in use, before the registry is locked; tmux refuses a later clash."""
-        if self.name is None:
-            server = self.server or world.server_name(None)
-            self.taken = {pane.session_name for pane in world.tmux(server).panes().panes}
-
-    def check_kind(self, kind: Kind) -> None:
-        """Refuse what could only be done blindly: Enter on an unseen screen may answer a dialog."""
-        if self.prompt is not None and kind.takes_prompt and not kind.reads_screen:
-            raise Refused(
-                f"mam cannot see whether {kind.name} waits for a prompt, so it types none",
-                hint="start it without one and give it after mam attach, or as an argument after --",
-            )
-        for option, value, known in (
-            ("--permissions", self.permissions not in (None, "default"), kind.takes_permissions),
-            ("--model", self.model is not None, kind.takes_model),
-        ):
-            if value and not known:
-                raise Refused(
-                    f"mam does not know how {kind.name} takes {option}",
-                    hint="pass the program's own options after --",
-                )
 
 
 def create(world: World, agent: str | None, **options: Any) -> Row:
@@ -172,6 +115,7 @@ def _claim(world: World, draft: Draft, order: Order, workspace: str) -> dict[str
         "anew": bool(old),
         "row": changed,
         "launch_file": launch.new_launch_file(world, session_id),
+        "mcp": order.mcp,
         "conversation": str(uuid.uuid4()) if world.kind(changed["agent"]).chooses_id else None,
     }
     draft.intents.put(flight.new_intent(session_id, name, "create", draft.now, plan))
@@ -263,6 +207,7 @@ def _renewed(world: World, row: Row, order: Order) -> Row:
         launch.check_workspace(row["workspace"])
     command = row.get("start_command") or [row["agent"]]
     kind = world.kind(row["agent"])
+    order.check_kind(kind)
     return merged(
         row,
         role=row.get("role") or order.role,
@@ -284,6 +229,7 @@ def _start(world: World, order: Order, plan: dict[str, Any]) -> Row:
         row,
         plan["launch_file"],
         env=order.env,
+        mcp=order.mcp,
         conversation=plan["conversation"],
         where=order.where,
         instructions=None if world.kind(row["agent"]).takes_prompt else order.prompt,
@@ -296,6 +242,7 @@ def bind(world: World, plan: dict[str, Any], started: Started) -> Row:
     """Commit the row of a pane that was started, and end the intent; recovery does the same."""
     row: Row = plan["row"]
     at = world.now()
+    started.pane["mcp_attachments"] = launch.attachments(plan.get("mcp", False))
     entry: Any = None
     if plan["conversation"]:
         entry = {"id": plan["conversation"], "source": "chosen", "since": stamp(at)}

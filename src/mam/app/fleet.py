@@ -9,6 +9,7 @@ from __future__ import annotations
 from mam.app.boards import Boards
 from mam.app.delegating import Delegating
 from mam.app.messenger import Messenger
+from mam.app.overseer import Overseer
 from mam.app.teams import Teams
 from mam.app.world import open_world
 
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
     from typing import Any
 
+    from mam.app.resident import Companion
     from mam.core.row import Row
 
     Document = dict[str, Any]
@@ -113,7 +115,7 @@ class Outcome:
         self.note = note
 
 
-class Fleet(Messenger, Boards, Delegating, Teams):
+class Fleet(Messenger, Boards, Delegating, Teams, Overseer):
     """The sessions of one root."""
 
     def __enter__(self) -> Fleet:
@@ -166,13 +168,15 @@ class Fleet(Messenger, Boards, Delegating, Teams):
         model: str | None = None,
         env: Mapping[str, str] | None = None,
         worktree: str | bool | None = None,
+        mcp: bool = False,
         args: Sequence[str] = (),
         wait: bool = True,
         timeout: float | None = None,
     ) -> Session:
         """Start an agent in a pane of its own and return when it is ready.
 
-        A name that has ended is started anew in the same row, with a new conversation. Raises NotReady or
+        A name that has ended is started anew in the same row, with a new conversation. `mcp` gives it mam's
+        own tools. Raises NotReady or
         DialogOpen while the session stays, NameTaken, AgentMissing, and what tmux and the disk may raise.
         """
         from mam.app.create import create
@@ -190,6 +194,7 @@ class Fleet(Messenger, Boards, Delegating, Teams):
             model=model,
             env=env,
             worktree=worktree,
+            mcp=mcp,
             args=args,
             wait=wait,
             timeout=timeout,
@@ -284,15 +289,17 @@ class Fleet(Messenger, Boards, Delegating, Teams):
         timeout: float = 0.0,
         idle_timeout: float = 0.0,
         while_any: bool = False,
+        companions: Sequence[Companion] = (),
     ) -> str:
         """Watch the root and keep the registry in line, until told to stop; return why it ended.
 
-        `tell` gets what each pass found. Raises ResidentRuns where somebody watches already: `follow` that.
+        `tell` gets what each pass found; `companions` go along. Raises ResidentRuns where somebody watches
+        already: `follow` that.
         """
         from mam.app.resident import Resident
 
         self._settle()
-        watching = Resident(self.world, tell)
+        watching = Resident(self.world, tell, companions)
         return watching.run(timeout=timeout, idle_timeout=idle_timeout, while_any=while_any)
 
     def install_monitor(self) -> Document:

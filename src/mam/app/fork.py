@@ -86,6 +86,7 @@ def _claim(
         "launch_file": launch.new_launch_file(world, session_id),
         "conversation": str(uuid.uuid4()) if kind.chooses_id else None,
         "fork_of": choice.id,
+        "mcp": launch.has_tools(source),
     }
     draft.intents.put(flight.new_intent(session_id, row["name"], "fork", draft.now, plan))
     draft.log(caller.actor(world), "fork", source, into=row["name"])
@@ -105,6 +106,11 @@ def _start(world: World, plan: dict[str, Any]) -> Row:
     conversations.take_lease(world, row, plan["conversation"], process.me())
     world.progress(f"forking into {row['name']}")
     started = launch.run(
-        world, row, plan["launch_file"], conversation=plan["conversation"], fork_of=plan["fork_of"]
+        world,
+        row,
+        plan["launch_file"],
+        mcp=plan["mcp"],
+        conversation=plan["conversation"],
+        fork_of=plan["fork_of"],
     )
     return launch.bound(world, row, started, lambda: bind(world, plan, started))

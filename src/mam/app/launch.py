@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import os
 import secrets
+import sys
 
 from mam.adapters.agents import hooks
-from mam.adapters.agents.protocol import Request
+from mam.adapters.agents.protocol import Attachment, Request
 from mam.adapters.system import process, programs
 from mam.adapters.tmux import launch as launches
 from mam.adapters.tmux.failures import NoAnswer
@@ -41,6 +42,8 @@ if TYPE_CHECKING:
 
 
 _DELETE_SECONDS = 60.0
+# What mam's own MCP server is called.
+TOOLS = "mam"
 
 
 class Started:
@@ -132,9 +135,13 @@ def run(
     *,
     env: Mapping[str, str] | None = None,
     where: Where | None = None,
+    mcp: bool = False,
     **wishes: Any,
 ) -> Started:
-    """Start a row's agent: `env` is for this launch alone, `wishes` are what the verb wants of it."""
+    """Start a row's agent: `env` is for this launch alone, `wishes` are what the verb wants of it.
+
+    With `mcp` the agent gets mam's own tools.
+    """
     kind = world.kind(row["agent"])
     extra = dict(env or {})
     environ = {**world.environ, **(row.get("stores") or {}), **extra}
@@ -152,6 +159,7 @@ def run(
             model=row.get("model"),
             hook=hooks.command(world.place.spool) if kind.has_hooks else None,
             settings=world.settings().of_kind(kind.name),
+            attachment=_attachment(world, row) if mcp else None,
             **wishes,
         )
     )
@@ -161,9 +169,28 @@ def run(
     reading = versions.Reading(kind, program, environ)
     started = start(world, row, what, launch_file, extra, where=where)
     started.reading = reading
+    started.pane["mcp_attachments"] = attachments(mcp)
     if reading.version:
         started.pane["version"] = reading.version
     return started
+
+
+def _attachment(world: World, row: Row) -> Attachment:
+    """Return the bridge to the server of this root, as a program of this session."""
+    env = {"MAM_ROOT": world.place.root, "MAM_SESSION": row["id"]}
+    if not world.place.state.endswith("/.mam"):
+        env["AGENT_SESSIONS_YAML"] = world.place.yaml
+    return Attachment(TOOLS, [sys.executable, "-P", "-m", "mam", "mcp"], env)
+
+
+def attachments(mcp: bool) -> list[str]:
+    """Return the MCP servers that a launch was given, as the row shows them."""
+    return [TOOLS] if mcp else []
+
+
+def has_tools(row: Row) -> bool:
+    """Tell whether the last launch of a session was given mam's own tools: another one gets them, too."""
+    return TOOLS in ((row.get("pane") or {}).get("mcp_attachments") or [])
 
 
 def _clear_leftovers(world: World, row: Row, kind: Kind) -> None:

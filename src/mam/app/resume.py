@@ -123,6 +123,7 @@ def _start(world: World, row: Row, choice: Choice, launch_file: str) -> Row:
         row,
         launch_file,
         conversation=choice.id,
+        mcp=launch.has_tools(row),
         resume=bool(choice.on_disk),
         fork_of=_origin(world, row, choice),
     )
@@ -131,6 +132,7 @@ def _start(world: World, row: Row, choice: Choice, launch_file: str) -> Row:
 
 def bind(world: World, row: Row, choice: Choice, started: Started) -> Row:
     """Commit the row of a pane in which the session goes on, and end the intent; recovery does the same."""
+    started.pane["mcp_attachments"] = launch.attachments(launch.has_tools(row))
 
     def work(draft: Draft) -> Row:
         current = draft.get(row["id"]) or row

@@ -16,8 +16,11 @@ if TYPE_CHECKING:
 _STRANGE = ("MAM_", "TMUX")
 
 
-def ensure(world: World) -> None:
-    """Start a resident for this root unless one is awake, or the settings say off. Never fails a verb."""
+def ensure(world: World, *, for_client: bool = False) -> None:
+    """Start a resident for this root unless one is awake, or the settings say off. Never fails a verb.
+
+    One that is started for a client waits a moment for it, though nothing runs.
+    """
     if world.settings().resident == "off" or lock(world).holder() is not None:
         return
     known = without_inherited(world.environ)
@@ -26,7 +29,8 @@ def ensure(world: World) -> None:
         environ["TMUX_SERVER_NAME"] = world.environ["TMUX_SERVER_NAME"]
     if "TMUX_TMPDIR" in world.environ:
         environ["TMUX_TMPDIR"] = world.environ["TMUX_TMPDIR"]
-    if not programs.detach(command(world), environ, world.place.root):
+    awaits = ["--awaits-client"] if for_client else []
+    if not programs.detach([*command(world), *awaits], environ, world.place.root):
         world.warn("no resident could be started; mam monitor starts one by hand")
 
 

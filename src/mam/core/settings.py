@@ -5,6 +5,7 @@ from __future__ import annotations
 from mam.core import authority
 from mam.core.errors import InvalidName, InvalidSettings
 from mam.core.names import parse_server
+from mam.core.rank import GRANTS, REACHES
 from mam.core.text import one_line
 
 TYPE_CHECKING = False
@@ -19,17 +20,18 @@ PERMISSIONS = ("default", "ask", "auto", "skip")
 RESIDENT = ("auto", "off")
 _LONGEST_SECONDS = 86_400
 _OF_THE_USER = (
-    *("answers", "broker", "codex", "judge_command", "known_versions", "messages", "notify_command"),
+    *("answers", "broker", "codex", "judge_command", "known_versions", "mcp", "messages", "notify_command"),
 )
+# Tools that an agent gets only if the operator says so.
+GUARDED_TOOLS = ("answer_prompt", "kill", "purge")
 
 
 class Settings:
     """The settings in force; each has a default."""
 
     __slots__ = (
-        *("answers", "broker", "codex", "judge_command", "known_versions", "messages", "notify_command"),
-        *("notify_desktop", "permissions"),
-        *("ready_timeout", "resident", "tmux_server"),
+        *("answers", "broker", "codex", "judge_command", "known_versions", "mcp", "messages"),
+        *("notify_command", "notify_desktop", "permissions", "ready_timeout", "resident", "tmux_server"),
     )
 
     def __init__(self) -> None:
@@ -46,6 +48,8 @@ class Settings:
         self.messages: Rule = authority.ALL
         self.answers = authority.PARENT
         self.broker: Broker | None = None
+        # What sessions may do beyond their own descendants, and which guarded tools they have.
+        self.mcp: dict[str, Any] = {"message": "descendants", "stop": "descendants", "allow": ()}
 
     def of_kind(self, name: str) -> dict[str, bool]:
         """Return what the settings say of one kind of agent alone."""
@@ -69,6 +73,7 @@ class Settings:
             "messages": _messages,
             "answers": _answers,
             "broker": _broker,
+            "mcp": _mcp,
         }
         for key, value in values.items():
             if key not in checks:
@@ -132,6 +137,19 @@ def _answers(value: object) -> str:
     if value not in authority.ANSWERS:
         raise ValueError(f"it must be one of {', '.join(authority.ANSWERS)}")
     return str(value)
+
+
+def _mcp(value: object) -> dict[str, Any]:
+    grants: dict[str, Any] = {"message": "descendants", "stop": "descendants", "allow": ()}
+    if not isinstance(value, dict) or value.keys() - grants:
+        raise TypeError("it is a table with message, stop and allow")
+    for grant in GRANTS:
+        if value.get(grant, "descendants") not in REACHES:
+            raise ValueError(f"{grant} must be one of {', '.join(REACHES)}")
+    allowed = value.get("allow", [])
+    if not isinstance(allowed, list) or set(allowed) - set(GUARDED_TOOLS):
+        raise ValueError(f"allow is a list of {', '.join(GUARDED_TOOLS)}")
+    return {**grants, **value, "allow": tuple(allowed)}
 
 
 def _resident(value: object) -> str:

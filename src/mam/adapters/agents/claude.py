@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from typing import Any
 
-    from mam.adapters.agents.protocol import Look, Request, Screen, Transcript
+    from mam.adapters.agents.protocol import Attachment, Look, Request, Screen, Transcript
     from mam.core.activity import Evidence
 
 _EVENTS = (
@@ -110,6 +110,7 @@ class Claude(Kind):
     has_hooks = True
     takes_permissions = True
     takes_model = True
+    takes_mcp = True
     # SessionStart comes before the box, and an Enter in between is lost.
     ready_by_hook = False
     has_state_file = True
@@ -144,6 +145,10 @@ class Claude(Kind):
         argv = [request.program, *_conversation(request), *_PERMISSIONS.get(request.permissions, [])]
         if request.model:
             argv += ["--model", request.model]
+        if request.attachment:
+            argv.append(f"--mcp-config={_mcp_config(request.attachment)}")
+            if request.permissions != "ask":
+                _allow(settings, f"mcp__{request.attachment.name}")
         if settings:
             argv += ["--settings", json.dumps(settings)]
         without = () if claude_files.CONFIG in request.stores else (claude_files.CONFIG,)
@@ -283,6 +288,20 @@ def _add_hooks(settings: dict[str, Any], command: str) -> None:
         others = hooks.get(event)
         hooks[event] = [*(others if isinstance(others, list) else []), group]
     settings["hooks"] = hooks
+
+
+def _mcp_config(server: Attachment) -> str:
+    facts = {"command": server.argv[0], "args": server.argv[1:], "env": server.env}
+    return json.dumps({"mcpServers": {server.name: facts}})
+
+
+def _allow(settings: dict[str, Any], rule: str) -> None:
+    """Let it use without asking what the person who started it gave it."""
+    theirs = settings.get("permissions")
+    permissions: dict[str, Any] = dict(theirs) if isinstance(theirs, dict) else {}
+    others = permissions.get("allow")
+    permissions["allow"] = [*(others if isinstance(others, list) else []), rule]
+    settings["permissions"] = permissions
 
 
 def _take_settings(args: list[str]) -> tuple[list[str], dict[str, Any]]:

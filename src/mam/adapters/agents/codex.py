@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from typing import Any
 
-    from mam.adapters.agents.protocol import Look, Request, Screen, Transcript
+    from mam.adapters.agents.protocol import Attachment, Look, Request, Screen, Transcript
     from mam.core.activity import Evidence
 
 _PERMISSIONS = {
@@ -85,6 +85,7 @@ class Codex(Kind):
     has_hooks = True
     takes_permissions = True
     takes_model = True
+    takes_mcp = True
     ready_by_hook = False
     has_state_file = True
     reads_screen = True
@@ -120,6 +121,8 @@ class Codex(Kind):
         if request.model:
             argv += ["-m", request.model]
         argv += _notify(request, args)
+        if request.attachment:
+            argv += ["-c", _mcp_server(request.attachment, asks=request.permissions == "ask")]
         if request.hook and request.settings.get("bypass_hook_trust"):
             argv += ["-c", f"hooks={_hooks(request.hook)}", "--dangerously-bypass-hook-trust"]
         without = () if codex_files.CONFIG in request.stores else (codex_files.CONFIG,)
@@ -286,6 +289,27 @@ def _refuse_command(args: list[str]) -> None:
             f"{first} is for mam to pass: it keeps track of the conversation",
             hint="mam resume NAME, mam fork NAME, or mam adopt",
         )
+
+
+def _mcp_server(server: Attachment, *, asks: bool) -> str:
+    """Return an MCP server of this launch as TOML; waiting for an agent takes longer than most tools."""
+    env = ",".join(f"{name}={_toml(value)}" for name, value in server.env.items())
+    facts = {
+        "command": _toml(server.argv[0]),
+        "args": "[" + ",".join(map(_toml, server.argv[1:])) + "]",
+        "env": "{" + env + "}",
+        "startup_timeout_sec": "60",
+        "tool_timeout_sec": "3660",
+    }
+    if not asks:
+        # The person who started it gave it these tools.
+        facts["default_tools_approval_mode"] = _toml("approve")
+    each = ",".join(f"{name}={value}" for name, value in facts.items())
+    return f"mcp_servers.{server.name}={{{each}}}"
+
+
+def _toml(text: str) -> str:
+    return json.dumps(text, ensure_ascii=False)
 
 
 def _notify(request: Request, args: list[str]) -> list[str]:

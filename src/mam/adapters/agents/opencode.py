@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from mam.adapters.agents.choices import Choices
-    from mam.adapters.agents.protocol import Look, Request, Screen, Transcript
+    from mam.adapters.agents.protocol import Attachment, Look, Request, Screen, Transcript
     from mam.core.activity import Evidence
 
 CONFIG, SPOOL, ROUTE = "OPENCODE_CONFIG_CONTENT", "MAM_SPOOL", "OPENCODE_ROUTE"
@@ -74,6 +74,7 @@ class Opencode(Kind):
     has_hooks = True
     takes_permissions = True
     takes_model = True
+    takes_mcp = True
     # The plugin is loaded before the box is there, and says nothing before the first message.
     ready_by_hook = False
     reads_screen = True
@@ -208,7 +209,7 @@ def _check(args: list[str], model: str | None) -> None:
 def _environment(request: Request) -> dict[str, str]:
     """Return the configuration of this launch: the caller's own, with the plugin and the permissions."""
     asks = request.permissions == "ask"
-    if not request.hook and not asks:
+    if not request.hook and not asks and not request.attachment:
         return {}
     config = _config(request.environ.get(CONFIG) or "{}")
     env = {}
@@ -219,10 +220,18 @@ def _environment(request: Request) -> dict[str, str]:
         config["plugin"] = [*others, ours]
         # The last word of the hook's command; the plugin writes there itself, without a process per event.
         env[SPOOL] = shlex.split(request.hook)[-1]
+    if request.attachment:
+        servers = config.get("mcp")
+        config["mcp"] = {**(servers if isinstance(servers, dict) else {}), **_mcp(request.attachment)}
     if asks:
         theirs = config.get("permission")
         config["permission"] = {**(theirs if isinstance(theirs, dict) else {}), **_ASK}
     return {CONFIG: json.dumps(config), **env}
+
+
+def _mcp(server: Attachment) -> dict[str, Any]:
+    facts = {"type": "local", "command": server.argv, "environment": server.env, "enabled": True}
+    return {server.name: facts}
 
 
 def _config(text: str) -> dict[str, Any]:

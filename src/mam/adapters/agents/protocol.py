@@ -19,10 +19,22 @@ if TYPE_CHECKING:
     from mam.core.activity import Evidence
 
 
+class Attachment:
+    """An MCP server that an agent gets for one launch: what to start, and the variables that it needs."""
+
+    __slots__ = ("argv", "env", "name")
+
+    def __init__(self, name: str, argv: list[str], env: dict[str, str]) -> None:
+        self.name = name
+        self.argv = argv
+        self.env = env
+
+
 class Request:
     """One launch as the caller wants it."""
 
     __slots__ = (
+        "attachment",
         "command",
         "conversation",
         "environ",
@@ -54,6 +66,7 @@ class Request:
         self.fork_of: str | None = facts.get("fork_of")
         self.hook: str | None = facts.get("hook")
         self.instructions: str | None = facts.get("instructions")
+        self.attachment: Attachment | None = facts.get("attachment")
         # What the operator set for this kind alone.
         self.settings: Mapping[str, bool] = facts.get("settings") or {}
 
@@ -196,6 +209,8 @@ class Kind:
     # Whether mam knows how to hand over permissions and a model.
     takes_permissions = False
     takes_model = False
+    # Whether an MCP server can be given to one launch.
+    takes_mcp = False
     # Whether a first prompt is typed (True) or handed over at launch as instructions (False).
     takes_prompt = True
     # Whether it keeps what is entered while it works for its next turn, instead of cutting this one.

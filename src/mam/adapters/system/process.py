@@ -239,6 +239,15 @@ def command_line(pid: int) -> list[str] | None:
     return [os.fsdecode(word) for word in content.removesuffix(b"\0").split(b"\0")] if content else []
 
 
+def environment(pid: int) -> dict[str, str] | None:
+    """Return the variables that a process was started with, or None if they cannot be read."""
+    content = _read(f"/proc/{pid}/environ") if _LINUX else None
+    if content is None:
+        return None
+    pairs = (os.fsdecode(one).partition("=") for one in content.split(b"\0") if b"=" in one)
+    return {name: value for name, _, value in pairs}
+
+
 def working_directory(pid: int) -> str | None:
     """Return the directory a process is in, or None if it cannot be read."""
     if not _LINUX:

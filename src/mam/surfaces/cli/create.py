@@ -17,6 +17,7 @@ EXAMPLES = """
   mam create --agent claude --role developer
   mam create --agent codex --session api --prompt "read README.md and say what is missing"
   mam create --agent claude --worktree fix-login --permissions ask
+  mam create --agent claude --role lead --mcp      with tools to run other agents
   mam create --session api                  start an ended session anew
   mam create --agent practice -- --speed 80"""
 TAKES_REST = True
@@ -53,6 +54,7 @@ def add_options(parser: Parser) -> None:
     add("--model", metavar="MODEL", help="the model, as the agent names it")
     add("--env", metavar="K=V", action="append", default=[], help="a variable for the agent; may be repeated")
     add("--worktree", metavar="BRANCH", nargs="?", const=True, help="work in a git worktree of its own")
+    add("--mcp", action="store_true", help="give the agent mam's own tools, for this launch (mam mcp)")
     add("--no-wait", action="store_true", help="do not wait until the agent is ready")
     add("--timeout", metavar="TIME", type=span, help="how long to wait for it: 90, 2m (default 60)")
 
@@ -77,6 +79,7 @@ def run(call: Call) -> int:
         model=options.model,
         env=parse_environment(options.env),
         worktree=options.worktree,
+        mcp=options.mcp,
         args=options.rest,
         wait=not options.no_wait,
         timeout=options.timeout,

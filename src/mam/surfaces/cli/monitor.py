@@ -65,6 +65,7 @@ def add_options(parser: Parser) -> None:
     add("--uninstall", action="store_true", help="undo --install for this root")
     # How a session's start starts it: it ends when nothing runs any more.
     add("--resident", action="store_true", help=SUPPRESS)
+    add("--awaits-client", action="store_true", help=SUPPRESS)
 
 
 def run(call: Call) -> int:
@@ -123,6 +124,7 @@ def _work(call: Call) -> int:
 
 def _stay(call: Call) -> int:
     from mam.core.errors import NoRegistry, ResidentRuns
+    from mam.surfaces.mcp.host import Host
 
     if not call.fleet.world.place.exists():
         raise NoRegistry(f"there is no registry in {call.fleet.root}", hint="mam init makes one")
@@ -138,7 +140,8 @@ def _stay(call: Call) -> int:
         call.tell(f"the monitor has ended: {why}")
         return 0
     try:
-        why = call.fleet.monitor(lambda report: _tell(call, report), **limits)
+        with Host(call.fleet.world) as host:
+            why = call.fleet.monitor(lambda report: _tell(call, report), companions=[host], **limits)
     except ResidentRuns:
         call.tell("following the resident of this root")
         for drift in call.fleet.follow(**limits):
@@ -161,9 +164,11 @@ def _service(call: Call) -> int:
 def _reside(call: Call) -> int:
     """Watch while anything runs; somebody who was faster is as good."""
     from mam.core.errors import ResidentRuns
+    from mam.surfaces.mcp.host import Host
 
     try:
-        call.fleet.monitor(lambda _report: None, while_any=True)
+        with Host(call.fleet.world, awaits=call.options.awaits_client) as host:
+            call.fleet.monitor(lambda _report: None, while_any=True, companions=[host])
     except ResidentRuns:
         return 0
     return 0

@@ -9,8 +9,9 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from types import ModuleType
 
-SESSIONS, MESSAGES, TEAMS, JOBS, BOARD, CARE = "sessions", "messages", "teams", "jobs", "board", "care"
-GROUPS = (SESSIONS, MESSAGES, TEAMS, JOBS, BOARD, CARE)
+SESSIONS, MESSAGES, TEAMS, JOBS, BOARD = "sessions", "messages", "teams", "jobs", "board"
+AGENTS, CARE = "for agents", "care"
+GROUPS = (SESSIONS, MESSAGES, TEAMS, JOBS, BOARD, AGENTS, CARE)
 
 # verb -> (module beside this one, what it does in one line, group)
 VERBS: dict[str, tuple[str, str, str]] = {
@@ -39,6 +40,7 @@ VERBS: dict[str, tuple[str, str, str]] = {
     "job": ("job", "delegate work, follow it, and see how it ended", JOBS),
     "task": ("task", "add, list, claim and end the tasks of roles", TEAMS),
     "board": ("board", "make, show, claim and end the cards of a Kanban board", BOARD),
+    "mcp": ("mcp", "serve these verbs to agents as MCP tools", AGENTS),
     "monitor": ("monitor", "bring the registry in line with what is there", CARE),
     "doctor": ("doctor", "check this machine and this root", CARE),
     "demo": ("demo", "see it all work, with practice agents in a tmux of its own", CARE),

@@ -1,0 +1,79 @@
+"""The verbs of the API that are made for agents who run others."""
+
+from __future__ import annotations
+
+from mam.app.reader import Reader
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from typing import Any
+
+    from mam.core.row import Row
+
+    Document = dict[str, Any]
+
+
+class Overseer(Reader):
+    """Sessions in the words of agents, and what a session may do to another."""
+
+    def agents(
+        self,
+        *,
+        ids: Sequence[str] = (),
+        mine: bool = False,
+        parent: str | None = None,
+        thorough: bool = False,
+    ) -> list[Document]:
+        """Return sessions as `{agent_id, name, state, blocked_on_prompt, …}`: all, some, or the caller's."""
+        from mam.app.agents import agents
+
+        return agents(self.world, ids=ids, mine=mine, parent=parent, thorough=thorough)
+
+    def agent(self, target: str) -> Document:
+        """Return one session in these words, looked at thoroughly."""
+        from mam.app.agents import agent
+
+        return agent(self.world, target)
+
+    def gather(
+        self,
+        *,
+        ids: Sequence[str] = (),
+        mine: bool = False,
+        state: str = "done",
+        timeout: float = 300.0,
+        tell: Callable[[list[Document]], None] = lambda _found: None,
+        pause: Callable[[float], bool] | None = None,
+    ) -> Document:
+        """Wait until sessions are ready, working, idle, done or in error; return how each is then.
+
+        One that ended otherwise, or that asks somebody something, is not waited for any longer.
+        """
+        from mam.app.gather import gather
+
+        return gather(self.world, ids=ids, mine=mine, state=state, timeout=timeout, tell=tell, pause=pause)
+
+    def surfaces(self) -> Document:
+        """Return the tmux servers of this root and every pane on them."""
+        from mam.app.surfaces import surfaces
+
+        return surfaces(self.world)
+
+    def in_pane(self, pane: str) -> str:
+        """Return the id of the session in a pane of the tmux server in use; SessionNotFound."""
+        from mam.app.surfaces import in_pane
+
+        return in_pane(self.world, pane)
+
+    def authorize(self, act: str, target: str) -> Row:
+        """Return the session that the caller may `message`, `stop`, `resume` or `purge`; else NotAllowed."""
+        from mam.app.authority import check
+
+        return check(self.world, act, target)
+
+    def authorize_child(self, permissions: str | None, usual: str) -> str | None:
+        """Return the permissions of a child of the caller: as asked or as usual, and never above its own."""
+        from mam.app.authority import check_child
+
+        return check_child(self.world, permissions, usual)

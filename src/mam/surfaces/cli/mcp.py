@@ -1,0 +1,60 @@
+"""mam mcp: the tools for agents, over standard input and output."""
+
+from __future__ import annotations
+
+import os
+
+from mam.core.settings import GUARDED_TOOLS
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from mam.surfaces.cli.call import Call
+    from mam.surfaces.cli.parser import Parser
+
+DESCRIPTION = """\
+Serve the verbs as MCP tools over standard input and output; an MCP client starts it. The server
+itself runs in the root's resident, once for all clients: this process only carries lines, and
+finds the server again when the resident was ended.
+
+A client that runs inside a session is that session: it may message and stop what it started.
+Anybody else is the operator. Tools that cannot be undone are left out unless --allow names them;
+for sessions the setting `mcp.allow` does."""
+EXAMPLES = """
+  claude mcp add mam -- mam mcp
+  codex mcp add mam -- mam mcp
+  mam mcp --allow answer_prompt --allow kill
+  mam mcp --workspace ~/work/shop"""
+
+
+def add_options(parser: Parser) -> None:
+    """What the client may do beyond the usual."""
+    parser.add_argument(
+        "--allow",
+        action="append",
+        default=[],
+        choices=GUARDED_TOOLS,
+        help="also offer this tool; may be repeated",
+    )
+
+
+def run(call: Call) -> int:
+    """Carry lines to the resident's server; where there is none and shall be none, serve here."""
+    from mam.app import door, wake
+
+    world = call.fleet.world
+    hello: dict[str, Any] = {
+        "cwd": world.workspace,
+        "environ": dict(os.environ),
+        "allow": call.options.allow,
+    }
+    if not door.is_hosted(world):
+        from mam.surfaces.mcp.alone import serve
+
+        serve(world, hello)
+        return 0
+    from mam.surfaces.mcp.bridge import Bridge
+
+    Bridge(lambda: door.enter(world), lambda: wake.ensure(world, for_client=True), hello).run()
+    return 0

@@ -1,0 +1,41 @@
+"""What can be read without calling a tool: the sessions, and a screen."""
+
+from __future__ import annotations
+
+import json
+
+from mcp.server.mcpserver.exceptions import ResourceError, ResourceNotFoundError
+
+from mam.app.fleet import Fleet
+from mam.core.errors import MamError, SessionNotFound
+from mam.surfaces.mcp.tool import visitor
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from mcp.server import MCPServer
+
+
+def add(server: MCPServer) -> None:
+    """Register them."""
+
+    @server.resource("mam://sessions", name="sessions", mime_type="application/json")
+    def sessions() -> str:
+        """Every session of this root, with what it is doing."""
+        return _read(lambda fleet: json.dumps(fleet.ls()))
+
+    @server.resource("mam://sessions/{name}/screen", name="screen", mime_type="text/plain")
+    def screen(name: str) -> str:
+        """What a session's terminal shows."""
+        return _read(lambda fleet: fleet.read(name))
+
+
+def _read(look: Callable[[Fleet], str]) -> str:
+    try:
+        with Fleet(visitor.get().world()) as fleet:
+            return look(fleet)
+    except SessionNotFound as error:
+        raise ResourceNotFoundError(json.dumps(error.as_json()["error"])) from error
+    except MamError as error:
+        raise ResourceError(json.dumps(error.as_json()["error"])) from error

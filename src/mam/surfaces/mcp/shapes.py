@@ -1,0 +1,103 @@
+"""What the tools answer. No field is required: an error has none of them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from typing_extensions import TypedDict
+
+
+class Agent(TypedDict, total=False):
+    """One agent."""
+
+    agent_id: str
+    name: str
+    state: str
+    blocked_on_prompt: bool
+    waiting_for: str | None
+    cli: str
+    model: str | None
+    role: str | None
+    parent_agent_id: str | None
+    cwd: str
+    job_id: str | None
+
+
+class Agents(TypedDict, total=False):
+    """Several agents."""
+
+    agents: list[Agent]
+    count: int
+
+
+class AgentState(Agent, total=False):
+    """One agent with everything that is known of it."""
+
+    health: str | None
+    record: dict[str, Any]
+
+
+class Spawned(Agent, total=False):
+    """An agent that was started or taken up again."""
+
+    surface_id: str
+    boot_prompt_delivered: bool
+    note: str | None
+
+
+class Applied(TypedDict, total=False):
+    """What was done to an agent."""
+
+    agent_id: str
+    state: str
+    applied: str
+
+
+class Receipt(TypedDict, total=False):
+    """What became of words to an agent: delivered when its own record shows them, or when it queued them."""
+
+    agent_id: str
+    delivered: bool
+    message_id: str
+    session: str
+    state: str
+    evidence: str | None
+    carrier: str | None
+    attempts: int
+    elapsed_ms: float
+    reason: str | None
+
+
+class Waited(TypedDict, total=False):
+    """How those are that were waited for."""
+
+    matched: bool
+    timed_out: bool
+    elapsed_ms: int
+    results: list[dict[str, Any]]
+
+
+class Screen(TypedDict, total=False):
+    """What a terminal shows."""
+
+    surface: str
+    agent_id: str
+    state: str
+    text: str
+
+
+class Surfaces(TypedDict, total=False):
+    """The panes of the tmux servers."""
+
+    servers: list[dict[str, Any]]
+    surfaces: list[dict[str, Any]]
+
+
+class Health(TypedDict, total=False):
+    """What is wrong, and how to mend it."""
+
+    ok: bool
+    root: str
+    version: str
+    caller: str
+    checks: list[dict[str, Any]]

@@ -1,0 +1,14 @@
+"""The tools, by what they are about."""
+
+from __future__ import annotations
+
+from mam.surfaces.mcp.tools import agents, looks, words
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from mam.surfaces.mcp.tool import FleetTool
+
+
+def all_tools() -> list[FleetTool]:
+    """Return every tool; the server shows each client those that it may use."""
+    return [*agents.TOOLS, *words.TOOLS, *looks.TOOLS]

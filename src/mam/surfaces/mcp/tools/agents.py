@@ -1,0 +1,93 @@
+"""Starting, resuming and stopping agents."""
+
+from __future__ import annotations
+
+import os
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from mam.core.errors import InvalidPath
+from mam.surfaces.mcp.shapes import Applied, Spawned
+from mam.surfaces.mcp.tool import CHANGE, DESTROY, Call, make
+
+AgentId = Annotated[str, Field(description="id or name of the agent", min_length=1, max_length=120)]
+Milliseconds = Annotated[int, Field(ge=1, le=3_600_000)]
+Permissions = Literal["default", "ask", "auto", "skip"]
+
+
+def spawn_agent(
+    call: Call,
+    *,
+    cli: Annotated[str, Field(description="claude, codex, gemini, opencode, …, practice", min_length=1)],
+    prompt: Annotated[str, Field(description="its first message")] = "",
+    name: Annotated[str, Field(description="a-z, 0-9 and -; made from the directory if empty")] = "",
+    role: Annotated[str, Field(description="what it is for")] = "",
+    model: str = "",
+    cwd: Annotated[str, Field(description="its directory; yours if empty")] = "",
+    worktree: Annotated[str, Field(description="give it a git worktree on this branch")] = "",
+    permissions: Annotated[
+        Permissions | None, Field(description="what it may do unasked; at most what you may")
+    ] = None,
+    mcp: Annotated[bool, Field(description="give it these tools, too")] = False,
+    timeout_ms: Annotated[Milliseconds, Field(description="how long it may take to be ready")] = 60_000,
+) -> Spawned:
+    """Start an agent in a tmux pane of its own and return when it is ready for work. It is your child:
+    you may message and stop it."""
+    world = call.fleet.world
+    if cwd:
+        world.workspace = os.path.realpath(os.path.join(world.workspace, cwd))
+        if not os.path.isdir(world.workspace):
+            raise InvalidPath(f"{cwd} is not a directory", hint="name one that exists")
+    session = call.fleet.create(
+        cli,
+        name=name or None,
+        role=role or None,
+        prompt=prompt or None,
+        model=model or None,
+        worktree=worktree or None,
+        permissions=call.fleet.authorize_child(permissions, world.settings().permissions),
+        mcp=mcp,
+        timeout=timeout_ms / 1000,
+    )
+    return {
+        **call.fleet.agent(session.id),  # type: ignore[typeddict-item]  # the same fields
+        "surface_id": session.row["pane"].get("id", ""),
+        "boot_prompt_delivered": bool(prompt),
+        "note": None,
+    }
+
+
+def resume_agent(
+    call: Call,
+    agent_id: AgentId,
+    timeout_ms: Annotated[Milliseconds, Field(description="how long it may take to be ready")] = 60_000,
+) -> Spawned:
+    """Take up the conversation of an agent that has ended, in the same directory; one that runs is left
+    as it is."""
+    call.fleet.authorize("resume", agent_id)
+    done = call.fleet.resume(agent_id, timeout=timeout_ms / 1000)
+    return {
+        **call.fleet.agent(done.session.id),  # type: ignore[typeddict-item]  # the same fields
+        "surface_id": done.session.row["pane"].get("id", ""),
+        "note": done.note,
+    }
+
+
+def stop_agent(
+    call: Call,
+    agent_id: AgentId,
+    force: Annotated[bool, Field(description="end its whole process tree at once")] = False,
+) -> Applied:
+    """End an agent: gracefully first, at most some seconds, or by force; its conversation is kept. One that
+    has ended already is left as it is."""
+    call.fleet.authorize("stop", agent_id)
+    call.fleet.stop(agent_id, reason="stop_agent", force=force)
+    return {"agent_id": agent_id, "state": call.fleet.agent(agent_id)["state"], "applied": "stop_agent"}
+
+
+TOOLS = [
+    make(spawn_agent, CHANGE, open_world=True),
+    make(resume_agent, CHANGE, idempotent=True, open_world=True),
+    make(stop_agent, DESTROY, idempotent=True),
+]

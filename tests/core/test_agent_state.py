@@ -1,0 +1,40 @@
+"""One word for the state of an agent."""
+
+import pytest
+
+from mam.core.agent_state import ENDED, STATES, TARGETS, agent_state, reached
+
+
+@pytest.mark.parametrize(
+    ("facts", "state"),
+    [
+        (("running", "booting"), "booting"),
+        (("running", "working"), "working"),
+        (("running", "waiting"), "idle"),
+        (("running", "unknown"), "unknown"),
+        (("running", "exited"), "error"),
+        (("stopped", "exited"), "done"),
+        (("archived", "exited"), "done"),
+        (("terminated", "exited"), "done"),
+    ],
+)
+def test_status_and_activity_give_one_word(facts, state) -> None:
+    assert agent_state(*facts) == state
+    assert state in STATES
+
+
+@pytest.mark.parametrize(("spoken", "state"), [(False, "ready"), (True, "idle"), (None, "idle")])
+def test_an_agent_at_rest_is_ready_until_its_first_turn(spoken, state) -> None:
+    assert agent_state("running", "idle", has_spoken=spoken) == state
+
+
+def test_one_that_was_found_dead_is_an_error() -> None:
+    assert agent_state("terminated", "exited", termination_mode="auto-detected") == "error"
+    assert agent_state("terminated", "exited", termination_mode="purge") == "done"
+
+
+def test_whoever_has_had_a_turn_takes_words_as_well() -> None:
+    assert reached("idle", "ready")
+    assert not reached("ready", "idle")
+    assert all(reached(one, one) for one in TARGETS)
+    assert set(ENDED) <= set(TARGETS)

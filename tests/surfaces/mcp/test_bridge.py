@@ -1,0 +1,213 @@
+"""The bridge: a resident that dies is replaced, and the client does not notice."""
+
+import json
+import os
+import signal
+import socket
+import threading
+from pathlib import Path
+
+import pytest
+from tests.surfaces.mcp.client import HELLO, Client
+
+from mam.surfaces.mcp import bridge as bridges
+from mam.surfaces.mcp.bridge import Bridge, Lines
+
+
+def test_a_killed_resident_comes_back_without_the_client_noticing(client, fleet, holder, until) -> None:
+    client.call("spawn_agent", cli="practice", name="one")
+    before = holder()
+    os.kill(before, signal.SIGKILL)
+    assert client.call("get_agent_state", agent_id="one")["state"] == "ready"
+    assert holder() not in (None, before)
+    assert client.call("stop_agent", agent_id="one")["state"] == "done"
+
+
+def test_a_wait_that_is_under_way_goes_on_with_the_next_resident(client, fleet, holder, until) -> None:
+    client.call("spawn_agent", cli="practice", name="one")
+    number = client.begin("tools/call", name="wait_for", arguments={"agent_id": "one", "timeout_ms": 60_000})
+    assert client.call("list_agents")["count"] == 1
+    before = holder()
+    os.kill(before, signal.SIGKILL)
+    until(lambda: holder() not in (None, before), 30)
+    fleet.stop("one")
+    waited = client.finish(number)["result"]["structuredContent"]
+    assert (waited["matched"], waited["results"][0]["state"]) == (True, "done")
+
+
+def test_a_connected_client_keeps_its_resident_and_the_last_one_lets_it_go(client, holder, until) -> None:
+    before = holder()
+    client.call("spawn_agent", cli="practice", name="one")
+    client.call("stop_agent", agent_id="one")
+    assert client.call("list_agents")["count"] == 1
+    assert holder() == before
+    assert client.close() == 0
+    until(lambda: holder() is None, 60)
+
+
+def test_a_client_that_disappears_while_it_waits_leaves_nothing_behind(
+    fleet, workspace, holder, until, resident
+):
+    fleet.create("practice", name="one")
+    with Client(workspace) as staying:
+        staying.greet()
+        staying.call("list_agents")
+        process = Path(f"/proc/{holder()}/fd")
+
+        def handles():
+            return len(list(process.iterdir()))
+
+        quiet = handles()
+        leaving = Client(workspace)
+        leaving.greet()
+        leaving.begin("tools/call", name="wait_for", arguments={"agent_id": "one"})
+        until(lambda: handles() > quiet)
+        leaving.process.kill()
+        leaving.close()
+        # Its socket, its thread's database and its watch on the agent are gone.
+        until(lambda: handles() <= quiet, 30)
+        assert staying.call("get_agent_state", agent_id="one")["state"] == "ready"
+
+
+class Played:
+    """A bridge in a thread with a client and servers that the test plays."""
+
+    def __init__(self) -> None:
+        self.doors: list[socket.socket] = []
+        self.woken = 0
+        self.shut = threading.Event()
+        ours_in, self.client_in = os.pipe()
+        client_out, ours_out = os.pipe()
+        self.ends = (ours_in, ours_out)
+        self.bridge = Bridge(self.connect, self.wake, {"hello": 1}, source=ours_in, sink=ours_out)
+        self.thread = threading.Thread(target=self.bridge.run, daemon=True)
+        self.thread.start()
+        self.heard = os.fdopen(client_out, "rb")
+
+    def connect(self):
+        if self.shut.is_set():
+            return None
+        ours, theirs = socket.socketpair()
+        self.doors.append(theirs)
+        return ours
+
+    def wake(self) -> None:
+        self.woken += 1
+
+    def say(self, **message) -> None:
+        os.write(self.client_in, json.dumps({"jsonrpc": "2.0", **message}).encode() + b"\n")
+
+    def hear(self):
+        return json.loads(self.heard.readline())
+
+    def close(self) -> None:
+        os.close(self.client_in)
+        self.thread.join(10)
+        assert not self.thread.is_alive()
+        self.heard.close()
+        for handle in self.ends:
+            os.close(handle)
+        for door in self.doors:
+            door.close()
+
+
+@pytest.fixture
+def played():
+    one = Played()
+    yield one
+    one.close()
+
+
+def lines(door):
+    with door.makefile("rb") as file:
+        for line in file:
+            yield json.loads(line)
+
+
+def greeted(played, until):
+    until(lambda: played.doors)
+    heard = lines(played.doors[0])
+    assert next(heard) == {"hello": 1}
+    played.say(id=1, method="initialize", params=HELLO)
+    assert next(heard)["id"] == 1
+    played.doors[0].sendall(b'{"jsonrpc":"2.0","id":1,"result":{}}\n')
+    assert played.hear()["id"] == 1
+    played.say(method="notifications/initialized")
+    assert next(heard)["method"] == "notifications/initialized"
+    return heard
+
+
+def test_the_client_is_introduced_again_reads_are_repeated_and_changes_never(played, until) -> None:
+    heard = greeted(played, until)
+    played.say(id=2, method="tools/call", params={"name": "stop_agent", "arguments": {"agent_id": "x"}})
+    played.say(id=3, method="tools/call", params={"name": "list_agents", "arguments": {}})
+    played.say(id=4, method="tools/list")
+    played.say(id=5, method="tools/call", params={"name": "wait_for", "arguments": {"agent_id": "x"}})
+    played.say(method="notifications/cancelled", params={"requestId": 5})
+    assert [next(heard)["id"] for _ in range(4)] == [2, 3, 4, 5]
+    next(heard)
+    played.doors[0].shutdown(socket.SHUT_RDWR)
+    until(lambda: len(played.doors) == 2)
+    second = lines(played.doors[1])
+    assert next(second) == {"hello": 1}
+    introduction = next(second)
+    assert (introduction["method"], introduction["params"]) == ("initialize", HELLO)
+    played.doors[1].sendall(
+        json.dumps({"jsonrpc": "2.0", "id": introduction["id"], "result": {}}).encode() + b"\n"
+    )
+    assert next(second)["method"] == "notifications/initialized"
+    assert [next(second)["id"] for _ in range(2)] == [3, 4]
+    unsure = played.hear()
+    assert unsure["id"] == 2
+    assert unsure["result"]["isError"] is True
+    assert unsure["result"]["structuredContent"]["error"]["code"] == "unconfirmed"
+    played.doors[1].sendall(b'{"jsonrpc":"2.0","id":3,"result":{"content":[]}}\n')
+    assert played.hear()["id"] == 3
+
+
+def test_answers_to_questions_of_a_dead_server_go_to_nobody(played, until) -> None:
+    greeted(played, until)
+    played.doors[0].sendall(b'{"jsonrpc":"2.0","id":"ask-1","method":"ping"}\n')
+    assert played.hear()["id"] == "ask-1"
+    played.doors[0].shutdown(socket.SHUT_RDWR)
+    until(lambda: len(played.doors) == 2)
+    second = lines(played.doors[1])
+    next(second)
+    played.doors[1].sendall(
+        json.dumps({"jsonrpc": "2.0", "id": next(second)["id"], "result": {}}).encode() + b"\n"
+    )
+    assert next(second)["method"] == "notifications/initialized"
+    played.say(id="ask-1", result={})
+    played.say(id=9, method="tools/list")
+    assert next(second)["id"] == 9
+
+
+def test_where_no_resident_comes_up_the_client_is_told_and_may_try_again(played, until, monkeypatch) -> None:
+    greeted(played, until)
+    monkeypatch.setattr(bridges, "_PATIENCE", 0.2)
+    played.shut.set()
+    played.doors[0].shutdown(socket.SHUT_RDWR)
+    played.say(id=2, method="tools/call", params={"name": "stop_agent", "arguments": {"agent_id": "x"}})
+    played.say(id=3, method="tools/list")
+    answers = {one["id"]: one for one in (played.hear(), played.hear())}
+    assert answers[2]["result"]["structuredContent"]["error"]["code"] in ("unavailable", "unconfirmed")
+    assert answers[3]["error"]["data"]["retryable"] is True
+    assert played.woken
+    played.shut.clear()
+    played.say(id=4, method="tools/list")
+    until(lambda: len(played.doors) == 2)
+    second = lines(played.doors[1])
+    next(second)
+    introduction = next(second)
+    played.doors[1].sendall(
+        json.dumps({"jsonrpc": "2.0", "id": introduction["id"], "result": {}}).encode() + b"\n"
+    )
+    assert next(second)["method"] == "notifications/initialized"
+    assert next(second)["id"] == 4
+
+
+def test_lines_are_cut_wherever_they_arrive() -> None:
+    cutter = Lines()
+    assert cutter.take(b"on") == []
+    assert cutter.take(b"e\ntwo\nthr") == [b"one\n", b"two\n"]
+    assert cutter.take(b"ee\n") == [b"three\n"]

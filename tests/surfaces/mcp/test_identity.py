@@ -1,0 +1,60 @@
+"""Who a client is, and what follows: inside a session it is that session."""
+
+
+def code(answer):
+    return answer.get("error", {}).get("code")
+
+
+def test_a_session_runs_what_it_started_and_nobody_else(fleet, inside) -> None:
+    stranger = fleet.create("practice", name="stranger")
+    lead = inside("lead", role="lead")
+    assert lead.call("control_health")["caller"] == lead.id
+    child = lead.call("spawn_agent", cli="practice", name="child")
+    assert child["parent_agent_id"] == lead.id
+    assert [one["name"] for one in lead.call("list_agents", mine=True)["agents"]] == ["child"]
+    assert lead.call("send_to", agent_id="child", text="hello", timeout_ms=20_000)["delivered"] is True
+    assert fleet.inbox("child")[0]["sender"] == "lead"
+    for target in ("stranger", "lead"):
+        assert code(lead.call("stop_agent", agent_id=target)) == "not_allowed"
+        assert code(lead.call("send_to", agent_id=target, text="hello")) == "not_allowed"
+        assert code(lead.call("resume_agent", agent_id=target)) == "not_allowed"
+    assert stranger.status()["status"] == "running"
+    assert lead.call("stop_agent", agent_id="child")["state"] == "done"
+
+
+def test_a_session_stops_neither_its_parent_nor_above(fleet, inside) -> None:
+    top = inside("top")
+    fleet.world.known_actor = top.id
+    below = inside("below")
+    assert fleet.get("below").row["parent"] == top.id
+    assert code(below.call("stop_agent", agent_id="top", force=True)) == "not_allowed"
+    assert top.call("stop_agent", agent_id="below")["state"] == "done"
+
+
+def test_a_grant_of_the_operator_reaches_others(fleet, inside, home) -> None:
+    fleet.create("practice", name="stranger")
+    with (home / ".config" / "mam" / "config.toml").open("a", encoding="utf-8") as file:
+        file.write('[mcp]\nmessage = "all"\nallow = ["kill"]\n')
+    one = inside("one")
+    assert one.call("send_to", agent_id="stranger", text="hello", timeout_ms=20_000)["delivered"] is True
+    assert code(one.call("stop_agent", agent_id="stranger")) == "not_allowed"
+
+
+def test_a_child_has_at_most_its_parents_permissions_and_stays_in_the_root(fleet, inside, tmp_path) -> None:
+    one = inside("one")
+    refused = one.call("spawn_agent", cli="practice", permissions="skip")
+    assert code(refused) == "not_allowed"
+    assert code(one.call("spawn_agent", cli="practice", cwd=str(tmp_path))) == "not_allowed"
+    assert fleet.names() == ["one"]
+
+
+def test_who_claims_to_be_a_session_and_is_not_changes_nothing(fleet, workspace, resident) -> None:
+    import os
+
+    from tests.surfaces.mcp.client import Client
+
+    one = fleet.create("practice", name="one")
+    with Client(workspace, env={**os.environ, "MAM_SESSION": one.id}) as client:
+        client.greet()
+        assert code(client.call("stop_agent", agent_id="one")) == "not_allowed"
+        assert client.call("get_agent_state", agent_id="one")["state"] == "ready"
