@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from mam.app.world import World
 
 _SOONEST, _LATEST, _SHARE = 0.1, 1.0, 0.05
+# Seconds that rest must have lasted: between an Enter and the first sign of work an agent looks idle still.
+_SETTLES = 0.5
 
 
 def gather(
@@ -40,11 +42,13 @@ def gather(
     if state not in TARGETS:
         raise Usage(f"cannot wait for {state!r}", hint=f"wait for {', '.join(TARGETS)}")
     began = time.monotonic()
+    rests: dict[str, float] = {}
     while True:
         found = agents(world, ids=ids, mine=mine, thorough=True)
         elapsed = time.monotonic() - began
         tell(found)
-        if all(_is_over(one, state) for one in found):
+        _note_rest(rests, found, elapsed)
+        if all(_is_over(one, state, elapsed - rests.get(one["agent_id"], elapsed)) for one in found):
             return _answer(found, state, elapsed, timed_out=False)
         if elapsed >= timeout:
             return _answer(found, state, elapsed, timed_out=True)
@@ -58,8 +62,19 @@ def _sleep(seconds: float) -> bool:
     return False
 
 
-def _is_over(one: Agent, state: str) -> bool:
-    return reached(one["state"], state) or one["state"] in ENDED or one["blocked_on_prompt"]
+def _note_rest(rests: dict[str, float], found: list[Agent], now: float) -> None:
+    """Keep since when each is idle; one that is blocked by a question is at rest by its own word."""
+    for one in found:
+        if one["state"] == "idle" and not one["blocked_on_prompt"]:
+            rests.setdefault(one["agent_id"], now)
+        else:
+            rests.pop(one["agent_id"], None)
+
+
+def _is_over(one: Agent, state: str, rested: float) -> bool:
+    if one["state"] in ENDED or one["blocked_on_prompt"]:
+        return True
+    return reached(one["state"], state) and (one["state"] != "idle" or rested >= _SETTLES)
 
 
 def _answer(found: list[Agent], state: str, elapsed: float, *, timed_out: bool) -> dict[str, Any]:
