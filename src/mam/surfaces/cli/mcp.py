@@ -14,7 +14,8 @@ if TYPE_CHECKING:
     from mam.surfaces.cli.parser import Parser
 
 DESCRIPTION = """\
-Serve the verbs as MCP tools over standard input and output; an MCP client starts it. The server
+Serve the verbs as MCP tools over standard input and output; an MCP client starts it:
+`claude mcp add mam -- mam mcp`, `codex mcp add mam -- mam mcp`; docs/mcp.md has others. The server
 itself runs in the root's resident, once for all clients: this process only carries lines, and
 finds the server again when the resident was ended.
 
@@ -22,8 +23,7 @@ A client that runs inside a session is that session: it may message and stop wha
 Anybody else is the operator. Tools that cannot be undone are left out unless --allow names them;
 for sessions the setting `mcp.allow` does."""
 EXAMPLES = """
-  claude mcp add mam -- mam mcp
-  codex mcp add mam -- mam mcp
+  mam mcp
   mam mcp --allow answer_prompt --allow kill
   mam mcp --workspace ~/work/shop"""
 
