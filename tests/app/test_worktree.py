@@ -635,7 +635,7 @@ class TestVerbs:
         assert demo.worktrees() == []
 
     def test_a_create_that_fails_leaves_nothing(self, fleet, demo, monkeypatch) -> None:
-        monkeypatch.setattr("mam.app.launch.start", lambda *_: (_ for _ in ()).throw(Refused("no")))
+        monkeypatch.setattr("mam.app.launch.start", lambda *_, **__: (_ for _ in ()).throw(Refused("no")))
         with pytest.raises(Refused, match="no"):
             fleet.create("practice", name="one", worktree="feature", args=QUICK)
         assert demo.worktrees() == []

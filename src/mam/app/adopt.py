@@ -79,6 +79,7 @@ def _take(world: World, row: Row, pane: Pane) -> Row:
     reserved_at = flight.claim(world, reserve)
     try:
         world.host.remember_root(world.place.root, world.place.yaml)
+        world.host.note_start(world.place.root, row["id"])
         if pane.session_name != row["name"]:
             world.tmux(row["tmux_server"]).rename_session(pane.session_id, row["name"])
         if not world.tmux(row["tmux_server"]).claim(pane.id, row["id"], world.place.root):

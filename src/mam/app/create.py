@@ -12,7 +12,7 @@ import uuid
 
 from mam.adapters.store import evidence
 from mam.adapters.system import process
-from mam.app import caller, conversations, flight, launch
+from mam.app import caller, conversations, flight, foreign, launch
 from mam.app.init import warn_of_network
 from mam.app.order import Order
 from mam.app.prompt import first_prompt, refuse_command
@@ -107,6 +107,8 @@ def _claim(world: World, draft: Draft, order: Order, workspace: str) -> dict[str
         if order.name:
             return None
         raise RegistryBusy(f"'{name}' is being worked on", hint="repeat the command")
+    if old:
+        foreign.refuse(world, old, trust=order.trust)
     row = old or _new_row(world, order, session_id, name, workspace)
     changed = _renewed(world, row, order) if old else row
     plan = {

@@ -6,7 +6,7 @@ import secrets
 import uuid
 
 from mam.adapters.system import process
-from mam.app import caller, conversations, flight, launch
+from mam.app import caller, conversations, flight, foreign, launch
 from mam.app.create import bind, wait_until_ready
 from mam.core import names
 from mam.core.errors import IllegalTransition, NameTaken, Refused
@@ -55,6 +55,7 @@ def _claim(
     if not kind.can_fork:
         raise Refused(f"{source['agent']} cannot fork a conversation")
     launch.check_workspace(source["workspace"])
+    foreign.refuse(world, source, trust=False)
     choice = conversations.resume_choice(world, source, draft.rows(), draft.identities())
     if not choice.on_disk:
         raise IllegalTransition(

@@ -166,6 +166,7 @@ def run(
     for note in what.notes:
         world.warn(note)
     _clear_leftovers(world, row, kind)
+    world.host.note_start(world.place.root, row["id"])
     reading = versions.Reading(kind, program, environ)
     started = start(world, row, what, launch_file, extra, where=where)
     started.reading = reading

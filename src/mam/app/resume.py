@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from mam.adapters.store import evidence
 from mam.adapters.system import process
-from mam.app import caller, conversations, flight, launch
+from mam.app import caller, conversations, flight, foreign, launch
 from mam.app.create import bind_lease, wait_until_ready
 from mam.app.died import record_death
 from mam.app.sight import ALIVE, LOOSE, UNKNOWN, see_one
@@ -53,6 +53,7 @@ def resume(
             return None
         transitions.next_status(row["status"], "resume")
         launch.check_workspace(row["workspace"])
+        foreign.refuse(world, row, trust=trust)
         choice = _choose(world, draft, row)
         found["plan"] = {
             "choice": [choice.id, choice.tier, choice.on_disk],

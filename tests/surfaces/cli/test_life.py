@@ -284,7 +284,7 @@ class TestLooking:
     def test_log(self, run, one):
         run("stop", one, "--reason", "lunch\x1b[2J")
         entries = run("log", "--json").json["entries"]
-        assert [entry["verb"] for entry in entries] == ["create", "stop"]
+        assert [entry["verb"] for entry in entries] == ["create", "send", "stop"]
         lines = run("log", one, "--limit", "1", "--since", "1h").out.splitlines()
         assert len(lines) == 2
         assert lines[1].split()[1:5] == ["user", "stop", "one", "lunch[2J"]

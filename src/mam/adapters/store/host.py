@@ -20,6 +20,9 @@ if TYPE_CHECKING:
     from typing import Any
 
 
+_STARTED = "SELECT 1 FROM started WHERE root=? AND session_id=?"
+
+
 class Lease:
     """Who holds a conversation."""
 
@@ -86,6 +89,19 @@ class Host:
                 connection.execute(
                     "INSERT OR REPLACE INTO roots VALUES(?, ?, ?)", (root, registry, self.clock())
                 )
+
+    def has_started(self, root: str, session_id: str) -> bool:
+        """Tell whether this user's mam ever started a session."""
+        if not os.path.exists(self.path):
+            return False
+        with database.errors(self.path):
+            return bool(self._open().execute(_STARTED, (root, session_id)).fetchone())
+
+    def note_start(self, root: str, session_id: str) -> None:
+        """Record that a session is started here."""
+        with self._using() as connection:
+            if not connection.execute(_STARTED, (root, session_id)).fetchone():
+                connection.execute("INSERT OR IGNORE INTO started VALUES(?, ?)", (root, session_id))
 
     def lease(self, kind: str, conversation: str) -> Lease | None:
         """Return who holds a conversation, dead or alive."""

@@ -277,4 +277,11 @@ CREATE TABLE leases(
   PRIMARY KEY(kind, conversation)
 ) WITHOUT ROWID;
 """,
+    """
+CREATE TABLE started(
+  root TEXT NOT NULL,
+  session_id TEXT NOT NULL,
+  PRIMARY KEY(root, session_id)
+) WITHOUT ROWID;
+""",
 )

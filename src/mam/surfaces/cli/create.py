@@ -50,7 +50,11 @@ def add_options(parser: Parser) -> None:
         choices=PERMISSIONS,
         help="what the agent may do unasked (default: as the agent has it)",
     )
-    add("--trust", action="store_true", help="answer the agent's question whether it may trust the directory")
+    add(
+        "--trust",
+        action="store_true",
+        help="let the agent trust the directory, and run what a row says that came along with it",
+    )
     add("--model", metavar="MODEL", help="the model, as the agent names it")
     add("--env", metavar="K=V", action="append", default=[], help="a variable for the agent; may be repeated")
     add("--worktree", metavar="BRANCH", nargs="?", const=True, help="work in a git worktree of its own")

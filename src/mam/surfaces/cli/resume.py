@@ -30,7 +30,11 @@ def add_options(parser: Parser) -> None:
     add("--all", action="store_true", help="those that were running when they died, four at a time")
     add("--stopped", action="store_true", help="with --all: also those that were stopped")
     add("--no-wait", action="store_true", help="do not wait until the agent is ready")
-    add("--trust", action="store_true", help="answer the agent's question whether it may trust the directory")
+    add(
+        "--trust",
+        action="store_true",
+        help="let the agent trust the directory, and run what a row says that came along with it",
+    )
     add("--timeout", metavar="TIME", type=span, help="how long to wait for each: 90, 2m (default 60)")
 
 
