@@ -43,8 +43,8 @@ def facts(**changes):
         "last_news": 1000.0,
         "activity": "idle",
         "activity_at": 1000.0,
-        "is_prompted": True,
-        "was_nudged": False,
+        "may_nudge": True,
+        "has_worked": True,
     }
     return {**known, **changes}
 
@@ -54,13 +54,17 @@ def facts(**changes):
     [
         (1001.0, {}, None),
         (1004.0, {}, rules.NUDGE),
-        (1004.0, {"is_prompted": False}, None),
-        (1004.0, {"was_nudged": True}, None),
+        (1004.0, {"has_worked": False}, None),
+        (1031.0, {"has_worked": False}, rules.NUDGE),
+        (1004.0, {"may_nudge": False}, None),
         (1004.0, {"activity": "waiting"}, None),
-        (1121.0, {"was_nudged": True}, rules.QUIET),
+        (1121.0, {"may_nudge": False}, rules.QUIET),
+        (1121.0, {"activity": "waiting"}, rules.QUIET),
+        (1121.0, {"activity": "unknown"}, None),
+        (1121.0, {"activity": "booting"}, None),
         (1121.0, {"activity": None}, rules.QUIET),
         (1121.0, {"activity": "working"}, None),
-        (1121.0, {"idle_timeout": 0.0, "was_nudged": True}, None),
+        (1121.0, {"idle_timeout": 0.0, "may_nudge": False}, None),
         (4601.0, {"activity": "working"}, rules.WALL),
         (4601.0, {"activity": "working", "timeout": 0.0}, None),
     ],

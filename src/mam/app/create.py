@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 _MOST_NUMBERS = 1000
 _RENEWED = (
     *("role", "start_command", "permissions", "model", "tmux_server", "stores", "workspace", "worktree"),
-    "parent",
+    *("parent", "delegate_job_id"),
 )
 
 
@@ -218,6 +218,7 @@ def _renewed(world: World, row: Row, order: Order) -> Row:
         model=order.model or row.get("model"),
         tmux_server=order.server or row["tmux_server"],
         parent=_parent(world),
+        delegate_job_id=order.job,
         stores={**kind.stores({**world.environ, **order.env}), **kind.marks()},
     )
 

@@ -17,6 +17,52 @@ class Delegating:
 
     world: World
 
+    def job_submit(self, prompt: str, *, folder: str | None = None, **options: Any) -> Document:
+        """Record a job, start its agent and give it its task; return the job, which then goes on by itself.
+
+        Options: agent ("claude"), workdir, session (one that runs), agent_session (name of the new one),
+        type ("once", "loop" with reviewer, reviewer_session and max_rounds, "human"), timeout (3600 s),
+        idle_timeout (120 s), validate (a script), expect (paths), permissions ("skip"), trust, args. What
+        goes wrong after the job was recorded ends it with an error and is raised.
+        """
+        from mam.app.delegate.submit import submit
+        from mam.app.settle import settle
+
+        settle(self.world)
+        return submit(self.world, prompt, folder=self._folder(folder), **options)
+
+    def job_preview(self, prompt: str, *, folder: str | None = None, **options: Any) -> Document:
+        """Return what `job_submit` would tell its agent; nothing is started, and nothing is written."""
+        from mam.app.delegate.submit import preview
+
+        return preview(self.world, prompt, folder=self._folder(folder), **options)
+
+    def job_instructions(self, job: str | None = None) -> str:
+        """Return what whoever does a job is told: the commands that report on it, and its task."""
+        from mam.app.delegate.order import message_of
+        from mam.app.jobs.find import document, meant
+
+        found = document(self.world, meant(self.world, job))
+        return message_of(self.world, found["job_id"], found["attempt"], found["prompt"])
+
+    def job_cancel(
+        self, job: str | None, *, reason: str | None = None, stop: bool = False, folder: str | None = None
+    ) -> Document:
+        """End a job at once, and with `stop` its session too; `{job, changed}`."""
+        from mam.app.delegate.cancel import cancel
+        from mam.app.jobs.find import meant
+
+        named = meant(self.world, job)
+        done, changed = cancel(self.world, named, reason=reason, stop=stop, folder=self._folder(folder))
+        return {"job": done, "changed": changed}
+
+    def job_verify(self, job: str | None, script: str, *, folder: str | None = None) -> Document:
+        """Run a script on a job, with JOB_ID and REGISTRY_DIR; `{job_id, passed, exit_code, output}`."""
+        from mam.app.delegate.check import verify
+        from mam.app.jobs.find import meant
+
+        return verify(self.world, meant(self.world, job), script, folder=self._folder(folder))
+
     def job_event(
         self,
         job: str | None,
@@ -65,16 +111,19 @@ class Delegating:
         *,
         timeout: float | None = None,
         folder: str | None = None,
+        from_start: bool = False,
     ) -> list[Document]:
         """Wait until jobs have ended, or all that are open; return them. Raises TimedOut.
 
-        `tell` gets each entry of their logs when it is recorded.
+        `tell` gets each entry of their logs when it is recorded; with `from_start` those before it, too.
         """
+        from mam.app.delegate.tend import Watcher
         from mam.app.jobs.find import meant
         from mam.app.jobs.wait import wait
 
+        limits: Document = {"timeout": timeout, "after": 0 if from_start else None}
         named = [meant(self.world, one) for one in jobs]
-        return wait(self.world, named, tell, timeout=timeout, folder=self._folder(folder))
+        return wait(self.world, named, tell, folder=self._folder(folder), tend=Watcher(self.world), **limits)
 
     def job_wait_remote(
         self,

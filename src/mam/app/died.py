@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 
 from mam.app import caller, conversations, flight, launch
+from mam.app.jobs import sessions
 from mam.app.sight import DEAD, GONE, see_one
 from mam.core import transitions
 from mam.core.errors import MamError, PaneGone
@@ -49,10 +50,12 @@ def record_death(world: World, row: Row, sight: Sight) -> Row:
                 seen, {**caller.action(world, "died"), "by": "mam"}, on_disk=on_disk, exit_status=status
             )
         )
+        sessions.died(world, draft, done, status)
         draft.log(caller.actor(world), "died", done, sight.reason, exit_status=status)
         return done
 
     done = flight.change(world, work)
+    sessions.settled(world, done)
     if not is_running(done):
         launch.leave_to_stranger(world, row, sight.pane)
     return done

@@ -62,13 +62,19 @@ def listen(world: World, rows: Iterable[Row]) -> dict[str, Word]:
     for payload, data in heard:
         if data["state"] and (payload.session_id not in words or payload.at >= words[payload.session_id].at):
             words[payload.session_id] = Word(payload.at, data)
+    told: set[str] = set()
     try:
-        world.registry.note(lambda draft: _keep(draft, heard))
+        told = world.registry.note(lambda draft: _keep(world, draft, heard, by_id))
         for payload in waiting:
             _remove(payload.path)
     except Unavailable:
         # What was heard is in `words`; the files stay for somebody who may write.
         return words
+    if told:
+        from mam.app.jobs.show import show
+
+        for job_id in told:
+            show(world, job_id)
     return words
 
 
@@ -102,10 +108,22 @@ def _is_nobodys(payload: Payload, now: float) -> bool:
     return not is_session_id(payload.session_id) or now - payload.at > _WAITS_SECONDS
 
 
-def _keep(draft: Draft, heard: list[tuple[Payload, dict[str, Any]]]) -> None:
+def _keep(
+    world: World, draft: Draft, heard: list[tuple[Payload, dict[str, Any]]], rows: dict[str, Row]
+) -> set[str]:
+    """Keep what was heard; return the jobs that it was reported of."""
+    told: set[str] = set()
     for payload, data in heard:
-        if data["state"]:
-            evidence.record(draft.connection, payload.session_id, "hook", payload.at, data)
+        if not data["state"]:
+            continue
+        evidence.record(draft.connection, payload.session_id, "hook", payload.at, data)
+        row = rows[payload.session_id]
+        if row.get("delegate_job_id"):
+            from mam.app.jobs.sessions import hear
+
+            said = hear(world, draft, row, data["state"], data.get("waiting_for"), at=payload.at)
+            told |= {said} if said else set()
+    return told
 
 
 def _remove(path: str) -> None:

@@ -17,6 +17,7 @@ from mam.adapters.system import process, programs
 from mam.adapters.tmux import launch as launches
 from mam.adapters.tmux.failures import NoAnswer
 from mam.app import versions, wake
+from mam.app.jobs.sessions import is_open
 from mam.app.sight import find_pane
 from mam.core.errors import (
     AgentMissing,
@@ -121,7 +122,7 @@ def environment(world: World, row: Row, extra: dict[str, str], launch: Launch) -
     env.update(launch.env)
     env["MAM_SESSION"] = row["id"]
     env["MAM_ROOT"] = world.place.root
-    if row.get("delegate_job_id"):
+    if is_open(world, row.get("delegate_job_id")):
         env["MAM_JOB_ID"] = row["delegate_job_id"] or ""
     if not world.place.state.endswith("/.mam"):
         env["AGENT_SESSIONS_YAML"] = world.place.yaml

@@ -12,6 +12,7 @@ from mam.app.world import World
 from mam.core.attention import attention
 from mam.core.drift import letter
 from mam.core.errors import MamError
+from mam.core.job import ENDED
 from mam.core.resume import OWN
 from mam.core.row import current_conversation, is_running, own_id
 
@@ -91,7 +92,19 @@ def describe(
     sights = see_all(world, rows, full=thorough, asked=asked)
     now = world.now()
     known = activity.gather(world, rows, sights, words, thorough=thorough)
-    return [_entry(world, view, one, had, now) for one, had in zip(known, kept, strict=True)]
+    jobs = _jobs(world, rows)
+    return [_entry(world, view, one, had, now, jobs=jobs) for one, had in zip(known, kept, strict=True)]
+
+
+def _jobs(world: World, rows: Sequence[Row]) -> dict[str, str]:
+    """Return the status of the jobs that these sessions were given."""
+    wanted = {job for row in rows if (job := row.get("delegate_job_id"))}
+    if not wanted:
+        return {}
+    from mam.adapters.store.jobs import statuses
+
+    none: dict[str, str] = {}
+    return world.registry.peek(lambda draft: statuses(draft, wanted), none)
 
 
 def _conversation(world: World, row: Row) -> tuple[str | None, bool | None]:
@@ -101,14 +114,23 @@ def _conversation(world: World, row: Row) -> tuple[str | None, bool | None]:
 
 
 def _entry(
-    world: World, view: View, one: Known, had: tuple[str | None, bool | None], now: float
+    world: World,
+    view: View,
+    one: Known,
+    had: tuple[str | None, bool | None],
+    now: float,
+    *,
+    jobs: dict[str, str],
 ) -> dict[str, Any]:
     row, sight = one.row, one.sight
     current, on_disk = had
     verdict = one.verdict(now)
     own = own_id(row)
     age = max(0.0, now - verdict.at)
-    needs = attention(verdict.state, age, verdict.waiting_for, has_job=bool(row.get("delegate_job_id")))
+    job = row.get("delegate_job_id")
+    # One that nothing is known of any more counts as open: somebody wrote it into the row.
+    status = jobs.get(job, "unknown") if job else None
+    needs = attention(verdict.state, age, verdict.waiting_for, has_job=bool(job) and status not in ENDED)
     there = None if sight.state == UNKNOWN else sight.state in (ALIVE, LOOSE)
     return {
         **row,
@@ -119,7 +141,8 @@ def _entry(
         "tmux_alive": there,
         "resume": _resume(world, view, one, current, on_disk),
         "attention": needs.text if needs else None,
-        "job": row.get("delegate_job_id"),
+        "job": job,
+        "job_status": status,
         "drift": letter(
             *(row, sight.state), conversation=current, on_disk=on_disk, own_on_disk=on_disk if own else None
         ),

@@ -9,6 +9,7 @@ from mam.adapters.store import notices
 from mam.adapters.system import programs
 from mam.app.ls import describe
 from mam.core.attention import attention, due_in
+from mam.core.job import ENDED
 from mam.core.row import is_running
 
 TYPE_CHECKING = False
@@ -38,7 +39,7 @@ def look(world: World, view: View, listings: Mapping[str, Listing]) -> tuple[lis
         due
         for one in found
         if not one["attention"]
-        and (due := due_in(one["activity"], one["activity_age_s"], has_job=bool(one["job"]))) is not None
+        and (due := due_in(one["activity"], one["activity_age_s"], has_job=has_job(one))) is not None
     ]
     return fresh, min(soon) if soon else None
 
@@ -53,12 +54,17 @@ def _keep(draft: Draft, now: list[Notice]) -> list[Notice]:
     return found
 
 
+def has_job(one: Mapping[str, Any]) -> bool:
+    """Tell whether a session is to work on something."""
+    return bool(one["job"]) and one["job_status"] not in ENDED
+
+
 def _notice(one: dict[str, Any]) -> Notice | None:
     found = attention(
         one["activity"],
         one["activity_age_s"],
         one["waiting_for"],
-        has_job=bool(one["job"]),
+        has_job=has_job(one),
     )
     if found is None:
         return None

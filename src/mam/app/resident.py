@@ -17,6 +17,7 @@ from mam.adapters.system import process
 from mam.adapters.system.exits import ExitWatch
 from mam.adapters.system.files import FileWatch
 from mam.app import conversations, flight, monitor, notify
+from mam.app.delegate.tend import Care
 from mam.app.deliver import deliver_all
 from mam.app.hubs import Hubs
 from mam.app.relays import Relays
@@ -76,7 +77,7 @@ class Resident:
         self.world = world
         self.tell = tell
         self.relays = Relays(world, tell, always=subscribe)
-        self.companions = [self.relays, *companions]
+        self.companions: list[Companion] = [self.relays, Care(world), *companions]
         self.exits = ExitWatch()
         self.files = FileWatch()
         self.hubs = Hubs()

@@ -11,6 +11,7 @@ from mam.adapters.system import exits, process
 from mam.app import caller, conversations, flight, launch
 from mam.app.caller import runs_inside
 from mam.app.died import exit_status
+from mam.app.jobs import sessions
 from mam.app.sight import ALIVE, LOOSE, UNKNOWN, identity_of, see_one
 from mam.app.submit import submit
 from mam.app.versions import is_known, says_idle, says_waiting
@@ -106,6 +107,7 @@ class Stop:
             )
         status: int | None = None
         if is_running(self.row):
+            sessions.stopping(self.world, self.row)
             if sight.state in (ALIVE, LOOSE):
                 self._save_and_end(sight)
                 sight = see_one(self.world, self.row)
@@ -252,11 +254,13 @@ class Stop:
                 transitions.stopped(current, action, reason=self.reason, mode=mode, exit_status=status)
             )
             conversations.remember(self.world, draft, done)
+            sessions.stopped(self.world, draft, done, self.reason)
             draft.intents.end(done["id"])
             draft.log(action["by"], "stop", done, self.reason, mode=mode, exit_status=status)
             return done
 
         done = flight.change(self.world, work)
+        sessions.settled(self.world, done)
         self.world.host.release(done["id"])
         return done
 
@@ -274,11 +278,13 @@ class Stop:
             action = caller.action(self.world, "purge")
             done = draft.put(transitions.purged(current, action, reason=self.reason, exit_status=status))
             conversations.disown(draft, done, conversation)
+            sessions.stopped(self.world, draft, done, self.reason)
             draft.intents.end(done["id"])
             draft.log(action["by"], "purge", done, self.reason, conversation=conversation, removed=removed)
             return done
 
         done = flight.change(self.world, work)
+        sessions.settled(self.world, done)
         self.world.host.release(done["id"])
         return done
 

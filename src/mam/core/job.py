@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from mam.core import event as events
-from mam.core.activity import IDLE, WORKING
+from mam.core.activity import IDLE, WAITING
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -19,8 +19,9 @@ EXIT_CODES = {DONE: 0, FAILED: 1, CANCELLED: 1}
 ONCE, LOOP, HUMAN = TYPES = ("once", "loop", "human")
 WORKER, REVIEWER = "worker", "reviewer"
 TIMEOUT_SECONDS, IDLE_SECONDS, MOST_ROUNDS = 3600.0, 120.0, 3
-# An agent whose turn has ended is given so long to have reported before it is asked to.
-GRACE_SECONDS = 3.0
+# An agent whose turn has ended is given so long to have reported before it is asked to; one that nobody saw
+# at work longer.
+GRACE_SECONDS, BLIND_GRACE_SECONDS = 3.0, 30.0
 WALL, QUIET, NUDGE = "timeout:wall", "timeout:idle", "nudge"
 _PASS = re.compile(r"\W*(?:result|verdict|review)?\W*PASS(?:ED)?\b", re.IGNORECASE)
 
@@ -47,22 +48,23 @@ def overdue(
     last_news: float,
     activity: str | None,
     activity_at: float,
-    is_prompted: bool,
-    was_nudged: bool,
+    may_nudge: bool,
+    has_worked: bool,
 ) -> str | None:
     """Return what is due for an open job: an end of its time, a nudge to its agent, or nothing.
 
-    `last_news` is the time of the newest event or sign of work; an agent that works now is never idle. A
-    timeout of 0 never ends. An agent that rests without having reported is nudged once.
+    `last_news` is the time of the newest event. An agent that works, or of which nobody can say what it
+    does, is never idle; None stands for a job without an agent. A timeout of 0 never ends. An agent that
+    rests without having reported is nudged, if it may be.
     """
     if timeout and now >= began + timeout:
         return WALL
-    if activity == WORKING:
+    if activity not in (None, IDLE, WAITING):
         return None
     if idle_timeout and now >= last_news + idle_timeout:
         return QUIET
-    rests = activity == IDLE and is_prompted and now >= activity_at + GRACE_SECONDS
-    return NUDGE if rests and not was_nudged else None
+    grace = GRACE_SECONDS if has_worked else BLIND_GRACE_SECONDS
+    return NUDGE if may_nudge and activity == IDLE and now >= activity_at + grace else None
 
 
 def next_due(
@@ -73,15 +75,15 @@ def next_due(
     last_news: float,
     activity: str | None,
     activity_at: float,
-    is_prompted: bool,
-    was_nudged: bool,
+    may_nudge: bool,
+    has_worked: bool,
 ) -> float | None:
     """Return the earliest time at which `overdue` says something, if all stays as it is."""
     times = [began + timeout] if timeout else []
-    if activity != WORKING:
+    if activity in (None, IDLE, WAITING):
         times += [last_news + idle_timeout] if idle_timeout else []
-        if activity == IDLE and is_prompted and not was_nudged:
-            times.append(activity_at + GRACE_SECONDS)
+        if activity == IDLE and may_nudge:
+            times.append(activity_at + (GRACE_SECONDS if has_worked else BLIND_GRACE_SECONDS))
     return min(times, default=None)
 
 

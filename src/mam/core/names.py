@@ -77,11 +77,11 @@ def parse_environment(items: list[str]) -> dict[str, str]:
     return found
 
 
-def default_name(workspace: str, kind: str, number: int = 1) -> str:
-    """Return the name that a session gets by default; number 2 and up stands before the mark."""
+def default_name(workspace: str, kind: str, number: int = 1, *, label: str = "") -> str:
+    """Return the name that a session gets by default; number 2 and up, or a label, stands before the mark."""
     parts = [part for part in workspace.split("/") if part][-2:] or ["root"]
     stem = slug("-".join(parts)) or "workspace"
-    tail = (f"-{number}" if number > 1 else "") + _MARK + slug(kind)
+    tail = (f"-{label}" if label else f"-{number}" if number > 1 else "") + _MARK + slug(kind)
     return stem[: _LONGEST - len(tail)].rstrip("-") + tail
 
 

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 PERMISSIONS = ("default", "ask", "auto", "skip")
 RESIDENT = ("auto", "off")
 _LONGEST_SECONDS = 86_400
+_PERMISSIONS = ("permissions", "job_permissions")
 _OF_THE_USER = (
     *("answers", "broker", "codex", "judge_command", "known_versions", "mcp", "messages", "notify_command"),
 )
@@ -30,7 +31,16 @@ class Settings:
     """The settings in force; each has a default."""
 
     __slots__ = (
-        *("answers", "broker", "codex", "judge_command", "known_versions", "mcp", "messages"),
+        *(
+            "answers",
+            "broker",
+            "codex",
+            "job_permissions",
+            "judge_command",
+            "known_versions",
+            "mcp",
+            "messages",
+        ),
         *("notify_command", "notify_desktop", "permissions", "ready_timeout", "resident", "tmux_server"),
     )
 
@@ -38,6 +48,8 @@ class Settings:
         """Begin with the defaults."""
         self.tmux_server = "default"
         self.permissions = "default"
+        # What a job's agent may do by itself: nobody sits in front of it.
+        self.job_permissions = "skip"
         self.ready_timeout = 60.0
         self.known_versions: tuple[str, ...] = ()
         self.resident = "auto"
@@ -63,6 +75,7 @@ class Settings:
         checks: dict[str, Callable[[object], object]] = {
             "tmux_server": _server,
             "permissions": _permissions,
+            "job_permissions": _permissions,
             "ready_timeout": _seconds,
             "known_versions": _versions,
             "resident": _resident,
@@ -80,7 +93,7 @@ class Settings:
                 raise InvalidSettings(
                     f"{path}: there is no setting '{key}'", hint=f"settings are {', '.join(sorted(checks))}"
                 )
-            if of_root and (key in _OF_THE_USER or (key == "permissions" and value != "ask")):
+            if of_root and (key in _OF_THE_USER or (key in _PERMISSIONS and value != "ask")):
                 # An address of a broker may hold a password by mistake.
                 shown = "set" if key == "broker" else repr(value)
                 raise InvalidSettings(

@@ -1,4 +1,7 @@
-"""The tools the agent pretends to use. One is real: `touch NAME` creates a file, as proof that it ran."""
+"""The tools the agent pretends to use.
+
+Two are real: `touch NAME` creates a file, as proof that it ran, and `… job event …` reports on a job.
+"""
 
 from __future__ import annotations
 
@@ -31,7 +34,11 @@ def tool_for(prompt: str) -> str:
 
 
 def run_tool(command: str) -> str:
-    """Do what the command says, if it is `touch` with a plain name; return the line to show."""
+    """Do what the command says, if it is one of the real ones; return the line to show."""
+    if " job event " in command:
+        from .delegated import report
+
+        return report(command)
     words = command.split()
     if len(words) != 2 or words[0] != "touch":
         return "ok"

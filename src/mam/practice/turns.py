@@ -8,12 +8,16 @@ from .tools import tool_for
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from .delegated import Job
     from .stage import Turn
 
 
 def ordinary_turn(stage: Stage, prompt: str, earlier: list[str]) -> Turn:
     """Answer a prompt; `earlier` is what the person said before it."""
     yield stage.seconds(thinking_words(prompt))
+    job = _job_of(prompt)
+    if job is not None:
+        return (yield from _delegated_turn(stage, job))
     if asks_for_history(prompt):
         answer = recall(earlier)
     else:
@@ -22,4 +26,26 @@ def ordinary_turn(stage: Stage, prompt: str, earlier: list[str]) -> Turn:
             return None
         answer = compose(prompt, after_tool=command)
     yield from stage.say(answer)
+    return answer
+
+
+def _job_of(prompt: str) -> Job | None:
+    if " job event " not in prompt and not prompt.startswith("Read the file "):
+        return None
+    from .delegated import job_of, message_in
+
+    return job_of(message_in(prompt))
+
+
+def _delegated_turn(stage: Stage, job: Job) -> Turn:
+    """Work on a job: report, do what is asked, report again."""
+    if not job.is_forgotten and not (yield from stage.use_tool(job.started())):
+        return None
+    command = tool_for(job.task)
+    if command and not (yield from stage.use_tool(command)):
+        return None
+    answer = compose(job.task or "the job", after_tool=command)
+    yield from stage.say(answer)
+    if not job.is_forgotten and not (yield from stage.use_tool(job.ended())):
+        return None
     return answer

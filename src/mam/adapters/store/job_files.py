@@ -136,6 +136,16 @@ def read_record(path: str) -> Any:
         return None
 
 
+def tail(path: str, longest: int) -> str:
+    """Return the end of a text file, or nothing where there is none."""
+    try:
+        with open(path, "rb") as file:
+            file.seek(max(0, file.seek(0, os.SEEK_END) - longest))
+            return file.read(longest).decode("utf-8", "replace").strip()
+    except OSError:
+        return ""
+
+
 def read_log(path: str) -> list[Document]:
     """Return the lines of a log that can be read; none where there is no log."""
     try:

@@ -108,6 +108,13 @@ def open_ids(draft: Draft) -> set[str]:
     return {job_id for (job_id,) in draft.connection.execute(f"SELECT id FROM jobs WHERE {_OPEN}")}  # noqa: S608
 
 
+def statuses(draft: Draft, job_ids: Collection[str]) -> dict[str, str]:
+    """Return the status of each of these jobs that is known."""
+    marks = ", ".join("?" * len(job_ids))
+    query = f"SELECT id, status FROM jobs WHERE id IN ({marks})"  # noqa: S608  (our words)
+    return dict(draft.connection.execute(query, tuple(job_ids)).fetchall())
+
+
 def update(draft: Draft, job: Job, **fields: Any) -> Job:
     """Change what is known of a job; `data` is given as what is to be changed in it."""
     if "data" in fields:

@@ -18,11 +18,17 @@ from mam.core.job import OPEN
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
-    from typing import Any
+    from typing import Any, Protocol
 
     from mam.adapters.store.draft import Draft
     from mam.adapters.store.jobs import Entry
     from mam.app.world import World
+
+    class Tend(Protocol):
+        """Somebody who sees to open jobs, on the monotonic clock."""
+
+        def due(self) -> float: ...
+        def tick(self) -> str: ...
 
     Document = dict[str, Any]
 
@@ -38,11 +44,12 @@ def wait(
     timeout: float | None = None,
     folder: str | None = None,
     after: int | None = None,
+    tend: Tend | None = None,
 ) -> list[Document]:
     """Return the jobs once all have ended; raises TimedOut, which ends the waiting and no job.
 
     Without ids every open job is meant. `tell` gets each entry of their logs from now on, or from behind
-    entry `after` on.
+    entry `after` on. `tend` sees to the jobs when it is due, where nobody else is awake to do so.
     """
     wanted = list(dict.fromkeys(job_ids)) or [
         one["job_id"] for one in documents(world, folder, only_open=True)
@@ -61,8 +68,13 @@ def wait(
             left = _open(world, wanted)
             if not left:
                 return [document(world, job_id) for job_id in wanted]
-            seconds = _NET if deadline is None else min(_NET, deadline - time.monotonic())
-            if seconds <= 0:
+            now = time.monotonic()
+            if tend is not None and now >= tend.due():
+                tend.tick()
+                continue
+            due = _NET if tend is None else max(0.0, min(_NET, tend.due() - now))
+            seconds = due if deadline is None else min(due, deadline - now)
+            if seconds < 0 or (deadline is not None and now >= deadline):
                 raise TimedOut(
                     f"{', '.join(sorted(left)[:5])} did not end within {timeout:g} s",
                     hint=f"mam job status {min(left)} says how it stands",

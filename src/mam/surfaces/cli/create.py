@@ -77,7 +77,7 @@ def run(call: Call) -> int:
         name=options.session,
         role=options.role,
         tmux_server=options.tmux_server,
-        prompt=_read_prompt(options.prompt_file) if options.prompt_file is not None else options.prompt,
+        prompt=read_prompt(options.prompt_file) if options.prompt_file is not None else options.prompt,
         permissions=options.permissions,
         trust=options.trust,
         model=options.model,
@@ -92,7 +92,8 @@ def run(call: Call) -> int:
     return call.say({"session": session.row}, f"{ready}: {line(session.row)}")
 
 
-def _read_prompt(file: str) -> str:
+def read_prompt(file: str) -> str:
+    """Return the prompt that a file holds, or stdin."""
     from mam.core.errors import InvalidPrompt
 
     try:

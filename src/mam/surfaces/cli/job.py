@@ -17,18 +17,23 @@ if TYPE_CHECKING:
     Document = dict[str, Any]
 
 DESCRIPTION = """\
-Follow delegated work: what its agent reports, how it stands, and how it ended.
+Delegate work to an agent and follow it: what is reported, how it stands, and how it ended.
 
 Every event is recorded in .mam/state.db before anything else happens. Inside an agent its own
 job is meant where none is named. Exit codes of wait: 0 completed, 1 error or cancelled, 2 time
 over."""
 EXAMPLES = """
+  mam job submit --agent codex --prompt "make the tests pass" --validate check.sh --expect report.md
+  mam job submit --type loop --reviewer codex --prompt-file task.md --max-rounds 2
   mam job event --event progress --detail "3 of 5 done"
   mam job status 1f00ab42
   mam job list --open
   mam job wait 1f00ab42 5d2c0e91 --timeout 30m
   mam job wait 1f00ab42 --broker mqtts://me@broker.example --token-file 1f00ab42.token
-  mam job logs 1f00ab42"""
+  mam job logs 1f00ab42
+  mam job verify 1f00ab42 --validate check.sh
+  mam job cancel 1f00ab42 --reason "no longer needed" --stop"""
+TAKES_REST = True
 _EVENTS = ("started", "permission_required", "progress", "completed", "error")
 
 
@@ -39,11 +44,14 @@ def add_options(parser: Parser) -> None:
     add_words(
         parser,
         {
+            "submit": ("give work to an agent and follow it to its end", _of_submit, _example("submit")),
             "event": ("report an event of a job", _of_event, _example("event")),
             "status": ("show one job", _of_job, _example("status")),
             "list": ("list the jobs", _of_list, _example("list")),
             "wait": ("wait until jobs have ended, and print each event", _of_wait, _example("wait")),
             "logs": ("print what happened to a job", _of_logs, _example("logs")),
+            "verify": ("run a script on a job, and exit as it does", _of_verify, _example("verify")),
+            "cancel": ("end a job at once", _of_cancel, _example("cancel")),
         },
     )
 
@@ -98,8 +106,32 @@ def _of_logs(parser: Parser) -> None:
     parser.add_argument("--list", action="store_true", help="list every audit folder instead")
 
 
+def _of_submit(parser: Parser) -> None:
+    from mam.surfaces.cli.job_submit import of_submit
+
+    of_submit(parser)
+    _of_folder(parser)
+
+
+def _of_verify(parser: Parser) -> None:
+    _of_job(parser)
+    parser.add_argument("--validate", metavar="FILE", required=True, help="the script; it gets JOB_ID")
+
+
+def _of_cancel(parser: Parser) -> None:
+    _of_job(parser)
+    parser.add_argument("--reason", metavar="TEXT", help="why, in one line")
+    parser.add_argument("--stop", action="store_true", help="stop its session, too")
+
+
 def run(call: Call) -> int:
     """Do what the word says."""
+    import os
+
+    if call.options.rest and call.options.word != "submit":
+        raise Usage("words after -- are for the agent of a new job")
+    if call.options.registry_dir:
+        call.options.registry_dir = os.path.abspath(call.options.registry_dir)
     from mam.app.jobs.find import registry_of
 
     own = registry_of(call.options.registry_dir)
@@ -204,7 +236,37 @@ def _logs(call: Call) -> int:
     return call.say(found, *lines, clean(found["directory"], 500))
 
 
+def _submit(call: Call) -> int:
+    from mam.surfaces.cli.job_submit import submit
+
+    return submit(call)
+
+
+def _verify(call: Call) -> int:
+    import os
+
+    from mam.core.text import for_screen
+
+    script = os.path.abspath(call.options.validate)
+    done = call.fleet.job_verify(_id(call), script, folder=call.options.registry_dir)
+    said = "PASS" if done["passed"] else f"FAIL (exit {done['exit_code']})"
+    call.say(done, *for_screen(done["output"]).splitlines(), f"validation: {said}")
+    return int(done["exit_code"])
+
+
+def _cancel(call: Call) -> int:
+    from mam.surfaces.cli import jobs
+
+    given = call.options
+    done = call.fleet.job_cancel(_id(call), reason=given.reason, stop=given.stop, folder=given.registry_dir)
+    already = [] if done["changed"] else ["it had ended already"]
+    return call.say(done, jobs.summary(done["job"], call.paint()), *already)
+
+
 _WORDS: dict[str, Callable[[Call], int]] = {
+    "submit": _submit,
+    "verify": _verify,
+    "cancel": _cancel,
     "event": _event,
     "status": _status,
     "list": _list,

@@ -73,6 +73,11 @@ def summary(job: Document, paint: Paint) -> str:
     return said if detail == "-" else f"{said}: {detail}"
 
 
+def audit(job: Document) -> str:
+    """Return where everything about a job is written down."""
+    return clean(f"{job['logs_dir']}/{job['job_id']}", 4096)
+
+
 def table(jobs: list[Document], paint: Paint) -> list[str]:
     """Return a line for each job."""
     if not jobs:

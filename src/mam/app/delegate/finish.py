@@ -1,0 +1,46 @@
+"""The end of a job by mam's own hand: once, signed, and with the reason."""
+
+from __future__ import annotations
+
+from mam.adapters.store import jobs
+from mam.app.jobs import ledger
+from mam.app.jobs.find import token_of
+from mam.app.jobs.show import show
+from mam.core import event as events
+from mam.core.job import OPEN
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from mam.adapters.store.draft import Draft
+    from mam.app.world import World
+
+
+def finish(
+    world: World, job_id: str, name: str, detail: str, *, log: tuple[str, str] | None = None, **data: Any
+) -> bool:
+    """End an open job with `completed` or `error`; False if somebody was faster.
+
+    `log` is an entry, and its detail, that the log has before it.
+    """
+    token = token_of(world, job_id)
+
+    def work(draft: Draft) -> bool:
+        job = jobs.find(draft, job_id)
+        if job is None or job.status not in OPEN:
+            return False
+        if log is not None:
+            job = ledger.enter(draft, job, *log, **data)
+        ledger.emit(draft, job, name, token, detail, data={"by": "mam", **data})
+        return True
+
+    done = world.registry.note(work)
+    if done:
+        show(world, job_id)
+    return done
+
+
+def fail(world: World, job_id: str, detail: str, reason: str, **data: Any) -> bool:
+    """End an open job with an error."""
+    return finish(world, job_id, events.ERROR, detail, reason=reason, **data)

@@ -1,0 +1,79 @@
+"""Submit a job: the record first, then who watches it, then the agent, then its task."""
+
+from __future__ import annotations
+
+from mam.adapters.store import jobs
+from mam.adapters.system import process
+from mam.app import wake
+from mam.app.delegate.finish import fail
+from mam.app.delegate.order import Order, message_of
+from mam.app.delegate.turn import begin, start_session, take_session
+from mam.app.jobs.find import document
+from mam.app.jobs.register import new_id, register
+from mam.core.errors import MamError, NotReady
+from mam.core.job import HUMAN, LOOP
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from mam.app.world import World
+    from mam.core.row import Row
+
+    Document = dict[str, Any]
+
+
+def preview(world: World, prompt: str, **options: Any) -> Document:
+    """Return what a submission would tell its agent. Nothing is started, and nothing is written."""
+    order, job_id = Order(world, prompt, **options), new_id()
+    session = order.facts(job_id)["agent_session"]
+    said = message_of(world, job_id, 1, order.prompt)
+    return {"job_id": job_id, "agent": order.agent, "agent_session": session, "instructions": said}
+
+
+def submit(world: World, prompt: str, **options: Any) -> Document:
+    """Record a job and have an agent begin with it; return it as its record shows it.
+
+    Whatever goes wrong after the record was made ends the job with an error, and is raised.
+    """
+    order, job_id = Order(world, prompt, **options), new_id()
+    facts = {**order.facts(job_id), "owner": process.me().as_json()}
+    register(world, job_id, order.prompt, **facts)
+    try:
+        wake.ensure(world)
+        if order.type == HUMAN:
+            world.registry.note(lambda draft: jobs.update(draft, _job(draft, job_id), data={"owner": None}))
+        else:
+            _delegate(world, job_id, order, facts)
+    except MamError as error:
+        fail(world, job_id, *_failure(order, error))
+        raise
+    return document(world, job_id)
+
+
+def _delegate(world: World, job_id: str, order: Order, facts: dict[str, Any]) -> None:
+    if order.existing:
+        row = take_session(world, job_id, order.existing)
+    else:
+        row = start_session(world, job_id, order.agent, order.name(job_id), facts)
+    changes = {"worker_session_id": row["id"]} if order.type == LOOP else {}
+    if changes:
+        world.registry.note(lambda draft: jobs.update(draft, _job(draft, job_id), data=changes))
+    begin(world, job_id, row, order.prompt)
+
+
+def _failure(order: Order, error: MamError) -> tuple[str, str]:
+    """Return what the job's last event says of a start that failed."""
+    if order.existing:
+        return error.message, "refused"
+    row: Row | None = error.session if isinstance(error, NotReady) else None
+    code = row.get("exit_status") if row else None
+    return f"agent bootstrap failed (exit {error.exit_code if code is None else code}): {error.message}", (
+        "bootstrap"
+    )
+
+
+def _job(draft: Any, job_id: str) -> jobs.Job:
+    found = jobs.find(draft, job_id)
+    assert found is not None
+    return found

@@ -1,0 +1,317 @@
+"""A job from its submission to its end, with the practice agent in a pane of its own."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from mam.adapters.store import jobs
+from mam.core.errors import IllegalTransition, InvalidPath, InvalidPrompt, MamError, NameTaken, Usage
+
+FAST = ["--speed", "0"]
+
+
+def names(fleet, job):
+    return [one["event"] for one in fleet.job_logs(job)["events"]]
+
+
+def details(fleet, job, name):
+    return [one["detail"] for one in fleet.job_logs(job)["events"] if one["event"] == name]
+
+
+@pytest.fixture
+def submit(fleet):
+    def submit(prompt="write it down", **options):
+        given = {"agent": "practice", "args": FAST, "timeout": 120, **options}
+        return fleet.job_submit(prompt, **given)
+
+    return submit
+
+
+def test_from_submission_to_the_end(fleet, submit, workspace):
+    job = submit("create proof.txt", expect=["proof.txt"])
+    heard = []
+    (done,) = fleet.job_wait([job["job_id"]], lambda one: heard.append(one["event"]), from_start=True)
+    assert (done["status"], done["terminal_detail"]) == ("completed", "done as asked")
+    assert heard[:2] == ["registered", "agent_launched"]
+    assert "started" in heard
+    assert heard[-2:] == ["checking", "completed"]
+    assert (workspace / "proof.txt").exists()
+    row = fleet.get(done["agent_session"].removeprefix("tmux:")).row
+    assert (row["delegate_job_id"], row["permissions"], row["status"]) == (job["job_id"], "skip", "running")
+    assert row["name"] == f"demo-app-{job['job_id']}-creator-practice"
+    listed = fleet.ls()["sessions"][0]
+    assert (listed["job"], listed["job_status"]) == (job["job_id"], "completed")
+    environ = Path(f"/proc/{row['pane']['pid']}/environ").read_bytes().split(b"\0")
+    assert f"MAM_JOB_ID={job['job_id']}".encode() in environ
+
+
+@pytest.mark.parametrize(
+    "prompt",
+    [
+        "say \"hello\" and 'bye'",
+        "do $(touch harm) and `touch harm` and $HOME; touch harm #{x} & done\\",
+        "several\nlines\n\nof it",
+        "tab\there and \x1b[31mcolour",
+        "/exit",
+        "\n".join(f"line {number} of a long task" for number in range(36000)),
+    ],
+    ids=["quotes", "shell", "lines", "controls", "command", "1 MB"],
+)
+def test_a_prompt_arrives_as_it_was_written(fleet, submit, workspace, prompt):
+    job = submit(prompt)
+    (done,) = fleet.job_wait([job["job_id"]], timeout=60)
+    assert done["status"] == "completed"
+    assert done["prompt"] == prompt
+    session = done["agent_session"].removeprefix("tmux:")
+    said = next(one["text"] for one in fleet.transcript(session)["turns"] if one["role"] == "user")
+    if said.startswith("Read the file "):
+        said = (workspace / said.split()[3].rstrip(":")).read_text(encoding="utf-8")
+    assert said.endswith(f"\nTask:\n{prompt}")
+    assert not list(workspace.glob("**/harm"))
+
+
+def test_what_is_refused_leaves_nothing(fleet, workspace):
+    for prompt, options, error in (
+        ("", {}, InvalidPrompt),
+        (" \n", {}, InvalidPrompt),
+        ("x" * (1024 * 1024), {}, InvalidPrompt),
+        ("a\0b", {}, InvalidPrompt),
+        ("x", {"workdir": "nowhere"}, InvalidPath),
+        ("x", {"validate": "nowhere.sh"}, InvalidPath),
+        ("x", {"type": "dance"}, Usage),
+        ("x", {"type": "loop"}, Usage),
+        ("x", {"reviewer": "practice"}, Usage),
+        ("x", {"permissions": "all"}, Usage),
+        ("x", {"session": "a", "agent_session": "tmux:b"}, Usage),
+        ("x", {"agent": "human", "session": "a"}, Usage),
+        ("x", {"timeout": -1}, Usage),
+    ):
+        with pytest.raises(error):
+            fleet.job_submit(prompt, **{"agent": "practice", **options})
+    assert fleet.jobs() == []
+    assert not (workspace / ".mam").exists()
+
+
+def test_a_dry_run_writes_nothing(fleet, workspace):
+    said = fleet.job_preview("do it", agent="practice", validate=None)
+    assert "Task:\ndo it" in said["instructions"]
+    assert f"--job {said['job_id']} --attempt 1 --event completed" in said["instructions"]
+    assert list(workspace.iterdir()) == []
+
+
+def test_a_taken_name_is_refused_with_who_watches_it(fleet, submit):
+    fleet.create("human", name="mine")
+    with pytest.raises(NameTaken, match="0 clients are attached"):
+        submit(agent_session="tmux:mine")
+    (job,) = fleet.jobs()
+    assert (job["status"], job["reason"]) == ("error", "bootstrap")
+    assert fleet.get("mine").row["delegate_job_id"] is None
+
+
+def test_a_program_that_ends_at_once_is_a_failed_start(fleet, submit):
+    with pytest.raises(MamError):
+        submit(args=["--no-such-option"])
+    (job,) = fleet.jobs()
+    assert job["status"] == "error"
+    assert job["terminal_detail"].startswith("agent bootstrap failed (exit 2)")
+    assert names(fleet, job["job_id"])[-1] == "error"
+
+
+def test_an_agent_that_dies_ends_its_job(fleet, submit, until):
+    job = submit("please do not answer", args=["--speed", "1"])
+    row = fleet.get(job["agent_session"].removeprefix("tmux:")).row
+    os.kill(row["pane"]["pid"], 9)
+    (done,) = fleet.job_wait([job["job_id"]], timeout=60)
+    assert (done["status"], done["reason"]) == ("error", "agent exited")
+    assert done["terminal_detail"] == "the agent ended without a report (exit 137)"
+
+
+def test_a_stop_ends_the_job_and_a_new_start_knows_nothing_of_it(fleet, submit):
+    job = submit("please do not answer", args=["--speed", "1"])
+    name = job["agent_session"].removeprefix("tmux:")
+    fleet.stop(name, reason="enough")
+    done = fleet.job_status(job["job_id"])
+    assert (done["status"], done["terminal_event"], done["reason"]) == ("cancelled", "completed", "stopped")
+    assert details(fleet, job["job_id"], "progress")[-1] == "terminating"
+    row = fleet.resume(name).session.row
+    assert row["delegate_job_id"] == job["job_id"]
+    environ = Path(f"/proc/{row['pane']['pid']}/environ").read_bytes()
+    assert b"MAM_JOB_ID" not in environ
+    assert fleet.create(name=fleet.stop(name).session.name).row["delegate_job_id"] is None
+
+
+def test_a_session_that_runs_takes_a_job(fleet, submit):
+    fleet.create("practice", name="mine", permissions="skip", args=FAST)
+    job = submit(session="mine", args=[])
+    (done,) = fleet.job_wait([job["job_id"]], timeout=60)
+    assert (done["status"], done["agent_session"]) == ("completed", "tmux:mine")
+    assert fleet.get("mine").row["delegate_job_id"] == job["job_id"]
+    again = submit("forget to report", session="mine", args=[])
+    with pytest.raises(IllegalTransition, match=again["job_id"]):
+        submit(session="mine", args=[])
+    assert fleet.jobs()[-1]["status"] == "error"
+    fleet.stop("mine")
+    with pytest.raises(IllegalTransition, match="does not run"):
+        submit(session="mine", args=[])
+
+
+def test_who_forgets_to_report_is_nudged_once(fleet, submit):
+    job = submit("forget to report")
+    (done,) = fleet.job_wait([job["job_id"]], timeout=60)
+    assert done["status"] == "completed"
+    assert "the agent ended its turn" in details(fleet, job["job_id"], "progress")
+    sent = [one["message_id"] for one in fleet.inbox(done["agent_session"].removeprefix("tmux:"))]
+    assert sent == [f"m_{job['job_id']}", f"m_{job['job_id']}-1-nudge"]
+
+
+def test_a_permission_is_waited_for(fleet, submit, until):
+    job = submit(permissions="ask", idle_timeout=0)
+    name = job["agent_session"].removeprefix("tmux:")
+    with pytest.raises(Exception, match="did not end"):
+        fleet.job_wait([job["job_id"]], timeout=3)
+    assert details(fleet, job["job_id"], "permission_required") == ["permission"]
+    assert fleet.status(name)["waiting_for"] == "permission"
+    fleet.job_cancel(job["job_id"], stop=True)
+    assert fleet.get(name).row["status"] == "stopped"
+    assert fleet.job_status(job["job_id"])["reason"] == "cancelled"
+
+
+def test_time_ends_a_job(fleet, submit):
+    slow = submit("please do not answer", args=["--speed", "1"], timeout=1)
+    (done,) = fleet.job_wait([slow["job_id"]], timeout=60)
+    assert (done["status"], done["reason"]) == ("error", "timeout:wall")
+    assert names(fleet, slow["job_id"])[-2:] == ["timeout", "error"]
+    quiet = fleet.job_submit("wait", agent="human", idle_timeout=0.2)
+    (done,) = fleet.job_wait([quiet["job_id"]], timeout=60)
+    assert done["reason"] == "timeout:idle"
+
+
+def test_a_job_for_a_person(fleet):
+    job = fleet.job_submit("paint the fence", agent="human")
+    told = fleet.job_instructions(job["job_id"])
+    assert "paint the fence" in told
+    assert fleet.sessions() == []
+    fleet.job_event(job["job_id"], "completed", detail="painted")
+    (done,) = fleet.job_wait([job["job_id"]])
+    assert (done["status"], done["type"], done["idle_timeout_sec"]) == ("completed", "human", 0.0)
+
+
+@pytest.mark.parametrize(("code", "status"), [(0, "completed"), (3, "error")])
+def test_a_script_decides(fleet, workspace, code, status):
+    script = workspace / "check.sh"
+    script.write_text(f'echo "$JOB_ID in $REGISTRY_DIR"; pwd; exit {code}\n', encoding="utf-8")
+    job = fleet.job_submit("x", agent="human", validate="check.sh")["job_id"]
+    assert fleet.job_event(job, "completed", detail="mine")["status"] == "checking"
+    (done,) = fleet.job_wait([job], timeout=60)
+    assert done["status"] == status
+    assert done["validation"]["rc"] == code
+    assert names(fleet, job)[-3:] == ["checking", "validated", "completed" if code == 0 else "error"]
+    shown = fleet.job_verify(job, "check.sh")
+    assert (shown["passed"], shown["exit_code"]) == (code == 0, code)
+    assert shown["output"] == f"{job} in {fleet.world.place.jobs}\n{workspace}"
+    assert done["reason"] == (None if code == 0 else "validation")
+
+
+def test_missing_artifacts_are_not_believed(fleet, workspace):
+    (workspace / "there.txt").touch()
+    job = fleet.job_submit("x", agent="human", expect=["there.txt", "not there.txt"])["job_id"]
+    fleet.job_event(job, "completed")
+    (done,) = fleet.job_wait([job], timeout=60)
+    assert (done["status"], done["reason"]) == ("error", "artifacts")
+    assert done["terminal_detail"] == "expected artifacts are missing: not there.txt"
+
+
+def test_while_it_is_checked_it_has_not_ended(fleet, workspace, until):
+    script = workspace / "slow.sh"
+    script.write_text("until test -e go; do sleep 0.05; done\n", encoding="utf-8")
+    job = fleet.job_submit("x", agent="human", validate="slow.sh", broker={"host": "nowhere"})["job_id"]
+    done = fleet.job_event(job, "completed", detail="mine")
+    assert (done["status"], done["event"]["event"], done["event"]["data"]["checking"]) == (
+        *("checking", "progress"),
+        True,
+    )
+    with pytest.raises(Exception, match="terminal event"):
+        fleet.job_event(job, "error")
+    (workspace / "go").touch()
+    (ended,) = fleet.job_wait([job], timeout=60)
+    assert (ended["status"], ended["terminal_detail"]) == ("completed", "mine")
+
+
+def test_a_loop_until_it_passes(fleet, submit):
+    job = submit("write it; pass in round 2", type="loop", reviewer="practice")
+    (done,) = fleet.job_wait([job["job_id"]], timeout=90)
+    assert (done["status"], done["round"], done["attempt"]) == ("completed", 2, 4)
+    assert done["terminal_detail"].startswith("PASS")
+    assert names(fleet, job["job_id"]).count("agent_launched") == 4
+    assert {row.name for row in fleet.sessions()} == {
+        f"demo-app-{job['job_id']}-creator-practice",
+        f"demo-app-{job['job_id']}-review-creator-practice",
+    }
+
+
+def test_a_loop_gives_up(fleet, submit):
+    job = submit("write it; pass in round 9", type="loop", reviewer="practice", max_rounds=1)
+    (done,) = fleet.job_wait([job["job_id"]], timeout=60)
+    assert (done["status"], done["reason"]) == ("error", "rounds")
+
+
+def test_who_may_cancel(fleet, submit):
+    job = fleet.job_submit("x", agent="human")["job_id"]
+    assert fleet.job_cancel(job, reason="no need")["changed"] is True
+    done = fleet.job_cancel(job)
+    assert (done["changed"], done["job"]["status"]) == (False, "cancelled")
+    assert names(fleet, job)[-2:] == ["cancelled", "error"]
+
+
+def test_a_submission_that_was_killed_is_taken_over(fleet, workspace):
+    code = (
+        "import os, mam\n"
+        "from mam.app.delegate import submit\n"
+        "submit.begin = lambda *_a, **_k: os.kill(os.getpid(), 9)\n"
+        "mam.open('.').job_submit('write it', agent='practice', args=['--speed', '0'])\n"
+    )
+    subprocess.run([sys.executable, "-c", code], cwd=workspace, check=False, timeout=60)
+    code = code.replace("submit.begin", "submit.wake.ensure")
+    subprocess.run([sys.executable, "-c", code], cwd=workspace, check=False, timeout=60)
+    done = fleet.job_wait(timeout=60)
+    assert sorted(one["status"] for one in done) == ["completed", "error"]
+    assert {one["reason"] for one in done} == {None, "submission"}
+
+
+def test_a_session_reports_only_on_its_own_job(fleet, submit, workspace):
+    other = fleet.job_submit("x", agent="human")["job_id"]
+    command = f"{sys.executable} -m mam job event --workspace {workspace} --job {other} --attempt 1"
+    job = submit("run `" + f"{command} --event completed" + "`", permissions="skip")
+    (done,) = fleet.job_wait([job["job_id"]], timeout=60)
+    assert done["status"] == "completed"
+    assert fleet.job_status(other)["status"] == "pending"
+    assert details(fleet, other, "dropped") == [f"job {other} belongs to another session"]
+
+
+def test_a_resident_sees_to_it(fleet, submit, home, until):
+    (home / ".config" / "mam" / "config.toml").write_text("", encoding="utf-8")
+    job = submit("forget to report")
+    until(lambda: fleet.job_status(job["job_id"])["status"] == "completed", 60)
+    assert fleet.world.registry.peek(lambda draft: jobs.find(draft, job["job_id"]).data["nudged_at"], None)
+
+
+def test_many_events_at_once(fleet, workspace):
+    job = fleet.job_submit("x", agent="human")["job_id"]
+    words = [sys.executable, "-m", "mam", "job", "event", "--job", job, "--event", "progress", "--detail"]
+    running = [
+        subprocess.Popen([*words, str(number)], cwd=workspace, stdout=subprocess.DEVNULL)
+        for number in range(100)
+    ]
+    assert {one.wait(120) for one in running} == {0}
+    found = [one for one in fleet.job_logs(job)["events"] if one["event"] == "progress"]
+    assert sorted(one["seq"] for one in found) == list(range(1, 101))
+    assert {one["detail"] for one in found} == {str(number) for number in range(100)}
+    log = Path(fleet.world.place.jobs, f"{job}.events.log").read_text(encoding="utf-8").splitlines()
+    assert [json.loads(line)["number"] for line in log] == sorted(json.loads(line)["number"] for line in log)
+    assert len(log) == 101
