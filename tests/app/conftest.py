@@ -1,4 +1,4 @@
-"""Residents for the tests: in a thread, or as a process."""
+"""Residents for the tests: in a thread, or as a process; and a broker that may be killed."""
 
 import os
 import subprocess
@@ -6,9 +6,13 @@ import sys
 import threading
 
 import pytest
+from tests.app.over_broker import SECONDS
 from tests.app.watching import run_apart
+from tests.mosquitto import PASSWORDS, Mosquitto
 
 import mam
+from mam.adapters.mqtt.link import Link
+from mam.app import broker as brokers
 from mam.app import resident as residents
 from mam.app.hubs import Hubs
 from mam.core import drift as rules
@@ -66,3 +70,23 @@ def monitor(home, tmux_server, workspace):
         if one.poll() is None:
             one.kill()
         one.communicate()
+
+
+@pytest.fixture
+def mosquitto(tmp_path, monkeypatch):
+    """A broker of this test, and an environment that names it."""
+    broker = Mosquitto(tmp_path / "broker").start()
+    monkeypatch.setenv("MAM_BROKER", broker.url())
+    monkeypatch.setenv("MAM_BROKER_PASSWORD_FILE", str(broker.password_file("mam")))
+    yield broker
+    broker.stop()
+
+
+@pytest.fixture
+def stranger(mosquitto, workspace):
+    """Somebody with the broker's password."""
+    with mam.open(str(workspace)) as own:
+        one = Link(brokers.find(own.world), PASSWORDS["mam"], role="test", listens=True)
+    one.open(SECONDS)
+    yield one
+    one.close()

@@ -7,30 +7,17 @@ import threading
 from contextlib import contextmanager
 
 import pytest
-from tests.mosquitto import PASSWORDS, Mosquitto
+from tests.app.over_broker import SECONDS, is_published, log_of, publish, receive, signed, submit
+from tests.mosquitto import PASSWORDS
 
 import mam
 from mam.adapters.mqtt.link import Link
-from mam.adapters.store import jobs, outbox
+from mam.adapters.store import jobs
 from mam.app import broker as brokers
 from mam.app.jobs import find, remote
 from mam.app.jobs.event import event as report
-from mam.app.jobs.register import new_id, register
 from mam.app.relay import Relay
-from mam.core import event as events
 from mam.core.errors import BrokerRefused, NotAllowed, NotPublished, TimedOut
-
-SECONDS = 30.0
-
-
-@pytest.fixture
-def mosquitto(tmp_path, monkeypatch):
-    """A broker of this test, and an environment that names it."""
-    broker = Mosquitto(tmp_path / "broker").start()
-    monkeypatch.setenv("MAM_BROKER", broker.url())
-    monkeypatch.setenv("MAM_BROKER_PASSWORD_FILE", str(broker.password_file("mam")))
-    yield broker
-    broker.stop()
 
 
 @pytest.fixture
@@ -39,13 +26,6 @@ def fleet(home, workspace, mosquitto):
     with mam.open(str(workspace)) as opened:
         opened.init()
         yield opened
-
-
-def submit(fleet, **more):
-    """Register a job that has the configured broker."""
-    broker = brokers.find(fleet.world)
-    facts = {"broker": broker.as_json(), "topic_prefix": broker.prefix, **more}
-    return register(fleet.world, new_id(), "a task", **facts).id
 
 
 @contextmanager
@@ -80,45 +60,6 @@ def waiting(fleet, *ids):
     yield heard, done
     thread.join(SECONDS * 2)
     assert not thread.is_alive()
-
-
-def is_published(fleet):
-    return not fleet.world.registry.peek(outbox.waiting_jobs, [])
-
-
-def log_of(fleet, job_id):
-    entries = fleet.world.registry.peek(lambda draft: jobs.entries(draft, job_id), [])
-    return [(one.name, one.document["detail"]) for one in entries]
-
-
-def signed(fleet, job_id, name, seq, detail="", **data):
-    """An event as somebody elsewhere writes it who has the job's token."""
-    made = events.make(
-        job_id, name, seq=seq, attempt=1, timestamp="2026-11-15T08:00:00Z", detail=detail, data=data
-    )
-    return events.write(events.sign(made, find.token_of(fleet.world, job_id)))
-
-
-@pytest.fixture
-def stranger(mosquitto, fleet):
-    """Somebody with the broker's password."""
-    one = Link(brokers.find(fleet.world), PASSWORDS["mam"], role="test", listens=True)
-    one.open(SECONDS)
-    yield one
-    one.close()
-
-
-def publish(link, topic, payload, retain=False):
-    link.finish([link.publish(topic, payload, retain=retain)], SECONDS)
-
-
-def receive(link, count):
-    found = []
-    while len(found) < count:
-        found += link.take()
-        if len(found) < count:
-            link.step(SECONDS)
-    return found
 
 
 def test_an_event_is_at_the_broker_when_the_verb_returns(fleet, stranger) -> None:

@@ -148,6 +148,24 @@ class Delegating:
         known = {meant(self.world, job): read_token(path) for job, path in tokens.items()}
         return wait(self.world, found, known, tell, timeout=timeout)
 
+    def monitor_subscribed(
+        self,
+        tell: Callable[[Document], None],
+        *,
+        broker: str | None = None,
+        timeout: float = 0.0,
+        idle_timeout: float = 0.0,
+    ) -> str:
+        """Monitor as `monitor` does, and take in what is signed for jobs of this root from a broker.
+
+        `tell` also gets `{event}`, `{refused}` and `{broker: {address, state, error}}`. Returns why it ended.
+        """
+        from mam.app.settle import settle
+        from mam.app.subscribe import subscribe
+
+        settle(self.world)
+        return subscribe(self.world, broker, tell, timeout=timeout, idle_timeout=idle_timeout)
+
     def job_logs(self, job: str | None = None) -> Document:
         """Return `{job_id, directory, events}` of a job."""
         from mam.app.jobs.find import meant

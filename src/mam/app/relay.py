@@ -49,11 +49,17 @@ _AS_MANY_FAILURES = 6
 class Relay:
     """A connection that is kept up until it is told to end."""
 
-    def __init__(self, world: World, broker: Broker, tell: Callable[[Document], None]) -> None:
-        """`tell` hears of the connection, of each event that was taken in, and of what was refused."""
+    def __init__(
+        self, world: World, broker: Broker, tell: Callable[[Document], None], *, publishes: bool = True
+    ) -> None:
+        """`tell` hears of the connection, of each event that was taken in, and of what was refused.
+
+        One that does not publish leaves that to another process.
+        """
         self.world = world
         self.broker = broker
         self.tell = tell
+        self.publishes = publishes
         self._link: Link | None = None
         self._password: str | None = None
         self._is_subscribed = False
@@ -97,9 +103,10 @@ class Relay:
         self._link.open(_CONNECT_SECONDS)
         self._is_subscribed = self._is_subscribed and self._link.was_known
         if not self._is_subscribed:
-            leaves = (events.EVENTS, events.STATUS, ask.ASK)
+            leaves = (events.EVENTS, events.STATUS, *([ask.ASK] if self.publishes else []))
             self._link.subscribe([self.broker.topic("+", leaf) for leaf in leaves], _ACK_SECONDS)
-            self.world.registry.note(self._renew)
+            if self.publishes:
+                self.world.registry.note(self._renew)
             self._is_subscribed = True
         self._tell_state(CONNECTED, None)
 
@@ -116,8 +123,9 @@ class Relay:
                 for heard in self._link.take():
                     self._hear(heard)
                     self._link.done_with(heard)
-                self._answer()
-                self._publish()
+                if self.publishes:
+                    self._answer()
+                    self._publish()
                 ready = self._link.step(self._patience(), watch.fileno(), stop)
                 if stop in ready:
                     return

@@ -37,12 +37,18 @@ class Relays:
     """Goes along with a resident."""
 
     def __init__(
-        self, world: World, tell: Callable[[Document], None], *, always: Broker | None = None
+        self,
+        world: World,
+        tell: Callable[[Document], None],
+        *,
+        always: Broker | None = None,
+        is_alone: bool = True,
     ) -> None:
-        """`always` is listened to even where no job names it."""
+        """`always` is listened to even if no job names it; beside a resident that is all there is to do."""
         self.world = world
         self.tell = tell
         self.always = always
+        self.is_alone = is_alone
         self._told: deque[Document] = deque()
         self._running: dict[str, _Thread] = {}
         self._states: dict[str, str] = {}
@@ -101,14 +107,15 @@ class Relays:
                 self._states[document["broker"]["address"]] = document["broker"]["state"]
             self.tell(document)
         none: dict[str, Broker] = {}
-        wanted = self.world.registry.peek(_in_use, none)
+        wanted = self.world.registry.peek(_in_use, none) if self.is_alone else none
         if self.always is not None:
             wanted = {**wanted, _key(self.always): self.always}
         for key in self._running.keys() - wanted.keys():
             self._running.pop(key).end()
         for key, broker in wanted.items():
             if key not in self._running or not self._running[key].is_alive():
-                self._running[key] = _Thread(Relay(self.world.clone(), broker, self._hear))
+                relay = Relay(self.world.clone(), broker, self._hear, publishes=self.is_alone)
+                self._running[key] = _Thread(relay)
         return ""
 
     def _hear(self, document: Document) -> None:

@@ -62,10 +62,11 @@ def wait(
     deadline = None if timeout is None else time.monotonic() + timeout
     try:
         while True:
+            # In this order: an end that is seen here has its entry in what is read next.
+            left = _open(world, wanted)
             for entry in _since(world, last, wanted):
                 last = entry.number
                 tell(line(entry))
-            left = _open(world, wanted)
             if not left:
                 return [document(world, job_id) for job_id in wanted]
             now = time.monotonic()

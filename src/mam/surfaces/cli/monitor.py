@@ -23,6 +23,10 @@ in this root had no row, and gets one. C: a conversation appeared on disk, and i
 D: a conversation vanished from disk; that is reported only. No tmux session is ever made or ended,
 and nothing follows from a server that does not answer.
 
+With --subscribe it also listens to the configured broker (or --broker URL): events that a job's
+token signed are in its record at once. While the broker cannot be heard it makes a pass every
+RECONCILE_POLL_INTERVAL seconds (15), and goes back to listening by itself.
+
 With --card each difference is a comment on that card of the board, with a heartbeat every 5
 minutes; a comment with the line `stop` or `stop monitoring` blocks the card and ends the monitor.
 --dispatch makes such a card on Hermes' board and has its dispatcher start the monitor.
@@ -33,6 +37,7 @@ EXAMPLES = """
   mam monitor --timeout 1h --json      for an hour, one JSON object for each pass with news
   mam monitor --once --dry-run         what a pass would do
   mam monitor --emit-diff              one pass as JSON, with what a resident found in between
+  mam monitor --subscribe --idle-timeout 0   listen to the broker too, and never give up
   mam monitor --install                at every login, as a service of yours
   mam monitor --card new               with a card of its own, where you can comment `stop`
   mam monitor --dispatch               as a goal card of Hermes, run by its dispatcher"""
@@ -57,6 +62,8 @@ def add_options(parser: Parser) -> None:
         type=span,
         help="end when nothing happened for so long (10m; with a card, and with 0: never)",
     )
+    add("--subscribe", action="store_true", help="take in signed events of jobs from the broker")
+    add("--broker", metavar="URL", help="with --subscribe: mqtt://user@host or mqtts://user@host")
     add("--card", metavar="ID", help="tell this card of the board; `new` makes one")
     add("--board", choices=("ours", "hermes"), help="the card's board; else the environment decides")
     add("--dispatch", action="store_true", help="make a goal card on Hermes' board and have it dispatched")
@@ -71,6 +78,8 @@ def add_options(parser: Parser) -> None:
 def run(call: Call) -> int:
     """Make one pass, or stay."""
     options = call.options
+    if options.subscribe or options.broker is not None:
+        return _subscribe(call)
     if options.install or options.uninstall:
         return _service(call)
     if options.dispatch or options.worker:
@@ -151,6 +160,22 @@ def _stay(call: Call) -> int:
     return 0
 
 
+def _subscribe(call: Call) -> int:
+    given = call.options
+    if not given.subscribe:
+        raise Usage("a broker is for --subscribe", hint="write --subscribe --broker URL")
+    once = (given.once, given.emit_diff, given.dry_run, given.install, given.uninstall)
+    if any(once) or given.card or given.dispatch or given.worker or given.resident:
+        raise Usage("--subscribe stays and listens", hint="leave the other ways of monitoring away")
+    idle = _IDLE_SECONDS if given.idle_timeout is None else given.idle_timeout
+    call.tell(f"watching {call.fleet.root}")
+    why = call.fleet.monitor_subscribed(
+        lambda report: _tell(call, report), broker=given.broker, timeout=given.timeout, idle_timeout=idle
+    )
+    call.tell(f"the monitor has ended: {why}")
+    return 0
+
+
 def _service(call: Call) -> int:
     from mam.surfaces.cli.sessions import clean
 
@@ -193,7 +218,25 @@ def _tell(call: Call, report: dict[str, Any]) -> None:
         )
     if report.get("error"):
         lines.append(paint(clean(report["error"]["message"], 500), "red"))
+    lines += _of_broker(report, paint)
     write_lines(lines, flush=True)
+
+
+def _of_broker(report: dict[str, Any], paint: Paint) -> list[str]:
+    """Return the lines for what a broker brought, or for how it is with the broker itself."""
+    from mam.surfaces.cli.sessions import clean
+
+    if broker := report.get("broker"):
+        why = f": {clean(broker['error']['message'], 500)}" if broker["error"] else ""
+        return [f"{clean(broker['address'], 200)} is {clean(broker['state'])}{why}"]
+    if event := report.get("event"):
+        from mam.surfaces.cli.jobs import line
+
+        return [line(event, paint)]
+    if refused := report.get("refused"):
+        said = f"an event of job {clean(refused['job_id'])} was refused: {clean(refused['reason'], 500)}"
+        return [paint(said, "red")]
+    return []
 
 
 def _line(drift: dict[str, Any], paint: Paint) -> str:

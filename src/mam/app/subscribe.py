@@ -1,0 +1,103 @@
+"""Watch a root and listen to a broker: what was signed for its jobs is in their records at once.
+
+Where a resident is awake already, that one watches and this process listens. While the broker cannot be
+heard there is a pass every RECONCILE_POLL_INTERVAL seconds; who publishes again what it lost does the rest.
+"""
+
+from __future__ import annotations
+
+import select
+import time
+
+from mam.adapters.store import drifts
+from mam.adapters.system.files import FileWatch
+from mam.app import broker as brokers
+from mam.app import monitor as passes
+from mam.app.relays import Relays, poll_seconds
+from mam.app.resident import Resident
+from mam.core.errors import InvalidSettings, MamError, NoRegistry, ResidentRuns
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
+    from mam.app.world import World
+    from mam.core.broker import Broker
+
+    Document = dict[str, Any]
+    Tell = Callable[[Document], None]
+
+_NET = 60.0
+
+
+def subscribe(
+    world: World, asked: str | None, tell: Tell, *, timeout: float = 0.0, idle_timeout: float = 0.0
+) -> str:
+    """Watch and listen; return why it ended. `tell` gets what passes find and what the broker brings."""
+    if not world.place.exists():
+        raise NoRegistry(f"there is no registry in {world.place.root}", hint="mam init makes one")
+    broker = brokers.find(world, asked)
+    if broker is None:
+        raise InvalidSettings("no broker is configured", hint="--broker mqtt://user@host names one")
+    poll_seconds(world)
+    try:
+        return Resident(world, tell, subscribe=broker).run(timeout=timeout, idle_timeout=idle_timeout)
+    except ResidentRuns:
+        return _Beside(world, broker, tell).run(timeout, idle_timeout)
+
+
+class _Beside:
+    """Listens beside a resident of another process, and tells what that one records."""
+
+    def __init__(self, world: World, broker: Broker, tell: Tell) -> None:
+        self.world = world
+        self.tell = tell
+        self.heard_at = time.monotonic()
+        self.relays = Relays(world, self._hear, always=broker, is_alone=False)
+        self.last = world.registry.peek(drifts.newest, 0)
+        self.due = self.heard_at + _NET
+
+    def _hear(self, document: Document) -> None:
+        self.heard_at = time.monotonic()
+        self.tell(document)
+
+    def run(self, timeout: float, idle_timeout: float) -> str:
+        """Go on until the time is over."""
+        began = time.monotonic()
+        watch = FileWatch()
+        watch.keep({self.world.place.state: None})
+        try:
+            while True:
+                self._look()
+                now = time.monotonic()
+                ends = [began + timeout] if timeout else []
+                ends += [self.heard_at + idle_timeout] if idle_timeout else []
+                if ends and now >= min(ends):
+                    return "its time is over" if timeout and now >= began + timeout else "nothing happened"
+                if not self.world.place.exists():
+                    return "its root is gone"
+                seconds = max(0.0, min([self.due, self.relays.due(), *ends]) - now)
+                select.select([watch.fileno(), *self.relays.handles()], [], [], seconds)
+                watch.poll()
+        finally:
+            watch.close()
+            self.relays.close()
+
+    def _look(self) -> None:
+        try:
+            self.relays.tick()
+            if (wait := self.relays.next_look()) is not None:
+                self.due = min(self.due, time.monotonic() + wait)
+            if time.monotonic() >= self.due:
+                self.due = time.monotonic() + _NET
+                passes.reconcile(self.world)
+            none: list[tuple[int, Document]] = []
+            found = self.world.registry.peek(lambda draft: drifts.since(draft, self.last), none)
+        except MamError as error:
+            self._hear({"error": error.as_json()["error"]})
+            self.world.registry.close()
+            return
+        if found:
+            self.last = found[-1][0]
+            self._hear({"drifts": [{**drift, "new": True} for _, drift in found]})

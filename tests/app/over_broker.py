@@ -1,0 +1,46 @@
+"""Jobs whose events go over a broker, and somebody elsewhere who speaks and hears of them."""
+
+from mam.adapters.store import jobs, outbox
+from mam.app import broker as brokers
+from mam.app.jobs import find
+from mam.app.jobs.register import new_id, register
+from mam.core import event as events
+
+SECONDS = 30.0
+
+
+def submit(fleet, **more):
+    """Register a job that has the configured broker."""
+    broker = brokers.find(fleet.world)
+    facts = {"broker": broker.as_json(), "topic_prefix": broker.prefix, **more}
+    return register(fleet.world, new_id(), "a task", **facts).id
+
+
+def is_published(fleet):
+    return not fleet.world.registry.peek(outbox.waiting_jobs, [])
+
+
+def log_of(fleet, job_id):
+    entries = fleet.world.registry.peek(lambda draft: jobs.entries(draft, job_id), [])
+    return [(one.name, one.document["detail"]) for one in entries]
+
+
+def signed(fleet, job_id, name, seq, detail="", **data):
+    """Return an event as somebody elsewhere writes it who has the job's token."""
+    made = events.make(
+        job_id, name, seq=seq, attempt=1, timestamp="2026-11-15T08:00:00Z", detail=detail, data=data
+    )
+    return events.write(events.sign(made, find.token_of(fleet.world, job_id)))
+
+
+def publish(link, topic, payload, retain=False):
+    link.finish([link.publish(topic, payload, retain=retain)], SECONDS)
+
+
+def receive(link, count):
+    found = []
+    while len(found) < count:
+        found += link.take()
+        if len(found) < count:
+            link.step(SECONDS)
+    return found

@@ -1,0 +1,134 @@
+"""Jobs over a broker from the shell: elsewhere there is nothing but the broker and the job's token."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from tests.app.over_broker import SECONDS, submit
+from tests.mosquitto import PASSWORDS, Mosquitto
+
+import mam
+from mam.adapters.store import job_files
+
+
+@pytest.fixture
+def mosquitto(tmp_path, monkeypatch):
+    broker = Mosquitto(tmp_path / "broker").start()
+    monkeypatch.setenv("MAM_BROKER", broker.url())
+    monkeypatch.setenv("MAM_BROKER_PASSWORD_FILE", str(broker.password_file("mam")))
+    yield broker
+    broker.stop()
+
+
+@pytest.fixture
+def job(home, workspace, mosquitto):
+    """A job whose events go to the broker: its id, and its token as it was brought elsewhere."""
+    with mam.open(str(workspace)) as fleet:
+        fleet.init()
+        job_id = submit(fleet)
+        return job_id, job_files.read_token(fleet.world.place.jobs, job_id)
+
+
+@pytest.fixture
+def elsewhere(tmp_path, mosquitto):
+    """Start a command on what might be another machine: another home, another folder, no state."""
+    place = tmp_path / "elsewhere"
+    place.mkdir()
+    started = []
+
+    def start(*words, user="watcher", **environ):
+        known = {name: os.environ[name] for name in ("PATH", "LANG") if name in os.environ}
+        password = {"MAM_BROKER_PASSWORD_FILE": str(mosquitto.password_file(user))} if user else {}
+        one = subprocess.Popen(
+            [sys.executable, "-m", "mam", *words],
+            cwd=place,
+            env={**known, "HOME": str(place), **password, **environ},
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        started.append(one)
+        return one
+
+    start.place = place
+    yield start
+    for one in started:
+        if one.poll() is None:
+            one.kill()
+        one.communicate()
+
+
+def bring(elsewhere, token: str) -> Path:
+    path = elsewhere.place / "token"
+    path.write_text(token, encoding="ascii")
+    path.chmod(0o600)
+    return path
+
+
+@pytest.mark.parametrize(("name", "code"), [("completed", 0), ("error", 1)])
+def test_waiting_elsewhere(run, job, elsewhere, mosquitto, name, code) -> None:
+    job_id, token = job
+    bring(elsewhere, token)
+    url = mosquitto.url("watcher")
+    waiting = elsewhere("job", "wait", job_id, "--broker", url, "--token-file", "token", "--json")
+    assert run("job", "event", job_id, "--event", "started").code == 0
+    said = run("job", "event", job_id, "--event", name, "--detail", "über").out
+    assert "recorded and published" in said
+    out, err = waiting.communicate(timeout=SECONDS)
+    told = [json.loads(line) for line in out.splitlines()]
+    assert (waiting.returncode, err) == (code, "")
+    assert told[-2]["event"] == name
+    assert (told[-1]["job"]["status"], told[-1]["job"]["terminal_detail"]) == (name, "über")
+    assert not (elsewhere.place / ".mam").exists()
+
+
+def test_what_waiting_elsewhere_cannot_do(job, elsewhere, mosquitto) -> None:
+    job_id, token = job
+    bring(elsewhere, token)
+    url = mosquitto.url("watcher")
+
+    def said(*words, **more):
+        one = elsewhere("job", "wait", *words, "--json", **more)
+        out, err = one.communicate(timeout=SECONDS)
+        assert "Traceback" not in err
+        return one.returncode, json.loads(out)["error"]["code"]
+
+    brought = ("--token-file", "token")
+    assert said(job_id, "--broker", url, *brought, "--timeout", "0.3") == (2, "timeout")
+    assert said(job_id, "--broker", url, *brought, user="mam") == (2, "broker_refused")
+    assert said(job_id, "--broker", url) == (1, "not_allowed")
+    assert said("--broker", url) == (64, "usage")
+    assert said(job_id, "0badcafe", "--broker", url, *brought) == (64, "usage")
+    assert said("../../etc", "--broker", url, *brought) == (1, "job_not_found")
+    assert said(job_id, *brought) == (64, "usage")
+    assert said(job_id, "--broker", "mqtt://me:s3cret@127.0.0.1", *brought) == (64, "invalid_settings")
+
+
+def test_a_password_in_an_address_is_nowhere_repeated(run, job) -> None:
+    for words in (("job", "wait", job[0]), ("monitor", "--subscribe")):
+        said = run(*words, "--broker", "mqtt://me:s3cret@127.0.0.1")
+        assert said.code == 64
+        assert "s3cret" not in repr(said)
+
+
+def test_an_event_that_cannot_be_published(run, job, mosquitto) -> None:
+    job_id, _ = job
+    mosquitto.kill()
+    said = run("job", "event", job_id, "--event", "completed", "--timeout", "5", "--json")
+    assert (said.code, said.error["code"]) == (2, "not_published")
+    assert "do not repeat" in said.error["hint"]
+    assert run("job", "status", job_id, "--json").json["job"]["status"] == "completed"
+
+
+def test_no_secret_is_left_anywhere(run, job, mosquitto, workspace, home) -> None:
+    job_id, token = job
+    run("job", "event", job_id, "--event", "completed", "--detail", f"the token is {token}")
+    run("monitor", "--subscribe", "--timeout", "0.5")
+    assert run("job", "status", job_id, "--json").json["job"]["broker"]["password_file"]
+    for path in (one for folder in (workspace, home) for one in folder.rglob("*") if one.is_file()):
+        text = path.read_bytes()
+        assert PASSWORDS["mam"].encode() not in text
+        assert path.suffix == ".token" or token.encode() not in text
