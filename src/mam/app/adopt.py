@@ -36,9 +36,9 @@ def adopt(
     server = world.server_name(tmux_server)
     wanted = names.parse_name(name or tmux_session)
     found = _find(world, server, tmux_session, pane, wanted)
-    row = _row(world, wanted, kind_name, found, server=server, workspace=found.path or world.workspace)
+    row = new_row(world, wanted, kind_name, found, server=server, workspace=found.path or world.workspace)
     row["role"] = names.parse_role(role)
-    return _take(world, row, found)
+    return take(world, row, found)
 
 
 def register(world: World, stray: Stray) -> Row:
@@ -47,12 +47,13 @@ def register(world: World, stray: Stray) -> Row:
     pane = world.tmux(stray.server).pane(stray.pane_id)
     if pane is None or pane.mark or (pane.session_name, pane.pid) != (stray.name, stray.pid):
         raise PaneGone(f"'{stray.name}' is not any more what it was")
-    row = _row(world, stray.name, kind, pane, server=stray.server, workspace=stray.path)
+    row = new_row(world, stray.name, kind, pane, server=stray.server, workspace=stray.path)
     row["last_visible_status"] = "auto-registered"
-    return _take(world, row, pane)
+    return take(world, row, pane)
 
 
-def _row(world: World, name: str, kind: str, pane: Pane, *, server: str, workspace: str) -> Row:
+def new_row(world: World, name: str, kind: str, pane: Pane, *, server: str, workspace: str) -> Row:
+    """Return the row of an agent that runs already, as far as it can be known."""
     return {
         "id": f"s_{secrets.token_hex(4)}",
         "name": name,
@@ -65,22 +66,23 @@ def _row(world: World, name: str, kind: str, pane: Pane, *, server: str, workspa
     }
 
 
-def _take(world: World, row: Row, pane: Pane) -> Row:
-    """Reserve the name, mark the pane, and commit the row."""
+def take(world: World, row: Row, pane: Pane, *, rename: bool = True) -> Row:
+    """Reserve the name, mark the pane, and commit the row; `rename` gives it to the tmux session too."""
 
     def reserve(draft: Draft) -> float:
         if draft.named(row["name"]) or not flight.is_free(draft, row["id"], row["name"]):
             raise NameTaken(
                 f"a session named '{row['name']}' is registered already", hint="give another with --session"
             )
-        draft.intents.put(flight.new_intent(row["id"], row["name"], "adopt", draft.now, {"row": row}))
+        notes = {"row": row, "rename": rename}
+        draft.intents.put(flight.new_intent(row["id"], row["name"], "adopt", draft.now, notes))
         return draft.now
 
     reserved_at = flight.claim(world, reserve)
     try:
         world.host.remember_root(world.place.root, world.place.yaml)
         world.host.note_start(world.place.root, row["id"])
-        if pane.session_name != row["name"]:
+        if rename and pane.session_name != row["name"]:
             world.tmux(row["tmux_server"]).rename_session(pane.session_id, row["name"])
         if not world.tmux(row["tmux_server"]).claim(pane.id, row["id"], world.place.root):
             raise NotAllowed(f"pane {pane.id} was adopted by somebody else just now")

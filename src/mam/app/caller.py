@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 
+from mam.core.row import is_running
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from mam.app.world import World
@@ -25,10 +27,15 @@ def action(world: World, verb: str) -> Action:
 
 def calling_session(world: World) -> Row | None:
     """Return the session that this process runs in, or None for a person."""
-    claimed = world.environ.get("MAM_SESSION")
-    if not claimed:
+    claimed, pane = world.environ.get("MAM_SESSION"), world.environ.get("TMUX_PANE")
+    if not claimed and not pane:
         return None
-    row = next((row for row in world.registry.view().rows if row.get("id") == claimed), None)
+    rows = world.registry.view().rows
+    if claimed:
+        row = next((row for row in rows if row.get("id") == claimed), None)
+    else:
+        # An agent that was started by hand, and registered since, has only its pane.
+        row = next((row for row in rows if is_running(row) and row["pane"].get("id") == pane), None)
     return row if row and runs_inside(row) else None
 
 

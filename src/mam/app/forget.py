@@ -29,7 +29,7 @@ def forget(world: World, target: str, *, worktree: bool = False) -> dict[str, An
     with flight.in_flight(world, "forget", target, prepare) as row:
         assert row is not None
         removed = _remove_worktree(world, row) if worktree else None
-        _remove_dead_pane(world, row)
+        remove_dead_pane(world, row)
 
         def work(draft: Draft) -> None:
             draft.remove(row["id"])
@@ -60,7 +60,7 @@ def _remove_worktree(world: World, row: Row) -> dict[str, Any]:
     return remove_worktree(world, row)
 
 
-def _remove_dead_pane(world: World, row: Row) -> None:
+def remove_dead_pane(world: World, row: Row) -> None:
     """A pane that was kept for review goes with the row: no pane is left without one."""
     from mam.app.sight import DEAD, see_one
 

@@ -16,6 +16,7 @@ from mam.adapters.agents.protocol import Attachment, Request
 from mam.adapters.system import process, programs
 from mam.adapters.tmux import launch as launches
 from mam.adapters.tmux.failures import NoAnswer
+from mam.adapters.tmux.spawn import clean_environment
 from mam.app import versions, wake
 from mam.app.jobs.sessions import is_open
 from mam.app.sight import find_pane
@@ -114,8 +115,8 @@ def environment(world: World, row: Row, extra: dict[str, str], launch: Launch) -
     """Return what the agent's process gets: the caller's own environment, and who it is."""
     env = {
         key: value
-        for key, value in world.environ.items()
-        if not key.startswith(("MAM_", "TMUX")) and key not in launch.without and not is_inherited(key)
+        for key, value in clean_environment(world.environ).items()
+        if key not in launch.without and not is_inherited(key)
     }
     env.update(extra)
     env.update(row.get("stores") or {})

@@ -167,7 +167,7 @@ def _finish_adopt(world: World, intent: Intent) -> None:
     if pane is None:
         _give_up(world, intent)
         return
-    if pane.session_name != row["name"]:
+    if intent.data.get("rename", True) and pane.session_name != row["name"]:
         world.tmux(row["tmux_server"]).rename_session(pane.session_id, row["name"])
     bind_adopted(world, row, pane)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
     from typing import Any
 
     from mam.app.world import World
@@ -15,6 +16,123 @@ class Teams:
     """What can be done with roles, panes and tasks."""
 
     world: World
+
+    def _begin(self) -> None:
+        """Begin a changing verb: nothing new while something is left half done."""
+        from mam.app.greet import finish_spawns
+        from mam.app.settle import settle
+
+        settle(self.world)
+        finish_spawns(self.world)
+
+    def spawn(
+        self,
+        role: str,
+        *,
+        agent: str | None = None,
+        task: str | None = None,
+        permissions: str | None = None,
+        name: str | None = None,
+        team: str | None = None,
+        model: str | None = None,
+        prompt: str | None = None,
+        colour: str | None = None,
+        env: Mapping[str, str] | None = None,
+        args: Sequence[str] = (),
+        trust: bool = False,
+        timeout: float | None = None,
+    ) -> Document:
+        """Start an agent in one more pane of the caller's window, and tell it its role and its task.
+
+        `{session, member, team, permissions, task, identity, receipt, session_file}`. The caller's pane is
+        the master; outside of tmux the team has a tmux session of its own. Permissions are skipped unless the
+        settings say otherwise. Raises NotReady after three tries, with nothing left behind; DialogOpen while
+        the session stays, and what it is to be told goes out once the dialog is answered.
+        """
+        from mam.app.spawn import spawn
+
+        self._begin()
+        return spawn(
+            self.world,
+            role,
+            agent=agent,
+            task=task,
+            permissions=permissions,
+            name=name,
+            team=team,
+            model=model,
+            prompt=prompt,
+            colour=colour,
+            env=env,
+            args=args,
+            trust=trust,
+            timeout=timeout,
+        )
+
+    def close_member(self, target: str, *, force: bool = False) -> Document:
+        """End a member of a team whose four boxes are ticked; `{session, member, changed, note}`.
+
+        Never the caller's own pane, never a master's; `force` closes without the boxes.
+        """
+        from mam.app.close import close
+
+        self._begin()
+        return close(self.world, target, force=force)
+
+    def rebalance(self, *, main: str | None = None, team: str | None = None) -> Document:
+        """Put a window in order, the master `left` or on `top`; `{team, layout, panes, expected, runs}`."""
+        from mam.app.rebalance import rebalance
+
+        self._begin()
+        return rebalance(self.world, main=main, team=team)
+
+    def register(
+        self, role: str, *, agent: str | None = None, name: str | None = None, team: str | None = None
+    ) -> Document:
+        """Register the agent of the caller's own pane, which was started by hand, and claim its first task.
+
+        `{session, team, member, task, session_file}`
+        """
+        from mam.app.register import register
+
+        self._begin()
+        return register(self.world, role, agent=agent, name=name, team=team)
+
+    def report(
+        self, task: str | None = None, *, result: str | None = None, session: str | None = None
+    ) -> Document:
+        """Say that a task is done: its spawner is told, and the next task is claimed or the boxes are ticked.
+
+        `{report, receipt, task, next, member}`
+        """
+        from mam.app.report import report
+
+        self._begin()
+        return report(self.world, task, result=result, session=session)
+
+    def team_up(self, what: str, **options: Any) -> Document:
+        """Start every role of a preset or file, all or none; `{team, members, permissions, session_file}`.
+
+        Options: `agent`, `permissions`, `model`, `trust`, `timeout`, `args` for every role; `work` is a task
+        for the first one.
+        """
+        from mam.app.team import up
+
+        self._begin()
+        return up(self.world, what, **options)
+
+    def team_down(self, team: str | None = None, *, force: bool = False) -> Document:
+        """End every member of a team, gracefully; `{team, closed, failed, unfinished}`."""
+        from mam.app.team import down
+
+        self._begin()
+        return down(self.world, team, force=force)
+
+    def team_list(self, *, ended: bool = False) -> Document:
+        """Return `{teams, presets}`, each team with its members and their boxes."""
+        from mam.app.team import listing
+
+        return listing(self.world, ended=ended)
 
     def task_add(self, text: str, *, role: str, team: str | None = None) -> Document:
         """Add a task for a role; `{task}`. Without a team, whoever has that role may claim it."""

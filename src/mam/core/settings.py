@@ -19,12 +19,13 @@ if TYPE_CHECKING:
 PERMISSIONS = ("default", "ask", "auto", "skip")
 RESIDENT = ("auto", "off")
 _LONGEST_SECONDS = 86_400
-_PERMISSIONS = ("permissions", "job_permissions")
+_PERMISSIONS = ("job_permissions", "permissions", "team_permissions")
 _OF_THE_USER = (
     *("answers", "broker", "codex", "judge_command", "known_versions", "mcp", "messages", "notify_command"),
 )
 # Tools that an agent gets only if the operator says so.
 GUARDED_TOOLS = ("answer_prompt", "kill", "purge")
+
 
 
 class Settings:
@@ -41,7 +42,8 @@ class Settings:
             "mcp",
             "messages",
         ),
-        *("notify_command", "notify_desktop", "permissions", "ready_timeout", "resident", "tmux_server"),
+        *("notify_command", "notify_desktop", "permissions", "ready_timeout", "resident", "team_permissions"),
+        "tmux_server",
     )
 
     def __init__(self) -> None:
@@ -50,6 +52,8 @@ class Settings:
         self.permissions = "default"
         # What a job's agent may do by itself: nobody sits in front of it.
         self.job_permissions = "skip"
+        # What an agent may do by itself that spawn or team up started.
+        self.team_permissions = "skip"
         self.ready_timeout = 60.0
         self.known_versions: tuple[str, ...] = ()
         self.resident = "auto"
@@ -76,6 +80,7 @@ class Settings:
             "tmux_server": _server,
             "permissions": _permissions,
             "job_permissions": _permissions,
+            "team_permissions": _permissions,
             "ready_timeout": _seconds,
             "known_versions": _versions,
             "resident": _resident,

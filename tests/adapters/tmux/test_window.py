@@ -45,6 +45,12 @@ def test_the_new_pane_is_found_beside_those_of_a_hook(private, tmux, first):
     assert "1000" in private.raw("display-message", "-p", "-t", second.id, "#{pane_start_command}")
 
 
+@pytest.mark.parametrize("name", ["ours", "alone"])
+def test_names_that_stand_in_our_answers(private, tmux, name):
+    first = private.start(name=name)
+    assert split(private, tmux, first).session_name == first.session_name == name
+
+
 def test_a_window_that_is_gone(private, tmux, first):
     private.start(name="other", mark=THIRD)
     with pytest.raises(PaneGone):

@@ -157,6 +157,19 @@ class Practice(Kind):
         """The trust dialog stands on its No."""
         return ["Down", "Enter"] if (dialog, answer) == ("trust", "trust") else None
 
+    def identity(self, name: str, colour: str) -> list[str]:
+        """The commands are named as Claude's."""
+        return [f"/color {colour}", f"/rename {name}"]
+
+    def has_identity(
+        self, command: str, conversation: str, stores: Mapping[str, str], screen: Screen
+    ) -> bool | None:
+        """The name stands on the edge of the box; a colour is not seen in text."""
+        word, _, name = command.partition(" ")
+        if word != "/rename":
+            return None
+        return any(line.endswith(f"─ {name} ──") for line in screen_lines(screen.text))
+
     def hear(self, payload: Mapping[str, Any]) -> Heard | None:
         """The events are named as Claude's."""
         event = payload.get("hook_event_name")

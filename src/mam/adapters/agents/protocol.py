@@ -308,6 +308,16 @@ class Kind:
         """Return the seconds between the paste of a text and Enter that the program needs."""
         return self.pause_before_enter
 
+    def identity(self, name: str, colour: str) -> list[str]:
+        """Return its own commands that give it a colour and a name, one at a time; none where it has none."""
+        return []
+
+    def has_identity(
+        self, command: str, conversation: str, stores: Mapping[str, str], screen: Screen
+    ) -> bool | None:
+        """Tell whether one of these commands had its effect; None where the program does not show it."""
+        return None
+
     def hear(self, payload: Mapping[str, Any]) -> Heard | None:
         """Return what a hook payload says, or None for one that is not of this kind."""
         return None

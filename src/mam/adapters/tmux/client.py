@@ -160,7 +160,8 @@ class Tmux:
         command = argv.start(
             name, launch, session_id=session_id, root=root, width=width, height=height, nonce=nonce
         )
-        answer, _, alone = self._call(command, cwd=cwd).partition(f"{nonce}alone".encode())
+        # The last one: a session may be called so.
+        answer, _, alone = self._call(command, cwd=cwd).rpartition(f"{nonce}alone".encode())
         pane = self._one(answer, nonce)
         if alone.strip() == b"1,1":
             return pane

@@ -76,7 +76,8 @@ def split(tmux: Tmux, window_id: str, launch: list[str], *, cwd: str, session_id
     tmux.require_version()
     nonce = new_nonce()
     answer = tmux._call(split_command(window_id, launch, session_id, root, nonce), cwd=cwd)
-    row, _, is_ours = answer.partition(f"{nonce}ours".encode())
+    # The last one: a session may be called so.
+    row, _, is_ours = answer.rpartition(f"{nonce}ours".encode())
     pane = tmux._one(row, nonce)
     if is_ours.strip() == b"1":
         return pane

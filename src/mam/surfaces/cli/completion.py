@@ -89,7 +89,7 @@ def _teach_one(parser: ArgumentParser, action: Action, answers: dict[str, object
     if isinstance(action.choices, dict):
         for below in action.choices.values():
             _teach(below, answers)
-    is_new = parser.prog.endswith((" create", " adopt")) and action.dest == "session"
+    is_new = parser.prog.endswith((" create", " adopt", " spawn", " register")) and action.dest == "session"
     # `NAME TEXT`: the first of several words is a name.
     called = action.metavar.partition(" ")[0] if isinstance(action.metavar, str) else ""
     if called in answers and not is_new:

@@ -1,0 +1,80 @@
+"""Put the window of a team in order: the master in the main place, the others beside it in their order."""
+
+from __future__ import annotations
+
+from mam.adapters.store import teams
+from mam.adapters.tmux import window as windows
+from mam.app.site import find_team
+from mam.core import team as rules
+from mam.core.errors import PaneGone, Usage
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from mam.adapters.store.draft import Draft
+    from mam.adapters.store.teams import Member, Team
+    from mam.app.world import World
+
+
+def rebalance(world: World, *, main: str | None = None, team: str | None = None) -> dict[str, Any]:
+    """Lay the window out, with the master left or on top; `{team, layout, panes, expected, runs}`."""
+    if main is not None and main not in rules.LAYOUTS:
+        raise Usage(f"the master stands {' or '.join(rules.LAYOUTS)}")
+    found = find_team(world, team)
+    if main is not None:
+        layout = rules.LAYOUTS[main]
+        world.registry.note(lambda draft: teams.change(draft, found.id, layout=layout))
+    done = arrange(world, found.id)
+    if done is None:
+        raise PaneGone(f"the window of the team {found.id} is gone", hint="mam team down ends the team")
+    return done
+
+
+def arrange(world: World, team_id: str) -> dict[str, Any] | None:
+    """Lay out the window of a team, once more if a pane came or went meanwhile; None if it is gone."""
+    nothing: tuple[Team | None, list[Member]] = (None, [])
+    team, members = world.registry.peek(lambda draft: _read(draft, team_id), nothing)
+    if team is None or team.window_id is None:
+        return None
+    tmux = world.tmux(team.server)
+    if tmux.server_pid() != team.server_pid:
+        return None
+    panes = [team.master_pane, *(one.pane for one in members if teams.is_open(one))]
+    wanted = [pane for pane in panes if pane]
+    if team.master_pane:
+        _dress_master(world, team)
+    runs = 0
+    try:
+        while True:
+            seen = windows.arrange(
+                tmux, team.window_id, layout=team.layout, main=wanted[0] if wanted else None
+            )
+            runs += 1
+            if len(seen.panes) == len(wanted) or runs == 2:
+                break
+    except PaneGone:
+        return None
+    return {
+        "team": team.id,
+        "layout": team.layout,
+        "panes": seen.panes,
+        "expected": len(wanted),
+        "runs": runs,
+    }
+
+
+def _dress_master(world: World, team: Team) -> None:
+    assert team.master_pane is not None and team.window_id is not None
+    colour = rules.COLOURS[rules.colour_of(rules.MASTER)]
+    try:
+        windows.dress(
+            world.tmux(team.server), team.master_pane, team.window_id, label=rules.MASTER, colour=colour
+        )
+    except PaneGone:
+        # The team goes on without it; the first member takes the main place.
+        return
+
+
+def _read(draft: Draft, team_id: str) -> tuple[Team | None, list[Member]]:
+    return teams.find(draft, team_id), teams.members(draft, team_id)
