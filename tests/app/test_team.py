@@ -337,6 +337,7 @@ class TestRegister:
         spawned = spawn(master)
         assert master.team_list()["teams"][0]["master"] == done["session"]["name"]
         assert spawned["session"]["parent"] is None, "a person types in that pane"
+        assert master.report(session="dev")["receipt"]["state"] == "recorded", "cat cannot be told"
 
 
 def test_the_session_file_says_which_messages_did_not_arrive(master, workspace):

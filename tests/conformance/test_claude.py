@@ -13,6 +13,7 @@ from tests.conformance.desk import said, wait_for
 from tests.conformance.replies import Say, Shell
 
 import mam
+from mam.adapters.agents import claude_files
 from mam.core.errors import ConversationBusy, InvalidPrompt, NotAllowed, NotReady
 
 pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("claude")]
@@ -205,3 +206,32 @@ def test_no_key(desk, monkeypatch) -> None:
         session = fleet.create("claude", name="worker", permissions="ask", prompt="hello")
         wait_for(lambda: "/login" in session.read(), session.read)
         desk.becomes(session, "idle")
+
+
+def test_a_member_of_a_team(desk) -> None:
+    """Beside the caller, with the colour and the name of its role: its own record and screen show them."""
+    boss = desk.create("boss")
+    beside = {**os.environ, "TMUX_PANE": boss.row["pane"]["id"], "IS_SANDBOX": "1"}
+    tmux = desk.fleet.world.tmux(boss.row["tmux_server"])
+    beside["TMUX"] = f"{tmux.socket_path()},{boss.row['pane']['server_pid']},0"
+    with mam.open(str(desk.workspace), environ=beside) as fleet:
+        done = fleet.spawn("dev", agent="claude", task="remember the word xylophone")
+        row = done["session"]
+        assert [(one["state"], one["proven"]) for one in done["identity"]] == [("submitted", True)] * 2
+        assert done["receipt"]["evidence"] in ("hook", "transcript")
+        assert desk.model.saw("xylophone")
+        found = claude_files.find_transcript(row["conversations"][0]["id"], row["stores"])
+        assert claude_files.identity(found) == ("green", "dev-agent")
+        pane = tmux.pane(row["pane"]["id"])
+        assert pane.window_id == tmux.pane(boss.row["pane"]["id"]).window_id
+        assert "dev-agent ─" in fleet.read("dev") and pane.title.endswith("dev-agent")
+        # The master gets its own as well, as soon as it rests.
+        wait_for(lambda: "master-agent ─" in boss.read(), boss.read)
+        reported = fleet.report(session="dev", result="remembered")
+        assert (reported["receipt"]["session"], reported["receipt"]["state"]) == ("boss", "submitted")
+        wait_for(lambda: desk.model.saw("STEP COMPLETE: TASK-001 | result: remembered"), boss.read)
+        wait_for(lambda: fleet.status("dev")["activity"] == "idle", lambda: fleet.read("dev"))
+        closed = fleet.close_member("dev")
+        assert closed["session"]["termination_mode"] == "graceful"
+        assert len([one for one in tmux.panes().panes if one.window_id == pane.window_id]) == 1
+        assert fleet.get("boss").row["status"] == "running"

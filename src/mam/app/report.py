@@ -121,7 +121,8 @@ def _send(world: World, row: Row, text: str, message_id: str) -> dict[str, Any]:
 
 
 def _spawner(world: World, row: Row) -> Row | None:
-    rows = {one.get("id"): one for one in world.registry.view().rows}
+    """Return who is told: an agent whose box can be seen. Anybody else reads the session file."""
+    rows = {one.get("id"): one for one in world.registry.view().rows if world.kind(one["agent"]).reads_screen}
     parent = rows.get(row.get("parent"))
     if parent is not None and is_running(parent):
         return parent

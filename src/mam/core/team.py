@@ -25,8 +25,8 @@ BOXES = {
     "ready": "ready to close",
 }
 MOST_MEMBERS = 12
-# A pane with fewer lines or columns than this shows no agent's input box whole.
-LEAST_LINES, LEAST_COLUMNS = 6, 30
+# In a pane with fewer lines Claude Code 2.1 cuts its input box, and nothing can be typed into it safely.
+LEAST_LINES, LEAST_COLUMNS = 8, 30
 _LONGEST_PROMPT = 16 * 1024
 # What /color takes, and the colour of the pane's border.
 COLOURS = {

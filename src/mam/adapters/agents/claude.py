@@ -198,6 +198,20 @@ class Claude(Kind):
         words = super().typed(text) or text
         return f"{words} " if words.endswith("\\") else words
 
+    def identity(self, name: str, colour: str) -> list[str]:
+        """Neither calls the model; the name it is told of."""
+        return [f"/color {colour}", f"/rename {name}"]
+
+    def has_identity(
+        self, command: str, conversation: str, stores: Mapping[str, str], screen: Screen
+    ) -> bool | None:
+        """Each is a line of the transcript, written at once."""
+        try:
+            path = claude_files.find_transcript(conversation, stores)
+            return command.partition(" ")[2] in claude_files.identity(path) if path else False
+        except OSError:
+            return None
+
     def hear(self, payload: Mapping[str, Any]) -> Heard | None:
         """Return what an event says; one of a subagent says nothing about the session."""
         event = payload.get("hook_event_name")

@@ -235,6 +235,17 @@ def _tell(entry: dict[str, Any]) -> tuple[str, str] | None:
     return WORKING, "the answer goes on"
 
 
+def identity(path: str) -> tuple[str | None, str | None]:
+    """Return the colour and the name that a conversation was given last. Raises OSError."""
+    found: dict[str, object] = {}
+    for line in tail(path, _TAIL)[0]:
+        if b'"agent-color"' in line or b'"agent-name"' in line:
+            entry = parse(line)
+            found[str(entry.get("type"))] = entry.get("agentColor") or entry.get("agentName")
+    colour, name = found.get("agent-color"), found.get("agent-name")
+    return str(colour) if colour else None, str(name) if name else None
+
+
 def prompts(path: str, since: int) -> Iterator[str]:
     """Yield what the user said in the whole lines beyond `since` bytes, queued prompts too."""
     with open_plain(path) as file:
