@@ -219,7 +219,7 @@ def test_a_member_of_a_team(desk) -> None:
         row = done["session"]
         assert [(one["state"], one["proven"]) for one in done["identity"]] == [("submitted", True)] * 2
         assert done["receipt"]["evidence"] in ("hook", "transcript")
-        assert desk.model.saw("xylophone")
+        wait_for(lambda: desk.model.saw("xylophone"), lambda: fleet.read("dev"))
         found = claude_files.find_transcript(row["conversations"][0]["id"], row["stores"])
         assert claude_files.identity(found) == ("green", "dev-agent")
         pane = tmux.pane(row["pane"]["id"])
