@@ -12,7 +12,7 @@ from tests.app.team_desk import QUICK, Desk, said
 
 import mam
 from mam.adapters.store import tasks, teams
-from mam.app.send import deliver_all
+from mam.app.deliver import deliver_all
 from mam.core.errors import DialogOpen, NotReady, Refused
 
 
@@ -205,9 +205,7 @@ def test_a_spawner_that_is_killed(desk, master, step, until):
 
 def test_settings_change_the_permissions(desk, workspace):
     config = Path(os.environ["XDG_CONFIG_HOME"]) / "mam" / "config.toml"
-    config.write_text(
-        config.read_text(encoding="utf-8") + 'delegated_permissions = "ask"\n', encoding="utf-8"
-    )
+    config.write_text(config.read_text(encoding="utf-8") + 'team_permissions = "ask"\n', encoding="utf-8")
     with desk.fleet() as fleet:
         done = fleet.spawn("dev", agent="practice", args=QUICK)
     assert (done["permissions"], done["session"]["permissions"]) == ("ask", "ask")

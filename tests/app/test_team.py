@@ -174,7 +174,7 @@ class TestReport:
         row = boss.row
         master.world.tmux(row["tmux_server"]).keys(row["pane"]["id"], ["Escape"], mark=row["id"])
         boss.wait("idle", timeout=10)
-        from mam.app.send import deliver_all
+        from mam.app.deliver import deliver_all
 
         deliver_all(master.world)
         assert master.close_member("dev")["changed"]
@@ -356,3 +356,25 @@ def test_the_session_file_says_which_messages_did_not_arrive(master, workspace):
 def test_reading_makes_nothing(fleet, workspace):
     assert fleet.team_list()["teams"] == []
     assert not (workspace / ".mam").exists()
+
+
+def test_the_resident_greets_whom_a_dead_spawner_left(master):
+    from mam.app.team_watch import TeamWatch
+
+    done = spawn(master)
+    nobody = {"pid": 1, "start": 1, "boot": "another"}
+    master.world.registry.note(
+        lambda draft: teams.update(
+            draft,
+            teams.member(draft, done["session"]["id"]),
+            state="spawning",
+            owner=nobody,
+            words=[{"id": "m_00000001", "text": "are you there", "command": False}],
+        )
+    )
+    watch = TeamWatch(master.world)
+    assert watch.tick() == ""
+    assert said(master, "dev")[-1] == "are you there"
+    assert members(master)["dev"]["state"] == "active"
+    watch.tick()
+    assert said(master, "dev").count("are you there") == 1

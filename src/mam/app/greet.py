@@ -13,6 +13,7 @@ from mam.app import session_file
 from mam.app.rebalance import arrange
 from mam.app.send import send
 from mam.core import team as rules
+from mam.core.errors import Broken, NotAllowed
 from mam.core.message import HELD
 from mam.core.row import current_conversation, is_running
 
@@ -78,11 +79,30 @@ def tell(world: World, row: Row, member: Member, patience: float) -> dict[str, A
         if world.kind(row["agent"]).takes_prompt:
             world.warn(f"mam cannot see whether {row['agent']} waits for words, so it was told nothing")
         return None
-    voice = speaker(world, row.get("parent"))
-    try:
-        return send(voice, row["id"], said["text"], timeout=patience, message_id=said["id"])
-    finally:
-        voice.close()
+    return _say(world, row, said, patience)
+
+
+def _say(world: World, row: Row, word: dict[str, Any], patience: float = 0.0) -> dict[str, Any]:
+    """Send one of the words that a member is greeted with; its first words are its spawner's."""
+    senders = [None] if word["command"] else [row.get("parent"), None]
+    for who in senders:
+        voice = speaker(world, who)
+        try:
+            return send(
+                voice,
+                row["id"],
+                word["text"],
+                is_command=word["command"],
+                timeout=patience,
+                message_id=word["id"],
+            )
+        except NotAllowed:
+            # Who may start an agent may say what for, whatever the settings say of messages between the two.
+            if who is None:
+                raise
+        finally:
+            voice.close()
+    raise Broken("nobody spoke")
 
 
 def crown(world: World, site: Site) -> None:
@@ -154,11 +174,7 @@ def _finish_one(world: World, member: Member) -> None:
     world.progress(f"telling {row['name']} what a spawn that was cut off has not")
     arrange(world, settle_in(world, row, member).team_id)
     for word in member.words:
-        voice = speaker(world, None if word["command"] else row.get("parent"))
-        try:
-            send(voice, row["id"], word["text"], is_command=word["command"], message_id=word["id"])
-        finally:
-            voice.close()
+        _say(world, row, word)
     world.registry.note(lambda draft: introduced(draft, row))
 
 

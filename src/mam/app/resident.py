@@ -23,6 +23,7 @@ from mam.app.hubs import Hubs
 from mam.app.relays import Relays
 from mam.app.settle import settle
 from mam.app.sight import identity_of
+from mam.app.team_watch import TeamWatch
 from mam.app.wake import lock
 from mam.core.drift import rests_until
 from mam.core.errors import MamError, ResidentRuns
@@ -77,7 +78,7 @@ class Resident:
         self.world = world
         self.tell = tell
         self.relays = Relays(world, tell, always=subscribe)
-        self.companions: list[Companion] = [self.relays, Care(world), *companions]
+        self.companions: list[Companion] = [self.relays, Care(world), TeamWatch(world), *companions]
         self.exits = ExitWatch()
         self.files = FileWatch()
         self.hubs = Hubs()

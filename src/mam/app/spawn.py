@@ -10,8 +10,9 @@ from mam.adapters.store import session_file as files
 from mam.adapters.store import tasks, teams
 from mam.adapters.system import process
 from mam.app import caller, greet, register, session_file
-from mam.app.create import Order, begin, wait_until_ready
+from mam.app.create import begin, wait_until_ready
 from mam.app.launch import Where
+from mam.app.order import Order
 from mam.app.rebalance import arrange
 from mam.app.sight import ALIVE, see_one
 from mam.app.site import Site, check_room, find_site
@@ -77,7 +78,7 @@ class Spawn:
         return row["agent"] if row and self.world.kind(row["agent"]).takes_prompt else _DEFAULT_AGENT
 
     def _permissions(self, asked: str | None) -> str:
-        wanted = asked or self.world.settings().delegated_permissions
+        wanted = asked or self.world.settings().team_permissions
         if asked is None and wanted != "default" and not self.kind.takes_permissions:
             return "default"
         return wanted

@@ -27,7 +27,6 @@ _OF_THE_USER = (
 GUARDED_TOOLS = ("answer_prompt", "kill", "purge")
 
 
-
 class Settings:
     """The settings in force; each has a default."""
 

@@ -16,7 +16,7 @@ left. Without --task it gets the oldest task that waits for its role. Outside of
 a tmux session of its own.
 
 Agents that are spawned run without asking for permissions, unless --permissions or the setting
-delegated_permissions says otherwise. One that does not start in three tries leaves nothing behind."""
+team_permissions says otherwise. One that does not start in three tries leaves nothing behind."""
 EXAMPLES = """
   mam spawn --role dev --task "fix the login test"
   mam spawn --role qa --agent codex --permissions ask
@@ -94,4 +94,4 @@ def show(done: dict[str, Any]) -> list[str]:
 def permissions_line(who: str, found: list[str]) -> str:
     """Return the one line that says with what permissions agents were started, and how to change it."""
     said = "runs without asking" if found == ["skip"] else f"runs with permissions {', '.join(found)}"
-    return f"{who} {said} (--permissions, or delegated_permissions in the settings, changes it)"
+    return f"{who} {said} (--permissions, or team_permissions in the settings, changes it)"

@@ -1,0 +1,53 @@
+"""mam team, spawn, close, rebalance, register and report, as they are typed."""
+
+from pathlib import Path
+
+QUICK = ("--agent", "practice", "--", "--speed", "0")
+
+
+def test_a_team_from_up_to_down(run):
+    up = run("team", "up", "dev-qa", "--task", "write it", *QUICK)
+    assert up.code == 0, up
+    lines = up.out.splitlines()
+    assert lines[0].startswith("up: ") and "-dev-qa-" in lines[0]
+    assert lines[1].startswith("  dev (practice, dev) in pane %") and "at TASK-001" in lines[1]
+    assert lines[2].startswith("  qa (practice, qa) in pane %")
+    assert lines[3].startswith("each runs without asking (--permissions")
+    assert Path(lines[4].removeprefix("session file: ")).exists()
+    listed = run("team", "list").out
+    assert "dev  practice  %" in listed and "presets: arch-dev, audit" in listed
+    refused = run("close", "dev", "--json")
+    assert (refused.code, refused.error["code"]) == (1, "refused")
+    assert "missing: report received" in refused.error["message"]
+    reported = run("report", "--session", "dev", "--result", "well").out.splitlines()
+    assert reported[0].startswith("recorded: STEP COMPLETE: TASK-001 | result: well | session: ")
+    assert reported[1].startswith("no task waits: ready to close")
+    assert run("close", "dev").out == "closed: dev (practice, dev)\n"
+    assert run("close", "dev").out == "nothing to do: dev (practice, dev) (closed already)\n"
+    spawned = run("spawn", "--role", "ux", "--task", "look", *QUICK)
+    assert spawned.code == 0, spawned
+    assert spawned.out.splitlines()[1].startswith("ux runs without asking (--permissions")
+    assert "its task: TASK-002" in spawned.out and "first words submitted" in spawned.out
+    assert "2 panes, main-horizontal" in run("rebalance", "--main", "top").out
+    down = run("team", "down").out.splitlines()
+    assert down[0].startswith("down: ") and down[1] == "not finished, and waiting again: TASK-002"
+    assert run("team", "list").out.startswith("no team is up")
+    assert "down since" in run("team", "list", "--all").out
+    assert run("team", "list", "--json").json["teams"] == []
+
+
+def test_wrong_usage(run):
+    for words in (
+        ("spawn",),
+        ("spawn", "--role", "…"),
+        ("close",),
+        ("rebalance", "--main", "right"),
+        ("register", "--role", "dev"),
+        ("report",),
+        ("team",),
+        ("team", "down"),
+        ("team", "list", "--", "x"),
+    ):
+        refused = run(*words, "--json") if "--" not in words else run("--json", *words)
+        assert (refused.code, refused.error["code"]) == (64, "usage"), words
+    assert run("team", "up", "nothing", "--json").error["code"] == "invalid_path"
