@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from typing import Any, ClassVar
 from uuid import uuid4
 
-from tests.conformance.replies import Call, Fail, Question, Say, Shell
+from tests.conformance.replies import Call, Fail, McpCall, Question, Say, Shell
 
 Body = dict[str, Any]
 
@@ -71,6 +71,9 @@ class Dialect:
     def question(self, wanted: Question) -> Call:
         return Call("question", {"questions": [self._question(wanted)]})
 
+    def mcp(self, wanted: McpCall) -> Call:
+        return Call(f"mam_{wanted.name}", wanted.arguments)
+
     def _question(self, wanted: Question) -> Body:
         return {"question": wanted.text, "header": wanted.header, "options": wanted.choices()}
 
@@ -97,6 +100,9 @@ class Anthropic(Dialect):
 
     def question(self, wanted: Question) -> Call:
         return Call("AskUserQuestion", {"questions": [self._question(wanted) | {"multiSelect": False}]})
+
+    def mcp(self, wanted: McpCall) -> Call:
+        return Call(f"mcp__mam__{wanted.name}", wanted.arguments)
 
     def refuse(self, reply: Fail) -> Body:
         name = _ANTHROPIC_ERRORS.get(reply.status, "api_error")
@@ -164,6 +170,9 @@ class Responses(Dialect):
     def question(self, wanted: Question) -> Call:
         return Call("request_user_input", {"questions": [self._question(wanted) | {"id": "color"}]})
 
+    def mcp(self, wanted: McpCall) -> Call:
+        return Call(wanted.name, wanted.arguments, namespace="mcp__mam")
+
     def stream(self, reply: Say | Call) -> Iterator[bytes]:
         ident = f"resp_{uuid4().hex[:20]}"
         yield self._event("response.created", response={"id": ident})
@@ -184,6 +193,8 @@ class Responses(Dialect):
         else:
             item = {"type": "function_call", "call_id": f"call_{uuid4().hex[:20]}", "name": reply.name}
             item = item | {"arguments": json.dumps(reply.arguments)}
+            if reply.namespace:
+                item["namespace"] = reply.namespace
             yield self._event("response.output_item.added", output_index=0, item=item)
         yield self._event("response.output_item.done", output_index=0, item=item)
         usage = {"input_tokens": 11, "output_tokens": 7, "total_tokens": 18}

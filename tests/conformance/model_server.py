@@ -16,7 +16,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from tests.conformance.dialects import DIALECTS, Body, Dialect, texts
-from tests.conformance.replies import Fail, Question, Reply, Say, Shell
+from tests.conformance.replies import Fail, McpCall, Question, Reply, Say, Shell
 
 _INSTRUCTIONS = {"system", "developer"}
 _MODEL = {"assistant", "model"}
@@ -219,6 +219,8 @@ class _Handler(BaseHTTPRequestHandler):
             return
         if isinstance(reply, Shell):
             reply = dialect.shell(reply, request.body)
+        elif isinstance(reply, McpCall):
+            reply = dialect.mcp(reply)
         elif isinstance(reply, Question):
             reply = dialect.question(reply)
         if dialect.wants_stream(self.path, request.body):

@@ -38,6 +38,8 @@ PACKAGES = {
     "opencode": Package("opencode-ai", "opencode", "1.18.33"),
 }
 KINDS = tuple(PACKAGES)
+# No agents. Of the inspector the last version that runs on Node 20.
+OTHERS = {"inspector": Package("@modelcontextprotocol/inspector", "mcp-inspector", "1.0.3")}
 
 
 class Unavailable(Exception):
@@ -58,7 +60,7 @@ def program(kind: str, version: str | None = None) -> Path:
     Always an exact version: asked for the latest, npm silently takes an older one that fits its node.
     Raises `Unavailable` without npm, when the install fails, or when it outlasts the deadline.
     """
-    package = PACKAGES[kind]
+    package = (PACKAGES | OTHERS)[kind]
     version = version or package.version
     place = find_cache() / f"{kind}-{version}"
     executable = place / "node_modules" / ".bin" / package.command

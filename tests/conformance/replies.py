@@ -43,6 +43,16 @@ class Call:
 
     name: str
     arguments: dict[str, Any] = field(default_factory=dict)
+    # Codex keeps the tools of a server together under the server's name.
+    namespace: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class McpCall:
+    """A tool of the MCP server `mam`, by the name that each program gives it."""
+
+    name: str
+    arguments: dict[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,4 +87,4 @@ class Fail:
         return f"fake error {self.status}"
 
 
-Reply = Say | Call | Shell | Question | Fail
+Reply = Say | Call | McpCall | Shell | Question | Fail

@@ -48,6 +48,9 @@ class Order:
         self.also: Callable[[Draft, Row], None] | None = options.get("also")
         self.mcp = bool(options.get("mcp"))
         self.taken: set[str] = set()
+        words = [*self.args, *self.env, *self.env.values(), self.model, self.worktree]
+        if any(isinstance(word, str) and "\0" in word for word in words):
+            raise Usage("no option holds a NUL")
         if self.prompt is not None and not self.wait:
             raise Usage("a prompt is given once the agent is ready", hint="leave out the prompt, or wait")
 

@@ -76,6 +76,13 @@ class World:
         """Return the tmux server to use: as asked, else by the environment, else by the settings."""
         return parse_server(asked or self.environ.get("TMUX_SERVER_NAME") or self.settings().tmux_server)
 
+    def enter(self, directory: str) -> None:
+        """Act as if started in a directory, named from where we are."""
+        path = os.path.join(self.workspace, directory)
+        if "\0" in path or not os.path.isdir(path):
+            raise InvalidPath(f"{directory} is not a directory", hint="name a directory that exists")
+        self.workspace = os.path.realpath(path)
+
     def settings(self) -> Settings:
         """Return the settings in force."""
         if self._settings is None:

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import os
 from typing import Annotated, Literal
 
 from pydantic import Field
 
-from mam.core.errors import InvalidPath
 from mam.surfaces.mcp.shapes import Applied, Spawned
 from mam.surfaces.mcp.tool import CHANGE, DESTROY, Call, make
 
@@ -36,9 +34,7 @@ def spawn_agent(
     you may message and stop it."""
     world = call.fleet.world
     if cwd:
-        world.workspace = os.path.realpath(os.path.join(world.workspace, cwd))
-        if not os.path.isdir(world.workspace):
-            raise InvalidPath(f"{cwd} is not a directory", hint="name one that exists")
+        world.enter(cwd)
     session = call.fleet.create(
         cli,
         name=name or None,

@@ -1,0 +1,83 @@
+"""Real agents use mam's own tools: one of them spawns another, gives it work, waits, reads and stops it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.conformance.desk import wait_for
+from tests.conformance.replies import McpCall, Say
+
+from mam.adapters.system import process
+
+KINDS = [pytest.param(kind, marks=pytest.mark.xdist_group(kind)) for kind in ("claude", "codex", "opencode")]
+pytestmark = pytest.mark.slow
+
+
+@pytest.fixture
+def desk(fresh_desk):
+    """A desk with a resident."""
+    config = fresh_desk.home / ".config" / "mam" / "config.toml"
+    config.write_text(config.read_text(encoding="utf-8").replace('resident = "off"', ""), encoding="utf-8")
+    return fresh_desk
+
+
+def use(desk, session, tool: str, **arguments: Any) -> dict[str, Any]:
+    """Have the agent call a tool, and return what it told its model of the answer."""
+    desk.model.answer(McpCall(tool, arguments), Say(f"I have used {tool}."))
+    before = len(desk.model.turns())
+    desk.say(session, f"please use {tool} now")
+    wait_for(lambda: len(desk.model.turns()) >= before + 2, lambda: f"{tool}: {session.read()}", 90)
+    desk.rests(session)
+    return answer_in(desk.model.turns()[before + 1].messages())
+
+
+def answer_in(messages: list[Any]) -> dict[str, Any]:
+    """Return the document of the last tool result, however the program wraps it."""
+    found = [text for text in strings(messages) if text.lstrip().startswith(("{", "["))]
+    for text in reversed(found):
+        # Claude Code adds words of its own behind it.
+        document, _ = json.JSONDecoder().raw_decode(text.lstrip())
+        while isinstance(document, list):
+            document = json.loads(document[0]["text"])
+        return document.get("structuredContent", document)
+    raise AssertionError(f"no answer of a tool in {json.dumps(messages)[-2000:]}")
+
+
+def strings(value: Any) -> list[str]:
+    """Return what a document could be, in order; Codex puts words of its own before it."""
+    if isinstance(value, str):
+        return [value.partition("Output:\n")[2] if "Output:\n" in value else value]
+    inside = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
+    return [text for one in inside for text in strings(one)]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_an_agent_runs_another_one_from_its_start_to_its_end(desk, kind) -> None:
+    lead = desk.create("lead", permissions="default", mcp=True, prompt="remember the word xylophone")
+    desk.rests(lead)
+    assert lead.row["pane"]["mcp_attachments"] == ["mam"]
+    assert use(desk, lead, "control_health")["caller"] == lead.id
+    agent = use(desk, lead, "spawn_agent", cli="practice", name="helper", role="developer")
+    assert (agent["state"], agent["parent_agent_id"]) == ("ready", lead.id)
+    sent = use(desk, lead, "send_to", agent_id="helper", text="count the stars", timeout_ms=20_000)
+    assert sent["delivered"] is True
+    waited = use(desk, lead, "wait_for", agent_id="helper", target_state="idle", timeout_ms=60_000)
+    assert waited["matched"] is True
+    assert "count the stars" in use(desk, lead, "read_screen", surface="helper", lines=100)["text"]
+    assert [one["name"] for one in use(desk, lead, "list_agents", mine=True)["agents"]] == ["helper"]
+    refused = use(desk, lead, "stop_agent", agent_id="lead")
+    assert refused["error"]["code"] == "not_allowed"
+    done = use(desk, lead, "stop_agent", agent_id="helper")
+    assert done == {"agent_id": "helper", "state": "done", "applied": "stop_agent"}
+    assert desk.fleet.get("helper").row["last_action"]["by"] == lead.id
+    bridges = [one for one in process.tree(lead.row["pane"]["pid"]) if "mcp" in command_of(one.pid)]
+    assert bridges
+    lead.stop()
+    wait_for(lambda: not any(map(process.is_alive, bridges)), "the end of its bridges")
+
+
+def command_of(pid: int) -> list[str]:
+    return Path(f"/proc/{pid}/cmdline").read_bytes().decode("utf-8", "replace").split("\0")
