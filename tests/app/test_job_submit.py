@@ -165,7 +165,9 @@ def test_who_forgets_to_report_is_nudged_once(fleet, submit):
     job = submit("forget to report")
     (done,) = fleet.job_wait([job["job_id"]], timeout=60)
     assert done["status"] == "completed"
-    assert "the agent ended its turn" in details(fleet, job["job_id"], "progress")
+    assert "the agent ended its turn" in details(fleet, job["job_id"], "progress"), fleet.job_logs(
+        job["job_id"]
+    )
     sent = [one["message_id"] for one in fleet.inbox(done["agent_session"].removeprefix("tmux:"))]
     assert sent == [f"m_{job['job_id']}", f"m_{job['job_id']}-1-nudge"]
 
@@ -230,7 +232,7 @@ def test_missing_artifacts_are_not_believed(fleet, workspace):
 def test_while_it_is_checked_it_has_not_ended(fleet, workspace, until):
     script = workspace / "slow.sh"
     script.write_text("until test -e go; do sleep 0.05; done\n", encoding="utf-8")
-    job = fleet.job_submit("x", agent="human", validate="slow.sh", broker={"host": "nowhere"})["job_id"]
+    job = fleet.job_submit("x", agent="human", validate="slow.sh")["job_id"]
     done = fleet.job_event(job, "completed", detail="mine")
     assert (done["status"], done["event"]["event"], done["event"]["data"]["checking"]) == (
         *("checking", "progress"),

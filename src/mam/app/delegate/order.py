@@ -7,6 +7,7 @@ import shlex
 import sys
 
 from mam.adapters.system import programs
+from mam.app import broker
 from mam.core import job as rules
 from mam.core import names
 from mam.core.errors import InvalidPath, InvalidPrompt, Usage
@@ -47,7 +48,7 @@ class Order:
         self.expect = [str(path) for path in options.get("expect") or ()]
         self.permissions: str = options.get("permissions") or world.settings().job_permissions
         self.registry_dir: str | None = options.get("folder")
-        self.broker: Any = options.get("broker")
+        self.broker = broker.find(world, options.get("broker"))
         self.args: list[str] = list(options.get("args") or ())
         self.trust = bool(options.get("trust"))
         self._check()
@@ -94,7 +95,8 @@ class Order:
             "max_rounds": self.max_rounds if self.type == rules.LOOP else None,
             "permissions": self.permissions,
             "registry_dir": self.registry_dir,
-            "broker": self.broker,
+            "broker": self.broker.as_json() if self.broker else None,
+            "topic_prefix": self.broker.prefix if self.broker else None,
             "args": self.args,
             "trust": self.trust,
         }

@@ -219,7 +219,7 @@ def _facts(draft: Draft, job: Job, one: dict[str, Any] | None) -> dict[str, Any]
         "activity": activity,
         "activity_at": since or draft.now,
         "may_nudge": given is not None and not data.get("nudged_at"),
-        "has_worked": bool(data.get("has_worked")),
+        "has_worked": bool(data.get("worked_at")),
     }
 
 

@@ -90,7 +90,8 @@ def begin(world: World, job_id: str, row: Row, task: str, **changes: Any) -> Non
             "activity": None,
             "activity_at": None,
             "waiting_for": None,
-            "has_worked": False,
+            "worked_at": None,
+            "turn_told": None,
             "nudged_at": None,
         }
         status = job.status if is_first else "running"

@@ -61,7 +61,8 @@ def documents(world: World, folder: str | None = None, *, only_open: bool = Fals
     listed = [one for one in listed if not only_open or one["status"] in OPEN]
     for one in listed:
         one["prompt"] = one["prompt"][:_LISTED_PROMPT]
-    return sorted(listed, key=lambda one: (one["created_at"] or "", one["job_id"]))
+    # The order of the ledger is finer than a stamp.
+    return sorted(listed, key=lambda one: one["created_at"] or "")
 
 
 def document(world: World, job_id: str, folder: str | None = None) -> Document:

@@ -105,7 +105,8 @@ def hear(
     """Report what an agent was seen to do, once per change: start, permission waits, the end of a turn.
 
     Returns the id of the job if something was reported. What happened before the task was given speaks of
-    something else.
+    something else. A hook may be heard after a look that is younger than it: then it is history, and counts
+    as such.
     """
     if state not in (WORKING, WAITING, IDLE):
         return None
@@ -113,31 +114,31 @@ def hear(
     if found is None or found[0].status == CHECKING:
         return None
     job, token = found
-    given, known = prompted_at(draft, job), job.data.get("activity")
-    if given is None or at < given or (known == state and job.data.get("waiting_for") == waiting_for):
+    given, is_newest = prompted_at(draft, job), at >= (job.data.get("activity_at") or 0.0)
+    is_same = (job.data.get("activity"), job.data.get("waiting_for")) == (state, waiting_for)
+    if given is None or at < given or (is_newest and is_same) or (not is_newest and state != WORKING):
         return None
-    if at < (job.data.get("activity_at") or 0.0):
-        return None
-    changes: dict[str, Any] = {"activity": state, "activity_at": at, "waiting_for": waiting_for}
+    changes: dict[str, Any] = {}
+    if is_newest:
+        changes = {"activity": state, "activity_at": at, "waiting_for": waiting_for}
     if state == WORKING:
-        changes["has_worked"] = True
-    job = jobs.update(draft, job, data=changes)
+        changes["worked_at"] = max(at, job.data.get("worked_at") or 0.0)
     try:
-        return job.id if _say(draft, job, token, known) else None
+        return job.id if _say(draft, jobs.update(draft, job, data=changes), token, state) else None
     except EventRefused:
         # It ended in this very moment.
         return None
 
 
-def _say(draft: Draft, job: Job, token: str, before: str | None) -> bool:
-    state, data = job.data["activity"], {"by": "hook"}
+def _say(draft: Draft, job: Job, token: str, state: str) -> bool:
+    said, by = job.last_seq, {"by": "hook"}
     if state == WORKING and job.status == PENDING:
-        ledger.report(draft, job, events.STARTED, token, data=data)
+        job = ledger.report(draft, job, events.STARTED, token, data=by)
     elif state == WAITING:
-        ledger.report(draft, job, events.PERMISSION, token, job.data.get("waiting_for") or "", data=data)
-    elif state == IDLE and before in (WORKING, WAITING):
-        ended = {**data, "turn_ended": True}
-        ledger.report(draft, job, events.PROGRESS, token, "the agent ended its turn", data=ended)
-    else:
-        return False
-    return True
+        job = ledger.report(draft, job, events.PERMISSION, token, job.data["waiting_for"] or "", data=by)
+    worked = job.data.get("worked_at") or 0.0
+    if job.data.get("activity") == IDLE and worked > (job.data.get("turn_told") or 0.0):
+        job = jobs.update(draft, job, data={"turn_told": worked})
+        ended = {**by, "turn_ended": True}
+        job = ledger.report(draft, job, events.PROGRESS, token, "the agent ended its turn", data=ended)
+    return job.last_seq > said

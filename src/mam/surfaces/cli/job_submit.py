@@ -56,6 +56,9 @@ def of_submit(parser: Parser) -> None:
     )
     add("--permissions", choices=PERMISSIONS, help="what the agent may do by itself (skip: everything)")
     add("--trust", action="store_true", help="answer the agent's question whether it may trust the directory")
+    add(
+        "--broker", metavar="URL", help="publish its events there too: mqtt:// or mqtts://, no password in it"
+    )
     add("--dry-run", action="store_true", help="print what the agent would be told, and do nothing")
     add("--detach", action="store_true", help="return when the agent has its task; mam job wait follows it")
 
@@ -79,6 +82,7 @@ def submit(call: Call) -> int:
         "permissions": given.permissions,
         "trust": given.trust,
         "folder": given.registry_dir,
+        "broker": given.broker,
         "args": given.rest,
     }
     if given.dry_run:

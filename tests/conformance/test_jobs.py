@@ -1,0 +1,74 @@
+"""A job with a real agent: the agent itself runs the commands that it was told, as a tool of its own."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import pytest
+from tests.conformance.desk import Desk
+from tests.conformance.replies import Say, Shell
+
+from mam.app.delegate import submit
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.fixture(params=[pytest.param(one, marks=pytest.mark.xdist_group(one)) for one in ("claude", "codex")])
+def kind(request):
+    return request.param
+
+
+@pytest.fixture
+def desk(fresh_desk: Desk, monkeypatch: pytest.MonkeyPatch) -> Desk:
+    # Without it Claude Code refuses as root what a job runs with.
+    monkeypatch.setenv("IS_SANDBOX", "1")
+    return fresh_desk
+
+
+def delegate(desk: Desk, monkeypatch: pytest.MonkeyPatch, job_id: str, *events: str, **options: Any) -> Any:
+    """Submit a job whose agent reports these events: the model speaks the commands that it was told."""
+    monkeypatch.setattr(submit, "new_id", lambda: job_id)
+    args = desk.habits.arguments(desk.model, desk.workspace)
+    given = {"agent": desk.kind, "args": args, "timeout": 180, **options}
+    told = desk.fleet.job_preview("write proof.txt", **given)["instructions"]
+    command = re.search(r"^  (.*) --event started$", told, re.MULTILINE)
+    assert command is not None
+    work = [Shell("touch proof.txt", asks=False)]
+    said = [Shell(f"{command[1]} --event {event}", asks=False) for event in events]
+    desk.model.answer(*said[:1], *work, *said[1:], Say("All of it is done."))
+    return desk.fleet.job_submit("write proof.txt", **given)
+
+
+def test_the_agent_reports_its_own_job(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+    words = ("started", "progress --detail '1 of 1'", "completed --detail 'it is \"written\"'")
+    job = delegate(desk, monkeypatch, "1f00ab42", *words, expect=["proof.txt"])
+    heard: list[Any] = []
+    (done,) = desk.fleet.job_wait([job["job_id"]], heard.append, from_start=True, timeout=180)
+    assert (done["status"], done["terminal_detail"]) == ("completed", 'it is "written"'), heard
+    own = [one for one in heard if one["data"].get("by") == done["session_id"]]
+    assert [one["event"] for one in own] == ["started", "progress", "checking"]
+    assert [one["event"] for one in heard][-1] == "completed"
+    assert desk.model.saw("write proof.txt")
+
+
+def test_an_agent_that_forgets_is_reminded(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+    job = delegate(desk, monkeypatch, "5d2c0e91", idle_timeout=60)
+    told = desk.fleet.job_instructions(job["job_id"])
+    command = re.search(r"^  (.*) --event started$", told, re.MULTILINE)
+    assert command is not None
+    heard: list[Any] = []
+
+    def hear(entry: Any) -> None:
+        heard.append(entry)
+        if (
+            entry["data"].get("turn_ended")
+            and len([one for one in heard if one["data"].get("turn_ended")]) == 1
+        ):
+            desk.model.answer(
+                Shell(f"{command[1]} --event completed --detail late", asks=False), Say("Reported.")
+            )
+
+    (done,) = desk.fleet.job_wait([job["job_id"]], hear, from_start=True, timeout=180)
+    assert (done["status"], done["terminal_detail"]) == ("completed", "late"), heard
+    assert desk.model.saw("is still open")
