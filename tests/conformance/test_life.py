@@ -7,6 +7,7 @@ and prints them as a table.
 
 from __future__ import annotations
 
+import json
 import time
 
 import pytest
@@ -77,8 +78,9 @@ def test_busy_and_interrupted(desk: Desk) -> None:
     desk.becomes(session, "working")
     # A program that has only begun to ask the model may not take the key.
     wait_for(lambda: "two" in session.read(), session.read)
-    desk.press(session, *desk.habits.interrupt)
-    desk.becomes(session, "idle")
+    done = session.interrupt()
+    assert done["was"] == "working", done
+    desk.becomes(session, "idle", after=FRESH_SECONDS)
     held.set()
     desk.say(session, "say something else")
     desk.rests(session)
@@ -91,9 +93,15 @@ def test_question(desk: Desk) -> None:
     desk.model.answer(Question())
     desk.say(session, "ask me something")
     desk.becomes(session, "waiting", "question")
-    desk.settles(session)
-    desk.press(session, *desk.habits.refuse)
-    desk.becomes(session, "idle")
+    assert session.answer("deny")["next"] is None
+    desk.becomes(session, "idle", after=FRESH_SECONDS)
+    for words in ("Green", "violet, if it has to be"):
+        desk.model.answer(Question())
+        desk.say(session, f"ask me again for {len(words)}")
+        desk.becomes(session, "waiting", "question")
+        assert session.answer(words)["answer"] == words
+        wait_for(lambda words=words: words in json.dumps(desk.model.turns()[-1].body), session.read)
+        desk.rests(session)
 
 
 def test_retry_and_error(desk: Desk) -> None:
@@ -120,11 +128,32 @@ def test_permission(desk: Desk) -> None:
     desk.becomes(session, "waiting", "permission")
     desk.settles(session)
     assert not (desk.workspace / "made").exists()
-    desk.press(session, *desk.habits.allow)
+    shown = desk.fleet.dialog(session.id)
+    assert "touch made" in shown["text"]
+    session.answer("allow", expect=shown["fingerprint"])
     wait_for((desk.workspace / "made").exists, session.read)
     desk.becomes(session, "working")
     (desk.workspace / "go").touch()
     wait_for((desk.workspace / "made-later").exists, "the end of the tool")
+    desk.rests(session)
+
+
+def test_words_are_not_typed_into_a_dialog(desk: Desk) -> None:
+    """The tool must not run, and the words arrive once the dialog is gone."""
+    session = desk.worker()
+    desk.model.answer(Shell("touch trapped"))
+    assert session.send("make a file once more", timeout=30)["state"] == "submitted"
+    desk.becomes(session, "waiting", "permission")
+    held = session.send("hello from behind")
+    assert held["state"] == "held", held
+    session.answer("deny")
+    desk.becomes(session, "idle", after=FRESH_SECONDS)
+    assert session.send("and this", timeout=30)["state"] in ("submitted", "queued")
+    wait_for(lambda: desk.model.saw("and this"), session.read)
+    states = {one["state"] for one in desk.fleet.inbox(session.id)[-2:]}
+    assert states <= {"submitted", "queued"}
+    assert desk.model.saw("hello from behind")
+    assert not (desk.workspace / "trapped").exists()
     desk.rests(session)
 
 
@@ -176,7 +205,11 @@ def test_clear(desk: Desk) -> None:
     desk.say(session, "remember the word glockenspiel")
     desk.rests(session)
     first = desk.own(session)
-    desk.say(session, desk.habits.clear, is_command=True)
+    done = desk.fleet.send(session.id, desk.habits.clear, command=True, timeout=30)
+    assert (done["state"], done["evidence"]) == ("submitted", "screen")
+    if desk.habits.confirm_clear is not None:
+        desk.becomes(session, "waiting", "confirm")
+        session.answer("allow")
     wait_for(lambda: "glockenspiel" not in session.read(), session.read)
     desk.becomes(session, "idle")
     desk.say(session, "remember the word walrus")

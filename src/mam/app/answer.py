@@ -10,10 +10,11 @@ import hashlib
 import time
 
 from mam.app.allowed import check_answerer
-from mam.app.glance import glance
-from mam.app.keys import look_inside, press
+from mam.app.glance import glance, known
+from mam.app.keys import look_inside, press, space_out
 from mam.app.sight import DEAD, GONE
 from mam.app.versions import is_known, untested
+from mam.core.activity import WAITING
 from mam.core.errors import Conflict, DeliveryUnconfirmed, InvalidPrompt, NoDialog, Refused
 from mam.core.text import for_paste
 
@@ -31,6 +32,7 @@ ALLOW, DENY = "allow", "deny"
 _STEP = 0.02
 _MOVE_SECONDS = 2.0
 _SECONDS = 10.0
+_STANDS_SECONDS = 0.5
 _LONGEST = 2000
 
 
@@ -77,8 +79,6 @@ def answer(world: World, target: str, words: str, *, expect: str | None = None) 
     shown = _dialog(world, row)
     if expect is not None and expect != shown.fingerprint:
         raise _changed(row, shown)
-    # One that was just drawn may be drawn anew, and take keys for another place.
-    time.sleep(world.kind(row["agent"]).dialog_settles)
     given = _Answering(world, row, shown).give(words)
     world.registry.note(
         lambda draft: draft.log(by, "answer", row, None, dialog=shown.name, answer=given, of=shown.text[:500])
@@ -115,9 +115,13 @@ class _Answering:
         return choices.labels[wanted]
 
     def _deny(self, choices: Choices | None) -> str:
-        for key in self.kind.refuse_keys:
-            self._press(key)
         wanted = choices.refusal() if choices else None
+        if choices and wanted is not None and choices.at is not None:
+            self._take(wanted)
+            return choices.labels[wanted]
+        for key in self.kind.refuse_keys:
+            space_out(self.world, self.row, key)
+            self._press(key)
         return choices.labels[wanted] if choices and wanted is not None else DENY
 
     def _say(self, choices: Choices, words: str) -> str:
@@ -173,7 +177,16 @@ class _Answering:
             if wanted is not None and self._at(seen) not in (None, wanted):
                 raise _changed(self.row, dialog)
 
-        press(self.world, self.row, key, check)
+        deadline = time.monotonic() + _STANDS_SECONDS
+        while True:
+            try:
+                press(self.world, self.row, key, check)
+                return
+            except Conflict:
+                # A look may fall between two parts of one drawing.
+                if time.monotonic() > deadline:
+                    raise
+                time.sleep(_STEP)
 
     def _at(self, seen: Glance) -> int | None:
         found = self.kind.choices(seen.screen)
@@ -196,9 +209,26 @@ class _Answering:
 
 
 def _dialog(world: World, row: Row) -> Dialog:
-    seen = look_inside(world, row)
+    """Return the dialog that is open once it stands still: one that was just drawn may be drawn anew."""
+    settles = max(_STEP, world.kind(row["agent"]).dialog_settles)
+    deadline = time.monotonic() + _MOVE_SECONDS
+    found = _drawn(world, row)
+    while time.monotonic() < deadline:
+        time.sleep(settles)
+        before, found = found, _drawn(world, row)
+        if (before.name, before.fingerprint) == (found.name, found.fingerprint):
+            break
+    return found
+
+
+def _drawn(world: World, row: Row) -> Dialog:
+    deadline = time.monotonic() + _MOVE_SECONDS
     # A limit may be told beside the box: there is nothing to answer.
-    if not seen.look.dialog or seen.look.box is not None:
+    while not (seen := look_inside(world, row)).look.dialog or seen.look.box is not None:
+        # Its own word may come before the dialog is drawn.
+        if known(world, row, seen).verdict(world.now()).state == WAITING and time.monotonic() < deadline:
+            time.sleep(_STEP)
+            continue
         raise NoDialog(f"'{row['name']}' shows no dialog", hint=f"mam read {row['name']} shows its screen")
     return Dialog(seen, world.kind(row["agent"]).choices(seen.screen))
 
@@ -207,12 +237,16 @@ def _gone(world: World, row: Row, shown: Dialog) -> Glance:
     """Wait until the dialog is gone: another one may stand in its place, and some agents leave over it."""
     kind = world.kind(row["agent"])
     deadline = time.monotonic() + _SECONDS
+    other, since = "", 0.0
     while time.monotonic() < deadline:
         seen = glance(world, row)
-        if seen.absence in (DEAD, GONE) or (
-            seen.look.dialog != shown.name
-            or Dialog(seen, kind.choices(seen.screen)).fingerprint != shown.fingerprint
-        ):
+        if seen.absence in (DEAD, GONE) or (seen.look.dialog != shown.name and not seen.absence):
+            return seen
+        found = Dialog(seen, kind.choices(seen.screen)).fingerprint
+        if found != other:
+            other, since = found, time.monotonic()
+        # One that is on its way out may be drawn in parts.
+        if found != shown.fingerprint and time.monotonic() - since > _STANDS_SECONDS:
             return seen
         time.sleep(_STEP)
     raise DeliveryUnconfirmed(

@@ -6,7 +6,7 @@ import time
 
 from mam.app.allowed import check_writer
 from mam.app.glance import known
-from mam.app.keys import look_inside, press
+from mam.app.keys import look_inside, press, space_out
 from mam.core.activity import IDLE, UNKNOWN, WAITING, WORKING
 from mam.core.errors import DeliveryUnconfirmed, DialogOpen
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from mam.core.row import Row
 
 _STEP = 0.05
-# Between the keys of one interrupt, and before they are pressed once more: Hermes leaves at two within 2 s.
+# Between the keys of one interrupt, and before they are pressed once more.
 _BETWEEN = 0.3
 _AGAIN_SECONDS = 3.0
 _SECONDS = 15.0
@@ -73,6 +73,7 @@ def _press(world: World, row: Row, kind: Kind) -> None:
     for number, key in enumerate(kind.interrupt_keys):
         if number:
             time.sleep(_BETWEEN)
+        space_out(world, row, key)
         press(world, row, key, lambda seen: _refuse_dialog(row, seen))
 
 

@@ -5,10 +5,13 @@ A key that could answer a dialog is pressed only where none is seen; `mam answer
 
 from __future__ import annotations
 
+import time
+
 from mam.adapters.tmux.failures import PaneChanged
 from mam.adapters.tmux.keys import tmux_keys
 from mam.app.allowed import check_writer
 from mam.app.glance import glance
+from mam.app.log import log
 from mam.core.errors import DialogOpen, NotReady, PaneGone, Usage
 from mam.core.message import not_there
 
@@ -23,6 +26,7 @@ if TYPE_CHECKING:
 # They choose nothing and consent to nothing in any program that mam knows.
 HARMLESS = ("Escape", "Up", "Down", "Left", "Right", "Home", "End", "PageUp", "PageDown", "C-c")
 _MOST_LOOKS = 10
+_PRESS = ("keys", "interrupt", "answer")
 
 
 def keys(world: World, target: str, words: list[str]) -> dict[str, Any]:
@@ -54,6 +58,15 @@ def press(world: World, row: Row, key: str, check: Any) -> Glance:
             continue
         return seen
     raise NotReady(f"the screen of '{row['name']}' does not stand still; {key} was not pressed", session=row)
+
+
+def space_out(world: World, row: Row, key: str) -> None:
+    """Wait until a Ctrl-C is not taken for the second of two, which some programs leave at."""
+    apart = world.kind(row["agent"]).interrupts_apart
+    if key != "C-c" or not apart:
+        return
+    if any(one["verb"] in _PRESS for one in log(world, row["id"], limit=5, since=apart)):
+        time.sleep(apart)
 
 
 def look_inside(world: World, row: Row) -> Glance:

@@ -17,7 +17,6 @@ _NUMBERED = re.compile(r"(?P<mark>[❯›●>] ?)? *\[?(?P<number>\d{1,2})[.\]] 
 _POINTED = re.compile(r"(?P<indent> *)❯ +(?P<label>\S.*)")
 # What stands above a dialog: a rule, the top of a frame, or something that was said.
 _ABOVE = re.compile(r"\s*(?:[─▔═]{10,}|╭─)|(?:[•◦■✗✔●❯›>⎿✻] )")
-_BOTTOM = re.compile(r"\s*╰─")
 _DRAWN = re.compile(r"[─╌▔═╭╮╰╯ ]+\Z")
 _MOST_ABOVE = 25
 # The narrowest consent is taken, never one that reaches beyond this once.
@@ -83,15 +82,16 @@ def _numbered(lines: Sequence[str]) -> Choices | None:
     if first is None:
         return None
     labels: list[str] = []
-    pointed = None
-    for line in lines[first:]:
+    pointed, last = None, first
+    for number, line in enumerate(lines[first:], first):
         option = _NUMBERED.match(line.lstrip())
         if option is None or int(option["number"]) != len(labels) + 1:
             continue
         if option["mark"]:
             pointed = len(labels)
+        last = number
         labels.append(option["label"].strip())
-    return Choices(labels, pointed, _words(lines, first), is_numbered=True)
+    return Choices(labels, pointed, _words(lines, first, last), is_numbered=True)
 
 
 def _number(line: str) -> int | None:
@@ -117,16 +117,18 @@ def _pointed(lines: Sequence[str]) -> Choices | None:
     while last + 1 < len(lines) and is_option(last + 1):
         last += 1
     labels = [lines[number].replace("❯", " ", 1).strip() for number in range(first, last + 1)]
-    return Choices(labels, at - first, _words(lines, first), is_numbered=False)
+    return Choices(labels, at - first, _words(lines, first, last), is_numbered=False)
 
 
-def _words(lines: Sequence[str], first: int) -> str:
-    """Return the dialog from its first line to the last of the screen, without the pointer."""
+def _words(lines: Sequence[str], first: int, last: int) -> str:
+    """Return the dialog from its first line to its last option, without the pointer.
+
+    What stands below changes with the pointer, and with the time.
+    """
     top = first
     while top and first - top < _MOST_ABOVE and not _ABOVE.match(lines[top - 1]):
         top -= 1
-    end = next((at for at in range(first, len(lines)) if _BOTTOM.match(lines[at])), len(lines))
-    shown = [re.sub(r"^\s*[❯›●>] ", "", line).strip(f" {_FRAME}") for line in lines[top:end]]
+    shown = [re.sub(r"^\s*[❯›●>] ", "", line).strip(f" {_FRAME}") for line in lines[top : last + 1]]
     return "\n".join(line for line in shown if line and not _DRAWN.match(line))
 
 

@@ -49,6 +49,7 @@ class Hermes(Kind):
     has_state_file = True
     reads_screen = True
     refuse_keys = ("C-c",)
+    interrupts_apart = 2.5
     opens_own_words = True
     keeps_tabs = True
     known_versions = ("0.19.0",)

@@ -13,6 +13,7 @@ import shlex
 
 from mam.adapters.agents import opencode_files, opencode_screen
 from mam.adapters.agents.arguments import Options
+from mam.adapters.agents.choices import read
 from mam.adapters.agents.protocol import Heard, Kind, Launch
 from mam.adapters.agents.sqlite_store import Unreadable
 from mam.core.activity import IDLE, WAITING, WORKING
@@ -136,7 +137,7 @@ class Opencode(Kind):
 
     def choices(self, screen: Screen) -> Choices | None:
         """The options of a permission stand side by side; which one is chosen shows in its colour alone."""
-        return opencode_screen.read_permission(screen.text) or super().choices(screen)
+        return opencode_screen.read_permission(screen.text) or read(opencode_screen.dialog_words(screen.text))
 
     def typed(self, text: str) -> str | None:
         """A space neutralises `/` and `!` of a short prompt; of a long one it is taken off again."""

@@ -27,7 +27,7 @@ _PLACEHOLDER = re.compile(r'Ask anything…(?: ".*)?\Z', re.DOTALL)
 _SHELL = "Shell"
 _QUEUED = re.compile(r"^ *┃ +QUEUED$", re.MULTILINE)
 _ASKS_PERMISSION = re.compile(r"┃ +△ (?:Permission required|Always allow|Reject permission)\b")
-_SIDE_BY_SIDE = re.compile(r"┃ {3}(Allow once|Confirm) {3}(\S.*?)(?: {4,}|\Z)")
+_SIDE_BY_SIDE = re.compile(r"^(Allow once|Confirm) {3}(\S.*)", re.MULTILINE)
 _ASKS = re.compile(r"┃ .*\benter (?:submit|toggle|confirm)  esc dismiss\b")
 _CONFIRMS = re.compile(r"\benter confirm\b")
 # The widths of a dialog without its padding, which is 4 in a list and 2 in a question.
@@ -116,14 +116,19 @@ def _is_elsewhere(screen: Screen, top: int, bottom: int) -> bool:
 
 def read_permission(text: str) -> Choices | None:
     """Return the options of a permission; None where none is asked for."""
-    block = _last_block([line.rstrip() for line in text.rstrip().split("\n")])
-    if not _ASKS_PERMISSION.search("\n".join(block)):
+    words = dialog_words(text)
+    if not words.startswith(("△ Permission required", "△ Always allow", "△ Reject permission")):
         return None
-    options = next((found for line in block if (found := _SIDE_BY_SIDE.search(line))), None)
+    options = _SIDE_BY_SIDE.search(words)
     labels = [options[1], *re.split(r" {3,}", options[2])] if options else []
-    # Beside the conversation stands what changes by itself.
+    return Choices(labels, None, words, is_numbered=False)
+
+
+def dialog_words(text: str) -> str:
+    """Return what stands beside the bar at the bottom, without what stands beside the conversation."""
+    block = _last_block([line.rstrip() for line in text.rstrip().split("\n")])
     words = [re.split(r" {6,}", line.partition(_BAR)[2])[0].strip() for line in block]
-    return Choices(labels, None, "\n".join(word for word in words if word), is_numbered=False)
+    return "\n".join(word for word in words if word)
 
 
 def _last_block(lines: list[str]) -> list[str]:

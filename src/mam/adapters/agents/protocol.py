@@ -204,6 +204,8 @@ class Kind:
     # The keys that cut its turn short, each pressed on its own, and those that refuse an open dialog.
     interrupt_keys: tuple[str, ...] = ("C-c",)
     refuse_keys: tuple[str, ...] = ("Escape",)
+    # Seconds between two Ctrl-C that it does not take for the wish to leave; 0: it never does.
+    interrupts_apart = 0.0
     # Whether the option for words of one's own opens a line for them only with Enter.
     opens_own_words = False
     # Whether mam knows how to hand over permissions and a model.
