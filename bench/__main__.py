@@ -20,7 +20,17 @@ if TYPE_CHECKING:
 
     from bench.measure import Row
 
-FAMILIES = ("startup", "registry", "lifecycle", "hook", "screens", "resident", "transcripts", "agents")
+FAMILIES = (
+    "startup",
+    "registry",
+    "lifecycle",
+    "hook",
+    "screens",
+    "resident",
+    "transcripts",
+    "broker",
+    "agents",
+)
 
 
 def main() -> int:

@@ -47,7 +47,7 @@ def find(world: World, asked: str | None = None) -> Broker | None:
 def password(world: World, broker: Broker) -> str | None:
     """Return the password that a broker's configuration refers to; nothing else may keep it."""
     if broker.password_file is not None:
-        return _from_file(os.path.join(world.place.root, os.path.expanduser(broker.password_file)))
+        return _from_file(broker.password_file)
     name = broker.password_env or broker.password_dotenv
     if name is None:
         return None
@@ -63,7 +63,11 @@ def password(world: World, broker: Broker) -> str | None:
 
 
 def _checked(world: World, values: dict[str, Any]) -> Broker:
+    """Return the broker; its files are named so that another process finds them too."""
     broker = of_json(values)
+    for field in ("ca_file", "password_file"):
+        if (path := getattr(broker, field)) is not None:
+            setattr(broker, field, os.path.join(world.place.root, os.path.expanduser(path)))
     if broker.is_exposed and broker.username is not None:
         world.warn(f"the password for {broker.address} crosses the network in the clear; mqtts:// would not")
     return broker

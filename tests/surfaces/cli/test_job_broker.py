@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from tests.app.over_broker import SECONDS, submit
 from tests.mosquitto import PASSWORDS, Mosquitto
+from tests.surfaces.cli.test_startup import modules_after
 
 import mam
 from mam.adapters.store import job_files
@@ -83,6 +84,51 @@ def test_waiting_elsewhere(run, job, elsewhere, mosquitto, name, code) -> None:
     assert told[-2]["event"] == name
     assert (told[-1]["job"]["status"], told[-1]["job"]["terminal_detail"]) == (name, "über")
     assert not (elsewhere.place / ".mam").exists()
+
+
+def test_a_submitted_job_is_followed_elsewhere(run, home, elsewhere, mosquitto, workspace, until) -> None:
+    """The agent reports, the resident checks and publishes, and somebody elsewhere hears it to the end."""
+    (home / ".config" / "mam" / "config.toml").write_text('resident = "auto"\n', encoding="utf-8")
+    words = ("--agent", "practice", "--prompt", "create proof.txt", "--expect", "proof.txt")
+    job = run("job", "submit", *words, "--detach", "--json", "--", "--speed", "0").json["job"]
+    assert job["broker"]["url"] == mosquitto.url()
+    token = (workspace / ".mam" / "jobs" / f"{job['job_id']}.token").read_text(encoding="ascii")
+    bring(elsewhere, token)
+    url = mosquitto.url("watcher")
+    waiting = elsewhere("job", "wait", job["job_id"], "--broker", url, "--token-file", "token", "--json")
+    out, err = waiting.communicate(timeout=SECONDS * 2)
+    assert (waiting.returncode, err) == (0, "")
+    told = [json.loads(line) for line in out.splitlines()]
+    assert sorted(one["seq"] for one in told[:-1]) == list(range(1, len(told)))
+    assert [one["event"] for one in told[:-1]][-1] == "completed"
+    assert any(one["data"].get("checking") for one in told[:-1])
+    # One connection for all of it, but for an event that came before the resident was connected.
+    assert "as mam-relay-" in mosquitto.log()
+    run("stop", "--all", "--force")
+
+
+def test_a_resident_publishes_for_everybody(run, job, mosquitto, workspace, until) -> None:
+    job_id, _ = job
+    resident = subprocess.Popen(
+        [sys.executable, "-m", "mam", "monitor", "--idle-timeout", "0"],
+        cwd=workspace,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
+    try:
+        until(lambda: "as mam-relay-" in mosquitto.log(), SECONDS)
+        for _ in range(3):
+            assert "published" in run("job", "event", job_id, "--event", "progress").out
+        assert "as mam-event-" not in mosquitto.log()
+        loaded = modules_after(workspace, "job", "event", job_id, "--event", "progress")
+        assert not {name for name in loaded if name.split(".")[0] == "paho"}
+        resident.terminate()
+        assert resident.wait(SECONDS) == 0
+    finally:
+        resident.kill()
+        resident.wait()
+    run("job", "event", job_id, "--event", "completed")
+    assert "as mam-event-" in mosquitto.log()
 
 
 def test_what_waiting_elsewhere_cannot_do(job, elsewhere, mosquitto) -> None:
