@@ -179,6 +179,22 @@ def test_refused_with_line_and_reason(case):
     assert caught.value.hint
 
 
+def test_an_own_id_of_another_session_is_refused():
+    """Else a purge of the one would delete the conversation of the other."""
+    one = row()
+    other = row(id="s_00000002", name="other", claude_session_id_own="c-2")
+    shown = Parsed(changed(one, claude_session_id_own="c-2"))
+    with pytest.raises(EditRefused, match=r"'c-2' is that of the session 'other'") as caught:
+        plan([*known(one), *known(other)], [shown, Parsed(other)])
+    assert f"line {shown.lines['claude_session_id_own']}:" in str(caught.value)
+
+
+def test_an_own_id_may_move_to_another_session():
+    one, other = row(), row(id="s_00000002", name="other", claude_session_id_own="c-2")
+    moved = [changed(one, claude_session_id_own="c-2"), changed(other, claude_session_id_own=None)]
+    assert set(plan([*known(one), *known(other)], moved).changes) == {one["id"], "s_00000002"}
+
+
 def test_an_own_id_joins_the_conversations_and_makes_the_row_resumable():
     one = row(resumable=False)
     found = plan(known(one), [changed(one, claude_session_id_own="b")])

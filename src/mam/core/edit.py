@@ -17,7 +17,7 @@ from mam.core.times import stamp
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
     from typing import Any
 
     from mam.core.row import Action, Row
@@ -86,6 +86,7 @@ def plan_edit(
             raise refuse(path, _line(row, "name"), f"the session '{row['name']}' stands here twice")
         plan.order.append(match.id)
         _compare(plan, match, row, path)
+        _refuse_shared(plan.changes.get(match.id) or {}, row, rows, path)
     _find_removals(plan, known, path)
     if not (complete or plan.is_empty()):
         raise refuse(path, None, "the file ends early, its last line is missing")
@@ -114,6 +115,16 @@ def _compare(plan: Plan, one: Known, row: Any, path: str) -> None:
         if problem:
             raise refuse(path, line, problem)
         plan.changes.setdefault(one.id, {})[key] = value
+
+
+def _refuse_shared(changes: Mapping[str, Any], row: Any, rows: Sequence[Any], path: str) -> None:
+    """Refuse an own id that another session has: one of them would take, or purge, the other's."""
+    for key in filter(is_own_id_field, changes):
+        other = next((one for one in rows if one is not row and one.get(key) == row.get(key)), None)
+        if row.get(key) and other is not None:
+            raise refuse(
+                path, _line(row, key), f"conversation '{row[key]}' is that of the session '{other['name']}'"
+            )
 
 
 def _same(value: object, base: object, key: str) -> bool:
