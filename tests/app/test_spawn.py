@@ -13,7 +13,7 @@ from tests.app.team_desk import QUICK, Desk, said
 import mam
 from mam.adapters.store import tasks, teams
 from mam.app.deliver import deliver_all
-from mam.core.errors import DialogOpen, NotReady, Refused
+from mam.core.errors import DialogOpen, NotAllowed, NotReady, Refused
 
 
 @pytest.fixture
@@ -132,6 +132,20 @@ def test_a_program_that_is_not_there(desk, master):
         master.spawn("dev", agent="no-such-agent", task="x")
     assert desk.panes() == [desk.pane]
     assert not any(counts(master).values())
+
+
+def test_what_a_kind_refuses_leaves_nothing_behind(desk, master, tmp_path, monkeypatch):
+    """Claude takes no skipped permissions as root."""
+    monkeypatch.setattr("os.geteuid", lambda: 0)
+    (tmp_path / "bin").mkdir()
+    (tmp_path / "bin" / "claude").write_text("#!/bin/sh\nexec cat\n", encoding="utf-8")
+    (tmp_path / "bin" / "claude").chmod(0o755)
+    master.world.environ["PATH"] = f"{tmp_path / 'bin'}:{os.environ['PATH']}"
+    with pytest.raises(NotAllowed) as caught:
+        master.spawn("dev", task="x")
+    assert "another user" in caught.value.hint
+    assert desk.panes() == [desk.pane]
+    assert not any(counts(master).values()) and master.sessions() == []
 
 
 def test_a_dialog_keeps_what_is_to_be_said(desk, master, until):

@@ -1,6 +1,8 @@
 """Teams: up and down, reports and boxes, who may close whom, and the window in order."""
 
+import os
 import shlex
+import signal
 import sys
 from pathlib import Path
 
@@ -275,6 +277,41 @@ class TestClose:
         master.stop("dev")
         closed = master.close_member("dev")
         assert (closed["changed"], closed["note"]) == (True, "its pane was gone already")
+
+    def test_one_that_died_leaves_no_pane(self, desk, master):
+        for role in ("dev", "qa"):
+            spawn(master, role)
+        for role in ("dev", "qa"):
+            os.kill(master.get(role).row["pane"]["pid"], signal.SIGKILL)
+            master.wait(role, "exited", timeout=10)
+        master.reconcile()
+        assert len(desk.panes()) == 3, "kept for review"
+        assert master.close_member("dev")["note"] == "its pane was gone already"
+        assert len(desk.panes()) == 2
+        assert master.team_down()["closed"] == ["qa"]
+        assert desk.panes() == [desk.pane]
+
+    def test_a_stop_ends_its_own_pane_only(self, desk, master):
+        first, second = spawn(master), spawn(master, "qa")
+        master.stop("dev", force=True)
+        assert desk.panes() == [desk.pane, second["session"]["pane"]["id"]]
+        assert master.status("qa")["activity"] == "idle"
+        assert master.get("dev").row["termination_mode"] == "forced"
+        assert first["session"]["pane"]["id"] not in desk.panes()
+
+    def test_one_that_is_restarted_comes_back(self, desk, master):
+        spawn(master)
+        spawn(master, "qa")
+        before = said(master, "dev")
+        row = master.restart("dev").session.row
+        pane = row["pane"]["id"]
+        assert sorted(desk.panes()) == sorted([desk.pane, master.get("qa").row["pane"]["id"], pane])
+        assert desk.panes()[0] == desk.pane and desk.option(pane, "@mam_label") == "dev"
+        assert members(master)["dev"]["pane"] == pane
+        assert said(master, "dev") == before, "with its conversation"
+        master.team_down()
+        master.resume("dev")
+        assert desk.panes() == [desk.pane], "its team is down: it has a tmux session of its own"
 
     def test_of_no_team(self, master):
         master.create("practice", name="alone", args=QUICK)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from mam.adapters.store import messages, tasks, teams
 from mam.app import caller, session_file
+from mam.app.forget import remove_dead_pane
 from mam.app.here import here
 from mam.app.rebalance import arrange
 from mam.app.stop import stop
@@ -43,6 +44,8 @@ def close(world: World, target: str, *, force: bool = False) -> dict[str, Any]:
         _check_boxes(world, member)
     if is_running(row):
         row = stop(world, row["id"], reason="closed").row
+    else:
+        remove_dead_pane(world, row)
     mark_closed(world, member)
     arrange(world, team.id)
     session_file.write(world, [team.id])

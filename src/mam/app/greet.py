@@ -155,6 +155,14 @@ def introduced(draft: Draft, row: Row | None) -> None:
         teams.update(draft, member, state=rules.ACTIVE, owner=None, conversation=found)
 
 
+def welcome_back(world: World, row: Row) -> None:
+    """Put a member that goes on in another pane into its place again."""
+    member = world.registry.peek(lambda draft: teams.member(draft, row["id"]), None)
+    if member is not None:
+        arrange(world, settle_in(world, row, member).team_id)
+        session_file.write(world, [member.team_id])
+
+
 def finish_spawns(world: World) -> None:
     """Greet the members whose spawner died; those whose start was cleaned away are dropped."""
     nothing: list[Member] = []

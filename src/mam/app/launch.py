@@ -66,11 +66,15 @@ class Started:
 class Where:
     """The window that gets one more pane; without one, the tmux session whose first pane it is."""
 
-    __slots__ = ("session_name", "window_id")
+    __slots__ = ("keeps_pane", "session_name", "window_id")
 
-    def __init__(self, *, window_id: str | None = None, session_name: str | None = None) -> None:
+    def __init__(
+        self, *, window_id: str | None = None, session_name: str | None = None, keeps_pane: bool = False
+    ) -> None:
+        """With `keeps_pane` the session's own dead pane comes first, where it still stands."""
         self.window_id = window_id
         self.session_name = session_name
+        self.keeps_pane = keeps_pane
 
 
 def find_program(world: World, kind: Kind, command: list[str], environ: dict[str, str]) -> str:
@@ -252,7 +256,7 @@ def _in_pane(world: World, row: Row, command: list[str], where: Where | None) ->
     listing = tmux.panes()
     old = find_pane(row, listing.panes) if listing.confirmed else None
     if old is not None and old.dead and (old.mark, old.root) == (row["id"], world.place.root):
-        if where is not None:
+        if where is not None and not where.keeps_pane:
             # No two panes carry one mark.
             tmux.kill_pane(old.id, mark=row["id"])
         else:

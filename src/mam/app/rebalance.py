@@ -7,6 +7,7 @@ from mam.adapters.tmux import window as windows
 from mam.app.site import find_team
 from mam.core import team as rules
 from mam.core.errors import PaneGone, Usage
+from mam.core.row import is_running
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -33,15 +34,13 @@ def rebalance(world: World, *, main: str | None = None, team: str | None = None)
 
 def arrange(world: World, team_id: str) -> dict[str, Any] | None:
     """Lay out the window of a team, once more if a pane came or went meanwhile; None if it is gone."""
-    nothing: tuple[Team | None, list[Member]] = (None, [])
-    team, members = world.registry.peek(lambda draft: _read(draft, team_id), nothing)
+    nothing: tuple[Team | None, list[str]] = (None, [])
+    team, wanted = world.registry.peek(lambda draft: _read(draft, team_id), nothing)
     if team is None or team.window_id is None:
         return None
     tmux = world.tmux(team.server)
     if tmux.server_pid() != team.server_pid:
         return None
-    panes = [team.master_pane, *(one.pane for one in members if teams.is_open(one))]
-    wanted = [pane for pane in panes if pane]
     if team.master_pane:
         _dress_master(world, team)
     runs = 0
@@ -76,5 +75,15 @@ def _dress_master(world: World, team: Team) -> None:
         return
 
 
-def _read(draft: Draft, team_id: str) -> tuple[Team | None, list[Member]]:
-    return teams.find(draft, team_id), teams.members(draft, team_id)
+def _read(draft: Draft, team_id: str) -> tuple[Team | None, list[str]]:
+    """Return a team and the panes that it should have, the master's first."""
+    team = teams.find(draft, team_id)
+    left = [one for one in teams.members(draft, team_id) if teams.is_open(one)]
+    panes = [team.master_pane if team else None, *(pane_of(draft, one) for one in left)]
+    return team, [pane for pane in panes if pane]
+
+
+def pane_of(draft: Draft, one: Member) -> str | None:
+    """Return where a member is: its row knows it first."""
+    row = draft.get(one.session_id)
+    return row["pane"].get("id") if row and is_running(row) else one.pane

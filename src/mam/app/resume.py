@@ -8,6 +8,7 @@ from mam.app import caller, conversations, flight, foreign, launch
 from mam.app.create import bind_lease, wait_until_ready
 from mam.app.died import record_death
 from mam.app.sight import ALIVE, LOOSE, UNKNOWN, see_one
+from mam.app.site import home_of
 from mam.core import transitions
 from mam.core.errors import IllegalTransition, Refused, TerminalsDown
 from mam.core.resume import Choice
@@ -119,16 +120,23 @@ def _choose(world: World, draft: Draft, row: Row) -> Choice:
 def _start(world: World, row: Row, choice: Choice, launch_file: str) -> Row:
     conversations.take_lease(world, row, choice.id, process.me())
     world.progress(f"resuming {row['name']}")
+    where = home_of(world, row)
     started = launch.run(
         world,
         row,
         launch_file,
+        where=where,
         conversation=choice.id,
         mcp=launch.has_tools(row),
         resume=bool(choice.on_disk),
         fork_of=_origin(world, row, choice),
     )
-    return launch.bound(world, row, started, lambda: bind(world, row, choice, started))
+    done = launch.bound(world, row, started, lambda: bind(world, row, choice, started))
+    if where is not None:
+        from mam.app.greet import welcome_back
+
+        welcome_back(world, done)
+    return done
 
 
 def bind(world: World, row: Row, choice: Choice, started: Started) -> Row:

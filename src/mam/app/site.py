@@ -9,6 +9,7 @@ from mam.adapters.store import teams
 from mam.adapters.tmux import window as windows
 from mam.app import caller
 from mam.app.here import here
+from mam.app.launch import Where
 from mam.core import team as rules
 from mam.core.errors import PaneGone, Refused, Usage
 
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from mam.adapters.store.teams import Team
     from mam.app.here import Here
     from mam.app.world import World
+    from mam.core.row import Row
 
 
 class Site:
@@ -154,6 +156,22 @@ def _window(world: World, team: Team) -> windows.Window | None:
     if team.window_id is None or world.tmux(team.server).server_pid() != team.server_pid:
         return None
     return windows.show(world.tmux(team.server), team.window_id)
+
+
+def home_of(world: World, row: Row) -> Where | None:
+    """Return where a member of a team that is up goes on: in its window, if that has room for it."""
+    member = world.registry.peek(lambda draft: teams.member(draft, row["id"]), None)
+    if member is None or not teams.is_open(member):
+        return None
+    team = world.registry.peek(lambda draft: teams.find(draft, member.team_id), None)
+    if team is None or team.ended_at is not None or _window(world, team) is None:
+        return None
+    try:
+        check_room(world, of_team(team))
+    except Refused as error:
+        world.warn(f"'{row['name']}' goes on in a tmux session of its own: {error}")
+        return None
+    return Where(window_id=team.window_id, keeps_pane=True)
 
 
 def check_room(world: World, site: Site) -> None:

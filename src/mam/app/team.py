@@ -9,6 +9,7 @@ from mam.adapters.store import tasks, team_file, teams
 from mam.adapters.tmux import window as windows
 from mam.app import caller, greet, register, session_file
 from mam.app.close import check_may, mark_closed
+from mam.app.forget import remove_dead_pane
 from mam.app.here import here
 from mam.app.site import find_site, find_team
 from mam.app.spawn import Spawn
@@ -144,6 +145,8 @@ def _end(world: World, team: Team, member: Member, force: bool) -> list[int]:
     if row is not None and is_running(row):
         check_may(world, row, team)
         stop(world, row["id"], reason="team down", force=force)
+    elif row is not None:
+        remove_dead_pane(world, row)
     return mark_closed(world, member)
 
 
