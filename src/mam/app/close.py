@@ -7,6 +7,7 @@ from mam.app import caller, session_file
 from mam.app.forget import remove_dead_pane
 from mam.app.here import here
 from mam.app.rebalance import arrange
+from mam.app.sight import DEAD, GONE, LOOSE, see_one
 from mam.app.stop import stop
 from mam.core import team as rules
 from mam.core.errors import NotAllowed, Refused
@@ -38,8 +39,8 @@ def close(world: World, target: str, *, force: bool = False) -> dict[str, Any]:
         return _answer(world, row, changed=False, note="closed already")
     check_may(world, row, team)
     note = None
-    if not is_running(row):
-        note = "its pane was gone already"
+    if not is_running(row) or see_one(world, row).state in (DEAD, GONE, LOOSE):
+        note = "it had ended already"
     elif not force:
         _check_boxes(world, member)
     if is_running(row):
