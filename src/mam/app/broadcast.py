@@ -29,13 +29,17 @@ def broadcast(
     team: Sequence[str] = (),
     kinds: Sequence[str] = (),
     everyone: bool = False,
+    ids: Sequence[str] | None = None,
     when: str = "ready",
     timeout: float = 0.0,
 ) -> list[dict[str, Any]]:
-    """Send words to every running session that fits all that is named; never to the caller."""
+    """Send words to every running session that fits all that is named; never to the caller.
+
+    `ids` are those among whom the others choose.
+    """
     if not (roles or team or kinds or everyone):
         raise Usage("say to whom: by role, team or agent, or to all", hint="mam broadcast --role developer …")
-    rows = _chosen(world, roles, team, kinds)
+    rows = [row for row in _chosen(world, roles, team, kinds) if ids is None or row["id"] in ids]
     if not rows:
         raise Refused("no running session fits", hint="mam ls shows them")
     # Who calls is found out once, not in each thread.

@@ -1,8 +1,6 @@
-"""Who calls: a session counts as the caller only if its own process is an ancestor of ours."""
+"""Who calls: a session counts as the caller only if its own process is an ancestor of the calling one."""
 
 from __future__ import annotations
-
-import os
 
 from mam.core.row import is_running
 
@@ -26,7 +24,7 @@ def action(world: World, verb: str) -> Action:
 
 
 def calling_session(world: World) -> Row | None:
-    """Return the session that this process runs in, or None for a person."""
+    """Return the session that the calling process runs in, or None for a person."""
     claimed, pane = world.environ.get("MAM_SESSION"), world.environ.get("TMUX_PANE")
     if not claimed and not pane:
         return None
@@ -36,13 +34,13 @@ def calling_session(world: World) -> Row | None:
     else:
         # An agent that was started by hand, and registered since, has only its pane.
         row = next((row for row in rows if is_running(row) and row["pane"].get("id") == pane), None)
-    return row if row and runs_inside(row) else None
+    return row if row and runs_inside(row, world.pid) else None
 
 
-def runs_inside(row: Row) -> bool:
-    """Tell whether this process is a descendant of the session's process."""
+def runs_inside(row: Row, pid: int) -> bool:
+    """Tell whether a process is a descendant of the session's process."""
     from mam.adapters.system import process
 
     pane = row.get("pane") or {}
     identity = (pane.get("pid"), pane.get("pid_start"), pane.get("boot_id"))
-    return any((one.pid, one.start, one.boot) == identity for one in process.ancestors(os.getpid()))
+    return any((one.pid, one.start, one.boot) == identity for one in process.ancestors(pid))

@@ -53,6 +53,13 @@ def close(world: World, target: str, *, force: bool = False) -> dict[str, Any]:
     return _answer(world, row, changed=True, note=note)
 
 
+def is_member(world: World, target: str) -> bool:
+    """Tell whether a session is a member of a team and has its pane still. Reads only."""
+    session_id = world.registry.view().find(target)["id"]
+    found: Member | None = world.registry.peek(lambda draft: teams.member(draft, session_id), None)
+    return found is not None and teams.is_open(found)
+
+
 def membership(draft: Draft, world: World, row: Row) -> tuple[Member | None, Team | None]:
     """Return a membership with what is known by now: the conversation, and whether the report came."""
     found = teams.member(draft, row["id"])

@@ -23,8 +23,8 @@ class Delegating:
         Options: agent ("claude"), workdir, session (one that runs), agent_session (name of the new one),
         type ("once", "loop" with reviewer, reviewer_session and max_rounds, "human"), timeout (3600 s),
         idle_timeout (120 s), validate (a script), expect (paths), permissions ("skip"), broker (else the
-        one that is configured), trust, args. What goes wrong after the job was recorded ends it with an error
-        and is raised.
+        one that is configured), trust, mcp, args. What goes wrong after the job was recorded ends it with an
+        error and is raised.
         """
         from mam.app.delegate.submit import submit
         from mam.app.settle import settle

@@ -91,6 +91,7 @@ class Visitor:
         """Return the world as the visitor sees it, for one call: its directory, environment and name."""
         environ = self.environ
         world = World(self.place, self.cwd, environ)
+        world.pid = self.pid
         session = self.session(world)
         if session is not None:
             # Some agents start a server with few of their variables; a child of the agent gets them all.

@@ -61,10 +61,11 @@ class Messenger(Reader):
         team: Sequence[str] = (),
         agent: Sequence[str] = (),
         everyone: bool = False,
+        ids: Sequence[str] | None = None,
         when: str = "ready",
         timeout: float = 0.0,
     ) -> list[Document]:
-        """Send words to every running session that fits; return a receipt for each."""
+        """Send words to every running session that fits, of all or of some; return a receipt for each."""
         from mam.app.broadcast import broadcast
 
         self._settle()
@@ -75,6 +76,7 @@ class Messenger(Reader):
             team=team,
             kinds=agent,
             everyone=everyone,
+            ids=ids,
             when=when,
             timeout=timeout,
         )

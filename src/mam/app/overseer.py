@@ -66,14 +66,34 @@ class Overseer(Reader):
 
         return in_pane(self.world, pane)
 
+    def is_member(self, target: str) -> bool:
+        """Tell whether a session is a member of a team that is up."""
+        from mam.app.close import is_member
+
+        return is_member(self.world, target)
+
     def authorize(self, act: str, target: str) -> Row:
         """Return the session that the caller may `message`, `stop`, `resume` or `purge`; else NotAllowed."""
         from mam.app.authority import check
 
         return check(self.world, act, target)
 
-    def authorize_child(self, permissions: str | None, usual: str) -> str | None:
+    def authorize_child(self, agent: str, permissions: str | None, usual: str) -> str | None:
         """Return the permissions of a child of the caller: as asked or as usual, and never above its own."""
         from mam.app.authority import check_child
 
-        return check_child(self.world, permissions, usual)
+        return check_child(self.world, agent, permissions, usual)
+
+    def reachable(self, act: str) -> list[str]:
+        """Return the ids of the sessions to which the caller may do that; a person may to all."""
+        from mam.app.authority import reachable
+
+        return reachable(self.world, act)
+
+    def change_model(self, target: str, model: str) -> Document:
+        """Have a running agent go on with another model; returns the receipt of the command."""
+        from mam.app.model import change_model
+        from mam.app.settle import settle
+
+        settle(self.world)
+        return change_model(self.world, target, model)

@@ -65,7 +65,7 @@ def know_caller(world: World) -> None:
     place = here(world)
     if place is None or place.row is not None or place.pane.mark:
         return
-    kind = _recognise(place)
+    kind = _recognise(place, world.pid)
     if kind is not None:
         row = _adopt(world, place, rules.MASTER, agent=kind)
         world.warn(f"this {kind} is registered as '{row['name']}': reports go to it")
@@ -74,7 +74,7 @@ def know_caller(world: World) -> None:
 def _adopt(world: World, place: Here, role: str, *, agent: str | None = None, name: str | None = None) -> Row:
     if place.pane.mark:
         raise Refused(f"this pane is a session of {place.pane.root or 'another root'}")
-    kind = names.parse_kind(agent) if agent else _recognise(place)
+    kind = names.parse_kind(agent) if agent else _recognise(place, world.pid)
     if kind is None:
         raise Usage("mam does not recognise the agent in this pane", hint="name it: --agent claude")
     wanted = names.parse_name(name) if name else _free_name(world, role)
@@ -88,9 +88,9 @@ def _adopt(world: World, place: Here, role: str, *, agent: str | None = None, na
     return done
 
 
-def _recognise(place: Here) -> str | None:
-    """Return the kind of the agent that calls: a process between this one and its pane."""
-    for one in process.ancestors(os.getpid()):
+def _recognise(place: Here, pid: int) -> str | None:
+    """Return the kind of the agent that calls: a process between the calling one and its pane."""
+    for one in process.ancestors(pid):
         for word in (process.command_line(one.pid) or [])[:2]:
             kind = names.KIND_ALIASES.get(os.path.basename(word), os.path.basename(word))
             if kind in BUILT_IN:

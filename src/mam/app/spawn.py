@@ -129,6 +129,7 @@ class Spawn:
             args=given.get("args"),
             env=given.get("env"),
             trust=given.get("trust"),
+            mcp=given.get("mcp"),
             timeout=given.get("timeout"),
             name=self.name,
             stem=self.role,

@@ -64,7 +64,7 @@ def stop(
         found["row"] = row
         if not is_running(row) and not purge:
             return None
-        if is_running(row) and runs_inside(row):
+        if is_running(row) and runs_inside(row, world.pid):
             raise NotAllowed(
                 f"this command runs inside '{row['name']}'", hint="stop it from outside, or leave it"
             )

@@ -40,6 +40,7 @@ class Teams:
         env: Mapping[str, str] | None = None,
         args: Sequence[str] = (),
         trust: bool = False,
+        mcp: bool = False,
         timeout: float | None = None,
     ) -> Document:
         """Start an agent in one more pane of the caller's window, and tell it its role and its task.
@@ -66,6 +67,7 @@ class Teams:
             env=env,
             args=args,
             trust=trust,
+            mcp=mcp,
             timeout=timeout,
         )
 
@@ -113,8 +115,8 @@ class Teams:
     def team_up(self, what: str, **options: Any) -> Document:
         """Start every role of a preset or file, all or none; `{team, members, permissions, session_file}`.
 
-        Options: `agent`, `permissions`, `model`, `trust`, `timeout`, `args` for every role; `work` is a task
-        for the first one.
+        Options: `agent`, `permissions`, `model`, `trust`, `mcp`, `timeout`, `args` for every role; `work` is
+        a task for the first one.
         """
         from mam.app.team import up
 

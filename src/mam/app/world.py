@@ -38,6 +38,8 @@ class World:
         self._settings: Settings | None = None
         # Who calls, once somebody asked; see caller.actor.
         self.known_actor: str | None = None
+        # The process that calls: this one, or one that it serves.
+        self.pid = os.getpid()
 
     def clone(self) -> World:
         """Return the same world with connections of its own, for another thread."""
@@ -45,6 +47,7 @@ class World:
         twin.progress = self.progress
         twin.warn = self.warn
         twin.known_actor = self.known_actor
+        twin.pid = self.pid
         return twin
 
     def close(self) -> None:

@@ -11,7 +11,7 @@ from mam.core.errors import NotAllowed
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Collection, Iterable, Mapping
 
     from mam.core.row import Row
 
@@ -50,8 +50,19 @@ def descends(session_id: str, of: str, rows: Iterable[Row]) -> bool:
     return of in ancestors(session_id, rows)
 
 
-def check(act: str, caller: str, target: Row, rows: list[Row], grants: Mapping[str, str]) -> None:
-    """Refuse what a caller may not do to a session; `grants` say how far the operator lets it reach."""
+def check(
+    act: str,
+    caller: str,
+    target: Row,
+    rows: list[Row],
+    grants: Mapping[str, str],
+    *,
+    masters: Collection[str] = (),
+) -> None:
+    """Refuse what a caller may not do to a session.
+
+    `grants` say how far the operator lets it reach; `masters` are those whom teams report to.
+    """
     if caller == OPERATOR:
         return
     words, grant = ACTS[act]
@@ -62,9 +73,11 @@ def check(act: str, caller: str, target: Row, rows: list[Row], grants: Mapping[s
     if target["id"] in above:
         who = "its parent" if target["id"] == above[0] else "one that it comes from"
         raise NotAllowed(f"{what} {who}", hint="report with a job event, or in your answer")
-    if target.get("role") == MASTER:
-        raise NotAllowed(f"{what} the master", hint="report with a job event, or in your answer")
-    if descends(target["id"], caller, rows) or grants.get(grant) == "all":
+    if descends(target["id"], caller, rows):
+        return
+    if target.get("role") == MASTER or target["id"] in masters:
+        raise NotAllowed(f"{what} a master", hint="report with a job event, or in your answer")
+    if grants.get(grant) == "all":
         return
     raise NotAllowed(
         f"{what} '{target['name']}', which it did not start",

@@ -111,6 +111,7 @@ class Claude(Kind):
     takes_permissions = True
     takes_model = True
     takes_mcp = True
+    model_command = "/model"
     # SessionStart comes before the box, and an Enter in between is lost.
     ready_by_hook = False
     has_state_file = True

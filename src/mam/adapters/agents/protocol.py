@@ -211,6 +211,8 @@ class Kind:
     # Whether mam knows how to hand over permissions and a model.
     takes_permissions = False
     takes_model = False
+    # The command with which a running one takes another model, followed by its name.
+    model_command: str | None = None
     # Whether an MCP server can be given to one launch.
     takes_mcp = False
     # Whether a first prompt is typed (True) or handed over at launch as instructions (False).

@@ -51,6 +51,7 @@ class Order:
         self.broker = broker.find(world, options.get("broker"))
         self.args: list[str] = list(options.get("args") or ())
         self.trust = bool(options.get("trust"))
+        self.mcp = bool(options.get("mcp"))
         self._check()
 
     def _check(self) -> None:
@@ -99,6 +100,7 @@ class Order:
             "topic_prefix": self.broker.prefix if self.broker else None,
             "args": self.args,
             "trust": self.trust,
+            "mcp": self.mcp,
         }
 
 

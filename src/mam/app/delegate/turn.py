@@ -39,6 +39,7 @@ def start_session(world: World, job_id: str, agent: str, name: str, data: dict[s
             permissions=data.get("permissions") if world.kind(agent).takes_permissions else None,
             trust=data.get("trust"),
             args=data.get("args") if agent == data["agent"] else None,
+            mcp=data.get("mcp"),
             job=job_id,
         )
     except (DialogOpen, NotReady, UntestedVersion) as error:

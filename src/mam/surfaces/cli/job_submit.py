@@ -59,6 +59,7 @@ def of_submit(parser: Parser) -> None:
     add(
         "--broker", metavar="URL", help="publish its events there too: mqtt:// or mqtts://, no password in it"
     )
+    add("--mcp", action="store_true", help="give the agent mam's own tools, for this launch (mam mcp)")
     add("--dry-run", action="store_true", help="print what the agent would be told, and do nothing")
     add("--detach", action="store_true", help="return when the agent has its task; mam job wait follows it")
 
@@ -81,6 +82,7 @@ def submit(call: Call) -> int:
         "expect": given.expect,
         "permissions": given.permissions,
         "trust": given.trust,
+        "mcp": given.mcp,
         "folder": given.registry_dir,
         "broker": given.broker,
         "args": given.rest,

@@ -49,6 +49,7 @@ def add_start(parser: Parser) -> None:
     add("--permissions", choices=PERMISSIONS, help="what the agent may do unasked (skip)")
     add("--model", metavar="MODEL", help="the model, as the agent names it")
     add("--trust", action="store_true", help="answer the agent's question whether it may trust the directory")
+    add("--mcp", action="store_true", help="give the agent mam's own tools, for this launch (mam mcp)")
     add("--timeout", metavar="TIME", type=span, help="how long to wait for each try: 90, 2m (60)")
 
 
@@ -67,6 +68,7 @@ def run(call: Call) -> int:
         model=options.model,
         args=options.rest,
         trust=options.trust,
+        mcp=options.mcp,
         timeout=options.timeout,
     )
     call.say(done, *([] if call.as_json else show(done)))

@@ -83,6 +83,7 @@ def _up(call: Call) -> int:
         permissions=options.permissions,
         model=options.model,
         trust=options.trust,
+        mcp=options.mcp,
         timeout=options.timeout,
         args=options.rest,
     )

@@ -6,6 +6,7 @@ READS = frozenset(
     {
         "control_health",
         "get_agent_state",
+        "job_status",
         "list_agents",
         "list_surfaces",
         "read_screen",

@@ -7,7 +7,7 @@ import json
 from mcp.server.mcpserver.exceptions import ResourceError, ResourceNotFoundError
 
 from mam.app.fleet import Fleet
-from mam.core.errors import MamError, SessionNotFound
+from mam.core.errors import JobNotFound, MamError, SessionNotFound
 from mam.surfaces.mcp.tool import visitor
 
 TYPE_CHECKING = False
@@ -30,12 +30,17 @@ def add(server: MCPServer) -> None:
         """What a session's terminal shows."""
         return _read(lambda fleet: fleet.read(name))
 
+    @server.resource("mam://jobs/{id}/events", name="events", mime_type="application/json")
+    def events(id: str) -> str:
+        """What happened to a job, oldest first."""
+        return _read(lambda fleet: json.dumps(fleet.job_logs(id)["events"]))
+
 
 def _read(look: Callable[[Fleet], str]) -> str:
     try:
         with Fleet(visitor.get().world()) as fleet:
             return look(fleet)
-    except SessionNotFound as error:
+    except (JobNotFound, SessionNotFound) as error:
         raise ResourceNotFoundError(json.dumps(error.as_json()["error"])) from error
     except MamError as error:
         raise ResourceError(json.dumps(error.as_json()["error"])) from error

@@ -31,9 +31,10 @@ class Agents(TypedDict, total=False):
 
 
 class AgentState(Agent, total=False):
-    """One agent with everything that is known of it."""
+    """One agent with everything that is known of it, and the question that it asks."""
 
     health: str | None
+    prompt: dict[str, Any] | None
     record: dict[str, Any]
 
 
@@ -68,6 +69,72 @@ class Receipt(TypedDict, total=False):
     reason: str | None
 
 
+class Receipts(TypedDict, total=False):
+    """What became of words to several agents."""
+
+    receipts: list[Receipt]
+    delivered: int
+
+
+class Interacted(Receipt, total=False):
+    """What was done to an agent, and how it is now."""
+
+    applied: str
+    activity: str
+
+
+class Job(TypedDict, total=False):
+    """A job as its record shows it."""
+
+    job_id: str
+    status: str
+    agent_session: str | None
+    job: dict[str, Any]
+
+
+class Reported(TypedDict, total=False):
+    """An event that was recorded."""
+
+    job_id: str
+    status: str
+    event: Any
+    published: Any
+
+
+class Split(Agent, total=False):
+    """An agent in a new pane of your window."""
+
+    surface: str
+    team: str
+    receipt: dict[str, Any] | None
+
+
+class Closed(TypedDict, total=False):
+    """What was closed."""
+
+    agent_id: str
+    agent_stopped: bool
+    surface_closed: bool
+    note: str | None
+
+
+class Answered(TypedDict, total=False):
+    """The dialog that was answered, and the one that followed."""
+
+    agent_id: str
+    dialog: str
+    answer: Any
+    next: Any
+
+
+class Killed(TypedDict, total=False):
+    """Who was killed, and who was not and why."""
+
+    killed: list[str]
+    errors: list[dict[str, Any]]
+    force: bool
+
+
 class Waited(TypedDict, total=False):
     """How those are that were waited for."""
 
@@ -75,6 +142,7 @@ class Waited(TypedDict, total=False):
     timed_out: bool
     elapsed_ms: int
     results: list[dict[str, Any]]
+    job: dict[str, Any]
 
 
 class Screen(TypedDict, total=False):

@@ -42,7 +42,7 @@ def spawn_agent(
         prompt=prompt or None,
         model=model or None,
         worktree=worktree or None,
-        permissions=call.fleet.authorize_child(permissions, world.settings().permissions),
+        permissions=call.fleet.authorize_child(cli, permissions, world.settings().permissions),
         mcp=mcp,
         timeout=timeout_ms / 1000,
     )

@@ -9,7 +9,8 @@ from pydantic import Field
 
 import mam
 from mam.app import caller
-from mam.core.errors import Usage
+from mam.core.errors import Refused, TimedOut, Unavailable, Usage
+from mam.core.job import OPEN
 from mam.surfaces.mcp.shapes import Agents, AgentState, Health, Screen, Surfaces, Waited
 from mam.surfaces.mcp.tool import READ, Call, make
 from mam.surfaces.mcp.tools.agents import AgentId
@@ -19,6 +20,8 @@ Target = Literal["ready", "working", "idle", "done", "error"]
 Ids = Annotated[list[AgentId], Field(max_length=200)]
 # Seconds between two progress notifications in which nothing changed.
 _QUIET = 10.0
+# Seconds that a wait for a job lasts before it is looked whether anybody waits still.
+_PIECE = 1.0
 
 
 def list_agents(
@@ -47,7 +50,19 @@ def list_agents(
 def get_agent_state(call: Call, agent_id: AgentId) -> AgentState:
     """Return one agent with its whole record: process, conversation, tokens, how it ended, last lines."""
     agent, record = call.fleet.agent(agent_id), call.fleet.status(agent_id)
-    return {**agent, "health": record["attention"], "record": record}  # type: ignore[typeddict-item]
+    facts = {"health": record["attention"], "prompt": _prompt(call, agent), "record": record}
+    return {**agent, **facts}  # type: ignore[typeddict-item]  # the same fields
+
+
+def _prompt(call: Call, agent: dict[str, Any]) -> dict[str, Any] | None:
+    """Return the question that an agent asks, if it can be read."""
+    if not agent["blocked_on_prompt"]:
+        return None
+    try:
+        return call.fleet.dialog(agent["agent_id"])
+    except (Refused, Unavailable):
+        # Answered by now, or not one that this kind's screen tells.
+        return None
 
 
 def wait_for(
@@ -56,14 +71,18 @@ def wait_for(
     agent_id: Annotated[str, Field(description="one agent")] = "",
     ids: Annotated[Ids | None, Field(description="several")] = None,
     mine: Annotated[bool, Field(description="all that you started")] = False,
+    job_id: Annotated[str, Field(description="or a job, until it has ended")] = "",
     target_state: Target = "done",
     timeout_ms: Annotated[int, Field(ge=0, le=3_600_000)] = 300_000,
 ) -> Waited:
-    """Wait until agents are in a state, with progress while waiting: after send_to wait for `idle`. It
-    returns early for one that ended otherwise or is blocked_on_prompt: nothing will change by itself."""
+    """Wait until agents are in a state, or until a job has ended, with progress while waiting: after send_to
+    wait for `idle`. It returns early for an agent that ended otherwise or is blocked_on_prompt: nothing will
+    change by itself."""
     wanted = [*([agent_id] if agent_id else []), *(ids or [])]
-    if bool(wanted) == mine:
-        raise Usage("name agents with agent_id or ids, or say mine", hint="one of the three")
+    if [bool(wanted), mine, bool(job_id)].count(True) != 1:
+        raise Usage("name agents with agent_id or ids, or say mine, or name a job", hint="one of them")
+    if job_id:
+        return _wait_for_job(call, job_id, timeout_ms / 1000)
     last: dict[str, Any] = {"said": "", "at": 0.0}
 
     def tell(found: list[dict[str, Any]]) -> None:
@@ -75,6 +94,27 @@ def wait_for(
 
     options: dict[str, Any] = {"state": target_state, "timeout": timeout_ms / 1000, "pause": call.pause}
     return call.fleet.gather(ids=wanted, mine=mine, tell=tell, **options)  # type: ignore[return-value]
+
+
+def _wait_for_job(call: Call, job_id: str, timeout: float) -> Waited:
+    """Wait in short pieces: a client that is gone is noticed between them."""
+    began = time.monotonic()
+    while True:
+        elapsed = time.monotonic() - began
+        left = max(0.0, timeout - elapsed)
+        try:
+            (job,) = call.fleet.job_wait(
+                [job_id], lambda one: call.tell(str(one.get("event"))), timeout=min(_PIECE, left)
+            )
+            break
+        except TimedOut:
+            if left <= _PIECE or call.over.is_set():
+                job = call.fleet.job_status(job_id)
+                break
+    spent = round((time.monotonic() - began) * 1000)
+    is_over = job["status"] not in OPEN
+    matched = job["status"] == "completed"
+    return {"matched": matched, "timed_out": not is_over, "elapsed_ms": spent, "results": [], "job": job}
 
 
 def read_screen(

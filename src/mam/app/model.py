@@ -1,0 +1,30 @@
+"""Have a running agent go on with another model, by a command of its own program."""
+
+from __future__ import annotations
+
+import re
+
+from mam.app.send import send
+from mam.core.errors import Refused, Usage
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from mam.app.world import World
+
+_MODEL = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:/@\[\]-]{0,99}\Z")
+
+
+def change_model(world: World, target: str, model: str) -> dict[str, Any]:
+    """Give the command; return its receipt. Refused for a program that opens a menu for it."""
+    row = world.registry.view().find(target)
+    command = world.kind(row["agent"]).model_command
+    if not _MODEL.match(model):
+        raise Usage(f"{model[:40]!r} is not the name of a model")
+    if command is None:
+        raise Refused(
+            f"mam does not know how a running {row['agent']} takes another model",
+            hint=f"stop it, and mam create --session {row['name']} --model {model}",
+        )
+    return send(world, row["id"], f"{command} {model}", is_command=True)

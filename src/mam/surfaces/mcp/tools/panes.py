@@ -1,0 +1,75 @@
+"""Agents in panes of one window."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from pydantic import Field
+
+from mam.core.agent_state import ENDED
+from mam.core.errors import NeedsConfirmation, Usage
+from mam.surfaces.mcp.shapes import Closed, Split
+from mam.surfaces.mcp.tool import CHANGE, DESTROY, Call, make
+from mam.surfaces.mcp.tools.agents import Milliseconds, Permissions
+
+
+def new_split(
+    call: Call,
+    *,
+    role: Annotated[str, Field(description="what it is for: dev, qa, …", min_length=1, max_length=60)],
+    cli: Annotated[str, Field(description="claude, codex, …, practice; empty: your own kind")] = "",
+    title: Annotated[str, Field(description="its name; made from the role if empty")] = "",
+    task: Annotated[str, Field(description="its first task")] = "",
+    model: str = "",
+    permissions: Annotated[
+        Permissions | None, Field(description="what it may do unasked; at most what you may")
+    ] = None,
+    mcp: Annotated[bool, Field(description="give it these tools, too")] = False,
+    timeout_ms: Annotated[Milliseconds, Field(description="how long it may take to be ready")] = 60_000,
+) -> Split:
+    """Start an agent in one more pane of your own window, as a member of your team; it reports to you. You
+    keep the large pane, members are stacked beside it."""
+    usual = call.fleet.world.settings().team_permissions
+    done = call.fleet.spawn(
+        role,
+        agent=cli or None,
+        name=title or None,
+        task=task or None,
+        model=model or None,
+        permissions=call.fleet.authorize_child(cli or "claude", permissions, usual),
+        mcp=mcp,
+        timeout=timeout_ms / 1000,
+    )
+    row = done["session"]
+    facts = {"surface": row["pane"]["id"], "team": done["team"], "receipt": done["receipt"]}
+    return {**call.fleet.agent(row["id"]), **facts}  # type: ignore[typeddict-item]  # the same fields
+
+
+def close_surface(
+    call: Call,
+    *,
+    surface: Annotated[str, Field(description="the pane of the agent (%7)")] = "",
+    agent_id: Annotated[str, Field(description="or the agent")] = "",
+    force: Annotated[bool, Field(description="although it runs, or has not reported")] = False,
+) -> Closed:
+    """Close an agent's pane. A member of a team must have reported; any other agent that runs is refused
+    without force. Its conversation is kept."""
+    if bool(surface) == bool(agent_id):
+        raise Usage("name a pane or an agent", hint="one of the two")
+    target = call.fleet.in_pane(surface) if surface else agent_id
+    row = call.fleet.authorize("stop", target)
+    if call.fleet.is_member(row["id"]):
+        done = call.fleet.close_member(row["id"], force=force)
+        changed, note = done["changed"], done["note"]
+    elif not force and call.fleet.agent(row["id"])["state"] not in ENDED:
+        raise NeedsConfirmation(f"'{row['name']}' runs: closing ends it", hint="force, or stop_agent")
+    else:
+        ended = call.fleet.stop(row["id"], reason="close_surface")
+        changed, note = ended.changed, ended.note
+    return {"agent_id": row["id"], "agent_stopped": changed, "surface_closed": True, "note": note}
+
+
+TOOLS = [
+    make(new_split, CHANGE, open_world=True),
+    make(close_surface, DESTROY, idempotent=True),
+]

@@ -1,0 +1,117 @@
+"""The tools for words to many, jobs and panes, and those that the operator guards."""
+
+import pytest
+from tests.surfaces.mcp.client import Client
+
+
+def code(answer):
+    return answer.get("error", {}).get("code")
+
+
+@pytest.fixture
+def trusted(fleet, workspace, resident):
+    """A client of the operator with every guarded tool."""
+    fleet.init()
+    with Client(workspace, "--allow", "answer_prompt", "--allow", "purge", "--allow", "kill") as one:
+        one.greet()
+        yield one
+
+
+def test_words_to_many_and_an_interrupt(client, fleet, until) -> None:
+    for name, role in (("one", "dev"), ("two", "dev"), ("three", "qa")):
+        client.call("spawn_agent", cli="practice", name=name, role=role)
+    sent = client.call("broadcast", text="hello to you", role="dev", exclude=["two"])
+    assert [one["agent_id"] for one in sent["receipts"]] == ["one"]
+    fleet.send("two", "/slow 600", command=True)
+    until(lambda: client.call("get_agent_state", agent_id="two")["state"] == "working")
+    done = client.call("interact", agent="two", action="interrupt")
+    assert (done["applied"], done["activity"]) == ("interrupt", "idle")
+    assert code(client.call("interact", agent="two", action="model", model="other")) == "refused"
+    assert code(client.call("interact", agent="two", action="model", model="a b")) == "usage"
+    said = client.call("interact", agent="three", action="send", text="hello there")
+    assert (said["applied"], said["agent_id"]) == ("send", "three")
+
+
+def test_a_job_is_submitted_awaited_and_told_of(client, fleet) -> None:
+    job = client.call("submit_job", prompt="count the stars", cli="practice")
+    assert job["status"] in ("pending", "running"), job
+    done = client.call("job_event", job_id=job["job_id"], event="completed", detail="seven")
+    assert (done["job_id"], done["status"]) == (job["job_id"], "completed")
+    waited = client.call("wait_for", job_id=job["job_id"], timeout_ms=60_000)
+    assert (waited["matched"], waited["job"]["status"]) == (True, "completed")
+    assert client.call("job_status", job_id=job["job_id"])["status"] == "completed"
+    events = client.ask("resources/read", uri=f"mam://jobs/{job['job_id']}/events")["result"]["contents"]
+    assert "seven" in events[0]["text"]
+    assert code(client.call("job_status", job_id="00000000")) == "job_not_found"
+    waiting = client.call("submit_job", prompt="wait a while", cli="human")
+    late = client.call("wait_for", job_id=waiting["job_id"], timeout_ms=100)
+    assert (late["matched"], late["timed_out"]) == (False, True)
+
+
+def test_a_session_splits_its_window_and_closes_what_it_opened(fleet, inside) -> None:
+    lead = inside("lead", role="lead")
+    member = lead.call("new_split", role="dev", cli="practice", title="helper", task="count the stars")
+    assert (member["name"], member["parent_agent_id"]) == ("helper", lead.id), member
+    rows = {one["name"]: one for one in lead.call("list_surfaces")["surfaces"]}
+    assert rows["helper"]["window"] == rows["lead"]["window"]
+    assert code(lead.call("close_surface", surface=member["surface"])) in ("refused", "not_allowed")
+    done = lead.call("close_surface", surface=member["surface"], force=True)
+    assert (done["agent_stopped"], done["surface_closed"]) == (True, True), done
+    assert fleet.get("helper").row["status"] == "stopped"
+    alone = lead.call("spawn_agent", cli="practice", name="alone")
+    assert code(lead.call("close_surface", agent_id=alone["agent_id"])) == "needs_confirmation"
+    assert lead.call("close_surface", agent_id="alone", force=True)["agent_stopped"] is True
+    assert code(lead.call("close_surface", agent_id="lead", force=True)) == "not_allowed"
+
+
+def test_guarded_tools_are_not_there_unless_the_operator_says_so(client) -> None:
+    names = {tool["name"] for tool in client.ask("tools/list")["result"]["tools"]}
+    assert not names & {"answer_prompt", "purge", "kill"}
+    assert len(names) == 17
+    assert code(client.call("kill", target="all")) == "usage"
+
+
+def test_a_session_has_guarded_tools_by_the_settings_alone(fleet, inside, home) -> None:
+    one = inside("one")
+    assert code(one.call("kill", target="all")) == "usage"
+    with (home / ".config" / "mam" / "config.toml").open("a", encoding="utf-8") as file:
+        file.write('[mcp]\nallow = ["kill"]\n')
+    assert code(one.call("kill", target="all")) == "needs_confirmation"
+
+
+def test_an_answer_goes_to_the_question_that_was_read(trusted, fleet, until) -> None:
+    trusted.call("spawn_agent", cli="practice", name="one")
+    fleet.send("one", "/ask Bash rm it", command=True)
+    until(lambda: trusted.call("get_agent_state", agent_id="one")["blocked_on_prompt"])
+    prompt = until(lambda: trusted.call("get_agent_state", agent_id="one")["prompt"])
+    wrong = trusted.call(
+        "answer_prompt", agent_id="one", answer="allow", expect="0" * len(prompt["fingerprint"])
+    )
+    assert code(wrong) == "conflict"
+    done = trusted.call("answer_prompt", agent_id="one", answer="allow", expect=prompt["fingerprint"])
+    assert done["answer"], done
+    waited = trusted.call("wait_for", agent_id="one", target_state="idle", timeout_ms=60_000)
+    assert waited["results"][0]["blocked_on_prompt"] is False
+
+
+def confirmed(client, tool, **arguments):
+    refused = client.call(tool, **arguments)
+    assert code(refused) == "needs_confirmation"
+    word = refused["error"]["hint"].split('"')[1]
+    return word, client.call(tool, **arguments, confirm=word)
+
+
+def test_what_cannot_be_undone_is_confirmed(trusted, fleet) -> None:
+    for name in ("one", "two", "three"):
+        trusted.call("spawn_agent", cli="practice", name=name)
+    trusted.call("send_to", agent_id="one", text="remember this", timeout_ms=20_000)
+    word, gone = confirmed(trusted, "purge", agent_id="one")
+    assert (gone["state"], gone["applied"]) == ("done", "purge")
+    assert fleet.get("one").row["resumable"] is False
+    # A word is good once, and for nothing else.
+    assert code(trusted.call("purge", agent_id="one", confirm=word)) == "needs_confirmation"
+    assert code(trusted.call("kill", target=["two"], confirm=word)) == "needs_confirmation"
+    assert fleet.names(status=["running"]) == ["two", "three"]
+    _, ended = confirmed(trusted, "kill", target="all", force=True)
+    assert (sorted(ended["killed"]), ended["errors"]) == (["three", "two"], [])
+    assert fleet.names(status=["running"]) == []
