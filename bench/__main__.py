@@ -25,6 +25,7 @@ FAMILIES = (
     "registry",
     "lifecycle",
     "hook",
+    "send",
     "screens",
     "resident",
     "transcripts",
