@@ -33,6 +33,7 @@ VERBS = {
     "forget": lambda fleet: fleet.forget("one"),
     "adopt": lambda fleet: fleet.adopt("foreign", agent="cat", name="one"),
     "take-in": lambda fleet: fleet.archive("other"),
+    "send": lambda fleet: fleet.send("one", "the one message", message_id="m_00000001", timeout=10),
     "settle": None,
 }
 

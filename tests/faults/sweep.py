@@ -7,6 +7,7 @@ from pathlib import Path
 
 from tests.faults.machine import ENOSPC, FAIL_FROM, KILL_AFTER, KILL_BEFORE, Machine
 
+import mam
 from mam.core.errors import MamError
 
 KILLS = (KILL_BEFORE, KILL_AFTER)
@@ -228,6 +229,32 @@ class Running(Case):
         answer = self.machine.run("resume")
         assert not answer["error"], answer
         self.before = self.machine.rows()
+
+
+class Send(Running):
+    """Words to a running session: submitted once, held, or unconfirmed; never glued to others."""
+
+    verb = "send"
+    allowed = ({"other": "stopped", "one": "running"},)
+
+    def begin(self) -> None:
+        super().begin()
+        with mam.open(str(self.machine.root)) as fleet:
+            fleet.wait("one", "idle", timeout=20)
+
+    def look(self, statuses: dict[str, str]) -> None:
+        with mam.open(str(self.machine.root)) as fleet:
+            found = {one["message_id"]: one["state"] for one in fleet.inbox("one")}
+            state = found.get("m_00000001", "never recorded")
+            assert state in ("never recorded", "submitted", "unconfirmed", "held"), state
+            done = fleet.send("one", "the next", timeout=0 if state == "unconfirmed" else 10)
+            turns = fleet.transcript("one")["turns"]
+            heard = [turn["text"] for turn in turns if turn["role"] == "user"][1:]
+        sent = heard.count("the one message")
+        assert set(heard) <= {"the one message", "the next"}, f"glued: {heard}"
+        assert sent == 1 if state == "submitted" else sent <= 1, f"{state}, and it was heard {sent} times"
+        if done["state"] != "submitted":
+            assert (state, done["reason"]) == ("unconfirmed", "a draft is in its box"), done
 
 
 class Stop(Running):

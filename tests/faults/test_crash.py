@@ -15,7 +15,9 @@ pytestmark = pytest.mark.slow
 
 
 @pytest.mark.parametrize(
-    "case", [sweep.Create, sweep.Stop, sweep.Resume, sweep.TakeIn], ids=lambda one: one.__name__.lower()
+    "case",
+    [sweep.Create, sweep.Stop, sweep.Resume, sweep.TakeIn, sweep.Send],
+    ids=lambda one: one.__name__.lower(),
 )
 def test_a_death_at_every_point(machine, case, record_property):
     points = sweep.sweep(case(machine), KILL_BEFORE)

@@ -53,13 +53,11 @@ def deliver(world: World, session_id: str) -> None:
             return
 
 
-def deliver_all(world: World) -> int:
-    """Deliver what is held for every session, and return for how many something is left; cheap for none."""
+def deliver_all(world: World) -> None:
+    """Deliver what is held for every session; cheap where nothing is."""
     waiting = world.registry.peek(messages.open_of, _NOTHING)
     for session_id in dict.fromkeys(one.session_id for one in waiting):
         deliver(world, session_id)
-    left = world.registry.peek(messages.open_of, _NOTHING) if waiting else []
-    return len({one.session_id for one in left})
 
 
 def _lives(owner: dict[str, Any] | None) -> bool:

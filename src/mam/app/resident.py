@@ -18,8 +18,8 @@ from mam.adapters.system.exits import ExitWatch
 from mam.adapters.system.files import FileWatch
 from mam.app import conversations, flight, monitor, notify
 from mam.app.delegate.tend import Care
-from mam.app.deliver import deliver_all
 from mam.app.hubs import Hubs
+from mam.app.postman import Postman
 from mam.app.relays import Relays
 from mam.app.settle import settle
 from mam.app.sight import identity_of
@@ -78,7 +78,10 @@ class Resident:
         self.world = world
         self.tell = tell
         self.relays = Relays(world, tell, always=subscribe)
-        self.companions: list[Companion] = [self.relays, Care(world), TeamWatch(world), *companions]
+        self.companions: list[Companion] = [
+            *(self.relays, Postman(world), Care(world), TeamWatch(world)),
+            *companions,
+        ]
         self.exits = ExitWatch()
         self.files = FileWatch()
         self.hubs = Hubs()
@@ -190,7 +193,6 @@ class Resident:
                 self.tell({"drifts": fresh, "actions": done.actions})
             if only is None:
                 self.hubs.keep(_servers(done), self.world.environ)
-                deliver_all(self.world)
                 self._notify(done)
         except MamError as error:
             self.tell({"error": error.as_json()["error"]})

@@ -6,6 +6,7 @@ import secrets
 import time
 
 from mam.adapters.store import messages
+from mam.app import wake
 from mam.app.allowed import check_writer
 from mam.app.deliver import deliver
 from mam.core import message as rules
@@ -57,6 +58,9 @@ def send(
         message = _again(world, message.id)
         left = timeout - (time.monotonic() - began)
         if message.state in rules.ENDED or left <= 0:
+            if message.state == HELD:
+                # Somebody has to be awake when the reason ends.
+                wake.ensure(world)
             return receipt(message, row, (time.monotonic() - began) * 1000)
         time.sleep(min(_LOOK_AGAIN, left))
 
