@@ -66,6 +66,27 @@ class Overseer(Reader):
 
         return in_pane(self.world, pane)
 
+    def skills_install(self, *, folder: str | None = None, agent: str | None = None) -> Document:
+        """Write the skills of this version where an agent looks for them; `{directory, skills}`.
+
+        A file that a person has changed is kept.
+        """
+        from mam.app.skills import install
+
+        return install(self.world, folder, agent)
+
+    def skills_list(self, *, folder: str | None = None, agent: str | None = None) -> Document:
+        """Return the skills, and whether each is absent, current, older or changed there."""
+        from mam.app.skills import list_skills
+
+        return list_skills(self.world, folder, agent)
+
+    def skills_uninstall(self, *, folder: str | None = None, agent: str | None = None) -> Document:
+        """Remove what was installed and nobody has changed."""
+        from mam.app.skills import uninstall
+
+        return uninstall(self.world, folder, agent)
+
     def is_member(self, target: str) -> bool:
         """Tell whether a session is a member of a team that is up."""
         from mam.app.close import is_member

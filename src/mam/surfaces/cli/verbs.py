@@ -47,6 +47,7 @@ VERBS: dict[str, tuple[str, str, str]] = {
     "task": ("task", "add, list, claim and end the tasks of roles", TEAMS),
     "board": ("board", "make, show, claim and end the cards of a Kanban board", BOARD),
     "mcp": ("mcp", "serve these verbs to agents as MCP tools", AGENTS),
+    "skills": ("skills", "teach agents these verbs: install, list and remove skills", AGENTS),
     "monitor": ("monitor", "bring the registry in line with what is there", CARE),
     "doctor": ("doctor", "check this machine and this root", CARE),
     "demo": ("demo", "see it all work, with practice agents in a tmux of its own", CARE),
