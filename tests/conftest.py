@@ -42,8 +42,9 @@ _ALSO_FOREIGN = ("CI",)
 
 
 def pytest_configure() -> None:
-    """Told to end, a run still cleans up what it started."""
-    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    """Told to end, a run still cleans up what it started; begun in the background, it hears Ctrl-C as well."""
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, signal.default_int_handler)
 
 
 def settle_in(home: Path, patch: pytest.MonkeyPatch) -> None:

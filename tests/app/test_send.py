@@ -115,8 +115,9 @@ def test_a_draft_of_a_person_stays(fleet, one) -> None:
 
 
 def test_while_it_works_the_agent_queues_it(fleet) -> None:
-    session = fleet.create("practice", name="slow", args=["--speed", "5"])
-    session.send("tell me something")
+    session = fleet.create("practice", name="busy", args=QUICK)
+    fleet.send(session.id, "/hang", command=True)
+    session.wait("working", timeout=15)
     done = session.send("and then this")
     assert done["state"] == "queued"
     held = session.send("at rest", when="idle")
