@@ -42,7 +42,7 @@ _ALSO_FOREIGN = ("CI",)
 
 
 def pytest_configure() -> None:
-    """Told to end, a run still cleans up what it started; begun in the background, it hears Ctrl-C as well."""
+    """Told to end, a run cleans up what it started; begun in the background, it hears Ctrl-C as well."""
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, signal.default_int_handler)
 
