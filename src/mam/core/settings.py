@@ -20,7 +20,7 @@ PERMISSIONS = ("default", "ask", "auto", "skip")
 RESIDENT = ("auto", "off")
 _LONGEST_SECONDS = 86_400
 _PERMISSIONS = ("job_permissions", "permissions", "team_permissions")
-_OF_THE_USER = (
+OF_THE_USER = (
     *("answers", "broker", "codex", "judge_command", "known_versions", "mcp", "messages", "notify_command"),
 )
 # Tools that an agent gets only if the operator says so.
@@ -97,7 +97,7 @@ class Settings:
                 raise InvalidSettings(
                     f"{path}: there is no setting '{key}'", hint=f"settings are {', '.join(sorted(checks))}"
                 )
-            if of_root and (key in _OF_THE_USER or (key in _PERMISSIONS and value != "ask")):
+            if of_root and (key in OF_THE_USER or (key in _PERMISSIONS and value != "ask")):
                 # An address of a broker may hold a password by mistake.
                 shown = "set" if key == "broker" else repr(value)
                 raise InvalidSettings(
