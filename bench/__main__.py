@@ -29,6 +29,7 @@ FAMILIES = (
     "screens",
     "resident",
     "transcripts",
+    "jobs",
     "broker",
     "agents",
 )

@@ -317,3 +317,20 @@ def test_many_events_at_once(fleet, workspace):
     log = Path(fleet.world.place.jobs, f"{job}.events.log").read_text(encoding="utf-8").splitlines()
     assert [json.loads(line)["number"] for line in log] == sorted(json.loads(line)["number"] for line in log)
     assert len(log) == 101
+
+
+def test_create_with_a_job(fleet):
+    session = fleet.create("practice", role="builder", permissions="skip", args=FAST, submit_job="write it")
+    job = session.row["delegate_job_id"]
+    (done,) = fleet.job_wait([job], timeout=60)
+    assert (done["status"], done["agent_session"]) == ("completed", f"tmux:{session.name}")
+    person = fleet.create("human", name="me", submit_job="paint it")
+    job = fleet.job_status(person.row["delegate_job_id"])
+    assert (job["type"], job["status"], job["session_id"]) == ("human", "pending", person.id)
+    assert "paint it" in person.read()
+    fleet.stop("me")
+    assert fleet.job_status(job["job_id"])["status"] == "cancelled"
+    for more in ({"prompt": "x"}, {"wait": False}):
+        with pytest.raises(Usage):
+            fleet.create("practice", submit_job="y", **more)
+    assert len(fleet.jobs()) == 2

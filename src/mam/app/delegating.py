@@ -82,10 +82,14 @@ class Delegating:
         where the broker does not have it after `publish` seconds (5): it is recorded all the same.
         """
         from mam.app.jobs.event import event as report
-        from mam.app.jobs.publish import publish as have_published
 
         done = report(self.world, job, event, detail=detail, data=data, attempt=attempt, folder=folder)
-        return {**done, "published": have_published(self.world, done["job_id"], publish) or None}
+        published = None
+        if done.pop("has_broker"):
+            from mam.app.jobs.publish import publish as have_published
+
+            published = have_published(self.world, done["job_id"], publish) or None
+        return {**done, "published": published}
 
     def job_take_in(self, payload: bytes | str, *, job: str | None = None) -> Document:
         """Take in an event that was signed elsewhere; `{job_id, verdict, reason}`, whatever it says."""

@@ -172,15 +172,21 @@ class Fleet(Messenger, Boards, Delegating, Teams, Overseer):
         args: Sequence[str] = (),
         wait: bool = True,
         timeout: float | None = None,
+        submit_job: str | None = None,
     ) -> Session:
         """Start an agent in a pane of its own and return when it is ready.
 
         A name that has ended is started anew in the same row, with a new conversation. `mcp` gives it mam's
-        own tools. Raises NotReady or
+        own tools, `submit_job` is a task that it gets as a job (`job_wait` follows it). Raises NotReady or
         DialogOpen while the session stays, NameTaken, AgentMissing, and what tmux and the disk may raise.
         """
         from mam.app.create import create
 
+        if submit_job is not None:
+            from mam.app.delegate.submit import creating
+
+            create = creating(submit_job, prompt=prompt, wait=wait)
+            prompt = None
         self._settle()
         row = create(
             self.world,

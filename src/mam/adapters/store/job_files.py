@@ -10,7 +10,6 @@ from __future__ import annotations
 import fcntl
 import json
 import os
-import secrets
 from contextlib import contextmanager
 
 from mam.adapters.store.database import errors
@@ -19,12 +18,13 @@ from mam.core.errors import NotAllowed
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from io import FileIO
     from typing import Any
 
     Document = dict[str, Any]
 
 _TOKEN_BYTES = 32
-_TAIL = 256 * 1024
+_TAIL = 4096
 _FLAGS = os.O_NOFOLLOW | os.O_CLOEXEC
 
 
@@ -37,6 +37,8 @@ def new_token(folder: str, job_id: str, token: str | None = None) -> str:
     """Keep a token for a job, readable by this user alone; return it. One that is there stays."""
     make_folder(folder)
     path = token_file(folder, job_id)
+    import secrets
+
     with errors(path):
         text = token or secrets.token_hex(_TOKEN_BYTES)
         try:
@@ -105,15 +107,12 @@ def last_number(path: str) -> int:
             handle = os.open(path, os.O_RDWR | _FLAGS)
         except FileNotFoundError:
             return 0
-        with os.fdopen(handle, "r+b") as file:
+        with os.fdopen(handle, "r+b", buffering=0) as file:
             size = file.seek(0, os.SEEK_END)
-            start = file.seek(max(0, size - _TAIL))
-            text = file.read()
-            whole = text[: text.rfind(b"\n") + 1]
-            if len(whole) < len(text):
-                file.truncate(start + len(whole))
-    lines = whole.splitlines()
-    return _number(lines[-1]) if lines else 0
+            ends, line = _last_line(file, size)
+            if ends < size:
+                file.truncate(ends)
+    return _number(line)
 
 
 def append(path: str, documents: list[Document]) -> None:
@@ -171,6 +170,20 @@ def record_ids(folder: str) -> list[str]:
     except OSError:
         return []
     return sorted(name.removesuffix(".json") for name in names if name.endswith(".json"))
+
+
+def _last_line(file: FileIO, size: int) -> tuple[int, bytes]:
+    """Return where the last whole line of a file ends, and the line."""
+    room = _TAIL
+    while True:
+        start = max(0, size - room)
+        file.seek(start)
+        text = file.read(size - start)
+        ends = text.rfind(b"\n") + 1
+        begins = text.rfind(b"\n", 0, max(0, ends - 1)) + 1
+        if (ends and begins) or not start:
+            return start + ends, text[begins:ends]
+        room *= 16
 
 
 def _number(line: bytes) -> int:

@@ -7,14 +7,15 @@ from mam.adapters.system import process
 from mam.app import wake
 from mam.app.delegate.finish import fail
 from mam.app.delegate.order import Order, message_of
-from mam.app.delegate.turn import begin, start_session, take_session
+from mam.app.delegate.turn import begin, create_for, start_session, take_session
 from mam.app.jobs.find import document
 from mam.app.jobs.register import new_id, register
-from mam.core.errors import MamError, NotReady
+from mam.core.errors import MamError, NotReady, Usage
 from mam.core.job import HUMAN, LOOP
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from typing import Any
 
     from mam.app.world import World
@@ -49,6 +50,36 @@ def submit(world: World, prompt: str, **options: Any) -> Document:
         fail(world, job_id, *_failure(order, error))
         raise
     return document(world, job_id)
+
+
+def creating(task: str, *, prompt: str | None, wait: bool) -> Callable[..., Row]:
+    """Return a `create` whose session gets a job as its first message."""
+    if prompt is not None or not wait:
+        raise Usage(
+            "a job is given as the first message, once the agent is ready", hint="leave the prompt, and wait"
+        )
+    return lambda world, agent, **options: create_with(world, agent, task, **{**options, "prompt": None})
+
+
+def create_with(world: World, agent: str | None, task: str, **options: Any) -> Row:
+    """Create a session as `create` does, and give it a job as its first message; return its row."""
+    name = options.get("name")
+    known = next((one["agent"] for one in world.registry.view().rows if name and one["name"] == name), None)
+    order, job_id = Order(world, task, agent=agent or known or "claude"), new_id()
+    facts = {**order.facts(job_id), "agent_session": None, "owner": process.me().as_json()}
+    # A session that a person sits at is told when it starts.
+    is_told = not world.kind(order.agent).takes_prompt
+    register(world, job_id, order.prompt, **facts)
+    try:
+        prompt = message_of(world, job_id, 1, order.prompt) if is_told else None
+        row = create_for(world, job_id, agent, **{**options, "prompt": prompt})
+        where = {"workdir": row["workspace"], "permissions": row.get("permissions")}
+        world.registry.note(lambda draft: jobs.update(draft, _job(draft, job_id), data=where))
+        begin(world, job_id, row, None if is_told else order.prompt)
+    except MamError as error:
+        fail(world, job_id, *_failure(order, error))
+        raise
+    return world.registry.view().find(row["id"])
 
 
 def _delegate(world: World, job_id: str, order: Order, facts: dict[str, Any]) -> None:

@@ -28,20 +28,28 @@ if TYPE_CHECKING:
 
 
 def start_session(world: World, job_id: str, agent: str, name: str, data: dict[str, Any]) -> Row:
-    """Start a session for a job; one that waits at a dialog is as good, its task is held until then."""
+    """Start a session for a job, in the job's directory and with what it may do."""
     there = World(world.place, data["workdir"], world.environ)
     there.progress, there.warn, there.known_actor = world.progress, world.warn, world.known_actor
     try:
-        return create(
+        return create_for(
             there,
+            job_id,
             agent,
             name=name,
             permissions=data.get("permissions") if world.kind(agent).takes_permissions else None,
             trust=data.get("trust"),
             args=data.get("args") if agent == data["agent"] else None,
             mcp=data.get("mcp"),
-            job=job_id,
         )
+    finally:
+        there.close()
+
+
+def create_for(world: World, job_id: str, agent: str | None, **options: Any) -> Row:
+    """Create a session for a job; one that waits at a dialog is as good, its task is held until then."""
+    try:
+        return create(world, agent, job=job_id, **options)
     except (DialogOpen, NotReady, UntestedVersion) as error:
         row: Row | None = error.session
         if row is None or not is_running(row):
@@ -49,9 +57,7 @@ def start_session(world: World, job_id: str, agent: str, name: str, data: dict[s
         world.warn(error.message)
         return row
     except NameTaken as error:
-        raise _taken(world, name, error) from None
-    finally:
-        there.close()
+        raise _taken(world, options.get("name") or "", error) from None
 
 
 def take_session(world: World, job_id: str, target: str) -> Row:
@@ -71,8 +77,8 @@ def take_session(world: World, job_id: str, target: str) -> Row:
     return flight.change(world, work)
 
 
-def begin(world: World, job_id: str, row: Row, task: str, **changes: Any) -> None:
-    """Give a session its task; from here on its job is this session's.
+def begin(world: World, job_id: str, row: Row, task: str | None, **changes: Any) -> None:
+    """Give a session its task; from here on its job is this session's. None was told it when it started.
 
     A later turn is another attempt: what the session before it still says does not count any more.
     """
@@ -87,7 +93,8 @@ def begin(world: World, job_id: str, row: Row, task: str, **changes: Any) -> Non
             "message_id": message,
             "owner": None,
             "checker": None,
-            "prompted_at": None,
+            "prompted_at": draft.now if task is None else None,
+            "agent_session": job.data.get("agent_session") or f"tmux:{row['name']}",
             "activity": None,
             "activity_at": None,
             "waiting_for": None,
@@ -104,7 +111,8 @@ def begin(world: World, job_id: str, row: Row, task: str, **changes: Any) -> Non
 
     attempt = world.registry.note(bind)
     show(world, job_id)
-    give(world, job_id, row, attempt, task)
+    if task is not None:
+        give(world, job_id, row, attempt, task)
 
 
 def give(world: World, job_id: str, row: Row, attempt: int, task: str) -> None:

@@ -35,7 +35,7 @@ def event(
     attempt: int | None = None,
     folder: str | None = None,
 ) -> Document:
-    """Record an event with the next number; return `{job_id, status, event}` once it is durable.
+    """Record an event with the next number; return `{job_id, status, event, has_broker}`, durable.
 
     A session reports only on its own job. Raises EventRefused where the job has ended or goes on with
     another attempt, NotAllowed where the job is not the caller's.
@@ -144,7 +144,10 @@ def _note_refused(world: World, job_id: str | None, reason: str) -> None:
 def _last(world: World, job_id: str) -> Document:
     def read(draft: Draft) -> Document | None:
         job, entry = jobs.find(draft, job_id), jobs.last_entry(draft, job_id)
-        return {"job_id": job_id, "status": job.status, "event": entry.document} if job and entry else None
+        if job is None or entry is None:
+            return None
+        named = bool(job.data.get("broker"))
+        return {"job_id": job_id, "status": job.status, "event": entry.document, "has_broker": named}
 
     found = world.registry.peek(read, None)
     assert found is not None

@@ -44,33 +44,41 @@ def line(entry: Entry) -> Document:
 
 
 def _show(world: World, job_id: str) -> None:
-    folder = world.registry.peek(lambda draft: _folders(draft, job_id), None)
-    if folder is None:
+    folders = world.registry.peek(lambda draft: _folders(draft, job_id), None)
+    if folders is None:
         return
-    records, audit = folder
-    records = records or world.place.jobs
+    records = folders[0] or world.place.jobs
+    audit = os.path.join(folders[1], job_id) if folders[1] else None
     with job_files.locked(records):
-        log = os.path.join(records, f"{job_id}.events.log")
-        job, prompt, missing = _look(world, job_id, job_files.last_number(log))
+        _make_audit(audit)
+        # Each log is made whole, also where the other one was lost.
+        logs = {path: job_files.last_number(path) for path in _logs(records, audit, job_id)}
+        job, prompt, entries = _look(world, job_id, min(logs.values()))
+        for path, last in logs.items():
+            job_files.append(path, [line(one) for one in entries if one.number > last])
         document = as_document(job, prompt)
-        job_files.append(log, [line(one) for one in missing])
         job_files.replace(os.path.join(records, f"{job_id}.json"), document)
-        if audit:
-            _audit(world, os.path.join(audit, job_id), document)
+        if audit is not None:
+            _write_audit(audit, document)
 
 
-def _audit(world: World, folder: str, document: Document) -> None:
-    """Write the audit folder; its log is whole also where the other one was lost."""
-    if not os.path.isdir(folder):
-        job_files.make_folder(os.path.dirname(folder))
-        _ignore(os.path.join(os.path.dirname(folder), ".gitignore"))
-        job_files.make_folder(folder)
-    log = os.path.join(folder, "events.ndjson")
-    after = job_files.last_number(log)
-    _, _, missing = _look(world, document["job_id"], after)
-    job_files.append(log, [line(one) for one in missing])
-    if not after:
-        job_files.replace(os.path.join(folder, "meta.json"), {key: document[key] for key in _META})
+def _logs(records: str, audit: str | None, job_id: str) -> list[str]:
+    found = [os.path.join(records, f"{job_id}.events.log")]
+    return found if audit is None else [*found, os.path.join(audit, "events.ndjson")]
+
+
+def _make_audit(folder: str | None) -> None:
+    if folder is None or os.path.isdir(folder):
+        return
+    job_files.make_folder(os.path.dirname(folder))
+    _ignore(os.path.join(os.path.dirname(folder), ".gitignore"))
+    job_files.make_folder(folder)
+
+
+def _write_audit(folder: str, document: Document) -> None:
+    meta = os.path.join(folder, "meta.json")
+    if not os.path.exists(meta):
+        job_files.replace(meta, {key: document[key] for key in _META})
     status = {key: value for key, value in document.items() if key not in _META or key == "job_id"}
     job_files.replace(os.path.join(folder, "status.json"), status)
 

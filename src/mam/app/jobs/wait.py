@@ -34,6 +34,8 @@ if TYPE_CHECKING:
 
 # Where writing in place is not told, the database is looked at this often.
 _NET = 1.0
+# Seconds of frequent looks after the kernel's word, and how far apart they are.
+_ALERT, _FIRST_LOOK, _LAST_LOOK = 0.15, 0.0005, 0.01
 
 
 def wait(
@@ -56,11 +58,9 @@ def wait(
     ]
     for job_id in wanted:
         enrol(world, job_id, folder)
-    watch = FileWatch()
-    watch.keep({world.place.state: None})
     last = world.registry.peek(jobs.newest, 0) if after is None else after
     deadline = None if timeout is None else time.monotonic() + timeout
-    try:
+    with Commits(world) as commits:
         while True:
             # In this order: an end that is seen here has its entry in what is read next.
             left = _open(world, wanted)
@@ -73,17 +73,52 @@ def wait(
             if tend is not None and now >= tend.due():
                 tend.tick()
                 continue
-            due = _NET if tend is None else max(0.0, min(_NET, tend.due() - now))
-            seconds = due if deadline is None else min(due, deadline - now)
-            if seconds < 0 or (deadline is not None and now >= deadline):
+            if deadline is not None and now >= deadline:
                 raise TimedOut(
                     f"{', '.join(sorted(left)[:5])} did not end within {timeout:g} s",
                     hint=f"mam job status {min(left)} says how it stands",
                 )
-            select.select([watch], [], [], seconds)
-            watch.poll()
-    finally:
-        watch.close()
+            ends = [now + _NET, *([] if tend is None else [tend.due()]), *([deadline] if deadline else [])]
+            commits.wait(min(ends))
+
+
+class Commits:
+    """Waits until somebody has committed something.
+
+    The kernel tells of a commit when it is written, and it can be read when it is flushed, some milliseconds
+    later: after each word of the kernel there is a time of frequent looks.
+    """
+
+    def __init__(self, world: World) -> None:
+        """Watch the folder of the database, whose log file every commit writes."""
+        self._registry = world.registry
+        self._watch = FileWatch()
+        self._watch.keep({world.place.state: None})
+        self._seen = self._registry.others()
+        self._alert_until = 0.0
+
+    def __enter__(self) -> Commits:
+        """Use as a context, to let go of the folder."""
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        """Let go."""
+        self._watch.close()
+
+    def wait(self, end: float) -> None:
+        """Return when there is a commit that was not there before, or at a time of the monotonic clock."""
+        step = _FIRST_LOOK
+        while (seen := self._registry.others()) == self._seen:
+            now = time.monotonic()
+            if now >= end:
+                return
+            seconds = min(end - now, step if now < self._alert_until else _NET)
+            if select.select([self._watch], [], [], seconds)[0]:
+                self._watch.poll()
+                self._alert_until, step = time.monotonic() + _ALERT, _FIRST_LOOK
+            else:
+                step = min(step * 2, _LAST_LOOK)
+        self._seen = seen
 
 
 def _since(world: World, number: int, wanted: Sequence[str]) -> list[Entry]:

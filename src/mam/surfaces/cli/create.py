@@ -59,6 +59,7 @@ def add_options(parser: Parser) -> None:
     add("--env", metavar="K=V", action="append", default=[], help="a variable for the agent; may be repeated")
     add("--worktree", metavar="BRANCH", nargs="?", const=True, help="work in a git worktree of its own")
     add("--mcp", action="store_true", help="give the agent mam's own tools, for this launch (mam mcp)")
+    add("--submit-job", metavar="TEXT", help="give it this task as a job; mam job wait follows it")
     add("--no-wait", action="store_true", help="do not wait until the agent is ready")
     add("--timeout", metavar="TIME", type=span, help="how long to wait for it: 90, 2m (default 60)")
 
@@ -87,6 +88,7 @@ def run(call: Call) -> int:
         args=options.rest,
         wait=not options.no_wait,
         timeout=options.timeout,
+        submit_job=options.submit_job,
     )
     ready = "started" if options.no_wait else "ready"
     return call.say({"session": session.row}, f"{ready}: {line(session.row)}")

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 
     from mam.surfaces.cli.call import Call
     from mam.surfaces.cli.parser import Parser
+    from mam.surfaces.cli.quick import Options
 
     Document = dict[str, Any]
 
@@ -54,6 +55,43 @@ def add_options(parser: Parser) -> None:
             "cancel": ("end a job at once", _of_cancel, _example("cancel")),
         },
     )
+
+
+def quickly(before: list[str], after: list[str]) -> Options | None:
+    """Return the options of a plain `event`: agents run it all day; None for any other line."""
+    from mam.surfaces.cli import quick
+
+    if after[:1] != ["event"]:
+        return None
+    unset: Document = {
+        **dict.fromkeys(("id", "job", "registry_dir", "event", "data", "attempt", "timeout", "signed")),
+        "detail": "",
+        "word": "event",
+        "rest": [],
+    }
+    return quick.read({}, unset, [*before, *after[1:]], _PLAIN)
+
+
+def _plain(text: str) -> str:
+    return text
+
+
+def _event_name(text: str) -> str | None:
+    return text if text in _EVENTS else None
+
+
+def _number(text: str) -> int | None:
+    return int(text) if text.isascii() and text.isdigit() and len(text) < 10 and int(text) else None
+
+
+_PLAIN: dict[str, tuple[str, Callable[[str], Any]]] = {
+    "--job": ("job", _plain),
+    "--detail": ("detail", _plain),
+    "--workspace": ("workspace", _plain),
+    "--registry": ("registry", _plain),
+    "--event": ("event", _event_name),
+    "--attempt": ("attempt", _number),
+}
 
 
 def _example(word: str) -> str:
@@ -126,19 +164,23 @@ def _of_cancel(parser: Parser) -> None:
 
 def run(call: Call) -> int:
     """Do what the word says."""
-    import os
-
     if call.options.rest and call.options.word != "submit":
         raise Usage("words after -- are for the agent of a new job")
     if call.options.registry_dir:
-        call.options.registry_dir = os.path.abspath(call.options.registry_dir)
+        _choose_folder(call)
+    return _WORDS[call.options.word](call)
+
+
+def _choose_folder(call: Call) -> None:
+    """Take the folder of records as it is meant here and now; that of a root's own jobs names the root."""
+    import os
+
     from mam.app.jobs.find import registry_of
 
+    call.options.registry_dir = os.path.abspath(call.options.registry_dir)
     own = registry_of(call.options.registry_dir)
     if own is not None:
-        # The folder of a root's own jobs names the root.
         call.options.registry, call.options.registry_dir = call.options.registry or own, None
-    return _WORDS[call.options.word](call)
 
 
 def _event(call: Call) -> int:

@@ -99,6 +99,10 @@ def _options(word: str, module: ModuleType, before: list[str], after: list[str])
         found = quick.read(module.FLAGS, module.UNSET, [*before, *after])
         if found is not None:
             return found
+    if hasattr(module, "quickly"):
+        found = module.quickly(before, after)
+        if found is not None:
+            return found
     from mam.surfaces.cli import parser
 
     after, rest = _cut(after) if getattr(module, "TAKES_REST", False) else (after, [])

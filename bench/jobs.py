@@ -1,0 +1,144 @@
+"""Events of jobs on one machine: how soon a waiter is awake, how many there can be, what one costs."""
+
+from __future__ import annotations
+
+import json
+import select
+import subprocess
+import time
+from functools import partial
+from typing import TYPE_CHECKING
+
+import mam as api
+from bench.measure import Budget, Row, Times, alternate, run, until
+from bench.stage import PYTHON, Stage, mam
+from bench.startup import PASS
+from mam.adapters.store import jobs
+from mam.adapters.system.files import FileWatch
+from mam.app.jobs import ledger
+from mam.app.jobs.find import token_of
+from mam.app.jobs.register import new_id, register
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from mam.app.fleet import Fleet
+
+_COMMIT, _TOLD = "one commit", "one commit, until the kernel tells"
+_SECONDS = 30.0
+
+
+def measure(quick: bool, tell: Callable[[str], None]) -> Iterator[Row]:
+    """Record events beside a waiter, then many, then from the shell."""
+    with Stage() as stage, api.open(str(stage.root), environ=stage.environ) as fleet:
+        fleet.init()
+        tell("recording events for somebody who waits")
+        yield from _awake(stage, fleet, 3 if quick else 300)
+        tell("recording events one after the other")
+        yield from _many(fleet, 20 if quick else 2000)
+        tell("running mam job event from the shell")
+        yield from _shell(stage, fleet, 2 if quick else 40)
+
+
+def _awake(stage: Stage, fleet: Fleet, rounds: int) -> Iterator[Row]:
+    job = register(fleet.world, new_id(), "measured").id
+    waiter = _Waiter(stage, job)
+    watch = FileWatch()
+    watch.keep({fleet.world.place.state: None})
+    try:
+        # It has begun to listen once it has heard something.
+        until(lambda: waiter.hears(_record(fleet, job), 0.2), "the waiter")
+        found = alternate(
+            rounds, {"event": partial(_heard, fleet, job, waiter), _TOLD: partial(_told, fleet, watch)}
+        )
+    finally:
+        watch.close()
+        waiter.close()
+    yield Row(
+        "event recorded until job wait has printed it", found["event"], _TOLD, found[_TOLD], Budget("ms", 5)
+    )
+
+
+class _Waiter:
+    """A `mam job wait` of its own, and what it printed last."""
+
+    def __init__(self, stage: Stage, job: str) -> None:
+        self._process = subprocess.Popen(
+            mam("job", "wait", job, "--json", "--workspace", str(stage.root)),
+            env=stage.environ,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            bufsize=0,
+        )
+        assert self._process.stdout is not None
+        self._pipe = self._process.stdout
+        self._rest = b""
+
+    def hears(self, seq: int, seconds: float = _SECONDS) -> bool:
+        """Tell whether it printed the event of this number in time."""
+        deadline = time.perf_counter() + seconds
+        while (left := deadline - time.perf_counter()) > 0 and select.select([self._pipe], [], [], left)[0]:
+            *lines, self._rest = (self._rest + self._pipe.read(65536)).split(b"\n")
+            if any(json.loads(one)["seq"] == seq for one in lines):
+                return True
+        return False
+
+    def close(self) -> None:
+        self._process.kill()
+        self._process.wait()
+        self._pipe.close()
+
+
+def _record(fleet: Fleet, job: str) -> int:
+    """Record an event; return its number."""
+    token = token_of(fleet.world, job)
+    done = fleet.world.registry.note(
+        lambda draft: ledger.report(draft, jobs.find(draft, job), "progress", token, "x", data={})
+    )
+    return int(done.last_seq)
+
+
+def _heard(fleet: Fleet, job: str, waiter: _Waiter) -> float:
+    seq = _record(fleet, job)
+    recorded = time.perf_counter()
+    if not waiter.hears(seq):
+        raise RuntimeError("the waiter heard nothing")
+    return time.perf_counter() - recorded
+
+
+def _told(fleet: Fleet, watch: FileWatch) -> float:
+    """Return how long a bare commit takes until the kernel has told of it."""
+    watch.poll()
+    began = time.perf_counter()
+    fleet.world.registry.note(lambda draft: draft.set_meta("bench", 1))
+    select.select([watch], [], [], _SECONDS)
+    return time.perf_counter() - began
+
+
+def _many(fleet: Fleet, count: int) -> Iterator[Row]:
+    job = register(fleet.world, new_id(), "measured").id
+    began = time.perf_counter()
+    for _ in range(count):
+        fleet.job_event(job, "progress", detail="x")
+    each = Times(((time.perf_counter() - began) * 1000 / count,))
+    began = time.perf_counter()
+    for number in range(count):
+        fleet.world.registry.note(lambda draft, number=number: draft.set_meta("bench", number))
+    bare = Times(((time.perf_counter() - began) * 1000 / count,))
+    kept = len(fleet.job_logs(job)["events"])
+    if kept != count + 1:
+        raise RuntimeError(f"{kept} entries instead of {count + 1}")
+    yield Row(f"{count:,} events with their files, each", each, _COMMIT, bare)
+
+
+def _shell(stage: Stage, fleet: Fleet, rounds: int) -> Iterator[Row]:
+    job = register(fleet.world, new_id(), "measured").id
+    words = ("--job", job, "--event", "progress", "--detail", "x", "--workspace", str(stage.root))
+    found = alternate(
+        rounds,
+        {
+            PASS: partial(run, [PYTHON, "-c", "pass"], stage.environ),
+            "event": partial(run, mam("job", "event", *words), stage.environ),
+        },
+    )
+    yield Row("mam job event", found["event"], PASS, found[PASS])
