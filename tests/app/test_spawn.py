@@ -13,6 +13,7 @@ from tests.app.team_desk import QUICK, Desk, said
 import mam
 from mam.adapters.store import tasks, teams
 from mam.app.deliver import deliver_all
+from mam.app.died import record_if_dead
 from mam.core.errors import DialogOpen, NotAllowed, NotReady, Refused
 
 
@@ -98,6 +99,16 @@ def test_a_name_that_has_ended_is_started_anew(master):
     assert second["session"]["id"] == first["session"]["id"]
     assert second["member"]["state"] == "active"
     assert len(said(master, "dev")) == 1, "a new conversation"
+
+
+def test_the_dead_pane_of_its_last_run_goes(desk, master, until):
+    first = master.spawn("dev", agent="practice", args=QUICK)["session"]
+    os.kill(first["pane"]["pid"], signal.SIGKILL)
+    until(lambda: record_if_dead(master.world, first)["status"] == "terminated")
+    assert first["pane"]["id"] in desk.panes()
+    second = master.spawn("dev", agent="practice", args=QUICK)["session"]
+    assert second["id"] == first["id"]
+    assert desk.panes() == [desk.pane, second["pane"]["id"]]
 
 
 def test_outside_of_tmux_a_team_has_its_own_session(fleet):
@@ -230,3 +241,18 @@ def test_the_records_are_json(master):
     assert json.loads(json.dumps(done)) == done
     assert master.world.registry.peek(teams.starting, []) == []
     assert master.world.registry.peek(tasks.listed, []) == []
+
+
+def test_a_command_without_effect_is_sent_once_more(master, monkeypatch):
+    from mam.adapters.agents.practice import Practice
+    from mam.app import greet
+
+    monkeypatch.setattr(greet, "_PROOF_SECONDS", 0.05)
+    monkeypatch.setattr(Practice, "has_identity", lambda self, command, *_: not command.startswith("/rename"))
+    told = []
+    master.on_warning(told.append)
+    done = master.spawn("dev", agent="practice", args=QUICK)
+    assert [one["text"] for one in master.inbox("dev")][:3] == ["/color green", *["/rename dev-agent"] * 2]
+    assert [one["proven"] for one in done["identity"]] == [True, False]
+    assert told == ["'dev' did not take /rename dev-agent"]
+    assert done["receipt"]["state"] == "submitted", "its work does not wait for its name"
