@@ -34,6 +34,9 @@ VERBS = {
     "adopt": lambda fleet: fleet.adopt("foreign", agent="cat", name="one"),
     "take-in": lambda fleet: fleet.archive("other"),
     "send": lambda fleet: fleet.send("one", "the one message", message_id="m_00000001", timeout=10),
+    "spawn": lambda fleet: fleet.spawn("dev", agent="practice", task="work", args=ARGS),
+    "report": lambda fleet: fleet.report(session="dev", result="well"),
+    "close": lambda fleet: fleet.close_member("dev", force=True),
     "settle": None,
 }
 
