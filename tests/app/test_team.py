@@ -11,6 +11,7 @@ from tests.app.team_desk import QUICK, Desk, said
 
 import mam
 from mam.adapters.store import teams
+from mam.app.deliver import deliver_all
 from mam.core.errors import InvalidPath, InvalidSettings, NotAllowed, NotReady, Refused, Usage
 
 FIVE = """\
@@ -66,7 +67,7 @@ class TestUpAndDown:
         panes = [one["session"]["pane"]["id"] for one in done["members"]]
         assert desk.panes() == [desk.pane, *panes]
         assert desk.place(desk.pane) == (0, 1)
-        assert {desk.place(pane)[0] for pane in panes} == {100}, "stacked at the right"
+        assert {desk.place(pane)[0] for pane in panes} == {101}, "stacked at the right"
         assert done["permissions"] == ["ask", "skip"]
         assert [one["member"]["colour"] for one in done["members"]] == [
             "green",
@@ -99,6 +100,20 @@ class TestUpAndDown:
         assert desk.panes() == [desk.pane]
         assert master.sessions() == []
         assert master.team_list(ended=True)["teams"] == []
+
+    def test_a_dialog_is_no_failure(self, desk, master, until):
+        done = master.team_up("dev-qa", agent="practice", args=[*QUICK, "--trust-dialog"])
+        assert [one["receipt"]["state"] for one in done["members"]] == ["held", "held"]
+        assert all("trust dialog" in one["dialog"] for one in done["members"])
+        for one in done["members"]:
+            desk.raw("send-keys", "-t", one["session"]["pane"]["id"], "Down")
+            desk.raw("send-keys", "-t", one["session"]["pane"]["id"], "Enter")
+
+        def told():
+            deliver_all(master.world)
+            return said(master, "dev") and said(master, "qa")
+
+        until(told)
 
     def test_one_team_a_window(self, master):
         master.team_up("solo-dev", agent="practice", args=QUICK)
@@ -176,8 +191,6 @@ class TestReport:
         row = boss.row
         master.world.tmux(row["tmux_server"]).keys(row["pane"]["id"], ["Escape"], mark=row["id"])
         boss.wait("idle", timeout=10)
-        from mam.app.deliver import deliver_all
-
         deliver_all(master.world)
         assert master.close_member("dev")["changed"]
 
@@ -358,6 +371,34 @@ class TestRegister:
         assert desk.option(pane, "@mam_session") == done["session"]["id"]
         with desk.fleet(pane) as inside, pytest.raises(Refused, match="already"):
             inside.register("qa")
+
+    def test_an_agent_that_spawns_is_known_first(self, desk, master, tmp_path, until):
+        """It was started by hand, and what it spawns reports to it."""
+        script, out = tmp_path / "claude", tmp_path / "out.json"
+        command = [
+            sys.executable,
+            "-m",
+            "mam",
+            "spawn",
+            "--role",
+            "dev",
+            "--agent",
+            "practice",
+            "--json",
+            "--",
+        ]
+        words = f"{shlex.join([*command, *QUICK])} > {out}.part; mv {out}.part {out}; exec cat"
+        script.write_text(f"cd {desk.workspace}\n{words}\n", encoding="utf-8")
+        desk.raw("respawn-pane", "-k", "-t", desk.pane, f"sh -c 'sh {script}; cat'")
+        until(out.exists, 30)
+        row = master.get("dev").row
+        boss = master.get("master").row
+        assert (row["parent"], boss["agent"], boss["role"]) == (boss["id"], "claude", "master")
+        assert boss["pane"]["id"] == desk.pane
+        assert desk.raw("display-message", "-p", "-t", desk.pane, "#{session_name}") == "desk"
+        assert [one["text"] for one in master.inbox("master")] == ["/color blue", "/rename master-agent"]
+        with pytest.raises(Refused, match="in no team"):
+            master.close_member("master")
 
     def test_what_cannot_be_registered(self, desk, fleet):
         with pytest.raises(Usage, match="no tmux pane"):

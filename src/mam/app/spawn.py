@@ -42,7 +42,11 @@ def spawn(world: World, role: str, *, team: str | None = None, **options: Any) -
     site = find_site(world, team)
     one = Spawn(world, site, role, **options)
     one.run()
-    return one.finish()
+    done = one.finish()
+    if one.dialog is not None:
+        hint = f"{one.dialog.hint or ''}; what it is to be told goes out by itself then".lstrip("; ")
+        raise DialogOpen(one.dialog.message, hint=hint, session=done["session"])
+    return done
 
 
 class Spawn:
@@ -248,9 +252,6 @@ class Spawn:
         greet.crown(self.world, self.site)
         self.world.registry.note(lambda draft: greet.introduced(draft, self.row))
         session_file.write(self.world, [self.site.team_id])
-        if self.dialog is not None:
-            hint = f"{self.dialog.hint or ''}; what it is to be told goes out by itself then".lstrip("; ")
-            raise DialogOpen(self.dialog.message, hint=hint, session=self.row)
         return self._document(receipt)
 
     def _document(self, receipt: dict[str, Any] | None) -> dict[str, Any]:
@@ -265,6 +266,7 @@ class Spawn:
                 "member": session_file.describe(draft, member) if member else None,
                 "team": self.site.team_id,
                 "permissions": self.permissions,
+                "dialog": self.dialog.message if self.dialog else None,
                 "task": session_file.described(draft, found) if found else None,
                 "identity": self.receipts,
                 "receipt": receipt,

@@ -35,8 +35,9 @@ _AT_ONCE = 4
 def up(world: World, what: str, *, work: str | None = None, **options: Any) -> dict[str, Any]:
     """Start every role of a preset or file; `{team, members, permissions, session_file}`.
 
-    All of it or nothing: where one role does not start, the others are ended again. `work` becomes a task of
-    the first role; the other options are those of spawn, for every role.
+    All of it or nothing: where one role does not start, the others are ended again. One that shows a dialog
+    has started; what it is to be told is held until somebody answers it. `work` becomes a task of the first
+    role; the other options are those of spawn, for every role.
     """
     plan = team_file.load(what, world.environ)
     register.know_caller(world)

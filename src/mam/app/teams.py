@@ -45,10 +45,10 @@ class Teams:
     ) -> Document:
         """Start an agent in one more pane of the caller's window, and tell it its role and its task.
 
-        `{session, member, team, permissions, task, identity, receipt, session_file}`. The caller's pane is
-        the master; outside of tmux the team has a tmux session of its own. Permissions are skipped unless the
-        settings say otherwise. Raises NotReady after three tries, with nothing left behind; DialogOpen while
-        the session stays, and what it is to be told goes out once the dialog is answered.
+        `{session, member, team, permissions, dialog, task, identity, receipt, session_file}`. The caller has
+        the master's pane; outside of tmux the team has a tmux session of its own. Permissions are skipped
+        unless the settings say otherwise. Raises NotReady after three tries, with nothing left behind, and
+        DialogOpen while the session stays: what it is to be told goes out once the dialog is answered.
         """
         from mam.app.spawn import spawn
 

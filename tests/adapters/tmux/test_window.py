@@ -87,7 +87,7 @@ def test_the_main_pane_stands_left(private, tmux, first):
     seen = window.arrange(tmux, first.window_id, layout="main-vertical", main=main)
     where = geometry(private, first.window_id)
     assert seen.panes[0] == main
-    assert where[main][:2] == (0, 0)
+    assert where[main] == (0, 0, 100), "half of the window"
     assert [where[one][0] > 0 for one in seen.panes[1:]] == [True, True, True]
     seen = window.arrange(tmux, first.window_id, layout="main-horizontal", main=first.id)
     assert seen.panes[0] == first.id
@@ -125,7 +125,7 @@ def test_what_a_window_has_of_its_own_stays(private, tmux, first):
     private.raw("set-option", "-w", "-t", first.window_id, "pane-border-status", "bottom")
     window.dress(tmux, first.id, first.window_id, label="dev", colour="#4a6e38")
     shown = private.raw("show-options", "-w", "-t", first.window_id)
-    assert "pane-border-status bottom" in shown and "main-pane-width" in shown
+    assert "pane-border-status bottom" in shown and "pane-border-style" in shown
     window.undress(tmux, first.window_id, [first.id])
     assert private.raw("show-options", "-w", "-t", first.window_id) == "pane-border-status bottom\n"
     assert "mam_label" not in private.raw("show-options", "-p", "-t", first.id)

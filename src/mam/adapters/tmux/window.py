@@ -22,8 +22,6 @@ _SHOWN = ",".join(f"#{{{fact}}}" for fact in ("window_id", *_FACTS))
 _WINDOW_OPTIONS = {
     "pane-border-status": "top",
     "pane-border-style": "fg=#{?@mam_colour,#{@mam_colour},default}",
-    "main-pane-width": "50%",
-    "main-pane-height": "50%",
 }
 _LABEL = " #[fg=#{@mam_colour}]#{@mam_label}-#{pane_id}#[default] "
 
@@ -97,16 +95,24 @@ def split_command(window_id: str, launch: list[str], session_id: str, root: str,
 
 
 def arrange(tmux: Tmux, window_id: str, *, layout: str, main: str | None) -> Window:
-    """Put the main pane first and lay the window out; return it as it is then. Raises PaneGone."""
+    """Put the main pane first, give it half of the window, and return the window as it is then.
+
+    Raises PaneGone.
+    """
     if layout not in LAYOUTS:
         raise Usage(f"a layout is one of {', '.join(LAYOUTS)}")
     before = show(tmux, window_id)
     if before is None:
         raise PaneGone(f"window {window_id} is not there any more")
     command: list[str] = []
-    if main in before.panes and before.panes[0] != main:
-        command += ["swap-pane", "-d", "-s", argv.pane_target(main or ""), "-t", before.panes[0], ";"]
+    first = before.panes[0]
+    if main in before.panes and first != main:
+        command += ["swap-pane", "-d", "-s", argv.pane_target(main or ""), "-t", first, ";"]
+        first = main or first
     command += ["select-layout", "-t", window_id, layout, ";"]
+    # Not by the option for it, which every window has from its user.
+    half = ["-x", str(before.width // 2)] if layout == LAYOUTS[0] else ["-y", str(before.height // 2)]
+    command += ["resize-pane", "-t", argv.pane_target(first), *half, ";"]
     if before.is_zoomed and before.active in before.panes:
         command += ["resize-pane", "-Z", "-t", argv.pane_target(before.active), ";"]
     return Window(window_id, tmux._call([*command, "list-panes", "-t", window_id, "-F", _SHOWN]))

@@ -122,7 +122,8 @@ def _show_up(done: Document) -> list[str]:
         pane = clean(one["session"]["pane"].get("id"))
         at = f", at {clean(one['task']['id'])}" if one["task"] else ""
         state = f", first words {one['receipt']['state']}" if one["receipt"] else ""
-        lines.append(f"  {line(one['session'])} in pane {pane}{at}{state}")
+        dialog = f": {clean(one['dialog'])}" if one["dialog"] else ""
+        lines.append(f"  {line(one['session'])} in pane {pane}{at}{state}{dialog}")
     lines.append(permissions_line("each", done["permissions"]))
     return [*lines, f"session file: {clean(done['session_file'], 500)}"]
 
