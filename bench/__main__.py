@@ -31,6 +31,7 @@ FAMILIES = (
     "transcripts",
     "jobs",
     "broker",
+    "mcp",
     "agents",
 )
 

@@ -116,7 +116,7 @@ def make(work: Work, tier: str, *, idempotent: bool = False, open_world: bool = 
         structured_output=True,
     )
     made.parameters = {**_lean(made.parameters), "additionalProperties": False}
-    made.fn_metadata.output_schema = _lean(made.fn_metadata.output_schema)
+    made.fn_metadata.output_schema = _lean_answer(made.fn_metadata.output_schema)
     return made  # type: ignore[return-value]  # made by its own class
 
 
@@ -160,7 +160,10 @@ def _limiter() -> anyio.CapacityLimiter:
 
 
 def _lean(schema: Any) -> Any:
-    """Return a schema without the titles that repeat the names: every client pays for each byte."""
+    """Return a schema without titles that repeat the names and defaults that mean nothing.
+
+    Every client pays for each byte.
+    """
     if isinstance(schema, list):
         return [_lean(one) for one in schema]
     if not isinstance(schema, dict):
@@ -168,5 +171,17 @@ def _lean(schema: Any) -> Any:
     return {
         key: {name: _lean(one) for name, one in value.items()} if key == "properties" else _lean(value)
         for key, value in schema.items()
-        if not (key == "title" and isinstance(value, str))
+        if not (key == "title" and isinstance(value, str)) and not (key == "default" and not value)
     }
+
+
+def _lean_answer(schema: Any) -> Any:
+    """Return the schema of an answer, which no model reads: without words, and with short alternatives."""
+    lean = _lean(schema)
+    for one in (lean, *lean.get("$defs", {}).values()):
+        one.pop("description", None)
+        for name, field in one.get("properties", {}).items():
+            kinds = [other.get("type") for other in field.get("anyOf", ())]
+            if kinds and all(isinstance(kind, str) for kind in kinds):
+                one["properties"][name] = {"type": kinds}
+    return lean

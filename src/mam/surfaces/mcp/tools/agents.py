@@ -11,7 +11,10 @@ from mam.surfaces.mcp.tool import CHANGE, DESTROY, Call, make
 
 AgentId = Annotated[str, Field(description="id or name of the agent", min_length=1, max_length=120)]
 Milliseconds = Annotated[int, Field(ge=1, le=3_600_000)]
-Permissions = Literal["default", "ask", "auto", "skip"]
+Permissions = Annotated[
+    Literal["usual", "default", "ask", "auto", "skip"],
+    Field(description="what it may do unasked; at most what you may"),
+]
 
 
 def spawn_agent(
@@ -24,9 +27,7 @@ def spawn_agent(
     model: str = "",
     cwd: Annotated[str, Field(description="its directory; yours if empty")] = "",
     worktree: Annotated[str, Field(description="give it a git worktree on this branch")] = "",
-    permissions: Annotated[
-        Permissions | None, Field(description="what it may do unasked; at most what you may")
-    ] = None,
+    permissions: Permissions = "usual",
     mcp: Annotated[bool, Field(description="give it these tools, too")] = False,
     timeout_ms: Annotated[Milliseconds, Field(description="how long it may take to be ready")] = 60_000,
 ) -> Spawned:
@@ -42,7 +43,7 @@ def spawn_agent(
         prompt=prompt or None,
         model=model or None,
         worktree=worktree or None,
-        permissions=call.fleet.authorize_child(cli, permissions, world.settings().permissions),
+        permissions=call.fleet.authorize_child(cli, asked(permissions), world.settings().permissions),
         mcp=mcp,
         timeout=timeout_ms / 1000,
     )
@@ -52,6 +53,11 @@ def spawn_agent(
         "boot_prompt_delivered": bool(prompt),
         "note": None,
     }
+
+
+def asked(permissions: str) -> str | None:
+    """Return permissions that somebody asked for; None where it is left to the settings."""
+    return None if permissions == "usual" else permissions
 
 
 def resume_agent(

@@ -8,7 +8,7 @@ from pydantic import Field
 
 from mam.surfaces.mcp.shapes import Job, Reported
 from mam.surfaces.mcp.tool import CHANGE, READ, Call, make
-from mam.surfaces.mcp.tools.agents import Permissions
+from mam.surfaces.mcp.tools.agents import Permissions, asked
 
 JobId = Annotated[str, Field(description="8 of 0-9 and a-f; empty: your own job", max_length=40)]
 
@@ -21,9 +21,7 @@ def submit_job(
     agent_id: Annotated[str, Field(description="an agent that runs already, instead of a new one")] = "",
     cwd: Annotated[str, Field(description="its directory; yours if empty")] = "",
     expect: Annotated[list[str] | None, Field(description="files that must be there at the end")] = None,
-    permissions: Annotated[
-        Permissions | None, Field(description="what it may do unasked; at most what you may")
-    ] = None,
+    permissions: Permissions = "usual",
     mcp: Annotated[bool, Field(description="give it these tools, too")] = False,
     timeout_s: Annotated[int, Field(description="after which it is an error", ge=1, le=86_400)] = 3600,
 ) -> Job:
@@ -38,7 +36,7 @@ def submit_job(
         options["session"] = agent_id
     else:
         usual = world.settings().job_permissions
-        options["permissions"] = call.fleet.authorize_child(cli, permissions, usual)
+        options["permissions"] = call.fleet.authorize_child(cli, asked(permissions), usual)
     return _shown(call.fleet.job_submit(prompt, **options))
 
 

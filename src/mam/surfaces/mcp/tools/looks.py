@@ -15,7 +15,7 @@ from mam.surfaces.mcp.shapes import Agents, AgentState, Health, Screen, Surfaces
 from mam.surfaces.mcp.tool import READ, Call, make
 from mam.surfaces.mcp.tools.agents import AgentId
 
-State = Literal["booting", "ready", "working", "idle", "done", "error", "unknown"]
+State = Literal["any", "booting", "ready", "working", "idle", "done", "error", "unknown"]
 Target = Literal["ready", "working", "idle", "done", "error"]
 Ids = Annotated[list[AgentId], Field(max_length=200)]
 # Seconds between two progress notifications in which nothing changed.
@@ -27,7 +27,7 @@ _PIECE = 1.0
 def list_agents(
     call: Call,
     *,
-    state: Annotated[State | None, Field(description="only those in this state")] = None,
+    state: State = "any",
     blocked_on_prompt: Annotated[bool | None, Field(description="only those that wait for a person")] = None,
     mine: Annotated[bool, Field(description="only those that you started, and what they started")] = False,
     parent_agent_id: str = "",
@@ -40,7 +40,7 @@ def list_agents(
     kept = [
         one
         for one in found
-        if (state is None or one["state"] == state)
+        if (state == "any" or one["state"] == state)
         and (blocked_on_prompt is None or one["blocked_on_prompt"] == blocked_on_prompt)
         and (not role or one["role"] == role)
     ]

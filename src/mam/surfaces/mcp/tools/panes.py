@@ -10,7 +10,7 @@ from mam.core.agent_state import ENDED
 from mam.core.errors import NeedsConfirmation, Usage
 from mam.surfaces.mcp.shapes import Closed, Split
 from mam.surfaces.mcp.tool import CHANGE, DESTROY, Call, make
-from mam.surfaces.mcp.tools.agents import Milliseconds, Permissions
+from mam.surfaces.mcp.tools.agents import Milliseconds, Permissions, asked
 
 
 def new_split(
@@ -21,9 +21,7 @@ def new_split(
     title: Annotated[str, Field(description="its name; made from the role if empty")] = "",
     task: Annotated[str, Field(description="its first task")] = "",
     model: str = "",
-    permissions: Annotated[
-        Permissions | None, Field(description="what it may do unasked; at most what you may")
-    ] = None,
+    permissions: Permissions = "usual",
     mcp: Annotated[bool, Field(description="give it these tools, too")] = False,
     timeout_ms: Annotated[Milliseconds, Field(description="how long it may take to be ready")] = 60_000,
 ) -> Split:
@@ -36,7 +34,7 @@ def new_split(
         name=title or None,
         task=task or None,
         model=model or None,
-        permissions=call.fleet.authorize_child(cli or "claude", permissions, usual),
+        permissions=call.fleet.authorize_child(cli or "claude", asked(permissions), usual),
         mcp=mcp,
         timeout=timeout_ms / 1000,
     )
