@@ -256,3 +256,16 @@ def test_a_command_without_effect_is_sent_once_more(master, monkeypatch):
     assert [one["proven"] for one in done["identity"]] == [True, False]
     assert told == ["'dev' did not take /rename dev-agent"]
     assert done["receipt"]["state"] == "submitted", "its work does not wait for its name"
+
+
+def test_it_is_told_how_to_call_what_started_it(master, tmp_path):
+    (tmp_path / "mam").write_text("#!/bin/sh\n", encoding="utf-8")
+    (tmp_path / "mam").chmod(0o755)
+    path = master.world.environ["PATH"]
+    master.world.environ["PATH"] = os.pathsep.join([str(tmp_path), path])
+    master.spawn("dev", agent="practice", args=QUICK)
+    assert "shell: mam report" in said(master, "dev")[0]
+    without = [folder for folder in path.split(os.pathsep) if not (Path(folder) / "mam").exists()]
+    master.world.environ["PATH"] = os.pathsep.join(without)
+    master.spawn("qa", agent="practice", args=QUICK)
+    assert f"shell: {sys.executable} -m mam report" in said(master, "qa")[0]

@@ -90,13 +90,15 @@ def _adopt(world: World, place: Here, role: str, *, agent: str | None = None, na
 
 def _recognise(place: Here, pid: int) -> str | None:
     """Return the kind of the agent that calls: a process between the calling one and its pane."""
-    for one in process.ancestors(pid):
-        for word in (process.command_line(one.pid) or [])[:2]:
+    pids = [one.pid for one in process.ancestors(pid)]
+    if place.pane.pid not in pids:
+        # Whoever calls is somewhere else: an agent further up is not the pane's.
+        return None
+    for one in pids[: pids.index(place.pane.pid) + 1]:
+        for word in (process.command_line(one) or [])[:2]:
             kind = names.KIND_ALIASES.get(os.path.basename(word), os.path.basename(word))
             if kind in BUILT_IN:
                 return kind
-        if one.pid == place.pane.pid:
-            break
     return None
 
 

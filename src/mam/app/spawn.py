@@ -6,9 +6,13 @@ spawner that dies half way leaves a member whom the next verb greets, and no mes
 
 from __future__ import annotations
 
+import os
+import shlex
+import sys
+
 from mam.adapters.store import session_file as files
 from mam.adapters.store import tasks, teams
-from mam.adapters.system import process
+from mam.adapters.system import process, programs
 from mam.app import caller, greet, register, session_file
 from mam.app.create import begin, wait_until_ready
 from mam.app.launch import Where
@@ -189,6 +193,7 @@ class Spawn:
             spawner=spawner["name"] if spawner else None,
             work=rules.work_line(found.seq, found.text) if found else None,
             prompt=self.options.get("prompt"),
+            command=_own_command(self.world),
         )
 
     def _words(self, prompt: str) -> list[dict[str, Any]]:
@@ -275,6 +280,13 @@ class Spawn:
 
         nothing: dict[str, Any] = {}
         return self.world.registry.peek(read, nothing)
+
+
+def _own_command(world: World) -> str:
+    """Return how an agent calls mam: by its name where that is on its PATH."""
+    if programs.which("mam", world.environ.get("PATH", os.defpath)):
+        return "mam"
+    return shlex.join([sys.executable, "-m", "mam"])
 
 
 def withdraw(world: World, session_id: str, *, is_fresh: bool) -> None:

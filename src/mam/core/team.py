@@ -154,7 +154,9 @@ def _text(found: Mapping[str, Any], key: str, path: str) -> str | None:
     raise InvalidSettings(f"{path}: '{key}' must be a text")
 
 
-def first_words(*, role: str, team: str, spawner: str | None, work: str | None, prompt: str | None) -> str:
+def first_words(
+    *, role: str, team: str, spawner: str | None, work: str | None, prompt: str | None, command: str = "mam"
+) -> str:
     """Return what a new member is told: who it is, who started it, what to do, and how to report."""
     who = f"session {spawner}" if spawner else "a person"
     lines = [f"You are the {role} agent of the team {team}. You were started by {who}."]
@@ -166,7 +168,7 @@ def first_words(*, role: str, team: str, spawner: str | None, work: str | None, 
         lines += ["", "You have no task yet: wait until somebody writes to you."]
     lines += [
         "",
-        "When a task is done, run in a shell: mam report --result 'what came of it, in one line'",
+        f"When a task is done, run in a shell: {command} report --result 'what came of it, in one line'",
         "It tells who started you, and prints your next task if there is one.",
         "Do not leave and do not close panes: whoever started you does that.",
     ]
