@@ -5,6 +5,7 @@ import os
 import signal
 import threading
 from contextlib import contextmanager
+from pathlib import Path
 
 import pytest
 from tests.app.over_broker import SECONDS, is_published, log_of, publish, receive, signed, submit
@@ -218,6 +219,73 @@ def test_forged_events_are_refused_and_logged(fleet, stranger, until) -> None:
     names = [name for name, _ in log_of(fleet, job_id)]
     assert names.count("dropped") >= len(forged) + 1
     assert {fleet.job_status(one)["status"] for one in (job_id, other)} == {"pending"}
+
+
+def test_the_same_forgery_is_logged_once(fleet, stranger, until) -> None:
+    job_id, other, told = submit(fleet), submit(fleet), []
+    topic = f"python/mqtt/jobs/{job_id}"
+    forged = signed(fleet, other, "completed", 1).replace(other, job_id)
+    with relaying(fleet, told):
+        until(lambda: told)
+        for leaf in ("events", "status", "events"):
+            publish(stranger, f"{topic}/{leaf}", forged)
+        publish(stranger, f"{topic}/events", signed(fleet, job_id, "completed", 1))
+        until(lambda: fleet.job_status(job_id)["status"] == "completed")
+    assert [name for name, _ in log_of(fleet, job_id)] == ["registered", "dropped", "completed"]
+
+
+def test_our_own_words_are_no_news(fleet, stranger, until, monkeypatch) -> None:
+    """3.1.1 gives us back what we said; a `completed` that is being checked has other words by then."""
+    monkeypatch.setenv("MAM_BROKER_PROTOCOL", "3.1.1")
+    job_id, told = submit(fleet, expected_artifacts=["proof.txt"]), []
+    topic = f"python/mqtt/jobs/{job_id}/events"
+    with relaying(fleet, told):
+        until(lambda: told)
+        stranger.subscribe([topic], SECONDS)
+        report(fleet.world, job_id, "started")
+        publish(stranger, topic, signed(fleet, job_id, "completed", 5))
+        heard = [json.loads(one.payload) for one in receive(stranger, 2)]
+        assert [one["data"].get("checking") for one in heard] == [None, True]
+        # Whatever comes back to us comes before this.
+        publish(stranger, topic, signed(fleet, job_id, "progress", 6, "last"))
+        until(lambda: ("progress", "last") in log_of(fleet, job_id))
+    assert [name for name, _ in log_of(fleet, job_id)] == ["registered", "started", "checking", "progress"]
+
+
+def test_a_record_from_elsewhere_names_no_broker(fleet, stranger) -> None:
+    """A repository can carry one: nothing is sent to whom it names, and no password of ours."""
+    job_id = "0badcafe"
+    record = {
+        "schema_version": 1,
+        "job_id": job_id,
+        "status": "running",
+        "prompt": "x",
+        "auth_token": "t" * 64,
+    }
+    folder = Path(fleet.world.place.jobs)
+    folder.mkdir(exist_ok=True)
+    record["broker"] = brokers.find(fleet.world).as_json()
+    (folder / f"{job_id}.json").write_text(json.dumps(record), encoding="utf-8")
+    assert fleet.job_event(job_id, "completed")["published"] is None
+    assert fleet.job_status(job_id)["broker"] is None
+
+
+def test_a_half_open_connection_delays_and_loses_nothing(fleet, mosquitto, until, home, monkeypatch) -> None:
+    """The broker stands still for longer than silence is borne: both ends notice, and find it again."""
+    monkeypatch.delenv("MAM_BROKER")
+    settings = f'[broker]\nurl = "{mosquitto.url()}"\nkeepalive = 1\n'
+    (home / ".config" / "mam" / "config.toml").write_text(settings, encoding="utf-8")
+    job_id, told = submit(fleet), []
+    with relaying(fleet, told), waiting(fleet, job_id) as (heard, done):
+        report(fleet.world, job_id, "started")
+        until(lambda: heard, SECONDS)
+        mosquitto.signal(signal.SIGSTOP)
+        report(fleet.world, job_id, "progress")
+        until(lambda: any("broker" in one and one["broker"]["state"] == "lost" for one in told), SECONDS)
+        report(fleet.world, job_id, "completed")
+        mosquitto.signal(signal.SIGCONT)
+        until(lambda: done, SECONDS)
+    assert sorted(event["seq"] for event in heard) == [1, 2, 3]
 
 
 def test_somebody_elsewhere_believes_no_forged_end(fleet, stranger, until) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from tests.app.over_broker import SECONDS, submit
-from tests.mosquitto import PASSWORDS, Mosquitto
+from tests.mosquitto import PASSWORDS, Mosquitto, make_certificates
 from tests.surfaces.cli.test_startup import modules_after
 
 import mam
@@ -105,6 +105,36 @@ def test_a_submitted_job_is_followed_elsewhere(run, home, elsewhere, mosquitto, 
     # One connection for all of it, but for an event that came before the resident was connected.
     assert "as mam-relay-" in mosquitto.log()
     run("stop", "--all", "--force")
+
+
+@pytest.mark.parametrize("protocol", ["5", "3.1.1"])
+def test_with_tls(run, home, workspace, elsewhere, tmp_path, monkeypatch, protocol) -> None:
+    certificates = make_certificates(tmp_path / "certificates")
+    broker = Mosquitto(tmp_path / "tls", certificates=certificates).start()
+    theirs = {
+        "MAM_BROKER_PROTOCOL": protocol,
+        "MAM_BROKER_CA_FILE": str(certificates / "ca.crt"),
+        "MAM_BROKER_PASSWORD_FILE": str(broker.password_file("mam")),
+    }
+    for name, value in theirs.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.setenv("MAM_BROKER", broker.url(tls=True))
+    try:
+        with mam.open(str(workspace)) as fleet:
+            fleet.init()
+            job_id = submit(fleet)
+            bring(elsewhere, job_files.read_token(fleet.world.place.jobs, job_id))
+        assert run("job", "event", job_id, "--event", "completed").code == 0
+        words = ("job", "wait", job_id, "--token-file", "token", "--broker", broker.url(tls=True))
+        waiting = elsewhere(*words, user=None, **theirs)
+        out, err = waiting.communicate(timeout=SECONDS)
+        assert (waiting.returncode, err) == (0, "")
+        assert f"{job_id} completed" in out
+        refused = elsewhere(*words, "--json", user="mam", MAM_BROKER_PROTOCOL=protocol)
+        assert json.loads(refused.communicate(timeout=SECONDS)[0])["error"]["code"] == "broker_untrusted"
+        assert refused.returncode == 2
+    finally:
+        broker.stop()
 
 
 def test_a_resident_publishes_for_everybody(run, job, mosquitto, workspace, until) -> None:
