@@ -42,6 +42,7 @@ _RECENT_SECONDS, _AGAIN_SECONDS = 3600.0, 2.0
 # A commit is told when it is written, and can be read only some moments later.
 _LOOKS = (0.001, 0.003, 0.01, 0.03, 0.1)
 _NET = 1.0
+_MOST_JUDGED = 20_000
 # A refusal is not mended by asking soon.
 _AS_MANY_FAILURES = 6
 
@@ -152,6 +153,7 @@ class Relay:
         try:
             for parcel in self.world.registry.peek(self._waiting, none):
                 topic = self.broker.topic(parcel.job_id, parcel.topic)
+                self._remember(parcel.job_id, parcel.payload.encode())
                 sent[link.publish(topic, parcel.payload, retain=parcel.retain)] = parcel.seq
             link.finish(sent, _ACK_SECONDS)
         finally:
@@ -200,13 +202,17 @@ class Relay:
 
     def _take_in(self, job_id: str, heard: Heard, *, is_retained: bool) -> None:
         done = take_in(self.world, heard.payload, job_id=job_id, is_retained=is_retained)
-        if len(self._judged) > 10_000:
-            self._judged.clear()
-        self._judged.add(hash((job_id, heard.payload)))
+        self._remember(job_id, heard.payload)
         if done["verdict"] == events.APPLIED:
             self.tell({"event": events.parse(heard.payload, job_id)})
         elif done["verdict"] == "refused":
             self.tell({"refused": done})
+
+    def _remember(self, job_id: str, payload: bytes) -> None:
+        """Keep in mind what needs no second look."""
+        if len(self._judged) > _MOST_JUDGED:
+            self._judged.clear()
+        self._judged.add(hash((job_id, payload)))
 
     def _listen_to(self, job_id: str, payload: bytes) -> None:
         """Owe a job's log to somebody who has its token."""

@@ -3,9 +3,9 @@
 Whoever publishes reads `waiting` in the order of `seq`, publishes each row with QoS 1 to
 `<prefix>/<job_id>/<topic>` (the job's `topic_prefix`) with its `retain` flag, and calls `settle` only
 after the broker has acknowledged it. A row that is published twice because the publisher died between
-the two does no harm: receivers count an event once. Rows of one job are published in order; a status
-that a newer one of the same job follows need not go out, as only the last is retained: `waiting` leaves
-it away. Nothing waits for a broker, and a job without one writes no rows (`ledger.publish`).
+the two does no harm: receivers count an event once. Rows of one job are published in order; a new status
+takes the place of the older one of its job, as only the last is retained. Nothing waits for a broker, and
+a job without one writes no rows (`ledger.publish`).
 """
 
 from __future__ import annotations
@@ -36,7 +36,9 @@ class Parcel:
 
 
 def put(draft: Draft, job_id: str, topic: str, payload: str, *, retain: bool) -> int:
-    """Have a message published; return its number."""
+    """Have a message published; return its number. One that is retained replaces its predecessor."""
+    if retain:
+        draft.connection.execute("DELETE FROM outbox WHERE job_id=? AND topic=? AND retain", (job_id, topic))
     done = draft.connection.execute(
         "INSERT INTO outbox(job_id, topic, payload, retain, created_at) VALUES(?, ?, ?, ?, ?)",
         (job_id, topic, payload, int(retain), draft.now),
@@ -48,23 +50,19 @@ def waiting(draft: Draft, *, job_id: str | None = None, limit: int = 500) -> lis
     """Return what is to be published next, oldest first; of one job, or of all."""
     which = "" if job_id is None else " AND job_id=?"
     found = draft.connection.execute(
-        "SELECT seq, job_id, topic, payload, retain, created_at FROM outbox AS one"  # noqa: S608  (our words)
-        f" WHERE published_at IS NULL{which} AND NOT (retain AND EXISTS(SELECT 1 FROM outbox AS other"
-        " WHERE other.job_id = one.job_id AND other.topic = one.topic AND other.seq > one.seq))"
-        " ORDER BY seq LIMIT ?",
+        "SELECT seq, job_id, topic, payload, retain, created_at FROM outbox"  # noqa: S608  (our words)
+        f" WHERE published_at IS NULL{which} ORDER BY seq LIMIT ?",
         (*(() if job_id is None else (job_id,)), limit),
     )
     return [Parcel(values) for values in found]
 
 
 def settle(draft: Draft, numbers: Iterable[int]) -> None:
-    """Record that the broker has acknowledged these; statuses that they outdate go, and so do old rows."""
-    for number in numbers:
-        draft.connection.execute(
-            "UPDATE outbox SET published_at=? WHERE published_at IS NULL AND (seq=? OR (retain AND seq < ?"
-            " AND (job_id, topic) = (SELECT job_id, topic FROM outbox WHERE seq=?)))",
-            (draft.now, number, number, number),
-        )
+    """Record that the broker has acknowledged these; what was published long ago goes."""
+    draft.connection.executemany(
+        "UPDATE outbox SET published_at=? WHERE seq=? AND published_at IS NULL",
+        [(draft.now, number) for number in numbers],
+    )
     draft.connection.execute("DELETE FROM outbox WHERE published_at < ?", (draft.now - _KEPT_SECONDS,))
 
 

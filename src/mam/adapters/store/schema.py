@@ -262,6 +262,10 @@ CREATE TABLE team_lines(
 ALTER TABLE messages ADD COLUMN conversation TEXT;
 ALTER TABLE messages ADD COLUMN added TEXT;
 """,
+    # Every event asks whether its number was taken in before.
+    """
+CREATE INDEX job_events_by_seq ON job_events(job_id, attempt, seq);
+""",
 )
 
 HOST_MIGRATIONS = (
