@@ -60,6 +60,9 @@ def test_an_agent_runs_another_one_from_its_start_to_its_end(desk, kind) -> None
     desk.rests(lead)
     assert lead.row["pane"]["mcp_attachments"] == ["mam"]
     assert use(desk, lead, "control_health")["caller"] == lead.id
+    # However each program shows it to its model: the tools are listed.
+    seen = json.dumps(desk.model.turns()[-1].body)
+    assert all(name in seen for name in ("spawn_agent", "send_to", "wait_for", "stop_agent"))
     agent = use(desk, lead, "spawn_agent", cli="practice", name="helper", role="developer")
     assert (agent["state"], agent["parent_agent_id"]) == ("ready", lead.id)
     sent = use(desk, lead, "send_to", agent_id="helper", text="count the stars", timeout_ms=20_000)

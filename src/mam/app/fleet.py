@@ -148,6 +148,10 @@ class Fleet(Messenger, Boards, Delegating, Teams, Overseer):
         """Hear what deserves attention and stops nothing."""
         self.world.warn = tell
 
+    def accompany(self, companion: Companion) -> None:
+        """Have somebody go along whenever this fleet watches its root, in whichever way."""
+        self.world.companions.append(companion)
+
     def init(self) -> str:
         """Make the current directory, or the workspace, a root; return the registry file."""
         from mam.app.init import init
@@ -295,17 +299,15 @@ class Fleet(Messenger, Boards, Delegating, Teams, Overseer):
         timeout: float = 0.0,
         idle_timeout: float = 0.0,
         while_any: bool = False,
-        companions: Sequence[Companion] = (),
     ) -> str:
         """Watch the root and keep the registry in line, until told to stop; return why it ended.
 
-        `tell` gets what each pass found; `companions` go along. Raises ResidentRuns where somebody watches
-        already: `follow` that.
+        `tell` gets what each pass found. Raises ResidentRuns where somebody watches already: `follow` that.
         """
         from mam.app.resident import Resident
 
         self._settle()
-        watching = Resident(self.world, tell, companions)
+        watching = Resident(self.world, tell)
         return watching.run(timeout=timeout, idle_timeout=idle_timeout, while_any=while_any)
 
     def install_monitor(self) -> Document:

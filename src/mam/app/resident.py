@@ -80,7 +80,7 @@ class Resident:
         self.relays = Relays(world, tell, always=subscribe)
         self.companions: list[Companion] = [
             *(self.relays, Postman(world), Care(world), TeamWatch(world)),
-            *companions,
+            *(*companions, *world.companions),
         ]
         self.exits = ExitWatch()
         self.files = FileWatch()

@@ -15,6 +15,7 @@ from mam.core.names import parse_server
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
+    from typing import Any
 
     from mam.adapters.agents.protocol import Kind
     from mam.adapters.store.place import Place
@@ -34,6 +35,8 @@ class World:
         self.host = Host(state_home(environ), time.time)
         self.progress: Callable[[str], None] = lambda _text: None
         self.warn: Callable[[str], None] = lambda _text: None
+        # Who goes along when this root is watched; see resident.Companion.
+        self.companions: list[Any] = []
         self._servers: dict[str, Tmux] = {}
         self._settings: Settings | None = None
         # Who calls, once somebody asked; see caller.actor.

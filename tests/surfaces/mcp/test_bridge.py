@@ -4,6 +4,8 @@ import json
 import os
 import signal
 import socket
+import subprocess
+import sys
 import threading
 from pathlib import Path
 
@@ -211,3 +213,23 @@ def test_lines_are_cut_wherever_they_arrive() -> None:
     assert cutter.take(b"on") == []
     assert cutter.take(b"e\ntwo\nthr") == [b"one\n", b"two\n"]
     assert cutter.take(b"ee\n") == [b"three\n"]
+
+
+@pytest.mark.parametrize("words", [[], ["--card", "new"]])
+def test_whoever_watches_the_root_serves_its_agents(fleet, workspace, resident, holder, until, words) -> None:
+    fleet.init()
+    watching = subprocess.Popen(
+        [sys.executable, "-P", "-m", "mam", "monitor", "--idle-timeout", "0", *words],
+        cwd=workspace,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
+    try:
+        until(lambda: holder() == watching.pid, 30)
+        with Client(workspace) as client:
+            client.greet()
+            assert client.call("list_agents")["count"] == 0
+        assert holder() == watching.pid
+    finally:
+        watching.terminate()
+        watching.wait(20)

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+import sys
 
 from mam.core.settings import GUARDED_TOOLS
+from mam.surfaces.cli.paint import is_terminal
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -43,6 +45,8 @@ def run(call: Call) -> int:
     """Carry lines to the resident's server; where there is none and shall be none, serve here."""
     from mam.app import door, wake
 
+    if is_terminal(sys.stdin):
+        call.tell("waiting for an MCP client, which starts this itself: docs/mcp.md; Ctrl-D ends it")
     world = call.fleet.world
     hello: dict[str, Any] = {
         "cwd": world.workspace,

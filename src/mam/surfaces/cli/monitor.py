@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from mam.surfaces.cli.call import Call
     from mam.surfaces.cli.paint import Paint
     from mam.surfaces.cli.parser import Parser
+    from mam.surfaces.mcp.host import Host
 
 DESCRIPTION = """\
 Bring the registry in line with what is there, and report each difference once.
@@ -126,14 +127,14 @@ def _dispatch(call: Call) -> int:
 
 
 def _work(call: Call) -> int:
-    why = call.fleet.monitor_as_worker(lambda report: _tell(call, report))
+    with _host(call):
+        why = call.fleet.monitor_as_worker(lambda report: _tell(call, report))
     call.tell(f"the monitor has ended: {why}")
     return 0
 
 
 def _stay(call: Call) -> int:
     from mam.core.errors import NoRegistry, ResidentRuns
-    from mam.surfaces.mcp.host import Host
 
     if not call.fleet.world.place.exists():
         raise NoRegistry(f"there is no registry in {call.fleet.root}", hint="mam init makes one")
@@ -145,12 +146,13 @@ def _stay(call: Call) -> int:
     call.tell(f"watching {call.fleet.root}")
     if call.options.card:
         where = {"board": call.options.board, **limits}
-        why = call.fleet.monitor_card(call.options.card, lambda report: _tell(call, report), **where)
+        with _host(call):
+            why = call.fleet.monitor_card(call.options.card, lambda report: _tell(call, report), **where)
         call.tell(f"the monitor has ended: {why}")
         return 0
     try:
-        with Host(call.fleet.world) as host:
-            why = call.fleet.monitor(lambda report: _tell(call, report), companions=[host], **limits)
+        with _host(call):
+            why = call.fleet.monitor(lambda report: _tell(call, report), **limits)
     except ResidentRuns:
         call.tell("following the resident of this root")
         for drift in call.fleet.follow(**limits):
@@ -169,9 +171,10 @@ def _subscribe(call: Call) -> int:
         raise Usage("--subscribe stays and listens", hint="leave the other ways of monitoring away")
     idle = _IDLE_SECONDS if given.idle_timeout is None else given.idle_timeout
     call.tell(f"watching {call.fleet.root}")
-    why = call.fleet.monitor_subscribed(
-        lambda report: _tell(call, report), broker=given.broker, timeout=given.timeout, idle_timeout=idle
-    )
+    with _host(call):
+        why = call.fleet.monitor_subscribed(
+            lambda report: _tell(call, report), broker=given.broker, timeout=given.timeout, idle_timeout=idle
+        )
     call.tell(f"the monitor has ended: {why}")
     return 0
 
@@ -189,14 +192,22 @@ def _service(call: Call) -> int:
 def _reside(call: Call) -> int:
     """Watch while anything runs; somebody who was faster is as good."""
     from mam.core.errors import ResidentRuns
-    from mam.surfaces.mcp.host import Host
 
     try:
-        with Host(call.fleet.world, awaits=call.options.awaits_client) as host:
-            call.fleet.monitor(lambda _report: None, while_any=True, companions=[host])
+        with _host(call, awaits=call.options.awaits_client):
+            call.fleet.monitor(lambda _report: None, while_any=True)
     except ResidentRuns:
         return 0
     return 0
+
+
+def _host(call: Call, *, awaits: bool = False) -> Host:
+    """Have whoever watches the root serve agents as well."""
+    from mam.surfaces.mcp.host import Host
+
+    host = Host(call.fleet.world, awaits=awaits)
+    call.fleet.accompany(host)
+    return host
 
 
 def _tell(call: Call, report: dict[str, Any]) -> None:
