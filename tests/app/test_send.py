@@ -1,5 +1,6 @@
 """Words that arrive: once, proven, in order; and what is held, for which reason, until it ends."""
 
+import os
 import signal
 import subprocess
 import sys
@@ -10,7 +11,12 @@ import pytest
 from tests.app import dying
 
 import mam
+from mam.adapters.agents.practice import Practice
+from mam.adapters.agents.protocol import Look
+from mam.adapters.system import process
+from mam.adapters.tmux.client import Tmux
 from mam.app import deliver as sending
+from mam.app import submit as submitting
 from mam.core.errors import InvalidPrompt, Refused
 
 QUICK = ["--speed", "0"]
@@ -275,3 +281,119 @@ def test_the_resident_delivers_what_was_held(home, tmux_server, workspace, until
         assert said(session)[-1] == "later"
         assert Path(fleet.registry_file).exists()
         session.stop()
+
+
+def test_an_agent_that_dies_between_paste_and_enter(fleet, one, monkeypatch, until) -> None:
+    """Nothing of it is left and Enter was not pressed: it is held, and goes out once after a resume."""
+    real, pid = Tmux.paste, one.row["pane"]["pid"]
+
+    def paste_and_die(self, *given, **options):
+        real(self, *given, **options)
+        os.kill(pid, signal.SIGKILL)
+        until(lambda: not process.runs(pid))
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Practice, "pause", lambda self, text: 0.05)
+        patch.setattr(Tmux, "paste", paste_and_die)
+        done = one.send("hello")
+    assert (done["state"], done["attempts"]) == ("held", 1)
+    assert done["reason"] == "it has ended before Enter was pressed"
+    assert not one.status()["resume"]["on_disk"]
+    fleet.reconcile()
+    one.resume()
+    sending.deliver_all(fleet.world)
+    assert said(one) == ["hello"]
+
+
+def test_a_dialog_that_opens_between_paste_and_enter(fleet, one, monkeypatch) -> None:
+    real, looks = submitting.glance, []
+
+    def glance(world, row):
+        seen = real(world, row)
+        looks.append(seen)
+        if len(looks) > 2:
+            seen.look = Look("waiting", dialog="permission")
+        return seen
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Practice, "pause", lambda self, text: 0.05)
+        patch.setattr(submitting, "glance", glance)
+        done = one.send("hello")
+    assert done["state"] == "unconfirmed"
+    assert "Enter was not pressed" in done["reason"]
+    assert not one.status()["resume"]["on_disk"], "Enter was not pressed"
+    assert one.send("the next")["reason"] == "a draft is in its box", "and nothing is glued to it"
+
+
+def test_a_dialog_that_opens_after_the_first_look(fleet, one, monkeypatch, workspace) -> None:
+    """It is looked at again right before the paste: the tool must not run."""
+    real = sending._begin
+
+    def begin(*given):
+        claimed = real(*given)
+        paste(fleet, one, "/ask touch foo", enter=True)
+        fleet.wait("one", "text:Do you want to proceed", timeout=10)
+        return claimed
+
+    with monkeypatch.context() as patch:
+        patch.setattr(sending, "_begin", begin)
+        done = one.send("hello")
+    assert (done["state"], done["reason"]) == ("held", "its permission dialog is open")
+    one.answer("deny")
+    one.wait("idle", timeout=10)
+    assert not (workspace / "foo").exists()
+    assert one.send("again", timeout=10)["state"] in ("submitted", "queued")
+    assert said(one)[-2:] == ["hello", "again"]
+
+
+def test_a_stranger_in_the_pane(fleet, one) -> None:
+    tmux, pane = fleet.world.tmux(one.row["tmux_server"]), one.row["pane"]["id"]
+    tmux._call(["respawn-pane", "-k", "-t", pane, "sleep", "1000"])
+    done = one.send("hello")
+    assert (done["state"], done["reason"]) == ("held", "another process is in its pane")
+
+
+def test_a_shell_instead_of_the_agent(fleet, tmux_server, until) -> None:
+    tmux = Tmux(tmux_server)
+    tmux._call(["new-session", "-d", "-s", "theirs", "sh"])
+    until(lambda: any(pane.command == "sh" for pane in tmux.panes(full=True).panes))
+    session = fleet.adopt("theirs", agent="practice", name="theirs")
+    done = session.send("touch ran")
+    assert (done["state"], done["reason"]) == ("held", "a shell is in its pane, and not the agent")
+    assert "touch ran" not in session.read()
+
+
+def test_only_the_conversation_that_is_meant(fleet, one) -> None:
+    own = one.row["conversations"][-1]["id"]
+    other = "00000000-0000-0000-0000-000000000000"
+    done = fleet.send("one", "for another", conversation=other)
+    assert (done["state"], done["reason"]) == ("held", f"its conversation is {own}, not {other}")
+    assert fleet.withdraw(done["message_id"])
+    assert fleet.send("one", "for this one", conversation=own, timeout=10)["state"] == "submitted"
+    assert said(one) == ["for this one"]
+
+
+def test_the_same_words_twice_are_proven_twice(fleet, one) -> None:
+    """The hook of the first may come late: it proves nothing about the second."""
+    done = [one.send("go on", timeout=10) for _ in range(3)]
+    assert {each["evidence"] for each in done[1:]} == {"transcript"}
+    one.wait("idle", timeout=10)
+    assert said(one) == ["go on"] * 3
+
+
+def test_without_a_resident_the_next_verb_delivers(fleet, one) -> None:
+    fleet.send("one", "/ask touch foo", command=True, timeout=10)
+    one.wait("waiting", timeout=10)
+    assert [one.send(text)["state"] for text in ("first", "second")] == ["held", "held"]
+    one.answer("deny")
+    one.wait("idle", timeout=10)
+    fleet.rename("one", "renamed")
+    assert said(fleet.get("renamed"))[-2:] == ["first", "second"]
+
+
+def test_a_file_that_cannot_be_written(one, workspace) -> None:
+    (workspace / ".mam-mail").symlink_to("/tmp")
+    done = one.send("a\tb")
+    assert done["state"] == "failed"
+    assert "symbolic link" in done["reason"]
+    assert one.send("plain", timeout=10)["state"] == "submitted", "it blocks nobody"

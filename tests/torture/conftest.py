@@ -1,5 +1,6 @@
-"""The machine of the crash sweep, for the torture as well."""
+"""The machine of the crash sweep and the desks of the conformance tests, for the torture as well."""
 
+from tests.conformance.conftest import shared
 from tests.faults.conftest import machine, shim
 
-__all__ = ["machine", "shim"]
+__all__ = ["machine", "shared", "shim"]

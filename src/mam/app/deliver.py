@@ -16,7 +16,7 @@ from mam.app.submit import submit
 from mam.app.versions import is_known, says_idle
 from mam.core import message as rules
 from mam.core.activity import UNKNOWN, WAITING, WORKING
-from mam.core.errors import DeliveryUnconfirmed, PaneGone
+from mam.core.errors import DeliveryUnconfirmed, NotAllowed, PaneGone
 from mam.core.message import FAILED, HELD, QUEUED, SUBMITTED, TYPING, UNCONFIRMED
 from mam.core.row import current_conversation
 
@@ -80,7 +80,10 @@ def _try(world: World, message: Message) -> bool:
     reason = _reason(world, row, message, glance(world, row))
     if reason:
         return _hold(world, message, reason)
-    load = carry.load(world, row, message)
+    try:
+        load = carry.load(world, row, message)
+    except (OSError, NotAllowed) as error:
+        return _end(world, message, FAILED, reason=f"its file could not be written: {error}")
     if load.words is None:
         return _end(world, message, FAILED, reason=f"{kind.name} would take these words for a command")
     row = conversations.note_open(world, row)

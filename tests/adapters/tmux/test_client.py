@@ -11,7 +11,7 @@ import time
 import pytest
 
 from mam.adapters.tmux.client import Tmux, clean_environment
-from mam.adapters.tmux.failures import NoAnswer, PaneInMode
+from mam.adapters.tmux.failures import NoAnswer, PaneChanged, PaneInMode
 from mam.core.errors import (
     DeliveryUnconfirmed,
     IllegalTransition,
@@ -273,6 +273,16 @@ class TestPaste:
         with pytest.raises(PaneInMode):
             self.type(tmux, verb, pane.id, MARK)
         private.raw("send-keys", "-t", pane.id, "-X", "cancel")
+        self.assert_untouched(private, tmux, pane, log)
+
+    def test_a_pane_whose_cursor_has_moved_gets_nothing(self, private, tmux):
+        pane, log = private.record()
+        seen = tmux.look(pane.id)
+        for moved in ((seen.cursor_x + 1, seen.cursor_y), (seen.cursor_x, seen.cursor_y + 1)):
+            with pytest.raises(PaneChanged):
+                tmux.paste(pane.id, "words", mark=MARK, enter=True, at=moved)
+            with pytest.raises(PaneChanged):
+                tmux.keys(pane.id, ["y"], mark=MARK, at=moved)
         self.assert_untouched(private, tmux, pane, log)
 
     @pytest.mark.parametrize("verb", ["paste", "keys"])

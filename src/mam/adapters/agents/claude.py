@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import unicodedata
 
 from mam.adapters.agents import claude_files, claude_screen
 from mam.adapters.agents.arguments import Options
@@ -56,6 +57,8 @@ _COMMAND = re.compile(r"\s*/[^\s/]*(?:\s|\Z)")
 _LEAVES = re.compile(r"\s*(?:exit|quit|:q|:q!|:wq|:wq!)\s*\Z")
 # It takes these out of what is pasted, and waits for another Enter.
 _INVISIBLE = re.compile("[\u00ad\u200b\u200e\u200f\u202a-\u202e\u2060-\u2069\ufeff\U000e0000-\U000e007f]")
+# Emoji that are joined, coloured or flags: tmux and the program disagree about their width.
+_OF_PARTS = re.compile("[\u200d\ufe0e\ufe0f\u20e3\U0001f1e6-\U0001f1ff\U0001f3fb-\U0001f3ff]")
 _PERMISSIONS = {
     "ask": ["--permission-mode", "manual"],
     "auto": ["--permission-mode", "auto"],
@@ -212,6 +215,12 @@ class Claude(Kind):
             return command.partition(" ")[2] in claude_files.identity(path) if path else False
         except OSError:
             return None
+
+    def keeps(self, text: str) -> bool:
+        """It puts accents together, and signs of several parts make it draw over its own box in tmux."""
+        if not super().keeps(text) or _OF_PARTS.search(text):
+            return False
+        return text.isascii() or unicodedata.is_normalized("NFC", text)
 
     def hear(self, payload: Mapping[str, Any]) -> Heard | None:
         """Return what an event says; one of a subagent says nothing about the session."""

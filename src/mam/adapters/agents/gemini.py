@@ -47,6 +47,7 @@ _COMMAND = re.compile(r"\s*/(?![/*])[^\s/]*(?:\s|\Z)")
 # It takes these out of what is pasted.
 _INVISIBLE = re.compile("[\x80-\x9f\u200b\u200e\u200f\u202a-\u202e\u2066-\u2069\ufeff]")
 # A list of files opens for such a word, and takes the Enter; after a backslash Enter is a new line.
+_MENTION = re.compile(r"(?<!\S)@\S")
 _TAKES_ENTER = re.compile(r"(?:@\S*|\\)\Z")
 
 
@@ -148,6 +149,10 @@ class Gemini(Kind):
         if _COMMAND.match(text) or _INVISIBLE.search(text):
             return None
         return f"{text} " if _TAKES_ENTER.search(text) else text
+
+    def keeps(self, text: str) -> bool:
+        """It looks for the file of a mention, and puts its name and its content in the place."""
+        return super().keeps(text) and not _MENTION.search(text)
 
     def pause(self, text: str) -> float:
         """A long paste takes its time, and the 40 ms begin after it."""

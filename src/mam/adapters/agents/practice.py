@@ -170,6 +170,10 @@ class Practice(Kind):
             return None
         return any(line.endswith(f"─ {name} ──") for line in screen_lines(screen.text))
 
+    def typed(self, text: str) -> str | None:
+        """A question mark alone shows its help, whatever blanks stand around it."""
+        return None if text.strip() == "?" else super().typed(text)
+
     def hear(self, payload: Mapping[str, Any]) -> Heard | None:
         """The events are named as Claude's."""
         event = payload.get("hook_event_name")
