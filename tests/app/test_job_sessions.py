@@ -100,3 +100,32 @@ def test_stop_and_death(fleet, job):
     fleet.world.registry.note(lambda draft: sessions.died(fleet.world, draft, row, 1))
     sessions.stopping(fleet.world, row)
     assert len(told(fleet, job)) == 2
+
+
+@pytest.mark.parametrize(
+    ("given", "status", "detail"),
+    [
+        (None, 2, "agent bootstrap failed (exit 2)"),
+        (1.0, 137, "the agent ended without a report (exit 137)"),
+        (1.0, None, "the agent ended without a report (exit unknown)"),
+    ],
+)
+def test_a_death_ends_the_job_in_the_same_commit(fleet, job, given, status, detail):
+    row = {**ROW, "delegate_job_id": job.id}
+
+    def work(draft):
+        jobs.update(draft, jobs.find(draft, job.id), data={"prompted_at": given})
+        sessions.died(fleet.world, draft, row, status)
+
+    fleet.world.registry.note(work)
+    assert told(fleet, job) == [("error", detail)]
+
+
+def test_an_agent_that_has_reported_may_leave(fleet, job):
+    fleet.world.registry.note(
+        lambda draft: jobs.update(draft, jobs.find(draft, job.id), data={"expected_artifacts": ["x"]})
+    )
+    fleet.job_event(job.id, "completed")
+    row = {**ROW, "delegate_job_id": job.id}
+    fleet.world.registry.note(lambda draft: sessions.died(fleet.world, draft, row, 0))
+    assert fleet.job_status(job.id)["status"] == "checking"

@@ -6,12 +6,23 @@ import json
 import os
 import subprocess
 import sys
+import threading
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
 
 from mam.adapters.store import jobs
-from mam.core.errors import IllegalTransition, InvalidPath, InvalidPrompt, MamError, NameTaken, Usage
+from mam.app.jobs.find import token_of
+from mam.core.errors import (
+    IllegalTransition,
+    InvalidPath,
+    InvalidPrompt,
+    MamError,
+    NameTaken,
+    NotAllowed,
+    Usage,
+)
 
 FAST = ["--speed", "0"]
 
@@ -82,6 +93,7 @@ def test_what_is_refused_leaves_nothing(fleet, workspace):
         (" \n", {}, InvalidPrompt),
         ("x" * (1024 * 1024), {}, InvalidPrompt),
         ("a\0b", {}, InvalidPrompt),
+        ("\udcff", {}, InvalidPrompt),
         ("x", {"workdir": "nowhere"}, InvalidPath),
         ("x", {"validate": "nowhere.sh"}, InvalidPath),
         ("x", {"type": "dance"}, Usage),
@@ -103,6 +115,40 @@ def test_a_dry_run_writes_nothing(fleet, workspace):
     assert "Task:\ndo it" in said["instructions"]
     assert f"--job {said['job_id']} --attempt 1 --event completed" in said["instructions"]
     assert list(workspace.iterdir()) == []
+
+
+def test_a_program_that_nobody_can_speak_to_is_not_delegated_to(fleet, submit):
+    job = submit(agent="cat", args=[])
+    assert (job["status"], job["reason"]) == ("error", "undelivered")
+
+
+def test_the_token_stays_where_it_is(fleet, submit):
+    seen: list[bytes] = []
+    stop = threading.Event()
+
+    def watch():
+        while not stop.is_set():
+            for entry in Path("/proc").glob("[0-9]*"):
+                for name in ("cmdline", "environ"):
+                    with suppress(OSError):
+                        seen.append((entry / name).read_bytes())
+
+    watching = threading.Thread(target=watch)
+    watching.start()
+    try:
+        job = submit("create proof.txt", expect=["proof.txt"])["job_id"]
+        fleet.job_wait([job], timeout=60)
+    finally:
+        stop.set()
+        watching.join()
+    token = token_of(fleet.world, job).encode()
+    assert any(b"--event\0completed" in one for one in seen), "the command was seen"
+    assert not any(token in one for one in seen)
+    session = fleet.job_status(job)["agent_session"].removeprefix("tmux:")
+    assert token.decode() not in fleet.read(session, scrollback=True)
+    kept = [path for path in Path(fleet.root).rglob("*") if path.is_file() and path.suffix != ".token"]
+    assert Path(fleet.registry_file) in kept
+    assert [path for path in kept if token in path.read_bytes()] == []
 
 
 def test_a_taken_name_is_refused_with_who_watches_it(fleet, submit):
@@ -265,6 +311,14 @@ def test_a_loop_gives_up(fleet, submit):
 
 def test_who_may_cancel(fleet, submit):
     job = fleet.job_submit("x", agent="human")["job_id"]
+    fleet.world.known_actor = "s_00000000"
+    with pytest.raises(NotAllowed, match="submitted by somebody else"):
+        fleet.job_cancel(job)
+    with pytest.raises(NotAllowed, match="belongs to another session"):
+        fleet.job_event(job, "completed")
+    own = fleet.job_submit("x", agent="human")["job_id"]
+    assert fleet.job_cancel(own)["changed"] is True
+    fleet.world.known_actor = "user"
     assert fleet.job_cancel(job, reason="no need")["changed"] is True
     done = fleet.job_cancel(job)
     assert (done["changed"], done["job"]["status"]) == (False, "cancelled")

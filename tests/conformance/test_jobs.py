@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import re
+from contextlib import suppress
 from typing import Any
 
 import pytest
-from tests.conformance.desk import Desk
+from tests.conformance.desk import Desk, wait_for
 from tests.conformance.replies import Say, Shell
 
 from mam.app.delegate import submit
+from mam.core.errors import TimedOut
 
 pytestmark = pytest.mark.slow
 
@@ -72,3 +74,23 @@ def test_an_agent_that_forgets_is_reminded(desk: Desk, monkeypatch: pytest.Monke
     (done,) = desk.fleet.job_wait([job["job_id"]], hear, from_start=True, timeout=180)
     assert (done["status"], done["terminal_detail"]) == ("completed", "late"), heard
     assert desk.model.saw("is still open")
+
+
+def test_a_permission_is_reported_by_the_agents_hooks(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+    desk.model.answer(Shell("touch asked.txt"), Say("Done."))
+    args = desk.habits.arguments(desk.model, desk.workspace)
+    job = desk.fleet.job_submit(
+        "write asked.txt", agent=desk.kind, args=args, permissions=desk.habits.permissions, idle_timeout=0
+    )["job_id"]
+    heard: list[Any] = []
+    wait_for(lambda: _hears(desk, job, heard, "permission_required"), lambda: heard, 60)
+    assert next(one["event"] for one in heard if one["data"].get("by") == "hook") == "started"
+    desk.fleet.job_cancel(job, stop=True)
+    assert not (desk.workspace / "asked.txt").exists()
+
+
+def _hears(desk: Desk, job: str, heard: list[Any], name: str) -> bool:
+    with suppress(TimedOut):
+        desk.fleet.job_wait([job], timeout=0.5)
+    heard[:] = desk.fleet.job_logs(job)["events"]
+    return any(one["event"] == name for one in heard)

@@ -132,7 +132,11 @@ def _task(prompt: str) -> str:
         raise InvalidPrompt("the prompt is empty")
     if "\0" in prompt:
         raise InvalidPrompt("a prompt holds no NUL")
-    if len(prompt.encode("utf-8", "replace")) > LARGEST - _HEADER_BYTES:
+    try:
+        size = len(prompt.encode())
+    except UnicodeEncodeError:
+        raise InvalidPrompt("the prompt is not valid Unicode", hint="use UTF-8") from None
+    if size > LARGEST - _HEADER_BYTES:
         raise InvalidPrompt("a prompt is at most 1 MB long", hint="put it into a file and name the file")
     return prompt
 
