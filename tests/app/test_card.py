@@ -456,6 +456,20 @@ def monitor(home, tmux_server, workspace):
 
 
 class TestLive:
+    def test_the_resident_beside_it_dies_and_it_takes_over(self, fleet, monitor, until) -> None:
+        fleet.init()
+        first = monitor()
+        until(lambda: wake.lock(fleet.world).holder())
+        running = monitor("--card", "new", "--json")
+        card = json.loads(running.stdout.readline())["card"]["id"]
+        until(lambda: heartbeats(fleet, card))
+        first.kill()
+        first.wait()
+        until(lambda: (wake.lock(fleet.world).holder() or {}).get("pid") == running.pid)
+        fleet.board_comment(card, "stop")
+        running.communicate(timeout=20)
+        assert status(fleet, card)[0] == "blocked"
+
     @pytest.mark.parametrize("beside", [False, True], ids=["as the resident", "beside a resident"])
     def test_from_card_to_block(self, fleet, monitor, until, beside) -> None:
         fleet.init()

@@ -2,6 +2,7 @@
 
 import json
 import os
+import select
 import signal
 import time
 from pathlib import Path
@@ -10,6 +11,7 @@ import pytest
 from tests.app.watching import classes
 
 import mam
+from mam.adapters.store import drifts
 from mam.adapters.tmux.client import Tmux
 from mam.app import resident as residents
 from mam.app import wake
@@ -147,3 +149,54 @@ def process_environment(pid):
     return dict(
         item.split("=", 1) for item in Path(f"/proc/{pid}/environ").read_bytes().decode().split("\0") if item
     )
+
+
+def test_a_root_that_has_only_the_file(home, tmux_server, workspace, monitor) -> None:
+    """As the original system leaves it: no folder of ours is there yet."""
+    (workspace / ".hermes").mkdir()
+    (workspace / ".hermes/agent-sessions.yaml").write_text("tmux_sessions: []\n", encoding="utf-8")
+    running = monitor("--timeout", "0.2")
+    assert (running.communicate(timeout=20)[1], running.returncode) == ("", 0)
+
+
+@pytest.mark.parametrize("end", [signal.SIGKILL, signal.SIGTERM], ids=["killed", "ended"])
+def test_who_follows_takes_over(fleet, monitor, until, end) -> None:
+    fleet.init()
+    first = monitor()
+    until(lambda: holder(fleet))
+    second = monitor("--json")
+    drift = {"id": "A:x", "class": "A", "session": "x", "message": "as a resident records it"}
+
+    def is_followed():
+        fleet.world.registry.note(lambda draft: drifts.record(draft, drift, written=True))
+        return select.select([second.stdout], [], [], 0.2)[0]
+
+    until(is_followed)
+    assert json.loads(second.stdout.readline())["drifts"][0]["message"] == drift["message"]
+    first.send_signal(end)
+    first.communicate(timeout=10)
+    until(lambda: (holder(fleet) or {}).get("pid") == second.pid)
+
+
+def test_told_again_and_again_it_ends_no_later(fleet, monitor, tmux_server, until) -> None:
+    """Also while a tmux server does not answer: who presses Ctrl-C repeatedly must not keep it alive."""
+    fleet.create("sleep", args=["1000"], name="one")
+    server = Tmux(tmux_server).panes().server_pid
+    os.kill(server, signal.SIGSTOP)
+    try:
+        running = monitor()
+        until(lambda: is_listening_to(running.pid, signal.SIGTERM))
+        for _ in range(20):
+            running.send_signal(signal.SIGTERM)
+            time.sleep(0.2)
+            if running.poll() is not None:
+                break
+        assert running.poll() == 0
+    finally:
+        os.kill(server, signal.SIGCONT)
+
+
+def is_listening_to(pid, number):
+    lines = Path(f"/proc/{pid}/status").read_text(encoding="utf-8").splitlines()
+    caught = next(line for line in lines if line.startswith("SigCgt:"))
+    return int(caught.split()[1], 16) >> (number - 1) & 1

@@ -1,11 +1,13 @@
 """A resident in a thread of the test, and what it told."""
 
+from mam.app.turns import Limits
+
 
 def run_apart(watching, wake):
     """Run it where signals cannot be had: in a thread."""
     assert watching.lock.take({})
     try:
-        watching._loop(wake, 0, 0, False)
+        watching._loop(wake, Limits(), False)
     finally:
         watching.close()
 

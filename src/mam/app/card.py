@@ -16,11 +16,13 @@ from mam.adapters.store import database, drifts
 from mam.adapters.system import process
 from mam.adapters.system.files import FileWatch
 from mam.app import monitor as passes
+from mam.app import turns
 from mam.app.board import HERMES, open_board
 from mam.app.judge import Judge
 from mam.app.resident import Resident
+from mam.app.turns import Limits
 from mam.core import card as rules
-from mam.core.errors import CardNotFound, Conflict, MamError, NoRegistry, ResidentRuns, Unavailable, Usage
+from mam.core.errors import CardNotFound, Conflict, MamError, NoRegistry, Unavailable, Usage
 from mam.core.row import is_running
 from mam.core.times import stamp
 
@@ -225,13 +227,14 @@ def monitor(
     """Watch the root and keep its card up to date; beside a resident, tell what that one records."""
     _need_registry(world)
     board = open_board(world, which)
+    limits = Limits(timeout, idle_timeout)
     companion = Companion(world, board, _named(world, board, card))
     held = companion.claim()
     tell({"card": held.as_json(), "board": {"name": board.name, "path": board.path}})
-    try:
-        why = Resident(world, tell, [companion]).run(timeout=timeout, idle_timeout=idle_timeout)
-    except ResidentRuns:
-        why = _accompany(world, companion, tell, timeout=timeout, idle_timeout=idle_timeout)
+    why = turns.in_turn(
+        lambda: Resident(world, tell, [companion]).run(limits),
+        lambda: _accompany(world, companion, tell, limits),
+    )
     companion.leave(why)
     return why
 
@@ -293,31 +296,34 @@ def _recorded_since(world: World, number: int) -> list[tuple[int, float, Documen
         return [(seq, at, json.loads(data)) for seq, at, data in found]
 
 
-def _accompany(world: World, companion: Companion, tell: Tell, *, timeout: float, idle_timeout: float) -> str:
-    """Go along with a resident of another process, by what it records."""
+def _accompany(world: World, companion: Companion, tell: Tell, limits: Limits) -> str:
+    """Go along with a resident of another process, by what it records; return nothing when it has ended."""
     watch = FileWatch()
     watch.keep({world.place.state: None})
-    began = heard = time.monotonic()
     try:
-        while True:
+        while turns.is_watched(world):
             try:
                 why = companion.tick()
             except MamError as error:
                 why = ""
                 tell({"error": error.as_json()["error"]})
-            now = time.monotonic()
             if companion.news:
                 tell({"drifts": companion.news})
-                heard = now
-            ends = [began + timeout] if timeout else []
-            ends += [heard + idle_timeout] if idle_timeout else []
-            if why or (ends and now >= min(ends)):
-                return why or "its time is over"
-            if not world.place.exists():
-                return "its root is gone"
-            if select.select([watch], [], [], max(0.0, min([companion.due(), *ends]) - now))[0]:
+                limits.happened()
+            if why := why or limits.over():
+                return why
+            if _is_told(watch, min(companion.due(), limits.next_end()), world):
                 # A commit is told when it is written, and can be read only some moments later.
                 time.sleep(_BURST)
-            watch.poll()
+        return ""
     finally:
         watch.close()
+
+
+def _is_told(watch: FileWatch, until: float, world: World) -> bool:
+    """Wait until then, for a change of the state or for the end of the resident; True for a change."""
+    while turns.is_watched(world) and (left := until - time.monotonic()) > 0:
+        if select.select([watch], [], [], min(left, turns.NET))[0]:
+            watch.poll()
+            return True
+    return False

@@ -302,13 +302,24 @@ class Fleet(Messenger, Boards, Delegating, Teams, Overseer):
     ) -> str:
         """Watch the root and keep the registry in line, until told to stop; return why it ended.
 
-        `tell` gets what each pass found. Raises ResidentRuns where somebody watches already: `follow` that.
+        `tell` gets what each pass found. Raises ResidentRuns where somebody watches already: `attend`
+        goes along with that one.
         """
         from mam.app.resident import Resident
+        from mam.app.turns import Limits
 
         self._settle()
-        watching = Resident(self.world, tell)
-        return watching.run(timeout=timeout, idle_timeout=idle_timeout, while_any=while_any)
+        return Resident(self.world, tell).run(Limits(timeout, idle_timeout), while_any=while_any)
+
+    def attend(
+        self, tell: Callable[[Document], None], *, timeout: float = 0.0, idle_timeout: float = 0.0
+    ) -> str:
+        """Watch as `monitor` does; where somebody watches already, tell what that one finds until it ends."""
+        from mam.app.follow import attend
+        from mam.app.turns import Limits
+
+        self._settle()
+        return attend(self.world, tell, Limits(timeout, idle_timeout))
 
     def install_monitor(self) -> Document:
         """Have the machine start a resident of this root at login; `{unit, changed, notes}`."""

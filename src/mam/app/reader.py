@@ -91,12 +91,6 @@ class Reader:
 
         return wait(self.world, target, condition, timeout=timeout)
 
-    def follow(self, *, timeout: float = 0.0, idle_timeout: float = 0.0) -> Iterator[Document]:
-        """Yield each difference that a resident records from now on."""
-        from mam.app.follow import follow
-
-        return follow(self.world, timeout=timeout, idle_timeout=idle_timeout)
-
     def log(
         self, target: str | None = None, *, limit: int = 50, since: float | None = None
     ) -> list[Document]:

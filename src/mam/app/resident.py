@@ -12,7 +12,7 @@ import signal
 import time
 from contextlib import contextmanager
 
-from mam.adapters.store import evidence
+from mam.adapters.store import database, evidence
 from mam.adapters.system import process
 from mam.adapters.system.exits import ExitWatch
 from mam.adapters.system.files import FileWatch
@@ -24,6 +24,7 @@ from mam.app.relays import Relays
 from mam.app.settle import settle
 from mam.app.sight import identity_of
 from mam.app.team_watch import TeamWatch
+from mam.app.turns import Limits
 from mam.app.wake import lock
 from mam.core.drift import rests_until
 from mam.core.errors import MamError, ResidentRuns
@@ -59,7 +60,7 @@ _NET, _SLOW_NET, _MANY = 30.0, 60.0, 5
 _BURST = 0.25
 # Told to stop, what is under way may take so long; it ends within a second.
 _PATIENCE = 0.6
-_TOLD = "it was told to stop"
+_TOLD, _ROOT_GONE = "it was told to stop", "its root is gone"
 _SPOOL, _STATE, _STORE = "spool", "state", "store"
 
 
@@ -94,17 +95,25 @@ class Resident:
         self._news_in: float | None = None
         self._rows: list[Row] = []
 
-    def run(self, *, timeout: float = 0.0, idle_timeout: float = 0.0, while_any: bool = False) -> str:
+    def run(self, limits: Limits | None = None, *, while_any: bool = False) -> str:
         """Watch; return why it ended. Raises ResidentRuns where another one is awake."""
-        if not self.lock.take(process.me().as_json()):
-            raise ResidentRuns("another resident watches this root", hint="mam monitor follows it")
         try:
+            if not self.world.place.exists():
+                return _ROOT_GONE
+            if not self._take():
+                raise ResidentRuns("another resident watches this root", hint="mam monitor follows it")
             with _signals() as wake:
-                return self._loop(wake, timeout, idle_timeout, while_any)
+                return self._loop(wake, limits or Limits(), while_any)
         except _Overdue:
             return _TOLD
         finally:
             self.close()
+
+    def _take(self) -> bool:
+        # A root of the original system has no folder of ours yet; opening the database makes it.
+        self.world.registry.writer()
+        with database.errors(self.lock.path):
+            return self.lock.take(process.me().as_json())
 
     def close(self) -> None:
         """Let go of everything that is watched, and of the root."""
@@ -114,8 +123,7 @@ class Resident:
         self.hubs.close()
         self.lock.release()
 
-    def _loop(self, wake: int, timeout: float, idle_timeout: float, while_any: bool) -> str:
-        began = last_event = time.monotonic()
+    def _loop(self, wake: int, limits: Limits, while_any: bool) -> str:
         self._pass()
         while True:
             if why := self._tick():
@@ -124,22 +132,21 @@ class Resident:
             if (wait := self.relays.next_look()) is not None:
                 self._due = min(self._due, now + wait)
             due = [self._due, *(one.due() for one in self.companions)]
-            if not self.world.place.exists():
-                return "its root is gone"
-            if while_any and not self._is_needed():
-                return "nothing runs any more"
-            ends = [began + timeout] if timeout else []
-            ends += [last_event + idle_timeout] if idle_timeout else []
-            if ends and now >= min(ends):
-                return "its time is over" if timeout and now >= began + timeout else "nothing happened"
-            happened = self._sleep(min([*due, *ends]) - now, wake)
+            if why := self._over(while_any) or limits.over():
+                return why
+            if self._sleep(min([*due, limits.next_end()]) - now, wake):
+                limits.happened()
             if self.stopping:
                 return self.stopping
-            last_event = time.monotonic() if happened else last_event
             if self._deaths:
                 self._pass(only=self._deaths)
             elif time.monotonic() >= self._due:
                 self._pass()
+
+    def _over(self, while_any: bool) -> str:
+        if not self.world.place.exists():
+            return _ROOT_GONE
+        return "nothing runs any more" if while_any and not self._is_needed() else ""
 
     def _is_needed(self) -> bool:
         return any(is_running(row) for row in self._rows) or any(one.is_needed() for one in self.companions)
@@ -287,7 +294,9 @@ class _Overdue(BaseException):
 
 
 def _told(_number: int, _frame: object) -> None:
-    signal.setitimer(signal.ITIMER_REAL, _PATIENCE)
+    # Said again it does not last longer.
+    if not signal.getitimer(signal.ITIMER_REAL)[0]:
+        signal.setitimer(signal.ITIMER_REAL, _PATIENCE)
 
 
 def _overdue(_number: int, _frame: object) -> None:

@@ -13,9 +13,11 @@ from mam.adapters.store import drifts
 from mam.adapters.system.files import FileWatch
 from mam.app import broker as brokers
 from mam.app import monitor as passes
+from mam.app import turns
 from mam.app.relays import Relays, poll_seconds
 from mam.app.resident import Resident
-from mam.core.errors import InvalidSettings, MamError, NoRegistry, ResidentRuns
+from mam.app.turns import Limits
+from mam.core.errors import InvalidSettings, MamError, NoRegistry
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -41,45 +43,42 @@ def subscribe(
     if broker is None:
         raise InvalidSettings("no broker is configured", hint="--broker mqtt://user@host names one")
     poll_seconds(world)
-    try:
-        return Resident(world, tell, subscribe=broker).run(timeout=timeout, idle_timeout=idle_timeout)
-    except ResidentRuns:
-        return _Beside(world, broker, tell).run(timeout, idle_timeout)
+    limits = Limits(timeout, idle_timeout)
+    return turns.in_turn(
+        lambda: Resident(world, tell, subscribe=broker).run(limits),
+        lambda: _Beside(world, broker, tell, limits).run(),
+    )
 
 
 class _Beside:
     """Listens beside a resident of another process, and tells what that one records."""
 
-    def __init__(self, world: World, broker: Broker, tell: Tell) -> None:
+    def __init__(self, world: World, broker: Broker, tell: Tell, limits: Limits) -> None:
         self.world = world
         self.tell = tell
-        self.heard_at = time.monotonic()
+        self.limits = limits
         self.relays = Relays(world, self._hear, always=broker, is_alone=False)
         self.last = world.registry.peek(drifts.newest, 0)
-        self.due = self.heard_at + _NET
+        self.due = time.monotonic() + _NET
 
     def _hear(self, document: Document) -> None:
-        self.heard_at = time.monotonic()
+        self.limits.happened()
         self.tell(document)
 
-    def run(self, timeout: float, idle_timeout: float) -> str:
-        """Go on until the time is over."""
-        began = time.monotonic()
+    def run(self) -> str:
+        """Go on until the time is over; return nothing where the resident has ended before."""
         watch = FileWatch()
         watch.keep({self.world.place.state: None})
         try:
-            while True:
+            while turns.is_watched(self.world):
                 self._look()
-                now = time.monotonic()
-                ends = [began + timeout] if timeout else []
-                ends += [self.heard_at + idle_timeout] if idle_timeout else []
-                if ends and now >= min(ends):
-                    return "its time is over" if timeout and now >= began + timeout else "nothing happened"
-                if not self.world.place.exists():
-                    return "its root is gone"
-                seconds = max(0.0, min([self.due, self.relays.due(), *ends]) - now)
+                if why := self.limits.over():
+                    return why
+                until = min(self.due, self.relays.due(), self.limits.next_end())
+                seconds = min(turns.NET, max(0.0, until - time.monotonic()))
                 select.select([watch.fileno(), *self.relays.handles()], [], [], seconds)
                 watch.poll()
+            return ""
         finally:
             watch.close()
             self.relays.close()

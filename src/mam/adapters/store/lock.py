@@ -24,11 +24,12 @@ class Lock:
     def take(self, who: dict[str, Any]) -> bool:
         """Hold it and say who does; False if somebody else does. Raises OSError."""
         handle = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
-        try:
-            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            os.close(handle)
-            return False
+        while not _flock(handle, fcntl.LOCK_EX):
+            # Who only asks for the holder shares it for a moment, and keeps nobody from holding it.
+            if not _flock(handle, fcntl.LOCK_SH):
+                os.close(handle)
+                return False
+            fcntl.flock(handle, fcntl.LOCK_UN)
         os.ftruncate(handle, 0)
         os.write(handle, json.dumps(who).encode())
         self._handle = handle
@@ -41,18 +42,23 @@ class Lock:
         except OSError:
             return None
         try:
-            fcntl.flock(handle, fcntl.LOCK_SH | fcntl.LOCK_NB)
-        except BlockingIOError:
-            return _parse(os.read(handle, 4096))
+            return None if _flock(handle, fcntl.LOCK_SH) else _parse(os.read(handle, 4096))
         finally:
             os.close(handle)
-        return None
 
     def release(self) -> None:
         """Let go."""
         if self._handle is not None:
             os.close(self._handle)
             self._handle = None
+
+
+def _flock(handle: int, how: int) -> bool:
+    try:
+        fcntl.flock(handle, how | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
 
 
 def _parse(text: bytes) -> dict[str, Any]:

@@ -17,7 +17,7 @@ DESCRIPTION = """\
 Bring the registry in line with what is there, and report each difference once.
 
 Without --once it stays and sees deaths, hooks and edits when they happen; where somebody watches
-this root already it shows what that one finds.
+this root already it shows what that one finds, and takes its place when it ends.
 
 A: a running session is gone, and its row says so from now on. B: a session of the naming pattern
 in this root had no row, and gets one. C: a conversation appeared on disk, and its id is filled in.
@@ -134,7 +134,7 @@ def _work(call: Call) -> int:
 
 
 def _stay(call: Call) -> int:
-    from mam.core.errors import NoRegistry, ResidentRuns
+    from mam.core.errors import NoRegistry
 
     if not call.fleet.world.place.exists():
         raise NoRegistry(f"there is no registry in {call.fleet.root}", hint="mam init makes one")
@@ -150,14 +150,8 @@ def _stay(call: Call) -> int:
             why = call.fleet.monitor_card(call.options.card, lambda report: _tell(call, report), **where)
         call.tell(f"the monitor has ended: {why}")
         return 0
-    try:
-        with _host(call):
-            why = call.fleet.monitor(lambda report: _tell(call, report), **limits)
-    except ResidentRuns:
-        call.tell("following the resident of this root")
-        for drift in call.fleet.follow(**limits):
-            _tell(call, {"drifts": [drift]})
-        return 0
+    with _host(call):
+        why = call.fleet.attend(lambda report: _tell(call, report), **limits)
     call.tell(f"the monitor has ended: {why}")
     return 0
 
@@ -267,8 +261,10 @@ def show(document: dict[str, Any], paint: Paint) -> list[str]:
             why = clean(facts["error"] or "it does not answer")
             lines.append(paint(f"server {clean(server)} was not asked: {why}", "red"))
     alive = len(document["tmux_sessions_alive"])
-    found = f"{len(lines)} differences" if len(lines) != 1 else "1 difference"
-    summary = f"{found if lines else 'no difference'}, {alive} tmux sessions, {document['duration_ms']:g} ms"
+    count = len(document["drifts"])
+    found = "1 difference" if count == 1 else f"{count or 'no'} difference{'s' if count else ''}"
+    sessions = "1 tmux session" if alive == 1 else f"{alive} tmux sessions"
+    summary = f"{found}, {sessions}, {document['duration_ms']:g} ms"
     if card := document.get("card"):
         ended = f": {clean(document['ended'], 500)}" if document["ended"] else ""
         lines.append(f"card {clean(card['id'])} is {clean(card['status'])}{ended}")

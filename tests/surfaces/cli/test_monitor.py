@@ -1,0 +1,19 @@
+"""What `mam monitor --once` says to a person."""
+
+import io
+
+from mam.surfaces.cli.monitor import show
+from mam.surfaces.cli.paint import Paint
+
+
+def test_a_server_that_does_not_answer_is_no_difference() -> None:
+    document = {
+        "drifts": [],
+        "servers": {"one": {"confirmed": False, "error": "it hangs"}},
+        "tmux_sessions_alive": ["a"],
+        "duration_ms": 1.0,
+    }
+    assert show(document, Paint(io.StringIO())) == [
+        "server one was not asked: it hangs",
+        "no difference, 1 tmux session, 1 ms",
+    ]
