@@ -94,6 +94,18 @@ def test_what_cannot_be_published_in_time_is_recorded_and_goes_out_later(
         until(lambda: is_published(fleet))
 
 
+def test_the_doctor_asks_the_broker(fleet, mosquitto) -> None:
+    def said():
+        checks = {one["check"]: one for one in fleet.doctor()}
+        return checks["broker"]["ok"], checks.get("outbox", {}).get("ok", True), checks["broker"]["message"]
+
+    assert said() == (True, True, f"{mosquitto.url()} answers, MQTT 5")
+    job_id = submit(fleet)
+    mosquitto.kill()
+    report(fleet.world, job_id, "started")
+    assert said() == (False, None, f"no broker listens at {mosquitto.url()}")
+
+
 def test_a_broker_that_keeps_silent_is_not_waited_for(fleet, mosquitto) -> None:
     job_id = submit(fleet)
     mosquitto.signal(signal.SIGSTOP)

@@ -5,8 +5,9 @@ from __future__ import annotations
 import os
 import stat
 
-from mam.adapters.store import database, evidence
+from mam.adapters.store import database, evidence, outbox
 from mam.adapters.system import mounts, programs
+from mam.app import broker as brokers
 from mam.app import flight
 from mam.app.sight import DEAD, GONE, see
 from mam.app.versions import Reading, is_tested
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
 
 _MANY_PAYLOADS = 1000
 _OLD_LAUNCH_SECONDS = 300.0
+_BROKER_SECONDS = 5.0
 
 
 def doctor(world: World) -> list[Finding]:
@@ -43,6 +45,7 @@ def doctor(world: World) -> list[Finding]:
         _servers,
         _sessions,
         _programs,
+        _broker,
         _roots,
     ):
         for one in _run(check, world):
@@ -84,6 +87,28 @@ def _programs(world: World) -> Iterator[Finding]:
         )
         if found and world.kind(name).known_versions:
             yield _version(world, name, found)
+
+
+def _broker(world: World) -> Iterator[Finding]:
+    """Connect to the broker that is configured, and see what waits for one; most roots have neither."""
+    none: list[str] = []
+    if waiting := world.registry.peek(outbox.waiting_jobs, none):
+        said = f"of {len(waiting)} jobs something is still to be published: {', '.join(sorted(waiting)[:5])}"
+        yield finding("outbox", None, said, "mam monitor publishes it, when their broker is there")
+    broker = brokers.find(world)
+    if broker is None:
+        return
+    from mam.adapters.mqtt.link import Link
+
+    link = Link(broker, brokers.password(world, broker), role="doctor")
+    try:
+        link.open(_BROKER_SECONDS)
+    except MamError as error:
+        yield finding("broker", False, error.message, error.hint or "start it, or look at its address")
+    else:
+        yield finding("broker", True, f"{broker.address} answers, MQTT {broker.protocol}")
+    finally:
+        link.close()
 
 
 def _version(world: World, name: str, program: str) -> Finding:

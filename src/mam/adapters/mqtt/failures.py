@@ -61,4 +61,4 @@ def lost(broker: Broker, why: str) -> BrokerDown:
 
 def silent(broker: Broker, seconds: float) -> BrokerDown:
     """Return what it means that the broker takes what is sent and says nothing."""
-    return BrokerDown(f"{broker.address} does not answer ({seconds:g} s)")
+    return BrokerDown(f"{broker.address} does not answer ({seconds:.2g} s)")
