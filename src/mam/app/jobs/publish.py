@@ -28,18 +28,22 @@ _LOOK = 0.005
 
 
 def publish(world: World, job_id: str, seconds: float | None = None) -> bool:
-    """Return once the broker has all that is to be published of a job; False where there is nothing.
+    """Return once the broker has all that is to be published of a job; False for a job without a broker.
 
     Raises NotPublished: it is recorded, and goes out when the broker is there.
     """
     seconds = _SECONDS if seconds is None else seconds
     deadline = time.monotonic() + seconds
-    if not _waiting(world, job_id):
+    broker = _broker_of(world, job_id)
+    if broker is None:
         return False
+    # A resident may have been faster.
+    if not _waiting(world, job_id):
+        return True
     if wake.lock(world).holder() is not None and _goes_out(world, job_id, min(seconds, _RESIDENT_SECONDS)):
         return True
     try:
-        _send(world, job_id, deadline)
+        _send(world, broker, job_id, deadline)
     except MamError as error:
         raise NotPublished(
             f"recorded, and not published yet: {error}",
@@ -64,10 +68,7 @@ def _goes_out(world: World, job_id: str, seconds: float) -> bool:
     return True
 
 
-def _send(world: World, job_id: str, deadline: float) -> None:
-    broker = _broker_of(world, job_id)
-    if broker is None:
-        return
+def _send(world: World, broker: Broker, job_id: str, deadline: float) -> None:
     from mam.adapters.mqtt.link import Link
 
     link = Link(broker, brokers.password(world, broker), role="event")
