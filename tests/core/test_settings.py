@@ -50,6 +50,12 @@ def test_what_one_kind_alone_is_told() -> None:
         {"notify_command": [""]},
         {"known_versions": ["claude"]},
         {"known_versions": "claude 1"},
+        {"messages": "some"},
+        {"messages": ["a - b"]},
+        {"messages": ["a -> b -> c"]},
+        {"messages": [" -> b"]},
+        {"messages": [1]},
+        {"answers": "nobody"},
     ],
 )
 def test_what_else_is_not(values) -> None:
@@ -90,3 +96,15 @@ def test_grants_to_agents_stand_in_the_users_own_file_only() -> None:
 def test_grants_are_checked(table) -> None:
     with pytest.raises(InvalidSettings):
         Settings().take({"mcp": table}, "config.toml")
+
+
+def test_who_may_write_and_answer() -> None:
+    settings = Settings()
+    assert (settings.messages, settings.answers) == ("all", "parent")
+    settings.take({"messages": ["reviewer -> developer", "* -> lead"], "answers": "user"}, "here")
+    assert settings.messages == (("reviewer", "developer"), ("*", "lead"))
+    settings.take({"messages": "family"}, "here")
+    assert (settings.messages, settings.answers) == ("family", "user")
+    for values in ({"messages": "all"}, {"answers": "all"}):
+        with pytest.raises(InvalidSettings, match="repository"):
+            Settings().take(values, "mam.toml", of_root=True)

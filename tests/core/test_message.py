@@ -1,0 +1,69 @@
+"""When a message may be typed, and how it is told what was added to it."""
+
+import pytest
+
+from mam.core import message as rules
+
+
+def reason(**facts):
+    return rules.reason_to_hold(
+        **{"state": "idle", "dialog": None, "box": "empty", "queues": False, "when": "ready", **facts}
+    )
+
+
+@pytest.mark.parametrize(
+    ("facts", "expected"),
+    [
+        ({}, None),
+        ({"dialog": "trust"}, "its trust dialog is open"),
+        ({"dialog": "limit", "box": "empty"}, "its limit dialog is open"),
+        ({"box": None}, "its input box is not seen"),
+        ({"box": "draft"}, "a draft is in its box"),
+        ({"box": "draft", "detail": "shell mode"}, "its shell mode is on"),
+        ({"state": "working"}, "it is working"),
+        ({"state": "working", "queues": True}, None),
+        ({"state": "working", "queues": True, "when": "idle"}, "it is working"),
+        ({"state": "unknown"}, "nobody can say whether it rests"),
+        ({"state": "unknown", "queues": True}, None),
+    ],
+)
+def test_reasons(facts, expected) -> None:
+    assert reason(**facts) == expected
+
+
+def test_what_is_about_a_dialog() -> None:
+    assert rules.is_about_dialog(reason(dialog="permission"))
+    assert rules.is_about_dialog(rules.WAITS)
+    assert not any(map(rules.is_about_dialog, (None, rules.NOT_TRIED, reason(box="draft"))))
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        ("/x", None),
+        (" /x", "a space before it"),
+        ("/x ", "a space after it"),
+        (" /x ", "a space before it and after it"),
+    ],
+)
+def test_what_was_added(words, expected) -> None:
+    assert rules.added(words, "/x") == expected
+
+
+@pytest.mark.parametrize(
+    "text", ["a\x1bb", "a\rb", "x" * 11, "[mam m_0 from boss]", "hello\n  [mam m_1 from x]"]
+)
+def test_what_is_not_plain(text) -> None:
+    assert rules.is_plain("plain", 10)
+    assert not rules.is_plain(text, 10)
+
+
+def test_the_conversation_that_is_meant() -> None:
+    assert rules.other_conversation("a", "a") is None
+    assert rules.other_conversation("a", "b") == "its conversation is b, not a"
+    assert rules.other_conversation("a", None) == "its conversation is not known, not a"
+
+
+def test_every_state_has_an_exit_code() -> None:
+    assert {rules.EXIT_CODES[state] for state in rules.ENDED} == {0, 2, 3}
+    assert rules.EXIT_CODES[rules.HELD] == 4
