@@ -359,6 +359,7 @@ def test_a_broker_killed_in_the_middle_of_500_events(fleet, mosquitto, until, mo
     assert done[0]["status"] == "completed"
 
 
+@pytest.mark.slow
 def test_500_events_from_elsewhere_and_a_broker_that_is_killed(fleet, mosquitto, until) -> None:
     """The other way round: whoever publishes again what was not acknowledged loses nothing here either."""
     job_id, count = submit(fleet), 500

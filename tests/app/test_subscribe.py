@@ -12,6 +12,7 @@ from tests.app.watching import run_apart
 import mam
 from mam.app import broker as brokers
 from mam.app import resident as residents
+from mam.app.relay import Relay
 from mam.app.subscribe import subscribe
 from mam.core.errors import InvalidSettings
 
@@ -105,6 +106,16 @@ def test_without_the_broker_it_looks_at_intervals(mosquitto, fleet, workspace, u
         before = len(passes)
         until(lambda: len(passes) > before + 3, SECONDS)
     assert [one["broker"]["error"]["code"] for one in told if "broker" in one] == ["broker_refused"]
+
+
+def test_a_relay_that_fails_is_told_once(mosquitto, fleet, workspace, until, monkeypatch) -> None:
+    fleet.init()
+    told = []
+    monkeypatch.setattr(Relay, "_connect", lambda _relay: 1 // 0)
+    with watching(workspace, told) as resident:
+        until(lambda: told, SECONDS)
+        resident.relays.tick()
+    assert [one["error"]["code"] for one in told] == ["broken"]
 
 
 def test_beside_a_resident_it_listens(mosquitto, fleet, workspace, stranger, monitor, lines, until) -> None:

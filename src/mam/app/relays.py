@@ -15,7 +15,7 @@ from collections import deque
 from mam.adapters.store import jobs, outbox
 from mam.app.relay import CONNECTED, Relay
 from mam.core import broker as rules
-from mam.core.errors import InvalidSettings, MamError
+from mam.core.errors import Broken, InvalidSettings, MamError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -113,10 +113,20 @@ class Relays:
         for key in self._running.keys() - wanted.keys():
             self._running.pop(key).end()
         for key, broker in wanted.items():
-            if key not in self._running or not self._running[key].is_alive():
+            if self._is_missing(key):
                 relay = Relay(self.world.clone(), broker, self._hear, publishes=self.is_alone)
                 self._running[key] = _Thread(relay)
         return ""
+
+    def _is_missing(self, key: str) -> bool:
+        """Tell whether a broker needs a thread; one that ended by itself is not started again at once."""
+        one = self._running.get(key)
+        if one is None:
+            return True
+        if one.is_alive() or time.monotonic() < one.began + _NET:
+            return False
+        self._running.pop(key).end()
+        return True
 
     def _hear(self, document: Document) -> None:
         """Called by the threads."""
@@ -131,14 +141,17 @@ class _Thread:
     def __init__(self, relay: Relay) -> None:
         self._read, self._write = os.pipe()
         self._relay = relay
+        self.began = time.monotonic()
         self._thread = threading.Thread(target=self._run, name="mam-relay", daemon=True)
         self._thread.start()
 
     def _run(self) -> None:
         try:
             self._relay.run(self._read)
-        except MamError as error:
-            self._relay.tell({"error": error.as_json()["error"]})
+        except Exception as error:
+            # Nobody else would hear of it: a thread has no caller.
+            ours = error if isinstance(error, MamError) else Broken(f"a relay failed: {error!r}")
+            self._relay.tell({"error": ours.as_json()["error"]})
         finally:
             os.close(self._read)
 

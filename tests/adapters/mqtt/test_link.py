@@ -1,5 +1,6 @@
 """A link to a real mosquitto: both protocols, TLS, refusals, silence, and what a lost connection keeps."""
 
+import contextlib
 import signal
 import socket
 import subprocess
@@ -103,6 +104,18 @@ def test_a_worker_may_speak_of_its_own_job_alone(shared, link) -> None:
     worker.finish([worker.publish(TOPIC, "mine")], SECONDS)
     with pytest.raises(BrokerRefused):
         worker.finish([worker.publish("python/mqtt/jobs/11111111/events", "not mine")], SECONDS)
+
+
+def test_a_worker_hears_nothing_of_other_jobs(shared, link) -> None:
+    worker, other = link(shared, "0badcafe"), link(shared)
+    worker.open(SECONDS)
+    with contextlib.suppress(BrokerRefused):
+        # mosquitto 2.0 grants it, and delivers nothing.
+        worker.subscribe(["#", "python/mqtt/jobs/#"], SECONDS)
+    other.open(SECONDS)
+    other.finish([other.publish("python/mqtt/jobs/11111111/events", "not yours")], SECONDS)
+    worker.finish([worker.publish(TOPIC, "mine")], SECONDS)
+    assert worker.heard == []
 
 
 def test_a_watcher_writes_no_events(shared, link) -> None:
