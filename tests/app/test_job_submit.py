@@ -21,6 +21,7 @@ from mam.core.errors import (
     MamError,
     NameTaken,
     NotAllowed,
+    TimedOut,
     Usage,
 )
 
@@ -169,6 +170,7 @@ def test_a_program_that_ends_at_once_is_a_failed_start(fleet, submit):
     assert names(fleet, job["job_id"])[-1] == "error"
 
 
+@pytest.mark.slow
 def test_an_agent_that_dies_ends_its_job(fleet, submit, until):
     job = submit("please do not answer", args=["--speed", "1"])
     row = fleet.get(job["agent_session"].removeprefix("tmux:")).row
@@ -207,6 +209,7 @@ def test_a_session_that_runs_takes_a_job(fleet, submit):
         submit(session="mine", args=[])
 
 
+@pytest.mark.slow
 def test_who_forgets_to_report_is_nudged_once(fleet, submit):
     job = submit("forget to report")
     (done,) = fleet.job_wait([job["job_id"]], timeout=60)
@@ -216,6 +219,23 @@ def test_who_forgets_to_report_is_nudged_once(fleet, submit):
     )
     sent = [one["message_id"] for one in fleet.inbox(done["agent_session"].removeprefix("tmux:"))]
     assert sent == [f"m_{job['job_id']}", f"m_{job['job_id']}-1-nudge"]
+
+
+@pytest.mark.slow
+def test_who_never_reports_is_shown_to_the_operator(fleet, submit, until):
+    job = submit("never report", idle_timeout=8)
+    name = job["agent_session"].removeprefix("tmux:")
+
+    def attention():
+        with suppress(TimedOut):
+            fleet.job_wait([job["job_id"]], timeout=0.3)
+        return fleet.status(name)["attention"]
+
+    assert until(attention, 60) == "it was reminded of its job, and rests without a report"
+    (done,) = fleet.job_wait([job["job_id"]], timeout=60)
+    assert (done["status"], done["reason"]) == ("error", "timeout:idle")
+    assert fleet.status(name)["attention"] is None
+    assert len(fleet.inbox(name)) == 2, "it was reminded once"
 
 
 def test_a_permission_is_waited_for(fleet, submit, until):
@@ -291,6 +311,7 @@ def test_while_it_is_checked_it_has_not_ended(fleet, workspace, until):
     assert (ended["status"], ended["terminal_detail"]) == ("completed", "mine")
 
 
+@pytest.mark.slow
 def test_a_loop_until_it_passes(fleet, submit):
     job = submit("write it; pass in round 2", type="loop", reviewer="practice")
     (done,) = fleet.job_wait([job["job_id"]], timeout=90)
@@ -357,6 +378,7 @@ def test_a_resident_sees_to_it(fleet, submit, home, until):
     assert fleet.world.registry.peek(lambda draft: jobs.find(draft, job["job_id"]).data["nudged_at"], None)
 
 
+@pytest.mark.slow
 def test_many_events_at_once(fleet, workspace):
     job = fleet.job_submit("x", agent="human")["job_id"]
     words = [sys.executable, "-m", "mam", "job", "event", "--job", job, "--event", "progress", "--detail"]

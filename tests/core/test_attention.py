@@ -31,6 +31,21 @@ def test_when(state, age, waiting_for, has_job, kind) -> None:
         assert attention(state, age + due, waiting_for, has_job=has_job), "then it is due"
 
 
+@pytest.mark.parametrize(
+    ("state", "age", "has_job", "kind"),
+    [
+        ("idle", 2.0, True, None),
+        ("idle", 3.0, True, "silent-job"),
+        ("idle", 3.0, False, None),
+        ("working", 3.0, True, None),
+    ],
+)
+def test_who_keeps_silent_after_a_reminder(state, age, has_job, kind) -> None:
+    found = attention(state, age, None, has_job=has_job, is_silent=True)
+    assert (found.kind if found else None) == kind
+    assert (due_in(state, age, has_job=has_job, is_silent=True) == 0.0) == (kind is not None)
+
+
 def test_words() -> None:
     assert attention("waiting", 200, "permission").text == "it has waited for a person for 3m (permission)"
     assert attention("waiting", 0, "limit, resets 3pm").text == "it hit a limit: limit, resets 3pm"

@@ -38,7 +38,10 @@ def test_a_job_and_its_end(task, ended):
 def test_a_reminder_is_a_job_without_a_task():
     job = job_of(rules.nudge("1f00ab42", COMMAND))
     assert job is not None
-    assert (job.command, job.task) == (COMMAND, "")
+    assert (job.command, job.is_forgotten) == (COMMAND, False)
+    again = job_of(rules.nudge("1f00ab42", COMMAND), ["x", told("never report it")])
+    assert again is not None
+    assert again.is_forgotten
 
 
 def test_other_words_are_no_job():

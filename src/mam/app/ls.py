@@ -9,6 +9,7 @@ from mam.app import activity, conversations
 from mam.app.hearing import listen
 from mam.app.sight import ALIVE, LOOSE, UNKNOWN, ask_early, see_all
 from mam.app.world import World
+from mam.core.activity import IDLE
 from mam.core.attention import attention
 from mam.core.drift import letter
 from mam.core.errors import MamError
@@ -96,14 +97,14 @@ def describe(
     return [_entry(world, view, one, had, now, jobs=jobs) for one, had in zip(known, kept, strict=True)]
 
 
-def _jobs(world: World, rows: Sequence[Row]) -> dict[str, str]:
-    """Return the status of the jobs that these sessions were given."""
+def _jobs(world: World, rows: Sequence[Row]) -> dict[str, tuple[str, float | None]]:
+    """Return the status of the jobs that these sessions were given, and when they were reminded of it."""
     wanted = {job for row in rows if (job := row.get("delegate_job_id"))}
     if not wanted:
         return {}
     from mam.adapters.store.jobs import statuses
 
-    none: dict[str, str] = {}
+    none: dict[str, tuple[str, float | None]] = {}
     return world.registry.peek(lambda draft: statuses(draft, wanted), none)
 
 
@@ -120,7 +121,7 @@ def _entry(
     had: tuple[str | None, bool | None],
     now: float,
     *,
-    jobs: dict[str, str],
+    jobs: dict[str, tuple[str, float | None]],
 ) -> dict[str, Any]:
     row, sight = one.row, one.sight
     current, on_disk = had
@@ -129,8 +130,10 @@ def _entry(
     age = max(0.0, now - verdict.at)
     job = row.get("delegate_job_id")
     # One that nothing is known of any more counts as open: somebody wrote it into the row.
-    status = jobs.get(job, "unknown") if job else None
-    needs = attention(verdict.state, age, verdict.waiting_for, has_job=bool(job) and status not in ENDED)
+    status, reminded = jobs.get(job, ("unknown", None)) if job else (None, None)
+    has_job = bool(job) and status not in ENDED
+    is_silent = has_job and reminded is not None and verdict.state == IDLE and verdict.at > reminded
+    needs = attention(verdict.state, age, verdict.waiting_for, has_job=has_job, is_silent=is_silent)
     there = None if sight.state == UNKNOWN else sight.state in (ALIVE, LOOSE)
     return {
         **row,
@@ -143,6 +146,7 @@ def _entry(
         "attention": needs.text if needs else None,
         "job": job,
         "job_status": status,
+        "job_silent": is_silent,
         "drift": letter(
             *(row, sight.state), conversation=current, on_disk=on_disk, own_on_disk=on_disk if own else None
         ),

@@ -39,7 +39,7 @@ def look(world: World, view: View, listings: Mapping[str, Listing]) -> tuple[lis
         due
         for one in found
         if not one["attention"]
-        and (due := due_in(one["activity"], one["activity_age_s"], has_job=has_job(one))) is not None
+        and (due := due_in(one["activity"], one["activity_age_s"], **_of_job(one))) is not None
     ]
     return fresh, min(soon) if soon else None
 
@@ -54,9 +54,10 @@ def _keep(draft: Draft, now: list[Notice]) -> list[Notice]:
     return found
 
 
-def has_job(one: Mapping[str, Any]) -> bool:
-    """Tell whether a session is to work on something."""
-    return bool(one["job"]) and one["job_status"] not in ENDED
+def _of_job(one: Mapping[str, Any]) -> dict[str, bool]:
+    """Return whether a session is to work on something, and keeps silent about it."""
+    is_open = bool(one["job"]) and one["job_status"] not in ENDED
+    return {"has_job": is_open, "is_silent": bool(one["job_silent"])}
 
 
 def _notice(one: dict[str, Any]) -> Notice | None:
@@ -64,7 +65,7 @@ def _notice(one: dict[str, Any]) -> Notice | None:
         one["activity"],
         one["activity_age_s"],
         one["waiting_for"],
-        has_job=has_job(one),
+        **_of_job(one),
     )
     if found is None:
         return None

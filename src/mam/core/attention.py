@@ -7,6 +7,7 @@ from mam.core.times import short_age
 
 WAITS_SECONDS = 120.0
 IDLE_JOB_SECONDS = 900.0
+SILENT_SECONDS = 3.0
 WEDGED_SECONDS = 1800.0
 LIMIT = "limit"
 
@@ -21,13 +22,20 @@ class Attention:
         self.text = text
 
 
-def attention(state: str, age: float, waiting_for: str | None, *, has_job: bool = False) -> Attention | None:
-    """Return why a person should look at a session that has been in a state for so many seconds."""
+def attention(
+    state: str, age: float, waiting_for: str | None, *, has_job: bool = False, is_silent: bool = False
+) -> Attention | None:
+    """Return why a person should look at a session that has been in a state for so many seconds.
+
+    `is_silent` tells of one with a job that was reminded of it, and rests again without a report.
+    """
     if state == WAITING and (waiting_for or "").startswith(LIMIT):
         return Attention("limit", f"it hit a limit: {waiting_for}")
     if state == WAITING and age >= WAITS_SECONDS:
         what = f" ({waiting_for})" if waiting_for else ""
         return Attention("waiting", f"it has waited for a person for {short_age(age)}{what}")
+    if state == IDLE and has_job and is_silent and age >= SILENT_SECONDS:
+        return Attention("silent-job", "it was reminded of its job, and rests without a report")
     if state == IDLE and has_job and age >= IDLE_JOB_SECONDS:
         return Attention("idle-job", f"it has been idle for {short_age(age)} with an open job")
     if state == WORKING and age >= WEDGED_SECONDS:
@@ -35,11 +43,11 @@ def attention(state: str, age: float, waiting_for: str | None, *, has_job: bool 
     return None
 
 
-def due_in(state: str, age: float, *, has_job: bool) -> float | None:
+def due_in(state: str, age: float, *, has_job: bool, is_silent: bool = False) -> float | None:
     """Return in how many seconds a session will need somebody if nothing happens; None: never."""
     limit = {
         WAITING: WAITS_SECONDS,
-        IDLE: IDLE_JOB_SECONDS if has_job else None,
+        IDLE: (SILENT_SECONDS if is_silent else IDLE_JOB_SECONDS) if has_job else None,
         WORKING: WEDGED_SECONDS,
     }.get(state)
     return None if limit is None else max(0.0, limit - age)

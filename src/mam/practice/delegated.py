@@ -1,6 +1,7 @@
 """Work that comes with a job: the agent reports on it with the very commands that it was given.
 
-What it is asked decides how it goes: `forget to report` ends the turn in silence, `fail` ends in an error,
+What it is asked decides how it goes: `forget to report` ends the turn in silence, `never report` also the one
+after a reminder, `please fail` ends in an error,
 a review passes, unless the task that it is about says `pass in round N` and it is an earlier one. Loaded
 only when such work comes.
 """
@@ -11,8 +12,13 @@ import re
 import shlex
 import subprocess
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
 _REPORT = re.compile(r"\S.* job event .*--job [0-9a-f]{8} --attempt \d+ --event [a-z_]+( |\Z)")
 _SECONDS = 60.0
+_NEVER = "never report"
 _COMMAND = re.compile(r"^  (\S.* job event .*--job [0-9a-f]{8} --attempt \d+) --event started$", re.MULTILINE)
 _NUDGE = re.compile(r"`(\S[^`]* job event [^`]*--job [0-9a-f]{8} --attempt \d+) --event completed")
 _TASK = "\nTask:\n"
@@ -31,7 +37,7 @@ class Job:
     @property
     def is_forgotten(self) -> bool:
         """Tell whether the agent is to forget that somebody waits for its word."""
-        return "forget to report" in self.task
+        return "forget to report" in self.task or _NEVER in self.task
 
     def started(self) -> str:
         """Return the command that says that the work has begun."""
@@ -51,13 +57,15 @@ class Job:
         return f"{self.command} --event {event} --detail {shlex.quote(detail)}"
 
 
-def job_of(prompt: str) -> Job | None:
-    """Return the job that a prompt gives; None for any other prompt."""
+def job_of(prompt: str, earlier: Iterable[str] = ()) -> Job | None:
+    """Return the job that a prompt gives, or reminds of; None for any other prompt."""
     found, at = _COMMAND.search(prompt), prompt.find(_TASK)
     if found and at >= 0:
         return Job(found[1], prompt[at + len(_TASK) :])
     reminder = _NUDGE.search(prompt)
-    return Job(reminder[1], "") if reminder and "is still open" in prompt else None
+    if not reminder or "is still open" not in prompt:
+        return None
+    return Job(reminder[1], _NEVER if any(_NEVER in one for one in earlier) else "")
 
 
 def message_in(prompt: str) -> str:

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 def ordinary_turn(stage: Stage, prompt: str, earlier: list[str]) -> Turn:
     """Answer a prompt; `earlier` is what the person said before it."""
     yield stage.seconds(thinking_words(prompt))
-    job = _job_of(prompt)
+    job = _job_of(prompt, earlier)
     if job is not None:
         return (yield from _delegated_turn(stage, job))
     if asks_for_history(prompt):
@@ -29,12 +29,12 @@ def ordinary_turn(stage: Stage, prompt: str, earlier: list[str]) -> Turn:
     return answer
 
 
-def _job_of(prompt: str) -> Job | None:
+def _job_of(prompt: str, earlier: list[str]) -> Job | None:
     if " job event " not in prompt and not prompt.startswith("Read the file "):
         return None
     from .delegated import job_of, message_in
 
-    return job_of(message_in(prompt))
+    return job_of(message_in(prompt), earlier)
 
 
 def _delegated_turn(stage: Stage, job: Job) -> Turn:

@@ -108,11 +108,12 @@ def open_ids(draft: Draft) -> set[str]:
     return {job_id for (job_id,) in draft.connection.execute(f"SELECT id FROM jobs WHERE {_OPEN}")}  # noqa: S608
 
 
-def statuses(draft: Draft, job_ids: Collection[str]) -> dict[str, str]:
-    """Return the status of each of these jobs that is known."""
+def statuses(draft: Draft, job_ids: Collection[str]) -> dict[str, tuple[str, float | None]]:
+    """Return the status of each of these jobs that is known, and when its agent was reminded of it."""
     marks = ", ".join("?" * len(job_ids))
-    query = f"SELECT id, status FROM jobs WHERE id IN ({marks})"  # noqa: S608  (our words)
-    return dict(draft.connection.execute(query, tuple(job_ids)).fetchall())
+    query = f"SELECT id, status, json_extract(data, '$.nudged_at') FROM jobs WHERE id IN ({marks})"  # noqa: S608
+    found = draft.connection.execute(query, tuple(job_ids)).fetchall()
+    return {job_id: (status, nudged) for job_id, status, nudged in found}
 
 
 def update(draft: Draft, job: Job, **fields: Any) -> Job:
