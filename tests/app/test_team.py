@@ -390,7 +390,7 @@ class TestRegister:
         words = f"{shlex.join([*command, *QUICK])} > {out}.part; mv {out}.part {out}; exec cat"
         script.write_text(f"cd {desk.workspace}\n{words}\n", encoding="utf-8")
         desk.raw("respawn-pane", "-k", "-t", desk.pane, f"sh -c 'sh {script}; cat'")
-        until(out.exists, 30)
+        until(out.exists, 60)
         row = master.get("dev").row
         boss = master.get("master").row
         assert (row["parent"], boss["agent"], boss["role"]) == (boss["id"], "claude", "master")

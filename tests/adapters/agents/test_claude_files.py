@@ -11,6 +11,7 @@ import pytest
 
 from mam.adapters.agents.claude import Claude
 from mam.adapters.agents.claude_files import project_key
+from mam.adapters.agents.protocol import Screen
 from mam.adapters.agents.purge import remove
 
 KIND = Claude()
@@ -322,3 +323,25 @@ class TestReadTranscript:
             file.write(b"\n" + content.replace(b"early", b"later"))
         found = KIND.read_transcript(ident, "/w", store.stores, 9)
         assert found.turns[0].text == "later"
+
+
+class TestIdentity:
+    def test_colour_and_name_are_those_given_last(self, store) -> None:
+        ident = store.write(
+            "/w",
+            {"type": "agent-color", "agentColor": "red"},
+            {"type": "agent-name", "agentName": "old"},
+            user("/rename green"),
+            {"type": "agent-color", "agentColor": "green"},
+            {"type": "agent-name", "agentName": "dev-agent"},
+        )
+
+        def has(command, conversation=ident):
+            return KIND.has_identity(command, conversation, store.stores, Screen(""))
+
+        commands = KIND.identity("dev-agent", "green")
+        assert commands == ["/color green", "/rename dev-agent"]
+        assert [has(one) for one in commands] == [True, True]
+        wrong = ("/color red", "/rename old", "/rename green", "/color dev-agent")
+        assert [has(one) for one in wrong] == [False] * 4
+        assert has("/color green", str(uuid.uuid4())) is False, "nothing was said there yet"

@@ -114,3 +114,14 @@ def test_the_workspaces_conversations_newest_first(tmp_path) -> None:
     for one in ids[:3]:
         (folder / f"{one}.jsonl").write_text("{}\n", encoding="utf-8")
     assert KIND.conversations("/w", {"XDG_DATA_HOME": str(tmp_path)}) == [ids[0], ids[1]]
+
+
+def test_a_name_is_seen_on_the_box_and_a_colour_nowhere() -> None:
+    kind = Practice()
+    edge = "─" * 20
+    screen = Screen(f"{edge} dev-agent ──\n❯ \n{edge}\n")
+    assert kind.identity("dev-agent", "green") == ["/color green", "/rename dev-agent"]
+    shown = [
+        kind.has_identity(one, "", {}, screen) for one in ("/color green", "/rename dev-agent", "/rename x")
+    ]
+    assert shown == [None, True, False]

@@ -212,9 +212,11 @@ class Claude(Kind):
         """Each is a line of the transcript, written at once."""
         try:
             path = claude_files.find_transcript(conversation, stores)
-            return command.partition(" ")[2] in claude_files.identity(path) if path else False
+            colour, name = claude_files.identity(path) if path else (None, None)
         except OSError:
             return None
+        word, _, wanted = command.partition(" ")
+        return wanted == (colour if word == "/color" else name)
 
     def keeps(self, text: str) -> bool:
         """It puts accents together, and signs of several parts make it draw over its own box in tmux."""
