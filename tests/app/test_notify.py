@@ -2,11 +2,14 @@
 
 import json
 import os
+import signal
 import time
+from pathlib import Path
 
 import pytest
 
 import mam
+from mam.adapters.tmux.client import Tmux
 from mam.app import monitor, notify
 from mam.core.settings import Settings
 
@@ -81,3 +84,55 @@ def test_a_command_that_fails_is_a_warning(fleet, monkeypatch) -> None:
     notify.spread(fleet.world, {"session": "one", "text": "x", "kind": "waiting"})
     assert warned == ["/bin/false did not take the notice: 1"]
     assert json.dumps(warned)
+
+
+@pytest.fixture
+def unasked(fleet):
+    """A session with a dialog of which no hook speaks."""
+    return fleet.create("practice", name="one", args=["--trust-dialog"], wait=False)
+
+
+def sees(fleet, state):
+    return lambda: fleet.ls()["sessions"][0]["activity"] == state
+
+
+def test_a_dialog_that_only_the_screen_shows(fleet, unasked, pass_on, until) -> None:
+    until(sees(fleet, "waiting"))
+    told, due = pass_on()
+    assert (told, round(due)) == ([], 120)
+    told, due = pass_on(60)
+    assert told == []
+    assert due < 70, "it has waited since it was first seen"
+    assert kinds(pass_on(125)) == [("one", "waiting")]
+    assert kinds(pass_on(126)) == [], "the same episode"
+    assert 0 < fleet.ls()["sessions"][0]["activity_age_s"] < 60
+    assert kinds(pass_on(1000)) == [], "nobody looked for too long: who knows what was in between"
+    unasked.answer("allow")
+    until(sees(fleet, "idle"))
+    assert kinds(pass_on(1001)) == []
+    assert fleet.ls()["sessions"][0]["attention"] is None
+
+
+def test_a_server_that_does_not_answer_ends_no_episode(fleet, unasked, pass_on, tmux_server, until) -> None:
+    until(sees(fleet, "waiting"))
+    pass_on()
+    assert kinds(pass_on(125)) == [("one", "waiting")]
+    server = Tmux(tmux_server).panes().server_pid
+    os.kill(server, signal.SIGSTOP)
+    try:
+        assert kinds(pass_on(130)) == []
+    finally:
+        os.kill(server, signal.SIGCONT)
+    assert kinds(pass_on(145)) == [], "told before"
+
+
+def test_a_command_that_hangs_holds_up_nothing(fleet, tmp_path, until) -> None:
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    config = Path(os.environ["XDG_CONFIG_HOME"]) / "mam/config.toml"
+    config.parent.mkdir(parents=True, exist_ok=True)
+    config.write_text(f'notify_command = ["/bin/cat", "{pipe}"]\nnotify_desktop = false\n', encoding="utf-8")
+    told = notify.spread_apart(fleet.world, [{"session": "one", "text": "x", "kind": "waiting"}])
+    assert told.is_alive(), "the command waits for somebody to write, and nobody waits for the command"
+    pipe.write_text("", encoding="utf-8")
+    until(lambda: not told.is_alive())

@@ -3,15 +3,28 @@
 from __future__ import annotations
 
 from mam.adapters.agents.protocol import Screen
+from mam.adapters.store import evidence
 from mam.app.sight import ALIVE, DEAD, GONE
-from mam.core.activity import BOOTING, EXITED, UNKNOWN, Activity, Evidence, fuse, needs_screen
+from mam.core.activity import (
+    BOOTING,
+    EXITED,
+    UNKNOWN,
+    Activity,
+    Evidence,
+    fuse,
+    is_lasting,
+    needs_screen,
+    since,
+)
 from mam.core.row import current_conversation, is_running
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
+    from typing import Any
 
     from mam.adapters.agents.protocol import Kind, Look
+    from mam.adapters.store.draft import Draft
     from mam.app.hearing import Word
     from mam.app.sight import Sight
     from mam.app.world import World
@@ -20,6 +33,8 @@ if TYPE_CHECKING:
 
 # Who has not spoken by then is not booting any more, and nobody knows what it does.
 _BOOT_SECONDS = 120.0
+# The source of what earlier looks saw, and how often it is noted that the same is still seen.
+LOOK, _SEEN_SECONDS = "look", 60.0
 # Clocks of one machine differ by less.
 _AHEAD_SECONDS = 60.0
 
@@ -27,7 +42,7 @@ _AHEAD_SECONDS = 60.0
 class Known:
     """A session with what is there of it, and what speaks of its activity."""
 
-    __slots__ = ("conversation", "evidence", "kind", "row", "sight")
+    __slots__ = ("conversation", "evidence", "kind", "remembered", "row", "sight")
 
     def __init__(self, row: Row, sight: Sight, kind: Kind) -> None:
         self.row = row
@@ -36,10 +51,15 @@ class Known:
         # The one that the agent itself names, which may be newer than what the row knows.
         self.conversation: str | None = None
         self.evidence: list[Evidence] = []
+        # What earlier looks saw, where this one saw the screen.
+        self.remembered: dict[str, Any] | None = None
 
     def verdict(self, now: float) -> Activity:
         """Return the fused activity."""
-        return fuse(self.evidence, now)
+        found = fuse(self.evidence, now)
+        if self.remembered and is_lasting(found):
+            found.at = since(found, self.remembered, now)
+        return found
 
 
 def gather(
@@ -56,8 +76,42 @@ def gather(
         _add_cheap(one, words.get(one.row.get("id") or ""), now)
         if thorough:
             _add_records(one, now)
-    _add_screens(world, [one for one in found if _wants_screen(one, thorough, now)], now)
+    if wanted := [one for one in found if _wants_screen(one, thorough, now)]:
+        _add_screens(world, wanted, now)
+        remembered = evidence.recorded(world.registry, LOOK)
+        for one in wanted:
+            one.remembered = remembered.get(one.row.get("id") or "", (0.0, None))[1]
     return found
+
+
+def remember(world: World, found: Sequence[Mapping[str, Any]]) -> None:
+    """Keep since when sessions, as a listing shows them, are in a state that is only looked at.
+
+    Of one that nobody could look at, what was seen before is kept.
+    """
+    now = world.now()
+    before = {key: data for key, (_, data) in evidence.recorded(world.registry, LOOK).items()}
+    new, over = {}, []
+    for one in found:
+        at = now - one["activity_age_s"]
+        verdict = Activity(one["activity"], one["activity_source"], at, "", one["waiting_for"])
+        had = before.get(one["id"])
+        if is_lasting(verdict):
+            began = since(verdict, had, now) if had else at
+            data = {"state": verdict.state, "waiting_for": verdict.waiting_for, "since": began, "seen": now}
+            if not had or {**data, "seen": had["seen"]} != had or now - had["seen"] > _SEEN_SECONDS:
+                new[one["id"]] = data
+        elif had and verdict.state != UNKNOWN:
+            over.append(one["id"])
+    if new or over:
+        world.registry.note(lambda draft: _remember(draft, new, over))
+
+
+def _remember(draft: Draft, new: Mapping[str, dict[str, Any]], over: Sequence[str]) -> None:
+    for session_id in over:
+        evidence.clear(draft.connection, session_id, LOOK)
+    for session_id, data in new.items():
+        evidence.record(draft.connection, session_id, LOOK, data["seen"], data)
 
 
 def add_up(world: World, row: Row, sight: Sight, word: Word | None, look: Look) -> Known:

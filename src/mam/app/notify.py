@@ -4,17 +4,21 @@ from __future__ import annotations
 
 import json
 import sys
+from threading import Thread
 
 from mam.adapters.store import notices
 from mam.adapters.system import programs
+from mam.app import activity
 from mam.app.ls import describe
+from mam.core.activity import UNKNOWN
 from mam.core.attention import attention, due_in
+from mam.core.errors import MamError
 from mam.core.job import ENDED
 from mam.core.row import is_running
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Collection, Mapping
     from typing import Any
 
     from mam.adapters.store.draft import Draft
@@ -30,11 +34,14 @@ _COMMAND_SECONDS = 10.0
 def look(world: World, view: View, listings: Mapping[str, Listing]) -> tuple[list[Notice], float | None]:
     """Return what became news, recorded as told, and in how many seconds there may be more."""
     found = describe(world, view, is_running, asked={server: _given(one) for server, one in listings.items()})
+    activity.remember(world, found)
     now = [notice for one in found if (notice := _notice(one))]
+    # Where nobody can say how it is, what was told is still told.
+    unsure = {one["id"] for one in found if one["activity"] == UNKNOWN}
     fresh = world.registry.peek(lambda draft: notices.fresh(draft, now), now)
-    ended = world.registry.peek(lambda draft: notices.ended(draft, now), False)
+    ended = world.registry.peek(lambda draft: notices.ended(draft, now, unsure), False)
     if fresh or ended:
-        fresh = world.registry.note(lambda draft: _keep(draft, now))
+        fresh = world.registry.note(lambda draft: _keep(draft, now, unsure))
     soon = [
         due
         for one in found
@@ -48,9 +55,9 @@ def _given(listing: Listing) -> Callable[[], Listing]:
     return lambda: listing
 
 
-def _keep(draft: Draft, now: list[Notice]) -> list[Notice]:
+def _keep(draft: Draft, now: list[Notice], unsure: Collection[str]) -> list[Notice]:
     found = notices.fresh(draft, now)
-    notices.keep(draft, now)
+    notices.keep(draft, now, unsure)
     return found
 
 
@@ -77,6 +84,23 @@ def _notice(one: dict[str, Any]) -> Notice | None:
         "agent": one["agent"],
         "role": one.get("role"),
     }
+
+
+def spread_apart(world: World, found: list[Notice]) -> Thread:
+    """Spread notices in a thread: a command may take its time, and a death is to be noticed meanwhile."""
+    twin = world.clone()
+
+    def work() -> None:
+        for notice in found:
+            try:
+                spread(twin, notice)
+            except MamError as error:
+                twin.warn(f"{notice['session']} was not announced: {error}")
+
+    # A daemon: who is told to stop waits for no command.
+    running = Thread(target=work, daemon=True)
+    running.start()
+    return running
 
 
 def spread(world: World, notice: Notice) -> None:

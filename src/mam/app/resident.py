@@ -236,7 +236,8 @@ class Resident:
         fresh, self._news_in = notify.look(self.world, self.world.registry.view(), done.look.listings)
         for notice in fresh:
             self.tell({"attention": notice})
-            notify.spread(self.world, notice)
+        if fresh:
+            notify.spread_apart(self.world, fresh)
 
     def _take_in(self) -> None:
         """Take in what a person wrote into the file."""

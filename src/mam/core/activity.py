@@ -10,7 +10,8 @@ from __future__ import annotations
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
+    from typing import Any
 
 BOOTING, IDLE, WORKING, WAITING, EXITED, UNKNOWN = (
     "booting",
@@ -32,6 +33,11 @@ LOOKS = ("state-file", "title", "screen")
 SILENT_DIALOGS = ("trust", "login", "limit", "update", "api-key", "bypass", "notice")
 
 FRESH_SECONDS = 2.0
+
+# A look does not know since when it holds: who looks from time to time remembers that, while no gap
+# between two looks is longer than this. Of work nobody says so: between two looks it may have been another.
+LASTING = (IDLE, WAITING)
+LONGEST_GAP_SECONDS = 300.0
 
 
 class Evidence:
@@ -74,6 +80,18 @@ def fuse(evidence: Sequence[Evidence], now: float) -> Activity:
         one for one in known if one.state != verdict.state and one.source not in ("process", verdict.source)
     ]
     return verdict
+
+
+def is_lasting(verdict: Activity) -> bool:
+    """Tell whether somebody has to remember since when this holds, as it is only looked at."""
+    return verdict.source in ("title", "screen") and verdict.state in LASTING
+
+
+def since(verdict: Activity, remembered: Mapping[str, Any], now: float) -> float:
+    """Return since when a state holds that was looked at, by what is remembered of earlier looks."""
+    is_same = (remembered["state"], remembered["waiting_for"]) == (verdict.state, verdict.waiting_for)
+    is_whole = abs(now - remembered["seen"]) <= LONGEST_GAP_SECONDS
+    return min(verdict.at, remembered["since"]) if is_same and is_whole else verdict.at
 
 
 def _decide(known: list[Evidence], now: float) -> Activity:

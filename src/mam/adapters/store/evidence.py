@@ -135,6 +135,8 @@ def recorded(registry: Registry, source: str) -> dict[str, tuple[float, dict[str
     return {session_id: (at, data) for (session_id, at, _), data in zip(found, documents, strict=True)}
 
 
-def clear(connection: sqlite3.Connection, session_id: str) -> None:
-    """Forget what was seen of an earlier run of a session."""
-    connection.execute("DELETE FROM evidence WHERE session_id=?", (session_id,))
+def clear(connection: sqlite3.Connection, session_id: str, source: str | None = None) -> None:
+    """Forget what was seen of an earlier run of a session, or what one source said."""
+    connection.execute(
+        "DELETE FROM evidence WHERE session_id=?1 AND source=coalesce(?2, source)", (session_id, source)
+    )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Collection
     from typing import Any
 
     from mam.adapters.store.draft import Draft
@@ -15,17 +16,21 @@ def fresh(draft: Draft, now: list[dict[str, Any]]) -> list[dict[str, Any]]:
     return [one for one in now if (one["session_id"], one["kind"]) not in known]
 
 
-def ended(draft: Draft, now: list[dict[str, Any]]) -> bool:
-    """Tell whether an episode is over."""
-    return bool(_known(draft) - {(one["session_id"], one["kind"]) for one in now})
+def ended(draft: Draft, now: list[dict[str, Any]], unsure: Collection[str]) -> bool:
+    """Tell whether an episode is over; that of a session in `unsure` lasts."""
+    return bool(_known(draft) - _lasting(draft, now, unsure))
 
 
-def keep(draft: Draft, now: list[dict[str, Any]]) -> None:
-    """Remember what holds now and nothing else: what comes back is told again."""
+def keep(draft: Draft, now: list[dict[str, Any]], unsure: Collection[str]) -> None:
+    """Remember what holds now or may still hold, and nothing else: what comes back is told again."""
+    kept = _lasting(draft, now, unsure)
     draft.connection.execute("DELETE FROM notices")
-    draft.connection.executemany(
-        "INSERT OR IGNORE INTO notices VALUES(?, ?)", [(one["session_id"], one["kind"]) for one in now]
-    )
+    draft.connection.executemany("INSERT OR IGNORE INTO notices VALUES(?, ?)", list(kept))
+
+
+def _lasting(draft: Draft, now: list[dict[str, Any]], unsure: Collection[str]) -> set[tuple[str, str]]:
+    told = {(one["session_id"], one["kind"]) for one in now}
+    return told | {(session_id, kind) for session_id, kind in _known(draft) if session_id in unsure}
 
 
 def _known(draft: Draft) -> set[tuple[str, str]]:
