@@ -7,13 +7,16 @@ import socket
 import subprocess
 import sys
 import threading
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
 from tests.surfaces.mcp.client import HELLO, Client
 
+from mam.app import gather as gathers
 from mam.surfaces.mcp import bridge as bridges
 from mam.surfaces.mcp.bridge import Bridge, Lines
+from mam.surfaces.mcp.service import Service
 
 
 def test_a_killed_resident_comes_back_without_the_client_noticing(client, fleet, holder, until) -> None:
@@ -47,18 +50,55 @@ def test_a_connected_client_keeps_its_resident_and_the_last_one_lets_it_go(clien
     until(lambda: holder() is None, 60)
 
 
-def test_a_client_that_disappears_while_it_waits_leaves_nothing_behind(
+def test_a_client_that_disappears_while_it_waits_leaves_nothing_behind(fleet, until, monkeypatch) -> None:
+    fleet.create("practice", name="one")
+    waiting: list[str] = []
+    really = gathers.gather
+
+    def gather(world, **options):
+        waiting.append("somebody")
+        try:
+            return really(world, **options)
+        finally:
+            waiting.pop()
+
+    monkeypatch.setattr(gathers, "gather", gather)
+    service = Service(fleet.world)
+    try:
+        ours, theirs = socket.socketpair()
+        with ours:
+            service.let_in(theirs)
+            call = {"name": "wait_for", "arguments": {"agent_id": "one", "timeout_ms": 3_600_000}}
+            for message in (
+                {"cwd": fleet.root, "environ": dict(os.environ)},
+                {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": HELLO},
+                {"jsonrpc": "2.0", "method": "notifications/initialized"},
+                {"jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": call},
+            ):
+                ours.sendall(json.dumps(message).encode() + b"\n")
+            until(lambda: waiting, 30)
+            assert service.is_used()
+        until(lambda: not waiting and not service.is_used(), 30)
+    finally:
+        service.end()
+
+
+def test_a_bridge_that_is_killed_leaves_no_handle_in_the_resident(
     fleet, workspace, holder, until, resident
-):
+) -> None:
     fleet.create("practice", name="one")
     with Client(workspace) as staying:
         staying.greet()
-        staying.call("list_agents")
         process = Path(f"/proc/{holder()}/fd")
 
         def handles():
-            return len(list(process.iterdir()))
+            found = 0
+            for one in process.iterdir():
+                with suppress(FileNotFoundError):
+                    found += str(one.readlink()).startswith("socket:")
+            return found
 
+        staying.call("list_agents")
         quiet = handles()
         leaving = Client(workspace)
         leaving.greet()
@@ -66,7 +106,6 @@ def test_a_client_that_disappears_while_it_waits_leaves_nothing_behind(
         until(lambda: handles() > quiet)
         leaving.process.kill()
         leaving.close()
-        # Its socket, its thread's database and its watch on the agent are gone.
         until(lambda: handles() <= quiet, 30)
         assert staying.call("get_agent_state", agent_id="one")["state"] == "ready"
 
