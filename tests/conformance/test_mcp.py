@@ -29,7 +29,7 @@ def use(desk, session, tool: str, **arguments: Any) -> dict[str, Any]:
     desk.model.answer(McpCall(tool, arguments), Say(f"I have used {tool}."))
     before = len(desk.model.turns())
     desk.say(session, f"please use {tool} now")
-    wait_for(lambda: len(desk.model.turns()) >= before + 2, lambda: f"{tool}: {session.read()}", 90)
+    wait_for(lambda: len(desk.model.turns()) >= before + 2, lambda: f"{tool}: {session.read()}", 240)
     desk.rests(session)
     return answer_in(desk.model.turns()[before + 1].messages())
 
@@ -63,11 +63,13 @@ def test_an_agent_runs_another_one_from_its_start_to_its_end(desk, kind) -> None
     # However each program shows it to its model: the tools are listed.
     seen = json.dumps(desk.model.turns()[-1].body)
     assert all(name in seen for name in ("spawn_agent", "send_to", "wait_for", "stop_agent"))
-    agent = use(desk, lead, "spawn_agent", cli="practice", name="helper", role="developer")
+    agent = use(
+        desk, lead, "spawn_agent", cli="practice", name="helper", role="developer", timeout_ms=200_000
+    )
     assert (agent["state"], agent["parent_agent_id"]) == ("ready", lead.id)
-    sent = use(desk, lead, "send_to", agent_id="helper", text="count the stars", timeout_ms=20_000)
+    sent = use(desk, lead, "send_to", agent_id="helper", text="count the stars", timeout_ms=60_000)
     assert sent["delivered"] is True
-    waited = use(desk, lead, "wait_for", agent_id="helper", target_state="idle", timeout_ms=60_000)
+    waited = use(desk, lead, "wait_for", agent_id="helper", target_state="idle", timeout_ms=200_000)
     assert waited["matched"] is True
     assert "count the stars" in use(desk, lead, "read_screen", surface="helper", lines=100)["text"]
     assert [one["name"] for one in use(desk, lead, "list_agents", mine=True)["agents"]] == ["helper"]

@@ -231,8 +231,9 @@ def _environment(request: Request) -> dict[str, str]:
 
 
 def _mcp(server: Attachment) -> dict[str, Any]:
-    facts = {"type": "local", "command": server.argv, "environment": server.env, "enabled": True}
-    return {server.name: facts}
+    # Left to itself it gives up a request after five seconds; waiting for an agent takes longer.
+    facts: dict[str, Any] = {"type": "local", "enabled": True, "timeout": 3_660_000}
+    return {server.name: {**facts, "command": server.argv, "environment": server.env}}
 
 
 def _config(text: str) -> dict[str, Any]:
