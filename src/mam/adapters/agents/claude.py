@@ -57,8 +57,9 @@ _COMMAND = re.compile(r"\s*/[^\s/]*(?:\s|\Z)")
 _LEAVES = re.compile(r"\s*(?:exit|quit|:q|:q!|:wq|:wq!)\s*\Z")
 # It takes these out of what is pasted, and waits for another Enter.
 _INVISIBLE = re.compile("[\u00ad\u200b\u200e\u200f\u202a-\u202e\u2060-\u2069\ufeff\U000e0000-\U000e007f]")
-# Emoji that are joined, coloured or flags: tmux and the program disagree about their width.
-_OF_PARTS = re.compile("[\u200d\ufe0e\ufe0f\u20e3\U0001f1e6-\U0001f1ff\U0001f3fb-\U0001f3ff]")
+# Flags and colours of emoji, and signs that join others: tmux and the program disagree about their width.
+_OF_PARTS = re.compile("[\U0001f1e6-\U0001f1ff\U0001f3fb-\U0001f3ff]")
+_JOINING = ("Mn", "Mc", "Me", "Cf", "Zl", "Zp")
 _PERMISSIONS = {
     "ask": ["--permission-mode", "manual"],
     "auto": ["--permission-mode", "auto"],
@@ -222,7 +223,10 @@ class Claude(Kind):
         """It puts accents together, and signs of several parts make it draw over its own box in tmux."""
         if not super().keeps(text) or _OF_PARTS.search(text):
             return False
-        return text.isascii() or unicodedata.is_normalized("NFC", text)
+        return text.isascii() or (
+            unicodedata.is_normalized("NFC", text)
+            and not any(unicodedata.category(sign) in _JOINING for sign in text)
+        )
 
     def hear(self, payload: Mapping[str, Any]) -> Heard | None:
         """Return what an event says; one of a subagent says nothing about the session."""

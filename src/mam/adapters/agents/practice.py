@@ -248,5 +248,5 @@ def _transcript(conversation: str, stores: Mapping[str, str]) -> str | None:
 def _entries(path: str, since: int) -> list[dict[str, Any]]:
     with open(path, "rb") as file:
         file.seek(since)
-        lines = file.read().decode("utf-8", "replace").splitlines()
+        lines = file.read().decode("utf-8", "replace").split("\n")
     return [entry for entry in map(parse, lines) if entry]
