@@ -157,6 +157,46 @@ def test_words_are_not_typed_into_a_dialog(desk: Desk) -> None:
     desk.rests(session)
 
 
+def test_words_for_an_agent_that_works(desk: Desk) -> None:
+    """It queues them where it can; else they are held, and its answer is not cut."""
+    session = desk.worker()
+    held = desk.model.gate()
+    desk.model.answer(Say("one\n\ntwo\n\nthree\n\nfour is the last\n", midway=held))
+    desk.say(session, "count slowly once more")
+    desk.becomes(session, "working")
+    done = session.send("and then this")
+    if desk.fleet.world.kind(desk.kind).queues:
+        assert done["state"] == "queued", done
+    else:
+        assert (done["state"], done["reason"]) == ("held", "it is working"), done
+    held.set()
+    wait_for(lambda: "four is the last" in session.read(), session.read)
+    assert session.send("at the end", when="idle", timeout=60)["state"] in ("submitted", "queued")
+    wait_for(lambda: desk.model.saw("at the end"), session.read)
+    assert desk.model.saw("and then this")
+    desk.rests(session)
+
+
+def test_the_draft_of_a_person(desk: Desk) -> None:
+    """It is kept, nothing is put before or behind it, and what was held follows it."""
+    session = desk.worker()
+    pane = desk.fleet.get(session.id).row["pane"]["id"]
+    desk.tmux.paste(pane, "I was about to say this", mark=session.id, enter=False)
+    wait_for(lambda: "I was about to say this" in session.read(), session.read)
+    held = session.send("words of another")
+    assert (held["state"], held["reason"]) == ("held", "a draft is in its box"), held
+    assert "I was about to say this" in session.read()
+    time.sleep(desk.habits.pause)
+    desk.press(session, "Enter")
+    wait_for(lambda: desk.model.saw("I was about to say this"), session.read)
+    assert session.send("and one more", when="idle", timeout=60)["state"] in ("submitted", "queued")
+    wait_for(lambda: desk.model.saw("and one more"), session.read)
+    said = desk.model.turns()[-1].texts()
+    assert any(one.strip() == "I was about to say this" for one in said), said
+    assert any(one.strip() == "words of another" for one in said), said
+    desk.rests(session)
+
+
 def test_stop_in_a_permission_dialog(desk: Desk) -> None:
     """The tool must not run."""
     session = desk.worker()

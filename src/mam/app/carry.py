@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import secrets
 
 from mam.core import message as rules
 from mam.core.errors import NotAllowed
@@ -69,7 +68,7 @@ def _write_whole(path: str, content: bytes) -> None:
     """Write a file that is there whole or not at all, whenever this process dies."""
     if os.path.lexists(path):
         return
-    fresh = f"{path}.{secrets.token_hex(4)}"
+    fresh = f"{path}.{os.urandom(4).hex()}"
     flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC
     with os.fdopen(os.open(fresh, flags, 0o600), "wb") as file:
         file.write(content)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import secrets
+import os
 import time
 
 from mam.adapters.store import messages
@@ -42,7 +42,7 @@ def send(
     text = _checked(text)
     me = check_writer(world, row)
     wanted = {
-        "id": message_id or f"m_{secrets.token_hex(4)}",
+        "id": message_id or f"m_{os.urandom(4).hex()}",
         "session_id": row["id"],
         "sender": me,
         "text": text,
