@@ -30,7 +30,10 @@ class Delegating:
         from mam.app.settle import settle
 
         settle(self.world)
-        return submit(self.world, prompt, folder=self._folder(folder), **options)
+        try:
+            return submit(self.world, prompt, folder=self._folder(folder), **options)
+        finally:
+            self._flush()
 
     def job_preview(self, prompt: str, *, folder: str | None = None, **options: Any) -> Document:
         """Return what `job_submit` would tell its agent; nothing is started, and nothing is written."""
@@ -55,6 +58,7 @@ class Delegating:
 
         named = meant(self.world, job)
         done, changed = cancel(self.world, named, reason=reason, stop=stop, folder=self._folder(folder))
+        self._flush()
         return {"job": done, "changed": changed}
 
     def job_verify(self, job: str | None, script: str, *, folder: str | None = None) -> Document:
@@ -128,7 +132,12 @@ class Delegating:
 
         limits: Document = {"timeout": timeout, "after": 0 if from_start else None}
         named = [meant(self.world, one) for one in jobs]
-        return wait(self.world, named, tell, folder=self._folder(folder), tend=Watcher(self.world), **limits)
+        try:
+            return wait(
+                self.world, named, tell, folder=self._folder(folder), tend=Watcher(self.world), **limits
+            )
+        finally:
+            self._flush()
 
     def job_wait_remote(
         self,
@@ -183,6 +192,12 @@ class Delegating:
         from mam.app.jobs.logs import list_logs
 
         return list_logs(self.world)
+
+    def _flush(self) -> None:
+        """Have heard elsewhere what a verb recorded, where nobody is awake to publish it."""
+        from mam.app.jobs.publish import flush
+
+        flush(self.world)
 
     def _folder(self, folder: str | None) -> str | None:
         from mam.app.jobs.find import folder_of

@@ -230,6 +230,7 @@ class Fleet(Messenger, Boards, Delegating, Teams, Overseer):
 
         self._settle()
         done = stop(self.world, target, reason=reason, force=force, purge=purge_conversation)
+        self._flush()
         return Outcome(Session(self, done.row), done.already is None, done.already)
 
     def stop_unregistered(

@@ -107,6 +107,33 @@ def test_a_submitted_job_is_followed_elsewhere(run, home, elsewhere, mosquitto, 
     run("stop", "--all", "--force")
 
 
+def test_without_a_resident_the_verbs_publish(run, home, elsewhere, mosquitto, workspace) -> None:
+    """What checks, cancels and stops record is heard elsewhere, though nobody is awake."""
+    words = ("job", "submit", "--agent", "practice")
+    work, silence = (
+        ("--prompt", "create proof.txt", "--expect", "proof.txt"),
+        ("--prompt", "forget to report"),
+    )
+    assert run(*words, *work, "--", "--speed", "0").code == 0
+    cancelled = run(*words, *silence, "--detach", "--json", "--", "--speed", "0").json["job"]
+    run("job", "cancel", cancelled["job_id"])
+    stopped = run(*words, *silence, "--detach", "--json", "--", "--speed", "0").json["job"]
+    run("stop", stopped["agent_session"].removeprefix("tmux:"), "--force")
+    known = run("job", "list", "--json").json["jobs"]
+    assert [one["status"] for one in known] == ["completed", "cancelled", "cancelled"]
+    for one in known:
+        name = f"{one['job_id']}.token"
+        token = (workspace / ".mam" / "jobs" / name).read_text(encoding="ascii")
+        bring(elsewhere, token).rename(elsewhere.place / name)
+    url = mosquitto.url("watcher")
+    ids = [one["job_id"] for one in known]
+    waiting = elsewhere("job", "wait", *ids, "--broker", url, "--registry-dir", ".", "--json")
+    out, err = waiting.communicate(timeout=SECONDS)
+    assert (waiting.returncode, err) == (1, "")
+    told = [json.loads(line) for line in out.splitlines()]
+    assert [one["job"]["status"] for one in told if "job" in one] == ["completed", "cancelled", "cancelled"]
+
+
 @pytest.mark.parametrize("protocol", ["5", "3.1.1"])
 def test_with_tls(run, home, workspace, elsewhere, tmp_path, monkeypatch, protocol) -> None:
     certificates = make_certificates(tmp_path / "certificates")

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from mam.app.world import World
     from mam.core.broker import Broker
 
-_SECONDS = 5.0
+_SECONDS, _FLUSH_SECONDS = 5.0, 2.0
 # The resident is connected already: if it does not publish at once, it cannot.
 _RESIDENT_SECONDS = 1.0
 # A commit is told when it is written, and can be read only some moments later.
@@ -50,6 +50,18 @@ def publish(world: World, job_id: str, seconds: float | None = None) -> bool:
             hint="do not repeat it: it goes out when the broker is there",
         ) from error
     return True
+
+
+def flush(world: World) -> None:
+    """Publish what waits where nobody is awake to do it; what cannot be is warned of, and goes out later."""
+    none: list[str] = []
+    try:
+        waiting = world.registry.peek(outbox.waiting_jobs, none)
+        if waiting and wake.lock(world).holder() is None:
+            for job_id in waiting:
+                publish(world, job_id, _FLUSH_SECONDS)
+    except MamError as error:
+        world.warn(error.message)
 
 
 def _goes_out(world: World, job_id: str, seconds: float) -> bool:
