@@ -15,6 +15,7 @@ from tests.conformance.replies import Say, Shell
 
 import mam
 from mam.adapters.agents import claude_files
+from mam.app.deliver import deliver_all
 from mam.core.errors import ConversationBusy, InvalidPrompt, NotAllowed, NotReady
 
 pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("claude")]
@@ -234,8 +235,13 @@ def test_a_member_of_a_team(desk) -> None:
         pane = tmux.pane(row["pane"]["id"])
         assert pane.window_id == tmux.pane(boss.row["pane"]["id"]).window_id
         assert "dev-agent ─" in fleet.read("dev") and pane.title.endswith("dev-agent")
+
         # The master gets its own as well, as soon as it rests.
-        wait_for(lambda: "master-agent ─" in boss.read(), boss.read)
+        def is_crowned() -> bool:
+            deliver_all(fleet.world)
+            return "master-agent ─" in boss.read()
+
+        wait_for(is_crowned, lambda: str(fleet.inbox("boss")))
         # It reports by itself, as it was told to, from a shell of its own.
         wait_for((desk.workspace / "report.txt").exists, lambda: fleet.read("dev"), 40)
         wait_for(

@@ -253,8 +253,9 @@ class Spawn:
         """Give it its first words; return the member, its task, and what became of the words."""
         assert self.row is not None and self.member is not None
         patience = 0.0 if self.dialog else _PROMPT_SECONDS
-        receipt = greet.tell(self.world, self.row, self.member, patience)
+        # The master first: what this one reports may come soon.
         greet.crown(self.world, self.site)
+        receipt = greet.tell(self.world, self.row, self.member, patience)
         self.world.registry.note(lambda draft: greet.introduced(draft, self.row))
         session_file.write(self.world, [self.site.team_id])
         return self._document(receipt)

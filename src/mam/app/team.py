@@ -77,6 +77,7 @@ def _bring_up(world: World, crew: list[Spawn]) -> list[dict[str, Any]]:
         for one in crew:
             world.progress(f"starting {one.role}")
             one.start()
+        greet.crown(world, crew[0].site)
         done = _side_by_side(world, crew, _see_through)
         failed = next((error for error in done if isinstance(error, BaseException)), None)
         if failed is not None:
@@ -85,7 +86,6 @@ def _bring_up(world: World, crew: list[Spawn]) -> list[dict[str, Any]]:
         for one in crew:
             one.take_back()
         raise
-    greet.crown(world, crew[0].site)
     return [document for document in done if isinstance(document, dict)]
 
 
