@@ -40,7 +40,7 @@ _CONNECT_SECONDS, _ACK_SECONDS = 5.0, 10.0
 # What is newer than this is published again to a broker that forgot, and a job at most so often.
 _RECENT_SECONDS, _AGAIN_SECONDS = 3600.0, 2.0
 # A commit is told when it is written, and can be read only some moments later.
-_LOOKS = (0.001, 0.003, 0.01, 0.03, 0.1)
+_LOOKS = (0.001, 0.003, 0.01, 0.03, 0.1, 0.3)
 _NET = 1.0
 _MOST_JUDGED = 20_000
 # A refusal is not mended by asking soon.

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import select
 import time
 from functools import partial
 
 from mam.adapters.store import jobs, outbox
-from mam.adapters.system.files import FileWatch
 from mam.app import broker as brokers
 from mam.app import wake
+from mam.app.jobs.wait import Commits
 from mam.core import broker as rules
 from mam.core.errors import MamError, NotPublished
 
@@ -23,8 +22,6 @@ if TYPE_CHECKING:
 _SECONDS, _FLUSH_SECONDS = 5.0, 2.0
 # The resident is connected already: if it does not publish at once, it cannot.
 _RESIDENT_SECONDS = 1.0
-# A commit is told when it is written, and can be read only some moments later.
-_LOOK = 0.005
 
 
 def publish(world: World, job_id: str, seconds: float | None = None) -> bool:
@@ -65,18 +62,12 @@ def flush(world: World) -> None:
 
 
 def _goes_out(world: World, job_id: str, seconds: float) -> bool:
-    watch = FileWatch()
-    watch.keep({world.place.state: None})
     deadline = time.monotonic() + seconds
-    try:
+    with Commits(world) as commits:
         while _waiting(world, job_id):
-            left = deadline - time.monotonic()
-            if left <= 0:
+            if time.monotonic() >= deadline:
                 return False
-            select.select([watch], [], [], min(left, _LOOK))
-            watch.poll()
-    finally:
-        watch.close()
+            commits.wait(deadline)
     return True
 
 
