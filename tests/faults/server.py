@@ -37,6 +37,10 @@ VERBS = {
     "spawn": lambda fleet: fleet.spawn("dev", agent="practice", task="work", args=ARGS),
     "report": lambda fleet: fleet.report(session="dev", result="well"),
     "close": lambda fleet: fleet.close_member("dev", force=True),
+    "job-event": lambda fleet: fleet.job_event("1f00ab42", "completed", detail="done"),
+    "job-submit": lambda fleet: fleet.job_submit(
+        "the one task", agent="practice", agent_session="tmux:one", args=ARGS, idle_timeout=20
+    ),
     "settle": None,
 }
 

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import json
+from contextlib import suppress
 from pathlib import Path
 
 from tests.faults.machine import ENOSPC, FAIL_FROM, KILL_AFTER, KILL_BEFORE, Machine
 
 import mam
-from mam.core.errors import MamError
+from mam.app.jobs.register import register
+from mam.app.jobs.show import show
+from mam.core.errors import MamError, NoTranscript
 
 KILLS = (KILL_BEFORE, KILL_AFTER)
 
@@ -352,3 +355,65 @@ class TakeIn(Case):
     def look(self, statuses: dict[str, str]) -> None:
         row = self.machine.rows()["other"]
         assert (row["role"], row["mine"]) == ("tester", [1, "x"]), "an edit was lost"
+
+
+class JobEvent(Case):
+    """The end of a job is reported: recorded whole or not at all, and its files say what is recorded."""
+
+    verb = "job-event"
+    allowed = ({"other": "stopped"},)
+
+    def prepare(self) -> None:
+        self.machine.clear()
+        self._stopped("other")
+        with mam.open(str(self.machine.root)) as fleet:
+            register(fleet.world, "1f00ab42", "the task")
+        self.machine.save()
+
+    def look(self, statuses: dict[str, str]) -> None:
+        with mam.open(str(self.machine.root)) as fleet:
+            if fleet.job_status("1f00ab42")["status"] == "pending":
+                fleet.job_event("1f00ab42", "completed", detail="done")
+            show(fleet.world, "1f00ab42")
+            found = fleet.job_logs("1f00ab42")["events"]
+            folder = Path(fleet.world.place.jobs)
+        # A second report of the end, by a process that could not know of the first one, is refused.
+        assert [one["event"] for one in found if one["event"] != "dropped"] == ["registered", "completed"]
+        logs = (
+            folder / "1f00ab42.events.log",
+            self.machine.root / "delegate_job_logs" / "1f00ab42" / "events.ndjson",
+        )
+        for log in logs:
+            written = [json.loads(line) for line in log.read_text(encoding="utf-8").splitlines()]
+            assert written == found, f"{log.name} differs"
+        record = json.loads((folder / "1f00ab42.json").read_text(encoding="utf-8"))
+        assert record["status"] == "completed"
+
+
+class JobSubmit(Case):
+    """A job is submitted: whoever waits next brings it to its one end, and its task is given at most once."""
+
+    verb = "job-submit"
+    allowed = ({"other": "stopped"}, {"other": "stopped", "one": "running"})
+
+    def look(self, statuses: dict[str, str]) -> None:
+        with mam.open(str(self.machine.root)) as fleet:
+            fleet.job_wait(timeout=60)
+            found = fleet.jobs()
+            assert len(found) <= 1
+            for job in found:
+                names = [one["event"] for one in fleet.job_logs(job["job_id"])["events"]]
+                assert sum(name in ("completed", "error") for name in names) == 1, names
+                unproven = {one["state"] for one in fleet.inbox("one")} if "one" in statuses else set()
+                # Who died while typing may have typed it: it is not typed again, and time ends the job.
+                assert (job["status"] == "completed") == ("one" in statuses) or (
+                    job["reason"],
+                    "unconfirmed" in unproven,
+                ) == ("timeout:idle", True), (job["reason"], statuses, unproven)
+            if "one" in statuses and found:
+                # Nothing was said where nothing was recorded.
+                turns: list[dict[str, str]] = []
+                with suppress(NoTranscript):
+                    turns = fleet.transcript("one")["turns"]
+                heard = [turn["text"] for turn in turns if turn["role"] == "user"]
+                assert sum("the one task" in text for text in heard) <= 1, heard

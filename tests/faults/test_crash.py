@@ -16,7 +16,7 @@ pytestmark = pytest.mark.slow
 
 @pytest.mark.parametrize(
     "case",
-    [sweep.Create, sweep.Stop, sweep.Resume, sweep.TakeIn, sweep.Send],
+    [sweep.Create, sweep.Stop, sweep.Resume, sweep.TakeIn, sweep.Send, sweep.JobEvent],
     ids=lambda one: one.__name__.lower(),
 )
 def test_a_death_at_every_point(machine, case, record_property):

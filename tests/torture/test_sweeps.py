@@ -23,11 +23,17 @@ REST = [
     sweep.Archive,
     sweep.Forget,
     sweep.Adopt,
+    sweep.JobEvent,
 ]
 
 
 def name(case) -> str:
     return case.__name__.lower()
+
+
+def test_a_submission_that_dies(machine):
+    """Every fifth call: each case waits until its job has ended."""
+    assert sweep.sweep(sweep.JobSubmit(machine), KILL_BEFORE, step=5) >= 20
 
 
 @pytest.mark.parametrize("case", REST, ids=name)

@@ -34,6 +34,14 @@ def advance(world: World, job: Job) -> bool:
     return False
 
 
+def task_of(job: Job, prompt: str) -> str:
+    """Return the task of the turn that is under way, as it was given or is still to be."""
+    said, number = job.data.get("claim") or "", job.data.get("round") or 1
+    if job.data.get("turn") == rules.REVIEWER:
+        return rules.review(prompt, said, number)
+    return rules.rework(prompt, said, number) if job.data.get("turn") == rules.WORKER else prompt
+
+
 def _next(world: World, job: Job, turn: str, task: str, number: int) -> None:
     try:
         row = _session(world, job, turn)

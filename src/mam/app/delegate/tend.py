@@ -16,7 +16,8 @@ from mam.app import wake
 from mam.app.delegate.check import check
 from mam.app.delegate.finish import fail, finish
 from mam.app.delegate.order import command
-from mam.app.delegate.turn import begin
+from mam.app.delegate.rounds import task_of
+from mam.app.delegate.turn import begin, give
 from mam.app.deliver import deliver_all
 from mam.app.jobs import sessions
 from mam.app.jobs.show import show
@@ -129,6 +130,9 @@ def tend(world: World, job: Job, known: Known) -> None:
         return
     if job.session_id and not _is_there(world, job, known):
         return
+    if job.data.get("message_id") and world.registry.peek(lambda draft: _is_untold(draft, job), False):
+        _tell_again(world, job, known)
+        return
     one = known.get(job.session_id or "")
     what = world.registry.peek(lambda draft: _overdue(world, draft, job.id, one), None)
     if what in (rules.WALL, rules.QUIET):
@@ -203,6 +207,16 @@ def _take_over(world: World, job: Job) -> None:
         changes = {"worker_session_id": row["id"]}
         world.registry.note(lambda draft: jobs.update(draft, job, data=changes))
     begin(world, job.id, row, task)
+
+
+def _is_untold(draft: Draft, job: Job) -> bool:
+    """Tell whether the task was never sent: whoever was to send it died before it was recorded."""
+    return job.data.get("prompted_at") is None and messages.find(draft, job.data["message_id"]) is None
+
+
+def _tell_again(world: World, job: Job, known: Known) -> None:
+    task = world.registry.peek(lambda draft: task_of(job, jobs.prompt_of(draft, job.id)), "")
+    give(world, job.id, known[job.session_id or ""], job.attempt, task)
 
 
 def _facts(draft: Draft, job: Job, one: dict[str, Any] | None) -> dict[str, Any]:
