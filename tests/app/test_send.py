@@ -13,9 +13,11 @@ from tests.app import dying
 import mam
 from mam.adapters.agents.practice import Practice
 from mam.adapters.agents.protocol import Look
+from mam.adapters.store import messages
 from mam.adapters.system import process
 from mam.adapters.tmux.client import Tmux
 from mam.app import deliver as sending
+from mam.app import send as senders
 from mam.app import submit as submitting
 from mam.core.errors import InvalidPrompt, Refused
 
@@ -397,3 +399,18 @@ def test_a_file_that_cannot_be_written(one, workspace) -> None:
     assert done["state"] == "failed"
     assert "symbolic link" in done["reason"]
     assert one.send("plain", timeout=10)["state"] == "submitted", "it blocks nobody"
+
+
+def test_what_the_resident_types_just_now_is_not_held(fleet, one, monkeypatch) -> None:
+    looks = []
+
+    def deliver(world, session_id):
+        (message,) = world.registry.peek(lambda draft: messages.open_of(draft, session_id), [])
+        looks.append(message.state)
+        state = "typing" if len(looks) == 1 else "submitted"
+        owner = process.me().as_json()
+        world.registry.note(lambda draft: messages.update(draft, message.id, state=state, owner=owner))
+
+    monkeypatch.setattr(senders, "deliver", deliver)
+    assert one.send("hello there")["state"] == "submitted"
+    assert looks == ["held", "typing"]

@@ -224,6 +224,9 @@ class Gemini(Dialect):
     def question(self, wanted: Question) -> Call:
         return Call("ask_user", {"questions": [self._question(wanted) | {"type": "choice"}]})
 
+    def mcp(self, wanted: McpCall) -> Call:
+        return Call(f"mcp_mam_{wanted.name}", wanted.arguments)
+
     def refuse(self, reply: Fail) -> Body:
         name = _GOOGLE_ERRORS.get(reply.status, "INTERNAL")
         return {"error": {"code": reply.status, "message": reply.message, "status": name}}

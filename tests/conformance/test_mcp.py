@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
+import re
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -47,9 +50,9 @@ def answer_in(messages: list[Any]) -> dict[str, Any]:
 
 
 def strings(value: Any) -> list[str]:
-    """Return what a document could be, in order; Codex puts words of its own before it."""
+    """Return what a document could be, in order; Codex and Gemini put words of their own before it."""
     if isinstance(value, str):
-        return [value.partition("Output:\n")[2] if "Output:\n" in value else value]
+        return [value.rpartition("Output:\n")[2].removeprefix("<untrusted_context>\n")]
     inside = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
     return [text for one in inside for text in strings(one)]
 
@@ -82,6 +85,52 @@ def test_an_agent_runs_another_one_from_its_start_to_its_end(desk, kind) -> None
     assert bridges
     lead.stop()
     wait_for(lambda: not any(map(process.is_alive, bridges)), "the end of its bridges")
+
+
+def documented(language: str, word: str) -> str:
+    """Return the block of docs/mcp.md that holds a word."""
+    text = (Path(__file__).parents[2] / "docs" / "mcp.md").read_text(encoding="utf-8")
+    (found,) = [one for one in re.findall(rf"```{language}\n(.*?)```", text, re.DOTALL) if word in one]
+    return found
+
+
+def codex_settings(home: Path) -> None:
+    path = home / ".codex" / "config.toml"
+    path.parent.mkdir(exist_ok=True)
+    allowed = 'default_tools_approval_mode = "approve"\n'
+    path.write_text(documented("toml", "mcp_servers") + allowed, encoding="utf-8")
+
+
+def gemini_settings(home: Path) -> None:
+    path = home / ".gemini" / "settings.json"
+    known = json.loads(path.read_text(encoding="utf-8")) | json.loads(
+        documented("json", '["mcp"], "timeout"')
+    )
+    known["mcpServers"]["mam"]["trust"] = True
+    path.write_text(json.dumps(known), encoding="utf-8")
+
+
+OWN_SETTINGS = {"codex": codex_settings, "gemini": gemini_settings}
+
+
+@pytest.mark.parametrize(
+    "kind", [pytest.param(kind, marks=pytest.mark.xdist_group(kind)) for kind in OWN_SETTINGS]
+)
+def test_a_server_from_the_agents_own_settings_knows_its_session(desk, kind, tmp_path, monkeypatch) -> None:
+    """Codex starts it with few variables; the session is known by its process all the same."""
+    program = tmp_path / "bin" / "mam"
+    program.parent.mkdir()
+    program.write_text(f'#!/bin/sh\nexec "{sys.executable}" -P -m mam "$@"\n', encoding="utf-8")
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{program.parent}:{os.environ['PATH']}")
+    OWN_SETTINGS[kind](desk.home)
+    session = desk.create("lead", permissions="default", prompt="remember the word xylophone")
+    desk.rests(session)
+    assert session.row["pane"]["mcp_attachments"] == []
+    assert use(desk, session, "control_health")["caller"] == session.id
+    use(desk, session, "stop_agent", agent_id="lead")
+    # Gemini shows an error inside a sentence.
+    assert "a session may not stop itself" in json.dumps(desk.model.turns()[-1].messages())
 
 
 def command_of(pid: int) -> list[str]:

@@ -57,12 +57,13 @@ def send(
         deliver(world, row["id"])
         message = _again(world, message.id)
         left = timeout - (time.monotonic() - began)
-        if message.state in rules.ENDED or left <= 0:
+        # One that the resident types just now is as good as typed: what comes of it is known in a moment.
+        if message.state in rules.ENDED or (left <= 0 and message.state != TYPING):
             if message.state == HELD:
                 # Somebody has to be awake when the reason ends.
                 wake.ensure(world)
             return receipt(message, row, (time.monotonic() - began) * 1000)
-        time.sleep(min(_LOOK_AGAIN, left))
+        time.sleep(min(_LOOK_AGAIN, left) if left > 0 else _LOOK_AGAIN)
 
 
 def receipt(message: Message, row: Row, elapsed_ms: float) -> dict[str, Any]:

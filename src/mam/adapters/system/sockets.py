@@ -69,7 +69,7 @@ def peer(line: socket.socket) -> tuple[int, int]:
     if sys.platform == "darwin":
         # LOCAL_PEERPID and LOCAL_PEERCRED of <sys/un.h>: the second begins with a version and the user.
         pid = line.getsockopt(0, 2)
-        user = struct.unpack_from("Ii", line.getsockopt(0, 1, 76))[1]
+        user = struct.unpack_from("II", line.getsockopt(0, 1, 76))[1]
         return pid, user
     pid, user, _group = struct.unpack("3i", line.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12))
     return pid, user
