@@ -1,5 +1,7 @@
 """Jobs whose events go over a broker, and somebody elsewhere who speaks and hears of them."""
 
+import time
+
 from mam.adapters.store import jobs, outbox
 from mam.app import broker as brokers
 from mam.app.jobs import find
@@ -37,10 +39,22 @@ def publish(link, topic, payload, retain=False):
     link.finish([link.publish(topic, payload, retain=retain)], SECONDS)
 
 
-def receive(link, count):
+def steps(link):
+    """Let a link go on, step by step, under a deadline."""
+    deadline = time.monotonic() + SECONDS
+    while True:
+        assert time.monotonic() < deadline, "waited in vain"
+        yield link.step(deadline - time.monotonic())
+
+
+def receive(link, count=1):
+    """Return so many messages, each acknowledged."""
     found = []
+    going = steps(link)
     while len(found) < count:
-        found += link.take()
+        for heard in link.take():
+            link.done_with(heard)
+            found.append(heard)
         if len(found) < count:
-            link.step(SECONDS)
+            next(going)
     return found

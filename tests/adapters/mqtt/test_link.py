@@ -7,13 +7,13 @@ import subprocess
 import threading
 
 import pytest
+from tests.app.over_broker import SECONDS, receive, steps
 from tests.mosquitto import Mosquitto, free_port, make_certificates
 
 from mam.adapters.mqtt.link import Link
 from mam.core.broker import Broker
 from mam.core.errors import BrokerDown, BrokerRefused, BrokerUntrusted, InvalidSettings
 
-SECONDS = 20.0
 TOPIC = "python/mqtt/jobs/0badcafe/events"
 
 
@@ -38,15 +38,10 @@ def mosquitto(tmp_path):
     broker.stop()
 
 
-def receive(link, count=1):
-    """Return so many messages, each acknowledged."""
-    found = []
-    while len(found) < count:
-        link.step(SECONDS)
-        for heard in link.take():
-            link.done_with(heard)
-            found.append(heard)
-    return found
+def until_heard(link) -> None:
+    going = steps(link)
+    while not link.heard:
+        next(going)
 
 
 @pytest.mark.parametrize("tls", [False, True])
@@ -71,7 +66,7 @@ def test_who_comes_late_hears_what_is_retained(shared, link, protocol) -> None:
     here.finish([here.publish(topic, "old", retain=True), here.publish(topic, "new", retain=True)], SECONDS)
     there.open(SECONDS)
     there.subscribe([topic], SECONDS)
-    (heard,) = receive(there) if not there.heard else there.take()
+    (heard,) = receive(there)
     assert (heard.payload, heard.is_retained) == (b"new", True)
 
 
@@ -191,13 +186,13 @@ def test_what_arrives_while_a_listener_is_away_is_kept_for_it(shared, link, prot
     assert not there.was_known
     there._client.socket().shutdown(socket.SHUT_RDWR)
     with pytest.raises(BrokerDown, match="lost"):
-        while True:
-            there.step(SECONDS)
+        for _ in steps(there):
+            pass
     here.open(SECONDS)
     here.finish([here.publish(TOPIC, "meanwhile")], SECONDS)
     there.open(SECONDS)
     assert there.was_known
-    assert [one.payload for one in there.take() or receive(there)] == [b"meanwhile"]
+    assert [one.payload for one in receive(there)] == [b"meanwhile"]
 
 
 def test_what_nobody_was_done_with_comes_again(shared, link) -> None:
@@ -206,14 +201,13 @@ def test_what_nobody_was_done_with_comes_again(shared, link) -> None:
     there.subscribe([TOPIC], SECONDS)
     here.open(SECONDS)
     here.finish([here.publish(TOPIC, "once more")], SECONDS)
-    while not there.heard:
-        there.step(SECONDS)
+    until_heard(there)
     there._client.socket().shutdown(socket.SHUT_RDWR)
     with pytest.raises(BrokerDown):
-        while True:
-            there.step(SECONDS)
+        for _ in steps(there):
+            pass
     there.open(SECONDS)
-    assert [one.payload for one in there.take() or receive(there)] == [b"once more"]
+    assert [one.payload for one in receive(there)] == [b"once more"]
 
 
 def test_a_loss_that_shows_while_something_is_acknowledged(shared, link) -> None:
@@ -222,8 +216,7 @@ def test_a_loss_that_shows_while_something_is_acknowledged(shared, link) -> None
     there.subscribe([TOPIC], SECONDS)
     here.open(SECONDS)
     here.finish([here.publish(TOPIC, "once more")], SECONDS)
-    while not there.heard:
-        there.step(SECONDS)
+    until_heard(there)
     there._client.socket().shutdown(socket.SHUT_RDWR)
     (heard,) = there.take()
     there.done_with(heard)
@@ -249,8 +242,8 @@ def test_a_killed_broker_is_noticed_and_found_again(mosquitto, link) -> None:
     one.open(SECONDS)
     mosquitto.kill()
     with pytest.raises(BrokerDown, match="lost"):
-        while True:
-            one.step(SECONDS)
+        for _ in steps(one):
+            pass
     assert not one.is_open
     with pytest.raises(BrokerDown):
         one.step(SECONDS)
@@ -267,8 +260,8 @@ def test_a_half_open_connection_is_noticed(mosquitto, link) -> None:
     one.open(SECONDS)
     mosquitto.signal(signal.SIGSTOP)
     with pytest.raises(BrokerDown, match="lost: Keep alive timeout"):
-        while True:
-            one.step(SECONDS)
+        for _ in steps(one):
+            pass
 
 
 def test_a_broker_that_takes_and_says_nothing_counts_as_lost(mosquitto, link) -> None:
