@@ -346,6 +346,20 @@ def test_who_may_cancel(fleet, submit):
     assert names(fleet, job)[-2:] == ["cancelled", "error"]
 
 
+def test_a_job_that_lost_its_token_can_be_ended_and_holds_up_no_other(fleet):
+    lost = fleet.job_submit("x", agent="human", idle_timeout=0.2)["job_id"]
+    other = fleet.job_submit("y", agent="human", idle_timeout=0.2)["job_id"]
+    token = Path(fleet.world.place.jobs, f"{lost}.token")
+    token.chmod(0o644)
+    said = []
+    fleet.on_warning(said.append)
+    (done,) = fleet.job_wait([other], timeout=60)
+    assert done["reason"] == "timeout:idle"
+    assert [text for text in said if lost in text] == [said[0]]
+    token.unlink()
+    assert fleet.job_cancel(lost)["job"]["status"] == "cancelled"
+
+
 def test_a_submission_that_was_killed_is_taken_over(fleet, workspace):
     code = (
         "import os, mam\n"

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from mam.adapters.store import jobs
+from mam.adapters.store import job_files, jobs
 from mam.app.jobs import ledger
-from mam.app.jobs.find import token_of
 from mam.app.jobs.show import show
 from mam.core import event as events
 from mam.core.job import OPEN
@@ -22,9 +21,10 @@ def finish(
 ) -> bool:
     """End an open job with `completed` or `error`; False if somebody was faster.
 
-    `log` is an entry, and its detail, that the log has before it.
+    `log` is an entry, and its detail, that the log has before it. A job whose token was lost gets another
+    one: it must be possible to end it.
     """
-    token = token_of(world, job_id)
+    token = job_files.new_token(world.place.jobs, job_id)
 
     def work(draft: Draft) -> bool:
         job = jobs.find(draft, job_id)

@@ -55,6 +55,7 @@ class Care:
         self.world = world
         self._due = 0.0
         self._threads: dict[str, threading.Thread] = {}
+        self._complaints: dict[str, str] = {}
 
     def due(self) -> float:
         """Return when the next tick is wanted, on the monotonic clock."""
@@ -79,8 +80,11 @@ class Care:
         for job in found:
             if job.status == rules.CHECKING:
                 self._check(job.id)
-            else:
+                continue
+            try:
                 tend(self.world, job, known)
+            except MamError as error:
+                self._complain(job.id, error)
         soon = [
             due
             for job in found
@@ -88,6 +92,12 @@ class Care:
         ]
         self._due = time.monotonic() + min([_NET, *soon])
         return ""
+
+    def _complain(self, job_id: str, error: MamError) -> None:
+        """Say once what is wrong with a job; the others are seen to all the same."""
+        if self._complaints.get(job_id) != error.message:
+            self._complaints[job_id] = error.message
+            self.world.warn(f"job {job_id} cannot be seen to: {error}")
 
     def _check(self, job_id: str) -> None:
         running = self._threads.get(job_id)
