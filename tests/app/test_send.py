@@ -16,10 +16,11 @@ from mam.adapters.agents.protocol import Look
 from mam.adapters.store import messages
 from mam.adapters.system import process
 from mam.adapters.tmux.client import Tmux
+from mam.app import conversations, proof
 from mam.app import deliver as sending
 from mam.app import send as senders
 from mam.app import submit as submitting
-from mam.core.errors import InvalidPrompt, Refused
+from mam.core.errors import ConversationBusy, InvalidPrompt, Refused, TerminalsDown
 
 QUICK = ["--speed", "0"]
 REPOSITORY = Path(__file__).resolve().parents[2]
@@ -414,3 +415,47 @@ def test_what_the_resident_types_just_now_is_not_held(fleet, one, monkeypatch) -
     monkeypatch.setattr(senders, "deliver", deliver)
     assert one.send("hello there")["state"] == "submitted"
     assert looks == ["held", "typing"]
+
+
+def test_a_state_that_no_screen_tells(fleet, one, monkeypatch) -> None:
+    """Its own word says that it rests: that holds for the look right before the paste as well."""
+    real = Practice.look
+
+    def blurred(self, screen):
+        look = real(self, screen)
+        look.state = "unknown"
+        return look
+
+    monkeypatch.setattr(Practice, "look", blurred)
+    monkeypatch.setattr(Practice, "queues", False)
+    one.wait("idle", timeout=10)
+    done = one.send("hello", timeout=10)
+    assert (done["state"], done["attempts"]) == ("submitted", 1)
+
+
+def test_a_server_that_dies_under_the_words(fleet, one, monkeypatch) -> None:
+    """It may have been typed: never again."""
+
+    def lost(*_given, **_options):
+        raise TerminalsDown("the server ended")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Tmux, "paste", lost)
+        patch.setattr(proof, "proof_seconds", lambda text: 0.1)
+        assert one.send("hello")["state"] == "unconfirmed"
+    assert one.send("the next", timeout=10)["state"] == "submitted"
+    assert said(one) == ["the next"]
+
+
+def test_a_conversation_that_somebody_else_holds(fleet, one, monkeypatch) -> None:
+    """It is held with that reason, and no other verb fails for it."""
+
+    def busy(*_given):
+        raise ConversationBusy("conversation x is open in process 1")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(conversations, "note_open", busy)
+        done = one.send("hello")
+        assert (done["state"], done["reason"]) == ("held", "conversation x is open in process 1")
+        fleet.rename("one", "other")
+    assert fleet.send("other", "and this", timeout=10)["state"] in ("submitted", "queued")

@@ -9,14 +9,13 @@ from __future__ import annotations
 from mam.adapters.store import messages
 from mam.adapters.system import process
 from mam.adapters.system.process import Identity
-from mam.adapters.tmux.failures import NoAnswer
 from mam.app import carry, conversations, proof
 from mam.app.glance import glance, known
 from mam.app.submit import submit
 from mam.app.versions import is_known, says_idle
 from mam.core import message as rules
 from mam.core.activity import UNKNOWN, WAITING, WORKING
-from mam.core.errors import DeliveryUnconfirmed, NotAllowed, PaneGone
+from mam.core.errors import ConversationBusy, DeliveryUnconfirmed, NotAllowed, PaneGone, TerminalsDown
 from mam.core.message import FAILED, HELD, QUEUED, SUBMITTED, TYPING, UNCONFIRMED
 from mam.core.row import current_conversation
 
@@ -77,7 +76,8 @@ def _try(world: World, message: Message) -> bool:
     kind = world.kind(row["agent"])
     if not kind.reads_screen:
         return _end(world, message, FAILED, reason=f"mam cannot see whether {kind.name} waits for words")
-    reason = _reason(world, row, message, glance(world, row))
+    seen = glance(world, row)
+    reason = _reason(world, row, message, seen)
     if reason:
         return _hold(world, message, reason)
     try:
@@ -86,7 +86,10 @@ def _try(world: World, message: Message) -> bool:
         return _end(world, message, FAILED, reason=f"its file could not be written: {error}")
     if load.words is None:
         return _end(world, message, FAILED, reason=f"{kind.name} would take these words for a command")
-    row = conversations.note_open(world, row)
+    try:
+        row = conversations.note_open(world, row)
+    except ConversationBusy as error:
+        return _hold(world, message, error.message)
     before = kind.record_size(current_conversation(row) or "", conversations.stores_of(world, row))
     claimed = _begin(world, message, load, before)
     if claimed is None:
@@ -95,30 +98,29 @@ def _try(world: World, message: Message) -> bool:
         claimed, load.words, before=before, since=claimed.changed_at, is_repeated=_is_repeated(world, claimed)
     )
     try:
-        return _type(world, row, claimed, trial)
+        return _type(world, row, claimed, trial, seen.look.state)
     except BaseException:
         # The process lives on, and nobody else would dare to touch what it says it is typing.
         _end(world, claimed, UNCONFIRMED, reason="its typing was interrupted; look: mam read")
         raise
 
 
-def _type(world: World, row: Row, message: Message, trial: proof.Trial) -> bool:
+def _type(world: World, row: Row, message: Message, trial: proof.Trial, state: str) -> bool:
+    """Type it after another look; what no screen tells is still as it was known to be a moment ago."""
     kind = world.kind(row["agent"])
     taken = SUBMITTED
+
+    def check(look: Look) -> str | None:
+        return _reason_seen(kind, look, message, state if look.state == UNKNOWN else look.state)
+
     try:
-        seen = submit(
-            world,
-            row,
-            trial.words,
-            lambda look: _reason_seen(kind, look, message),
-            is_command=message.is_command,
-        )
+        seen = submit(world, row, trial.words, check, is_command=message.is_command)
         taken = QUEUED if seen.state == WORKING else SUBMITTED
     except DeliveryUnconfirmed as error:
         return _end(world, message, UNCONFIRMED, reason=error.message)
-    except NoAnswer:
+    except TerminalsDown as error:
         # It may have been typed.
-        world.progress(f"the tmux server of {row['name']} does not answer")
+        world.progress(error.message)
     except PaneGone as error:
         # A guard refused it: nothing was typed, or nothing of it is left.
         return _hold(world, message, error.message)
@@ -139,7 +141,7 @@ def _reason(world: World, row: Row, message: Message, seen: Glance) -> str | Non
     look = seen.look
     if look.state == UNKNOWN or verdict == WORKING:
         look.state = verdict
-    found = _reason_seen(kind, look, message)
+    found = _reason_seen(kind, look, message, look.state)
     if found is None and verdict == WAITING:
         return rules.WAITS
     if found is None and is_known(world, row) is False and not says_idle(world, row, heard):
@@ -149,9 +151,9 @@ def _reason(world: World, row: Row, message: Message, seen: Glance) -> str | Non
     return found
 
 
-def _reason_seen(kind: Kind, look: Look, message: Message) -> str | None:
+def _reason_seen(kind: Kind, look: Look, message: Message, state: str) -> str | None:
     return rules.reason_to_hold(
-        state=look.state,
+        state=state,
         dialog=look.dialog,
         box=look.box,
         queues=kind.queues and not message.is_command,

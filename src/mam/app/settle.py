@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from mam.adapters.store import messages
 from mam.app import flight
+from mam.core.errors import Unavailable
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -30,4 +31,8 @@ def settle_all(world: World) -> None:
     if lock(world).holder() is None:
         from mam.app.deliver import deliver_all
 
-        deliver_all(world)
+        try:
+            deliver_all(world)
+        except Unavailable as error:
+            # What is held stays so; it is not what this verb was asked for.
+            world.warn(f"what is held could not be delivered: {error}")

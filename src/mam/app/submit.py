@@ -10,10 +10,10 @@ from __future__ import annotations
 
 import time
 
-from mam.adapters.tmux.failures import NoAnswer, PaneChanged
+from mam.adapters.tmux.failures import PaneChanged
 from mam.app.glance import glance
 from mam.core.activity import IDLE
-from mam.core.errors import DeliveryUnconfirmed, PaneGone, Unavailable
+from mam.core.errors import DeliveryUnconfirmed, PaneGone, TerminalsDown, Unavailable
 from mam.core.message import not_there
 
 TYPE_CHECKING = False
@@ -106,7 +106,8 @@ def _enter(world: World, row: Row, pause: float) -> None:
             tmux.keys(row["pane"]["id"], ["Enter"], mark=row["id"], at=seen.cursor)
         except PaneChanged:
             continue
-        except NoAnswer:
+        except TerminalsDown:
+            # It may have been pressed.
             raise
         except Unavailable as error:
             raise _not_entered(row, error.message) from error
