@@ -136,3 +136,13 @@ def test_a_command_that_hangs_holds_up_nothing(fleet, tmp_path, until) -> None:
     assert told.is_alive(), "the command waits for somebody to write, and nobody waits for the command"
     pipe.write_text("", encoding="utf-8")
     until(lambda: not told.is_alive())
+
+
+def test_a_limit_is_told_although_the_hook_says_that_the_turn_is_over(fleet, pass_on, until) -> None:
+    session = fleet.create("practice", name="one", args=["--speed", "0"])
+    tmux = fleet.world.tmux(session.row["tmux_server"])
+    tmux.paste(session.row["pane"]["id"], "/limit", mark=session.id, enter=True)
+    until(lambda: fleet.ls()["sessions"][0]["waiting_for"] == "limit, resets 6pm")
+    assert fleet.ls()["sessions"][0]["attention"] == "it hit a limit: limit, resets 6pm"
+    assert kinds(pass_on()) == [("one", "limit")]
+    assert kinds(pass_on(1)) == []

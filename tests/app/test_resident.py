@@ -165,14 +165,7 @@ def test_who_follows_takes_over(fleet, monitor, until, end) -> None:
     first = monitor()
     until(lambda: holder(fleet))
     second = monitor("--json")
-    drift = {"id": "A:x", "class": "A", "session": "x", "message": "as a resident records it"}
-
-    def is_followed():
-        fleet.world.registry.note(lambda draft: drifts.record(draft, drift, written=True))
-        return select.select([second.stdout], [], [], 0.2)[0]
-
-    until(is_followed)
-    assert json.loads(second.stdout.readline())["drifts"][0]["message"] == drift["message"]
+    follows(fleet, second, until)
     first.send_signal(end)
     first.communicate(timeout=10)
     until(lambda: (holder(fleet) or {}).get("pid") == second.pid)
@@ -200,3 +193,35 @@ def is_listening_to(pid, number):
     lines = Path(f"/proc/{pid}/status").read_text(encoding="utf-8").splitlines()
     caught = next(line for line in lines if line.startswith("SigCgt:"))
     return int(caught.split()[1], 16) >> (number - 1) & 1
+
+
+def test_who_follows_is_told_who_needs_a_person(fleet, monitor, until) -> None:
+    fleet.init()
+    monitor()
+    until(lambda: holder(fleet))
+    second = monitor("--json")
+    follows(fleet, second, until)
+    session = fleet.create("practice", args=QUICK, name="one")
+    tmux = fleet.world.tmux(session.row["tmux_server"])
+    tmux.paste(session.row["pane"]["id"], "/limit", mark=session.id, enter=True)
+    told = until(lambda: attention(second), timeout=60)
+    assert (told["session"], told["kind"]) == ("one", "limit")
+
+
+def follows(fleet, running, until):
+    """Wait until a monitor shows what another one records."""
+    drift = {"id": "A:x", "class": "A", "session": "x", "message": "as a resident records it"}
+
+    def is_shown():
+        fleet.world.registry.note(lambda draft: drifts.record(draft, drift, written=True))
+        return select.select([running.stdout], [], [], 0.2)[0]
+
+    until(is_shown)
+    assert json.loads(running.stdout.readline())["drifts"][0]["message"] == drift["message"]
+
+
+def attention(running):
+    """Return the notice of a monitor's next line, if it has one by now."""
+    if not select.select([running.stdout], [], [], 0.2)[0]:
+        return None
+    return json.loads(running.stdout.readline()).get("attention")

@@ -1,14 +1,15 @@
-"""Following a resident: each difference that it records, when it records it. Reads only."""
+"""Following a resident: each difference and each notice that it records, when it records it. Reads only."""
 
 from __future__ import annotations
 
 import select
 import time
 
-from mam.adapters.store import drifts
+from mam.adapters.store import drifts, notices
 from mam.adapters.system.files import FileWatch
-from mam.app import turns
+from mam.app import notify, turns
 from mam.app.resident import Resident
+from mam.core.errors import MamError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -31,14 +32,13 @@ def follow(world: World, tell: Tell, limits: Limits) -> str:
     """Tell what is recorded from now on; return why that is over, nothing where the resident has ended."""
     watch = FileWatch()
     watch.keep({world.place.state: None})
-    last = world.registry.peek(drifts.newest, 0)
+    news = News(world)
     try:
         while True:
             # Asked first: what a resident recorded before its end is told by us.
             is_watched = turns.is_watched(world)
-            if found := _since(world, last):
-                last = found[-1][0]
-                tell({"drifts": [{**drift, "new": True} for _, drift in found]})
+            for document in news.take():
+                tell(document)
                 limits.happened()
             if not is_watched:
                 return ""
@@ -51,6 +51,35 @@ def follow(world: World, tell: Tell, limits: Limits) -> str:
         watch.close()
 
 
-def _since(world: World, number: int) -> list[tuple[int, Document]]:
-    none: list[tuple[int, Document]] = []
-    return world.registry.peek(lambda draft: drifts.since(draft, number), none)
+class News:
+    """What the resident of another process records from now on."""
+
+    def __init__(self, world: World) -> None:
+        self._world = world
+        self._last = world.registry.peek(drifts.newest, 0)
+        self._told = self._notices()
+
+    def take(self) -> list[Document]:
+        """Return what is new, as the resident itself would tell it."""
+        try:
+            return [*self._drifts(), *({"attention": one} for one in self._fresh())]
+        except MamError as error:
+            self._world.registry.close()
+            return [{"error": error.as_json()["error"]}]
+
+    def _drifts(self) -> list[Document]:
+        none: list[tuple[int, Document]] = []
+        found = self._world.registry.peek(lambda draft: drifts.since(draft, self._last), none)
+        if not found:
+            return []
+        self._last = found[-1][0]
+        return [{"drifts": [{**drift, "new": True} for _, drift in found]}]
+
+    def _notices(self) -> set[tuple[str, str]]:
+        none: set[tuple[str, str]] = set()
+        return self._world.registry.peek(notices.known, none)
+
+    def _fresh(self) -> list[Document]:
+        before, self._told = self._told, self._notices()
+        new = self._told - before
+        return notify.describe_told(self._world, new) if new else []

@@ -51,6 +51,14 @@ def look(world: World, view: View, listings: Mapping[str, Listing]) -> tuple[lis
     return fresh, min(soon) if soon else None
 
 
+def describe_told(world: World, told: Collection[tuple[str, str]]) -> list[Notice]:
+    """Return the notices that another process recorded, in words of now, without those that are over."""
+    ids = {session_id for session_id, _ in told}
+    found = describe(world, world.registry.view(), lambda row: row.get("id") in ids and is_running(row))
+    notices_now = [notice for one in found if (notice := _notice(one))]
+    return [one for one in notices_now if (one["session_id"], one["kind"]) in told]
+
+
 def _given(listing: Listing) -> Callable[[], Listing]:
     return lambda: listing
 

@@ -9,11 +9,11 @@ from __future__ import annotations
 import select
 import time
 
-from mam.adapters.store import drifts
 from mam.adapters.system.files import FileWatch
 from mam.app import broker as brokers
 from mam.app import monitor as passes
 from mam.app import turns
+from mam.app.follow import News
 from mam.app.relays import Relays, poll_seconds
 from mam.app.resident import Resident
 from mam.app.turns import Limits
@@ -58,7 +58,7 @@ class _Beside:
         self.tell = tell
         self.limits = limits
         self.relays = Relays(world, self._hear, always=broker, is_alone=False)
-        self.last = world.registry.peek(drifts.newest, 0)
+        self.news = News(world)
         self.due = time.monotonic() + _NET
 
     def _hear(self, document: Document) -> None:
@@ -91,12 +91,8 @@ class _Beside:
             if time.monotonic() >= self.due:
                 self.due = time.monotonic() + _NET
                 passes.reconcile(self.world)
-            none: list[tuple[int, Document]] = []
-            found = self.world.registry.peek(lambda draft: drifts.since(draft, self.last), none)
         except MamError as error:
             self._hear({"error": error.as_json()["error"]})
             self.world.registry.close()
-            return
-        if found:
-            self.last = found[-1][0]
-            self._hear({"drifts": [{**drift, "new": True} for _, drift in found]})
+        for document in self.news.take():
+            self._hear(document)

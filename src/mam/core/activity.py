@@ -39,6 +39,9 @@ FRESH_SECONDS = 2.0
 LASTING = (IDLE, WAITING)
 LONGEST_GAP_SECONDS = 300.0
 
+# Hooks of turns that failed: what the agent shows then, a limit for one, is said by none.
+_FAILURES = ("StopFailure",)
+
 
 class Evidence:
     """One source's word, and since when it holds."""
@@ -155,4 +158,5 @@ def needs_screen(evidence: Sequence[Evidence], now: float) -> bool:
     newest = max(speaking, key=lambda one: one.at, default=None)
     if newest is None or newest.source == "transcript":
         return True
-    return newest.state != IDLE and now - newest.at > FRESH_SECONDS
+    is_at_rest = newest.state == IDLE and newest.detail not in _FAILURES
+    return not is_at_rest and now - newest.at > FRESH_SECONDS

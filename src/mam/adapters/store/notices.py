@@ -12,13 +12,13 @@ if TYPE_CHECKING:
 
 def fresh(draft: Draft, now: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """Return those that nobody was told of yet."""
-    known = _known(draft)
-    return [one for one in now if (one["session_id"], one["kind"]) not in known]
+    told = known(draft)
+    return [one for one in now if (one["session_id"], one["kind"]) not in told]
 
 
 def ended(draft: Draft, now: list[dict[str, Any]], unsure: Collection[str]) -> bool:
     """Tell whether an episode is over; that of a session in `unsure` lasts."""
-    return bool(_known(draft) - _lasting(draft, now, unsure))
+    return bool(known(draft) - _lasting(draft, now, unsure))
 
 
 def keep(draft: Draft, now: list[dict[str, Any]], unsure: Collection[str]) -> None:
@@ -30,8 +30,9 @@ def keep(draft: Draft, now: list[dict[str, Any]], unsure: Collection[str]) -> No
 
 def _lasting(draft: Draft, now: list[dict[str, Any]], unsure: Collection[str]) -> set[tuple[str, str]]:
     told = {(one["session_id"], one["kind"]) for one in now}
-    return told | {(session_id, kind) for session_id, kind in _known(draft) if session_id in unsure}
+    return told | {(session_id, kind) for session_id, kind in known(draft) if session_id in unsure}
 
 
-def _known(draft: Draft) -> set[tuple[str, str]]:
+def known(draft: Draft) -> set[tuple[str, str]]:
+    """Return the sessions of which somebody was told, each with the kind of the notice."""
     return set(draft.connection.execute("SELECT session_id, kind FROM notices"))
