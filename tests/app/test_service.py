@@ -48,6 +48,20 @@ def test_it_is_written_started_and_removed(home, workspace, systemctl) -> None:
     ]
 
 
+def test_it_looks_where_its_installer_looks(home, workspace, systemctl, monkeypatch, tmp_path) -> None:
+    """A service has no environment of a shell's: it would ask another tmux server, and miss ours."""
+    monkeypatch.setenv("TMUX_TMPDIR", f"{tmp_path}/100% $HOME")
+    monkeypatch.setenv("TMUX_SERVER_NAME", "mine")
+    monkeypatch.setenv("MAM_BROKER_PASSWORD", "secret")
+    with mam.open(str(workspace)) as fleet:
+        text = service.unit(fleet.world)[1]
+    said = [line.partition("=")[2] for line in text.splitlines() if line.startswith("Environment=")]
+    assert f'"TMUX_TMPDIR={tmp_path}/100%% $HOME"' in said
+    assert '"TMUX_SERVER_NAME=mine"' in said
+    assert f'"PATH={os.environ["PATH"]}"' in said
+    assert "secret" not in text
+
+
 def test_two_roots_of_one_name_have_two_units(home, tmp_path) -> None:
     units = set()
     for parent in ("a", "b"):

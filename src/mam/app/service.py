@@ -21,6 +21,11 @@ if TYPE_CHECKING:
     from mam.app.world import World
 
 _SECONDS = 30.0
+# Where programs, tmux servers and files are; what starts a service does not say it.
+_WHERE = (
+    *("PATH", "TMUX_TMPDIR", "TMUX_SERVER_NAME"),
+    *("XDG_CONFIG_HOME", "XDG_DATA_HOME", "XDG_STATE_HOME"),
+)
 
 
 def install(world: World) -> dict[str, Any]:
@@ -51,19 +56,21 @@ def unit(world: World) -> tuple[str, str]:
     digest = hashlib.sha256(os.fsencode(world.place.root)).hexdigest()[:8]
     name = f"mam-{slug(os.path.basename(world.place.root)) or 'root'}-{digest}"
     argv = [*(word for word in command(world) if word != "--resident"), "--idle-timeout", "0"]
+    known = {key: value for key in _WHERE if (value := world.environ.get(key))}
     if sys.platform == "darwin":
-        return os.path.join(home, "Library", "LaunchAgents", f"{name}.plist"), _plist(name, argv)
+        return os.path.join(home, "Library", "LaunchAgents", f"{name}.plist"), _plist(name, argv, known)
     config = world.environ.get("XDG_CONFIG_HOME") or os.path.join(home, ".config")
-    return os.path.join(config, "systemd", "user", f"{name}.service"), _unit(world.place.root, argv)
+    return os.path.join(config, "systemd", "user", f"{name}.service"), _unit(world.place.root, argv, known)
 
 
-def _unit(root: str, argv: list[str]) -> str:
+def _unit(root: str, argv: list[str], environ: dict[str, str]) -> str:
+    known = "".join(f"Environment={_quoted(f'{key}={value}', '%')}\n" for key, value in environ.items())
     return f"""\
 [Unit]
 Description=mam watches {_plain(root)}
 
 [Service]
-ExecStart={" ".join(map(_quoted, argv))}
+{known}ExecStart={" ".join(map(_quoted, argv))}
 Restart=on-failure
 KillMode=process
 
@@ -76,13 +83,13 @@ def _plain(text: str) -> str:
     return "".join(one if one.isprintable() else "?" for one in text).replace("%", "%%")
 
 
-def _quoted(word: str) -> str:
-    """Return a word as systemd reads it back: `%` and `$` mean something there, and so do escapes."""
+def _quoted(word: str, doubled: str = "%$") -> str:
+    """Return a word as systemd reads it back: `%` and, in a command, `$` mean something there."""
     out = []
     for one in word:
         if one in '\\"':
             out.append("\\" + one)
-        elif one in "%$":
+        elif one in doubled:
             out.append(one * 2)
         elif one.isprintable():
             out.append(one)
@@ -91,12 +98,13 @@ def _quoted(word: str) -> str:
     return '"' + "".join(out) + '"'
 
 
-def _plist(name: str, argv: list[str]) -> str:
+def _plist(name: str, argv: list[str], environ: dict[str, str]) -> str:
     import plistlib
 
     facts = {
         "Label": name,
         "ProgramArguments": argv,
+        "EnvironmentVariables": environ,
         "RunAtLoad": True,
         "KeepAlive": {"SuccessfulExit": False},
     }
