@@ -7,7 +7,7 @@ import sqlite3
 import subprocess
 import sys
 import time
-from contextlib import suppress
+from contextlib import closing, suppress
 
 import pytest
 from tests.adapters.kanban.conftest import HERMES
@@ -172,6 +172,21 @@ class TestHeartbeat:
         assert notes[0] == "alive, 0 drifts, none so far; 0 running"
         assert notes[1].startswith("alive, 1 drift, last at 20")
         assert len(notes) == 2
+
+    def test_a_claim_that_is_shorter_than_that_does_not_run_out(
+        self, fleet, hermes, held, now, monkeypatch
+    ) -> None:
+        brief = {**fleet.world.environ, "HERMES_KANBAN_CLAIM_TTL_SECONDS": "60"}
+        monkeypatch.setattr(fleet.world, "environ", brief)
+        card = fleet.board_create("watch")["card"]["id"]
+        companion = held(card)
+        board = open_board(fleet.world)
+        for now.ahead in (0, 20, 40, 70, 100):
+            assert companion.tick() == ""
+            assert board.show(card).claim_expires > fleet.world.now() + 20
+        with closing(sqlite3.connect(hermes)) as connection:
+            beats = connection.execute("SELECT count(*) FROM task_events WHERE kind = 'heartbeat'").fetchone()
+        assert beats == (1,)
 
     def test_a_visit_beats_only_for_a_claim_that_is_its_own(self, fleet, card, monkeypatch) -> None:
         fleet.reconcile_card(card)

@@ -177,6 +177,9 @@ class Companion:
             self._keep({**self._state, "beat": now})
             if card.goal_mode and (why := self._turn(card, note)):
                 return why
+        elif card.claimed_by == self.who and (card.claim_expires or 0) - now < self.board.ttl / 2:
+            # Hermes may have been told to let claims run out sooner than a heartbeat comes.
+            self.board.claim(self.card, self.who)
         if rules.is_done(self._judge.verdict()):
             summary = f"monitoring is not wanted any more; {self._state['drifts']} drifts"
             self.board.complete(self.card, summary, who=self.who, run=self._run)

@@ -92,6 +92,8 @@ if TYPE_CHECKING:
         name: str
         # The database, for a person who asks which board this is.
         path: str
+        # Seconds that a claim lasts.
+        ttl: int
 
         def create(self, title: str, *, body: str = "", key: str | None = None, **goal: Any) -> Card:
             """Make a card that is ready; the open one of that key where there is one.
