@@ -1,5 +1,7 @@
 """The tools for words to many, jobs and panes, and those that the operator guards."""
 
+from pathlib import Path
+
 import pytest
 from tests.surfaces.mcp.client import Client
 
@@ -77,6 +79,19 @@ def test_a_session_has_guarded_tools_by_the_settings_alone(fleet, inside, home) 
     with (home / ".config" / "mam" / "config.toml").open("a", encoding="utf-8") as file:
         file.write('[mcp]\nallow = ["kill"]\n')
     assert code(one.call("kill", target="all")) == "needs_confirmation"
+
+
+def test_settings_that_cannot_be_read_are_an_answer(client, home) -> None:
+    with (home / ".config" / "mam" / "config.toml").open("a", encoding="utf-8") as file:
+        file.write("[mcp]\nmessage = 1\n")
+    assert code(client.call("list_agents")) == "invalid_settings"
+    assert "error" in client.ask("tools/list")
+
+
+def test_every_tool_is_documented(client) -> None:
+    text = (Path(__file__).parents[3] / "docs" / "mcp.md").read_text(encoding="utf-8")
+    for tool in client.ask("tools/list")["result"]["tools"]:
+        assert f"`{tool['name']}(" in text, tool["name"]
 
 
 def test_an_answer_goes_to_the_question_that_was_read(trusted, fleet, until) -> None:

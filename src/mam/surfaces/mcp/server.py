@@ -10,7 +10,7 @@ from mcp.server import MCPServer
 from mcp.server.stdio import stdio_server
 
 import mam
-from mam.core.errors import Usage
+from mam.core.errors import MamError, Usage
 from mam.core.settings import GUARDED_TOOLS
 from mam.surfaces.mcp import prompts, resources
 from mam.surfaces.mcp.tool import failed, visitor
@@ -65,7 +65,10 @@ class Server(MCPServer):
         self, name: str, arguments: dict[str, Any], context: Context[Any, Any] | None = None
     ) -> CallToolResult | InputRequiredResult:
         """Call what this client may see; anything else is no tool."""
-        known = {one.name for one in await self.list_tools()}
+        try:
+            known = {one.name for one in await self.list_tools()}
+        except MamError as error:
+            return failed(error)
         if name not in known:
             return failed(Usage(f"there is no tool '{name[:60]}'", hint=f"tools: {', '.join(sorted(known))}"))
         return await super().call_tool(name, arguments, context)

@@ -35,17 +35,18 @@ class Service:
         self._loop = asyncio.new_event_loop()
         self._server: Server | None = None
         self._clients: set[asyncio.Task[None]] = set()
-        self._number = 0
+        # Each is counted by one thread alone: who came by the resident's, who went by the server's.
+        self._came = self._went = 0
         self._thread = threading.Thread(target=self._run, name="mam-mcp", daemon=True)
         self._thread.start()
 
     def is_used(self) -> bool:
         """Tell whether a client is connected."""
-        return self._number > 0
+        return self._came > self._went
 
     def let_in(self, line: socket) -> None:
         """Serve one more client; called by the resident's own thread."""
-        self._number += 1
+        self._came += 1
         self._loop.call_soon_threadsafe(self._begin, line)
 
     def end(self) -> None:
@@ -70,7 +71,7 @@ class Service:
 
     def _forget(self, task: asyncio.Task[None]) -> None:
         self._clients.discard(task)
-        self._number -= 1
+        self._went += 1
         if not task.cancelled() and (error := task.exception()) is not None:
             # One client's trouble is nobody else's; what mam itself did wrong is in the answers.
             self.world.warn(f"a client was cut off: {error}")
