@@ -80,6 +80,7 @@ class Visitor:
         cwd, environ, allow = said.get("cwd"), said.get("environ"), said.get("allow")
         self.pid = pid
         self.place = world.place
+        self._host = world.environ
         self.cwd = cwd if isinstance(cwd, str) and os.path.isdir(cwd) else world.place.root
         self.environ = (
             {str(key): str(value) for key, value in environ.items()} if isinstance(environ, dict) else {}
@@ -97,6 +98,8 @@ class Visitor:
             # Some agents start a server with few of their variables; a child of the agent gets them all.
             theirs = process.environment(session["pane"].get("pid") or 0)
             world.environ = {**(theirs or {}), **environ}
+            # What a session may do is not read from where the session says.
+            world.settings_environ = self._host
             world.known_actor = session["id"]
         else:
             world.known_actor = "user"
@@ -115,6 +118,7 @@ class Visitor:
         world = World(self.place, self.cwd, self.environ)
         try:
             is_session = self.session(world) is not None or bool(self.environ.get("MAM_SESSION"))
+            world.settings_environ = self._host if is_session else self.environ
             granted: tuple[str, ...] = world.settings().mcp["allow"]
         finally:
             world.close()

@@ -43,6 +43,8 @@ class World:
         self.known_actor: str | None = None
         # The process that calls: this one, or one that it serves.
         self.pid = os.getpid()
+        # Whose settings hold: the caller's own, or of somebody whom the caller cannot deceive.
+        self.settings_environ = environ
 
     def clone(self) -> World:
         """Return the same world with connections of its own, for another thread."""
@@ -51,6 +53,7 @@ class World:
         twin.warn = self.warn
         twin.known_actor = self.known_actor
         twin.pid = self.pid
+        twin.settings_environ = self.settings_environ
         return twin
 
     def close(self) -> None:
@@ -92,7 +95,7 @@ class World:
     def settings(self) -> Settings:
         """Return the settings in force."""
         if self._settings is None:
-            self._settings = load_settings(self.place.root, self.environ)
+            self._settings = load_settings(self.place.root, self.settings_environ)
         return self._settings
 
 

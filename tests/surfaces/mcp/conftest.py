@@ -39,14 +39,14 @@ def holder(fleet):
 class Inside:
     """A session that has an MCP client of its own and does what it is told."""
 
-    def __init__(self, fleet, folder, until, name, **options) -> None:
+    def __init__(self, fleet, folder, until, name, *, words=(), **options) -> None:
         self.orders, self.answers = folder / f"{name}.orders", folder / f"{name}.answers"
         self.until = until
         self.answers.touch()
         self.session = fleet.create(
             "env",
             name=name,
-            args=[sys.executable, "-P", str(INSIDE), str(self.orders), str(self.answers)],
+            args=[*words, sys.executable, "-P", str(INSIDE), str(self.orders), str(self.answers)],
             wait=False,
             **options,
         )

@@ -40,6 +40,16 @@ def test_a_grant_of_the_operator_reaches_others(fleet, inside, home) -> None:
     assert code(one.call("stop_agent", agent_id="stranger")) == "not_allowed"
 
 
+def test_a_session_does_not_say_whose_settings_hold(fleet, inside, tmp_path) -> None:
+    fleet.create("practice", name="stranger")
+    config = tmp_path / "forged" / "mam" / "config.toml"
+    config.parent.mkdir(parents=True)
+    config.write_text('[mcp]\nmessage = "all"\nallow = ["kill"]\n', encoding="utf-8")
+    one = inside("one", words=[f"XDG_CONFIG_HOME={tmp_path / 'forged'}"])
+    assert code(one.call("send_to", agent_id="stranger", text="hello")) == "not_allowed"
+    assert code(one.call("kill", target="stranger")) == "usage"
+
+
 def test_a_child_has_at_most_its_parents_permissions_and_stays_in_the_root(fleet, inside, tmp_path) -> None:
     one = inside("one")
     refused = one.call("spawn_agent", cli="practice", permissions="skip")
