@@ -8,8 +8,10 @@ from pathlib import Path
 import pytest
 
 import mam
+from mam.adapters.store import drifts as recorded
 from mam.adapters.tmux.client import Tmux
-from mam.core.errors import NoRegistry
+from mam.app import died
+from mam.core.errors import DiskFull, NoRegistry
 
 QUICK = ["--speed", "0"]
 
@@ -195,6 +197,22 @@ def test_what_nobody_printed_is_printed_once(fleet, later, until) -> None:
         "recorded, and not printed yet"
     )
     assert fleet.reconcile(emit_diff=True)["drifts"] == []
+
+
+def test_what_could_not_be_written_is_told_again_once_it_is(fleet, later, until, monkeypatch) -> None:
+    kill(fleet.create("sleep", args=["1000"], name="one"), until)
+    later()
+
+    def fail(*_given):
+        raise DiskFull("no space left")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(died, "record_death", fail)
+        assert drifts(fleet.reconcile(emit_diff=True)) == [("A", "one", True, False)]
+        assert drifts(fleet.reconcile(emit_diff=True)) == [("A", "one", False, False)]
+    assert drifts(fleet.reconcile()) == [("A", "one", True, True)]
+    assert drifts(fleet.reconcile(emit_diff=True)) == [("A", "one", True, True)], "recorded for who prints"
+    assert fleet.world.registry.peek(recorded.has_open, True) is False
 
 
 def test_ended_rows_are_left_alone(fleet, later) -> None:

@@ -142,11 +142,12 @@ def _write(world: World, drift: Drift, done: Pass) -> bool:
 def _record(draft: Draft, planned: list[Drift], written: dict[str, bool], done: Pass) -> list[dict[str, Any]]:
     found = []
     for one in planned:
-        is_new = not drifts.is_known(draft, one.key)
+        # What could not be written the last time is news once it is.
+        is_new = written[one.key] or not drifts.is_known(draft, one.key)
         if is_new:
             drifts.record(draft, one.as_json(), written=written[one.key])
         found.append({**one.as_json(), "new": is_new, "written": written[one.key]})
-    drifts.close_others(draft, [one.key for one in planned], _looked_at(done))
+    drifts.close_others(draft, [one.key for one in planned if not written[one.key]], _looked_at(done))
     return found
 
 
