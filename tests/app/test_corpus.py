@@ -5,10 +5,12 @@ from __future__ import annotations
 import json
 from concurrent.futures import ThreadPoolExecutor
 
+import pytest
 from tests.corpus import corpus
 
 import mam
 
+pytestmark = pytest.mark.slow
 CREW = 4
 
 

@@ -201,18 +201,25 @@ def test_sessions_sign_what_they_write_and_cannot_loop(fleet, one, monkeypatch) 
         fleet.send("other", "hello me")
 
 
-def start_sender(root, text):
+def start_sender(root, text, *options):
     """Run `mam send` as a process of its own."""
-    argv = [sys.executable, "-m", "mam", "send", "one", text, "--timeout", "30", "--workspace", root]
+    argv = [sys.executable, "-m", "mam", "send", "one", text, *options, "--workspace", root]
     return subprocess.Popen(argv, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
 
 
 def test_many_senders_at_once(fleet, one) -> None:
     texts = [f"message {number}" for number in range(20)]
-    for each in [start_sender(fleet.root, text) for text in texts]:
+    for each in [start_sender(fleet.root, text, "--timeout", "30") for text in texts]:
         assert each.wait(90) == 0
     assert sorted(said(one)) == sorted(texts)
     assert {each["state"] for each in fleet.inbox("one")} <= {"submitted", "queued"}
+
+
+def test_who_comes_second_is_not_told_to_wait(fleet, one) -> None:
+    """Others are typed first; that takes a moment, and is no reason to hold anything."""
+    for each in [start_sender(fleet.root, f"message {number}") for number in range(4)]:
+        assert each.wait(90) == 0
+    assert len(said(one)) == 4
 
 
 # What becomes of a message whose sender was killed at a step, what the agent heard, and of the next message.
@@ -256,7 +263,7 @@ def test_an_interrupted_sender_leaves_nothing_that_blocks(fleet, one, monkeypatc
 
 def test_a_real_kill_of_the_sender(fleet, one, tmp_path, until) -> None:
     for number in range(4):
-        sender = start_sender(fleet.root, f"message {number}")
+        sender = start_sender(fleet.root, f"message {number}", "--timeout", "30")
         until(lambda number=number: len(fleet.inbox("one")) > number)
         time.sleep(0.003 * number)
         sender.kill()

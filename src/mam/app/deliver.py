@@ -52,6 +52,12 @@ def deliver(world: World, session_id: str) -> None:
             return
 
 
+def is_typed_to(world: World, session_id: str) -> bool:
+    """Tell whether somebody types a message into a session now."""
+    waiting = world.registry.peek(lambda draft: messages.open_of(draft, session_id), _NOTHING)
+    return bool(waiting) and waiting[0].state == TYPING and _lives(waiting[0].owner)
+
+
 def deliver_all(world: World) -> None:
     """Deliver what is held for every session; cheap where nothing is."""
     waiting = world.registry.peek(messages.open_of, _NOTHING)

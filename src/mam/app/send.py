@@ -8,7 +8,7 @@ import time
 from mam.adapters.store import messages
 from mam.app import wake
 from mam.app.allowed import check_writer
-from mam.app.deliver import deliver
+from mam.app.deliver import deliver, is_typed_to
 from mam.core import message as rules
 from mam.core.errors import InvalidPrompt, Refused
 from mam.core.message import FAILED, HELD, TYPING
@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from mam.core.row import Row
 
 _LOOK_AGAIN = 0.1
+# How long others may be typed first, before a sender who would not wait is told that it is held.
+_PATIENCE = 15.0
 
 
 def send(
@@ -57,13 +59,20 @@ def send(
         deliver(world, row["id"])
         message = _again(world, message.id)
         left = timeout - (time.monotonic() - began)
-        # One that the resident types just now is as good as typed: what comes of it is known in a moment.
-        if message.state in rules.ENDED or (left <= 0 and message.state != TYPING):
+        if message.state in rules.ENDED or (left <= 0 and not _is_next(world, message, -left)):
             if message.state == HELD:
                 # Somebody has to be awake when the reason ends.
                 wake.ensure(world)
             return receipt(message, row, (time.monotonic() - began) * 1000)
         time.sleep(min(_LOOK_AGAIN, left) if left > 0 else _LOOK_AGAIN)
+
+
+def _is_next(world: World, message: Message, waited: float) -> bool:
+    """Tell whether what becomes of a message is known in a moment: it, or one before it, is being typed."""
+    if message.state == TYPING:
+        return True
+    is_new = message.reason == rules.NOT_TRIED and waited < _PATIENCE
+    return is_new and is_typed_to(world, message.session_id)
 
 
 def receipt(message: Message, row: Row, elapsed_ms: float) -> dict[str, Any]:
