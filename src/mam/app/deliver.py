@@ -52,10 +52,12 @@ def deliver(world: World, session_id: str) -> None:
             return
 
 
-def is_typed_to(world: World, session_id: str) -> bool:
-    """Tell whether somebody types a message into a session now."""
-    waiting = world.registry.peek(lambda draft: messages.open_of(draft, session_id), _NOTHING)
-    return bool(waiting) and waiting[0].state == TYPING and _lives(waiting[0].owner)
+def comes_next(world: World, message: Message) -> bool:
+    """Tell whether a held message can be tried in a moment: none is before it, or one is being typed."""
+    waiting = world.registry.peek(lambda draft: messages.open_of(draft, message.session_id), _NOTHING)
+    if not waiting:
+        return False
+    return waiting[0].id == message.id or (waiting[0].state == TYPING and _lives(waiting[0].owner))
 
 
 def deliver_all(world: World) -> None:

@@ -8,7 +8,7 @@ import time
 from mam.adapters.store import messages
 from mam.app import wake
 from mam.app.allowed import check_writer
-from mam.app.deliver import deliver, is_typed_to
+from mam.app.deliver import comes_next, deliver
 from mam.core import message as rules
 from mam.core.errors import InvalidPrompt, Refused
 from mam.core.message import FAILED, HELD, TYPING
@@ -72,7 +72,7 @@ def _is_next(world: World, message: Message, waited: float) -> bool:
     if message.state == TYPING:
         return True
     is_new = message.reason == rules.NOT_TRIED and waited < _PATIENCE
-    return is_new and is_typed_to(world, message.session_id)
+    return is_new and comes_next(world, message)
 
 
 def receipt(message: Message, row: Row, elapsed_ms: float) -> dict[str, Any]:

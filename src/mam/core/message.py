@@ -22,7 +22,7 @@ _HEADER = re.compile(r"^\s*\[mam m_", re.MULTILINE)
 
 _DIALOG_OPEN = " dialog is open"
 WAITS = "it waits for a person, as its own word is"
-NOT_TRIED = "not tried yet"
+NOT_TRIED = "it waits its turn"
 
 
 def not_there(sight: str) -> str:
