@@ -385,6 +385,20 @@ def test_a_session_reports_only_on_its_own_job(fleet, submit, workspace):
     assert details(fleet, other, "dropped") == [f"job {other} belongs to another session"]
 
 
+def test_a_report_gets_through_where_the_registry_file_is_broken(fleet, submit, until):
+    job = submit("please do not answer; create proof.txt", args=["--speed", "40"])
+    Path(fleet.registry_file).write_text("tmux_sessions: [\n", encoding="utf-8")
+    said = []
+    fleet.on_warning(said.append)
+    (done,) = fleet.job_wait([job["job_id"]], timeout=60)
+    assert (done["status"], done["terminal_detail"]) == ("completed", "done as asked")
+    assert len(said) <= 1
+    own = [
+        one for one in fleet.job_logs(job["job_id"])["events"] if one["data"].get("by") == done["session_id"]
+    ]
+    assert own[-1]["event"] == "completed"
+
+
 def test_a_resident_sees_to_it(fleet, submit, home, until):
     (home / ".config" / "mam" / "config.toml").write_text("", encoding="utf-8")
     job = submit("forget to report")

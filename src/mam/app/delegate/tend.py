@@ -116,17 +116,27 @@ class Watcher:
         self._care = Care(world)
         self._lock = wake.lock(world)
         self._due = 0.0
+        self._complaint = ""
 
     def due(self) -> float:
         """Return when the next tick is wanted, on the monotonic clock."""
         return self._due
 
+    def _complain(self, error: MamError) -> None:
+        if error.message != self._complaint:
+            self._complaint = error.message
+            self._care.world.warn(error.message)
+
     def tick(self) -> str:
         """Do what a resident would do, unless there is one."""
         if self._lock.holder() is None:
-            deliver_all(self._care.world)
-            reconcile(self._care.world)
-            self._care.tick()
+            try:
+                deliver_all(self._care.world)
+                reconcile(self._care.world)
+                self._care.tick()
+            except MamError as error:
+                # Whoever waits goes on waiting: the end of a job may be reported all the same.
+                self._complain(error)
         self._due = time.monotonic() + _NET_OF_WAITER
         return ""
 

@@ -44,7 +44,7 @@ def event(
     if name not in events.ON_THE_WIRE:
         raise Usage(f"{name[:40]!r} is not an event", hint=f"events are {', '.join(events.ON_THE_WIRE)}")
     enrol(world, found, folder)
-    token, me = token_of(world, found), caller.actor(world)
+    token, me = token_of(world, found), caller.reporter(world)
     given = {key: value for key, value in (data or {}).items() if key not in _OURS}
 
     def work(draft: Draft, job: Job) -> Job:
@@ -113,7 +113,7 @@ def _guarded(world: World, job_id: str, work: Any) -> None:
         try:
             work(draft, job)
         except (EventRefused, NotAllowed) as error:
-            ledger.drop(draft, job, error.message, by=caller.actor(world))
+            ledger.drop(draft, job, error.message, by=caller.reporter(world))
             return error
         return None
 
@@ -132,7 +132,7 @@ def _note_refused(world: World, job_id: str | None, reason: str) -> None:
     def work(draft: Draft) -> bool:
         job = jobs.find(draft, job_id) if job_id else None
         if job is None:
-            draft.log(caller.actor(world), "job event", None, reason, job=job_id)
+            draft.log(caller.reporter(world), "job event", None, reason, job=job_id)
             return False
         ledger.drop(draft, job, reason)
         return True
