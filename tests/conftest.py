@@ -19,6 +19,7 @@ import pytest
 from hypothesis import settings
 
 import mam
+from mam.adapters.system.sockets import sweep
 from mam.adapters.tmux.client import Tmux
 
 _numbers = itertools.count(1)
@@ -75,6 +76,8 @@ def _apart():
         left = [str(path) for path in sockets.glob("*/*") if Tmux(str(path)).server_pid() is not None]
         for path in left:
             Tmux(path).kill_server()
+    # Residents that tests have killed leave their sockets, which lie outside of any home.
+    sweep(f"/tmp/mam-{os.geteuid()}", older_than=0.0)
     shutil.rmtree(place, ignore_errors=True)
     assert not left, f"tests left tmux servers running: {left}"
 

@@ -49,6 +49,19 @@ def test_what_a_dead_process_left_is_replaced(folder) -> None:
         assert isinstance(line, socket.socket)
 
 
+def test_what_killed_processes_left_goes_with_the_next_start(tmp_path) -> None:
+    folder = tmp_path / "private"
+    folder.mkdir(mode=0o700)
+    dead, fresh, live = (str(folder / name) for name in ("dead.sock", "fresh.sock", "live.sock"))
+    with sockets.listen(live):
+        for path in (dead, fresh):
+            sockets.listen(path).close()
+        for path in (dead, live):
+            os.utime(path, (0, 0))
+        with sockets.listen(str(folder / "next.sock")):
+            assert sorted(path.name for path in folder.iterdir()) == ["fresh.sock", "live.sock", "next.sock"]
+
+
 @pytest.mark.parametrize("spoil", [lambda path: path.chmod(0o755), lambda path: path.chmod(0o770)])
 def test_a_folder_that_others_can_enter_is_refused(tmp_path, spoil) -> None:
     place = tmp_path / "open"

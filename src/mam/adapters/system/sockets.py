@@ -12,6 +12,7 @@ import socket
 import stat
 import struct
 import sys
+import time
 from contextlib import suppress
 
 from mam.core.errors import NotAllowed, Unavailable
@@ -34,6 +35,7 @@ def address(of: str) -> str:
 def listen(path: str) -> socket.socket:
     """Listen there; what a dead process left is replaced. The caller holds a lock that says who may."""
     _make_folder(os.path.dirname(path))
+    sweep(os.path.dirname(path))
     door = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     try:
         with suppress(FileNotFoundError):
@@ -46,6 +48,23 @@ def listen(path: str) -> socket.socket:
         raise Unavailable(f"nobody can listen at {path}: {error.strerror}") from error
     door.setblocking(False)
     return door
+
+
+def sweep(folder: str, *, older_than: float = 60.0) -> None:
+    """Remove the sockets that killed processes left: those that the kernel knows no more.
+
+    Only Linux lists what is bound; elsewhere they stay, and block nobody.
+    """
+    try:
+        with open("/proc/net/unix", encoding="utf-8", errors="replace") as file:
+            bound = {line.rstrip("\n").rpartition(" ")[2] for line in file}
+        names = os.listdir(folder)
+    except OSError:
+        return
+    for path in (os.path.join(folder, name) for name in names):
+        with suppress(OSError):
+            if path not in bound and time.time() - os.lstat(path).st_mtime > older_than:
+                os.unlink(path)
 
 
 def connect(path: str) -> socket.socket | None:
