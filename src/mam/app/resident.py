@@ -16,6 +16,7 @@ from mam.adapters.store import database, evidence
 from mam.adapters.system import process
 from mam.adapters.system.exits import ExitWatch
 from mam.adapters.system.files import FileWatch
+from mam.adapters.tmux.spawn import TIMEOUT
 from mam.app import conversations, flight, monitor, notify
 from mam.app.delegate.tend import Care
 from mam.app.hubs import Hubs
@@ -58,6 +59,8 @@ if TYPE_CHECKING:
 _NET, _SLOW_NET, _MANY = 30.0, 60.0, 5
 # Words and edits come in bursts: they are looked at together. A death is not made to wait.
 _BURST = 0.25
+# Seconds for a server that did not answer the last time, except for every so many times.
+_BRIEF, _NOW_AND_THEN = 0.5, 10
 # Told to stop, what is under way may take so long; it ends within a second.
 _PATIENCE = 0.6
 _TOLD, _ROOT_GONE = "it was told to stop", "its root is gone"
@@ -94,6 +97,7 @@ class Resident:
         self._is_unheard = False
         self._news_in: float | None = None
         self._rows: list[Row] = []
+        self._silent: dict[str, int] = {}
 
     def run(self, limits: Limits | None = None, *, while_any: bool = False) -> str:
         """Watch; return why it ended. Raises ResidentRuns where another one is awake."""
@@ -195,6 +199,7 @@ class Resident:
                 self._take_in()
             done = monitor.reconcile(self.world, only)
             self._rows = self._left(only, done)
+            self._be_patient(done)
             fresh = [one for one in done.drifts if one["new"]]
             if fresh:
                 self.tell({"drifts": fresh, "actions": done.actions})
@@ -212,6 +217,14 @@ class Resident:
         tags = self.files.poll()
         if tags and self._is_news(tags, before):
             self._due = min(self._due, time.monotonic() + _BURST)
+
+    def _be_patient(self, done: monitor.Pass) -> None:
+        """Wait only briefly for a server that did not answer, so that others are not kept waiting by it."""
+        for server, listing in done.look.listings.items():
+            times = 0 if listing.confirmed else self._silent.get(server, 0) + 1
+            self._silent[server] = times
+            # Now and then it gets its whole time: it may be slow and not frozen.
+            self.world.tmux(server).timeout = _BRIEF if times % _NOW_AND_THEN else TIMEOUT
 
     def _left(self, only: set[str] | None, done: monitor.Pass) -> list[Row]:
         """Return the rows after a pass; one over a few sessions has ended these, and read no others."""

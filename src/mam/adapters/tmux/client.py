@@ -46,7 +46,7 @@ class Tmux:
     __slots__ = ("_environ", "_path", "_prefix", "server", "timeout")
 
     def __init__(
-        self, server: str, *, timeout: float = 10.0, environ: Mapping[str, str] | None = None
+        self, server: str, *, timeout: float = spawn.TIMEOUT, environ: Mapping[str, str] | None = None
     ) -> None:
         """Name the server; nothing is started. Raises InvalidName for a name that tmux could misread."""
         self.server = server

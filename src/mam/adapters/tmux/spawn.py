@@ -15,6 +15,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+# Seconds for an answer of tmux, where a caller has no other wish.
+TIMEOUT = 10.0
 # The client may become the server of every agent: it must not inherit signals that this process
 # ignores. HUP INT QUIT PIPE TERM and CHLD, by number because `signal` imports `enum`.
 _DEFAULTED = (1, 2, 3, 13, 15, 20 if sys.platform == "darwin" else 17)
