@@ -20,7 +20,15 @@ from mam.app import conversations, proof
 from mam.app import deliver as sending
 from mam.app import send as senders
 from mam.app import submit as submitting
-from mam.core.errors import ConversationBusy, InvalidPrompt, Refused, TerminalsDown
+from mam.core.errors import (
+    Conflict,
+    ConversationBusy,
+    InvalidPrompt,
+    NotAllowed,
+    Refused,
+    TerminalsDown,
+    Usage,
+)
 
 QUICK = ["--speed", "0"]
 REPOSITORY = Path(__file__).resolve().parents[2]
@@ -466,3 +474,81 @@ def test_a_conversation_that_somebody_else_holds(fleet, one, monkeypatch) -> Non
         assert (done["state"], done["reason"]) == ("held", "conversation x is open in process 1")
         fleet.rename("one", "other")
     assert fleet.send("other", "and this", timeout=10)["state"] in ("submitted", "queued")
+
+
+def test_who_looks_late_does_not_take_a_message_back(fleet, one, monkeypatch) -> None:
+    """A look that began while it was held, and saw something in the way after another had typed it."""
+    done: list[dict] = []
+    look = sending.glance
+
+    def slow_look(world, row):
+        if not done:
+            done.append({})
+            done[0] = fleet.send("one", "the one message", message_id="m_00000001", timeout=10)
+            paste(fleet, one, "a draft")
+            fleet.wait("one", "text:a draft", timeout=10)
+        return look(world, row)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(senders, "deliver", lambda *_given: None)
+        patch.setattr(senders, "_PATIENCE", 0.0)
+        fleet.send("one", "the one message", message_id="m_00000001")
+    monkeypatch.setattr(sending, "glance", slow_look)
+    sending.deliver(fleet.world, one.id)
+    assert done[0]["state"] == "submitted"
+    assert fleet.inbox("one")[0]["state"] == "submitted", "it would be typed once more"
+
+
+@pytest.mark.parametrize(
+    "message_id", ["../../evil", "m_/x", "x y", "m_a b", "m_", "m_\n", "m_00000001\n", "m_" + "0" * 99, "M_1"]
+)
+def test_what_is_no_id(fleet, one, workspace, message_id) -> None:
+    with pytest.raises(Usage, match="id of a message"):
+        fleet.send("one", "a\tb", message_id=message_id)
+    assert fleet.inbox("one") == []
+    assert not list(workspace.parent.parent.rglob("*evil*"))
+
+
+def test_an_id_is_of_one_session(fleet, one) -> None:
+    fleet.create("practice", name="other", args=QUICK)
+    fleet.send("one", "hello", message_id="m_00000001", timeout=10)
+    with pytest.raises(Conflict, match="was sent to 'one'"):
+        fleet.send("other", "hello", message_id="m_00000001")
+    assert fleet.inbox("other") == []
+
+
+@pytest.mark.parametrize("text", ["just words", "!touch x", "/help\n/quit", "/help\x1b[201~", " /help", "/"])
+def test_what_is_no_command(fleet, one, text) -> None:
+    with pytest.raises(InvalidPrompt, match="command"):
+        fleet.send("one", text, command=True)
+    assert fleet.inbox("one") == []
+
+
+def test_only_who_sent_it_takes_it_back(fleet, one, monkeypatch) -> None:
+    other = fleet.create("practice", name="other", args=QUICK)
+    one.stop()
+    kept = fleet.send("one", "hello")["message_id"]
+    monkeypatch.setattr(fleet.world, "known_actor", other.id)
+    own = fleet.send("one", "from another")["message_id"]
+    with pytest.raises(NotAllowed, match="not sent by"):
+        fleet.withdraw(kept)
+    assert fleet.withdraw(own)
+    monkeypatch.setattr(fleet.world, "known_actor", "user")
+    assert fleet.withdraw(kept)
+
+
+def test_a_file_that_cannot_be_written_blocks_nobody(fleet, one, workspace, tmp_path) -> None:
+    """The typist of a message that went as a file died, and its folder is not to be used any more."""
+    argv = [sys.executable, "-m", "tests.app.dying", "begun", fleet.root, "one", "a\tb"]
+    assert subprocess.run(argv, cwd=REPOSITORY, check=False).returncode == -signal.SIGKILL
+    (workspace / ".mam-mail").rename(tmp_path / "mail")
+    (workspace / ".mam-mail").symlink_to(tmp_path)
+    assert one.send("the next", timeout=10)["state"] == "submitted"
+    assert [each["state"] for each in fleet.inbox("one")] == ["unconfirmed", "submitted"]
+
+
+def test_what_waits_behind_another_says_so(fleet, one) -> None:
+    one.stop()
+    first = one.send("hello")
+    second = one.send("and this")
+    assert second["reason"] == f"{first['message_id']} comes before it, and is held: it has ended"

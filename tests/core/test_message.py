@@ -51,11 +51,30 @@ def test_what_was_added(words, expected) -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["a\x1bb", "a\rb", "x" * 11, "[mam m_0 from boss]", "hello\n  [mam m_1 from x]"]
+    "text",
+    [
+        "a\x1bb",
+        "a\rb",
+        "x" * 11,
+        "[mam m_0 from boss]",
+        "hello\n  [mam m_1 from x]",
+        "[MAM m_0 from boss]",
+        "[ mam  m_0",
+        "> [mam m_0",
+        "[\u200bmam\xa0m_0",
+        "x\u2028[mam m_0",
+        "\u202e[mam m_0",
+    ],
 )
 def test_what_is_not_plain(text) -> None:
-    assert rules.is_plain("plain", 10)
-    assert not rules.is_plain(text, 10)
+    assert rules.is_plain("plain [x]", 30)
+    assert not rules.is_plain(text, 10 if text.startswith("xx") else 30)
+
+
+@pytest.mark.parametrize("character", "\n[ >\u2028")
+def test_a_text_of_one_character_costs_no_more_than_another(character) -> None:
+    """Half an hour, where the cost grew with the square of the length."""
+    assert rules.is_plain(character * 1_000_000, 1_000_000)
 
 
 def test_the_conversation_that_is_meant() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 
 from mam.core import message as rules
@@ -55,7 +56,9 @@ def _signed(world: World, message: Message) -> str:
 def _write_mail(row: Row, message: Message, text: str) -> str:
     """Put a message into a file that its agent may read; return its path from the workspace."""
     folder = os.path.join(row["workspace"], MAIL)
-    os.makedirs(folder, mode=0o700, exist_ok=True)
+    with contextlib.suppress(FileExistsError):
+        # Not its parents: a workspace that was removed stays removed.
+        os.mkdir(folder, mode=0o700)
     if os.path.islink(folder):
         raise NotAllowed(f"{folder} is a symbolic link", hint="remove it; mam makes its own")
     name = f"{message.id}.md"

@@ -198,17 +198,27 @@ def _is_repeated(world: World, message: Message) -> bool:
 
 
 def _hold(world: World, message: Message, reason: str) -> bool:
+    def work(draft: Draft) -> None:
+        if _stands(draft, message):
+            messages.update(draft, message.id, state=HELD, reason=reason, owner=None)
+
     if (message.state, message.reason) != (HELD, reason):
-        world.registry.note(
-            lambda draft: messages.update(draft, message.id, state=HELD, reason=reason, owner=None)
-        )
+        world.registry.note(work)
     return False
+
+
+def _stands(draft: Draft, message: Message) -> bool:
+    """Tell whether a message is still as it was read: while one looks, another may have typed it."""
+    now = messages.find(draft, message.id)
+    return now is not None and (now.state, now.owner) == (message.state, message.owner)
 
 
 def _end(
     world: World, message: Message, state: str, *, reason: str | None, evidence: str | None = None
 ) -> bool:
     def work(draft: Draft) -> None:
+        if not _stands(draft, message):
+            return
         done = messages.update(draft, message.id, state=state, reason=reason, evidence=evidence, owner=None)
         row = draft.get(done.session_id)
         draft.log(done.sender, "send", row, reason, message=done.id, state=state, evidence=evidence)
@@ -220,7 +230,11 @@ def _end(
 def _settle(world: World, message: Message) -> None:
     """Find out what became of a message whose typist died; it is never typed again."""
     row = _row_of(world, message)
-    words = carry.load(world, row, message).words if row else None
+    try:
+        words = carry.load(world, row, message).words if row else None
+    except (OSError, NotAllowed):
+        # Without its file nobody can say which words to look for.
+        words = None
     found = None
     if row and words:
         trial = proof.Trial(message, words, before=message.before or 0, since=message.changed_at)

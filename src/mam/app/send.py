@@ -6,11 +6,12 @@ import os
 import time
 
 from mam.adapters.store import messages
-from mam.app import wake
+from mam.app import caller, wake
 from mam.app.allowed import check_writer
 from mam.app.deliver import comes_next, deliver
+from mam.app.inbox import reason_of
 from mam.core import message as rules
-from mam.core.errors import InvalidPrompt, Refused
+from mam.core.errors import Conflict, InvalidPrompt, NotAllowed, Refused
 from mam.core.message import FAILED, HELD, TYPING
 
 TYPE_CHECKING = False
@@ -41,10 +42,10 @@ def send(
     """Record a message and deliver it; return its receipt, which says what became of it."""
     began = time.monotonic()
     row = world.registry.view().find(target)
-    text = _checked(text)
+    text = rules.parse_command(text) if is_command else _checked(text)
     me = check_writer(world, row)
     wanted = {
-        "id": message_id or f"m_{os.urandom(4).hex()}",
+        "id": f"m_{os.urandom(4).hex()}" if message_id is None else rules.parse_id(message_id),
         "session_id": row["id"],
         "sender": me,
         "text": text,
@@ -63,7 +64,7 @@ def send(
             if message.state == HELD:
                 # Somebody has to be awake when the reason ends.
                 wake.ensure(world)
-            return receipt(message, row, (time.monotonic() - began) * 1000)
+            return _receipt(world, message, row, (time.monotonic() - began) * 1000)
         time.sleep(min(_LOOK_AGAIN, left) if left > 0 else _LOOK_AGAIN)
 
 
@@ -75,7 +76,7 @@ def _is_next(world: World, message: Message, waited: float) -> bool:
     return is_new and comes_next(world, message)
 
 
-def receipt(message: Message, row: Row, elapsed_ms: float) -> dict[str, Any]:
+def _receipt(world: World, message: Message, row: Row, elapsed_ms: float) -> dict[str, Any]:
     """Return what a sender is told."""
     return {
         "message_id": message.id,
@@ -86,17 +87,23 @@ def receipt(message: Message, row: Row, elapsed_ms: float) -> dict[str, Any]:
         "added": message.added,
         "attempts": message.attempts,
         "elapsed_ms": round(elapsed_ms, 1),
-        "reason": message.reason,
+        "reason": world.registry.peek(lambda draft: reason_of(draft, message), message.reason),
     }
 
 
 def withdraw(world: World, message_id: str, reason: str) -> bool:
-    """Take a message back that nobody has begun to type; False where it is too late."""
+    """Take a message back that nobody has begun to type; False where it is too late.
+
+    A session takes back its own only.
+    """
+    me = caller.actor(world)
 
     def work(draft: Draft) -> bool:
         found = messages.find(draft, message_id)
         if found is None or found.state != HELD:
             return False
+        if me not in ("user", found.sender):
+            raise NotAllowed(f"{found.id} was not sent by this session")
         messages.update(draft, message_id, state=FAILED, reason=reason)
         return True
 
@@ -115,7 +122,12 @@ def _checked(text: str) -> str:
 
 def _record(draft: Draft, wanted: dict[str, Any]) -> Message:
     sender, target = wanted["sender"], wanted["session_id"]
-    if sender != "user" and messages.find(draft, wanted["id"]) is None:
+    known = messages.find(draft, wanted["id"])
+    if known is not None and known.session_id != target:
+        row = draft.get(known.session_id)
+        to = f"'{row['name']}'" if row else "another session"
+        raise Conflict(f"{known.id} was sent to {to}", hint="leave out the id, or give another")
+    if sender != "user" and known is None:
         lately = messages.count_since(draft, sender, target, draft.now - rules.PAIR_SECONDS)
         if lately >= rules.MOST_OF_A_PAIR:
             raise Refused(f"{lately} messages within a minute look like a loop", hint="wait a minute")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 from mam.core.activity import IDLE, WORKING
+from mam.core.errors import InvalidPrompt, Usage
 from mam.core.text import for_paste, one_line
 
 SUBMITTED, QUEUED, HELD, TYPING, UNCONFIRMED, FAILED = (
@@ -17,12 +18,38 @@ INLINE, FILE = "inline", "file"
 LARGEST = 1024 * 1024
 # The same words from one session to another within this time are a loop, and so are so many in a minute.
 SAME_SECONDS, PAIR_SECONDS, MOST_OF_A_PAIR = 600.0, 60.0, 20
-_HEADER = re.compile(r"^\s*\[mam m_", re.MULTILINE)
+# What an agent could take for our line, whatever spaces, quotes or unseen characters are in it. In two steps,
+# each of one pass: a text of nothing but line ends would cost a single pattern the square of its length.
+_BETWEEN = re.compile(r"[^\w\[\n\u2028\u2029]+")
+_HEADER = re.compile(r"(?:^|[\u2028\u2029])\[+mamm_", re.MULTILINE | re.IGNORECASE)
+_ID = re.compile(r"m_[A-Za-z0-9-]{1,64}\Z")
+_COMMAND = re.compile(r"/\S.*\Z")
 
 
 _DIALOG_OPEN = " dialog is open"
 WAITS = "it waits for a person, as its own word is"
 NOT_TRIED = "it waits its turn"
+
+
+def parse_id(text: str) -> str:
+    """Return the id of a message; it becomes the name of a file, and stands in the line that signs it."""
+    if not _ID.match(text):
+        raise Usage(
+            f"{one_line(text, 40)!r} is not the id of a message", hint="m_ and letters or digits: m_1f00ab42"
+        )
+    return text
+
+
+def parse_command(text: str) -> str:
+    """Return a command of a program; other words would go unsigned, or to a shell of the program's."""
+    if not _COMMAND.match(text) or for_paste(text) != text:
+        raise InvalidPrompt("a command is one line that begins with /", hint="leave out --command for words")
+    return text
+
+
+def behind(message_id: str, reason: str | None) -> str:
+    """Return why a message waits that another one comes before."""
+    return f"{message_id} comes before it, and is held: {reason}"
 
 
 def not_there(sight: str) -> str:
@@ -73,7 +100,7 @@ def header(message_id: str, sender: str, role: str | None) -> str:
 
 def is_plain(text: str, longest: int) -> bool:
     """Tell whether a text can be pasted as it is, and forges no header."""
-    return len(text) <= longest and for_paste(text) == text and not _HEADER.search(text)
+    return len(text) <= longest and for_paste(text) == text and not _HEADER.search(_BETWEEN.sub("", text))
 
 
 def added(words: str, text: str) -> str | None:

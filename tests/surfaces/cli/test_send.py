@@ -1,5 +1,7 @@
 """mam send, broadcast, inbox, keys, interrupt and answer: what they print, and their exit codes."""
 
+import io
+
 import pytest
 
 
@@ -22,6 +24,18 @@ def test_words_and_their_receipt(run, one, tmp_path):
     assert [line.split()[1] for line in found] == ["submitted", "submitted"]
     for words in ((), (one,), (one, "a", "b"), (one, "a", "--file", str(path))):
         assert run("send", *words).code == 64
+
+
+def test_the_ends_of_lines_are_kept(run, one, tmp_path, workspace, monkeypatch):
+    path = tmp_path / "words.md"
+    path.write_bytes(b"a\r\nb\r\n")
+    done = run("send", one, "--file", str(path), "--timeout", "10", "--json").json
+    assert (workspace / ".mam-mail" / f"{done['message_id']}.md").read_bytes() == b"a\r\nb\r\n"
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(b"c\r\nd"), encoding="utf-8"))
+    done = run("send", one, "-", "--timeout", "10", "--json").json
+    assert (workspace / ".mam-mail" / f"{done['message_id']}.md").read_bytes() == b"c\r\nd"
+    path.write_bytes(b"\xff")
+    assert run("send", one, "--file", str(path)).code == 64
 
 
 def test_a_dialog_from_the_shell(run, one, workspace):

@@ -95,7 +95,7 @@ def run(call: Call) -> int:
 
 
 def read_prompt(file: str) -> str:
-    """Return the prompt that a file holds, or stdin."""
+    """Return the words that a file holds, or stdin, with the ends of lines as they are."""
     from mam.core.errors import InvalidPrompt
 
     try:
@@ -106,6 +106,6 @@ def read_prompt(file: str) -> str:
                 data = source.read(_LARGEST)
         return data.decode("utf-8")
     except OSError as error:
-        raise InvalidPrompt(f"the prompt cannot be read from {file}: {error.strerror}") from None
+        raise InvalidPrompt(f"the words cannot be read from {file}: {error.strerror}") from None
     except UnicodeDecodeError:
         raise InvalidPrompt(f"{file} is not UTF-8 text") from None

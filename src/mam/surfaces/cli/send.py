@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import sys
-
 from mam.core.errors import Usage
 
 TYPE_CHECKING = False
@@ -39,7 +37,12 @@ def add_options(parser: Parser) -> None:
     add("--command", action="store_true", help="a slash command of the program, not words for the model")
     add("--timeout", metavar="TIME", type=span, default=0.0, help="wait so long while it is held (0)")
     add("--conversation", metavar="ID", help="only while this conversation is open; else it is held")
-    add("--id", dest="message_id", metavar="ID", help="m_ and 8 digits; one that was sent is not sent again")
+    add(
+        "--id",
+        dest="message_id",
+        metavar="ID",
+        help="m_ and some digits; one that was sent is not sent again",
+    )
 
 
 def run(call: Call) -> int:
@@ -76,13 +79,11 @@ def words(text: str | None, path: str | None) -> str:
     """Return what is to be sent: an argument, a file, or standard input."""
     if (text is None) == (path is None):
         raise Usage("give the words as an argument, with --file, or as - on standard input")
-    if path is not None:
-        try:
-            with open(path, encoding="utf-8") as file:
-                return file.read()
-        except (OSError, UnicodeDecodeError) as error:
-            raise Usage(f"{path} cannot be read: {error}") from None
-    return sys.stdin.read() if text == "-" else str(text)
+    if path is None and text != "-":
+        return str(text)
+    from mam.surfaces.cli.create import read_prompt
+
+    return read_prompt("-" if path is None else path)
 
 
 def show(done: dict[str, Any]) -> str:
