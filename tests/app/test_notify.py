@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 import mam
+from mam.adapters.agents.practice import Practice
 from mam.adapters.tmux.client import Tmux
 from mam.app import monitor, notify
 from mam.core.settings import Settings
@@ -148,3 +149,28 @@ def test_a_limit_is_told_although_the_hook_says_that_the_turn_is_over(fleet, pas
     assert fleet.ls()["sessions"][0]["attention"] == "it hit a limit: limit, resets 6pm"
     assert kinds(pass_on()) == [("one", "limit")]
     assert kinds(pass_on(1)) == []
+
+
+def test_work_without_hooks_is_wedged_once_its_record_has_long_not_grown(
+    fleet, pass_on, until, monkeypatch
+) -> None:
+    monkeypatch.setattr(Practice, "has_hooks", False)
+    session = fleet.create("practice", name="one", args=["--speed", "0"], prompt="hello")
+    fleet.send(session.id, "/hang", command=True)
+    until(sees(fleet, "working"))
+    looks = [pass_on(240 * number) for number in range(1, 10)]
+    assert [kinds(one) for one in looks[:-1]] == [[]] * 8
+    assert kinds(looks[-1]) == [("one", "wedged")], "half an hour after it was first seen"
+
+
+def test_work_whose_record_grows_is_not_wedged(fleet, pass_on, until, monkeypatch) -> None:
+    monkeypatch.setattr(Practice, "has_hooks", False)
+    session = fleet.create("practice", name="one", args=["--speed", "0"], prompt="hello")
+    fleet.send(session.id, "/hang", command=True)
+    until(sees(fleet, "working"))
+    own = fleet.get("one").row["practice_session_id_own"]
+    record = Path(os.environ["XDG_DATA_HOME"]) / "mam-practice" / f"{own}.jsonl"
+    for number in range(1, 12):
+        with record.open("a", encoding="utf-8") as file:
+            file.write('{"type": "assistant", "text": "step"}\n')
+        assert kinds(pass_on(240 * number)) == []

@@ -9,6 +9,7 @@ from mam.core.activity import (
     BOOTING,
     EXITED,
     UNKNOWN,
+    WORKING,
     Activity,
     Evidence,
     fuse,
@@ -97,14 +98,24 @@ def remember(world: World, found: Sequence[Mapping[str, Any]]) -> None:
         verdict = Activity(one["activity"], one["activity_source"], at, "", one["waiting_for"])
         had = before.get(one["id"])
         if is_lasting(verdict):
+            size = _record_size(world, one) if verdict.state == WORKING else 0
             began = since(verdict, had, now) if had else at
+            if had and had.get("size", 0) != size:
+                # The listing's age is from before; a record that grew begins anew.
+                began = now
             data = {"state": verdict.state, "waiting_for": verdict.waiting_for, "since": began, "seen": now}
+            data["size"] = size
             if not had or {**data, "seen": had["seen"]} != had or now - had["seen"] > _SEEN_SECONDS:
                 new[one["id"]] = data
         elif had and verdict.state != UNKNOWN:
             over.append(one["id"])
     if new or over:
         world.registry.note(lambda draft: _remember(draft, new, over))
+
+
+def _record_size(world: World, one: Mapping[str, Any]) -> int:
+    conversation = (one.get("resume") or {}).get("id") or ""
+    return world.kind(one["agent"]).record_size(conversation, one.get("stores") or {})
 
 
 def _remember(draft: Draft, new: Mapping[str, dict[str, Any]], over: Sequence[str]) -> None:

@@ -35,8 +35,8 @@ SILENT_DIALOGS = ("trust", "login", "limit", "update", "api-key", "bypass", "not
 FRESH_SECONDS = 2.0
 
 # A look does not know since when it holds: who looks from time to time remembers that, while no gap
-# between two looks is longer than this. Of work nobody says so: between two looks it may have been another.
-LASTING = (IDLE, WAITING)
+# between two looks is longer than this. Work is the same only while the agent's record has not grown.
+LASTING = (IDLE, WAITING, WORKING)
 LONGEST_GAP_SECONDS = 300.0
 
 # Hooks of turns that failed: what the agent shows then, a limit for one, is said by none.
