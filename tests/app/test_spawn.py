@@ -11,6 +11,7 @@ import pytest
 from tests.app.team_desk import QUICK, Desk, said
 
 import mam
+from mam.adapters.agents.practice import Practice
 from mam.adapters.store import tasks, teams
 from mam.app.deliver import deliver_all
 from mam.app.died import record_if_dead
@@ -226,6 +227,24 @@ def test_a_spawner_that_is_killed(desk, master, step, until):
     assert desk.panes() == [desk.pane, member["pane"]]
     master.rebalance()
     assert [one["state"] for one in master.inbox("dev")].count("submitted") == 3, "and once"
+
+
+def test_a_pane_that_is_killed_while_it_is_named(desk, master, monkeypatch):
+    """It is a try that failed, like any other."""
+    tries = []
+    real = Practice.has_identity
+
+    def killed(self, command, conversation, stores, screen):
+        if not tries:
+            tries.append(desk.panes()[-1])
+            desk.raw("kill-pane", "-t", tries[0])
+            return False
+        return real(self, command, conversation, stores, screen)
+
+    monkeypatch.setattr(Practice, "has_identity", killed)
+    done = master.spawn("dev", agent="practice", task="work", args=QUICK)
+    assert desk.panes() == [desk.pane, done["session"]["pane"]["id"]]
+    assert (counts(master)["members"], counts(master)["tasks"], len(master.sessions())) == (1, 1, 1)
 
 
 def test_settings_change_the_permissions(desk, workspace):

@@ -12,7 +12,7 @@ from tests.app.team_desk import QUICK, Desk, said
 import mam
 from mam.adapters.store import teams
 from mam.app.deliver import deliver_all
-from mam.core.errors import InvalidPath, InvalidSettings, NotAllowed, NotReady, Refused, Usage
+from mam.core.errors import InvalidPath, InvalidPrompt, InvalidSettings, NotAllowed, NotReady, Refused, Usage
 
 FIVE = """\
 name: five
@@ -49,6 +49,10 @@ def five(tmp_path):
 
 def spawn(fleet, role="dev", **more):
     return fleet.spawn(role, agent="practice", args=QUICK, **more)
+
+
+def interrupted(*_given, **_options):
+    raise KeyboardInterrupt
 
 
 def members(fleet):
@@ -114,6 +118,27 @@ class TestUpAndDown:
             return said(master, "dev") and said(master, "qa")
 
         until(told)
+
+    def test_its_task_is_a_task_like_others(self, desk, master):
+        for work in ("  ", "x" * 70_000):
+            with pytest.raises(InvalidPrompt):
+                master.team_up("solo-dev", agent="practice", args=QUICK, work=work)
+        assert desk.panes() == [desk.pane]
+        master.team_up("solo-dev", agent="practice", args=QUICK, work="red\x1b[31m\r\nline")
+        assert master.task_list()["tasks"][0]["text"] == "red[31m\nline"
+
+    def test_a_task_of_a_team_by_its_name(self, master):
+        up = master.team_up("solo-dev", agent="practice", args=QUICK)
+        assert master.task_add("x", role="dev", team="solo-dev")["task"]["team"] == up["team"]["id"]
+        master.team_down()
+        with pytest.raises(Usage, match="no team"):
+            master.task_add("x", role="dev", team=up["team"]["id"])
+
+    def test_a_preset_that_is_no_file(self, fleet, home):
+        (home / ".config" / "mam" / "teams" / "odd.yaml").mkdir(parents=True)
+        with pytest.raises(InvalidPath, match="no preset 'odd'"):
+            fleet.team_up("odd")
+        assert "odd" not in fleet.team_list()["presets"]
 
     def test_one_team_a_window(self, master):
         master.team_up("solo-dev", agent="practice", args=QUICK)
@@ -193,6 +218,33 @@ class TestReport:
         boss.wait("idle", timeout=10)
         deliver_all(master.world)
         assert master.close_member("dev")["changed"]
+
+    def test_the_same_report_without_a_task_goes_out_once(self, master):
+        boss = master.create("practice", name="boss", args=QUICK)
+        master.world.known_actor = boss.id
+        spawn(master)
+        master.world.known_actor = None
+        first = master.report(session="dev", result="well")
+        again = master.report(session="dev", result="well")
+        assert again["receipt"]["message_id"] == first["receipt"]["message_id"]
+        assert boxes(master, "dev") == ["reported", "done", "saved", "ready"], "what was ticked stays so"
+        other = master.report(session="dev", result="even better")
+        assert other["receipt"]["message_id"] != first["receipt"]["message_id"]
+        assert len(said(master, "boss")) == 2
+
+    def test_a_reporter_that_is_killed(self, master, monkeypatch):
+        """Its task is done: then its report is recorded as well, and goes out with the next verb."""
+        boss = master.create("practice", name="boss", args=QUICK)
+        master.world.known_actor = boss.id
+        spawn(master, task="one")
+        master.world.known_actor = None
+        with monkeypatch.context() as patch:
+            patch.setattr("mam.app.report.send", interrupted)
+            with pytest.raises(KeyboardInterrupt):
+                master.report(session="dev", result="well")
+        assert master.task_list()["tasks"][0]["status"] == "done"
+        deliver_all(master.world)
+        assert "STEP COMPLETE: TASK-001 | result: well" in said(master, "boss")[0]
 
     def test_to_a_person_it_is_recorded(self, master):
         spawn(master, task="one")

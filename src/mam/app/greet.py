@@ -13,7 +13,7 @@ from mam.app import session_file
 from mam.app.rebalance import arrange
 from mam.app.send import send
 from mam.core import team as rules
-from mam.core.errors import Broken, NotAllowed
+from mam.core.errors import Broken, NotAllowed, PaneGone
 from mam.core.message import HELD
 from mam.core.row import current_conversation, is_running
 
@@ -64,7 +64,10 @@ def _proof(world: World, row: Row, command: str) -> bool | None:
     kind, tmux = world.kind(row["agent"]), world.tmux(row["tmux_server"])
     deadline = time.monotonic() + _PROOF_SECONDS
     while True:
-        seen = tmux.look(row["pane"]["id"])
+        try:
+            seen = tmux.look(row["pane"]["id"])
+        except PaneGone:
+            return None
         screen = Screen(seen.screen, seen.cursor_x, seen.cursor_y)
         found = kind.has_identity(command, current_conversation(row) or "", row.get("stores") or {}, screen)
         if found is not False or time.monotonic() > deadline:

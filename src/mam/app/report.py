@@ -6,11 +6,12 @@ message and goes out once.
 
 from __future__ import annotations
 
-from mam.adapters.store import tasks, teams
+from mam.adapters.store import messages, tasks, teams
 from mam.app import caller, conversations, session_file
+from mam.app.allowed import check_writer
 from mam.app.close import membership
-from mam.app.greet import new_id
-from mam.app.send import send
+from mam.app.greet import new_id, speaker
+from mam.app.send import send, written
 from mam.app.task import take
 from mam.core import task as rules
 from mam.core import team as team_rules
@@ -42,10 +43,12 @@ def report(
     row = _reporter(world, session)
     number = rules.parse(which) if which else None
     row = conversations.note_open(world, row)
+    target = _spawner(world, row)
+    letter_to = target if target is not None and _may_write(world, row, target) else None
     text, message_id, done = world.registry.note(
-        lambda draft: _finish(draft, world, row, number, rules.parse_result(result))
+        lambda draft: _finish(draft, world, row, number, rules.parse_result(result), target=letter_to)
     )
-    receipt = _send(world, row, text, message_id)
+    receipt = _send(world, row, text, message_id, target)
     following = world.registry.note(lambda draft: _next(draft, row, receipt))
     member, team_id = world.registry.note(lambda draft: _described(draft, world, row))
     session_file.write(world, [team_id])
@@ -63,7 +66,7 @@ def _reporter(world: World, session: str | None) -> Row:
 
 
 def _finish(
-    draft: Draft, world: World, row: Row, number: int | None, result: str
+    draft: Draft, world: World, row: Row, number: int | None, result: str, *, target: Row | None
 ) -> tuple[str, str, dict[str, Any] | None]:
     """End the task and record the report: its words, and the id of the message that carries them."""
     member, _ = membership(draft, world, row)
@@ -71,7 +74,9 @@ def _finish(
         raise Refused(f"'{row['name']}' is in no team", hint="mam register --role ROLE joins one")
     found, conversation = _task(draft, row, number), current_conversation(row)
     if found is None:
-        text, message_id = team_rules.report_line(member.role, result, conversation), new_id()
+        text = team_rules.report_line(member.role, result, conversation)
+        sent = messages.find(draft, member.report_id or "")
+        message_id = sent.id if sent is not None and sent.text == text else new_id()
     elif found.status == rules.DONE:
         text = team_rules.report_line(rules.shown(found.seq), found.result or result, conversation)
         message_id = found.report_id or new_id()
@@ -80,6 +85,9 @@ def _finish(
         message_id = new_id()
     if found is not None:
         found = tasks.finish(draft, found.seq, found.result or result, message_id)
+    if target is not None:
+        # In the same transaction: a task that is done is told of, whoever dies now.
+        messages.add(draft, written(message_id, row["id"], target, text))
     teams.update(draft, member, report_id=message_id, reported_at=None)
     draft.log(row["id"], "report", row, result, task=rules.shown(found.seq) if found else None)
     return text, message_id, session_file.described(draft, found) if found else None
@@ -96,16 +104,26 @@ def _task(draft: Draft, row: Row, number: int | None) -> Task | None:
     return found
 
 
-def _send(world: World, row: Row, text: str, message_id: str) -> dict[str, Any]:
-    """Tell the spawner, or the master where the spawner has ended; a person reads it in the session file."""
-    target = _spawner(world, row)
-    if target is None:
-        return {"message_id": message_id, "session": None, "state": RECORDED, "evidence": "session file"}
-    from mam.app.greet import speaker
-
+def _may_write(world: World, row: Row, target: Row) -> bool:
     voice = speaker(world, row["id"])
     try:
-        return send(voice, target["id"], text, message_id=message_id)
+        check_writer(voice, target)
+    except NotAllowed:
+        return False
+    finally:
+        voice.close()
+    return True
+
+
+def _send(world: World, row: Row, text: str, message_id: str, target: Row | None) -> dict[str, Any]:
+    """Tell the spawner, or the master where the spawner has ended; a person reads it in the session file."""
+    if target is None:
+        return {"message_id": message_id, "session": None, "state": RECORDED, "evidence": "session file"}
+    # One that is repeated goes where it went, though somebody else is to be told by now.
+    known = world.registry.peek(lambda draft: messages.find(draft, message_id), None)
+    voice = speaker(world, row["id"])
+    try:
+        return send(voice, known.session_id if known else target["id"], text, message_id=message_id)
     except MamError as error:
         # The task is done all the same; the box stays open, and the session file says why.
         world.warn(f"the report did not go out: {error}")

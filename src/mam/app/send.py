@@ -44,17 +44,7 @@ def send(
     row = world.registry.view().find(target)
     text = rules.parse_command(text) if is_command else _checked(text)
     me = check_writer(world, row)
-    wanted = {
-        "id": f"m_{os.urandom(4).hex()}" if message_id is None else rules.parse_id(message_id),
-        "session_id": row["id"],
-        "sender": me,
-        "text": text,
-        "is_command": is_command,
-        "wanted": when,
-        "state": HELD,
-        "reason": rules.NOT_TRIED,
-        "conversation": conversation,
-    }
+    wanted = written(message_id, me, row, text, when=when, is_command=is_command, conversation=conversation)
     message = world.registry.note(lambda draft: _record(draft, wanted))
     while True:
         deliver(world, row["id"])
@@ -66,6 +56,30 @@ def send(
                 wake.ensure(world)
             return _receipt(world, message, row, (time.monotonic() - began) * 1000)
         time.sleep(min(_LOOK_AGAIN, left) if left > 0 else _LOOK_AGAIN)
+
+
+def written(
+    message_id: str | None,
+    sender: str,
+    row: Row,
+    text: str,
+    *,
+    when: str = rules.READY,
+    is_command: bool = False,
+    conversation: str | None = None,
+) -> dict[str, Any]:
+    """Return a message as it is recorded before anybody tries to deliver it."""
+    return {
+        "id": f"m_{os.urandom(4).hex()}" if message_id is None else rules.parse_id(message_id),
+        "session_id": row["id"],
+        "sender": sender,
+        "text": text,
+        "is_command": is_command,
+        "wanted": when,
+        "state": HELD,
+        "reason": rules.NOT_TRIED,
+        "conversation": conversation,
+    }
 
 
 def _is_next(world: World, message: Message, waited: float) -> bool:

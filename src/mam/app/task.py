@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from mam.adapters.store import tasks, teams
 from mam.app import caller, session_file
+from mam.app.site import find_team
 from mam.core import task as rules
 from mam.core.errors import Conflict, NotAllowed, TaskNotFound, Usage
 from mam.core.row import is_running
@@ -21,11 +22,10 @@ if TYPE_CHECKING:
 def add(world: World, text: str, *, role: str, team: str | None = None) -> dict[str, Any]:
     """Add a task for a role, of one team or of whoever has that role; `{task}`."""
     words, wanted, by = rules.parse_text(text), rules.parse_role(role), caller.actor(world)
+    team_id = find_team(world, team).id if team is not None else None
 
     def work(draft: Draft) -> dict[str, Any]:
-        if team is not None and teams.find(draft, team) is None:
-            raise Usage(f"there is no team '{team[:80]}'", hint="mam team list")
-        made = tasks.add(draft, role=wanted, text=words, by=by, team_id=team)
+        made = tasks.add(draft, role=wanted, text=words, by=by, team_id=team_id)
         draft.log(by, "task add", None, task=rules.shown(made.seq), role=wanted)
         return session_file.described(draft, made)
 

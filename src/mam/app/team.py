@@ -16,7 +16,7 @@ from mam.app.spawn import Spawn
 from mam.app.stop import stop
 from mam.core.errors import Broken, MamError, NotAllowed, Refused
 from mam.core.row import is_running
-from mam.core.task import shown
+from mam.core.task import parse_text, shown
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -60,8 +60,8 @@ def up(world: World, what: str, *, work: str | None = None, **options: Any) -> d
         )
         for role in plan.roles
     ]
-    if work:
-        crew[0].task = work
+    if work is not None:
+        crew[0].task = parse_text(work)
     members = _bring_up(world, crew)
     return {
         "team": world.registry.peek(lambda draft: _describe(draft, site.team_id), None),

@@ -35,12 +35,13 @@ def load(what: str, environ: Mapping[str, str]) -> team.TeamPlan:
 
 def presets(environ: Mapping[str, str]) -> list[str]:
     """Return the names of presets, in order."""
-    found = set()
+    found: set[str] = set()
     for folder in _folders(environ):
         try:
-            found |= {name.removesuffix(_ENDING) for name in os.listdir(folder) if name.endswith(_ENDING)}
+            names = [name for name in os.listdir(folder) if name.endswith(_ENDING)]
         except OSError:
             continue
+        found |= {name.removesuffix(_ENDING) for name in names if os.path.isfile(os.path.join(folder, name))}
     return sorted(found)
 
 
