@@ -1,8 +1,9 @@
-"""Which session may write to which, and answer for which."""
+"""Which session may write to which, answer for which, and do what else to whom."""
 
 import pytest
 
 from mam.core import authority
+from mam.core.errors import NotAllowed
 
 
 def row(name, role=None, parent=None, agent="claude"):
@@ -49,3 +50,82 @@ def test_may_write(rule, sender, target, share_team, may) -> None:
 )
 def test_may_answer(rule, sender, target, may) -> None:
     assert authority.may_answer(rule, sender, target) is may
+
+
+# grandparent -> parent -> me -> child -> grandchild; a sibling, a stranger, and somebody's master
+ROWS = [
+    {"id": "s_top", "name": "top", "parent": None},
+    {"id": "s_parent", "name": "parent", "parent": "s_top"},
+    {"id": "s_me", "name": "me", "parent": "s_parent"},
+    {"id": "s_child", "name": "child", "parent": "s_me"},
+    {"id": "s_grandchild", "name": "grandchild", "parent": "s_child"},
+    {"id": "s_sibling", "name": "sibling", "parent": "s_parent"},
+    {"id": "s_stranger", "name": "stranger", "parent": None},
+    {"id": "s_master", "name": "master", "parent": None, "role": "master"},
+]
+BY_NAME = {row["name"]: row for row in ROWS}
+OWN = {"message": "descendants", "stop": "descendants"}
+EVERYBODY = {"message": "all", "stop": "all"}
+
+
+def allowed(act, target, grants=OWN, caller="s_me"):
+    try:
+        authority.check(act, caller, BY_NAME[target], ROWS, grants)
+    except NotAllowed:
+        return False
+    return True
+
+
+@pytest.mark.parametrize("act", authority.ACTS)
+def test_a_session_does_as_it_likes_with_what_it_started_and_with_nobody_else(act) -> None:
+    assert {name for name in BY_NAME if allowed(act, name)} == {"child", "grandchild"}
+
+
+@pytest.mark.parametrize("act", authority.ACTS)
+def test_a_grant_reaches_others_but_neither_itself_nor_those_above_nor_a_master(act) -> None:
+    reached = {name for name in BY_NAME if allowed(act, name, EVERYBODY)}
+    assert reached == {"child", "grandchild", "sibling", "stranger"}
+
+
+def test_each_grant_covers_its_own_acts() -> None:
+    only_words = {"message": "all", "stop": "descendants"}
+    assert allowed("message", "stranger", only_words)
+    assert not any(allowed(act, "stranger", only_words) for act in ("stop", "resume", "purge"))
+
+
+def test_a_person_may_do_everything() -> None:
+    assert all(allowed(act, name, caller=authority.OPERATOR) for act in authority.ACTS for name in BY_NAME)
+
+
+def test_parents_in_a_circle_end_the_look() -> None:
+    circle = [{"id": "a", "name": "a", "parent": "b"}, {"id": "b", "name": "b", "parent": "a"}]
+    assert authority.ancestors("a", circle) == ["b"]
+    assert authority.ancestors("nobody", circle) == []
+
+
+@pytest.mark.parametrize("own", authority.LEAST_TO_MOST)
+@pytest.mark.parametrize("asked", [None, *authority.LEAST_TO_MOST])
+def test_a_child_never_has_more_than_its_parent(own, asked) -> None:
+    order = authority.LEAST_TO_MOST.index
+    if asked and order(asked) > order(own):
+        with pytest.raises(NotAllowed):
+            authority.child_permissions(asked, "skip", own)
+        return
+    given = authority.child_permissions(asked, "skip", own)
+    assert given == (asked or own)
+    assert authority.child_permissions(None, "ask", own) == "ask"
+
+
+def test_births_are_limited_in_depth_and_number() -> None:
+    authority.check_birth(authority.OPERATOR, ROWS)
+    authority.check_birth("s_parent", ROWS)
+    with pytest.raises(NotAllowed, match="deep"):
+        authority.check_birth("s_me", ROWS)
+    many = [
+        {"id": f"c{number}", "name": f"c{number}", "parent": "s_top", "status": "running"}
+        for number in range(authority.MOST_CHILDREN)
+    ]
+    with pytest.raises(NotAllowed, match="children"):
+        authority.check_birth("s_top", [*ROWS, *many])
+    ended = [{**row, "status": "stopped"} for row in many]
+    authority.check_birth("s_top", [*ROWS, *ended])

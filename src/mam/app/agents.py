@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from mam.app import caller
 from mam.app.ls import describe
-from mam.core import rank
+from mam.core import authority
 from mam.core.activity import WAITING
 from mam.core.agent_state import agent_state
 from mam.core.row import own_id
@@ -41,7 +41,7 @@ def agents(
         return (
             (not ids or row["id"] in wanted)
             and (above is None or row.get("parent") == above)
-            and (not mine or me == rank.OPERATOR or rank.descends(row["id"], me, view.rows))
+            and (not mine or me == authority.OPERATOR or authority.descends(row["id"], me, view.rows))
         )
 
     return [shown(one) for one in describe(world, view, fits, thorough=thorough)]

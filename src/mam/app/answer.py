@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import time
 
-from mam.app.allowed import check_answerer
+from mam.app.authority import check_answerer
 from mam.app.glance import glance, known
 from mam.app.keys import look_inside, press, space_out
 from mam.app.sight import DEAD, GONE

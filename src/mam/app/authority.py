@@ -1,4 +1,4 @@
-"""Whether the caller may do something to another session: `core/rank.py` on the registry as it is."""
+"""Whether the caller may do something to another session: `core/authority.py` on the registry as it is."""
 
 from __future__ import annotations
 
@@ -6,20 +6,54 @@ import os
 
 from mam.adapters.store import teams
 from mam.app import caller
-from mam.core import names, rank
+from mam.core import authority, names
 from mam.core.errors import NotAllowed
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from mam.adapters.store.draft import Draft
     from mam.app.world import World
     from mam.core.row import Row
+
+_HINT = "a person sets it, in config.toml in ~/.config/mam"
+
+
+def check_writer(world: World, target: Row) -> str:
+    """Return who calls; raise NotAllowed where that session may not write to the target."""
+    me = caller.actor(world)
+    if me == authority.OPERATOR:
+        return me
+    if me == target["id"]:
+        raise NotAllowed("a session does not write to itself")
+    rule = world.settings().messages
+    if rule != authority.ALL:
+        sender = world.registry.view().find(me)
+        share = world.registry.peek(lambda draft: _share_team(draft, me, target["id"]), False)
+        if not authority.may_write(rule, sender, target, share_team=share):
+            raise NotAllowed(
+                f"the setting 'messages' lets '{sender['name']}' not write to '{target['name']}'", hint=_HINT
+            )
+    return me
+
+
+def check_answerer(world: World, target: Row) -> str:
+    """Return who calls; raise NotAllowed where that session may not answer the target's dialogs."""
+    me = caller.actor(world)
+    if me == authority.OPERATOR:
+        return me
+    sender = world.registry.view().find(me)
+    if not authority.may_answer(world.settings().answers, sender, target):
+        raise NotAllowed(
+            f"the setting 'answers' lets '{sender['name']}' not answer for '{target['name']}'", hint=_HINT
+        )
+    return me
 
 
 def check(world: World, act: str, target: str) -> Row:
     """Return the session that is meant, or refuse."""
     view = world.registry.view()
     row = view.find(target)
-    rank.check(act, caller.actor(world), row, view.rows, world.settings().mcp, masters=_masters(world))
+    authority.check(act, caller.actor(world), row, view.rows, world.settings().mcp, masters=_masters(world))
     return row
 
 
@@ -34,7 +68,7 @@ def reachable(world: World, act: str) -> list[str]:
 
     def may(row: Row) -> bool:
         try:
-            rank.check(act, me, row, rows, grants, masters=masters)
+            authority.check(act, me, row, rows, grants, masters=masters)
         except NotAllowed:
             return False
         return True
@@ -53,13 +87,13 @@ def check_child(world: World, agent: str, permissions: str | None, usual: str) -
     The operator's own wish is left as it is; None means what the settings say, or the program does.
     """
     me = caller.actor(world)
-    if me == rank.OPERATOR:
+    if me == authority.OPERATOR:
         return permissions
     view = world.registry.view()
     own = view.find(me)
-    rank.check_birth(me, view.rows)
+    authority.check_birth(me, view.rows)
     _check_directory(world, own)
-    given = rank.child_permissions(permissions, usual, own.get("permissions") or "default")
+    given = authority.child_permissions(permissions, usual, own.get("permissions") or "default")
     return given if permissions or world.kind(names.parse_kind(agent)).takes_permissions else None
 
 
@@ -71,3 +105,16 @@ def _check_directory(world: World, own: Row) -> None:
             f"a session starts others below {world.place.root}, not in {world.workspace}",
             hint="name a directory of this root",
         )
+
+
+def _share_team(draft: Draft, one: str, other: str) -> bool:
+    mine = _team_of(draft, one)
+    return mine is not None and mine == _team_of(draft, other)
+
+
+def _team_of(draft: Draft, session_id: str) -> str | None:
+    """Return the team of a session, as its member or as its master."""
+    member = teams.member(draft, session_id)
+    if member is not None and teams.is_open(member):
+        return member.team_id
+    return next((one.id for one in teams.listed(draft) if one.master_id == session_id), None)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 
-from mam.app.allowed import check_writer
+from mam.app.authority import check_writer
 from mam.app.glance import known
 from mam.app.keys import look_inside, press, space_out
 from mam.core.activity import IDLE, UNKNOWN, WAITING, WORKING

@@ -9,7 +9,7 @@ import time
 
 from mam.adapters.tmux.failures import PaneChanged
 from mam.adapters.tmux.keys import tmux_keys
-from mam.app.allowed import check_writer
+from mam.app.authority import check_writer
 from mam.app.glance import glance
 from mam.app.log import log
 from mam.core.errors import DialogOpen, NotReady, PaneGone, Usage

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from mam.adapters.store import messages, tasks, teams
 from mam.app import caller, conversations, session_file
-from mam.app.allowed import check_writer
+from mam.app.authority import check_writer
 from mam.app.close import membership
 from mam.app.greet import new_id, speaker
 from mam.app.send import send, written

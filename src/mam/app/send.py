@@ -7,7 +7,7 @@ import time
 
 from mam.adapters.store import messages
 from mam.app import caller, wake
-from mam.app.allowed import check_writer
+from mam.app.authority import check_writer
 from mam.app.deliver import comes_next, deliver
 from mam.app.inbox import reason_of
 from mam.core import message as rules

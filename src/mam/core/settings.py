@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from mam.core import authority
+from mam.core.authority import GRANTS, REACHES
 from mam.core.errors import InvalidName, InvalidSettings
 from mam.core.names import parse_server
-from mam.core.rank import GRANTS, REACHES
 from mam.core.text import one_line
 
 TYPE_CHECKING = False
