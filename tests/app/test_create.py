@@ -169,6 +169,14 @@ def test_nothing_is_typed_into_a_program_that_cannot_be_seen(fleet, workspace) -
     assert not (workspace / "answered").exists()
 
 
+@pytest.mark.parametrize("model", ["", "--yolo", "-m", "a b", "a\nb", "x" * 101])
+def test_what_is_no_model(fleet, model) -> None:
+    """It would be another option of the program, and let go of what the permissions hold."""
+    with pytest.raises(Usage, match="name of a model"):
+        fleet.create("practice", model=model)
+    assert fleet.sessions() == []
+
+
 @pytest.mark.parametrize("options", [{"permissions": "skip"}, {"model": "large"}])
 def test_options_that_would_be_ignored_are_refused(fleet, options) -> None:
     with pytest.raises(Refused, match="does not know"):

@@ -140,6 +140,12 @@ class TestUpAndDown:
             fleet.team_up("odd")
         assert "odd" not in fleet.team_list()["presets"]
 
+    def test_what_is_no_file(self, fleet, tmp_path):
+        os.mkfifo(tmp_path / "pipe.yaml")
+        for path in (tmp_path / "pipe.yaml", tmp_path):
+            with pytest.raises(InvalidPath, match="is no file"):
+                fleet.team_up(f"{path}/" if path == tmp_path else str(path))
+
     def test_one_team_a_window(self, master):
         master.team_up("solo-dev", agent="practice", args=QUICK)
         with pytest.raises(Refused, match="is up here"):

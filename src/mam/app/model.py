@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import re
-
 from mam.app.send import send
-from mam.core.errors import Refused, Usage
+from mam.core.errors import Refused
+from mam.core.names import parse_model
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -13,15 +12,12 @@ if TYPE_CHECKING:
 
     from mam.app.world import World
 
-_MODEL = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:/@\[\]-]{0,99}\Z")
-
 
 def change_model(world: World, target: str, model: str) -> dict[str, Any]:
     """Give the command; return its receipt. Refused for a program that opens a menu for it."""
     row = world.registry.view().find(target)
     command = world.kind(row["agent"]).model_command
-    if not _MODEL.match(model):
-        raise Usage(f"{model[:40]!r} is not the name of a model")
+    parse_model(model)
     if command is None:
         raise Refused(
             f"mam does not know how a running {row['agent']} takes another model",

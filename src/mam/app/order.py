@@ -31,7 +31,7 @@ class Order:
         self.permissions: str | None = options.get("permissions")
         if self.permissions and self.permissions not in PERMISSIONS:
             raise Usage(f"permissions are one of {', '.join(PERMISSIONS)}")
-        self.model: str | None = options.get("model")
+        self.model = names.parse_model(options["model"]) if options.get("model") is not None else None
         self.prompt = check_prompt(options["prompt"]) if options.get("prompt") is not None else None
         self.env: dict[str, str] = dict(options.get("env") or {})
         self.args: list[str] = list(options.get("args") or [])
@@ -48,7 +48,7 @@ class Order:
         self.also: Callable[[Draft, Row], None] | None = options.get("also")
         self.mcp = bool(options.get("mcp"))
         self.taken: set[str] = set()
-        words = [*self.args, *self.env, *self.env.values(), self.model, self.worktree]
+        words = [*self.args, *self.env, *self.env.values(), self.worktree]
         if any(isinstance(word, str) and "\0" in word for word in words):
             raise Usage("no option holds a NUL")
         if self.prompt is not None and not self.wait:

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import re
 
-from mam.core.errors import InvalidName
+from mam.core.errors import InvalidName, Usage
 
 _NAME = re.compile(r"[a-z0-9][a-z0-9-]{0,99}\Z")
 _SESSION_ID = re.compile(r"s_[0-9a-f]{8}\Z")
 _KIND = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+-]{0,63}\Z")
 _SERVER = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}\Z")
+_MODEL = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:/@+\[\]-]{0,99}\Z")
 _ENV_KEY = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
 _LONGEST = 100
 _MARK = "-creator-"
@@ -61,6 +62,13 @@ def parse_role(text: str | None) -> str | None:
         return None
     if not text.strip() or not text.isprintable() or len(text) > _LONGEST:
         raise InvalidName("a role is a short text that is not empty", hint="use a word such as developer")
+    return text
+
+
+def parse_model(text: str) -> str:
+    """Return the name of a model; one that began with `-` would be another option of the program."""
+    if not _MODEL.match(text):
+        raise Usage(f"{_shown(text)} is not the name of a model")
     return text
 
 

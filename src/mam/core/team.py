@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from mam.core import task
 from mam.core.errors import InvalidSettings, MamError
-from mam.core.names import parse_kind, slug
+from mam.core.names import parse_kind, parse_model, slug
 from mam.core.text import for_screen, one_line
 
 TYPE_CHECKING = False
@@ -122,6 +122,8 @@ def _role(entry: Any, path: str) -> RolePlan:
         role = task.parse_role(facts.pop("role"))
         if facts["agent"]:
             facts["agent"] = parse_kind(facts["agent"])
+        if facts["model"] is not None:
+            parse_model(facts["model"])
     except MamError as error:
         raise InvalidSettings(f"{path}: {error.message}") from None
     if facts["colour"] and facts["colour"] not in COLOURS:
@@ -131,9 +133,8 @@ def _role(entry: Any, path: str) -> RolePlan:
         raise InvalidSettings(
             f"{path}: 'permissions' of {role} can only be ask", hint="say more on the command line"
         )
-    prompt = facts["prompt"]
-    if prompt is not None:
-        facts["prompt"] = for_screen(prompt).strip()
+    if facts["prompt"] is not None:
+        prompt = facts["prompt"] = for_screen(facts["prompt"]).strip()
         if len(prompt.encode()) > _LONGEST_PROMPT:
             raise InvalidSettings(f"{path}: the prompt of {role} is longer than 16 KB")
     return RolePlan(role, **facts)

@@ -19,6 +19,9 @@ _LARGEST = 256 * 1024
 def load(what: str, environ: Mapping[str, str]) -> team.TeamPlan:
     """Return the team of a preset's name or of a file; a person's own preset comes before one of ours."""
     path = _find(what, environ)
+    if os.path.exists(path) and not os.path.isfile(path):
+        # A pipe would be waited for.
+        raise InvalidPath(f"{path} is no file")
     try:
         with open(path, "rb") as file:
             text = file.read(_LARGEST + 1)
