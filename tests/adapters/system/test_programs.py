@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import os
+
 import pytest
 
-from mam.adapters.system.programs import similar, which
+from mam.adapters.system.programs import Running, similar, which
 
 
 @pytest.fixture
@@ -54,3 +56,8 @@ def test_what_may_have_been_meant(path):
 
 def test_at_most_three(tmp_path):
     assert len(similar("aaaa", "", ["aaaa1", "aaaa2", "aaaa3", "aaaa4"])) == 3
+
+
+def test_a_program_that_closed_its_output_has_not_ended():
+    script = "exec >/dev/null 2>&1; sleep 1.5; exit 3"
+    assert Running(["/bin/sh", "-c", script], os.environ).finish(30).status == 3

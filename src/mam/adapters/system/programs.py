@@ -122,11 +122,13 @@ class Running:
 
         if self._process is None:
             return Done(None, self._why)
-        printed = self._read(time.monotonic() + seconds)
+        deadline = time.monotonic() + seconds
+        printed = self._read(deadline)
         status: int | None = None
         if printed is not None:
+            # One that closed its output, or sent it elsewhere, has not ended.
             try:
-                status = self._process.wait(_LAST_SECONDS)
+                status = self._process.wait(max(_LAST_SECONDS, deadline - time.monotonic()))
             except subprocess.TimeoutExpired:
                 status = None
         # It leads a session of its own: what it left running there ends with it.
