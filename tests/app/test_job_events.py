@@ -314,3 +314,53 @@ def test_the_folder_of_records(fleet, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     with mam.open(fleet.root) as again:
         assert again.job_status(job)["status"] == "completed"
+
+
+def _carried(folder, **more):
+    """Leave a record that a repository could carry; return its id."""
+    folder.mkdir(parents=True, exist_ok=True)
+    plain = {"schema_version": 1, "job_id": "0badcafe", "status": "running", "auth_token": "t" * 64}
+    (folder / "0badcafe.json").write_text(json.dumps({**plain, **more}), encoding="utf-8")
+    return "0badcafe"
+
+
+def test_a_record_that_was_carried_here_runs_nothing(fleet, tmp_path):
+    """Nothing is run, started or written elsewhere because a file of a repository says so."""
+    script, elsewhere = tmp_path / "evil.sh", tmp_path / "elsewhere"
+    script.write_text(f"touch {tmp_path}/ran\n", encoding="utf-8")
+    job = _carried(
+        Path(fleet.root, ".hermes", "jobs"),
+        validate=str(script),
+        logs_dir=str(elsewhere),
+        type="loop",
+        reviewer="practice",
+        permissions="skip",
+    )
+    assert fleet.job_event(job, "completed")["status"] == "completed"
+    assert not elsewhere.exists()
+    assert not (tmp_path / "ran").exists()
+
+
+def test_odd_records_are_listed_and_cancelled(fleet, tmp_path):
+    folder = tmp_path / "odd"
+    job = _carried(folder, created_at=5, last_seq=10**30, auth_token="é" * 9, workdir=["x"])
+    lines = [{"event": "\ud800", "data": {}}, {"event": "started", "data": {"reason": 1}, "detail": []}]
+    log = "".join(json.dumps(one) + "\n" for one in lines)
+    (folder / f"{job}.events.log").write_text(log, encoding="utf-8")
+    own = register(fleet.world, new_id(), "x", registry_dir=str(folder)).id
+    assert {one["job_id"] for one in fleet.jobs(folder=str(folder))} == {job, own}
+    assert len(fleet.job_logs(job, folder=str(folder))["events"]) == 2
+    assert fleet.job_cancel(job, folder=str(folder))["changed"]
+    assert names(fleet, job) == ["started", "cancelled", "error"]
+
+
+def test_a_job_of_another_root_stays_there(fleet, job, tmp_path):
+    elsewhere = str(tmp_path / "records")
+    job = register(fleet.world, new_id(), "x", registry_dir=elsewhere).id
+    before = Path(elsewhere, f"{job}.json").read_bytes()
+    (tmp_path / "other").mkdir()
+    with mam.open(str(tmp_path / "other")) as other:
+        assert other.job_status(job, folder=elsewhere)["status"] == "pending"
+        with pytest.raises(NotAllowed, match="is one of"):
+            other.job_cancel(job, folder=elsewhere)
+    assert Path(elsewhere, f"{job}.json").read_bytes() == before

@@ -151,3 +151,30 @@ def test_our_own_record_reads_back():
     assert found is not None
     assert {**found, "timeout_sec": -1} == ours
     assert found["timeout_sec"] == rules.TIMEOUT_SECONDS
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        *[
+            (field, odd)
+            for field in ("created_at", "workdir", "agent_session", "reason")
+            for odd in (5, ["x"])
+        ],
+        *[(field, odd) for field in ("workdir", "agent") for odd in ("\ud800", "a\0b")],
+        *[("last_seq", odd) for odd in (-1, 10**30, True, "7")],
+        *[("timeout_sec", odd) for odd in (float("inf"), float("nan"), -1, True, "60")],
+        *[("auth_token", odd) for odd in ("é" * 20, "x" * 5000, 5)],
+        *[("validation", 5), ("max_rounds", "3"), ("attempt", 10**18)],
+    ],
+)
+def test_what_does_not_fit_in_a_record_is_left_away(field, value):
+    plain = {"schema_version": 1, "job_id": "1f00ab42", "status": "running"}
+    assert parse_record({**plain, field: value}) == parse_record(plain)
+
+
+def test_odd_words_in_a_record():
+    plain = {"schema_version": 1, "job_id": "1f00ab42", "status": "running"}
+    found = parse_record({**plain, "prompt": "\ud800 x", "expected_artifacts": [1, "a\0", "b", {}]})
+    assert found is not None
+    assert (found["prompt"], found["expected_artifacts"]) == ("? x", ["b"])

@@ -87,7 +87,9 @@ class Delegating:
         """
         from mam.app.jobs.event import event as report
 
-        done = report(self.world, job, event, detail=detail, data=data, attempt=attempt, folder=folder)
+        done = report(
+            self.world, job, event, detail=detail, data=data, attempt=attempt, folder=self._folder(folder)
+        )
         published = None
         if done.pop("has_broker"):
             from mam.app.jobs.publish import publish as have_published
@@ -180,12 +182,12 @@ class Delegating:
         settle(self.world)
         return subscribe(self.world, broker, tell, timeout=timeout, idle_timeout=idle_timeout)
 
-    def job_logs(self, job: str | None = None) -> Document:
+    def job_logs(self, job: str | None = None, *, folder: str | None = None) -> Document:
         """Return `{job_id, directory, events}` of a job."""
         from mam.app.jobs.find import meant
         from mam.app.jobs.logs import logs
 
-        return logs(self.world, meant(self.world, job))
+        return logs(self.world, meant(self.world, job), folder=self._folder(folder))
 
     def job_audits(self) -> list[Document]:
         """Return every audit folder with the state of its job."""

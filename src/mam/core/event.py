@@ -32,6 +32,7 @@ TERMINAL = (COMPLETED, ERROR)
 REGISTERED, LAUNCHED, CHECKING, VALIDATED, CANCELLED, TIMEOUT, DROPPED = (
     *("registered", "agent_launched", "checking", "validated", "cancelled", "timeout", "dropped"),
 )
+NAMES = (*ON_THE_WIRE, REGISTERED, LAUNCHED, CHECKING, VALIDATED, CANCELLED, TIMEOUT, DROPPED)
 # What an event that was handed in turns out to be.
 APPLIED, LATE, DUPLICATE = "applied", "late", "duplicate"
 EVENTS, STATUS = "events", "status"
@@ -41,7 +42,7 @@ _FIELDS = {"schema_version", "seq", "job_id", "event", "timestamp", "detail", "d
 _JOB_ID = re.compile(r"[0-9a-f]{8}\Z")
 _SIGNATURE = re.compile(r"[0-9a-f]{64}\Z")
 _TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d{1,9})?(?:Z|[+-]\d\d:?\d\d)\Z", re.ASCII)
-_LAST_SEQ = 2**53 - 1
+LAST_SEQ = 2**53 - 1
 # A shorter token is no secret, and may stand in any text.
 _SECRET = 16
 
@@ -178,7 +179,7 @@ def judge(
 def _check_fields(event: Event) -> None:
     if not is_job_id(event["job_id"]):
         raise EventRefused("its job_id is not the id of a job")
-    if type(event["seq"]) is not int or not 0 < event["seq"] <= _LAST_SEQ:
+    if type(event["seq"]) is not int or not 0 < event["seq"] <= LAST_SEQ:
         raise EventRefused("its seq is not a number from 1")
     _check_one_of(event["event"], ON_THE_WIRE)
     if not isinstance(event["timestamp"], str) or not _TIME.match(event["timestamp"]):

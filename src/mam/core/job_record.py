@@ -35,6 +35,7 @@ DEFAULTS: dict[str, Any] = {
     "created_by": "user",
     "registry_dir": None,
     "logs_dir": None,
+    "root": None,
     "started_at": None,
     "finished_at": None,
     "terminal_event": None,
@@ -42,6 +43,9 @@ DEFAULTS: dict[str, Any] = {
     "reason": None,
 }
 _HEAD = ("schema_version", "job_id", "status", "created_at", "updated_at", "prompt")
+# What is no text where it is something.
+_KINDS: dict[str, type] = {"broker": dict, "validation": dict, "max_rounds": int}
+_LONGEST_SECONDS, _LONGEST_TOKEN = 1e9, 1024
 _TAIL = ("attempt", "last_seq", "last_event_at", "session_id", "auth_token")
 
 
@@ -78,35 +82,48 @@ def record(
 def parse_record(document: object) -> dict[str, Any] | None:
     """Return the record of the original system as `record` gives it, or None for what is none.
 
-    `auth_token` is the only thing that it has and ours has not.
+    `auth_token` is the only thing that it has and ours has not. What is not of the kind that ours has is
+    left away: anybody may have written the file.
     """
     if not isinstance(document, dict) or not events.is_job_id(document.get("job_id")):
         return None
     if document.get("status") not in (*rules.OPEN, *rules.ENDED) or document.get("schema_version") != 1:
         return None
     known = {**dict.fromkeys((*_HEAD, *_TAIL)), **DEFAULTS}
-    found = {key: _fitting(document.get(key), known[key]) for key in known}
+    found = {key: _fitting(key, document.get(key), known[key]) for key in known}
     found |= {key: document[key] for key in ("schema_version", "job_id", "status")}
-    found["prompt"] = str(document.get("prompt") or "")
+    prompt = document.get("prompt")
+    found["prompt"] = prompt.encode("utf-8", "replace").decode() if isinstance(prompt, str) else ""
     found["last_seq"], found["attempt"] = _count(document, "last_seq", 0), _count(document, "attempt", 1)
     token = document.get("auth_token")
-    found["auth_token"] = token if isinstance(token, str) and token else None
+    is_token = isinstance(token, str) and token.isascii() and 0 < len(token) <= _LONGEST_TOKEN
+    found["auth_token"] = token if is_token else None
     return found
 
 
-def _fitting(value: object, default: object) -> object:
-    """Return a value of the file where it is of the kind that ours has; a broker and its like are objects."""
-    if value is None or default is None:
-        return default if value is None else value
+def _fitting(key: str, value: object, default: object) -> object:
+    """Return a value of the file where it is of the kind that ours has, else ours."""
     if isinstance(default, float):
-        return (
-            float(value)
-            if isinstance(value, (int, float)) and not isinstance(value, bool) and value >= 0
-            else default
-        )
-    return value if type(value) is type(default) else default
+        if isinstance(value, bool) or not isinstance(value, (int, float)):
+            return default
+        return float(value) if 0 <= value < _LONGEST_SECONDS else default
+    kind = _KINDS.get(key, str) if default is None else type(default)
+    if type(value) is not kind or (kind is str and not _is_sound(value)):
+        return default
+    return [one for one in value if _is_sound(one)] if isinstance(value, list) else value
+
+
+def _is_sound(text: object) -> bool:
+    """Tell whether this is a text that can be kept, and be the name of a file."""
+    if not isinstance(text, str) or "\0" in text:
+        return False
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def _count(document: dict[str, Any], key: str, least: int) -> int:
     value = document.get(key)
-    return value if type(value) is int and value >= least else least
+    return value if type(value) is int and least <= value <= events.LAST_SEQ else least

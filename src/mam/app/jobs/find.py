@@ -6,7 +6,7 @@ import os
 
 from mam.adapters.store import job_files, jobs
 from mam.core.errors import JobNotFound, NotAllowed, Usage
-from mam.core.event import is_job_id
+from mam.core.event import NAMES, is_job_id
 from mam.core.job import OPEN
 from mam.core.job_record import DEFAULTS, parse_record, record
 from mam.core.times import parse_stamp
@@ -24,6 +24,11 @@ if TYPE_CHECKING:
 _OURS, _EARLIER = "/.mam/jobs", ".hermes/jobs"
 _REGISTRY = ".hermes/agent-sessions.yaml"
 _LISTED_PROMPT = 200
+# A repository can carry a record: nothing is run, started, written elsewhere or published for what one says.
+_NOT_TAKEN = (
+    *("broker", "logs_dir", "max_rounds", "permissions", "registry_dir", "reviewer", "reviewer_session"),
+    *("root", "type", "validate"),
+)
 
 
 def registry_of(folder: str | None) -> str | None:
@@ -101,12 +106,24 @@ def enrol(world: World, job_id: str, folder: str | None = None) -> None:
     found = _read(world, job_id, folder)
     if found is None:
         raise unknown(world, job_id)
+    if found["root"] not in (None, world.place.root):
+        raise NotAllowed(f"job {job_id} is one of {found['root']}", hint=f"--workspace {found['root']}")
     token = found.pop("auth_token")
     if token:
         job_files.new_token(world.place.jobs, job_id, token)
     where = _folder_with(world, job_id, folder)
-    log = job_files.read_log(os.path.join(where, f"{job_id}.events.log"))
-    world.registry.note(lambda draft: _take_in(draft, found, where, log))
+    log = job_files.read_log(_log_in(where, job_id))
+    facts = {**DEFAULTS, **{key: found[key] for key in DEFAULTS if key not in _NOT_TAKEN}}
+    facts |= {"registry_dir": where, "root": world.place.root}
+    world.registry.note(lambda draft: _take_in(draft, found, facts, log))
+
+
+def log_of_stranger(world: World, job_id: str, folder: str | None) -> tuple[str, list[Document]] | None:
+    """Return the folder of a record that is not in the ledger, and the log beside it."""
+    if _read(world, job_id, folder) is None:
+        return None
+    where = _folder_with(world, job_id, folder)
+    return where, job_files.read_log(_log_in(where, job_id))
 
 
 def token_of(world: World, job_id: str) -> str:
@@ -155,7 +172,11 @@ def _strangers(world: World, folder: str | None) -> list[Document]:
     return [{**one, "auth_token": None} for one in found]
 
 
-def _take_in(draft: Draft, found: Document, where: str, log: list[Document]) -> None:
+def _log_in(folder: str, job_id: str) -> str:
+    return os.path.join(folder, f"{job_id}.events.log")
+
+
+def _take_in(draft: Draft, found: Document, facts: Document, log: list[Document]) -> None:
     if jobs.find(draft, found["job_id"]) is not None:
         return
     created = parse_stamp(found["created_at"])
@@ -163,8 +184,7 @@ def _take_in(draft: Draft, found: Document, where: str, log: list[Document]) -> 
         draft,
         found["job_id"],
         found["prompt"],
-        # A repository can carry a record: nothing is published to a broker that one names.
-        {**{key: found[key] for key in DEFAULTS}, "registry_dir": where, "broker": None},
+        facts,
         status=found["status"],
         attempt=found["attempt"],
         last_seq=found["last_seq"],
@@ -172,5 +192,5 @@ def _take_in(draft: Draft, found: Document, where: str, log: list[Document]) -> 
         created_at=draft.now if created is None else created,
     )
     for event in log:
-        if isinstance(event.get("event"), str) and isinstance(event.get("data"), dict):
+        if event.get("event") in NAMES and isinstance(event.get("data"), dict):
             jobs.enter(draft, job.id, event["event"], {**event, "seq": 0}, attempt=job.attempt)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 
 from mam.adapters.store import job_files, jobs
-from mam.app.jobs.find import unknown
+from mam.app.jobs.find import log_of_stranger, unknown
 from mam.app.jobs.show import line
 from mam.core.event import is_job_id
 
@@ -27,7 +27,7 @@ def audit_root(world: World) -> str:
     return os.path.join(world.workspace, named) if named else os.path.join(world.place.root, _FOLDER)
 
 
-def logs(world: World, job_id: str) -> Document:
+def logs(world: World, job_id: str, *, folder: str | None = None) -> Document:
     """Return `{job_id, directory, events}`, oldest first. Reads only."""
 
     def read(draft: Draft) -> Document | None:
@@ -41,12 +41,15 @@ def logs(world: World, job_id: str) -> Document:
     found = world.registry.peek(read, None)
     if found is not None:
         return found
-    for folder in _roots(world):
-        where = os.path.join(folder, job_id)
+    for root in _roots(world):
+        where = os.path.join(root, job_id)
         if os.path.isdir(where):
             events = job_files.read_log(os.path.join(where, "events.ndjson"))
             return {"job_id": job_id, "directory": where, "events": events}
-    raise unknown(world, job_id)
+    stranger = log_of_stranger(world, job_id, folder)
+    if stranger is None:
+        raise unknown(world, job_id)
+    return {"job_id": job_id, "directory": stranger[0], "events": stranger[1]}
 
 
 def list_logs(world: World) -> list[Document]:

@@ -36,6 +36,7 @@ def register(world: World, job_id: str, prompt: str, **facts: Any) -> Job:
         "workdir": world.workspace,
         "registry_dir": world.place.jobs,
         "logs_dir": audit_root(world),
+        "root": world.place.root,
         **{key: value for key, value in facts.items() if value is not None},
     }
     world.registry.writer()

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 _META = (
     *("schema_version", "job_id", "created_at", "prompt", "agent", "agent_session", "type", "workdir"),
     *("timeout_sec", "idle_timeout_sec", "expected_artifacts", "validate", "reviewer", "max_rounds"),
-    *("permissions", "created_by", "registry_dir"),
+    *("permissions", "created_by", "registry_dir", "root"),
 )
 _IGNORE = "# Made by mam: the audit of jobs is state of this machine.\n*\n"
 

@@ -273,7 +273,7 @@ def _logs(call: Call) -> int:
             for one in audits
         ]
         return call.say({"logs": audits}, *(lines or ["no job has left a log"]))
-    found = call.fleet.job_logs(_id(call))
+    found = call.fleet.job_logs(_id(call), folder=call.options.registry_dir)
     lines = [] if call.as_json else [jobs.line(one, call.paint()) for one in found["events"]]
     return call.say(found, *lines, clean(found["directory"], 500))
 
