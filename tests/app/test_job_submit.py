@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from mam.adapters.store import jobs
+from mam.app.delegate import check, tend
 from mam.app.jobs.find import token_of
 from mam.core.errors import (
     IllegalTransition,
@@ -438,3 +439,55 @@ def test_create_with_a_job(fleet):
         with pytest.raises(Usage):
             fleet.create("practice", submit_job="y", **more)
     assert len(fleet.jobs()) == 2
+
+
+def read(fleet, job):
+    return fleet.world.registry.peek(lambda draft: jobs.find(draft, job), None)
+
+
+def test_who_reported_and_left_is_not_failed_by_an_older_look(fleet, submit, workspace):
+    """The job was read, then its agent reported and left, and then its session was looked at."""
+    job = submit("never report it", expect=["there.txt"])["job_id"]
+    before = read(fleet, job)
+    fleet.job_event(job, "completed", detail="done")
+    row = {**fleet.world.registry.view().find(before.session_id), "status": "exited", "exit_status": 0}
+    tend.tend(fleet.world, before, {before.session_id: row})
+    tend.tend(fleet.world, before, {})
+    tend._time_out(fleet.world, before, "timeout:idle")
+    assert read(fleet, job).status == "checking"
+
+
+def test_a_submission_that_was_handed_over_is_not_cut_off(fleet):
+    """The job was read while it was submitted; who submitted it has done so and ended since."""
+    job = fleet.job_submit("x", agent="human")["job_id"]
+    before = read(fleet, job)
+    before.data["owner"] = {"pid": 2**22 - 1, "start": 1, "boot": "another"}
+    tend.tend(fleet.world, before, {})
+    assert read(fleet, job).status == "pending"
+
+
+def test_a_check_that_failed_is_begun_again(fleet, workspace):
+    """Whatever kept a check from its end is mended: it goes on, also by who began it."""
+    (workspace / "check.sh").write_text("exit 0\n", encoding="utf-8")
+    job = fleet.job_submit("x", agent="human", validate="check.sh")["job_id"]
+    fleet.job_event(job, "completed")
+    token = Path(fleet.world.place.jobs, f"{job}.token")
+    token.chmod(0o644)
+    with pytest.raises(NotAllowed, match="open to others"):
+        check.check(fleet.world, job)
+    token.chmod(0o600)
+    check.check(fleet.world, job)
+    assert fleet.job_status(job)["status"] == "completed"
+
+
+def test_a_task_that_was_held_is_given_once_however_many_messages_follow(fleet, submit):
+    job = submit("never report it")["job_id"]
+    seen = read(fleet, job)
+
+    def forget_when(draft):
+        jobs.update(draft, seen, data={"prompted_at": None})
+
+    fleet.world.registry.note(forget_when)
+    known = {seen.session_id: fleet.world.registry.view().find(seen.session_id) | {"activity": "working"}}
+    tend.tend(fleet.world, read(fleet, job), known)
+    assert read(fleet, job).data["prompted_at"] is not None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import threading
 
 from mam.adapters.store import job_files, jobs
 from mam.adapters.system import process, programs
@@ -32,8 +33,28 @@ _LONGEST_OUTPUT = 4096
 _SCRIPT = 'umask 077; exec >"$1" 2>&1; shift; exec "$@"'
 
 
+# What this process is at, by state and job.
+_at_work: set[tuple[str, str]] = set()
+_guard = threading.Lock()
+
+
 def check(world: World, job_id: str) -> None:
-    """Check a job whose agent has reported completed, unless somebody else is at it, and end it."""
+    """Check a job whose agent has reported completed, unless somebody else is at it, and end it.
+
+    A check that failed on the way is begun again by whoever comes next, also in this process.
+    """
+    mine = (world.place.state, job_id)
+    with _guard:
+        if mine in _at_work:
+            return
+        _at_work.add(mine)
+    try:
+        _check(world, job_id)
+    finally:
+        _at_work.discard(mine)
+
+
+def _check(world: World, job_id: str) -> None:
     job = world.registry.note(lambda draft: _claim(draft, job_id))
     if job is None:
         return
@@ -100,14 +121,15 @@ def run_script(world: World, job: Job, path: str) -> Document:
 
 
 def _claim(draft: Draft, job_id: str) -> Job | None:
-    """Become who checks a job; None if it is not due, or a living process is at it."""
+    """Become who checks a job; None if it is not due, or another living process is at it."""
     job = jobs.find(draft, job_id)
     if job is None or job.status != CHECKING:
         return None
     checker = Identity.from_json(job.data.get("checker"))
-    if checker is not None and process.is_alive(checker):
+    me = process.me()
+    if checker is not None and checker != me and process.is_alive(checker):
         return None
-    return jobs.update(draft, job, data={"checker": process.me().as_json()})
+    return jobs.update(draft, job, data={"checker": me.as_json()})
 
 
 def _record(world: World, job_id: str, done: Document) -> None:

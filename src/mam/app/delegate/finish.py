@@ -6,29 +6,38 @@ from mam.adapters.store import job_files, jobs
 from mam.app.jobs import ledger
 from mam.app.jobs.show import show
 from mam.core import event as events
-from mam.core.job import OPEN
+from mam.core.job import CHECKING, OPEN
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
     from mam.adapters.store.draft import Draft
+    from mam.adapters.store.jobs import Job
     from mam.app.world import World
 
 
 def finish(
-    world: World, job_id: str, name: str, detail: str, *, log: tuple[str, str] | None = None, **data: Any
+    world: World,
+    job_id: str,
+    name: str,
+    detail: str,
+    *,
+    log: tuple[str, str] | None = None,
+    seen: Job | None = None,
+    **data: Any,
 ) -> bool:
     """End an open job with `completed` or `error`; False if somebody was faster.
 
-    `log` is an entry, and its detail, that the log has before it. A job whose token was lost gets another
+    `log` is an entry, and its detail, that the log has before it. `seen` is the job by which it was decided:
+    one that has reported since then, or goes on with another attempt, is left alone. A job whose token was lost gets another
     one: it must be possible to end it.
     """
     token = job_files.new_token(world.place.jobs, job_id)
 
     def work(draft: Draft) -> bool:
         job = jobs.find(draft, job_id)
-        if job is None or job.status not in OPEN:
+        if job is None or job.status not in OPEN or (seen is not None and _has_gone_on(job, seen)):
             return False
         if log is not None:
             job = ledger.enter(draft, job, *log, **data)
@@ -39,6 +48,10 @@ def finish(
     if done:
         show(world, job_id)
     return done
+
+
+def _has_gone_on(job: Job, seen: Job) -> bool:
+    return job.attempt != seen.attempt or (job.status == CHECKING and seen.status != CHECKING)
 
 
 def fail(world: World, job_id: str, detail: str, reason: str, **data: Any) -> bool:

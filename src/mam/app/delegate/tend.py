@@ -17,7 +17,7 @@ from mam.app.delegate.check import check
 from mam.app.delegate.finish import fail, finish
 from mam.app.delegate.order import command
 from mam.app.delegate.rounds import task_of
-from mam.app.delegate.turn import begin, give
+from mam.app.delegate.turn import begin, give, note_given
 from mam.app.deliver import deliver_all
 from mam.app.jobs import sessions
 from mam.app.jobs.show import show
@@ -103,9 +103,17 @@ class Care:
         running = self._threads.get(job_id)
         if running is not None and running.is_alive():
             return
-        thread = threading.Thread(target=_check, args=(self.world.clone(), job_id), daemon=True)
+        thread = threading.Thread(target=self._check_apart, args=(self.world.clone(), job_id), daemon=True)
         self._threads[job_id] = thread
         thread.start()
+
+    def _check_apart(self, world: World, job_id: str) -> None:
+        try:
+            check(world, job_id)
+        except MamError as error:
+            self._complain(job_id, error)
+        finally:
+            world.close()
 
 
 class Watcher:
@@ -150,24 +158,19 @@ def tend(world: World, job: Job, known: Known) -> None:
         return
     if job.session_id and not _is_there(world, job, known):
         return
-    if job.data.get("message_id") and world.registry.peek(lambda draft: _is_untold(draft, job), False):
-        _tell_again(world, job, known)
-        return
+    if job.data.get("message_id") and job.data.get("prompted_at") is None:
+        if world.registry.peek(lambda draft: messages.find(draft, job.data["message_id"]) is None, False):
+            _tell_again(world, job, known)
+            return
+        # Messages are kept only for a while: that it was given is noted here.
+        if world.registry.peek(lambda draft: sessions.prompted_at(draft, job), None) is not None:
+            world.registry.note(lambda draft: note_given(draft, job.id, job.attempt))
     one = known.get(job.session_id or "")
     what = world.registry.peek(lambda draft: _overdue(world, draft, job.id, one), None)
     if what in (rules.WALL, rules.QUIET):
         _time_out(world, job, what)
     elif what == rules.NUDGE:
         _nudge(world, job)
-
-
-def _check(world: World, job_id: str) -> None:
-    try:
-        check(world, job_id)
-    except MamError as error:
-        world.warn(f"job {job_id} could not be checked: {error}")
-    finally:
-        world.close()
 
 
 def _look(world: World, found: list[Job]) -> Known:
@@ -207,16 +210,20 @@ def _is_there(world: World, job: Job, known: Known) -> bool:
     if one is not None and is_running(one):
         return True
     if one is None:
-        fail(world, job.id, "its session was forgotten", "session gone")
+        fail(world, job.id, "its session was forgotten", "session gone", seen=job)
     else:
         code = one.get("exit_status")
         detail = f"the agent ended without a report (exit {'unknown' if code is None else code})"
-        fail(world, job.id, detail, sessions.EXITED, exit_status=code)
+        fail(world, job.id, detail, sessions.EXITED, seen=job, exit_status=code)
     return False
 
 
 def _take_over(world: World, job: Job) -> None:
     """Go on where a submission was cut off: give the task to its session, or end a job that has none."""
+    # Who is dead now may have handed it over since the job was read.
+    current = world.registry.peek(lambda draft: jobs.find(draft, job.id), None)
+    if current is None or current.data.get("owner") != job.data["owner"]:
+        return
     rows = world.registry.view().rows
     row = next((one for one in rows if one.get("delegate_job_id") == job.id and is_running(one)), None)
     if row is None:
@@ -229,12 +236,8 @@ def _take_over(world: World, job: Job) -> None:
     begin(world, job.id, row, task)
 
 
-def _is_untold(draft: Draft, job: Job) -> bool:
-    """Tell whether the task was never sent: whoever was to send it died before it was recorded."""
-    return job.data.get("prompted_at") is None and messages.find(draft, job.data["message_id"]) is None
-
-
 def _tell_again(world: World, job: Job, known: Known) -> None:
+    """Send a task that was never sent: whoever was to do it died before it was recorded."""
     task = world.registry.peek(lambda draft: task_of(job, jobs.prompt_of(draft, job.id)), "")
     give(world, job.id, known[job.session_id or ""], job.attempt, task)
 
@@ -281,7 +284,7 @@ def _next(world: World, job: Job, one: dict[str, Any] | None) -> float | None:
 def _time_out(world: World, job: Job, what: str) -> None:
     which = "timeout_sec" if what == rules.WALL else "idle_timeout_sec"
     detail = f"{what} after {job.data.get(which) or 0:g} s"
-    finish(world, job.id, events.ERROR, detail, log=(events.TIMEOUT, detail), reason=what)
+    finish(world, job.id, events.ERROR, detail, log=(events.TIMEOUT, detail), seen=job, reason=what)
 
 
 def _nudge(world: World, job: Job) -> None:

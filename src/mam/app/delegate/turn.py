@@ -124,10 +124,11 @@ def give(world: World, job_id: str, row: Row, attempt: int, task: str) -> None:
     elif receipt["state"] == HELD:
         world.warn(f"the task of job {job_id} waits: {receipt['reason']}")
     else:
-        world.registry.note(lambda draft: _note_given(draft, job_id, attempt))
+        world.registry.note(lambda draft: note_given(draft, job_id, attempt))
 
 
-def _note_given(draft: Draft, job_id: str, attempt: int) -> None:
+def note_given(draft: Draft, job_id: str, attempt: int) -> None:
+    """Note when the task of an attempt was given."""
     job = jobs.find(draft, job_id)
     if job is not None and job.attempt == attempt and job.data.get("prompted_at") is None:
         message = draft.connection.execute(
