@@ -58,6 +58,15 @@ def test_what_the_settings_know_counts_for_the_same_broker_alone(configure) -> N
     assert (other.password_env, other.ca_file, other.prefix) == (None, None, "python/mqtt/jobs")
 
 
+def test_what_the_environment_knows_counts_for_the_same_broker_alone(configure) -> None:
+    beside = {"MAM_BROKER_PASSWORD_ENV": "SECRET", "MAM_BROKER_PREFIX": "other"}
+    world = configure(MAM_BROKER="mqtt://me@localhost", **beside)
+    assert brokers.find(world, "mqtt://me@localhost:1883").password_env == "SECRET"
+    other = brokers.find(world, "mqtts://me@two.test")
+    assert (other.password_env, other.prefix) == (None, "python/mqtt/jobs")
+    assert brokers.find(configure(MAM_BROKER="", **beside), "mqtts://me@two.test").password_env == "SECRET"
+
+
 def test_a_password_file(configure, home) -> None:
     path = home / "password"
     path.write_text("with spaces \n", encoding="utf-8")

@@ -12,6 +12,7 @@ import pytest
 
 import mam
 from mam.adapters.store import jobs, outbox
+from mam.app.jobs import event as event_verb
 from mam.app.jobs.find import token_of
 from mam.app.jobs.register import new_id, register
 from mam.core import event as events
@@ -364,3 +365,28 @@ def test_a_job_of_another_root_stays_there(fleet, job, tmp_path):
         with pytest.raises(NotAllowed, match="is one of"):
             other.job_cancel(job, folder=elsewhere)
     assert Path(elsewhere, f"{job}.json").read_bytes() == before
+
+
+def test_what_was_recorded_is_told_and_not_what_another_recorded_since(fleet, job, monkeypatch):
+    told = event_verb.show
+
+    def show(world, job_id):
+        monkeypatch.setattr(event_verb, "show", told)
+        fleet.job_event(job, "progress", detail="another")
+
+    monkeypatch.setattr(event_verb, "show", show)
+    assert fleet.job_event(job, "started", detail="mine")["event"]["detail"] == "mine"
+
+
+@pytest.mark.parametrize(
+    ("data", "why"),
+    [({"a": float("nan")}, "not JSON"), ({"a": "x" * 70_000}, "too large"), ("deep", "nested")],
+)
+def test_what_would_be_believed_nowhere_is_not_recorded(fleet, job, data, why):
+    if data == "deep":
+        data = {}
+        for _ in range(5000):
+            data = {"a": data}
+    with pytest.raises(EventRefused, match=why):
+        fleet.job_event(job, "completed", data=data)
+    assert fleet.job_status(job)["status"] == "pending"

@@ -155,9 +155,12 @@ def test_the_token_stays_where_it_is(fleet, submit):
 
 def test_a_taken_name_is_refused_with_who_watches_it(fleet, submit):
     fleet.create("human", name="mine")
+    said = []
+    fleet.on_warning(said.append)
     with pytest.raises(NameTaken, match="0 clients are attached"):
         submit(agent_session="tmux:mine")
     (job,) = fleet.jobs()
+    assert said == [f"job {job['job_id']} has ended with an error: mam job logs {job['job_id']}"]
     assert (job["status"], job["reason"]) == ("error", "bootstrap")
     assert fleet.get("mine").row["delegate_job_id"] is None
 
@@ -491,3 +494,15 @@ def test_a_task_that_was_held_is_given_once_however_many_messages_follow(fleet, 
     known = {seen.session_id: fleet.world.registry.view().find(seen.session_id) | {"activity": "working"}}
     tend.tend(fleet.world, read(fleet, job), known)
     assert read(fleet, job).data["prompted_at"] is not None
+
+
+def test_a_job_is_shown_with_the_session_that_has_it(fleet):
+    """Whatever was said or usual when it was submitted; and under the name that the session has now."""
+    made = fleet.create("practice", name="mine", permissions="auto", args=FAST)
+    job = fleet.job_submit("never report it", session=made.id)["job_id"]
+    told = fleet.job_status(job)
+    assert (told["agent"], told["permissions"], told["agent_session"]) == ("practice", "auto", "tmux:mine")
+    fleet.rename("mine", "yours")
+    assert fleet.job_status(job)["agent_session"] == "tmux:yours"
+    record = Path(fleet.world.place.jobs, f"{job}.json")
+    assert json.loads(record.read_text(encoding="utf-8"))["agent_session"] == "tmux:yours"

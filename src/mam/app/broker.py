@@ -36,6 +36,8 @@ def find(world: World, asked: str | None = None) -> Broker | None:
     theirs = _of_variables(world.environ)
     url = asked or theirs.get("url")
     if url:
+        if theirs.get("url") and Broker(theirs["url"]).address != Broker(url).address:
+            theirs = {}
         return _checked(world, {**_known_of(world, url), **theirs, "url": url})
     brought = _of_env_file(world.place.root)
     if brought:

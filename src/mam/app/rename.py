@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from mam.app import caller, flight
+from mam.app.jobs import sessions
+from mam.app.jobs.show import show
 from mam.app.sight import UNKNOWN, see_one
 from mam.core import names
 from mam.core.errors import MamError, NameTaken, TerminalsDown
@@ -22,6 +24,7 @@ def rename(world: World, target: str, name: str) -> Row:
     """Give a session another name; its id stays."""
     wanted = names.parse_name(name)
     result: dict[str, Row] = {}
+    told: list[str] = []
 
     def prepare(draft: Draft, row: Row) -> dict[str, Any] | None:
         if row["name"] == wanted:
@@ -36,7 +39,7 @@ def rename(world: World, target: str, name: str) -> Row:
             return result["row"]
         sight = see_one(world, row)
         _check(world, row, sight, wanted)
-        done = flight.change(world, lambda draft: _commit(world, draft, row, row["name"], wanted))
+        done = flight.change(world, lambda draft: _commit(world, draft, row, wanted, told))
         try:
             pane = sight.pane
             # A pane that a person moved into another tmux session leaves that one's name alone.
@@ -45,8 +48,11 @@ def rename(world: World, target: str, name: str) -> Row:
                 world.tmux(row["tmux_server"]).mark(pane.id, row["id"], world.place.root)
                 world.tmux(row["tmux_server"]).rename_session(pane.session_id, wanted)
         except MamError:
-            flight.change(world, lambda draft: _commit(world, draft, done, wanted, row["name"]))
+            flight.change(world, lambda draft: _commit(world, draft, done, row["name"], told))
             raise
+        finally:
+            for job_id in told:
+                show(world, job_id)
         return done
 
 
@@ -58,9 +64,10 @@ def _check(world: World, row: Row, sight: Sight, wanted: str) -> None:
         raise NameTaken(f"tmux server '{row['tmux_server']}' has a session named '{wanted}' already")
 
 
-def _commit(world: World, draft: Draft, row: Row, before: str, after: str) -> Row:
+def _commit(world: World, draft: Draft, row: Row, name: str, told: list[str]) -> Row:
     current = draft.get(row["id"]) or row
     action = caller.action(world, "rename")
-    done = draft.put(merged(current, name=after, last_action=action))
-    draft.log(action["by"], "rename", done, before=before)
+    done = draft.put(merged(current, name=name, last_action=action))
+    draft.log(action["by"], "rename", done, before=current["name"])
+    told[:] = sessions.renamed(draft, done, current["name"], name)
     return done

@@ -38,6 +38,8 @@ APPLIED, LATE, DUPLICATE = "applied", "late", "duplicate"
 EVENTS, STATUS = "events", "status"
 PREFIX = "python/mqtt/jobs"
 LONGEST_DETAIL, LARGEST, DEEPEST = 500, 64 * 1024, 16
+# What stands around the data of an event, at most.
+_AROUND = 8 * 1024
 _FIELDS = {"schema_version", "seq", "job_id", "event", "timestamp", "detail", "data"}
 _JOB_ID = re.compile(r"[0-9a-f]{8}\Z")
 _SIGNATURE = re.compile(r"[0-9a-f]{64}\Z")
@@ -130,6 +132,18 @@ def parse(payload: bytes | str, job_id: str | None = None) -> Event:
     if job_id is not None and event["job_id"] != job_id:
         raise EventRefused("it is an event of another job")
     return event
+
+
+def check_data(data: dict[str, Any]) -> None:
+    """Refuse what could be recorded here and would be believed nowhere else."""
+    if _depth(data) >= DEEPEST:
+        raise EventRefused("its data is nested too deeply")
+    try:
+        size = len(_dump(data))
+    except ValueError:
+        raise EventRefused("its data is not JSON") from None
+    if size > LARGEST - _AROUND:
+        raise EventRefused("its data is too large", hint="put it into a file and name the file")
 
 
 def attempt_of(event: Event) -> int:

@@ -72,7 +72,8 @@ def test_events_and_the_end(run, job):
     assert run("job", "wait", name, "--timeout", "0.05").code == 2
     assert run("job", "event", name, "--event", "error", "--detail", "no").code == 0
     assert run("job", "wait", name).code == 1
-    assert run("job", "wait").code == 0
+    none = run("job", "wait")
+    assert (none.code, none.out) == (0, "no job is open\n")
     refused = run("job", "event", name, "--event", "completed", "--json")
     assert (refused.code, refused.error["code"]) == (1, "event_refused")
     assert "dropped" in run("job", "logs", name).out

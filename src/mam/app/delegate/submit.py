@@ -48,6 +48,7 @@ def submit(world: World, prompt: str, **options: Any) -> Document:
             _delegate(world, job_id, order, facts)
     except MamError as error:
         fail(world, job_id, *_failure(order, error))
+        world.warn(f"job {job_id} has ended with an error: mam job logs {job_id}")
         raise
     return document(world, job_id)
 
@@ -83,11 +84,15 @@ def create_with(world: World, agent: str | None, task: str, **options: Any) -> R
 
 
 def _delegate(world: World, job_id: str, order: Order, facts: dict[str, Any]) -> None:
+    changes: dict[str, Any] = {}
     if order.existing:
         row = take_session(world, job_id, order.existing)
+        changes = {key: row.get(key) for key in ("agent", "permissions")}
+        changes["agent_session"] = f"tmux:{row['name']}"
     else:
         row = start_session(world, job_id, order.agent, order.name(job_id), facts)
-    changes = {"worker_session_id": row["id"]} if order.type == LOOP else {}
+    if order.type == LOOP:
+        changes["worker_session_id"] = row["id"]
     if changes:
         world.registry.note(lambda draft: jobs.update(draft, _job(draft, job_id), data=changes))
     begin(world, job_id, row, order.prompt)

@@ -46,15 +46,21 @@ def event(
     enrol(world, found, folder)
     token, me = token_of(world, found), caller.reporter(world)
     given = {key: value for key, value in (data or {}).items() if key not in _OURS}
+    events.check_data(given)
+    done: Document = {}
 
-    def work(draft: Draft, job: Job) -> Job:
+    def work(draft: Draft, job: Job) -> None:
         _check_caller(job, me)
         if attempt is not None and attempt != job.attempt:
             raise EventRefused(f"it is of an older attempt ({attempt}, now it is {job.attempt})")
-        return ledger.report(draft, job, name, token, detail, data={**given, "by": me})
+        job = ledger.report(draft, job, name, token, detail, data={**given, "by": me})
+        entry = jobs.last_entry(draft, found)
+        assert entry is not None
+        named = bool(job.data.get("broker"))
+        done.update(job_id=found, status=job.status, event=entry.document, has_broker=named)
 
     _guarded(world, found, work)
-    return _last(world, found)
+    return done
 
 
 def take_in(
@@ -87,10 +93,8 @@ def _take(world: World, job_id: str, parsed: Event) -> str:
     token = token_of(world, job_id)
     verdicts: list[str] = []
 
-    def work(draft: Draft, job: Job) -> Job:
-        verdict, job = ledger.take(draft, job, parsed, token)
-        verdicts.append(verdict)
-        return job
+    def work(draft: Draft, job: Job) -> None:
+        verdicts.append(ledger.take(draft, job, parsed, token)[0])
 
     _guarded(world, job_id, work)
     return verdicts[-1]
@@ -139,16 +143,3 @@ def _note_refused(world: World, job_id: str | None, reason: str) -> None:
 
     if world.registry.note(work):
         show(world, job_id or "")
-
-
-def _last(world: World, job_id: str) -> Document:
-    def read(draft: Draft) -> Document | None:
-        job, entry = jobs.find(draft, job_id), jobs.last_entry(draft, job_id)
-        if job is None or entry is None:
-            return None
-        named = bool(job.data.get("broker"))
-        return {"job_id": job_id, "status": job.status, "event": entry.document, "has_broker": named}
-
-    found = world.registry.peek(read, None)
-    assert found is not None
-    return found

@@ -73,6 +73,20 @@ def died(world: World, draft: Draft, row: Row, status: int | None) -> None:
     ledger.emit(draft, job, events.ERROR, token, detail, data=data)
 
 
+def renamed(draft: Draft, row: Row, before: str, after: str) -> list[str]:
+    """Have the jobs of a session name it as it is called now; return their ids."""
+    found = [*jobs.listed(draft, only_open=True), *jobs.listed(draft, session_id=row["id"])]
+    changed = {
+        job.id: job
+        for job in found
+        if row["id"] in (job.session_id, job.data.get("worker_session_id"))
+        and job.data.get("agent_session") == f"tmux:{before}"
+    }
+    for job in changed.values():
+        jobs.update(draft, job, data={"agent_session": f"tmux:{after}"})
+    return list(changed)
+
+
 def settled(world: World, row: Row) -> None:
     """Bring the files of a session's job up to date, after the verb's change was committed."""
     if row.get("delegate_job_id"):

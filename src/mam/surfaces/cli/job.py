@@ -246,6 +246,8 @@ def _wait(call: Call) -> int:
     done = call.fleet.job_wait(
         named, lambda entry: jobs.tell(call, entry), timeout=given.timeout, folder=given.registry_dir
     )
+    if not done and not call.as_json:
+        return call.say({}, "no job is open")
     return jobs.ended(call, done)
 
 
