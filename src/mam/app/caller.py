@@ -51,12 +51,12 @@ def calling_session(world: World) -> Row | None:
 def _among(world: World, rows: list[Row]) -> Row | None:
     claimed, pane = world.environ.get("MAM_SESSION"), world.environ.get("TMUX_PANE")
     if claimed:
-        row = next((row for row in rows if row.get("id") == claimed), None)
+        found = [row for row in rows if row.get("id") == claimed]
     else:
-        # An agent that was started by hand, and registered since, has only its pane.
-        here = (row for row in rows if pane and is_running(row) and row["pane"].get("id") == pane)
-        row = next(here, None)
-    return row if row and runs_inside(row, world.pid) else None
+        # An agent that was started by hand, and registered since, has only its pane; a pane of another
+        # server may be called the same.
+        found = [row for row in rows if pane and is_running(row) and row["pane"].get("id") == pane]
+    return next((row for row in found if runs_inside(row, world.pid)), None)
 
 
 def runs_inside(row: Row, pid: int) -> bool:

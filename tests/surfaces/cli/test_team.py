@@ -2,6 +2,8 @@
 
 from pathlib import Path
 
+from mam.adapters.tmux.client import Tmux
+
 QUICK = ("--agent", "practice", "--", "--speed", "0")
 
 
@@ -28,7 +30,12 @@ def test_a_team_from_up_to_down(run):
     assert spawned.code == 0, spawned
     assert spawned.out.splitlines()[1].startswith("ux runs without asking (--permissions")
     assert "its task: TASK-002" in spawned.out and "first words submitted" in spawned.out
-    assert "2 panes, main-horizontal" in run("rebalance", "--main", "top").out
+    assert run("rebalance", "--main", "top").out.endswith(": 2 panes, main-horizontal\n")
+    assert run("spawn", "--role", "pm", *QUICK).code == 0
+    row = run("status", "pm", "--json").json["session"]
+    Tmux(row["tmux_server"]).kill_pane(row["pane"]["id"], mark=None)
+    assert run("rebalance").out.endswith("(the team had 3: a pane of it is gone)\n")
+    assert run("close", "pm").code == 0
     down = run("team", "down").out.splitlines()
     assert down[0].startswith("down: ") and down[1] == "not finished, and waiting again: TASK-002"
     assert run("team", "list").out.startswith("no team is up")

@@ -27,5 +27,9 @@ def run(call: Call) -> int:
 
     done = call.fleet.rebalance(main=call.options.main, team=call.options.team)
     found, wanted = len(done["panes"]), done["expected"]
-    note = "" if found == wanted else f" (the team has {wanted}; the others are not its own)"
+    note = ""
+    if found > wanted:
+        note = f" (the team has {wanted}; the others are not its own)"
+    elif found < wanted:
+        note = f" (the team had {wanted}: a pane of it is gone)"
     return call.say(done, f"{clean(done['team'])}: {found} panes, {clean(done['layout'])}{note}")
