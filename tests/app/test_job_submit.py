@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from mam.adapters.store import jobs
+from mam.adapters.system import process
 from mam.app.delegate import check, tend
 from mam.app.jobs.find import token_of
 from mam.core.errors import (
@@ -506,3 +507,42 @@ def test_a_job_is_shown_with_the_session_that_has_it(fleet):
     assert fleet.job_status(job)["agent_session"] == "tmux:yours"
     record = Path(fleet.world.place.jobs, f"{job}.json")
     assert json.loads(record.read_text(encoding="utf-8"))["agent_session"] == "tmux:yours"
+
+
+def _pid(path):
+    text = path.read_text(encoding="ascii").strip() if path.exists() else ""
+    return int(text) if text else None
+
+
+def test_a_script_ends_with_its_job_and_with_who_ran_it(fleet, workspace, until):
+    """No two scripts of one job run at once, and none runs for a job that has ended."""
+    (workspace / "slow.sh").write_text("echo $$ >pid.new; mv pid.new pid; sleep 60\n", encoding="utf-8")
+    job = fleet.job_submit("x", agent="human", validate="slow.sh")["job_id"]
+    fleet.job_event(job, "completed")
+    code = f"import mam\nfrom mam.app.delegate.check import check\ncheck(mam.open('.').world, '{job}')\n"
+    checker = subprocess.Popen([sys.executable, "-c", code], cwd=workspace)
+    try:
+        until(lambda: _pid(workspace / "pid") and read(fleet, job).data.get("script"))
+    finally:
+        checker.kill()
+        checker.wait()
+    first = process.identify(_pid(workspace / "pid"))
+    thread = threading.Thread(target=check.check, args=(fleet.world.clone(), job))
+    thread.start()
+    until(lambda: _pid(workspace / "pid") != first.pid)
+    until(lambda: not process.is_alive(first))
+    second = process.identify(_pid(workspace / "pid"))
+    fleet.job_cancel(job)
+    until(lambda: not process.is_alive(second))
+    thread.join(30)
+    assert not thread.is_alive()
+    assert names(fleet, job)[-2:] == ["cancelled", "error"]
+
+
+def test_a_script_that_cannot_be_started(fleet, tmp_path, workspace):
+    (workspace / "check.sh").write_text("exit 0\n", encoding="utf-8")
+    (tmp_path / "gone").mkdir()
+    job = fleet.job_submit("x", agent="human", validate="check.sh", workdir=str(tmp_path / "gone"))["job_id"]
+    (tmp_path / "gone").rmdir()
+    done = fleet.job_verify(job, "check.sh")
+    assert (done["passed"], done["exit_code"], done["output"]) == (False, 126, "No such file or directory")

@@ -116,6 +116,23 @@ class Running:
         except OSError as error:
             self._why = error.strerror or str(error)
 
+    @property
+    def pid(self) -> int | None:
+        """Its process, which leads a session of its own; None if it could not be started."""
+        return None if self._process is None else self._process.pid
+
+    def has_ended(self, seconds: float) -> bool:
+        """Tell whether it ends within so long; what it prints is not read."""
+        import subprocess
+
+        if self._process is None:
+            return True
+        try:
+            self._process.wait(seconds)
+        except subprocess.TimeoutExpired:
+            return False
+        return True
+
     def finish(self, seconds: float) -> Done:
         """Wait for its end; one that outlasts the time is killed."""
         import subprocess

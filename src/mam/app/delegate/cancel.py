@@ -40,6 +40,10 @@ def cancel(
     changed = job.status in OPEN and finish(
         world, job_id, events.ERROR, detail, log=(events.CANCELLED, detail), reason=CANCELLED, cancelled_by=me
     )
+    if changed:
+        from mam.app.delegate.check import end_script
+
+        end_script(job)
     if stop and changed and job.session_id:
         _stop(world, job.session_id, detail)
     return document(world, job_id), changed

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+import signal
 import threading
+import time
 
 from mam.adapters.store import job_files, jobs
 from mam.adapters.system import process, programs
@@ -18,6 +20,7 @@ from mam.core.job import CHECKING, LOOP
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from typing import Any
 
     from mam.adapters.store.draft import Draft
@@ -26,8 +29,8 @@ if TYPE_CHECKING:
 
     Document = dict[str, Any]
 
-_SECONDS = 600.0
-_TIMED_OUT = 124
+_SECONDS, _LOOK = 600.0, 0.5
+_TIMED_OUT, _NOT_STARTED = 124, 126
 _LONGEST_OUTPUT = 4096
 # A script's output goes to a file, however much it is; it is ours and readable by nobody else.
 _SCRIPT = 'umask 077; exec >"$1" 2>&1; shift; exec "$@"'
@@ -58,6 +61,7 @@ def _check(world: World, job_id: str) -> None:
     job = world.registry.note(lambda draft: _claim(draft, job_id))
     if job is None:
         return
+    end_script(job)
     if job.data.get("type") == LOOP:
         from mam.app.delegate.rounds import advance
 
@@ -76,7 +80,9 @@ def conclude(world: World, job: Job, detail: str) -> None:
         )
         return
     if job.data.get("validate"):
-        done = run_script(world, job, job.data["validate"])
+        done = _run_apart(world, job, job.data["validate"])
+        if done is None:
+            return
         _record(world, job.id, done)
         if not done["passed"]:
             fail(world, job.id, f"validation failed (exit {done['exit_code']})", "validation")
@@ -93,7 +99,8 @@ def verify(world: World, job_id: str, script: str, *, folder: str | None = None)
     job = world.registry.peek(lambda draft: jobs.find(draft, job_id), None)
     if job is None:
         raise unknown(world, job_id)
-    done = run_script(world, job, path)
+    done = _wait_for(world, job, _start_script(world, job, path), lambda: True)
+    assert done is not None
     _record(world, job_id, done)
     return {"job_id": job_id, **done}
 
@@ -105,19 +112,74 @@ def missing_artifacts(job: Job) -> list[str]:
     return [path for path in wanted if not os.path.exists(os.path.join(where, path))]
 
 
-def run_script(world: World, job: Job, path: str) -> Document:
-    """Run a script in the job's directory with JOB_ID and REGISTRY_DIR; `{passed, exit_code, output}`."""
+def end_script(job: Job) -> None:
+    """End the script of a check that nobody waits for any more: who began it is dead, or it is cancelled."""
+    script = Identity.from_json(job.data.get("script"))
+    if script is not None and process.is_alive(script):
+        for one in process.tree(script):
+            process.signal(one, signal.SIGKILL)
+
+
+def _run_apart(world: World, job: Job, path: str) -> Document | None:
+    """Run the script of a check; None if the job ended meanwhile, and the script with it."""
+    running = _start_script(world, job, path)
+    script = None if running.pid is None else process.identify(running.pid)
+    changes = {"script": script.as_json() if script else None}
+
+    def is_wanted() -> bool:
+        return world.registry.peek(lambda draft: _is_checking(draft, job.id), True)
+
+    def note(draft: Draft) -> None:
+        current = jobs.find(draft, job.id)
+        if current is not None:
+            jobs.update(draft, current, data=changes)
+
+    try:
+        world.registry.note(note)
+    except BaseException:
+        running.finish(0.0)
+        raise
+    return _wait_for(world, job, running, is_wanted)
+
+
+def _start_script(world: World, job: Job, path: str) -> programs.Running:
+    """Start a script in the job's directory with JOB_ID and REGISTRY_DIR."""
     folder = job.data.get("registry_dir") or world.place.jobs
-    log = os.path.join(world.place.jobs, f"{job.id}.validation.log")
     argv = [path] if os.access(path, os.X_OK) else [_shell(world), path]
     environ = {**world.environ, "JOB_ID": job.id, "REGISTRY_DIR": folder}
     job_files.make_folder(world.place.jobs)
-    running = programs.Running(
-        ["/bin/sh", "-c", _SCRIPT, "sh", log, *argv], environ, cwd=job.data.get("workdir") or "/"
-    )
-    status = running.finish(_SECONDS).status
+    words = ["/bin/sh", "-c", _SCRIPT, "sh", _log_of(world, job), *argv]
+    return programs.Running(words, environ, cwd=job.data.get("workdir") or "/")
+
+
+def _wait_for(
+    world: World, job: Job, running: programs.Running, is_wanted: Callable[[], bool]
+) -> Document | None:
+    """Return `{passed, exit_code, output}` of a script; None if it was not wanted any more, and was ended."""
+    if running.pid is None:
+        return {"passed": False, "exit_code": _NOT_STARTED, "output": running.finish(0.0).words}
+    deadline = time.monotonic() + _SECONDS
+    has_ended = False
+    try:
+        while not (has_ended := running.has_ended(_LOOK)):
+            if time.monotonic() >= deadline or not is_wanted():
+                break
+    finally:
+        status = running.finish(_LOOK if has_ended else 0.0).status
+    if not is_wanted():
+        return None
     code = _TIMED_OUT if status is None else status if status >= 0 else 128 - status
-    return {"passed": code == 0, "exit_code": code, "output": job_files.tail(log, _LONGEST_OUTPUT)}
+    output = job_files.tail(_log_of(world, job), _LONGEST_OUTPUT)
+    return {"passed": code == 0, "exit_code": code, "output": output}
+
+
+def _log_of(world: World, job: Job) -> str:
+    return os.path.join(world.place.jobs, f"{job.id}.validation.log")
+
+
+def _is_checking(draft: Draft, job_id: str) -> bool:
+    job = jobs.find(draft, job_id)
+    return job is not None and job.status == CHECKING
 
 
 def _claim(draft: Draft, job_id: str) -> Job | None:
