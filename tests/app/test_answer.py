@@ -2,6 +2,9 @@
 
 import pytest
 
+from mam.adapters.agents.choices import Choices
+from mam.adapters.tmux.client import Tmux
+from mam.app import answer as answering
 from mam.core.errors import (
     Conflict,
     DeliveryUnconfirmed,
@@ -118,6 +121,30 @@ def test_a_question(fleet, one) -> None:
     assert one.answer(options[1].upper())["answer"] == options[1]
     one.wait("idle", timeout=10)
     assert options[1] in one.read()
+
+
+@pytest.mark.parametrize("before", ["paste", "enter"])
+def test_own_words_go_into_no_other_dialog(fleet, one, workspace, monkeypatch, before) -> None:
+    """The question ended, and a permission is asked for where it stood."""
+    drill(fleet, one, "/question", "question")
+    asked = []
+
+    def ask(*_given, **_options):
+        asked.append(1)
+        press(fleet, one, "Escape")
+        one.wait("idle", timeout=10)
+        drill(fleet, one, "/ask touch foo", "permission")
+
+    monkeypatch.setattr(Choices, "own_words", lambda self: 0)
+    if before == "paste":
+        monkeypatch.setattr(answering._Answering, "_move", ask)
+    else:
+        real = Tmux.paste
+        monkeypatch.setattr(Tmux, "paste", lambda *given, **more: real(*given, **more) if asked else ask())
+    with pytest.raises(Conflict, match="not the one that was shown"):
+        one.answer("touch foo")
+    assert fleet.dialog("one")["dialog"] == "permission", "it is still there"
+    assert not (workspace / "foo").exists()
 
 
 def test_trust(fleet) -> None:

@@ -136,11 +136,11 @@ class _Answering:
         if self.kind.opens_own_words:
             self._press("Enter")
             self._until(lambda seen: self._print(seen) != self.shown.fingerprint)
-        seen = look_inside(self.world, self.row)
+        seen = self._still(look_inside(self.world, self.row))
         tmux = self.world.tmux(self.row["tmux_server"])
         tmux.paste(seen.pane_id, text, mark=self.row["id"], enter=False, at=seen.cursor)
         end = text.strip()[-20:]
-        seen = self._until(lambda seen: end in seen.screen.text)
+        seen = self._until(lambda seen: end in self._still(seen).screen.text)
         tmux.keys(seen.pane_id, ["Enter"], mark=self.row["id"], at=seen.cursor)
         return text
 
@@ -191,6 +191,12 @@ class _Answering:
     def _at(self, seen: Glance) -> int | None:
         found = self.kind.choices(seen.screen)
         return found.at if found else None
+
+    def _still(self, seen: Glance) -> Glance:
+        """Return a look unless another dialog took the place of the one that takes the words."""
+        if seen.look.dialog not in (None, self.shown.name):
+            raise _changed(self.row, Dialog(seen, self.kind.choices(seen.screen)))
+        return seen
 
     def _print(self, seen: Glance) -> str:
         return Dialog(seen, self.kind.choices(seen.screen)).fingerprint
