@@ -1,8 +1,11 @@
 """Hands in a session's pane: dialogs answered as they were shown, keys that answer none, turns cut short."""
 
+import time
+
 import pytest
 
 from mam.adapters.agents.choices import Choices
+from mam.adapters.agents.practice import Practice
 from mam.adapters.tmux.client import Tmux
 from mam.app import answer as answering
 from mam.core.errors import (
@@ -145,6 +148,25 @@ def test_own_words_go_into_no_other_dialog(fleet, one, workspace, monkeypatch, b
         one.answer("touch foo")
     assert fleet.dialog("one")["dialog"] == "permission", "it is still there"
     assert not (workspace / "foo").exists()
+
+
+def test_own_words_and_their_enter_are_as_far_apart_as_the_program_needs(fleet, one, monkeypatch) -> None:
+    """Gemini takes an Enter that follows a paste at once for a part of it."""
+    drill(fleet, one, "/question", "question")
+    pasted: list[float] = []
+    entered: list[float] = []
+    press_keys = Tmux.keys
+
+    def keys(self, *given, **more):
+        entered.append(time.monotonic())
+        return press_keys(self, *given, **more)
+
+    monkeypatch.setattr(Choices, "own_words", lambda self: 0)
+    monkeypatch.setattr(Practice, "pause", lambda self, text: 0.3)
+    monkeypatch.setattr(Tmux, "paste", lambda *given, **more: pasted.append(time.monotonic()))
+    monkeypatch.setattr(Tmux, "keys", keys)
+    one.answer("Enter to select")
+    assert entered[-1] - pasted[0] >= 0.3
 
 
 def test_trust(fleet) -> None:

@@ -140,6 +140,8 @@ class _Answering:
         tmux = self.world.tmux(self.row["tmux_server"])
         tmux.paste(seen.pane_id, text, mark=self.row["id"], enter=False, at=seen.cursor)
         end = text.strip()[-20:]
+        self._until(lambda seen: end in self._still(seen).screen.text)
+        time.sleep(self.kind.pause(text))
         seen = self._until(lambda seen: end in self._still(seen).screen.text)
         tmux.keys(seen.pane_id, ["Enter"], mark=self.row["id"], at=seen.cursor)
         return text
