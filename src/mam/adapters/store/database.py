@@ -201,10 +201,28 @@ def _create_private(path: str) -> None:
             raise ReadOnly(f"{path} is a symbolic link", hint="remove it") from None
 
 
+def _keep_a_log(connection: sqlite3.Connection) -> None:
+    """Have changes written to a log first.
+
+    Two that wait in SQLite for this keep each other from it: so each lets go at once and tries again.
+    """
+    deadline = time.monotonic() + BUSY_SECONDS
+    connection.execute("PRAGMA busy_timeout=0")
+    while True:
+        try:
+            connection.execute("PRAGMA journal_mode=WAL")
+            break
+        except sqlite3.OperationalError as error:
+            if error.sqlite_errorcode != sqlite3.SQLITE_BUSY or time.monotonic() > deadline:
+                raise
+            time.sleep(_STEP)
+    connection.execute(f"PRAGMA busy_timeout={BUSY_SECONDS * 1000:.0f}")
+
+
 def _migrate(connection: sqlite3.Connection, migrations: Sequence[str], path: str) -> None:
     if _is_anothers(connection):
         raise damaged(path, "it is not a database of mam")
-    connection.execute("PRAGMA journal_mode=WAL")
+    _keep_a_log(connection)
     connection.execute("BEGIN IMMEDIATE")
     try:
         version = connection.execute("PRAGMA user_version").fetchone()[0]
