@@ -234,13 +234,15 @@ def test_forged_events_are_refused_and_logged(fleet, stranger, until) -> None:
 
 
 def test_the_same_forgery_is_logged_once(fleet, stranger, until) -> None:
-    job_id, other, told = submit(fleet), submit(fleet), []
+    """However often it is said, and however many hear it."""
+    job_id, other, told, too = submit(fleet), submit(fleet), [], []
     topic = f"python/mqtt/jobs/{job_id}"
     forged = signed(fleet, other, "completed", 1).replace(other, job_id)
-    with relaying(fleet, told):
-        until(lambda: told)
+    with relaying(fleet, told), relaying(fleet, too):
+        until(lambda: told and too)
         for leaf in ("events", "status", "events"):
             publish(stranger, f"{topic}/{leaf}", forged)
+        until(lambda: all(any("refused" in one for one in heard) for heard in (told, too)))
         publish(stranger, f"{topic}/events", signed(fleet, job_id, "completed", 1))
         until(lambda: fleet.job_status(job_id)["status"] == "completed")
     assert [name for name, _ in log_of(fleet, job_id)] == ["registered", "dropped", "completed"]

@@ -7,6 +7,7 @@ waits for it asks. Receivers count an event once.
 
 from __future__ import annotations
 
+import hashlib
 import random
 import select
 import time
@@ -201,7 +202,9 @@ class Relay:
         return self.world.registry.peek(lambda draft: outbox.has(draft, job_id, text), False)
 
     def _take_in(self, job_id: str, heard: Heard, *, is_retained: bool) -> None:
-        done = take_in(self.world, heard.payload, job_id=job_id, is_retained=is_retained)
+        # Others may listen too: to the same broker, or to it under another address.
+        mark = hashlib.sha256(b"%d" % is_retained + heard.payload).hexdigest()
+        done = take_in(self.world, heard.payload, job_id=job_id, is_retained=is_retained, mark=mark)
         self._remember(job_id, heard.payload)
         if done["verdict"] == events.APPLIED:
             self.tell({"event": events.parse(heard.payload, job_id)})

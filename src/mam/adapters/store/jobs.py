@@ -158,6 +158,12 @@ def enter(
     return int(done.lastrowid or 0)
 
 
+def was_dropped(draft: Draft, job_id: str, mark: str) -> bool:
+    """Tell whether a refused event with this mark is in the log."""
+    query = "SELECT 1 FROM job_events WHERE job_id=? AND name='dropped' AND signature=? LIMIT 1"
+    return draft.connection.execute(query, (job_id, mark)).fetchone() is not None
+
+
 def entries(draft: Draft, job_id: str, after: int = 0, limit: int = -1) -> list[Entry]:
     """Return the log of one job from behind an entry on."""
     found = draft.connection.execute(

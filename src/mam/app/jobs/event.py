@@ -64,12 +64,18 @@ def event(
 
 
 def take_in(
-    world: World, payload: bytes | str, *, job_id: str | None = None, is_retained: bool = False
+    world: World,
+    payload: bytes | str,
+    *,
+    job_id: str | None = None,
+    is_retained: bool = False,
+    mark: str | None = None,
 ) -> Document:
     """Take in bytes that came from outside; return `{job_id, verdict, reason}`, whatever they say.
 
     `job_id` is the one that the topic names. The verdict is applied, late, duplicate or refused. A retained
-    message is an echo of what was said before: it is refused.
+    message is an echo of what was said before: it is refused. What was refused under a `mark` is in the log
+    once, however many heard it.
     """
     try:
         if is_retained:
@@ -77,10 +83,10 @@ def take_in(
         parsed = events.parse(payload, job_id)
         named = parsed["job_id"]
         enrol(world, named)
-        verdict = _take(world, named, parsed)
+        verdict = _take(world, named, parsed, mark)
     except (EventRefused, JobNotFound, NotAllowed) as error:
         if not isinstance(error, EventRefused) or not error.recorded:
-            _note_refused(world, job_id, error.message)
+            _note_refused(world, job_id, error.message, mark)
         return {"job_id": job_id, "verdict": "refused", "reason": error.message}
     return {"job_id": named, "verdict": verdict, "reason": None}
 
@@ -89,14 +95,14 @@ def take_in(
 _OURS = ("attempt", "hmac_sig", "stopped", "checking", "reason", "by")
 
 
-def _take(world: World, job_id: str, parsed: Event) -> str:
+def _take(world: World, job_id: str, parsed: Event, mark: str | None) -> str:
     token = token_of(world, job_id)
     verdicts: list[str] = []
 
     def work(draft: Draft, job: Job) -> None:
         verdicts.append(ledger.take(draft, job, parsed, token)[0])
 
-    _guarded(world, job_id, work)
+    _guarded(world, job_id, work, mark)
     return verdicts[-1]
 
 
@@ -107,7 +113,7 @@ def _check_caller(job: Job, me: str) -> None:
         )
 
 
-def _guarded(world: World, job_id: str, work: Any) -> None:
+def _guarded(world: World, job_id: str, work: Any, mark: str | None = None) -> None:
     """Run work on a job under the write lock; a refusal is committed to its log, and then raised."""
 
     def guarded(draft: Draft) -> EventRefused | NotAllowed | None:
@@ -117,7 +123,7 @@ def _guarded(world: World, job_id: str, work: Any) -> None:
         try:
             work(draft, job)
         except (EventRefused, NotAllowed) as error:
-            ledger.drop(draft, job, error.message, by=caller.reporter(world))
+            ledger.drop(draft, job, error.message, mark=mark, by=caller.reporter(world))
             return error
         return None
 
@@ -128,7 +134,7 @@ def _guarded(world: World, job_id: str, work: Any) -> None:
         raise error
 
 
-def _note_refused(world: World, job_id: str | None, reason: str) -> None:
+def _note_refused(world: World, job_id: str | None, reason: str, mark: str | None) -> None:
     """Write down what was refused: in the log of the job that the topic names, or in the log of the root."""
     if not world.place.exists():
         return
@@ -138,7 +144,7 @@ def _note_refused(world: World, job_id: str | None, reason: str) -> None:
         if job is None:
             draft.log(caller.reporter(world), "job event", None, reason, job=job_id)
             return False
-        ledger.drop(draft, job, reason)
+        ledger.drop(draft, job, reason, mark=mark)
         return True
 
     if world.registry.note(work):

@@ -91,8 +91,13 @@ def report(draft: Draft, job: Job, name: str, token: str, detail: str = "", *, d
     return take(draft, job, events.sign(event, token), token)[1]
 
 
-def drop(draft: Draft, job: Job, reason: str, **data: Any) -> Job:
-    """Write down that an event of this job was refused, and why. What it said is not repeated."""
+def drop(draft: Draft, job: Job, reason: str, *, mark: str | None = None, **data: Any) -> Job:
+    """Write down that an event of this job was refused, and why. What it said is not repeated.
+
+    One with a `mark` that was written down before is the same one, heard by another.
+    """
+    if mark is not None and jobs.was_dropped(draft, job.id, mark):
+        return job
     count = job.data.get("dropped", 0) + 1
     if count <= _MOST_DROPPED:
         event = events.make(
@@ -104,7 +109,7 @@ def drop(draft: Draft, job: Job, reason: str, **data: Any) -> Job:
             detail=reason,
             data=data,
         )
-        jobs.enter(draft, job.id, events.DROPPED, event, attempt=job.attempt)
+        jobs.enter(draft, job.id, events.DROPPED, event, attempt=job.attempt, signature=mark)
     return jobs.update(draft, job, data={"dropped": count})
 
 
