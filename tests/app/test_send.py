@@ -209,6 +209,18 @@ def test_sessions_sign_what_they_write_and_cannot_loop(fleet, one, monkeypatch) 
         fleet.send("other", "hello me")
 
 
+def test_the_line_that_names_a_file_is_signed_as_well(fleet, one, workspace, monkeypatch) -> None:
+    other = fleet.create("practice", name="other", args=QUICK)
+    monkeypatch.setattr(fleet.world, "known_actor", other.id)
+    done = fleet.send("one", "a\tb", timeout=10)
+    header = f"[mam {done['message_id']} from other]"
+    assert (done["state"], done["carrier"]) == ("submitted", "file")
+    (heard,) = said(one)
+    assert heard.startswith(f"{header}\nRead the file .mam-mail/{done['message_id']}.md")
+    path = workspace / ".mam-mail" / f"{done['message_id']}.md"
+    assert path.read_text(encoding="utf-8") == f"{header}\na\tb"
+
+
 def start_sender(root, text, *options):
     """Run `mam send` as a process of its own."""
     argv = [sys.executable, "-m", "mam", "send", "one", text, *options, "--workspace", root]

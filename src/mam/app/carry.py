@@ -34,23 +34,25 @@ def load(world: World, row: Row, message: Message) -> Load:
     kind = world.kind(row["agent"])
     if message.is_command:
         return Load(message.text, INLINE)
-    signed = _signed(world, message)
+    signed = _signed(world, message, message.text)
     if rules.is_plain(message.text, kind.longest_text) and kind.keeps(signed):
         words = kind.typed(signed)
         if words is not None:
             return Load(words, INLINE, rules.added(words, signed))
-    path = _write_mail(row, message, signed)
-    return Load(kind.typed(rules.pointer(path, message.id)), FILE)
+    pointer = rules.pointer(_write_mail(row, message, signed), message.id)
+    # Who writes is said before somebody follows the line, unless the program would alter that.
+    line = _signed(world, message, pointer)
+    return Load(kind.typed(line if kind.keeps(line) else pointer), FILE)
 
 
-def _signed(world: World, message: Message) -> str:
-    """Return the text with a line that says who writes; a person's words arrive as they are."""
+def _signed(world: World, message: Message, words: str) -> str:
+    """Return words with a line that says who writes; a person's words arrive as they are."""
     if message.sender == "user":
-        return message.text
+        return words
     rows = world.registry.view().rows
     sender = next((one for one in rows if one.get("id") == message.sender), None)
     name, role = (sender["name"], sender.get("role")) if sender else (message.sender, None)
-    return f"{rules.header(message.id, name, role)}\n{message.text}"
+    return f"{rules.header(message.id, name, role)}\n{words}"
 
 
 def _write_mail(row: Row, message: Message, text: str) -> str:
