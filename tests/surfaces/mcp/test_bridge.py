@@ -247,6 +247,75 @@ def test_where_no_resident_comes_up_the_client_is_told_and_may_try_again(played,
     assert next(second)["id"] == 4
 
 
+def introduced(played, until):
+    """Take the client in as the next server does; return what is heard there after it."""
+    until(lambda: len(played.doors) == 2)
+    played.doors[1].settimeout(10)
+    second = lines(played.doors[1])
+    next(second)
+    answer = json.dumps({"jsonrpc": "2.0", "id": next(second)["id"], "result": {}})
+    played.doors[1].sendall(answer.encode() + b"\n")
+    assert next(second)["method"] == "notifications/initialized"
+    return second
+
+
+def test_a_change_that_no_server_was_told_of_is_done_by_the_next(played, until, monkeypatch) -> None:
+    greeted(played, until)
+    monkeypatch.setattr(bridges, "_PATIENCE", 0.2)
+    played.shut.set()
+    played.doors[0].shutdown(socket.SHUT_RDWR)
+    played.say(id=2, method="tools/list")
+    assert played.hear()["id"] == 2
+    played.shut.clear()
+    monkeypatch.setattr(bridges, "_PATIENCE", 30.0)
+    played.say(id=3, method="tools/call", params={"name": "stop_agent", "arguments": {"agent_id": "x"}})
+    assert next(introduced(played, until))["id"] == 3
+
+
+def test_a_change_by_a_client_that_never_greeted_is_not_repeated(played, until) -> None:
+    until(lambda: played.doors)
+    heard = lines(played.doors[0])
+    next(heard)
+    played.say(id=2, method="tools/call", params={"name": "stop_agent", "arguments": {"agent_id": "x"}})
+    assert next(heard)["id"] == 2
+    played.doors[0].shutdown(socket.SHUT_RDWR)
+    until(lambda: len(played.doors) == 2)
+    second = lines(played.doors[1])
+    next(second)
+    played.say(id=3, method="tools/list")
+    assert next(second)["id"] == 3
+    assert played.hear()["result"]["structuredContent"]["error"]["code"] == "unconfirmed"
+
+
+def test_a_line_that_the_server_would_not_take_is_refused_once(played, until, monkeypatch) -> None:
+    heard = greeted(played, until)
+    monkeypatch.setattr(bridges, "LONGEST_LINE", 1000, raising=False)
+    played.say(id=2, method="tools/call", params={"name": "list_agents", "arguments": {"role": "x" * 1000}})
+    played.say(id=3, method="tools/list")
+    assert next(heard)["id"] == 3
+    refused = played.hear()
+    assert refused["id"] == 2
+    assert refused["result"]["structuredContent"]["error"]["code"] == "usage"
+
+
+@pytest.mark.parametrize(
+    "odd",
+    [
+        {"method": "notifications/cancelled", "params": [1]},
+        {"method": "tools/call", "id": 7, "params": {"name": []}},
+        {"method": "tools/call", "id": 7, "params": [1]},
+    ],
+)
+def test_a_message_of_a_strange_form_does_not_end_the_bridge(played, until, odd) -> None:
+    heard = greeted(played, until)
+    played.say(**odd)
+    assert next(heard)["method"] == odd["method"]
+    played.doors[0].shutdown(socket.SHUT_RDWR)
+    second = introduced(played, until)
+    played.say(id=9, method="tools/list")
+    assert next(second)["id"] == 9
+
+
 def test_lines_are_cut_wherever_they_arrive() -> None:
     cutter = Lines()
     assert cutter.take(b"on") == []

@@ -13,7 +13,7 @@ import os
 import select
 import time
 
-from mam.core.errors import Unavailable, Unconfirmed
+from mam.core.errors import Unavailable, Unconfirmed, Usage
 from mam.surfaces.mcp.reads import READS
 
 TYPE_CHECKING = False
@@ -22,8 +22,12 @@ if TYPE_CHECKING:
     from socket import socket
     from typing import Any
 
+    from mam.core.errors import MamError
+
     Message = dict[str, Any]
 
+# What the server takes as one line: a message of 1 MB may be six times as long in JSON.
+LONGEST_LINE = 16 * 1024 * 1024
 _CHUNK = 65536
 # Seconds for a resident to come up, and between two attempts to start one.
 _PATIENCE, _AGAIN, _STEP = 30.0, 3.0, 0.02
@@ -55,7 +59,7 @@ class Bridge:
         # What the client said first, and what it still waits for, by id.
         self.greeting: Message | None = None
         self.is_greeted = False
-        self.open: dict[str, Message] = {}
+        self.open: dict[str, Request] = {}
         # What this server asked the client; answers to another one mean nothing to it.
         self.asked: set[str] = set()
 
@@ -92,6 +96,11 @@ class Bridge:
         """Give the server a line of the client's; what it asks is remembered until it is answered."""
         message = _parse(line)
         method, key = message.get("method"), _key(message)
+        if len(line) > LONGEST_LINE:
+            # The server would cut us off, and be asked again for ever.
+            if method is not None and key is not None:
+                self._answer(message, _too_long())
+            return
         if method is None and key is not None:
             if key not in self.asked:
                 return
@@ -99,16 +108,22 @@ class Bridge:
         elif method == "notifications/initialized":
             self.is_greeted = True
         elif method == "notifications/cancelled":
-            self.open.pop(json.dumps((message.get("params") or {}).get("requestId")), None)
+            self.open.pop(json.dumps(_params(message).get("requestId")), None)
         elif key is not None:
             if method == "initialize":
                 self.greeting = message
-            self.open[key] = message
+            self.open[key] = Request(message, line)
         if self.server is None:
             # Everything that is open goes out with the introduction.
             self._enter()
+        elif method is not None and key is not None:
+            self._ask(self.open[key])
         else:
             self._tell(line)
+
+    def _ask(self, request: Request) -> None:
+        request.is_told = True
+        self._tell(request.line)
 
     def _tell(self, line: bytes) -> None:
         try:
@@ -148,18 +163,18 @@ class Bridge:
 
     def _enter(self) -> None:
         """Find a server, introduce the client, and settle what was under way with the one before."""
-        unsure = [one for one in self.open.values() if self.greeting is not None and not _may_repeat(one)]
+        unsure = [one for one in self.open.values() if one.is_told and not _may_repeat(one.message)]
         try:
             self._find()
         except Unavailable as error:
             self._leave()
-            for message in list(self.open.values()):
-                self._answer(message, error if message not in unsure else _unsure())
+            for one in list(self.open.values()):
+                self._answer(one.message, error if one not in unsure else _unsure())
             return
-        for message in unsure:
-            self._answer(message, _unsure())
-        for message in list(self.open.values()):
-            self._tell(_line(message))
+        for one in unsure:
+            self._answer(one.message, _unsure())
+        for one in list(self.open.values()):
+            self._ask(one)
 
     def _find(self) -> None:
         """Connect, and greet as the client did; raises Unavailable."""
@@ -198,7 +213,7 @@ class Bridge:
                 return True
         return False
 
-    def _answer(self, message: Message, error: Unavailable | Unconfirmed) -> None:
+    def _answer(self, message: Message, error: MamError) -> None:
         """Answer in the server's place."""
         self.open.pop(_key(message) or "", None)
         reply: Message = {"jsonrpc": "2.0", "id": message["id"]}
@@ -214,6 +229,15 @@ class Bridge:
         view = memoryview(line)
         while view:
             view = view[os.write(self.sink, view) :]
+
+
+class Request:
+    """What the client waits for: as it came, and whether a server was ever told."""
+
+    def __init__(self, message: Message, line: bytes) -> None:
+        self.message = message
+        self.line = line
+        self.is_told = False
 
 
 class Lines:
@@ -239,11 +263,20 @@ def _unsure() -> Unconfirmed:
     )
 
 
+def _too_long() -> Usage:
+    return Usage(
+        f"a call is at most {LONGEST_LINE // 2**20} MB long", hint="put the text into a file and name the file"
+    )
+
+
 def _may_repeat(message: Message) -> bool:
-    if message.get("method") != "tools/call":
-        return True
+    name = _params(message).get("name")
+    return message.get("method") != "tools/call" or (isinstance(name, str) and name in READS)
+
+
+def _params(message: Message) -> Message:
     params = message.get("params")
-    return isinstance(params, dict) and params.get("name") in READS
+    return params if isinstance(params, dict) else {}
 
 
 def _parse(line: bytes) -> Message:

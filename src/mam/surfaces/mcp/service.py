@@ -12,6 +12,7 @@ from contextlib import suppress
 
 from mam.app.door import Visitor
 from mam.core.errors import MamError
+from mam.surfaces.mcp.bridge import LONGEST_LINE
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -20,8 +21,6 @@ if TYPE_CHECKING:
     from mam.app.world import World
     from mam.surfaces.mcp.server import Server
 
-# A message of 1 MB may be six times as long in JSON.
-_LONGEST_LINE = 16 * 1024 * 1024
 _HELLO_SECONDS = 10.0
 _END_SECONDS = 5.0
 
@@ -78,7 +77,7 @@ class Service:
 
     async def _serve(self, line: socket) -> None:
         line.setblocking(False)
-        reader, writer = await asyncio.open_unix_connection(sock=line, limit=_LONGEST_LINE)
+        reader, writer = await asyncio.open_unix_connection(sock=line, limit=LONGEST_LINE)
         try:
             visitor = await self._welcome(reader, line)
             if visitor is not None:
