@@ -85,7 +85,10 @@ class Client:
         return result["structuredContent"]
 
     def _write(self, message) -> None:
-        self.process.stdin.write(json.dumps(message) + "\n")
+        self.write_line(json.dumps(message))
+
+    def write_line(self, line) -> None:
+        self.process.stdin.write(line + "\n")
         self.process.stdin.flush()
 
     def close(self) -> int:

@@ -116,3 +116,17 @@ def test_without_a_resident_the_server_runs_in_the_bridge(fleet, workspace, has_
         assert client.call("spawn_agent", cli="practice", name="one")["state"] == "ready"
         assert client.call("stop_agent", agent_id="one")["state"] == "done"
         assert client.close() == 0
+
+
+def test_what_is_no_message_is_refused_and_the_client_does_not_wait(client) -> None:
+    for line, number, code in (
+        ("no JSON", None, -32700),
+        ("[]", None, -32600),
+        ('{"jsonrpc": "2.0", "id": 77, "method": 7}', 77, -32600),
+        ('{"jsonrpc": "2.0", "id": true, "method": "ping"}', None, -32600),
+        ('{"jsonrpc": "2.0", "id": "a", "method": "ping", "params": {"x": "\\ud800"}}', "a", -32600),
+    ):
+        client.write_line(line)
+        answer = client.finish(number, 20)
+        assert (answer["id"], answer["error"]["code"]) == (number, code)
+    assert "result" in client.ask("ping")

@@ -6,8 +6,11 @@ connection inherits.
 
 from __future__ import annotations
 
+import json
+
 from mcp.server import MCPServer
 from mcp.server.stdio import stdio_server
+from mcp_types import INVALID_REQUEST, PARSE_ERROR, JSONRPCNotification, jsonrpc_message_adapter
 
 import mam
 from mam.core.errors import MamError, Usage
@@ -53,7 +56,8 @@ class Server(MCPServer):
         """Serve one client until it is gone."""
         visitor.set(who)
         server = self._lowlevel_server
-        async with stdio_server(_Lines(reader), _Sink(writer)) as (received, sent):  # type: ignore[arg-type]
+        sink = _Sink(writer)
+        async with stdio_server(_Lines(reader, sink), sink) as (received, sent):  # type: ignore[arg-type]
             await server.run(received, sent, server.create_initialization_options())
 
     async def list_tools(self) -> list[Described]:
@@ -79,24 +83,36 @@ def _hidden(who: Visitor) -> set[str]:
 
 
 class _Lines:
-    """A client's lines, as the package reads them from a file."""
+    """A client's lines, as the package reads them from a file.
 
-    def __init__(self, reader: StreamReader) -> None:
+    What is no message is answered here: the package drops it, and the client would wait for ever.
+    """
+
+    def __init__(self, reader: StreamReader, sink: _Sink) -> None:
         self._reader = reader
+        self._sink = sink
 
     def __aiter__(self) -> _Lines:
         """Iterate over the lines."""
         return self
 
     async def __anext__(self) -> str:
+        """Return the next line that is a message."""
+        while line := await self._next():
+            if not line.strip():
+                continue
+            if _is_message(line):
+                return line
+            await self._sink.write(_refusal(line))
+            await self._sink.flush()
+        raise StopAsyncIteration
+
+    async def _next(self) -> str:
         """Return the next line; one without an end is the end."""
         try:
-            line = await self._reader.readline()
+            return (await self._reader.readline()).decode("utf-8", "replace")
         except (ValueError, ConnectionError):
-            line = b""
-        if not line:
-            raise StopAsyncIteration
-        return line.decode("utf-8", "replace")
+            return ""
 
 
 class _Sink:
@@ -112,3 +128,26 @@ class _Sink:
     async def flush(self) -> None:
         """Wait while the client is slow."""
         await self._writer.drain()
+
+
+def _is_message(line: str) -> bool:
+    try:
+        message = jsonrpc_message_adapter.validate_json(line, by_name=False)
+    except ValueError:
+        return False
+    # A request whose id is of a strange form looks like a notification.
+    return not isinstance(message, JSONRPCNotification) or json.loads(line).get("id") is None
+
+
+def _refusal(line: str) -> str:
+    """Return the answer to what is no message; by its id, where one can be read."""
+    try:
+        said = json.loads(line)
+    except (ValueError, RecursionError):
+        said, code, reason = None, PARSE_ERROR, "this is no JSON"
+    else:
+        code, reason = INVALID_REQUEST, "this is no message of JSON-RPC 2.0"
+    number = said.get("id") if isinstance(said, dict) else None
+    known = number if isinstance(number, str | int) and not isinstance(number, bool) else None
+    answer = {"jsonrpc": "2.0", "id": known, "error": {"code": code, "message": reason}}
+    return json.dumps(answer) + "\n"
