@@ -89,18 +89,23 @@ class Bridge:
         if not data:
             return False
         for line in self.from_client.take(data):
-            self._pass_on(line)
+            if len(line) <= LONGEST_LINE:
+                self._pass_on(line)
+            else:
+                self._refuse(line)
         return True
+
+    def _refuse(self, line: bytes) -> None:
+        """Answer what the server would not take: it would cut us off, and be asked again for ever."""
+        message = _parse(line)
+        if _key(message) is not None and "method" in message:
+            self._answer(message, _too_long())
 
     def _pass_on(self, line: bytes) -> None:
         """Give the server a line of the client's; what it asks is remembered until it is answered."""
         message = _parse(line)
         method, key = message.get("method"), _key(message)
-        if len(line) > LONGEST_LINE:
-            # The server would cut us off, and be asked again for ever.
-            if method is not None and key is not None:
-                self._answer(message, _too_long())
-            return
+        request = None
         if method is None and key is not None:
             if key not in self.asked:
                 return
@@ -112,12 +117,12 @@ class Bridge:
         elif key is not None:
             if method == "initialize":
                 self.greeting = message
-            self.open[key] = Request(message, line)
+            request = self.open[key] = Request(message, line)
         if self.server is None:
             # Everything that is open goes out with the introduction.
             self._enter()
-        elif method is not None and key is not None:
-            self._ask(self.open[key])
+        elif request is not None:
+            self._ask(request)
         else:
             self._tell(line)
 
@@ -265,7 +270,8 @@ def _unsure() -> Unconfirmed:
 
 def _too_long() -> Usage:
     return Usage(
-        f"a call is at most {LONGEST_LINE // 2**20} MB long", hint="put the text into a file and name the file"
+        f"a call is at most {LONGEST_LINE // 2**20} MB long",
+        hint="put the text into a file and name the file",
     )
 
 
