@@ -81,10 +81,13 @@ def _masters(world: World) -> set[str]:
     return {one.master_id for one in world.registry.peek(teams.listed, none) if one.master_id}
 
 
-def check_child(world: World, agent: str, permissions: str | None, usual: str) -> str | None:
+def check_child(
+    world: World, agent: str, permissions: str | None, usual: str, name: str | None = None
+) -> str | None:
     """Return the permissions that a child of the caller runs with, or refuse the birth.
 
-    The operator's own wish is left as it is; None means what the settings say, or the program does.
+    The operator's own wish is left as it is; None means what the settings say, or the program does. A `name`
+    of a session that has ended starts that one anew: it must be one that the caller may resume.
     """
     me = caller.actor(world)
     if me == authority.OPERATOR:
@@ -93,6 +96,8 @@ def check_child(world: World, agent: str, permissions: str | None, usual: str) -
     own = view.find(me)
     authority.check_birth(me, view.rows)
     _check_directory(world, own)
+    if any(row["name"] == name for row in view.rows):
+        check(world, "resume", name or "")
     given = authority.child_permissions(permissions, usual, own.get("permissions") or "default")
     return given if permissions or world.kind(names.parse_kind(agent)).takes_permissions else None
 

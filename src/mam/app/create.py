@@ -151,7 +151,12 @@ def _choose_name(world: World, draft: Draft, order: Order, workspace: str) -> tu
         row = draft.named(name)
         if not flight.is_free(draft, row["id"] if row else "", name):
             continue
-        if row is not None and not is_running(row) and _fits(row, order, workspace):
+        if (
+            row is not None
+            and not is_running(row)
+            and _fits(row, order, workspace)
+            and _may_renew(world, row)
+        ):
             return name, row
         if row is None and name not in order.taken:
             return name, None
@@ -166,6 +171,12 @@ def _fits(row: Row, order: Order, workspace: str) -> bool:
     )
     is_same = row["agent"] == order.agent
     return is_same and is_here and (not order.role or row.get("role") in (None, order.role))
+
+
+def _may_renew(world: World, row: Row) -> bool:
+    """Tell whether the caller may have this one started anew unasked: a session, no other's options."""
+    me = caller.actor(world)
+    return me in ("user", row.get("parent")) or len(row.get("start_command") or ()) <= 1
 
 
 def _new_row(world: World, order: Order, session_id: str, name: str, workspace: str) -> Row:

@@ -99,11 +99,13 @@ class Overseer(Reader):
 
         return check(self.world, act, target)
 
-    def authorize_child(self, agent: str, permissions: str | None, usual: str) -> str | None:
+    def authorize_child(
+        self, agent: str, permissions: str | None, usual: str, name: str | None = None
+    ) -> str | None:
         """Return the permissions of a child of the caller: as asked or as usual, and never above its own."""
         from mam.app.authority import check_child
 
-        return check_child(self.world, agent, permissions, usual)
+        return check_child(self.world, agent, permissions, usual, name)
 
     def reachable(self, act: str) -> list[str]:
         """Return the ids of the sessions to which the caller may do that; a person may to all."""

@@ -58,6 +58,25 @@ def test_a_child_has_at_most_its_parents_permissions_and_stays_in_the_root(fleet
     assert fleet.names() == ["one"]
 
 
+def test_a_session_starts_nothing_anew_that_it_could_not_resume_or_that_has_options_of_others(
+    fleet, inside
+) -> None:
+    free = fleet.create("practice", args=["--permissions", "skip"])
+    named = fleet.create("practice", name="named")
+    for one in (free, named):
+        one.stop()
+    lead = inside("lead")
+    assert code(lead.call("spawn_agent", cli="practice", name="named")) == "not_allowed"
+    assert code(lead.call("new_split", cli="practice", role="dev", title="named")) == "not_allowed"
+    assert fleet.get("named").row["parent"] is None
+    child = lead.call("spawn_agent", cli="practice")
+    assert child["agent_id"] != free.id
+    assert fleet.get(child["agent_id"]).row["start_command"] == ["practice"]
+    assert lead.call("stop_agent", agent_id=child["agent_id"])["state"] == "done"
+    again = lead.call("spawn_agent", cli="practice", name=child["name"])
+    assert again["agent_id"] == child["agent_id"]
+
+
 def test_who_claims_to_be_a_session_and_is_not_changes_nothing(fleet, workspace, resident) -> None:
     import os
 

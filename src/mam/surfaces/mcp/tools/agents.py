@@ -43,7 +43,7 @@ def spawn_agent(
         prompt=prompt or None,
         model=model or None,
         worktree=worktree or None,
-        permissions=call.fleet.authorize_child(cli, asked(permissions), world.settings().permissions),
+        permissions=call.fleet.authorize_child(cli, asked(permissions), world.settings().permissions, name),
         mcp=mcp,
         timeout=timeout_ms / 1000,
     )

@@ -34,7 +34,7 @@ def new_split(
         name=title or None,
         task=task or None,
         model=model or None,
-        permissions=call.fleet.authorize_child(cli or "claude", asked(permissions), usual),
+        permissions=call.fleet.authorize_child(cli or "claude", asked(permissions), usual, title),
         mcp=mcp,
         timeout=timeout_ms / 1000,
     )
