@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from mam.adapters.store import jobs
+from mam.adapters.store import jobs, messages
 from mam.adapters.system import process
 from mam.app.delegate import check, tend
 from mam.app.jobs.find import token_of
@@ -546,3 +546,21 @@ def test_a_script_that_cannot_be_started(fleet, tmp_path, workspace):
     (tmp_path / "gone").rmdir()
     done = fleet.job_verify(job, "check.sh")
     assert (done["passed"], done["exit_code"], done["output"]) == (False, 126, "No such file or directory")
+
+
+def test_a_held_task_that_fails_ends_its_job_with_the_reason(fleet, submit):
+    job = submit("never report it")["job_id"]
+
+    def work(draft):
+        jobs.update(draft, jobs.find(draft, job), data={"prompted_at": None})
+        messages.update(draft, f"m_{job}", state="failed", reason="nobody took it")
+
+    fleet.world.registry.note(work)
+    seen = read(fleet, job)
+    row = fleet.world.registry.view().find(seen.session_id) | {"activity": "idle"}
+    tend.tend(fleet.world, seen, {seen.session_id: row})
+    done = fleet.job_status(job)
+    assert (done["reason"], done["terminal_detail"]) == (
+        "undelivered",
+        "the task could not be given: nobody took it",
+    )

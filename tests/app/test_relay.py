@@ -9,14 +9,15 @@ from pathlib import Path
 
 import pytest
 from tests.app.over_broker import SECONDS, is_published, log_of, publish, receive, signed, submit
-from tests.mosquitto import PASSWORDS
+from tests.mosquitto import PASSWORDS, free_port
 
 import mam
 from mam.adapters.mqtt.link import Link
-from mam.adapters.store import jobs
+from mam.adapters.store import jobs, outbox
 from mam.app import broker as brokers
 from mam.app.jobs import find, remote
 from mam.app.jobs.event import event as report
+from mam.app.jobs.publish import flush
 from mam.app.relay import Relay
 from mam.core.errors import BrokerRefused, NotAllowed, NotPublished, TimedOut
 
@@ -92,6 +93,19 @@ def test_what_cannot_be_published_in_time_is_recorded_and_goes_out_later(
     mosquitto.start()
     with relaying(fleet):
         until(lambda: is_published(fleet))
+
+
+def test_a_broker_that_is_away_holds_up_no_other(fleet) -> None:
+    nobody = f"mqtt://127.0.0.1:{free_port()}"
+    away = [submit(fleet, broker={"url": nobody}) for _ in range(2)]
+    job_id = submit(fleet)
+    for one in (*away, job_id):
+        report(fleet.world, one, "started")
+    said = []
+    fleet.on_warning(said.append)
+    flush(fleet.world)
+    assert set(fleet.world.registry.peek(outbox.waiting_jobs, [])) == set(away)
+    assert len(said) == 1
 
 
 def test_the_doctor_asks_the_broker(fleet, mosquitto) -> None:

@@ -159,8 +159,13 @@ def tend(world: World, job: Job, known: Known) -> None:
     if job.session_id and not _is_there(world, job, known):
         return
     if job.data.get("message_id") and job.data.get("prompted_at") is None:
-        if world.registry.peek(lambda draft: messages.find(draft, job.data["message_id"]) is None, False):
+        message = world.registry.peek(lambda draft: messages.find(draft, job.data["message_id"]), None)
+        if message is None:
+            # Nothing is sent by it twice: an id that is known is looked up.
             _tell_again(world, job, known)
+            return
+        if message.state == FAILED:
+            fail(world, job.id, f"the task could not be given: {message.reason}", "undelivered", seen=job)
             return
         # Messages are kept only for a while: that it was given is noted here.
         if world.registry.peek(lambda draft: sessions.prompted_at(draft, job), None) is not None:
@@ -264,9 +269,6 @@ def _overdue(world: World, draft: Draft, job_id: str, one: dict[str, Any] | None
     job = jobs.find(draft, job_id)
     if job is None or job.status not in rules.OPEN or job.status == rules.CHECKING:
         return None
-    message = messages.find(draft, job.data.get("message_id") or "")
-    if message is not None and message.state == FAILED:
-        return rules.QUIET
     return rules.overdue(now=world.now(), **_facts(draft, job, one))
 
 

@@ -55,10 +55,23 @@ def flush(world: World) -> None:
     try:
         waiting = world.registry.peek(outbox.waiting_jobs, none)
         if waiting and wake.lock(world).holder() is None:
-            for job_id in waiting:
-                publish(world, job_id, _FLUSH_SECONDS)
+            _flush(world, waiting)
     except MamError as error:
         world.warn(error.message)
+
+
+def _flush(world: World, waiting: list[str]) -> None:
+    """Publish what waits; a broker that is away is asked once, and holds up no other."""
+    away: set[str] = set()
+    for job_id in waiting:
+        broker = _broker_of(world, job_id)
+        if broker is None or broker.address in away:
+            continue
+        try:
+            publish(world, job_id, _FLUSH_SECONDS)
+        except NotPublished as error:
+            away.add(broker.address)
+            world.warn(error.message)
 
 
 def _goes_out(world: World, job_id: str, seconds: float) -> bool:
