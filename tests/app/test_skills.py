@@ -88,6 +88,15 @@ def test_a_link_is_not_followed(fleet, workspace, tmp_path) -> None:
     assert not (tmp_path / "SKILL.md").exists()
 
 
+def test_what_is_refused_is_refused_before_anything_is_written(fleet, workspace, tmp_path) -> None:
+    (workspace / "skills").mkdir()
+    last = list(SKILLS)[-1]
+    (workspace / "skills" / last).symlink_to(tmp_path, target_is_directory=True)
+    with pytest.raises(NotAllowed):
+        fleet.skills_install(folder="skills")
+    assert [one.name for one in (workspace / "skills").iterdir()] == [last]
+
+
 def commands(name: str) -> list[str]:
     """Return every line of every block, with agents of which no model is needed."""
     blocks = re.findall(r"```bash\n(.*?)```", SKILLS[f"tmux-agent-orchestrate-{name}"], re.DOTALL)

@@ -48,9 +48,10 @@ def list_skills(world: World, folder: str | None = None, agent: str | None = Non
 def install(world: World, folder: str | None = None, agent: str | None = None) -> Document:
     """Write what is missing or older; return the listing after it, each with what was done."""
     place = _place(world, folder, agent)
+    states = _states(place)
     done = []
     for name, text in shipped().items():
-        before = _state(place, name, text)
+        before = states[name]
         if before in (ABSENT, OLDER):
             _write(place, name, text)
         did = {ABSENT: "installed", OLDER: "renewed", CHANGED: "kept"}.get(before, "unchanged")
@@ -61,9 +62,10 @@ def install(world: World, folder: str | None = None, agent: str | None = None) -
 def uninstall(world: World, folder: str | None = None, agent: str | None = None) -> Document:
     """Remove what mam installed and nobody changed; return the listing after it."""
     place = _place(world, folder, agent)
+    states = _states(place)
     done = []
     for name, text in shipped().items():
-        before = _state(place, name, text)
+        before = states[name]
         if before in (CURRENT, OLDER):
             os.unlink(os.path.join(place, name, _FILE))
             if not os.listdir(os.path.join(place, name)):
@@ -89,6 +91,11 @@ def _entry(place: str, name: str, text: str) -> Document:
         "state": _state(place, name, text),
         "path": os.path.join(place, name, _FILE),
     }
+
+
+def _states(place: str) -> dict[str, str]:
+    """Return how each stands; what is refused is refused before anything is touched."""
+    return {name: _state(place, name, text) for name, text in shipped().items()}
 
 
 def _state(place: str, name: str, text: str) -> str:
