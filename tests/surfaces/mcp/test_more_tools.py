@@ -1,9 +1,14 @@
 """The tools for words to many, jobs and panes, and those that the operator guards."""
 
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from tests.surfaces.mcp.client import Client
+
+from mam.app.fleet import Fleet
+from mam.surfaces.mcp.tools.agents import stop_agent
+from mam.surfaces.mcp.tools.words import send_to
 
 
 def code(answer):
@@ -130,3 +135,24 @@ def test_what_cannot_be_undone_is_confirmed(trusted, fleet) -> None:
     _, ended = confirmed(trusted, "kill", target="all", force=True)
     assert (sorted(ended["killed"]), ended["errors"]) == (["three", "two"], [])
     assert fleet.names(status=["running"]) == []
+
+
+@pytest.mark.parametrize("tool", ["stop_agent", "send_to"])
+def test_it_is_done_to_the_one_that_was_allowed_whoever_has_the_name_now(fleet, monkeypatch, tool) -> None:
+    meant, other = fleet.create("practice", name="meant"), fleet.create("practice", name="other")
+    authorize = Fleet.authorize
+
+    def and_then_renamed(self, act, target):
+        row = authorize(self, act, target)
+        self.rename("meant", "moved")
+        self.rename("other", "meant")
+        return row
+
+    monkeypatch.setattr(Fleet, "authorize", and_then_renamed)
+    call = SimpleNamespace(fleet=fleet)
+    if tool == "stop_agent":
+        stop_agent(call, "meant")
+        assert fleet.get(meant.id).row["status"] == "stopped"
+        assert fleet.get(other.id).row["status"] == "running"
+    else:
+        assert send_to(call, "meant", "hello")["session"] == "moved"

@@ -67,8 +67,8 @@ def resume_agent(
 ) -> Spawned:
     """Take up the conversation of an agent that has ended, in the same directory; one that runs is left
     as it is."""
-    call.fleet.authorize("resume", agent_id)
-    done = call.fleet.resume(agent_id, timeout=timeout_ms / 1000)
+    row = call.fleet.authorize("resume", agent_id)
+    done = call.fleet.resume(row["id"], timeout=timeout_ms / 1000)
     return {
         **call.fleet.agent(done.session.id),  # type: ignore[typeddict-item]  # the same fields
         "surface_id": done.session.row["pane"].get("id", ""),
@@ -83,9 +83,9 @@ def stop_agent(
 ) -> Applied:
     """End an agent: gracefully first, at most some seconds, or by force; its conversation is kept. One that
     has ended already is left as it is."""
-    call.fleet.authorize("stop", agent_id)
-    call.fleet.stop(agent_id, reason="stop_agent", force=force)
-    return {"agent_id": agent_id, "state": call.fleet.agent(agent_id)["state"], "applied": "stop_agent"}
+    row = call.fleet.authorize("stop", agent_id)
+    call.fleet.stop(row["id"], reason="stop_agent", force=force)
+    return {"agent_id": agent_id, "state": call.fleet.agent(row["id"])["state"], "applied": "stop_agent"}
 
 
 TOOLS = [

@@ -32,8 +32,8 @@ def answer_prompt(
 ) -> Answered:
     """Answer the question that an agent is blocked on. Read it first with get_agent_state: with its
     fingerprint no other question can be answered by mistake."""
-    call.fleet.authorize("message", agent_id)
-    done = call.fleet.answer(agent_id, answer, expect=expect or None)
+    row = call.fleet.authorize("message", agent_id)
+    done = call.fleet.answer(row["id"], answer, expect=expect or None)
     return {"agent_id": agent_id, "dialog": done["dialog"], "answer": done["answer"], "next": done["next"]}
 
 
@@ -83,8 +83,9 @@ def _confirm(call: Call, word: str, what: tuple[object, ...], said: str) -> None
     """Refuse with a fresh word, unless one was given for exactly this; a word is good once."""
     now = time.monotonic()
     whole = (call.who.pid, *what)
-    for old in [one for one, (_, until) in _words.items() if until < now]:
-        del _words[old]
+    # Calls run in threads of their own.
+    for old in [one for one, (_, until) in list(_words.items()) if until < now]:
+        _words.pop(old, None)
     if word and _words.pop(word, (None, 0.0))[0] == whole:
         return
     fresh = secrets.token_hex(4)

@@ -32,8 +32,7 @@ def submit_job(
         world.enter(cwd)
     options: dict[str, Any] = {"agent": cli, "expect": expect or [], "timeout": float(timeout_s), "mcp": mcp}
     if agent_id:
-        call.fleet.authorize("message", agent_id)
-        options["session"] = agent_id
+        options["session"] = call.fleet.authorize("message", agent_id)["id"]
     else:
         usual = world.settings().job_permissions
         options["permissions"] = call.fleet.authorize_child(cli, asked(permissions), usual)

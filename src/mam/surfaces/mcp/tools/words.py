@@ -27,8 +27,8 @@ def send_to(
 ) -> Receipt:
     """Send words to an agent and return the receipt. `submitted` and `queued` are delivered; `held` goes
     out by itself as soon as it can: never send it again."""
-    call.fleet.authorize("message", agent_id)
-    return receipt(agent_id, call.fleet.send(agent_id, text, when=when, timeout=timeout_ms / 1000))
+    row = call.fleet.authorize("message", agent_id)
+    return receipt(agent_id, call.fleet.send(row["id"], text, when=when, timeout=timeout_ms / 1000))
 
 
 def receipt(agent_id: str, done: dict[str, Any]) -> Receipt:
@@ -69,14 +69,18 @@ def interact(
 ) -> Interacted:
     """Interrupt an agent's turn, have it go on with another model, resume or write to it. An interrupt never
     answers a question that is open."""
-    call.fleet.authorize("resume" if action == "resume" else "message", agent)
+    row = call.fleet.authorize("resume" if action == "resume" else "message", agent)
     done: dict[str, Any] = {}
     if action == "interrupt":
-        done = {"activity": call.fleet.interrupt(agent)["activity"]}
+        done = {"activity": call.fleet.interrupt(row["id"])["activity"]}
     elif action == "resume":
-        call.fleet.resume(agent)
+        call.fleet.resume(row["id"])
     else:
-        sent = call.fleet.send(agent, text) if action == "send" else call.fleet.change_model(agent, model)
+        sent = (
+            call.fleet.send(row["id"], text)
+            if action == "send"
+            else call.fleet.change_model(row["id"], model)
+        )
         done = {**receipt(agent, sent)}
     return {"agent_id": agent, "applied": action, **done}  # type: ignore[typeddict-item]
 
