@@ -283,3 +283,9 @@ def test_directories_with_any_name(home, tmux_server, tmp_path, folder) -> None:
         session.stop()
         assert fleet.resume(session.name).session.status()["tmux_alive"] is True
     assert not list(tmp_path.rglob("pwned"))
+
+
+def test_a_known_agent_that_is_not_installed_is_to_be_installed(fleet, tmp_path) -> None:
+    with pytest.raises(mam.MamError) as caught:
+        fleet.create("claude", env={"PATH": str(tmp_path)})
+    assert caught.value.hint == "install it, or put its folder on PATH"

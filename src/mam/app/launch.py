@@ -86,7 +86,7 @@ def find_program(world: World, kind: Kind, command: list[str], environ: dict[str
         return os.path.abspath(found)
     from mam.adapters.agents.kinds import BUILT_IN
 
-    near = programs.similar(wanted, path, known=tuple(BUILT_IN))
+    near = [] if wanted in BUILT_IN else programs.similar(wanted, path, known=tuple(BUILT_IN))
     hint = f"did you mean {' or '.join(near)}?" if near else "install it, or put its folder on PATH"
     raise AgentMissing(f"the program '{wanted}' is not on PATH", hint=hint)
 
