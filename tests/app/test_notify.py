@@ -145,8 +145,9 @@ def test_a_limit_is_told_although_the_hook_says_that_the_turn_is_over(fleet, pas
     session = fleet.create("practice", name="one", args=["--speed", "0"])
     tmux = fleet.world.tmux(session.row["tmux_server"])
     tmux.paste(session.row["pane"]["id"], "/limit", mark=session.id, enter=True)
-    until(lambda: fleet.ls()["sessions"][0]["waiting_for"] == "limit, resets 6pm")
-    assert fleet.ls()["sessions"][0]["attention"] == "it hit a limit: limit, resets 6pm"
+    until(lambda: "StopFailure" in [one["detail"] for one in session.explain()["evidence"]])
+    # While the hook is fresh a listing does not look at the screen.
+    until(lambda: fleet.ls()["sessions"][0]["attention"] == "it hit a limit: limit, resets 6pm")
     assert kinds(pass_on()) == [("one", "limit")]
     assert kinds(pass_on(1)) == []
 

@@ -162,7 +162,8 @@ def test_a_stop_leaves_the_payloads_of_other_sessions(fleet) -> None:
     waiting.write_text(payload, encoding="utf-8")
     one.stop()
     assert waiting.exists()
-    assert two.explain()["activity"] == "working"
+    heard = {one["source"]: one["state"] for one in two.explain()["evidence"]}
+    assert heard["hook"] == "working"
 
 
 def test_broken_payloads_are_dropped(fleet) -> None:

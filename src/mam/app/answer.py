@@ -136,6 +136,7 @@ class _Answering:
         if self.kind.opens_own_words:
             self._press("Enter")
             self._until(lambda seen: self._print(seen) != self.shown.fingerprint)
+            self._settle()
         seen = self._still(look_inside(self.world, self.row))
         tmux = self.world.tmux(self.row["tmux_server"])
         tmux.paste(seen.pane_id, text, mark=self.row["id"], enter=False, at=seen.cursor)
@@ -145,6 +146,18 @@ class _Answering:
         seen = self._until(lambda seen: end in self._still(seen).screen.text)
         tmux.keys(seen.pane_id, ["Enter"], mark=self.row["id"], at=seen.cursor)
         return text
+
+    def _settle(self) -> None:
+        """Wait until what was just opened stands still: words that come sooner may be lost."""
+        settles = max(_STEP, self.kind.dialog_settles)
+        before = look_inside(self.world, self.row)
+        deadline = time.monotonic() + _MOVE_SECONDS
+        while time.monotonic() < deadline:
+            time.sleep(settles)
+            seen = look_inside(self.world, self.row)
+            if (seen.screen.text, seen.cursor) == (before.screen.text, before.cursor):
+                return
+            before = seen
 
     def _take(self, wanted: int) -> None:
         choices = self.shown.choices

@@ -82,6 +82,7 @@ class Opencode(Kind):
     # The first one only announces it.
     interrupt_keys = ("Escape", "Escape")
     opens_own_words = True
+    dialog_settles = 0.3
     keeps_tabs = True
     special_first = "/!"
     # A lock that a start which was cut short left behind holds up the next one for a minute.
