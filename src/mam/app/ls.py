@@ -13,7 +13,6 @@ from mam.core.activity import IDLE
 from mam.core.attention import attention
 from mam.core.drift import letter
 from mam.core.errors import MamError
-from mam.core.job import ENDED
 from mam.core.resume import OWN
 from mam.core.row import current_conversation, is_running, own_id
 
@@ -108,6 +107,13 @@ def _jobs(world: World, rows: Sequence[Row]) -> dict[str, tuple[str, float | Non
     return world.registry.peek(lambda draft: statuses(draft, wanted), none)
 
 
+def _is_open(status: str | None) -> bool:
+    # Signing and its modules are dear on the start-up path, and few sessions have a job.
+    from mam.core.job import ENDED
+
+    return status not in ENDED
+
+
 def _conversation(world: World, row: Row) -> tuple[str | None, bool | None]:
     """Return the conversation that the session has now, and whether it is on disk."""
     current = current_conversation(row)
@@ -131,7 +137,7 @@ def _entry(
     job = row.get("delegate_job_id")
     # One that nothing is known of any more counts as open: somebody wrote it into the row.
     status, reminded = jobs.get(job, ("unknown", None)) if job else (None, None)
-    has_job = bool(job) and status not in ENDED
+    has_job = bool(job) and _is_open(status)
     is_silent = has_job and reminded is not None and verdict.state == IDLE and verdict.at > reminded
     needs = attention(verdict.state, age, verdict.waiting_for, has_job=has_job, is_silent=is_silent)
     there = None if sight.state == UNKNOWN else sight.state in (ALIVE, LOOSE)
