@@ -40,14 +40,8 @@ def measure(quick: bool, tell: Callable[[str], None]) -> Iterator[Row]:
 def measure_kind(kind: str, quick: bool, tell: Callable[[str], None]) -> Iterator[Row]:
     """Return one row for one program."""
     with Stage() as stage, pytest.MonkeyPatch.context() as patch:
-        for name in list(os.environ):
-            if name not in stage.environ:
-                patch.delenv(name)
-        for name, value in stage.environ.items():
-            patch.setenv(name, value)
+        stage.move_in(patch)
         home = stage.folder / "home"
-        # What the programs leave in a temporary folder goes with the stage.
-        patch.setenv("TMPDIR", str(stage.folder))
         with opened(kind, home, stage.server, stage.root, patch) as desk:
             tell(f"starting {kind} bare and with mam")
             stage.keep_server()

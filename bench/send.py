@@ -7,7 +7,6 @@ real program. A crowd shows what many at once cost each other.
 from __future__ import annotations
 
 import itertools
-import os
 import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -126,13 +125,8 @@ def _to_practice(rounds: int) -> Iterator[Row]:
 
 def _to_claude(rounds: int) -> Iterator[Row]:
     with Stage() as stage, pytest.MonkeyPatch.context() as patch:
-        for name in list(os.environ):
-            if name not in stage.environ:
-                patch.delenv(name)
-        for name, value in stage.environ.items():
-            patch.setenv(name, value)
+        stage.move_in(patch)
         home = stage.folder / "home"
-        patch.setenv("TMPDIR", str(stage.folder))
         with opened("claude", home, stage.server, stage.root, patch) as desk:
             session = desk.create("bench", prompt="hello")
             bare = Bare(stage, session)

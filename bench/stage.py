@@ -17,6 +17,8 @@ from mam.adapters.tmux.client import Tmux
 if TYPE_CHECKING:
     from types import TracebackType
 
+    import pytest
+
 PYTHON = sys.executable
 _KEPT = ("PATH", "LANG", "LC_ALL", "LC_CTYPE", "TMPDIR", "USER", "LOGNAME")
 _numbers = itertools.count(1)
@@ -67,6 +69,15 @@ class Stage:
         finally:
             shutil.rmtree(self.folder, ignore_errors=True)
             signal.signal(signal.SIGINT, before)
+
+    def move_in(self, patch: pytest.MonkeyPatch) -> None:
+        """Give this process the stage's environment, for programs that are started from it."""
+        for name in list(os.environ):
+            if name not in self.environ:
+                patch.delenv(name)
+        # What the programs leave in a temporary folder goes with the stage.
+        for name, value in {**self.environ, "TMPDIR": str(self.folder)}.items():
+            patch.setenv(name, value)
 
     def tmux_argv(self, *words: str) -> list[str]:
         """Return a bare tmux command for this server."""

@@ -447,29 +447,6 @@ class TestWorker:
         assert not list((tmp_path / "empty").iterdir())
 
 
-@pytest.fixture
-def monitor(home, tmux_server, workspace):
-    """Start `mam monitor` as a process; what still lives at the end is killed."""
-    started = []
-
-    def start(*words):
-        running = subprocess.Popen(
-            [sys.executable, "-m", "mam", "monitor", *words],
-            cwd=workspace,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-        )
-        started.append(running)
-        return running
-
-    yield start
-    for one in started:
-        if one.poll() is None:
-            one.kill()
-        one.communicate()
-
-
 class TestLive:
     def test_the_resident_beside_it_dies_and_it_takes_over(self, fleet, monitor, until) -> None:
         fleet.init()

@@ -42,16 +42,7 @@ def emit(
     data: dict[str, Any] | None = None,
 ) -> Job:
     """Write an event of ours, with the next number and signed, and have it published."""
-    event = events.make(
-        job.id,
-        name,
-        seq=job.last_seq + 1,
-        attempt=job.attempt,
-        timestamp=stamp(draft.now),
-        detail=detail,
-        data=data,
-    )
-    return _apply(draft, job, events.sign(event, token), log_as or name)
+    return _apply(draft, job, _next(draft, job, name, token, detail=detail, data=data), log_as or name)
 
 
 def take(draft: Draft, job: Job, event: Event, token: str) -> tuple[str, Job]:
@@ -79,6 +70,13 @@ def take(draft: Draft, job: Job, event: Event, token: str) -> tuple[str, Job]:
 
 def report(draft: Draft, job: Job, name: str, token: str, detail: str = "", *, data: dict[str, Any]) -> Job:
     """Write what an agent, a person or a hook says of a job now; raises EventRefused once it has ended."""
+    return take(draft, job, _next(draft, job, name, token, detail=detail, data=data), token)[1]
+
+
+def _next(
+    draft: Draft, job: Job, name: str, token: str, *, detail: str, data: dict[str, Any] | None
+) -> Event:
+    """Return an event of now, with the next number and signed."""
     event = events.make(
         job.id,
         name,
@@ -88,7 +86,7 @@ def report(draft: Draft, job: Job, name: str, token: str, detail: str = "", *, d
         detail=detail,
         data=data,
     )
-    return take(draft, job, events.sign(event, token), token)[1]
+    return events.sign(event, token)
 
 
 def drop(draft: Draft, job: Job, reason: str, *, mark: str | None = None, **data: Any) -> Job:
