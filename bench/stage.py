@@ -9,9 +9,11 @@ import signal
 import subprocess
 import sys
 import tempfile
+import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from mam.adapters.system import process
 from mam.adapters.tmux.client import Tmux
 
 if TYPE_CHECKING:
@@ -63,11 +65,17 @@ class Stage:
         """End the server, prove it, and remove the folders; a second Ctrl-C has to wait."""
         before = signal.signal(signal.SIGINT, signal.SIG_IGN)
         try:
+            server = self.tmux.server_pid()
+            agents = process.tree(server) if server is not None else set()
             self.tmux.kill_server(timeout=60)
             if self.tmux.server_pid() is not None:
                 raise RuntimeError(f"tmux server {self.server} is still there")
+            # An agent whose pane was closed may write here until it has left.
+            deadline = time.monotonic() + 30
+            while any(map(process.is_alive, agents)) and time.monotonic() < deadline:
+                time.sleep(0.01)
         finally:
-            shutil.rmtree(self.folder, ignore_errors=True)
+            shutil.rmtree(self.folder)
             signal.signal(signal.SIGINT, before)
 
     def move_in(self, patch: pytest.MonkeyPatch) -> None:

@@ -2,6 +2,7 @@
 
 import os
 import subprocess
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -41,26 +42,46 @@ def test_an_agent_that_names_its_neighbours_conversation_does_not_get_it(fleet, 
     assert two[1].status()["resume"]["on_disk"], "the neighbour's conversation is still there"
 
 
-def test_a_purge_leaves_a_conversation_that_a_person_has_open(fleet, two, monkeypatch) -> None:
-    own = own_id(two[0].stop().row)
-    person = subprocess.Popen(["sleep", "1000"])
-    try:
-        identity = process.identify(person.pid)
-        assert identity is not None
-        monkeypatch.setattr(
-            Practice,
-            "holders",
-            lambda self, conversation, stores: (
-                [(identity.pid, identity.start)] if conversation == own else []
-            ),
-        )
-        with pytest.raises(ConversationBusy, match=f"process {person.pid}"):
+@pytest.fixture
+def opened(monkeypatch):
+    """A function by which a person's own process opens a conversation; it ends with the context."""
+
+    @contextmanager
+    def opened(own):
+        person = subprocess.Popen(["sleep", "1000"])
+        try:
+            identity = process.identify(person.pid)
+            assert identity is not None
+            monkeypatch.setattr(
+                Practice,
+                "holders",
+                lambda self, conversation, stores: (
+                    [(identity.pid, identity.start)] if conversation == own else []
+                ),
+            )
+            yield person.pid
+        finally:
+            person.kill()
+            person.wait()
+
+    return opened
+
+
+def test_a_purge_leaves_a_conversation_that_a_person_has_open(two, opened) -> None:
+    with opened(own_id(two[0].stop().row)) as pid:
+        with pytest.raises(ConversationBusy, match=f"process {pid}"):
             two[0].stop(purge_conversation=True)
         assert two[0].status()["resume"]["on_disk"]
-    finally:
-        person.kill()
-        person.wait()
     assert two[0].stop(purge_conversation=True).row["status"] == "terminated"
+
+
+def test_a_conversation_that_a_person_has_open_and_is_being_written_anew(two, opened, monkeypatch) -> None:
+    """Gemini does so: for a tenth of a second its chat file has no history."""
+    with opened(own_id(two[0].stop().row)) as pid, monkeypatch.context() as patch:
+        patch.setattr(Practice, "on_disk", lambda self, conversation, workspace, stores: False)
+        with pytest.raises(ConversationBusy, match=f"process {pid}"):
+            two[0].resume()
+    two[0].resume()
 
 
 def test_a_program_that_deletes_gets_the_sessions_stores_and_not_the_callers(fleet, two, monkeypatch) -> None:

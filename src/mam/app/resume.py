@@ -107,6 +107,9 @@ def _choose(world: World, draft: Draft, row: Row) -> Choice:
         return Choice(None, None, None)
     choice = conversations.resume_choice(world, row, draft.rows(), draft.identities())
     if choice.id is None or (not choice.on_disk and own_id(row)):
+        if choice.id:
+            # While a program takes a conversation up, its file may for a moment have no history.
+            conversations.refuse_if_held(world, row, choice.id)
         gone = (
             f"its conversation {choice.id} is not on disk" if choice.id else "no conversation of it is known"
         )
