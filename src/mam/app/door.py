@@ -6,6 +6,7 @@ counts only against them, as long as it is not proven.
 
 from __future__ import annotations
 
+import errno
 import os
 from contextlib import suppress
 
@@ -34,17 +35,32 @@ class Door:
         """Listen."""
         self.path = address(world)
         self._socket = sockets.listen(self.path)
+        self._spare = os.open(os.devnull, os.O_RDONLY)
 
     def fileno(self) -> int:
         """Return what can be read when somebody stands there."""
         return self._socket.fileno()
 
     def accept(self) -> socket | None:
-        """Return who stands there; None if nobody does."""
+        """Return who stands there; None if nobody does, or nobody more can be let in."""
         try:
             return self._socket.accept()[0]
-        except BlockingIOError:
+        except (BlockingIOError, ConnectionAbortedError):
             return None
+        except OSError as error:
+            if error.errno not in (errno.EMFILE, errno.ENFILE):
+                raise
+            self._turn_away()
+            return None
+
+    def _turn_away(self) -> None:
+        """Close the door on one visitor for whom no descriptor is left; unheard it would knock for ever."""
+        os.close(self._spare)
+        try:
+            with suppress(OSError):
+                self._socket.accept()[0].close()
+        finally:
+            self._spare = os.open(os.devnull, os.O_RDONLY)
 
     def is_there(self) -> bool:
         """Tell whether it can still be found; somebody may have cleaned /tmp."""
@@ -52,6 +68,7 @@ class Door:
 
     def close(self) -> None:
         """Listen no longer."""
+        os.close(self._spare)
         self._socket.close()
         with suppress(FileNotFoundError):
             os.unlink(self.path)
