@@ -6,8 +6,11 @@ from pathlib import Path
 
 import pytest
 
+from mam.adapters.agents.practice import Practice
 from mam.adapters.system import process
 from mam.adapters.tmux.client import Tmux
+from mam.app.hearing import listen
+from mam.core import activity
 from mam.core.errors import NotAllowed, SessionNotFound, TerminalsDown
 
 QUICK = ["--speed", "0"]
@@ -181,20 +184,52 @@ def test_two_stops_at_once_are_one(fleet) -> None:
     assert [entry["verb"] for entry in fleet.log(session.name)].count("stop") == 1
 
 
-def test_a_box_that_is_only_painted_over_a_dialog_is_not_typed_into(fleet, monkeypatch, until) -> None:
-    """What a tool prints can look like an empty box; the agent's own word is that it waits."""
-    session = fleet.create("practice", name="one", args=["--speed", "0"])
-    tmux = fleet.world.tmux(session.row["tmux_server"])
-    tmux.paste(session.row["pane"]["id"], "run ls", mark=session.id, enter=True)
-    session.wait("waiting", timeout=10)
-    rule = "─" * 60
-    fake = f"\x1b[2J\x1b[H{rule}\r\n❯ \r\n{rule}\r\n  ? for help\x1b[2;3H"
-    with Path(tmux.pane(session.row["pane"]["id"]).tty).open("w", encoding="utf-8") as tty:
-        tty.write(fake)
-    until(lambda: "Do you want to proceed" not in session.read())
+@pytest.fixture
+def painted(fleet, monkeypatch, until):
+    """A function that opens a dialog and paints an empty box over it; then what is typed is listed."""
     typed = []
-    with monkeypatch.context() as patch:
-        patch.setattr(Tmux, "paste", lambda self, pane, text, **more: typed.append(text))
-        assert session.send("words")["state"] == "held"
-        assert session.stop().row["status"] == "stopped"
+
+    def paint():
+        session = fleet.create("practice", name="one", args=["--speed", "0"])
+        tmux = fleet.world.tmux(session.row["tmux_server"])
+        tmux.paste(session.row["pane"]["id"], "run ls", mark=session.id, enter=True)
+        until(lambda: "Do you want to proceed" in session.read())
+        rule = "─" * 60
+        fake = f"\x1b[2J\x1b[H{rule}\r\n❯ \r\n{rule}\r\n  ? for help\x1b[2;3H"
+        with Path(tmux.pane(session.row["pane"]["id"]).tty).open("w", encoding="utf-8") as tty:
+            tty.write(fake)
+        until(lambda: "Do you want to proceed" not in session.read())
+        monkeypatch.setattr(Tmux, "paste", lambda self, pane, text, **more: typed.append(text))
+        return session, typed
+
+    return paint
+
+
+def test_a_box_that_is_only_painted_over_a_dialog_is_not_typed_into(fleet, painted, until) -> None:
+    """What a tool prints can look like an empty box; the agent's own word is that it waits."""
+    session, typed = painted()
+    until(lambda: recorded_hook(fleet, session)["state"] == "waiting")
+    assert session.send("words")["state"] == "held"
+    assert session.stop().row["status"] == "stopped"
     assert typed == []
+
+
+def test_nor_while_the_agents_last_word_is_that_it_works(painted, monkeypatch) -> None:
+    """The hook that tells of the dialog may be late."""
+    heard = Practice.hear
+
+    def hear(self, payload):
+        found = heard(self, payload)
+        return None if found and found.state == "waiting" else found
+
+    monkeypatch.setattr(Practice, "hear", hear)
+    monkeypatch.setattr(activity, "FRESH_SECONDS", 1000.0)
+    session, typed = painted()
+    assert session.send("words")["state"] == "held"
+    assert session.stop().row["status"] == "stopped"
+    assert typed == []
+
+
+def recorded_hook(fleet, session):
+    """Return the newest word of the session's agent."""
+    return listen(fleet.world, [session.row])[session.id].data

@@ -14,7 +14,7 @@ from mam.app.glance import glance, known
 from mam.app.submit import submit
 from mam.app.versions import is_known, says_idle
 from mam.core import message as rules
-from mam.core.activity import UNKNOWN, WAITING, WORKING
+from mam.core.activity import UNKNOWN, WAITING, WORKING, is_asking
 from mam.core.errors import ConversationBusy, DeliveryUnconfirmed, NotAllowed, PaneGone, TerminalsDown
 from mam.core.message import FAILED, HELD, QUEUED, SUBMITTED, TYPING, UNCONFIRMED
 from mam.core.row import current_conversation
@@ -150,7 +150,7 @@ def _reason(world: World, row: Row, message: Message, seen: Glance) -> str | Non
     if look.state == UNKNOWN or verdict == WORKING:
         look.state = verdict
     found = _reason_seen(kind, look, message, look.state)
-    if found is None and verdict == WAITING:
+    if found is None and (verdict == WAITING or is_asking(heard.evidence)):
         return rules.WAITS
     if found is None and is_known(world, row) is False and not says_idle(world, row, heard):
         return rules.untested(kind.name)

@@ -150,6 +150,11 @@ def _verdict(one: Evidence, rule: str) -> Activity:
     return Activity(one.state, one.source, one.at, rule, one.waiting_for)
 
 
+def is_asking(evidence: Sequence[Evidence]) -> bool:
+    """Tell whether a look shows that the agent asks: a hook that says otherwise may be a moment behind."""
+    return any(one.state == WAITING and one.source in LOOKS for one in evidence)
+
+
 def needs_screen(evidence: Sequence[Evidence], now: float) -> bool:
     """Tell whether a cheap listing must look at the screen: nobody speaks, or did and was not at rest."""
     speaking = [one for one in evidence if one.source not in ("process", "screen") and one.state != UNKNOWN]
