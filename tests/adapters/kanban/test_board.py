@@ -52,6 +52,16 @@ def test_a_claim_is_one_holders(board, clock, events) -> None:
     assert events(card) == ["created", "claimed"]
 
 
+def test_who_names_no_time_shortens_no_claim(board, clock) -> None:
+    card = board.create("long").id
+    until = board.claim(card, "host:1", 10 * board.ttl).claim_expires
+    assert board.heartbeat(card, "host:1").claim_expires == until
+    assert board.claim(card, "host:1").claim_expires == until
+    assert board.heartbeat(card, "host:1", None, 60).claim_expires == clock() + 60, (
+        "a time that is named counts"
+    )
+
+
 def test_a_heartbeat_extends_the_claim_of_its_holder_only(board, clock, events) -> None:
     card = board.create("one").id
     with pytest.raises(Conflict):

@@ -130,6 +130,7 @@ if TYPE_CHECKING:
         ) -> Card:
             """Say that work goes on, and extend the claim; Conflict where `who` does not hold it.
 
+            Without `ttl` a claim that lasts longer stays as long as it is.
             With `run` only in that run: a dispatcher gives the same `who` to each run that it starts.
             """
 

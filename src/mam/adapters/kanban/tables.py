@@ -191,7 +191,7 @@ class TableBoard:
         def work(hand: Hand) -> Card:
             found = hand.card(card)
             if found.status == "running" and found.claimed_by == who:
-                return _extend(hand, found, seconds)
+                return _extend(hand, found, seconds, may_shorten=ttl is not None)
             if found.status == "running" and self._may_take(found, hand.now, over):
                 run = hand.end_run(found, "reclaimed", "reclaimed", "its claim ran out")
                 hand.event(card, "reclaimed", {"lock": found.claimed_by, "by": who}, run)
@@ -227,7 +227,7 @@ class TableBoard:
             hand.run("UPDATE {tasks} SET last_heartbeat_at = ? WHERE id = ?", hand.now, card)
             hand.run("UPDATE {runs} SET last_heartbeat_at = ? WHERE id = ?", hand.now, found.run_id)
             hand.event(card, "heartbeat", {"note": note} if note else None, found.run_id)
-            return _extend(hand, found, seconds)
+            return _extend(hand, found, seconds, may_shorten=ttl is not None)
 
         return self.write(work)
 
@@ -330,8 +330,10 @@ def _take(hand: Hand, card: Card, who: str, seconds: int) -> Card:
     return hand.card(card.id)
 
 
-def _extend(hand: Hand, card: Card, seconds: int) -> Card:
+def _extend(hand: Hand, card: Card, seconds: int, *, may_shorten: bool) -> Card:
     expires = hand.now + seconds
+    if not may_shorten:
+        expires = max(expires, int(card.claim_expires or 0))
     hand.run("UPDATE {tasks} SET claim_expires = ? WHERE id = ?", expires, card.id)
     hand.run("UPDATE {runs} SET claim_expires = ? WHERE id = ?", expires, card.run_id)
     return hand.card(card.id)
