@@ -1,6 +1,7 @@
 """Tables, colours and widths, without any session."""
 
 import io
+import re
 
 import pytest
 
@@ -71,9 +72,12 @@ def test_the_table_of_a_listing():
     assert "\n".join(sessions.table(ENTRIES, paint())) + "\n" == SNAPSHOT
 
 
+@pytest.mark.parametrize("colours", [False, True])
 @pytest.mark.parametrize("width", [20, 60, 80, 100, 140])
-def test_fits_a_terminal(width):
-    lines = sessions.table(ENTRIES, paint(width))
+def test_fits_a_terminal(width, colours):
+    lines = [
+        re.sub(r"\x1b\[[0-9;]*m", "", line) for line in sessions.table(ENTRIES, paint(width, colours=colours))
+    ]
     assert max(table.width_of(line) for line in lines) <= width
     assert len(lines) == len(ENTRIES) + 1
 

@@ -125,10 +125,12 @@ def _line(cells: Sequence[Cell], columns: Sequence[Column], widths: list[int], p
     parts: list[str] = []
     used = 0
     for (text, style), column, width in zip(cells, columns, widths, strict=True):
-        shown = cut(text, width) if column.from_end else shorten(text, width)
-        if paint.width is not None:
-            shown = cut(shown, max(0, paint.width - used))
-        parts.append(paint(shown, style) + " " * (width - width_of(shown)))
+        room = width if paint.width is None else min(width, paint.width - used)
+        if room <= 0:
+            # Blanks and colours behind the edge of the terminal would be a line of their own there.
+            break
+        shown = cut(text, room) if column.from_end else shorten(text, room)
+        parts.append(paint(shown, style) + " " * (room - width_of(shown)))
         used += width + len(GAP)
     return GAP.join(parts).rstrip()
 
