@@ -29,7 +29,10 @@ def test_from_submission_to_the_last_line(run, workspace):
     job = lines[1].split()[1].removeprefix("job=")
     assert lines[-2] == f"{job} completed: done as asked"
     assert lines[-1] == f"{workspace}/delegate_job_logs/{job}"
-    assert run("job", "status", job).out.splitlines()[0] == lines[-2]
+    status = run("job", "status", job).out.splitlines()
+    assert status[0] == lines[-2]
+    assert [line.split() for line in status if "artifacts" in line] == [["expected_artifacts", "proof.txt"]]
+    assert [line.split()[1] for line in status if "timeout_sec" in line] == ["3600", "120"]
     assert run("job", "list").out.splitlines()[1].split()[:3] == [job, "completed", "practice"]
     shown = run("ls", "--json").json["sessions"][0]
     assert (shown["job"], shown["job_status"]) == (job, "completed")

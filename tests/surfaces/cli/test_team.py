@@ -16,8 +16,15 @@ def test_a_team_from_up_to_down(run):
     assert lines[2].startswith("  qa (practice, qa) in pane %")
     assert lines[3].startswith("each runs without asking (--permissions")
     assert Path(lines[4].removeprefix("session file: ")).exists()
-    listed = run("team", "list").out
-    assert "dev  practice  %" in listed and "presets: arch-dev, audit" in listed
+    listed = run("team", "list").out.splitlines()
+    assert listed[1].split() == ["MEMBER", "AGENT", "PANE", "STATE", "TASK", "BOXES"]
+    assert listed[2].split()[:2] == ["dev", "practice"] and listed[2].split()[3:] == [
+        "active",
+        "TASK-001",
+        "saved",
+    ]
+    assert listed[3].split()[3:] == ["active", "-", "done,", "saved"]
+    assert listed[-1].startswith("presets: arch-dev, audit")
     refused = run("close", "dev", "--json")
     assert (refused.code, refused.error["code"]) == (1, "refused")
     assert "missing: report received" in refused.error["message"]

@@ -248,7 +248,7 @@ def _whole(done: Document, paint: Paint) -> list[str]:
     card = done["card"]
     fields = ("created_at", "created_by", "assignee", "heartbeat_at", "workspace", "summary")
     lines = [_line(card, paint)]
-    lines += [f"  {paint(name, 'dim')}  {clean(card[name], 500)}" for name in fields if card[name]]
+    lines += [f"  {paint(f'{name:<12}', 'dim')}  {clean(card[name], 500)}" for name in fields if card[name]]
     if card["body"]:
         lines += ["", *for_screen(card["body"]).splitlines()]
     for one in done["comments"]:

@@ -104,11 +104,19 @@ def table(jobs: list[Document], paint: Paint) -> list[str]:
     return render(columns, rows, paint)
 
 
+def _said(value: object) -> object:
+    if isinstance(value, dict):
+        return ", ".join(f"{key} {one}" for key, one in value.items())
+    if isinstance(value, list):
+        return ", ".join(map(str, value))
+    return int(value) if isinstance(value, float) and value.is_integer() else value
+
+
 def whole(job: Document, paint: Paint) -> list[str]:
     """Return everything about one job, one field a line, and its prompt."""
     lines = [summary(job, paint)]
     for name in _FIELDS:
         if job.get(name) not in (None, "", []):
-            lines.append(f"  {paint(f'{name:<19}', 'dim')} {clean(job[name], 600)}")
+            lines.append(f"  {paint(f'{name:<19}', 'dim')} {clean(_said(job[name]), 600)}")
     prompt = for_screen(str(job.get("prompt") or "")).splitlines()
     return [*lines, "", *prompt] if prompt else lines

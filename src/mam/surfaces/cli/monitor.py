@@ -266,6 +266,6 @@ def show(document: dict[str, Any], paint: Paint) -> list[str]:
     sessions = "1 tmux session" if alive == 1 else f"{alive} tmux sessions"
     summary = f"{found}, {sessions}, {document['duration_ms']:g} ms"
     if card := document.get("card"):
-        ended = f": {clean(document['ended'], 500)}" if document["ended"] else ""
-        lines.append(f"card {clean(card['id'])} is {clean(card['status'])}{ended}")
+        said, ended = f"card {clean(card['id'])} is {clean(card['status'])}", document["ended"]
+        lines.append(f"{said}: {clean(ended, 500)}" if ended and clean(ended, 500) != said else said)
     return [*lines, paint(summary, "dim")]

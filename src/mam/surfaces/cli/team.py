@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from mam.surfaces.cli.call import Call
     from mam.surfaces.cli.paint import Paint
     from mam.surfaces.cli.parser import Parser
+    from mam.surfaces.cli.table import Cell, Column
 
     Document = dict[str, Any]
 
@@ -130,16 +131,39 @@ def _show_up(done: Document) -> list[str]:
 
 def _show_list(done: Document, paint: Paint) -> list[str]:
     from mam.surfaces.cli.sessions import clean
+    from mam.surfaces.cli.table import render
 
     lines: list[str] = []
     for team in done["teams"]:
         ended = f", down since {team['ended_at']}" if team["ended_at"] else ""
         lines.append(f"{paint(clean(team['id']), 'bold')}  master {clean(team['master'])}{ended}")
-        for one in team["members"]:
-            ticks = "".join("x" if ticked else "." for ticked in one["boxes"].values())
-            facts = (one["session"], one["agent"], one["pane"], one["state"], one["task"] or "-")
-            lines.append(f"  {'  '.join(clean(fact) for fact in facts)}  [{ticks}]")
+        lines += render(_columns(), [_cells(one) for one in team["members"]], paint)
         lines.append("")
     if not lines:
         lines = ["no team is up", ""]
     return [*lines, f"presets: {', '.join(map(clean, done['presets']))}"]
+
+
+def _columns() -> tuple[Column, ...]:
+    from mam.surfaces.cli.table import Column
+
+    return (
+        Column("MEMBER", least=8, rank=3),
+        Column("AGENT", least=6, rank=2),
+        Column("PANE"),
+        Column("STATE"),
+        Column("TASK", may_go=True),
+        Column("BOXES", least=12, rank=1, from_end=True),
+    )
+
+
+def _cells(member: Document) -> list[Cell]:
+    from mam.surfaces.cli.sessions import clean
+
+    ticked = ", ".join(box for box, is_ticked in member["boxes"].items() if is_ticked)
+    facts = ("agent", "pane", "state", "task")
+    return [
+        (clean(member["session"]), "bold"),
+        *((clean(member[fact]), None) for fact in facts),
+        (clean(ticked), None),
+    ]
