@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import json
+import os
 import stat
 import threading
 from pathlib import Path
@@ -353,6 +354,20 @@ def test_odd_records_are_listed_and_cancelled(fleet, tmp_path):
     assert len(fleet.job_logs(job, folder=str(folder))["events"]) == 2
     assert fleet.job_cancel(job, folder=str(folder))["changed"]
     assert names(fleet, job) == ["started", "cancelled", "error"]
+
+
+def test_a_pipe_a_link_or_a_folder_in_place_of_a_file_holds_nobody_up(fleet):
+    place = Path(fleet.world.place.jobs)
+    place.mkdir(parents=True, exist_ok=True)
+    os.mkfifo(place / "aaaaaaaa.json")
+    (place / "bbbbbbbb.json").mkdir()
+    record = {"schema_version": 1, "job_id": "cccccccc", "status": "pending", "prompt": "x"}
+    (place / "cccccccc.json").write_text(json.dumps(record), encoding="utf-8")
+    (place / "cccccccc.events.log").symlink_to("/dev/zero")
+    (place / "dddddddd.json").write_text(json.dumps({**record, "job_id": "dddddddd"}), encoding="utf-8")
+    os.mkfifo(place / "dddddddd.events.log")
+    assert [one["job_id"] for one in fleet.jobs()] == ["cccccccc", "dddddddd"]
+    assert [fleet.job_logs(one)["events"] for one in ("cccccccc", "dddddddd")] == [[], []]
 
 
 def test_a_job_of_another_root_stays_there(fleet, job, tmp_path):

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import itertools
+import os
+from pathlib import Path
 
 import pytest
 
@@ -10,6 +12,7 @@ import mam
 from mam.adapters.store import jobs
 from mam.app.jobs import sessions
 from mam.app.jobs.register import new_id, register
+from mam.core.errors import NotAllowed
 
 ROW = {"id": "s_1f00ab42", "name": "one", "agent": "practice"}
 
@@ -100,6 +103,29 @@ def test_stop_and_death(fleet, job):
     fleet.world.registry.note(lambda draft: sessions.died(fleet.world, draft, row, 1))
     sessions.stopping(fleet.world, row)
     assert len(told(fleet, job)) == 2
+
+
+@pytest.mark.parametrize(
+    "spoil",
+    [
+        lambda token: token.chmod(0o644),
+        lambda token: token.write_bytes(b"\xff\xfe"),
+        lambda token: token.write_bytes(b""),
+        lambda token: token.unlink(),
+        lambda token: (token.unlink(), token.mkdir()),
+        lambda token: (token.unlink(), token.symlink_to("/dev/zero")),
+        lambda token: (token.unlink(), os.mkfifo(token)),
+    ],
+)
+def test_whatever_became_of_the_token_a_session_can_be_ended(fleet, job, spoil):
+    row = {**ROW, "delegate_job_id": job.id}
+    spoil(Path(fleet.world.place.jobs, f"{job.id}.token"))
+    with pytest.raises(NotAllowed):
+        fleet.job_event(job.id, "started")
+    sessions.stopping(fleet.world, row)
+    fleet.world.registry.note(lambda draft: sessions.stopped(fleet.world, draft, row, "enough"))
+    assert fleet.job_status(job.id)["status"] == "cancelled"
+    assert [one["event"] for one in fleet.job_logs(job.id)["events"]][-2:] == ["progress", "completed"]
 
 
 @pytest.mark.parametrize(

@@ -351,18 +351,32 @@ def test_who_may_cancel(fleet, submit):
     assert names(fleet, job)[-2:] == ["cancelled", "error"]
 
 
-def test_a_job_that_lost_its_token_can_be_ended_and_holds_up_no_other(fleet):
-    lost = fleet.job_submit("x", agent="human", idle_timeout=0.2)["job_id"]
+@pytest.mark.parametrize("spoil", [lambda token: token.chmod(0o644), lambda token: token.unlink()])
+def test_a_job_whose_token_is_spoiled_ends_in_time_or_is_cancelled(fleet, spoil):
+    timed, cancelled = (fleet.job_submit("x", agent="human", idle_timeout=1)["job_id"] for _ in range(2))
+    for job in (timed, cancelled):
+        spoil(Path(fleet.world.place.jobs, f"{job}.token"))
+    assert fleet.job_cancel(cancelled)["job"]["status"] == "cancelled"
+    (done,) = fleet.job_wait([timed], timeout=60)
+    assert done["reason"] == "timeout:idle"
+
+
+def test_a_job_that_cannot_be_seen_to_holds_up_no_other(fleet, monkeypatch):
+    ill = fleet.job_submit("x", agent="human", idle_timeout=0.2)["job_id"]
     other = fleet.job_submit("y", agent="human", idle_timeout=0.2)["job_id"]
-    token = Path(fleet.world.place.jobs, f"{lost}.token")
-    token.chmod(0o644)
+    finish = tend.finish
+
+    def refuse(world, job_id, *given, **named):
+        if job_id == ill:
+            raise NotAllowed("not now")
+        return finish(world, job_id, *given, **named)
+
+    monkeypatch.setattr(tend, "finish", refuse)
     said = []
     fleet.on_warning(said.append)
     (done,) = fleet.job_wait([other], timeout=60)
     assert done["reason"] == "timeout:idle"
-    assert [text for text in said if lost in text] == [said[0]]
-    token.unlink()
-    assert fleet.job_cancel(lost)["job"]["status"] == "cancelled"
+    assert [text for text in said if ill in text] == [said[0]]
 
 
 def test_a_submission_that_was_killed_is_taken_over(fleet, workspace):
@@ -470,16 +484,18 @@ def test_a_submission_that_was_handed_over_is_not_cut_off(fleet):
     assert read(fleet, job).status == "pending"
 
 
-def test_a_check_that_failed_is_begun_again(fleet, workspace):
+def test_a_check_that_failed_is_begun_again(fleet, workspace, monkeypatch):
     """Whatever kept a check from its end is mended: it goes on, also by who began it."""
     (workspace / "check.sh").write_text("exit 0\n", encoding="utf-8")
     job = fleet.job_submit("x", agent="human", validate="check.sh")["job_id"]
     fleet.job_event(job, "completed")
-    token = Path(fleet.world.place.jobs, f"{job}.token")
-    token.chmod(0o644)
-    with pytest.raises(NotAllowed, match="open to others"):
+
+    def refuse(*_given, **_named):
+        raise NotAllowed("not now")
+
+    with monkeypatch.context() as patch, pytest.raises(NotAllowed, match="not now"):
+        patch.setattr(check, "finish", refuse)
         check.check(fleet.world, job)
-    token.chmod(0o600)
     check.check(fleet.world, job)
     assert fleet.job_status(job)["status"] == "completed"
 

@@ -7,9 +7,11 @@ their folder and not flushed: what a power failure takes, the next entry brings 
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import json
 import os
+import stat
 from contextlib import contextmanager
 
 from mam.adapters.store.database import errors
@@ -19,12 +21,17 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from io import FileIO
-    from typing import Any
+    from typing import Any, BinaryIO
 
     Document = dict[str, Any]
 
 _TOKEN_BYTES = 32
 _TAIL = 4096
+_LONGEST_TOKEN = 4096
+# There is no token, or something else in its place; any other failure may be over in a moment.
+_SPOILED = (errno.ENOENT, errno.ELOOP, errno.EINVAL, errno.ENXIO, errno.EACCES)
+# More is read of no file that somebody else may have put there.
+_LARGEST_RECORD, _LARGEST_LOG = 8 * 1024 * 1024, 64 * 1024 * 1024
 _FLAGS = os.O_NOFOLLOW | os.O_CLOEXEC
 
 
@@ -56,16 +63,50 @@ def read_token(folder: str, job_id: str) -> str | None:
     """Return the token of a job, or None where there is none; refuse one that others could have read."""
     path = token_file(folder, job_id)
     try:
-        handle = os.open(path, os.O_RDONLY | _FLAGS)
+        found, is_private = _token_in(path)
     except FileNotFoundError:
         return None
     except OSError as error:
         raise NotAllowed(f"{path} cannot be read: {error.strerror}") from error
-    with os.fdopen(handle, encoding="ascii") as file:
-        facts = os.fstat(file.fileno())
-        if facts.st_uid != os.geteuid() or facts.st_mode & 0o077:
-            raise NotAllowed(f"{path} is open to others", hint=f"chmod 600 {path}, if nobody read it")
-        return file.read(4096).strip() or None
+    if not is_private:
+        raise NotAllowed(f"{path} is open to others", hint=f"chmod 600 {path}, if nobody read it")
+    return found
+
+
+def own_token(folder: str, job_id: str) -> str:
+    """Return what mam itself signs with, whatever became of a token: a session can be stopped, a time ends.
+
+    One that others could have read is still the one that listeners know. Nobody knows the one that stands
+    in for a token that is lost or damaged, and it is not kept.
+    """
+    import secrets
+
+    path = token_file(folder, job_id)
+    with errors(path):
+        try:
+            found, _is_private = _token_in(path)
+        except OSError as error:
+            if error.errno not in _SPOILED:
+                raise
+            found = None
+    return found or secrets.token_hex(_TOKEN_BYTES)
+
+
+def _token_in(path: str) -> tuple[str | None, bool]:
+    """Return what a file holds, and whether nobody else could have read it; nothing for what is no token."""
+    with _plain(path) as file:
+        facts, text = os.fstat(file.fileno()), file.read(_LONGEST_TOKEN)
+    is_private = facts.st_uid == os.geteuid() and not facts.st_mode & 0o077
+    return (text.decode().strip() or None) if text.isascii() else None, is_private
+
+
+def _plain(path: str) -> BinaryIO:
+    """Open a file to read it; raises OSError for a link, a pipe or a folder in its place, and never waits."""
+    handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK | _FLAGS)
+    if not stat.S_ISREG(os.fstat(handle).st_mode):
+        os.close(handle)
+        raise OSError(errno.EINVAL, "it is not a plain file", path)
+    return os.fdopen(handle, "rb")
 
 
 def make_folder(folder: str) -> None:
@@ -128,9 +169,8 @@ def append(path: str, documents: list[Document]) -> None:
 def read_record(path: str) -> Any:
     """Return what a record's file says, or None where it cannot be read as one."""
     try:
-        handle = os.open(path, os.O_RDONLY | _FLAGS)
-        with os.fdopen(handle, "rb") as file:
-            return json.loads(file.read(8 * 1024 * 1024))
+        with _plain(path) as file:
+            return json.loads(file.read(_LARGEST_RECORD))
     except (OSError, ValueError, RecursionError):
         return None
 
@@ -148,8 +188,8 @@ def tail(path: str, longest: int) -> str:
 def read_log(path: str) -> list[Document]:
     """Return the lines of a log that can be read; none where there is no log."""
     try:
-        with open(path, encoding="utf-8", errors="replace") as file:
-            lines = file.readlines()
+        with _plain(path) as file:
+            lines = file.read(_LARGEST_LOG).decode("utf-8", "replace").splitlines()
     except OSError:
         return []
     found = []

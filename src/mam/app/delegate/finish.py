@@ -30,10 +30,10 @@ def finish(
     """End an open job with `completed` or `error`; False if somebody was faster.
 
     `log` is an entry, and its detail, that the log has before it. `seen` is the job by which it was decided:
-    one that has reported since then, or goes on with another attempt, is left alone. A job whose token
-    was lost gets another one: it must be possible to end it.
+    one that has reported since then, or goes on with another attempt, is left alone. Whatever became of
+    its token: it must be possible to end it.
     """
-    token = job_files.new_token(world.place.jobs, job_id)
+    token = job_files.own_token(world.place.jobs, job_id)
 
     def work(draft: Draft) -> bool:
         job = jobs.find(draft, job_id)

@@ -34,8 +34,7 @@ def open_job(world: World, draft: Draft, row: Row) -> tuple[Job, str] | None:
     job = jobs.find(draft, job_id) if job_id else None
     if job is None or job.status not in OPEN or job.session_id != row["id"]:
         return None
-    token = job_files.read_token(world.place.jobs, job.id)
-    return (job, token) if token else None
+    return job, job_files.own_token(world.place.jobs, job.id)
 
 
 def stopping(world: World, row: Row) -> None:
