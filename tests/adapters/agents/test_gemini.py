@@ -121,6 +121,23 @@ def test_words(text, typed) -> None:
     assert KIND.typed(text) == typed
 
 
+@pytest.mark.parametrize(
+    ("text", "is_kept"),
+    [
+        ("look at @notes", False),
+        ("a|@n", False),
+        ("somebody@example.org", False),
+        ("@.hidden", False),
+        ('@"a name"', False),
+        ("\\@x", True),
+        ("@ noon, @. and @", True),
+        ("(@) @, @!", True),
+    ],
+)
+def test_any_at_before_a_path_attaches_a_file(text, is_kept) -> None:
+    assert KIND.keeps(text) is is_kept
+
+
 def test_a_long_text_needs_a_longer_pause() -> None:
     assert KIND.pause("") == KIND.pause_before_enter < KIND.pause("x" * 50_000) < KIND.pause("x" * 1_000_000)
 

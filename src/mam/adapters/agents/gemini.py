@@ -46,8 +46,9 @@ _MARK, _INHERITED_INSIDE = "GEMINI_CLI", ("GEMINI_CLI_TRUST_WORKSPACE",)
 _COMMAND = re.compile(r"\s*/(?![/*])[^\s/]*(?:\s|\Z)")
 # It takes these out of what is pasted.
 _INVISIBLE = re.compile("[\x80-\x9f\u200b\u200e\u200f\u202a-\u202e\u2066-\u2069\ufeff]")
+# What follows such a sign, wherever it stands, is looked for among the files.
+_MENTION = re.compile(r"(?<!\\)@(?:[^ \t\n\r,;!?()\[\]{}.]|\.(?![ \t\n\r]|\Z))")
 # A list of files opens for such a word, and takes the Enter; after a backslash Enter is a new line.
-_MENTION = re.compile(r"(?<!\S)@\S")
 _TAKES_ENTER = re.compile(r"(?:@\S*|\\)\Z")
 
 
