@@ -91,6 +91,12 @@ class Reader:
 
         return wait(self.world, target, condition, timeout=timeout)
 
+    def kinds(self) -> list[str]:
+        """Return the names of the kinds that mam knows; any other name is a program on PATH."""
+        from mam.adapters.agents.kinds import BUILT_IN, offered
+
+        return sorted({*BUILT_IN, *offered()})
+
     def log(
         self, target: str | None = None, *, limit: int = 50, since: float | None = None
     ) -> list[Document]:

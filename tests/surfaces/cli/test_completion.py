@@ -77,6 +77,19 @@ class TestBash:
         assert set(complete("mam completion ")) == set(completion.SHELLS)
         assert complete("mam ls --status arch") == ["archived"]
 
+    def test_words_that_are_known_but_not_the_only_ones(self, complete, workspace):
+        assert {"claude", "codex", "human", "practice"} <= set(complete("mam create --agent "))
+        assert complete("mam job submit --reviewer herm") == ["hermes"]
+        assert complete("mam wait api --for wo") == ["working"]
+        assert "dev-qa" in complete("mam team up ")
+
+    def test_jobs(self, complete, run):
+        said = run("job", "submit", "--agent", "human", "--prompt", "paint it", "--detach", "--json")
+        job = said.json["job"]["job_id"]
+        assert complete("mam job wait ") == [job]
+        assert complete(f"mam job status {job[:3]}") == [job]
+        assert complete(f"mam job event --job {job[:3]}") == [job]
+
     def test_sessions(self, complete, run, tmp_path):
         for name in ("api", "app", "web"):
             run("create", "--agent", "human", "--session", name)

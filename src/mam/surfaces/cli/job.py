@@ -123,6 +123,7 @@ def _of_event(parser: Parser) -> None:
 
 def _of_list(parser: Parser) -> None:
     parser.add_argument("--open", action="store_true", help="only those that have not ended")
+    parser.add_argument("--ids", action="store_true", help="print ids only, one a line")
     _of_folder(parser)
 
 
@@ -230,6 +231,9 @@ def _list(call: Call) -> int:
     from mam.surfaces.cli import jobs
 
     found = call.fleet.jobs(folder=call.options.registry_dir, only_open=call.options.open)
+    if call.options.ids:
+        ids = [one["job_id"] for one in found]
+        return call.say({"ids": ids}, *ids)
     return call.say({"jobs": found}, *([] if call.as_json else jobs.table(found, call.paint())))
 
 
