@@ -38,6 +38,12 @@ def test_from_submission_to_the_last_line(run, workspace):
     assert (shown["job"], shown["job_status"]) == (job, "completed")
 
 
+def test_a_session_that_runs_keeps_its_permissions(run):
+    assert run("create", "--agent", "practice", "--session", "api", "--", "--speed", "0").code == 0
+    said = run("job", "submit", "--session", "api", "--prompt", "describe it", "--detach")
+    assert said.out.splitlines()[0].endswith(": practice in tmux:api, which runs with permissions default")
+
+
 def test_one_object_a_line(run):
     said = run(
         *("job", "submit", "--agent", "practice", "--prompt", "please fail", "--json", "--", "--speed", "0")

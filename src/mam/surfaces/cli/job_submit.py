@@ -132,7 +132,10 @@ def _begun(call: Call, job: Document) -> list[str]:
         return [f"job {clean(job['job_id'])} is for a person:", "", *for_screen(told).splitlines(), ""]
     session = clean(job["agent_session"])
     said = f"job {clean(job['job_id'])}: {clean(job['agent'])} in {session}"
-    return [f"{said}, permissions {clean(job['permissions'])} (setting job_permissions, or --permissions)"]
+    permissions = f"permissions {clean(job['permissions'])}"
+    if call.options.session is not None:
+        return [f"{said}, which runs with {permissions}"]
+    return [f"{said}, {permissions} (setting job_permissions, or --permissions)"]
 
 
 def _prompt(call: Call) -> str:
