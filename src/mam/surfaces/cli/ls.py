@@ -40,7 +40,11 @@ def add_options(parser: Parser) -> None:
     add("--role", action="append", default=[], metavar="ROLE", help="only of this role; may be repeated")
     add("--waiting", action="store_true", help="only those that wait for a person")
     add("--all", action="store_true", help="of every root that mam knows")
-    add("--watch", action="store_true", help="keep showing them; with --json one object per change")
+    add(
+        "--watch",
+        action="store_true",
+        help="keep showing them; with --json, or into a pipe, one JSON object per change",
+    )
     add("--names", dest="only_names", action="store_true", help="print names only, one a line")
 
 
