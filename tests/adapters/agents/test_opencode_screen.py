@@ -115,6 +115,14 @@ def test_a_placeholder_is_told_from_a_draft_by_the_cursor() -> None:
     assert KIND.look(Screen(text, 80, 25)).box == "draft"
 
 
+@pytest.mark.parametrize(("left", "box"), [("\u2067", "empty"), ("   \u093f", "empty"), ("हि", "draft")])
+def test_what_a_text_that_was_taken_left_in_the_box_is_no_draft(left, box) -> None:
+    lines = shown("idle-after-turn").splitlines()
+    foot = next(number for number, line in enumerate(lines) if "╹▀▀" in line)
+    lines[foot - 3] = f"  ┃  {left}"
+    assert KIND.look(Screen("\n".join(lines))).box == box
+
+
 def test_a_busy_line_without_animation() -> None:
     text = shown("thinking").replace("⬝⬝⬝⬝⬝⬝⬝⬝", "[⋯]     ")
     assert KIND.look(Screen(text)).state == "working"

@@ -8,12 +8,13 @@ from __future__ import annotations
 import json
 import os
 import re
-import unicodedata
+from unicodedata import is_normalized
 
 from mam.adapters.agents import claude_files, claude_screen
 from mam.adapters.agents.arguments import Options
 from mam.adapters.agents.jsonl import UUID
 from mam.adapters.agents.protocol import Heard, Kind, Launch
+from mam.adapters.agents.signs import go_astray
 from mam.core.activity import IDLE, WAITING, WORKING
 from mam.core.errors import NotAllowed, Usage
 
@@ -57,9 +58,6 @@ _COMMAND = re.compile(r"\s*/[^\s/]*(?:\s|\Z)")
 _LEAVES = re.compile(r"\s*(?:exit|quit|:q|:q!|:wq|:wq!)\s*\Z")
 # It takes these out of what is pasted, and waits for another Enter.
 _INVISIBLE = re.compile("[\u00ad\u200b\u200e\u200f\u202a-\u202e\u2060-\u2069\ufeff\U000e0000-\U000e007f]")
-# Flags and colours of emoji, and signs that join others: tmux and the program disagree about their width.
-_OF_PARTS = re.compile("[\U0001f1e6-\U0001f1ff\U0001f3fb-\U0001f3ff]")
-_JOINING = ("Mn", "Mc", "Me", "Cf", "Zl", "Zp")
 _PERMISSIONS = {
     "ask": ["--permission-mode", "manual"],
     "auto": ["--permission-mode", "auto"],
@@ -221,12 +219,7 @@ class Claude(Kind):
 
     def keeps(self, text: str) -> bool:
         """It puts accents together, and signs of several parts make it draw over its own box in tmux."""
-        if not super().keeps(text) or _OF_PARTS.search(text):
-            return False
-        return text.isascii() or (
-            unicodedata.is_normalized("NFC", text)
-            and not any(unicodedata.category(sign) in _JOINING for sign in text)
-        )
+        return super().keeps(text) and not go_astray(text) and is_normalized("NFC", text)
 
     def hear(self, payload: Mapping[str, Any]) -> Heard | None:
         """Return what an event says; one of a subagent says nothing about the session."""

@@ -15,6 +15,7 @@ from mam.adapters.agents import opencode_files, opencode_screen
 from mam.adapters.agents.arguments import Options
 from mam.adapters.agents.choices import read
 from mam.adapters.agents.protocol import Heard, Kind, Launch
+from mam.adapters.agents.signs import go_astray
 from mam.adapters.agents.sqlite_store import Unreadable
 from mam.core.activity import IDLE, WAITING, WORKING
 from mam.core.errors import Usage
@@ -151,6 +152,10 @@ class Opencode(Kind):
         words = super().typed(text.rstrip()) or ""
         # A name after @ at the end opens a menu, and Enter would choose from it.
         return f"{words} " if _MENTION.search(words) else words
+
+    def keeps(self, text: str) -> bool:
+        """Signs that join others stay behind in its box, which then never looks empty again."""
+        return super().keeps(text) and not go_astray(text)
 
     def hear(self, payload: Mapping[str, Any]) -> Heard | None:
         """Return what the plugin wrote; it leaves out what a subagent does, except what that asks."""

@@ -11,6 +11,7 @@ import re
 
 from mam.adapters.agents.choices import Choices
 from mam.adapters.agents.protocol import Look
+from mam.adapters.agents.signs import without_strays
 from mam.core.activity import IDLE, UNKNOWN, WAITING, WORKING
 
 TYPE_CHECKING = False
@@ -98,7 +99,8 @@ def _look_at_box(lines: list[str], bottom: int, foot: re.Match[str], screen: Scr
     if rows[-1] == _SHELL:
         return Look(UNKNOWN, box="draft", detail="shell mode")
     below = lines[bottom + 1][:right].rstrip() if bottom + 1 < len(lines) else ""
-    text = "\n".join(rows[:-1]).strip()
+    # What is left of a text that it took may stand there, and nothing of it can be seen.
+    text = without_strays("\n".join(rows[:-1])).strip()
     is_empty = not text or (_PLACEHOLDER.match(text) is not None and screen.cursor_x in (0, left + _INDENT))
     box = "empty" if is_empty else "draft"
     if _BUSY.match(below):
