@@ -1,5 +1,6 @@
 """Words that arrive: once, proven, in order; and what is held, for which reason, until it ends."""
 
+import json
 import os
 import signal
 import subprocess
@@ -20,6 +21,7 @@ from mam.app import conversations, proof
 from mam.app import deliver as sending
 from mam.app import send as senders
 from mam.app import submit as submitting
+from mam.app.sight import Sight
 from mam.core.errors import (
     Conflict,
     ConversationBusy,
@@ -353,6 +355,124 @@ def test_a_dialog_that_opens_between_paste_and_enter(fleet, one, monkeypatch) ->
     assert "Enter was not pressed" in done["reason"]
     assert not one.status()["resume"]["on_disk"], "Enter was not pressed"
     assert one.send("the next")["reason"] == "a draft is in its box", "and nothing is glued to it"
+
+
+def spoiled(monkeypatch, spoil, first=2):
+    """Let the looks of a submission be spoiled from the third on, which is right before Enter."""
+    real, looks = submitting.glance, []
+
+    def glance(world, row):
+        seen = real(world, row)
+        looks.append(seen)
+        if len(looks) > first:
+            spoil(seen, len(looks) - first)
+        return seen
+
+    monkeypatch.setattr(Practice, "pause", lambda self, text: 0.05)
+    monkeypatch.setattr(submitting, "glance", glance)
+    return looks
+
+
+@pytest.mark.parametrize("first", [0, 2])
+def test_a_look_between_two_parts_of_one_drawing(one, monkeypatch, first) -> None:
+    """It shows no box, and nothing that is in the way: it is looked at again."""
+
+    def torn(seen, number):
+        if number <= 5:
+            seen.look = Look()
+
+    looks = spoiled(monkeypatch, torn, first)
+    done = one.send("hello")
+    assert (done["state"], done["attempts"]) == ("submitted", 1), done
+    assert len(looks) > first + 5
+    assert said(one) == ["hello"]
+
+
+def test_a_look_that_is_torn_before_anything_is_typed(one, monkeypatch) -> None:
+    real, looks = sending.glance, []
+
+    def glance(world, row):
+        seen = real(world, row)
+        looks.append(seen)
+        if len(looks) <= 3:
+            seen.look = Look()
+        return seen
+
+    monkeypatch.setattr(sending, "glance", glance)
+    assert one.send("hello")["state"] == "submitted"
+
+
+def test_a_box_that_still_shows_what_was_taken(one, monkeypatch) -> None:
+    """The agent said that it took the words before it drew its box anew."""
+    real, looks = sending.glance, []
+
+    def glance(world, row):
+        seen = real(world, row)
+        looks.append(seen)
+        if len(looks) <= 3:
+            seen.look = Look("idle", box="draft")
+        return seen
+
+    assert one.send("hello")["state"] == "submitted"
+    monkeypatch.setattr(sending, "glance", glance)
+    assert one.send("and this")["state"] in ("submitted", "queued")
+
+
+def test_a_server_that_is_silent_between_paste_and_enter(one, monkeypatch) -> None:
+    """The text stands in the box: it is never typed once more."""
+
+    def silent(seen, number):
+        seen.sight = Sight("unknown")
+
+    with monkeypatch.context() as patch:
+        spoiled(patch, silent)
+        patch.setattr(submitting, "_SEEN_SECONDS", 0.3)
+        done = one.send("hello")
+    assert (done["state"], done["attempts"]) == ("unconfirmed", 1)
+    assert "Enter was not pressed: tmux does not answer" in done["reason"]
+    assert one.send("the next")["reason"] == "a draft is in its box"
+
+
+def test_a_server_that_is_silent_for_a_moment(one, monkeypatch) -> None:
+    def silent(seen, number):
+        if number <= 3:
+            seen.sight = Sight("unknown")
+
+    spoiled(monkeypatch, silent)
+    assert one.send("hello")["state"] == "submitted"
+    assert said(one) == ["hello"]
+
+
+def test_its_own_word_of_a_dialog_between_paste_and_enter(fleet, one, monkeypatch) -> None:
+    """A dialog takes keys before it is drawn."""
+
+    def asks(seen, number):
+        if number == 1:
+            payload = {"hook_event_name": "PermissionRequest", "session_id": "x"}
+            name = f"{one.id}.{one.row['pane']['pid']}.1.json"
+            Path(fleet.world.place.spool, name).write_text(json.dumps(payload), encoding="utf-8")
+
+    with monkeypatch.context() as patch:
+        spoiled(patch, asks)
+        patch.setattr(submitting, "_SEEN_SECONDS", 0.3)
+        done = one.send("hello")
+    assert done["state"] == "unconfirmed"
+    assert "Enter was not pressed" in done["reason"]
+    assert not one.status()["resume"]["on_disk"], "Enter was not pressed"
+
+
+def test_a_person_presses_enter_first(fleet, one, monkeypatch) -> None:
+    def entered(seen, number):
+        if number == 1:
+            press(fleet, one, "Enter")
+            fleet.wait("one", "idle", timeout=10)
+        seen.look = Look()
+
+    with monkeypatch.context() as patch:
+        spoiled(patch, entered)
+        patch.setattr(submitting, "_SEEN_SECONDS", 0.3)
+        assert one.send("hello")["state"] == "submitted"
+    assert said(one) == ["hello"]
 
 
 def test_a_dialog_that_opens_after_the_first_look(fleet, one, monkeypatch, workspace) -> None:

@@ -6,15 +6,17 @@ message without its typist looks for the proof and never types it again.
 
 from __future__ import annotations
 
+import time
+
 from mam.adapters.store import messages
 from mam.adapters.system import process
 from mam.adapters.system.process import Identity
 from mam.app import carry, conversations, proof
-from mam.app.glance import glance, known
+from mam.app.glance import glance, known, made_out
 from mam.app.submit import submit
 from mam.app.versions import is_known, says_idle
 from mam.core import message as rules
-from mam.core.activity import UNKNOWN, WAITING, WORKING, is_asking
+from mam.core.activity import IDLE, UNKNOWN, WAITING, WORKING, is_asking
 from mam.core.errors import ConversationBusy, DeliveryUnconfirmed, NotAllowed, PaneGone, TerminalsDown
 from mam.core.message import FAILED, HELD, QUEUED, SUBMITTED, TYPING, UNCONFIRMED
 from mam.core.row import current_conversation
@@ -33,6 +35,7 @@ if TYPE_CHECKING:
 
 _NOTHING: list[Message] = []
 _REPEATED_SECONDS = 60.0
+_SHOWN_SECONDS, _STEP = 1.0, 0.02
 _UNPROVEN = "nothing proves that it was taken; look: mam read"
 _TYPIST_DIED = "who typed it died, and nothing proves that it was taken"
 
@@ -84,7 +87,7 @@ def _try(world: World, message: Message) -> bool:
     kind = world.kind(row["agent"])
     if not kind.reads_screen:
         return _end(world, message, FAILED, reason=f"mam cannot see whether {kind.name} waits for words")
-    seen = glance(world, row)
+    seen = _look(world, row)
     reason = _reason(world, row, message, seen)
     if reason:
         return _hold(world, message, reason)
@@ -113,6 +116,18 @@ def _try(world: World, message: Message) -> bool:
         raise
 
 
+def _look(world: World, row: Row) -> Glance:
+    """Look at a session; what was typed a moment ago may still be shown, though it was taken."""
+    since, deadline = world.now() - _SHOWN_SECONDS, time.monotonic() + _SHOWN_SECONDS
+    while True:
+        seen = made_out(lambda: glance(world, row))
+        if seen.look.box != "draft" or time.monotonic() > deadline:
+            return seen
+        if not world.registry.peek(lambda draft: messages.was_taken_lately(draft, row["id"], since), False):
+            return seen
+        time.sleep(_STEP)
+
+
 def _type(world: World, row: Row, message: Message, trial: proof.Trial, state: str) -> bool:
     """Type it after another look; what no screen tells is still as it was known to be a moment ago."""
     kind = world.kind(row["agent"])
@@ -122,10 +137,20 @@ def _type(world: World, row: Row, message: Message, trial: proof.Trial, state: s
         return _reason_seen(kind, look, message, state if look.state == UNKNOWN else look.state)
 
     try:
-        seen = submit(world, row, trial.words, check, is_command=message.is_command)
+        seen = submit(
+            world,
+            row,
+            trial.words,
+            check,
+            is_command=message.is_command,
+            is_resting=state == IDLE,
+        )
         taken = QUEUED if seen.state == WORKING else SUBMITTED
     except DeliveryUnconfirmed as error:
-        return _end(world, message, UNCONFIRMED, reason=error.message)
+        # Somebody at the terminal may have pressed Enter.
+        found = None if message.is_command else proof.find(world, row, trial)
+        state, reason = (SUBMITTED, None) if found else (UNCONFIRMED, error.message)
+        return _end(world, message, state, reason=reason, evidence=found)
     except TerminalsDown as error:
         # It may have been typed.
         world.progress(error.message)

@@ -6,6 +6,7 @@ Pane and screen are of one moment and cost one tmux call.
 from __future__ import annotations
 
 import os
+import time
 
 from mam.adapters.agents.protocol import Look, Screen
 from mam.adapters.system import process
@@ -17,10 +18,14 @@ from mam.core.errors import PaneGone, Unavailable
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from mam.app.world import World
     from mam.core.row import Row
 
 REPLACED, SHELL = "replaced", "shell"
+# How long a program may take to draw one screen, and how often it is looked at meanwhile.
+_DRAWS_SECONDS, _STEP = 0.3, 0.02
 _SHELLS = ("sh", "bash", "dash", "zsh", "fish", "ksh", "csh", "tcsh")
 
 
@@ -66,6 +71,16 @@ def glance(world: World, row: Row) -> Glance:
     found.screen = Screen(seen.screen, *found.cursor)
     found.look = world.kind(row["agent"]).look(found.screen)
     return found
+
+
+def made_out(look: Callable[[], Glance]) -> Glance:
+    """Look until something is made out: a look may fall between two parts of one drawing."""
+    deadline = time.monotonic() + _DRAWS_SECONDS
+    while not (seen := look()).absence and seen.look.box is None and seen.look.dialog is None:
+        if time.monotonic() > deadline:
+            break
+        time.sleep(_STEP)
+    return seen
 
 
 def known(world: World, row: Row, seen: Glance) -> activity.Known:

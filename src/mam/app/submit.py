@@ -10,11 +10,13 @@ from __future__ import annotations
 
 import time
 
-from mam.adapters.tmux.failures import PaneChanged
-from mam.app.glance import glance
-from mam.core.activity import IDLE
+from mam.adapters.tmux.failures import PaneChanged, PaneInMode
+from mam.app.glance import SHELL, glance, made_out
+from mam.app.hearing import listen
+from mam.app.sight import UNKNOWN
+from mam.core.activity import IDLE, WAITING
 from mam.core.errors import DeliveryUnconfirmed, PaneGone, TerminalsDown, Unavailable
-from mam.core.message import not_there
+from mam.core.message import WAITS, not_there
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -30,8 +32,10 @@ if TYPE_CHECKING:
 
 _SEEN_SECONDS = 5.0
 _STEP = 0.02
-# How often a screen that moves is looked at before it is left alone.
-_MOST_LOOKS = 10
+# How long a screen that moves is looked at before it is left alone.
+_STILL_SECONDS = 2.0
+# Files are dated by a clock that is some milliseconds behind.
+_COARSE_SECONDS = 0.05
 # A list of commands opens while one is typed, and must have.
 _COMMAND_PAUSE = 0.3
 
@@ -43,28 +47,38 @@ class InTheWay(PaneGone):
 
 
 def submit(
-    world: World, row: Row, text: str, check: Check | None = None, *, is_command: bool = False
+    world: World,
+    row: Row,
+    text: str,
+    check: Check | None = None,
+    *,
+    is_command: bool = False,
+    is_resting: bool = True,
 ) -> Look:
     """Type a text into the session's empty box and press Enter; return what was seen before that.
 
-    Raises InTheWay, or what a paste raises, where nothing was typed, and DeliveryUnconfirmed where the text
-    stands there without its Enter.
+    `is_resting`: nobody says that it works, whatever its screen shows. Raises InTheWay, or what a paste
+    raises, where nothing was typed, and DeliveryUnconfirmed where the text stands there without its Enter.
     """
     kind, tmux = world.kind(row["agent"]), world.tmux(row["tmux_server"])
     pane_id, pause = row["pane"]["id"], kind.pause(text)
     if is_command:
         pause = max(pause, _COMMAND_PAUSE)
-    for _ in range(_MOST_LOOKS):
-        seen = _look(world, row, check or _not_empty)
-        at_once = pause <= 0 and seen.look.state == IDLE
+    since = world.now() - _COARSE_SECONDS
+    deadline = time.monotonic() + _STILL_SECONDS
+    while True:
+        seen = _look(world, row, check or _not_empty, since)
+        at_once = pause <= 0 and is_resting and seen.look.state == IDLE
         try:
             tmux.paste(pane_id, text, mark=row["id"], enter=at_once, at=seen.cursor)
         except PaneChanged:
+            if time.monotonic() > deadline:
+                raise InTheWay("its screen does not stand still") from None
+            time.sleep(_STEP)
             continue
         if not at_once:
-            _enter(world, row, pause)
+            _enter(world, row, pause, since)
         return seen.look
-    raise InTheWay("its screen does not stand still")
 
 
 def proof_seconds(text: str) -> float:
@@ -72,9 +86,11 @@ def proof_seconds(text: str) -> float:
     return 10.0 + len(text) / 5000
 
 
-def _look(world: World, row: Row, check: Check) -> Glance:
-    seen = glance(world, row)
+def _look(world: World, row: Row, check: Check, since: float) -> Glance:
+    seen = made_out(lambda: glance(world, row))
     reason = not_there(seen.absence) if seen.absence else check(seen.look)
+    if reason is None and seen.look.state != IDLE and _asks(world, row, seen, since):
+        reason = WAITS
     if reason:
         raise InTheWay(reason)
     return seen
@@ -84,39 +100,64 @@ def _not_empty(look: Look) -> str | None:
     return None if look.box == "empty" and look.dialog is None else "its box is not empty"
 
 
-def _enter(world: World, row: Row, pause: float) -> None:
+def _enter(world: World, row: Row, pause: float, since: float) -> None:
     """Press Enter once the text is seen in the box, and only while that is all that is seen."""
     deadline = time.monotonic() + _SEEN_SECONDS
-    while not _holds_text(seen := glance(world, row)):
-        if seen.absence:
-            # What was typed is gone with the agent, and Enter was not pressed.
-            raise InTheWay(f"{not_there(seen.absence)} before Enter was pressed")
-        if time.monotonic() > deadline:
-            raise _not_entered(row, "it is not seen in its box")
-        time.sleep(_STEP)
+    while not _holds_text(world, row, seen := _look_for_text(world, row, deadline), since):
+        _wait(row, deadline, "it is not seen in its box")
     time.sleep(pause)
-    tmux = world.tmux(row["tmux_server"])
-    for _ in range(_MOST_LOOKS):
-        seen = glance(world, row)
-        if seen.absence:
-            raise InTheWay(f"{not_there(seen.absence)} before Enter was pressed")
-        if not _holds_text(seen):
-            raise _not_entered(row, f"its {seen.look.dialog or 'screen'} came in between")
-        try:
-            tmux.keys(row["pane"]["id"], ["Enter"], mark=row["id"], at=seen.cursor)
-        except PaneChanged:
-            continue
-        except TerminalsDown:
-            # It may have been pressed.
-            raise
-        except Unavailable as error:
-            raise _not_entered(row, error.message) from error
-        return
-    raise _not_entered(row, "its screen does not stand still")
+    deadline = time.monotonic() + _SEEN_SECONDS
+    while True:
+        seen = _look_for_text(world, row, deadline)
+        if seen.look.dialog:
+            raise _not_entered(row, f"its {seen.look.dialog} came in between")
+        if _holds_text(world, row, seen, since) and _press_enter(world, row, seen):
+            return
+        _wait(row, deadline, "its screen does not stand still")
 
 
-def _holds_text(seen: Glance) -> bool:
-    return seen.look.dialog is None and seen.look.box == "draft"
+def _look_for_text(world: World, row: Row, deadline: float) -> Glance:
+    """Look at an agent that was typed to; InTheWay where it is gone, and what was typed with it."""
+    while (absence := (seen := glance(world, row)).absence) is not None:
+        if absence not in (UNKNOWN, SHELL):
+            raise InTheWay(f"{not_there(absence)} before Enter was pressed")
+        # The agent may be there all the same, and the text in its box.
+        _wait(row, deadline, not_there(absence))
+    return seen
+
+
+def _press_enter(world: World, row: Row, seen: Glance) -> bool:
+    """Press Enter; False where what was seen is not there any more."""
+    try:
+        world.tmux(row["tmux_server"]).keys(row["pane"]["id"], ["Enter"], mark=row["id"], at=seen.cursor)
+    except (PaneChanged, PaneInMode):
+        return False
+    except TerminalsDown:
+        # It may have been pressed.
+        raise
+    except Unavailable as error:
+        raise _not_entered(row, error.message) from error
+    return True
+
+
+def _wait(row: Row, deadline: float, why: str) -> None:
+    if time.monotonic() > deadline:
+        raise _not_entered(row, why)
+    time.sleep(_STEP)
+
+
+def _holds_text(world: World, row: Row, seen: Glance, since: float) -> bool:
+    """Tell whether the text is in the box; a look between two parts of one drawing shows nothing."""
+    return seen.look.dialog is None and seen.look.box == "draft" and not _asks(world, row, seen, since)
+
+
+def _asks(world: World, row: Row, seen: Glance, since: float) -> bool:
+    """Tell whether the agent's own word since then is that it asks: its dialog may not be drawn yet."""
+    title = seen.sight.pane.title if seen.sight.pane else ""
+    if world.kind(row["agent"]).read_title(title) == WAITING:
+        return True
+    word = listen(world, [row]).get(row["id"])
+    return word is not None and word.at >= since and word.data["state"] == WAITING
 
 
 def _not_entered(row: Row, why: str) -> DeliveryUnconfirmed:

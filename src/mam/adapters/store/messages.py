@@ -122,6 +122,14 @@ def was_typed_lately(draft: Draft, message: Message, since: float) -> bool:
     return draft.connection.execute(query, values).fetchone() is not None
 
 
+def was_taken_lately(draft: Draft, session_id: str, since: float) -> bool:
+    """Tell whether a session took a message since then."""
+    query = (
+        "SELECT 1 FROM messages WHERE session_id=? AND state IN ('submitted', 'queued') AND changed_at >= ?"
+    )
+    return draft.connection.execute(query, (session_id, since)).fetchone() is not None
+
+
 def count_since(draft: Draft, sender: str, session_id: str, since: float, text: str | None = None) -> int:
     """Return how many messages one session wrote to another since then, or how many with these words."""
     same = "" if text is None else " AND text=?"
