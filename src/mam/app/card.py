@@ -8,16 +8,15 @@ from __future__ import annotations
 
 import json
 import os
-import select
 import socket
 import time
 
 from mam.adapters.store import database, drifts
 from mam.adapters.system import process
-from mam.adapters.system.files import FileWatch
 from mam.app import monitor as passes
 from mam.app import turns
 from mam.app.board import HERMES, open_board
+from mam.app.commits import Commits
 from mam.app.judge import Judge
 from mam.app.resident import Resident
 from mam.app.turns import Limits
@@ -41,7 +40,6 @@ NEW = "new"
 _HEARTBEAT = 300.0
 # How often the board is looked at, and how long after it could not be.
 _POLL, _RETRY = 2.0, 30.0
-_BURST = 0.25
 _TITLE = "agent-sessions monitor"
 _BODY = """\
 mam keeps the registry of {root} in line with what is there, and comments each difference here.
@@ -301,9 +299,7 @@ def _recorded_since(world: World, number: int) -> list[tuple[int, float, Documen
 
 def _accompany(world: World, companion: Companion, tell: Tell, limits: Limits) -> str:
     """Go along with a resident of another process, by what it records; return nothing when it has ended."""
-    watch = FileWatch()
-    watch.keep({world.place.state: None})
-    try:
+    with Commits(world) as commits:
         while turns.is_watched(world):
             try:
                 why = companion.tick()
@@ -315,18 +311,12 @@ def _accompany(world: World, companion: Companion, tell: Tell, limits: Limits) -
                 limits.happened()
             if why := why or limits.over():
                 return why
-            if _is_told(watch, min(companion.due(), limits.next_end()), world):
-                # A commit is told when it is written, and can be read only some moments later.
-                time.sleep(_BURST)
+            _rest(world, commits, min(companion.due(), limits.next_end()))
         return ""
-    finally:
-        watch.close()
 
 
-def _is_told(watch: FileWatch, until: float, world: World) -> bool:
-    """Wait until then, for a change of the state or for the end of the resident; True for a change."""
-    while turns.is_watched(world) and (left := until - time.monotonic()) > 0:
-        if select.select([watch], [], [], min(left, turns.NET))[0]:
-            watch.poll()
-            return True
-    return False
+def _rest(world: World, commits: Commits, until: float) -> None:
+    """Wait until then, for a commit of others, or for the end of the resident."""
+    while turns.is_watched(world) and (now := time.monotonic()) < until:
+        if commits.wait(min(until, now + turns.NET)):
+            return

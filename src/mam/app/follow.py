@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import select
 import time
 
 from mam.adapters.store import drifts, notices
-from mam.adapters.system.files import FileWatch
 from mam.app import notify, turns
+from mam.app.commits import Commits
 from mam.app.resident import Resident
 from mam.core.errors import MamError
 
@@ -30,10 +29,8 @@ def attend(world: World, tell: Tell, limits: Limits) -> str:
 
 def follow(world: World, tell: Tell, limits: Limits) -> str:
     """Tell what is recorded from now on; return why that is over, nothing where the resident has ended."""
-    watch = FileWatch()
-    watch.keep({world.place.state: None})
-    news = News(world)
-    try:
+    with Commits(world) as commits:
+        news = News(world)
         while True:
             # Asked first: what a resident recorded before its end is told by us.
             is_watched = turns.is_watched(world)
@@ -44,11 +41,7 @@ def follow(world: World, tell: Tell, limits: Limits) -> str:
                 return ""
             if why := limits.over():
                 return why
-            seconds = min(turns.NET, limits.next_end() - time.monotonic())
-            select.select([watch], [], [], max(0.0, seconds))
-            watch.poll()
-    finally:
-        watch.close()
+            commits.wait(min(time.monotonic() + turns.NET, limits.next_end()))
 
 
 class News:

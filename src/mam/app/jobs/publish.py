@@ -8,7 +8,7 @@ from functools import partial
 from mam.adapters.store import jobs, outbox
 from mam.app import broker as brokers
 from mam.app import wake
-from mam.app.jobs.wait import Commits
+from mam.app.commits import Commits
 from mam.core import broker as rules
 from mam.core.errors import MamError, NotPublished
 

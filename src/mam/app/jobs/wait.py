@@ -1,15 +1,11 @@
-"""Wait for jobs to end, and hear each of their events when it is recorded.
-
-The database's log file tells when something was committed; a look now and then is the safety net.
-"""
+"""Wait for jobs to end, and hear each of their events when it is recorded."""
 
 from __future__ import annotations
 
-import select
 import time
 
 from mam.adapters.store import jobs
-from mam.adapters.system.files import FileWatch
+from mam.app.commits import NET, Commits
 from mam.app.jobs.find import document, documents, enrol
 from mam.app.jobs.show import line
 from mam.core.errors import TimedOut
@@ -31,11 +27,6 @@ if TYPE_CHECKING:
         def tick(self) -> str: ...
 
     Document = dict[str, Any]
-
-# Where writing in place is not told, the database is looked at this often.
-_NET = 1.0
-# Seconds of frequent looks after the kernel's word, and how far apart they are.
-_ALERT, _FIRST_LOOK, _LAST_LOOK = 0.15, 0.0005, 0.01
 
 
 def wait(
@@ -78,47 +69,8 @@ def wait(
                     f"{', '.join(sorted(left)[:5])} did not end within {timeout:g} s",
                     hint=f"mam job status {min(left)} says how it stands",
                 )
-            ends = [now + _NET, *([] if tend is None else [tend.due()]), *([deadline] if deadline else [])]
+            ends = [now + NET, *([] if tend is None else [tend.due()]), *([deadline] if deadline else [])]
             commits.wait(min(ends))
-
-
-class Commits:
-    """Waits until somebody has committed something.
-
-    The kernel tells of a commit when it is written, and it can be read when it is flushed, some milliseconds
-    later: after each word of the kernel there is a time of frequent looks.
-    """
-
-    def __init__(self, world: World) -> None:
-        """Watch the folder of the database, whose log file every commit writes."""
-        self._registry = world.registry
-        self._watch = FileWatch()
-        self._watch.keep({world.place.state: None})
-        self._seen = self._registry.others()
-        self._alert_until = 0.0
-
-    def __enter__(self) -> Commits:
-        """Use as a context, to let go of the folder."""
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        """Let go."""
-        self._watch.close()
-
-    def wait(self, end: float) -> None:
-        """Return when there is a commit that was not there before, or at a time of the monotonic clock."""
-        step = _FIRST_LOOK
-        while (seen := self._registry.others()) == self._seen:
-            now = time.monotonic()
-            if now >= end:
-                return
-            seconds = min(end - now, step if now < self._alert_until else _NET)
-            if select.select([self._watch], [], [], seconds)[0]:
-                self._watch.poll()
-                self._alert_until, step = time.monotonic() + _ALERT, _FIRST_LOOK
-            else:
-                step = min(step * 2, _LAST_LOOK)
-        self._seen = seen
 
 
 def _since(world: World, number: int, wanted: Sequence[str]) -> list[Entry]:
