@@ -50,6 +50,7 @@ class Mosquitto:
         passwords.touch(mode=0o600)
         for user, password in PASSWORDS.items():
             subprocess.run(["mosquitto_passwd", "-b", str(passwords), user, password], check=True)
+            self.password_file(user).touch(mode=0o600)
             self.password_file(user).write_text(f"{password}\n", encoding="utf-8")
         shutil.copy(SAMPLE / "acl", self.folder / "acl")
         (self.folder / "acl").chmod(0o600)

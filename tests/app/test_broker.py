@@ -69,6 +69,7 @@ def test_what_the_environment_knows_counts_for_the_same_broker_alone(configure) 
 
 def test_a_password_file(configure, home) -> None:
     path = home / "password"
+    path.touch(0o600)
     path.write_text("with spaces \n", encoding="utf-8")
     world = configure(MAM_BROKER="mqtt://me@localhost", MAM_BROKER_PASSWORD_FILE=str(path))
     assert brokers.password(world, brokers.find(world)) == "with spaces "
@@ -78,6 +79,17 @@ def test_a_password_file(configure, home) -> None:
         path.unlink() if text is None else path.write_text(text, encoding="utf-8")
         with pytest.raises(InvalidSettings, match=str(path)):
             brokers.password(world, brokers.find(world))
+
+
+@pytest.mark.parametrize("mode", [0o640, 0o604, 0o660, 0o666])
+def test_a_password_file_that_is_open_to_others_is_refused(configure, home, mode) -> None:
+    path = home / "password"
+    path.write_text("secret\n", encoding="utf-8")
+    path.chmod(mode)
+    world = configure(MAM_BROKER="mqtt://me@localhost", MAM_BROKER_PASSWORD_FILE=str(path))
+    with pytest.raises(InvalidSettings, match="open to others") as refused:
+        brokers.password(world, brokers.find(world))
+    assert refused.value.hint == f"chmod 600 {path}, if nobody read it"
 
 
 def test_a_password_that_is_not_there_is_named(configure) -> None:

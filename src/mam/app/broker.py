@@ -128,10 +128,15 @@ def _variables_of(root: str) -> dict[str, str]:
 def _from_file(path: str) -> str:
     try:
         with open(path, "rb") as file:
+            is_open = os.fstat(file.fileno()).st_mode & 0o077
             text = file.read(_LARGEST).decode()
     except (OSError, UnicodeDecodeError) as error:
         said = error.strerror if isinstance(error, OSError) else "it is not a text"
         raise InvalidSettings(f"the password file {path} cannot be read: {said}") from error
+    if is_open:
+        raise InvalidSettings(
+            f"the password file {path} is open to others", hint=f"chmod 600 {path}, if nobody read it"
+        )
     found = text.rstrip("\r\n")
     if not found:
         raise InvalidSettings(f"the password file {path} is empty")
