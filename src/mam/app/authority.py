@@ -98,8 +98,11 @@ def check_child(
     _check_directory(world, own)
     if any(row["name"] == name for row in view.rows):
         check(world, "resume", name or "")
-    given = authority.child_permissions(permissions, usual, own.get("permissions") or "default")
-    return given if permissions or world.kind(names.parse_kind(agent)).takes_permissions else None
+    kind, has = world.kind(names.parse_kind(agent)), own.get("permissions") or "default"
+    if not kind.is_known and world.kind(own["agent"]).is_known:
+        authority.check_program(agent, has)
+    given = authority.child_permissions(permissions, usual, has)
+    return given if permissions or kind.takes_permissions else None
 
 
 def _check_directory(world: World, own: Row) -> None:

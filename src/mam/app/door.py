@@ -90,15 +90,19 @@ class Visitor:
     """Who came in: the process at the other end, with its directory and environment."""
 
     def __init__(self, world: World, line: socket, said: Mapping[str, object]) -> None:
-        """`said` is what it tells of itself: `cwd`, `environ`, `allow`."""
+        """`said` is what it tells of itself: `state` (of the root it means), `cwd`, `environ`, `allow`."""
         pid, user = sockets.peer(line)
         if user != os.geteuid():
             raise NotAllowed("only processes of the same user are let in")
+        # A folder that is removed leaves its number, and with it our address, to the next one.
+        if said.get("state", world.place.state) != world.place.state:
+            raise NotAllowed("this is the server of another root")
         cwd, environ, allow = said.get("cwd"), said.get("environ"), said.get("allow")
         self.pid = pid
         self.place = world.place
         self._host = world.environ
-        self.cwd = cwd if isinstance(cwd, str) and os.path.isdir(cwd) else world.place.root
+        is_there = isinstance(cwd, str) and "\0" not in cwd and os.path.isdir(cwd)
+        self.cwd = os.path.realpath(str(cwd)) if is_there else world.place.root
         self.environ = (
             {str(key): str(value) for key, value in environ.items()} if isinstance(environ, dict) else {}
         )

@@ -132,6 +132,15 @@ def child_permissions(asked: str | None, usual: str, own: str) -> str:
     return usual if _rank(usual) <= _rank(own) else own
 
 
+def check_program(program: str, own: str) -> None:
+    """Refuse an agent that is held to permissions a program that cannot be: it does whatever it does."""
+    if own != LEAST_TO_MOST[-1]:
+        raise NotAllowed(
+            f"a session with permissions '{own}' cannot start '{program}', which is no agent that mam knows",
+            hint="start an agent: claude, codex, …; programs are run in your own shell, as you may",
+        )
+
+
 def check_birth(caller: str, rows: list[Row]) -> None:
     """Refuse one more child of a session that has many, or that is itself far down."""
     if caller == OPERATOR:

@@ -1,5 +1,13 @@
 """Who a client is, and what follows: inside a session it is that session."""
 
+import socket
+
+import pytest
+
+from mam.app.door import Visitor
+from mam.app.fleet import Fleet
+from mam.core.errors import NotAllowed
+
 
 def code(answer):
     return answer.get("error", {}).get("code")
@@ -56,6 +64,42 @@ def test_a_child_has_at_most_its_parents_permissions_and_stays_in_the_root(fleet
     assert code(refused) == "not_allowed"
     assert code(one.call("spawn_agent", cli="practice", cwd=str(tmp_path))) == "not_allowed"
     assert fleet.names() == ["one"]
+
+
+def test_a_session_that_is_held_to_permissions_starts_no_program_that_cannot_be(fleet) -> None:
+    held, free = (fleet.create("practice", name=one, permissions=one) for one in ("default", "skip"))
+    fleet.world.known_actor = held.id
+    for program in ("make", "sh"):
+        with pytest.raises(NotAllowed, match=program):
+            fleet.authorize_child(program, None, "skip")
+    assert fleet.authorize_child("practice", None, "skip") == "default"
+    assert fleet.authorize_child("human", None, "skip") is None
+    fleet.world.known_actor = free.id
+    assert fleet.authorize_child("make", None, "skip") is None
+
+
+@pytest.fixture
+def line():
+    ours, theirs = socket.socketpair()
+    with ours, theirs:
+        yield theirs
+
+
+def test_where_a_client_says_that_it_is_leads_out_of_no_root(fleet, workspace, line) -> None:
+    session = fleet.create("practice", name="one")
+    world = Visitor(fleet.world, line, {"cwd": f"{workspace}/.."}).world()
+    world.known_actor = session.id
+    with Fleet(world) as theirs, pytest.raises(NotAllowed, match="below"):
+        theirs.authorize_child("practice", None, "skip")
+
+
+def test_a_client_of_another_root_is_not_served(fleet, line) -> None:
+    """The folder of a root that was removed leaves its number to the next one that is made."""
+    fleet.init()
+    state = fleet.world.place.state
+    assert Visitor(fleet.world, line, {"state": state}).place.state == state
+    with pytest.raises(NotAllowed, match="another root"):
+        Visitor(fleet.world, line, {"state": f"{state}-elsewhere"})
 
 
 def test_a_session_starts_nothing_anew_that_it_could_not_resume_or_that_has_options_of_others(

@@ -238,6 +238,11 @@ class Kind:
         """A kind without a name of its own is called as it was asked for."""
         self.name = name or type(self).name
 
+    @property
+    def is_known(self) -> bool:
+        """Whether this is an agent of which something is known, and not any program by its name."""
+        return type(self) is not Kind
+
     def program(self, command: list[str]) -> str:
         """Return the program to look for on PATH."""
         return command[0]

@@ -49,6 +49,7 @@ def run(call: Call) -> int:
         call.tell("waiting for an MCP client, which starts this itself: docs/mcp.md; Ctrl-D ends it")
     world = call.fleet.world
     hello: dict[str, Any] = {
+        "state": world.place.state,
         "cwd": world.workspace,
         "environ": dict(os.environ),
         "allow": call.options.allow,
