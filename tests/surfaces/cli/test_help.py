@@ -28,6 +28,22 @@ def test_every_help_has_an_example_that_can_be_parsed(run, word):
         check_example(line)
 
 
+WORDS = [
+    (verb, word)
+    for verb in verbs.VERBS
+    for action in parser.build(verb, verbs.load(verb))._actions
+    if isinstance(action.choices, dict)
+    for word in action.choices
+]
+
+
+@pytest.mark.parametrize(("verb", "word"), WORDS)
+def test_every_word_below_a_verb_has_an_example(run, verb, word):
+    examples = run(verb, word, "--help").out.partition("examples:\n")[2].splitlines()
+    assert examples
+    assert all(line.startswith(f"  mam {verb} {word}") for line in examples)
+
+
 def check_example(line: str) -> None:
     """The words of an example are words of its verb; what stands behind three spaces is a remark."""
     typed = re.split(r"(?<=\S)\s{3,}", line)[0]

@@ -43,24 +43,17 @@ def add_options(parser: Parser) -> None:
     add_words(
         parser,
         {
-            "create": ("make a card, or find the one of the same key", _of_create, _example("create")),
-            "list": ("list the cards that are not archived", _of_list, _example("list")),
-            "show": ("show a card with its comments", _of_card, _example("show")),
-            "comment": ("comment on a card", _of_comment, _example("comment")),
-            "claim": ("take a card for some time", _of_claim, _example("claim")),
-            "heartbeat": (
-                "say that work goes on, and extend the claim",
-                _of_heartbeat,
-                _example("heartbeat"),
-            ),
-            "block": ("end the work until a person decides", _of_block, _example("block")),
-            "complete": ("say that a card is done", _of_complete, _example("complete")),
+            "create": ("make a card, or find the one of the same key", _of_create),
+            "list": ("list the cards that are not archived", _of_list),
+            "show": ("show a card with its comments", _of_card),
+            "comment": ("comment on a card", _of_comment),
+            "claim": ("take a card for some time", _of_claim),
+            "heartbeat": ("say that work goes on, and extend the claim", _of_heartbeat),
+            "block": ("end the work until a person decides", _of_block),
+            "complete": ("say that a card is done", _of_complete),
         },
+        EXAMPLES,
     )
-
-
-def _example(word: str) -> str:
-    return next(line for line in EXAMPLES.splitlines() if line.startswith(f"  mam board {word}")).strip()
 
 
 def _of_board(parser: Parser) -> None:

@@ -21,12 +21,12 @@ EXAMPLES = """
   mam create --session api                  start an ended session anew
   mam create --agent practice -- --speed 80"""
 TAKES_REST = True
-PERMISSIONS = ("default", "ask", "auto", "skip")
 _LARGEST = 4 * 1024 * 1024
 
 
 def add_options(parser: Parser) -> None:
     """The agent, the session, and how it begins."""
+    from mam.core.settings import PERMISSIONS
     from mam.surfaces.cli.parser import span
 
     add = parser.add_argument

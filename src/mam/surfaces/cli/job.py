@@ -45,15 +45,16 @@ def add_options(parser: Parser) -> None:
     add_words(
         parser,
         {
-            "submit": ("give work to an agent and follow it to its end", _of_submit, _example("submit")),
-            "event": ("report an event of a job", _of_event, _example("event")),
-            "status": ("show one job", _of_job, _example("status")),
-            "list": ("list the jobs", _of_list, _example("list")),
-            "wait": ("wait until jobs have ended, and print each event", _of_wait, _example("wait")),
-            "logs": ("print what happened to a job", _of_logs, _example("logs")),
-            "verify": ("run a script on a job, and exit as it does", _of_verify, _example("verify")),
-            "cancel": ("end a job at once", _of_cancel, _example("cancel")),
+            "submit": ("give work to an agent and follow it to its end", _of_submit),
+            "event": ("report an event of a job", _of_event),
+            "status": ("show one job", _of_job),
+            "list": ("list the jobs", _of_list),
+            "wait": ("wait until jobs have ended, and print each event", _of_wait),
+            "logs": ("print what happened to a job", _of_logs),
+            "verify": ("run a script on a job, and exit as it does", _of_verify),
+            "cancel": ("end a job at once", _of_cancel),
         },
+        EXAMPLES,
     )
 
 
@@ -92,10 +93,6 @@ _PLAIN: dict[str, tuple[str, Callable[[str], Any]]] = {
     "--event": ("event", _event_name),
     "--attempt": ("attempt", _number),
 }
-
-
-def _example(word: str) -> str:
-    return next(line for line in EXAMPLES.splitlines() if line.startswith(f"  mam job {word}")).strip()
 
 
 def _of_folder(parser: Parser) -> None:

@@ -14,11 +14,11 @@ if TYPE_CHECKING:
     Document = dict[str, Any]
 
 TYPES = ("once", "loop", "human")
-PERMISSIONS = ("default", "ask", "auto", "skip")
 
 
 def of_submit(parser: Parser) -> None:
     """What is to be done, by whom, and for how long."""
+    from mam.core.settings import PERMISSIONS
     from mam.surfaces.cli.parser import count, span
 
     add = parser.add_argument

@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from typing import Any, NoReturn
 
     Namespace = argparse.Namespace
-    # A word below a verb: what it does in one line, its options, and an example.
-    Word = tuple[str, Callable[["Parser"], None], str]
+    # A word below a verb: what it does in one line, and its options.
+    Word = tuple[str, Callable[["Parser"], None]]
 
 
 class Parser(argparse.ArgumentParser):
@@ -104,14 +104,18 @@ def add_names(parser: Parser) -> None:
     parser.add_argument("--session", action="append", metavar="NAME", help="the same, as an option")
 
 
-def add_words(parser: Parser, words: dict[str, Word]) -> None:
-    """Take one of these words next, each with options of its own; `options.word` says which."""
+def add_words(parser: Parser, words: dict[str, Word], examples: str) -> None:
+    """Take one of these words next, each with options of its own; `options.word` says which.
+
+    The examples of a word are those of the verb that use it.
+    """
     below = parser.add_subparsers(dest="word", metavar="WORD", required=True, parser_class=Parser)
-    for word, (summary, add_options, example) in words.items():
+    for word, (summary, add_options) in words.items():
+        lines = [line for line in examples.splitlines() if f"{line} ".startswith(f"  {parser.prog} {word} ")]
         looks: dict[str, Any] = {
             "formatter_class": Formatter,
             "allow_abbrev": False,
-            "epilog": f"examples:\n  {example}",
+            "epilog": f"examples:\n{chr(10).join(lines)}",
         }
         one = below.add_parser(word, help=summary, description=f"{summary[0].upper()}{summary[1:]}.", **looks)
         add_options(one)

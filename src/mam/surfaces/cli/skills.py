@@ -5,7 +5,7 @@ from __future__ import annotations
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from mam.surfaces.cli.call import Call
-    from mam.surfaces.cli.parser import Parser, Word
+    from mam.surfaces.cli.parser import Parser
 
 DESCRIPTION = """\
 Install skills that teach agents the verbs of mam: create, resume, stop, monitor, delegate-job,
@@ -14,8 +14,8 @@ that a person has changed is neither overwritten nor removed."""
 EXAMPLES = """
   mam skills install --for claude        into .claude/skills
   mam skills install                     into .agents/skills, which Codex and others read
-  mam skills list
-  mam skills uninstall --for claude"""
+  mam skills list --for claude
+  mam skills uninstall --dir .agents/skills"""
 _FOR = ("claude", "codex", "gemini", "agents")
 
 
@@ -23,7 +23,15 @@ def add_options(parser: Parser) -> None:
     """What to do."""
     from mam.surfaces.cli.parser import add_words
 
-    add_words(parser, _words())
+    add_words(
+        parser,
+        {
+            "install": ("write the skills of this version", _where),
+            "list": ("list them, and how they are installed", _where),
+            "uninstall": ("remove what mam has installed", _where),
+        },
+        EXAMPLES,
+    )
 
 
 def run(call: Call) -> int:
@@ -51,11 +59,3 @@ def _where(parser: Parser) -> None:
     place.add_argument(
         "--for", dest="agent", choices=_FOR, help="where this agent looks for them (agents: .agents/skills)"
     )
-
-
-def _words() -> dict[str, Word]:
-    return {
-        "install": ("write the skills of this version", _where, "mam skills install --for claude"),
-        "list": ("list them, and how they are installed", _where, "mam skills list --json"),
-        "uninstall": ("remove what mam has installed", _where, "mam skills uninstall --dir .agents/skills"),
-    }

@@ -7,7 +7,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from mam.surfaces.cli.call import Call
-    from mam.surfaces.cli.parser import Parser
+    from mam.surfaces.cli.parser import Namespace, Parser
 
 DESCRIPTION = """\
 Start an agent in one more pane of this window, give it the colour and the name of its role, and
@@ -23,7 +23,6 @@ EXAMPLES = """
   mam spawn --role reviewer --agent claude --model opus
   mam spawn --role dev --agent practice -- --speed 80"""
 TAKES_REST = True
-PERMISSIONS = ("default", "ask", "auto", "skip")
 
 
 def add_options(parser: Parser) -> None:
@@ -38,6 +37,7 @@ def add_options(parser: Parser) -> None:
 
 def add_start(parser: Parser) -> None:
     """How agents are started, for one and for a team."""
+    from mam.core.settings import PERMISSIONS
     from mam.surfaces.cli.parser import span
 
     add = parser.add_argument
@@ -53,23 +53,26 @@ def add_start(parser: Parser) -> None:
     add("--timeout", metavar="TIME", type=span, help="how long to wait for each try: 90, 2m (60)")
 
 
+def start(options: Namespace) -> dict[str, Any]:
+    """Return what `add_start` took, as the fleet takes it."""
+    return {
+        "agent": options.agent,
+        "permissions": options.permissions,
+        "model": options.model,
+        "trust": options.trust,
+        "mcp": options.mcp,
+        "timeout": options.timeout,
+        "args": options.rest,
+    }
+
+
 def run(call: Call) -> int:
     """Spawn it, and say what became of its first words."""
     from mam.core.message import EXIT_CODES
 
     options = call.options
     done = call.fleet.spawn(
-        options.role,
-        agent=options.agent,
-        task=options.task,
-        permissions=options.permissions,
-        name=options.session,
-        team=options.team,
-        model=options.model,
-        args=options.rest,
-        trust=options.trust,
-        mcp=options.mcp,
-        timeout=options.timeout,
+        options.role, task=options.task, name=options.session, team=options.team, **start(options)
     )
     call.say(done, *([] if call.as_json else show(done)))
     return EXIT_CODES[done["receipt"]["state"]] if done["receipt"] else 0

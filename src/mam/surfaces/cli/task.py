@@ -38,16 +38,13 @@ def add_options(parser: Parser) -> None:
     add_words(
         parser,
         {
-            "add": ("add a task for a role", _of_add, _example("add")),
-            "list": ("list the tasks, oldest first", _of_list, _example("list")),
-            "claim": ("take a task, or the oldest of a role", _of_claim, _example("claim")),
-            "done": ("say that a task is done", _of_done, _example("done")),
+            "add": ("add a task for a role", _of_add),
+            "list": ("list the tasks, oldest first", _of_list),
+            "claim": ("take a task, or the oldest of a role", _of_claim),
+            "done": ("say that a task is done", _of_done),
         },
+        EXAMPLES,
     )
-
-
-def _example(word: str) -> str:
-    return next(line for line in EXAMPLES.splitlines() if line.startswith(f"  mam task {word}")).strip()
 
 
 def _of_add(parser: Parser) -> None:

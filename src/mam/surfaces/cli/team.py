@@ -38,15 +38,12 @@ def add_options(parser: Parser) -> None:
     add_words(
         parser,
         {
-            "up": ("start every role of a preset or a file", _of_up, _example("up")),
-            "down": ("end every member of a team", _of_down, _example("down")),
-            "list": ("list the teams and the presets", _of_list, _example("list")),
+            "up": ("start every role of a preset or a file", _of_up),
+            "down": ("end every member of a team", _of_down),
+            "list": ("list the teams and the presets", _of_list),
         },
+        EXAMPLES,
     )
-
-
-def _example(word: str) -> str:
-    return next(line for line in EXAMPLES.splitlines() if line.startswith(f"  mam team {word}")).strip()
 
 
 def _of_up(parser: Parser) -> None:
@@ -75,19 +72,10 @@ def run(call: Call) -> int:
 
 def _up(call: Call) -> int:
     from mam.core.message import EXIT_CODES
+    from mam.surfaces.cli.spawn import start
 
     options = call.options
-    done = call.fleet.team_up(
-        options.what,
-        work=options.task,
-        agent=options.agent,
-        permissions=options.permissions,
-        model=options.model,
-        trust=options.trust,
-        mcp=options.mcp,
-        timeout=options.timeout,
-        args=options.rest,
-    )
+    done = call.fleet.team_up(options.what, work=options.task, **start(options))
     call.say(done, *([] if call.as_json else _show_up(done)))
     return max([EXIT_CODES[one["receipt"]["state"]] for one in done["members"] if one["receipt"]], default=0)
 
