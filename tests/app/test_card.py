@@ -427,6 +427,19 @@ class TestJudge:
         assert companion.tick() == ""
         assert companion._judge._thread is None
 
+    def test_a_visit_asks_nobody_because_it_does_not_stay_for_the_answer(
+        self, fleet, judge, monkeypatch
+    ) -> None:
+        judge("echo done")
+        card = self.goal(fleet)
+        fleet.board_claim(card, who="host:1")
+        said = {"HERMES_KANBAN_TASK": card, "HERMES_KANBAN_CLAIM_LOCK": "host:1"}
+        monkeypatch.setattr(fleet.world, "environ", {**os.environ, **said})
+        visit = cards.Companion(fleet.world, open_board(fleet.world, "ours"), card, is_visit=True)
+        assert visit.tick() == ""
+        assert visit._state["beat"] > 0
+        assert visit._judge._thread is None
+
 
 class TestWorker:
     def test_it_needs_a_card(self, fleet) -> None:

@@ -214,6 +214,15 @@ def test_a_session_that_runs_takes_a_job(fleet, submit):
         submit(session="mine", args=[])
 
 
+def test_a_session_that_may_not_be_written_to_is_given_no_job(fleet):
+    mine = fleet.create("practice", name="mine", args=FAST)
+    fleet.world.known_actor = mine.id
+    with pytest.raises(NotAllowed, match="itself"):
+        fleet.job_submit("x", session="mine")
+    assert fleet.get("mine").row["delegate_job_id"] is None
+    assert fleet.jobs()[-1]["status"] == "error"
+
+
 @pytest.mark.slow
 def test_who_forgets_to_report_is_nudged_once(fleet, submit):
     job = submit("forget to report")

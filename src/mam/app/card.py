@@ -165,7 +165,10 @@ class Companion:
         return self.world.now() >= rules.ends_at(card.run_started_at, card.max_runtime)
 
     def _beat(self, card: Card) -> str:
-        """Say that it is alive, every few minutes; in goal mode that is a turn, and the judge is asked."""
+        """Say that it is alive, every few minutes; in goal mode that is a turn, and the judge is asked.
+
+        Who only visits does not stay for an answer: whoever sends it counts turns and judges.
+        """
         now = self.world.now()
         if card.claimed_by == self.who and abs(now - self._beat_at) >= _HEARTBEAT:
             running = sum(is_running(row) for row in self.world.registry.view().rows)
@@ -173,7 +176,7 @@ class Companion:
             self.board.heartbeat(self.card, self.who, note, run=self._run)
             self._beat_at = now
             self._keep({**self._state, "beat": now})
-            if card.goal_mode and (why := self._turn(card, note)):
+            if card.goal_mode and not self._is_visit and (why := self._turn(card, note)):
                 return why
         elif card.claimed_by == self.who and (card.claim_expires or 0) - now < self.board.ttl / 2:
             # Hermes may have been told to let claims run out sooner than a heartbeat comes.

@@ -7,7 +7,9 @@ import pytest
 from tests.surfaces.mcp.client import Client
 
 from mam.app.fleet import Fleet
+from mam.core.errors import NeedsConfirmation, StopUnconfirmed
 from mam.surfaces.mcp.tools.agents import stop_agent
+from mam.surfaces.mcp.tools.guarded import kill
 from mam.surfaces.mcp.tools.words import send_to
 
 
@@ -135,6 +137,27 @@ def test_what_cannot_be_undone_is_confirmed(trusted, fleet) -> None:
     _, ended = confirmed(trusted, "kill", target="all", force=True)
     assert (sorted(ended["killed"]), ended["errors"]) == (["three", "two"], [])
     assert fleet.names(status=["running"]) == []
+
+
+def test_children_are_killed_first_and_each_once_and_nobody_killed_is_an_error(fleet, monkeypatch) -> None:
+    fleet.create("practice", name="above")
+    fleet.world.known_actor = fleet.get("above").id
+    fleet.create("practice", name="below")
+    fleet.world.known_actor = "user"
+    call = SimpleNamespace(fleet=fleet, who=SimpleNamespace(pid=1))
+
+    def sure(target):
+        with pytest.raises(NeedsConfirmation, match="end 2 agents") as asked:
+            kill(call, target, force=True)
+        return kill(call, target, force=True, confirm=asked.value.hint.split('"')[1])
+
+    def fail(*_given, **_named):
+        raise StopUnconfirmed("it is still there")
+
+    with monkeypatch.context() as patch, pytest.raises(StopUnconfirmed):
+        patch.setattr(Fleet, "stop", fail)
+        sure(["above", "below"])
+    assert sure(["below", "above", "below"])["killed"] == ["below", "above"]
 
 
 @pytest.mark.parametrize("tool", ["stop_agent", "send_to"])

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from mam.adapters.store import jobs
 from mam.app import flight
+from mam.app.authority import check_writer
 from mam.app.create import create
 from mam.app.delegate.finish import fail
 from mam.app.delegate.order import message_of
@@ -61,7 +62,8 @@ def create_for(world: World, job_id: str, agent: str | None, **options: Any) -> 
 
 
 def take_session(world: World, job_id: str, target: str) -> Row:
-    """Have a session that runs already work on a job."""
+    """Have a session that runs already work on a job, if the caller may write to it."""
+    check_writer(world, world.registry.view().find(target))
 
     def work(draft: Draft) -> Row:
         row = draft.find(target)

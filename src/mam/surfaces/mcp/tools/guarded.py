@@ -12,6 +12,7 @@ from typing import Annotated
 
 from pydantic import Field
 
+from mam.core.authority import ancestors
 from mam.core.errors import MamError, NeedsConfirmation
 from mam.surfaces.mcp.shapes import Answered, Applied, Killed
 from mam.surfaces.mcp.tool import CHANGE, DESTROY, Call, make
@@ -57,25 +58,29 @@ def kill(
     force: Annotated[bool, Field(description="end the process trees at once")] = False,
     confirm: Confirm = "",
 ) -> Killed:
-    """End many agents, children first; one that fails stops no other. The first call is refused with a
-    word; call again with it within a minute."""
+    """End many agents, children first; one that fails stops no other, and it is an error if all do. The
+    first call is refused with a word; call again with it within a minute."""
     allowed = set(call.fleet.reachable("stop"))
     if target == _ALL:
         rows = [one.row for one in call.fleet.sessions() if one.id in allowed]
         rows = [row for row in rows if row["status"] == "running"]
     else:
         named = [target] if isinstance(target, str) else target
-        rows = [call.fleet.authorize("stop", one) for one in named]
+        rows = list({row["id"]: row for one in named for row in [call.fleet.authorize("stop", one)]}.values())
     same = ("kill", force, *sorted((row["id"], row.get("version")) for row in rows))
     _confirm(call, confirm, same, f"end {len(rows)} agents")
     killed: list[str] = []
-    errors = []
-    for row in reversed(rows):
+    failed: list[tuple[str, MamError]] = []
+    everybody = [one.row for one in call.fleet.sessions()]
+    for row in sorted(rows, key=lambda one: len(ancestors(one["id"], everybody)), reverse=True):
         try:
             call.fleet.stop(row["id"], reason="kill", force=force)
             killed.append(row["name"])
         except MamError as error:
-            errors.append({"agent_id": row["id"], **error.as_json()["error"]})
+            failed.append((row["id"], error))
+    if failed and not killed:
+        raise failed[0][1]
+    errors = [{"agent_id": one, **error.as_json()["error"]} for one, error in failed]
     return {"killed": killed, "errors": errors, "force": force}
 
 
