@@ -300,6 +300,18 @@ def test_a_script_decides(fleet, workspace, code, status):
     assert done["reason"] == (None if code == 0 else "validation")
 
 
+def test_the_settings_say_how_long_a_script_may_take(fleet, workspace, home):
+    with (home / ".config" / "mam" / "config.toml").open("a", encoding="utf-8") as file:
+        file.write("validation_timeout = 0.2\n")
+    (workspace / "slow.sh").write_text("sleep 5\n", encoding="utf-8")
+    job = fleet.job_submit("x", agent="human", validate="slow.sh")["job_id"]
+    shown = fleet.job_verify(job, "slow.sh")
+    assert (shown["passed"], shown["exit_code"]) == (False, 124)
+    fleet.job_event(job, "completed")
+    (done,) = fleet.job_wait([job], timeout=60)
+    assert (done["reason"], done["validation"]["rc"]) == ("validation", 124)
+
+
 def test_missing_artifacts_are_not_believed(fleet, workspace):
     (workspace / "there.txt").touch()
     job = fleet.job_submit("x", agent="human", expect=["there.txt", "not there.txt"])["job_id"]

@@ -42,7 +42,7 @@ class Settings:
             "messages",
         ),
         *("notify_command", "notify_desktop", "permissions", "ready_timeout", "resident", "team_permissions"),
-        "tmux_server",
+        *("tmux_server", "validation_timeout"),
     )
 
     def __init__(self) -> None:
@@ -54,6 +54,8 @@ class Settings:
         # What an agent may do by itself that spawn or team up started.
         self.team_permissions = "skip"
         self.ready_timeout = 60.0
+        # Seconds that a script may take which decides about a job.
+        self.validation_timeout = 600.0
         self.known_versions: tuple[str, ...] = ()
         self.resident = "auto"
         self.notify_desktop = True
@@ -81,6 +83,7 @@ class Settings:
             "job_permissions": _permissions,
             "team_permissions": _permissions,
             "ready_timeout": _seconds,
+            "validation_timeout": _seconds,
             "known_versions": _versions,
             "resident": _resident,
             "notify_desktop": _switch,

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
     Document = dict[str, Any]
 
-_SECONDS, _LOOK = 600.0, 0.5
+_LOOK = 0.5
 _TIMED_OUT, _NOT_STARTED = 124, 126
 _LONGEST_OUTPUT = 4096
 # A script's output goes to a file, however much it is; it is ours and readable by nobody else.
@@ -158,10 +158,10 @@ def _wait_for(
     """Return `{passed, exit_code, output}` of a script; None if it was not wanted any more, and was ended."""
     if running.pid is None:
         return {"passed": False, "exit_code": _NOT_STARTED, "output": running.finish(0.0).words}
-    deadline = time.monotonic() + _SECONDS
+    deadline = time.monotonic() + world.settings().validation_timeout
     has_ended = False
     try:
-        while not (has_ended := running.has_ended(_LOOK)):
+        while not (has_ended := running.has_ended(min(_LOOK, max(0.0, deadline - time.monotonic())))):
             if time.monotonic() >= deadline or not is_wanted():
                 break
     finally:
