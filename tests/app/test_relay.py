@@ -19,6 +19,7 @@ from mam.app.jobs import find, remote
 from mam.app.jobs.event import event as report
 from mam.app.jobs.publish import flush
 from mam.app.relay import Relay
+from mam.app.relays import Relays
 from mam.core.errors import BrokerRefused, NotAllowed, NotPublished, TimedOut
 
 
@@ -175,6 +176,28 @@ def test_who_comes_after_the_end_hears_it(fleet) -> None:
     with relaying(fleet), waiting(fleet, job_id) as (heard, done):
         pass
     assert sorted(event["seq"] for event in heard) == [1, 2, 3]
+
+
+def test_who_comes_within_an_hour_of_the_end_hears_all_of_it_from_who_is_awake(
+    fleet, until, monkeypatch
+) -> None:
+    job_id = submit(fleet)
+    for name in ("started", "progress", "completed"):
+        fleet.job_event(job_id, name)
+    told: list[dict] = []
+    relays = Relays(fleet.world, told.append)
+    try:
+        until(lambda: relays.tick() or told)
+        with waiting(fleet, job_id) as (heard, _done):
+            pass
+        assert sorted(event["seq"] for event in heard) == [1, 2, 3]
+        assert not relays.is_needed(), "it keeps nobody awake"
+        later = fleet.world.now() + 3700
+        monkeypatch.setattr(fleet.world, "now", lambda: later)
+        relays.tick()
+        assert not relays._running
+    finally:
+        relays.close()
 
 
 def test_the_waiting_ends_in_time(fleet) -> None:

@@ -107,7 +107,10 @@ class Relays:
                 self._states[document["broker"]["address"]] = document["broker"]["state"]
             self.tell(document)
         none: dict[str, Broker] = {}
-        wanted = self.world.registry.peek(_in_use, none) if self.is_alone else none
+        since = self.world.now() - _WORTH_SECONDS
+        wanted = (
+            self.world.registry.peek(lambda draft: _in_use(draft, since), none) if self.is_alone else none
+        )
         if self.always is not None:
             wanted = {**wanted, _key(self.always): self.always}
         for key in self._running.keys() - wanted.keys():
@@ -178,9 +181,12 @@ def poll_seconds(world: World) -> float:
     return seconds
 
 
-def _in_use(draft: Draft) -> dict[str, Broker]:
-    """Return the brokers of open jobs, and of jobs of which something is still to be published."""
-    wanted = jobs.open_ids(draft) | set(outbox.waiting_jobs(draft))
+def _in_use(draft: Draft, since: float) -> dict[str, Broker]:
+    """Return the brokers of open jobs, and of those of which something is to be published or was since then.
+
+    Who begins to wait after the end asks for what was before it.
+    """
+    wanted = jobs.open_ids(draft) | {*outbox.waiting_jobs(draft), *outbox.recent(draft, since)}
     found = [rules.of_record(job.data) for job_id in wanted if (job := jobs.find(draft, job_id))]
     return {_key(broker): broker for broker in found if broker is not None}
 
