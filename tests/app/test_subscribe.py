@@ -13,6 +13,7 @@ import mam
 from mam.app import broker as brokers
 from mam.app import resident as residents
 from mam.app.relay import Relay
+from mam.app.relays import Relays
 from mam.app.subscribe import subscribe
 from mam.core.errors import InvalidSettings
 
@@ -110,11 +111,14 @@ def test_without_the_broker_it_looks_at_intervals(mosquitto, fleet, workspace, u
 
 def test_a_relay_that_fails_is_told_once(mosquitto, fleet, workspace, until, monkeypatch) -> None:
     fleet.init()
-    told = []
+    told, ticks, tick = [], [], Relays.tick
     monkeypatch.setattr(Relay, "_connect", lambda _relay: 1 // 0)
-    with watching(workspace, told) as resident:
+    monkeypatch.setattr(Relays, "tick", lambda relays: ticks.append(1) or tick(relays))
+    with watching(workspace, told):
         until(lambda: told, SECONDS)
-        resident.relays.tick()
+        before = len(ticks)
+        fleet.board_create("something happens")
+        until(lambda: len(ticks) > before, SECONDS)
     assert [one["error"]["code"] for one in told] == ["broken"]
 
 
