@@ -15,8 +15,7 @@ from tests.adapters.kanban.conftest import HERMES
 import mam
 from mam.adapters.kanban.ours import OurBoard
 from mam.adapters.store import drifts
-from mam.app import card as cards
-from mam.app import wake
+from mam.app import card_watch, wake
 from mam.app.board import open_board
 from mam.core import drift as rules
 from mam.core.card import AUTHOR, LONGEST_COMMENT
@@ -52,7 +51,7 @@ def held(fleet, card):
     """A monitor's companion that holds the card."""
 
     def hold(card=card, **options):
-        companion = cards.Companion(fleet.world, open_board(fleet.world), card, **options)
+        companion = card_watch.CardWatch(fleet.world, open_board(fleet.world), card, **options)
         companion.claim()
         return companion
 
@@ -349,9 +348,9 @@ class TestClaim:
         )
         ours = open_board(fleet.world, "ours")
         with pytest.raises(Conflict, match="another run"):
-            cards.Companion(fleet.world, ours, card).claim()
+            card_watch.CardWatch(fleet.world, ours, card).claim()
         monkeypatch.setattr(fleet.world, "environ", {**os.environ, **said, "HERMES_KANBAN_RUN_ID": str(run)})
-        companion = cards.Companion(fleet.world, ours, card)
+        companion = card_watch.CardWatch(fleet.world, ours, card)
         companion.claim()
         assert companion.tick() == ""
         fleet.board_block(card, "again", board="ours")
@@ -361,12 +360,12 @@ class TestClaim:
     def test_a_holder_that_died_is_replaced(self, fleet, held, card) -> None:
         dead = subprocess.Popen([sys.executable, "-c", ""])
         dead.wait()
-        host = cards.socket.gethostname()
+        host = card_watch.socket.gethostname()
         fleet.board_claim(card, who=f"{host}:{dead.pid}")
         assert held().tick() == ""
 
     def test_a_holder_that_lives_is_not(self, fleet, held, card) -> None:
-        host = cards.socket.gethostname()
+        host = card_watch.socket.gethostname()
         for who in (f"{host}:{os.getppid()}", f"elsewhere:{2**22 - 1}", "builder"):
             other = fleet.board_create("watch")["card"]["id"]
             fleet.board_claim(other, who=who)
@@ -435,7 +434,7 @@ class TestJudge:
         fleet.board_claim(card, who="host:1")
         said = {"HERMES_KANBAN_TASK": card, "HERMES_KANBAN_CLAIM_LOCK": "host:1"}
         monkeypatch.setattr(fleet.world, "environ", {**os.environ, **said})
-        visit = cards.Companion(fleet.world, open_board(fleet.world, "ours"), card, is_visit=True)
+        visit = card_watch.CardWatch(fleet.world, open_board(fleet.world, "ours"), card, is_visit=True)
         assert visit.tick() == ""
         assert visit._state["beat"] > 0
         assert visit._judge._thread is None

@@ -61,12 +61,12 @@ class News:
             return [{"error": error.as_json()["error"]}]
 
     def _drifts(self) -> list[Document]:
-        none: list[tuple[int, Document]] = []
+        none: list[tuple[int, float, Document]] = []
         found = self._world.registry.peek(lambda draft: drifts.since(draft, self._last), none)
         if not found:
             return []
         self._last = found[-1][0]
-        return [{"drifts": [{**drift, "new": True} for _, drift in found]}]
+        return [{"drifts": [{**drift, "new": True} for _, _, drift in found]}]
 
     def _notices(self) -> set[tuple[str, str]]:
         none: set[tuple[str, str]] = set()

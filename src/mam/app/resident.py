@@ -8,9 +8,7 @@ from __future__ import annotations
 
 import os
 import select
-import signal
 import time
-from contextlib import contextmanager
 
 from mam.adapters.store import database, evidence
 from mam.adapters.system import process
@@ -24,6 +22,7 @@ from mam.app.postman import Postman
 from mam.app.relays import Relays
 from mam.app.settle import settle
 from mam.app.sight import identity_of
+from mam.app.signals import Overdue, told_to_stop
 from mam.app.team_watch import TeamWatch
 from mam.app.turns import Limits
 from mam.app.wake import lock
@@ -33,7 +32,7 @@ from mam.core.row import current_conversation, is_running
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Hashable, Iterable, Iterator
+    from collections.abc import Callable, Hashable, Iterable
     from typing import Any, Protocol
 
     from mam.adapters.system.process import Identity
@@ -61,8 +60,6 @@ _NET, _SLOW_NET, _MANY = 30.0, 60.0, 5
 _BURST = 0.25
 # Seconds for a server that did not answer the last time, except for every so many times.
 _BRIEF, _NOW_AND_THEN = 0.5, 10
-# Told to stop, what is under way may take so long; it ends within a second.
-_PATIENCE = 0.6
 _TOLD, _ROOT_GONE = "it was told to stop", "its root is gone"
 _SPOOL, _STATE, _STORE = "spool", "state", "store"
 
@@ -106,9 +103,9 @@ class Resident:
                 return _ROOT_GONE
             if not self._take():
                 raise ResidentRuns("another resident watches this root", hint="mam monitor follows it")
-            with _signals() as wake:
+            with told_to_stop() as wake:
                 return self._loop(wake, limits or Limits(), while_any)
-        except _Overdue:
+        except Overdue:
             return _TOLD
         finally:
             self.close()
@@ -301,37 +298,3 @@ def _servers(done: monitor.Pass) -> dict[str, int]:
     """Return the servers that answered, each with its process."""
     listings = done.look.listings.items()
     return {server: listing.server_pid for server, listing in listings if listing.server_pid}
-
-
-class _Overdue(BaseException):
-    """Told to stop while something does not answer. A pass may be cut anywhere, as by a crash."""
-
-
-def _told(_number: int, _frame: object) -> None:
-    # Said again it does not last longer.
-    if not signal.getitimer(signal.ITIMER_REAL)[0]:
-        signal.setitimer(signal.ITIMER_REAL, _PATIENCE)
-
-
-def _overdue(_number: int, _frame: object) -> None:
-    raise _Overdue
-
-
-@contextmanager
-def _signals() -> Iterator[int]:
-    """Give a descriptor that is readable once somebody said stop; what was set before is put back."""
-    read, write = os.pipe()
-    os.set_blocking(write, False)
-    handlers = dict.fromkeys((signal.SIGTERM, signal.SIGINT, signal.SIGHUP), _told)
-    handlers[signal.SIGALRM] = _overdue
-    before = {number: signal.signal(number, handler) for number, handler in handlers.items()}
-    previous = signal.set_wakeup_fd(write)
-    try:
-        yield read
-    finally:
-        signal.setitimer(signal.ITIMER_REAL, 0)
-        signal.set_wakeup_fd(previous)
-        for number, handler in before.items():
-            signal.signal(number, handler)
-        os.close(read)
-        os.close(write)

@@ -47,7 +47,7 @@ def close_others(draft: Draft, keys: Iterable[str], about: Iterable[str]) -> Non
 
 def unprinted(draft: Draft) -> list[dict[str, Any]]:
     """Return what was recorded since the last printed pass, oldest first."""
-    return [drift for _, drift in since(draft, draft.meta(_CURSOR) or 0)]
+    return [drift for _, _, drift in since(draft, draft.meta(_CURSOR) or 0)]
 
 
 def newest(draft: Draft) -> int:
@@ -55,10 +55,10 @@ def newest(draft: Draft) -> int:
     return int(draft.connection.execute("SELECT coalesce(max(seq), 0) FROM drifts").fetchone()[0])
 
 
-def since(draft: Draft, number: int) -> list[tuple[int, dict[str, Any]]]:
-    """Return those after a number, each with its own."""
-    found = draft.connection.execute("SELECT seq, data FROM drifts WHERE seq > ? ORDER BY seq", (number,))
-    return [(seq, json.loads(data)) for seq, data in found]
+def since(draft: Draft, number: int) -> list[tuple[int, float, dict[str, Any]]]:
+    """Return those after a number, oldest first, each with its own number and time."""
+    found = draft.connection.execute("SELECT seq, at, data FROM drifts WHERE seq > ? ORDER BY seq", (number,))
+    return [(seq, at, json.loads(data)) for seq, at, data in found]
 
 
 def set_printed(draft: Draft) -> None:
