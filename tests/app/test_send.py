@@ -17,7 +17,7 @@ from mam.adapters.agents.protocol import Look
 from mam.adapters.store import messages
 from mam.adapters.system import process
 from mam.adapters.tmux.client import Tmux
-from mam.app import conversations, proof
+from mam.app import conversations, flight, proof
 from mam.app import deliver as sending
 from mam.app import send as senders
 from mam.app import submit as submitting
@@ -31,6 +31,7 @@ from mam.core.errors import (
     TerminalsDown,
     Usage,
 )
+from mam.core.row import merged
 
 QUICK = ["--speed", "0"]
 REPOSITORY = Path(__file__).resolve().parents[2]
@@ -529,6 +530,30 @@ def test_the_same_words_twice_are_proven_twice(fleet, one) -> None:
     assert {each["evidence"] for each in done[1:]} == {"transcript"}
     one.wait("idle", timeout=10)
     assert said(one) == ["go on"] * 3
+
+
+def test_the_record_of_a_conversation_that_was_begun_anew(fleet, one) -> None:
+    """The same words again: no hook counts, and the record is not the one that the row knows."""
+    assert one.send("go on", timeout=10)["state"] == "submitted"
+    one.wait("idle", timeout=10)
+    conversations.capture(fleet.world, one.row)
+    assert fleet.send("one", "/clear", command=True, timeout=10)["state"] == "submitted"
+    done = one.send("go on", timeout=10)
+    assert (done["state"], done["evidence"]) == ("submitted", "transcript"), done
+
+
+def test_words_of_before_prove_nothing(fleet, one, monkeypatch) -> None:
+    """Nobody wrote down which conversation an agent has: what it holds already is no proof all the same."""
+    assert one.send("go on", timeout=10)["state"] == "submitted"
+    one.wait("idle", timeout=10)
+
+    def forget(draft):
+        return draft.put(merged(draft.get(one.id), conversations=[], practice_session_id_own=None))
+
+    flight.change(fleet.world, forget)
+    monkeypatch.setattr(sending, "submit", lambda *_given, **_options: Look("idle"))
+    monkeypatch.setattr(proof, "proof_seconds", lambda text: 0.5)
+    assert one.send("go on")["state"] == "unconfirmed"
 
 
 def test_without_a_resident_the_next_verb_delivers(fleet, one) -> None:

@@ -252,7 +252,12 @@ def test_clear(desk: Desk) -> None:
         session.answer("allow")
     wait_for(lambda: "glockenspiel" not in session.read(), session.read)
     desk.becomes(session, "idle")
-    desk.say(session, "remember the word walrus")
+    held = desk.model.gate()
+    desk.model.answer(Say("one\ntwo\nthree\nfour\n", midway=held))
+    # Proven by the record of the new conversation, also where a hook speaks at the end of a turn alone.
+    done = session.send("remember the word walrus", timeout=30)
+    held.set()
+    assert done["state"] == "submitted", done
     desk.rests(session)
     wait_for(lambda: desk.own(session) != first, session.read)
     second = desk.own(session)

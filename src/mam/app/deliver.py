@@ -14,6 +14,7 @@ from mam.adapters.system.process import Identity
 from mam.app import carry, conversations, proof
 from mam.app.glance import glance, known, made_out
 from mam.app.submit import submit
+from mam.app.transcript import now_open
 from mam.app.versions import is_known, says_idle
 from mam.core import message as rules
 from mam.core.activity import IDLE, UNKNOWN, WAITING, WORKING, is_asking
@@ -101,19 +102,29 @@ def _try(world: World, message: Message) -> bool:
         row = conversations.note_open(world, row)
     except ConversationBusy as error:
         return _hold(world, message, error.message)
-    before = kind.record_size(current_conversation(row) or "", conversations.stores_of(world, row))
+    conversation = now_open(world, row) or ""
+    before = kind.record_size(conversation, conversations.stores_of(world, row))
     claimed = _begin(world, message, load, before)
     if claimed is None:
         return False
-    trial = proof.Trial(
-        claimed, load.words, before=before, since=claimed.changed_at, is_repeated=_is_repeated(world, claimed)
-    )
     try:
+        trial = _trial(world, claimed, load.words, conversation)
         return _type(world, row, claimed, trial, seen.look.state)
     except BaseException:
         # The process lives on, and nobody else would dare to touch what it says it is typing.
         _end(world, claimed, UNCONFIRMED, reason="its typing was interrupted; look: mam read")
         raise
+
+
+def _trial(world: World, message: Message, words: str, conversation: str) -> proof.Trial:
+    return proof.Trial(
+        message,
+        words,
+        conversation=conversation,
+        before=message.before or 0,
+        since=message.changed_at,
+        is_repeated=_is_repeated(world, message),
+    )
 
 
 def _look(world: World, row: Row) -> Glance:
@@ -262,7 +273,7 @@ def _settle(world: World, message: Message) -> None:
         words = None
     found = None
     if row and words:
-        trial = proof.Trial(message, words, before=message.before or 0, since=message.changed_at)
+        trial = _trial(world, message, words, now_open(world, row) or "")
         found = proof.find_late(world, row, trial)
     if found:
         _end(world, message, SUBMITTED, reason=None, evidence=found)

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import time
 
+from mam.adapters.store.evidence import recorded
 from mam.app import conversations
 from mam.app.glance import glance
-from mam.app.hearing import overhear
+from mam.app.hearing import Word, overhear
 from mam.app.submit import proof_seconds
-from mam.app.transcript import now_open
 from mam.core.message import FILE
 from mam.core.row import current_conversation
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from mam.adapters.agents.protocol import Heard
     from mam.adapters.store.messages import Message
     from mam.app.world import World
     from mam.core.row import Row
@@ -28,15 +29,24 @@ _ON_THE_WAY_SECONDS = 3.0
 class Trial:
     """What to look for: these words, beyond what the record held before, and in hooks of later than that.
 
-    The same words may have been typed a moment ago, and that hook may come late: then only the record counts.
+    `before` is of the conversation that was open then. The same words may have been typed a moment ago, and
+    that hook may come late: then only the record counts.
     """
 
-    __slots__ = ("before", "is_command", "is_repeated", "since", "words")
+    __slots__ = ("before", "conversation", "is_command", "is_repeated", "since", "words")
 
     def __init__(
-        self, message: Message, words: str, *, before: int, since: float, is_repeated: bool = False
+        self,
+        message: Message,
+        words: str,
+        *,
+        conversation: str,
+        before: int,
+        since: float,
+        is_repeated: bool = False,
     ) -> None:
         self.words = words
+        self.conversation = conversation
         self.before = before
         self.since = since - _COARSE_SECONDS
         self.is_command = message.is_command
@@ -59,14 +69,26 @@ def find(world: World, row: Row, trial: Trial) -> str | None:
     if trial.is_command:
         seen = glance(world, row)
         return "screen" if seen.look.dialog or seen.look.box == "empty" else None
-    if not trial.is_repeated and any(
-        (heard.prompt or "").strip() == trial.words.strip() for heard in overhear(world, row, trial.since)
-    ):
+    heard = list(overhear(world, row, trial.since))
+    if not trial.is_repeated and any((one.prompt or "").strip() == trial.words.strip() for one in heard):
         return "hook"
-    stores = conversations.stores_of(world, row)
-    conversation = current_conversation(row) or now_open(world, row) or ""
-    said = world.kind(row["agent"]).has_submitted(trial.words, conversation, stores, trial.before)
-    return "transcript" if said else None
+    kind, stores = world.kind(row["agent"]), conversations.stores_of(world, row)
+    # The first words after a /clear begin a conversation that nobody knew of.
+    for conversation in {trial.conversation, _open_now(world, row, heard)}:
+        is_known = conversation == trial.conversation or kind.counts_for_all
+        if kind.has_submitted(trial.words, conversation, stores, trial.before if is_known else 0):
+            return "transcript"
+    return None
+
+
+def _open_now(world: World, row: Row, heard: list[Heard]) -> str:
+    """Return the conversation that the agent has now; its hooks are left to whoever else waits for them."""
+    named = next((one.conversation for one in reversed(heard) if one.conversation), None)
+    if named:
+        return named
+    words = {session_id: Word(*found) for session_id, found in recorded(world.registry, "hook").items()}
+    said = conversations.told(world, row, words)
+    return said[0] if said else current_conversation(row) or ""
 
 
 def find_late(world: World, row: Row, trial: Trial) -> str | None:

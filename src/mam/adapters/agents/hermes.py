@@ -47,6 +47,7 @@ class Hermes(Kind):
     takes_permissions = True
     takes_model = True
     has_state_file = True
+    counts_for_all = True
     reads_screen = True
     refuse_keys = ("C-c",)
     interrupts_apart = 2.5

@@ -89,6 +89,7 @@ class Opencode(Kind):
     # A lock that a start which was cut short left behind holds up the next one for a minute.
     boot_seconds = 90.0
     queues = True
+    counts_for_all = True
     known_versions = ("1.18.33",)
     packages = ("opencode-ai",)
 

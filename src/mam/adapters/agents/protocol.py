@@ -219,6 +219,8 @@ class Kind:
     takes_prompt = True
     # Whether it keeps what is entered while it works for its next turn, instead of cutting this one.
     queues = False
+    # Whether the size of a record is counted for all conversations together, as times and numbers are.
+    counts_for_all = False
     # What of a text it hands on as it is: tabs, and blanks before the first word.
     keeps_tabs = False
     keeps_indent = False
@@ -348,7 +350,7 @@ class Kind:
     def has_submitted(
         self, text: str, conversation: str, stores: Mapping[str, str], since: int
     ) -> bool | None:
-        """Tell whether the conversation's record beyond `since` bytes holds this user message."""
+        """Tell whether the conversation's record beyond `since`, its size then, holds this user message."""
         return None
 
     def is_voice(self, pid: int, pane_pid: int) -> bool:
