@@ -25,6 +25,7 @@ from mam.app.sight import Sight
 from mam.core.errors import (
     Conflict,
     ConversationBusy,
+    DiskFull,
     InvalidPrompt,
     NotAllowed,
     Refused,
@@ -282,6 +283,41 @@ def test_an_interrupted_sender_leaves_nothing_that_blocks(fleet, one, monkeypatc
             one.send("the one message")
     assert fleet.inbox("one")[0]["state"] == "unconfirmed"
     assert one.send("the next", timeout=10)["state"] == "submitted"
+
+
+def test_a_sender_that_cannot_say_how_it_ended_blocks_nobody(fleet, one, monkeypatch) -> None:
+    """A resident lives on for days after the disk was full."""
+
+    def full(*_given, **_options):
+        raise DiskFull("no space is left")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(sending, "_end", full)
+        with pytest.raises(DiskFull):
+            one.send("the one message")
+    assert one.send("the next", timeout=10)["state"] in ("submitted", "queued")
+    assert said(one) == ["the one message", "the next"]
+    assert fleet.inbox("one")[0]["state"] == "submitted"
+
+
+def test_a_typist_that_was_stopped_is_not_waited_for_without_end(fleet, one, monkeypatch) -> None:
+    with monkeypatch.context() as patch:
+        patch.setattr(senders, "deliver", lambda *_given: None)
+        patch.setattr(senders, "_PATIENCE", 0.0)
+        fleet.send("one", "hello", message_id="m_00000001")
+    typist = subprocess.Popen(["sleep", "1000"])
+    try:
+        owner = process.identify(typist.pid).as_json()
+        fleet.world.registry.note(
+            lambda draft: messages.update(draft, "m_00000001", state="typing", owner=owner)
+        )
+        monkeypatch.setattr(senders, "_PATIENCE", 0.1)
+        monkeypatch.setattr(senders, "proof_seconds", lambda text: 0.1)
+        done = fleet.send("one", "hello", message_id="m_00000001")
+    finally:
+        typist.kill()
+        typist.wait(10)
+    assert (done["state"], done["message_id"]) == ("held", "m_00000001")
 
 
 def test_a_real_kill_of_the_sender(fleet, one, tmp_path, until) -> None:

@@ -24,8 +24,6 @@ from mam.core.row import current_conversation
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
-
     from mam.adapters.agents.protocol import Kind, Look
     from mam.adapters.store.draft import Draft
     from mam.adapters.store.messages import Message
@@ -37,6 +35,8 @@ if TYPE_CHECKING:
 _NOTHING: list[Message] = []
 _REPEATED_SECONDS = 60.0
 _SHOWN_SECONDS, _STEP = 1.0, 0.02
+# What threads of this process type; not what one of them gave up and could not say so, as the disk was full.
+_at_work: set[str] = set()
 _UNPROVEN = "nothing proves that it was taken; look: mam read"
 _TYPIST_DIED = "who typed it died, and nothing proves that it was taken"
 
@@ -49,7 +49,7 @@ def deliver(world: World, session_id: str) -> None:
             return
         first = waiting[0]
         if first.state == TYPING:
-            if _lives(first.owner):
+            if _is_typed(first):
                 return
             _settle(world, first)
         elif not _try(world, first):
@@ -61,7 +61,7 @@ def comes_next(world: World, message: Message) -> bool:
     waiting = world.registry.peek(lambda draft: messages.open_of(draft, message.session_id), _NOTHING)
     if not waiting:
         return False
-    return waiting[0].id == message.id or (waiting[0].state == TYPING and _lives(waiting[0].owner))
+    return waiting[0].id == message.id or (waiting[0].state == TYPING and _is_typed(waiting[0]))
 
 
 def deliver_all(world: World) -> None:
@@ -71,9 +71,12 @@ def deliver_all(world: World) -> None:
         deliver(world, session_id)
 
 
-def _lives(owner: dict[str, Any] | None) -> bool:
-    identity = Identity.from_json(owner)
-    return identity is not None and process.is_alive(identity)
+def _is_typed(message: Message) -> bool:
+    """Tell whether somebody is typing a message: who says so lives, and has not given it up."""
+    owner = Identity.from_json(message.owner)
+    if owner is None or not process.is_alive(owner):
+        return False
+    return owner != process.me() or message.id in _at_work
 
 
 def _row_of(world: World, message: Message) -> Row | None:
@@ -104,16 +107,20 @@ def _try(world: World, message: Message) -> bool:
         return _hold(world, message, error.message)
     conversation = now_open(world, row) or ""
     before = kind.record_size(conversation, conversations.stores_of(world, row))
-    claimed = _begin(world, message, load, before)
-    if claimed is None:
-        return False
+    _at_work.add(message.id)
     try:
-        trial = _trial(world, claimed, load.words, conversation)
-        return _type(world, row, claimed, trial, seen.look.state)
-    except BaseException:
-        # The process lives on, and nobody else would dare to touch what it says it is typing.
-        _end(world, claimed, UNCONFIRMED, reason="its typing was interrupted; look: mam read")
-        raise
+        claimed = _begin(world, message, load, before)
+        if claimed is None:
+            return False
+        try:
+            trial = _trial(world, claimed, load.words, conversation)
+            return _type(world, row, claimed, trial, seen.look.state)
+        except BaseException:
+            # The process lives on, and nobody else would dare to touch what it says it is typing.
+            _end(world, claimed, UNCONFIRMED, reason="its typing was interrupted; look: mam read")
+            raise
+    finally:
+        _at_work.discard(message.id)
 
 
 def _trial(world: World, message: Message, words: str, conversation: str) -> proof.Trial:

@@ -10,6 +10,7 @@ from mam.app import caller, wake
 from mam.app.authority import check_writer
 from mam.app.deliver import comes_next, deliver
 from mam.app.inbox import reason_of
+from mam.app.submit import proof_seconds
 from mam.core import message as rules
 from mam.core.errors import Conflict, InvalidPrompt, NotAllowed, Refused
 from mam.core.message import FAILED, HELD, TYPING
@@ -85,7 +86,8 @@ def written(
 def _is_next(world: World, message: Message, waited: float) -> bool:
     """Tell whether what becomes of a message is known in a moment: it, or one before it, is being typed."""
     if message.state == TYPING:
-        return True
+        # Who types it may have been stopped, and then nobody knows for how long.
+        return waited < _PATIENCE + proof_seconds(message.text)
     is_new = message.reason == rules.NOT_TRIED and waited < _PATIENCE
     return is_new and comes_next(world, message)
 
