@@ -2,13 +2,18 @@
 
 import os
 import signal
+import subprocess
 from pathlib import Path
 
 import pytest
 
 from mam.adapters.agents.practice import Practice
+from mam.adapters.store import messages
 from mam.adapters.system import process
 from mam.adapters.tmux.client import Tmux
+from mam.app import flight
+from mam.app import send as senders
+from mam.app import stop as stops
 from mam.app.hearing import listen
 from mam.core import activity
 from mam.core.errors import NotAllowed, SessionNotFound, TerminalsDown
@@ -233,3 +238,33 @@ def test_nor_while_the_agents_last_word_is_that_it_works(painted, monkeypatch) -
 def recorded_hook(fleet, session):
     """Return the newest word of the session's agent."""
     return listen(fleet.world, [session.row])[session.id].data
+
+
+def test_no_exit_word_is_glued_to_a_message_that_is_being_typed(fleet, monkeypatch) -> None:
+    session = fleet.create("practice", name="one", args=["--speed", "0"])
+    typist = subprocess.Popen(["sleep", "1000"])
+    typed: list[str] = []
+    monkeypatch.setattr(stops, "submit", lambda world, row, word: typed.append(word))
+    monkeypatch.setattr(stops, "_TYPIST_SECONDS", 0.1)
+    monkeypatch.setattr(senders, "deliver", lambda *_given: None)
+    monkeypatch.setattr(senders, "_PATIENCE", 0.0)
+    try:
+        fleet.send("one", "hello", message_id="m_00000001")
+        owner = process.identify(typist.pid).as_json()
+        fleet.world.registry.note(
+            lambda draft: messages.update(draft, "m_00000001", state="typing", owner=owner)
+        )
+        assert session.stop().row["status"] == "stopped"
+    finally:
+        typist.kill()
+        typist.wait(10)
+    assert typed == []
+
+
+def test_no_message_is_typed_into_a_session_that_is_being_stopped(fleet) -> None:
+    session = fleet.create("practice", name="one", args=["--speed", "0"])
+    with flight.in_flight(fleet.world, "stop", "one", lambda _draft, _row: {}):
+        done = session.send("hello")
+    assert (done["state"], done["reason"]) == ("held", "it is being stopped")
+    assert session.send("and this", timeout=10)["state"] in ("submitted", "queued")
+    assert [one["state"] for one in fleet.inbox("one")] == ["submitted"] * 2

@@ -11,7 +11,7 @@ import time
 from mam.adapters.store import messages
 from mam.adapters.system import process
 from mam.adapters.system.process import Identity
-from mam.app import carry, conversations, proof
+from mam.app import carry, conversations, flight, proof
 from mam.app.glance import glance, known, made_out
 from mam.app.submit import submit
 from mam.app.transcript import now_open
@@ -64,6 +64,12 @@ def comes_next(world: World, message: Message) -> bool:
     return waiting[0].id == message.id or (waiting[0].state == TYPING and _is_typed(waiting[0]))
 
 
+def is_typed_to(world: World, session_id: str) -> bool:
+    """Tell whether somebody types a message into a session just now."""
+    waiting = world.registry.peek(lambda draft: messages.open_of(draft, session_id), _NOTHING)
+    return any(one.state == TYPING and _is_typed(one) for one in waiting)
+
+
 def deliver_all(world: World) -> None:
     """Deliver what is held for every session; cheap where nothing is."""
     waiting = world.registry.peek(messages.open_of, _NOTHING)
@@ -110,7 +116,7 @@ def _try(world: World, message: Message) -> bool:
     _at_work.add(message.id)
     try:
         claimed = _begin(world, message, load, before)
-        if claimed is None:
+        if claimed is None or claimed.state != TYPING:
             return False
         try:
             trial = _trial(world, claimed, load.words, conversation)
@@ -214,12 +220,18 @@ def _reason_seen(kind: Kind, look: Look, message: Message, state: str) -> str | 
 
 
 def _begin(world: World, message: Message, load: Load, before: int) -> Message | None:
-    """Say durably that this process types the message; None if somebody else does."""
+    """Say durably that this process types the message; None if somebody else does, or did.
+
+    A stop types as well: it says so before it looks for messages that are typed, and is seen here.
+    """
 
     def work(draft: Draft) -> Message | None:
         waiting = messages.open_of(draft, message.session_id)
         if not waiting or waiting[0].id != message.id or waiting[0].state != HELD:
             return None
+        intent = draft.intents.of(message.session_id)
+        if intent is not None and intent.verb == "stop" and flight.is_owned(intent):
+            return messages.update(draft, message.id, reason=rules.STOPPING)
         return messages.update(
             draft,
             message.id,

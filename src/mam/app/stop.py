@@ -6,6 +6,8 @@ first rung is durable before the first key is typed.
 
 from __future__ import annotations
 
+import time
+
 from mam.adapters.agents.protocol import Look, Screen
 from mam.adapters.system import exits, process
 from mam.app import caller, conversations, flight, launch
@@ -42,6 +44,8 @@ ACTING = "acting"
 SIGKILL = 9
 # What an agent started gets this long to follow it.
 _FOLLOW_SECONDS = 0.3
+# How long a message that is being typed is waited for.
+_TYPIST_SECONDS, _STEP = 3.0, 0.02
 
 
 class Stopped:
@@ -180,7 +184,7 @@ class Stop:
     def _ask(self, step: ladder.Step, pane_id: str) -> bool:
         try:
             if step.types:
-                if denies_rest(self.world, self.row):
+                if not self._is_typed_out() or denies_rest(self.world, self.row):
                     return False
                 if is_known(self.world, self.row) is False and not says_idle(self.world, self.row):
                     return False
@@ -191,6 +195,17 @@ class Stop:
         except (PaneGone, TerminalsDown, DeliveryUnconfirmed):
             # Nothing is lost: the next rung looks again.
             return False
+        return True
+
+    def _is_typed_out(self) -> bool:
+        """Wait until nobody types a message into it any more, so that the exit word is not glued to one."""
+        from mam.app.deliver import is_typed_to
+
+        deadline = time.monotonic() + _TYPIST_SECONDS
+        while is_typed_to(self.world, self.row["id"]):
+            if time.monotonic() > deadline:
+                return False
+            time.sleep(_STEP)
         return True
 
     def _still_there(self, rung: str, root: Identity | None) -> bool:

@@ -29,6 +29,7 @@ _COMMAND = re.compile(r"/\S.*\Z")
 _DIALOG_OPEN = " dialog is open"
 WAITS = "it waits for a person, as its own word is"
 NOT_TRIED = "it waits its turn"
+STOPPING = "it is being stopped"
 
 
 def parse_id(text: str) -> str:
