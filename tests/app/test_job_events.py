@@ -109,6 +109,7 @@ def test_forged_events_are_refused_and_logged(fleet, job):
         "too deep": json.dumps({**mine, "data": json.loads('{"x":' * 40 + "1" + "}" * 40)}),
         "a key twice": signed(fleet, job).replace('"seq":1', '"seq":1,"seq":1', 1),
         "an event of the log": json.dumps({**mine, "event": "cancelled"}),
+        "a number that leaves none for the next": signed(fleet, job, seq=events.LAST_SEQ),
         "a field too many": json.dumps({**mine, "status": "completed"}),
     }
     before = fleet.job_status(job)
@@ -123,6 +124,12 @@ def test_forged_events_are_refused_and_logged(fleet, job):
     assert len(dropped) == len(forged) >= 20
     assert all(one["detail"] for one in dropped)
     assert fleet.job_event(job, "completed")["status"] == "completed"
+
+
+def test_whatever_number_is_taken_in_our_next_event_can_be_read_elsewhere(fleet, job):
+    assert fleet.job_take_in(signed(fleet, job, seq=events.HIGHEST_GIVEN), job=job)["verdict"] == "applied"
+    last = fleet.job_event(job, "completed")["event"]
+    assert events.parse(events.write(last), job)["seq"] == events.HIGHEST_GIVEN + 1
 
 
 def test_a_replay_after_the_end_changes_nothing(fleet, job):

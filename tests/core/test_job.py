@@ -97,6 +97,8 @@ def test_an_agent_is_told_its_job_and_every_command():
     said = rules.instructions("1f00ab42", "mam job event --job 1f00ab42 --attempt 1")
     for name in events.ON_THE_WIRE:
         assert f"mam job event --job 1f00ab42 --attempt 1 --event {name}" in said
+    # A full disk is 2 as well, and the last word of an agent must not be lost by it.
+    assert "2 not finished: it says whether" in said
     task = "do $(it)\n`now`"
     assert rules.prompt(said, task).endswith(f"\n{task}")
 

@@ -45,6 +45,8 @@ _JOB_ID = re.compile(r"[0-9a-f]{8}\Z")
 _SIGNATURE = re.compile(r"[0-9a-f]{64}\Z")
 _TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d{1,9})?(?:Z|[+-]\d\d:?\d\d)\Z", re.ASCII)
 LAST_SEQ = 2**53 - 1
+# What others may count up to: ours go on from there.
+HIGHEST_GIVEN = LAST_SEQ // 2
 # A shorter token is no secret, and may stand in any text.
 _SECRET = 16
 

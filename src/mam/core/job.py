@@ -110,7 +110,7 @@ On failure:
   {command} --event error --detail '<one-line reason>'
 
 Your completed or error event ends the job; without one it is still open. Exit codes: 0 recorded,
-1 refused (it says why), 2 recorded but not published yet (do not repeat it)."""
+1 refused (it says why), 2 not finished: it says whether it was recorded; repeat it only if it was not."""
 
 
 def prompt(header: str, task: str) -> str:

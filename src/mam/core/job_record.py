@@ -126,4 +126,4 @@ def _is_sound(text: object) -> bool:
 
 def _count(document: dict[str, Any], key: str, least: int) -> int:
     value = document.get(key)
-    return value if type(value) is int and least <= value <= events.LAST_SEQ else least
+    return value if type(value) is int and least <= value <= events.HIGHEST_GIVEN else least

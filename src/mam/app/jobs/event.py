@@ -81,6 +81,8 @@ def take_in(
         if is_retained:
             raise EventRefused("it is a retained message")
         parsed = events.parse(payload, job_id)
+        if parsed["seq"] > events.HIGHEST_GIVEN:
+            raise EventRefused("its seq leaves no number for the next event")
         named = parsed["job_id"]
         enrol(world, named)
         verdict = _take(world, named, parsed, mark)
