@@ -1,5 +1,6 @@
 """Events over a real broker: out of the outbox, into the ledger, once each, whatever the broker does."""
 
+import itertools
 import json
 import os
 import signal
@@ -15,11 +16,14 @@ import mam
 from mam.adapters.mqtt.link import Link
 from mam.adapters.store import jobs, outbox
 from mam.app import broker as brokers
+from mam.app.delegate.check import check
 from mam.app.jobs import find, remote
 from mam.app.jobs.event import event as report
 from mam.app.jobs.publish import flush
 from mam.app.relay import Relay
 from mam.app.relays import Relays
+from mam.core import ask
+from mam.core import event as events
 from mam.core.errors import BrokerRefused, NotAllowed, NotPublished, TimedOut
 
 
@@ -191,7 +195,8 @@ def test_who_comes_within_an_hour_of_the_end_hears_all_of_it_from_who_is_awake(
         with waiting(fleet, job_id) as (heard, _done):
             pass
         assert sorted(event["seq"] for event in heard) == [1, 2, 3]
-        assert not relays.is_needed(), "it keeps nobody awake"
+        # What was asked for is acknowledged, and then nobody is kept awake.
+        until(lambda: not relays.is_needed())
         later = fleet.world.now() + 3700
         monkeypatch.setattr(fleet.world, "now", lambda: later)
         relays.tick()
@@ -231,6 +236,56 @@ def test_a_signed_event_from_elsewhere_is_taken_in_once(fleet, stranger, until) 
         until(lambda: is_published(fleet))
     assert log_of(fleet, job_id) == [("registered", ""), ("started", "from afar"), ("completed", "done afar")]
     assert [one["event"]["seq"] for one in told if "event" in one] == [1, 2]
+
+
+def test_a_question_is_answered_once_however_often_it_is_heard(fleet) -> None:
+    job_id = submit(fleet)
+    token = find.token_of(fleet.world, job_id)
+    relay = Relay(fleet.world, brokers.find(fleet.world), print)
+    for nonce, is_answered in (("a", True), ("a", False), ("b", True)):
+        relay._owed.clear()
+        relay._listen_to(job_id, ask.write(job_id, token, "2026-11-15T08:00:00Z", nonce).encode())
+        assert bool(relay._owed) is is_answered
+
+
+def test_elsewhere_too_a_claim_is_not_believed_before_it_was_checked(fleet, stranger, until) -> None:
+    job_id = submit(fleet, expected_artifacts=["not there"])
+    with relaying(fleet), waiting(fleet, job_id) as (heard, done):
+        fleet.job_event(job_id, "started")
+        until(lambda: heard)
+        publish(stranger, f"python/mqtt/jobs/{job_id}/events", signed(fleet, job_id, "completed", 2, "done"))
+        until(lambda: fleet.job_status(job_id)["status"] == "checking")
+        until(lambda: any(event["data"].get("checking") for event in heard))
+        check(fleet.world, job_id)
+        until(lambda: done, SECONDS)
+    assert (done[0]["status"], done[0]["reason"]) == ("error", "artifacts")
+
+
+@pytest.mark.parametrize("order", list(itertools.permutations(range(3))))
+def test_the_claim_its_check_and_the_end_in_any_order(order) -> None:
+    def event(name, seq, **data):
+        made = events.make("1f00ab42", name, seq=seq, attempt=1, timestamp="2026-11-15T08:00:00Z", data=data)
+        return events.write(events.sign(made, "t" * 64)).encode()
+
+    three = [
+        event("completed", 1),
+        event("progress", 1, checking=True),
+        event("error", 2, by="mam", reason="validation"),
+    ]
+    job = remote._Job("1f00ab42", "t" * 64)
+    for heard, index in enumerate(order):
+        assert not job.is_over() or 2 in order[:heard]
+        job.hear(three[index])
+    assert job.is_over()
+    assert job.as_json()["status"] == "error"
+
+
+def test_an_end_of_an_older_attempt_is_none() -> None:
+    job = remote._Job("1f00ab42", "t" * 64)
+    for seq, (name, attempt) in enumerate((("progress", 2), ("completed", 1)), 1):
+        made = events.make("1f00ab42", name, seq=seq, attempt=attempt, timestamp="2026-11-15T08:00:00Z")
+        job.hear(events.write(events.sign(made, "t" * 64)).encode())
+    assert job.end is None
 
 
 def test_the_end_that_a_lost_connection_swallowed_is_read_from_the_status(fleet, stranger, until) -> None:

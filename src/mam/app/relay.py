@@ -218,12 +218,15 @@ class Relay:
         self._judged.add(hash((job_id, payload)))
 
     def _listen_to(self, job_id: str, payload: bytes) -> None:
-        """Owe a job's log to somebody who has its token."""
+        """Owe a job's log to somebody who has its token; the same question again is somebody's echo."""
+        if hash((job_id, payload)) in self._judged:
+            return
         try:
             is_genuine = ask.is_genuine(payload, job_id, token_of(self.world, job_id))
         except NotAllowed:
             return
         if is_genuine:
+            self._remember(job_id, payload)
             self._owed.add(job_id)
         else:
             self.tell({"refused": {"job_id": job_id, "verdict": "refused", "reason": "a forged question"}})

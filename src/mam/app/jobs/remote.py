@@ -31,22 +31,28 @@ if TYPE_CHECKING:
     Document = dict[str, Any]
 
 _CONNECT_SECONDS, _ACK_SECONDS = 5.0, 10.0
-# What is known to be missing when a job has ended is waited for so long.
+# What is known to be missing when a job has ended is waited for so long, and what becomes of a claim.
 _LINGER_SECONDS = 2.0
 _NET, _LOOK = 5.0, 0.2
 
 
 class _Job:
-    """What was heard of one job."""
+    """What was heard of one job.
+
+    Events that its machine recorded say by whom; one that does not was signed elsewhere, and that machine may
+    not believe it, or not yet: what it calls completed is a claim until nothing else is heard of it.
+    """
 
     def __init__(self, job_id: str, token: str) -> None:
         self.id = job_id
         self.token = token
-        self.status = states.PENDING
         self.end: Event | None = None
         self.ended_at = 0.0
+        self._attempt = 0
         self._seen: set[str] = set()
         self._numbers: set[int] = set()
+        # The numbers under which the machine looks at a claim.
+        self._checked: set[int] = set()
 
     def hear(self, payload: bytes) -> Event | None:
         """Return the event if it counts and is new; raises EventRefused for what the token did not sign."""
@@ -58,18 +64,26 @@ class _Job:
             return None
         self._seen.add(signature)
         self._numbers.add(event["seq"])
+        self._attempt = max(self._attempt, events.attempt_of(event))
+        if event["data"].get("checking"):
+            self._checked.add(event["seq"])
+            if self.end is not None and not self._counts(self.end):
+                self.end = None
         if event["event"] in events.TERMINAL:
-            if self.end is not None:
+            if not self._counts(event) or (self.end is not None and not _is_claim(self.end)):
                 return None
             self.end, self.ended_at = event, time.monotonic()
-        self.status = states.after(self.status, event["event"], event["data"])
         return event
+
+    def _counts(self, end: Event) -> bool:
+        is_old = events.attempt_of(end) < self._attempt
+        return not is_old and not (_is_claim(end) and end["seq"] in self._checked)
 
     def is_over(self) -> bool:
         """Tell whether the job has ended and nothing before its end is missing, or will come any more."""
         if self.end is None:
             return False
-        is_whole = len(self._numbers) >= self.end["seq"]
+        is_whole = len(self._numbers) >= self.end["seq"] and not _is_claim(self.end)
         return is_whole or time.monotonic() >= self.ended_at + _LINGER_SECONDS
 
     def as_json(self) -> Document:
@@ -77,13 +91,17 @@ class _Job:
         assert self.end is not None
         return {
             "job_id": self.id,
-            "status": self.status,
+            "status": states.after(states.RUNNING, self.end["event"], self.end["data"]),
             "attempt": events.attempt_of(self.end),
             "finished_at": self.end["timestamp"],
             "terminal_event": self.end["event"],
             "terminal_detail": self.end["detail"],
             "reason": self.end["data"].get("reason"),
         }
+
+
+def _is_claim(event: Event) -> bool:
+    return "by" not in event["data"]
 
 
 class _Waiting:
