@@ -17,6 +17,7 @@ from pathlib import Path
 
 import pytest
 from hypothesis import settings
+from tests.mosquitto import Mosquitto
 
 import mam
 from mam.adapters.system.sockets import sweep
@@ -131,6 +132,16 @@ def fleet(home, tmux_server, workspace):
     """A fleet with a home, a tmux server and a workspace of its own."""
     with mam.open(str(workspace)) as opened:
         yield opened
+
+
+@pytest.fixture
+def mosquitto(tmp_path, monkeypatch):
+    """A broker of this test, and an environment that names it."""
+    broker = Mosquitto(tmp_path / "broker").start()
+    monkeypatch.setenv("MAM_BROKER", broker.url())
+    monkeypatch.setenv("MAM_BROKER_PASSWORD_FILE", str(broker.password_file("mam")))
+    yield broker
+    broker.stop()
 
 
 @pytest.fixture

@@ -1,4 +1,4 @@
-"""Residents for the tests: in a thread, or as a process; and a broker that may be killed."""
+"""For the tests of verbs: residents in a thread or as a process, somebody at a broker, a person's window."""
 
 import os
 import subprocess
@@ -7,8 +7,9 @@ import threading
 
 import pytest
 from tests.app.over_broker import SECONDS
+from tests.app.team_desk import Desk
 from tests.app.watching import run_apart
-from tests.mosquitto import PASSWORDS, Mosquitto
+from tests.mosquitto import PASSWORDS
 
 import mam
 from mam.adapters.mqtt.link import Link
@@ -73,13 +74,16 @@ def monitor(home, tmux_server, workspace):
 
 
 @pytest.fixture
-def mosquitto(tmp_path, monkeypatch):
-    """A broker of this test, and an environment that names it."""
-    broker = Mosquitto(tmp_path / "broker").start()
-    monkeypatch.setenv("MAM_BROKER", broker.url())
-    monkeypatch.setenv("MAM_BROKER_PASSWORD_FILE", str(broker.password_file("mam")))
-    yield broker
-    broker.stop()
+def desk(tmux_server, workspace):
+    """A person's window in tmux."""
+    return Desk(tmux_server, workspace)
+
+
+@pytest.fixture
+def master(desk):
+    """A fleet that is called from that window."""
+    with desk.fleet() as fleet:
+        yield fleet
 
 
 @pytest.fixture

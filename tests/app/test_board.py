@@ -1,11 +1,10 @@
 """The verbs of a board by the API: which board is meant, who writes, and what is never made."""
 
-import sqlite3
 import threading
 from contextlib import suppress
 
 import pytest
-from tests.adapters.kanban.conftest import HERMES
+from tests.adapters.kanban.conftest import make_hermes
 
 import mam
 from mam.app import board as boards
@@ -15,11 +14,7 @@ from mam.core.errors import CardNotFound, Conflict, NoRegistry, Unavailable, Usa
 @pytest.fixture
 def hermes(tmp_path):
     """The file of a board of Hermes."""
-    path = tmp_path / "kanban.db"
-    connection = sqlite3.connect(path)
-    connection.executescript(HERMES)
-    connection.close()
-    return path
+    return make_hermes(tmp_path)
 
 
 def test_from_card_to_done(fleet) -> None:

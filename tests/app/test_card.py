@@ -10,7 +10,7 @@ import time
 from contextlib import closing, suppress
 
 import pytest
-from tests.adapters.kanban.conftest import HERMES
+from tests.adapters.kanban.conftest import make_hermes
 
 import mam
 from mam.adapters.kanban.ours import OurBoard
@@ -61,10 +61,7 @@ def held(fleet, card):
 @pytest.fixture
 def hermes(fleet, tmp_path, monkeypatch):
     """A board of Hermes that the environment names; returns its file."""
-    path = tmp_path / "kanban.db"
-    connection = sqlite3.connect(path)
-    connection.executescript(HERMES)
-    connection.close()
+    path = make_hermes(tmp_path)
     fleet.init()
     monkeypatch.setattr(fleet.world, "environ", {**os.environ, "HERMES_KANBAN_DB": str(path)})
     return path

@@ -2,12 +2,11 @@
 
 import json
 import os
-import sqlite3
 import subprocess
 import sys
 
 import pytest
-from tests.adapters.kanban.conftest import HERMES
+from tests.adapters.kanban.conftest import make_hermes
 
 import mam
 from mam.core.errors import AgentMissing, NoRegistry, Unavailable
@@ -31,10 +30,7 @@ print("kanban: something")
 @pytest.fixture
 def hermes(fleet, tmp_path, monkeypatch):
     """A board, and a program that is found as hermes."""
-    path = tmp_path / "kanban.db"
-    connection = sqlite3.connect(path)
-    connection.executescript(HERMES)
-    connection.close()
+    path = make_hermes(tmp_path)
     (tmp_path / "bin").mkdir()
 
     def install(*, refuses=False):

@@ -18,17 +18,6 @@ from mam.app.died import record_if_dead
 from mam.core.errors import DialogOpen, NotAllowed, NotReady, Refused
 
 
-@pytest.fixture
-def desk(tmux_server, workspace):
-    return Desk(tmux_server, workspace)
-
-
-@pytest.fixture
-def master(desk):
-    with desk.fleet() as fleet:
-        yield fleet
-
-
 def counts(fleet):
     def read(draft):
         tables = ("teams", "members", "tasks", "intents")

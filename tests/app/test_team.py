@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from tests.app.team_desk import QUICK, Desk, said
+from tests.app.team_desk import QUICK, said
 
 import mam
 from mam.adapters.store import teams
@@ -27,17 +27,6 @@ roles:
     permissions: ask
   - writer
 """
-
-
-@pytest.fixture
-def desk(tmux_server, workspace):
-    return Desk(tmux_server, workspace)
-
-
-@pytest.fixture
-def master(desk):
-    with desk.fleet() as fleet:
-        yield fleet
 
 
 @pytest.fixture

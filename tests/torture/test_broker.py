@@ -6,7 +6,6 @@ import threading
 
 import pytest
 from tests.app.over_broker import submit
-from tests.mosquitto import Mosquitto
 
 import mam
 from mam.adapters.store import jobs
@@ -20,12 +19,10 @@ MANY = 5000
 
 
 @pytest.fixture
-def mosquitto(tmp_path, monkeypatch):
-    broker = Mosquitto(tmp_path / "broker")
-    monkeypatch.setenv("MAM_BROKER", broker.url())
-    monkeypatch.setenv("MAM_BROKER_PASSWORD_FILE", str(broker.password_file("mam")))
-    yield broker
-    broker.stop()
+def mosquitto(mosquitto):
+    """The broker, which is away until it is started."""
+    mosquitto.kill()
+    return mosquitto
 
 
 @pytest.fixture

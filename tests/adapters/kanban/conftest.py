@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
+from pathlib import Path
 
 import pytest
 
@@ -71,13 +72,18 @@ def clock():
     return Clock()
 
 
-@pytest.fixture
-def hermes_file(quick_path):
-    path = quick_path / "kanban.db"
+def make_hermes(folder: Path) -> Path:
+    """Make an empty board as Hermes does, and return its file."""
+    path = folder / "kanban.db"
     connection = sqlite3.connect(path)
     connection.executescript(HERMES)
     connection.close()
     return path
+
+
+@pytest.fixture
+def hermes_file(quick_path):
+    return make_hermes(quick_path)
 
 
 @pytest.fixture

@@ -16,15 +16,6 @@ from mam.adapters.store import job_files
 
 
 @pytest.fixture
-def mosquitto(tmp_path, monkeypatch):
-    broker = Mosquitto(tmp_path / "broker").start()
-    monkeypatch.setenv("MAM_BROKER", broker.url())
-    monkeypatch.setenv("MAM_BROKER_PASSWORD_FILE", str(broker.password_file("mam")))
-    yield broker
-    broker.stop()
-
-
-@pytest.fixture
 def job(home, workspace, mosquitto):
     """A job whose events go to the broker: its id, and its token as it was brought elsewhere."""
     with mam.open(str(workspace)) as fleet:
