@@ -14,7 +14,7 @@ import pytest
 
 from mam.adapters.store import jobs, messages
 from mam.adapters.system import process
-from mam.app.delegate import check, tend
+from mam.app.delegate import check, tend, turn
 from mam.app.jobs.find import token_of
 from mam.core.errors import (
     IllegalTransition,
@@ -212,6 +212,26 @@ def test_a_session_that_runs_takes_a_job(fleet, submit):
     fleet.stop("mine")
     with pytest.raises(IllegalTransition, match="does not run"):
         submit(session="mine", args=[])
+
+
+def test_the_agent_of_a_job_is_started_by_the_settings_that_hold_for_its_caller(
+    fleet, submit, monkeypatch, home
+):
+    """What a client says of its environment must not decide which settings hold."""
+    held = {"HOME": str(home)}
+    fleet.world.settings_environ = held
+    seen = []
+
+    def create(world, *_given, **_named):
+        seen.append((world.settings_environ, world.pid, world.workspace))
+        raise NotAllowed("enough")
+
+    monkeypatch.setattr(turn, "create", create)
+    fleet.world.pid = 1
+    (Path(fleet.world.workspace) / "below").mkdir()
+    with pytest.raises(NotAllowed, match="enough"):
+        submit(workdir="below")
+    assert seen == [(held, 1, f"{fleet.world.workspace}/below")]
 
 
 def test_a_session_that_may_not_be_written_to_is_given_no_job(fleet):

@@ -14,7 +14,6 @@ from mam.app.delegate.order import message_of
 from mam.app.jobs import ledger
 from mam.app.jobs.show import show
 from mam.app.send import send
-from mam.app.world import World
 from mam.core import event as events
 from mam.core.errors import DialogOpen, IllegalTransition, NameTaken, NotReady, UntestedVersion
 from mam.core.message import FAILED, HELD
@@ -25,13 +24,14 @@ if TYPE_CHECKING:
     from typing import Any
 
     from mam.adapters.store.draft import Draft
+    from mam.app.world import World
     from mam.core.row import Row
 
 
 def start_session(world: World, job_id: str, agent: str, name: str, data: dict[str, Any]) -> Row:
     """Start a session for a job, in the job's directory and with what it may do."""
-    there = World(world.place, data["workdir"], world.environ)
-    there.progress, there.warn, there.known_actor = world.progress, world.warn, world.known_actor
+    there = world.clone()
+    there.workspace = data["workdir"]
     try:
         return create_for(
             there,
