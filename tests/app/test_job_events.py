@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import json
 import os
+import shutil
 import stat
 import threading
 from pathlib import Path
@@ -232,6 +233,20 @@ def test_files_that_cannot_be_written_stop_nothing(fleet, job):
     Path(fleet.world.place.jobs, ".lock").mkdir()
     assert fleet.job_event(job, "started")["status"] == "running"
     assert job in said[0]
+
+
+def test_an_audit_folder_that_cannot_be_written_keeps_no_record_back(fleet, job, tmp_path):
+    said = []
+    fleet.on_warning(said.append)
+    audits = Path(fleet.world.place.root, "delegate_job_logs")
+    shutil.rmtree(audits)
+    audits.symlink_to(tmp_path)
+    fleet.job_event(job, "started")
+    place = Path(fleet.world.place.jobs)
+    assert json.loads((place / f"{job}.json").read_text(encoding="utf-8"))["status"] == "running"
+    assert "started" in (place / f"{job}.events.log").read_text(encoding="utf-8")
+    assert "symbolic link" in said[0]
+    assert not (tmp_path / job).exists()
 
 
 def test_a_record_of_the_original_goes_on_here(fleet):

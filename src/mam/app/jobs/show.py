@@ -50,25 +50,23 @@ def _show(world: World, job_id: str) -> None:
     records = folders[0] or world.place.jobs
     audit = os.path.join(folders[1], job_id) if folders[1] else None
     with job_files.locked(records):
-        _make_audit(audit)
-        # Each log is made whole, also where the other one was lost.
-        logs = {path: job_files.last_number(path) for path in _logs(records, audit, job_id)}
-        job, prompt, entries = _look(world, job_id, min(logs.values()))
-        for path, last in logs.items():
-            job_files.append(path, [line(one) for one in entries if one.number > last])
-        document = as_document(job, prompt)
+        log = os.path.join(records, f"{job_id}.events.log")
+        document = _bring_up(world, job_id, log)
         job_files.replace(os.path.join(records, f"{job_id}.json"), document)
         if audit is not None:
-            _write_audit(audit, document)
+            _make_audit(audit)
+            _write_audit(audit, _bring_up(world, job_id, os.path.join(audit, "events.ndjson")))
 
 
-def _logs(records: str, audit: str | None, job_id: str) -> list[str]:
-    found = [os.path.join(records, f"{job_id}.events.log")]
-    return found if audit is None else [*found, os.path.join(audit, "events.ndjson")]
+def _bring_up(world: World, job_id: str, log: str) -> Document:
+    """Append what a log has not yet; return the job as it stands with the last entry."""
+    job, prompt, entries = _look(world, job_id, job_files.last_number(log))
+    job_files.append(log, [line(one) for one in entries])
+    return as_document(job, prompt)
 
 
-def _make_audit(folder: str | None) -> None:
-    if folder is None or os.path.isdir(folder):
+def _make_audit(folder: str) -> None:
+    if os.path.isdir(folder):
         return
     job_files.make_folder(os.path.dirname(folder))
     _ignore(os.path.join(os.path.dirname(folder), ".gitignore"))
