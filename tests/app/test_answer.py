@@ -236,8 +236,9 @@ def test_keys_where_nobody_can_see_or_nobody_is(fleet, one) -> None:
     with pytest.raises(DialogOpen, match="cannot see"):
         fleet.keys("cat", "Enter")
     one.stop()
-    with pytest.raises(PaneGone, match="ended"):
+    with pytest.raises(PaneGone, match="'one' hears no key: it has ended") as found:
         fleet.keys("one", "Escape")
+    assert found.value.hint == "mam resume one"
 
 
 def test_interrupt(fleet) -> None:

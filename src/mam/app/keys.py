@@ -12,6 +12,7 @@ from mam.adapters.tmux.keys import tmux_keys
 from mam.app.authority import check_writer
 from mam.app.glance import glance
 from mam.app.log import log
+from mam.app.sight import UNKNOWN
 from mam.core.errors import DialogOpen, NotReady, PaneGone, Usage
 from mam.core.message import not_there
 
@@ -73,7 +74,9 @@ def look_inside(world: World, row: Row) -> Glance:
     """Look at a session whose agent is there; raise PaneGone where it is not."""
     seen = glance(world, row)
     if seen.absence:
-        raise PaneGone(f"'{row['name']}': {not_there(seen.absence)}", session=row)
+        name = row["name"]
+        hint = "mam doctor looks at tmux" if seen.absence == UNKNOWN else f"mam resume {name}"
+        raise PaneGone(f"'{name}' hears no key: {not_there(seen.absence)}", hint=hint, session=row)
     return seen
 
 

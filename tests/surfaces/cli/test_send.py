@@ -68,7 +68,9 @@ def test_broadcast_and_withdraw(run, one):
     assert run("broadcast", "--all", "hello").code == 1
     kept = run("send", one, "later", "--json").json["message_id"]
     assert run("inbox", "--withdraw", kept).code == 0
-    assert run("inbox", "--withdraw", kept).code == 1
+    again = run("inbox", "--withdraw", kept)
+    assert again.code == 1
+    assert again.out == f"not withdrawn: {kept} is not held any more, or never was; see mam inbox --sent\n"
     assert run("inbox", one, "--json").json["messages"][-1]["reason"] == "it was withdrawn"
 
 

@@ -48,8 +48,9 @@ def _withdraw(call: Call, message_id: str) -> int:
     from mam.surfaces.cli.sessions import clean
 
     done = call.fleet.withdraw(message_id)
-    said = "withdrawn" if done else "too late, or not there"
-    call.say({"message_id": message_id, "withdrawn": done}, f"{said}: {clean(message_id)}")
+    name = clean(message_id)
+    late = f"not withdrawn: {name} is not held any more, or never was; see mam inbox --sent"
+    call.say({"message_id": message_id, "withdrawn": done}, f"withdrawn: {name}" if done else late)
     return 0 if done else 1
 
 
