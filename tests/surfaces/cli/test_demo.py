@@ -128,3 +128,11 @@ class TestOnATerminal:
         demo.type("\x03")
         assert demo.leave() == 130
         assert nothing_is_left(place, demo.pid)
+
+
+def test_without_tmux_it_says_where_to_look(run, monkeypatch, tmp_path):
+    monkeypatch.setenv("PATH", str(tmp_path))
+    said = run("demo")
+    assert said.code == 2
+    assert "tmux is not on PATH" in said.err
+    assert said.out.splitlines()[-1] == "The folder is deleted. mam doctor says what is missing here"

@@ -54,7 +54,7 @@ def run(call: Call) -> int:
         finally:
             if not keeps:
                 _clean(place)
-    return _farewell(call, tour, place, keeps) or code
+    return _farewell(call, tour, place, keeps, code) or code
 
 
 @contextmanager
@@ -92,8 +92,10 @@ def _clean(place: Place) -> None:
     place.remove()
 
 
-def _farewell(call: Call, tour: Tour, place: Place, keeps: bool) -> int:
+def _farewell(call: Call, tour: Tour, place: Place, keeps: bool, code: int) -> int:
     document = {"steps": tour.steps, "server": place.server, "workspace": place.workspace, "kept": keeps}
+    if code:
+        return call.say(document, "", "The folder is deleted. mam doctor says what is missing here")
     if not keeps:
         return call.say(
             document, "", "The tmux server is gone and the folder is deleted. Now: mam create --agent claude"
