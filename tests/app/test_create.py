@@ -243,7 +243,7 @@ def test_tmux_is_too_old(fleet, tmp_path) -> None:
     assert fleet.sessions() == []
 
 
-@pytest.mark.parametrize("prompt", ["", "   \n", "\x1b", "x" * 1_100_000])
+@pytest.mark.parametrize("prompt", ["", "   \n", "\x1b", "bad \udc90", "x" * 1_100_000])
 def test_prompts_that_are_none(fleet, prompt) -> None:
     with pytest.raises(InvalidPrompt):
         fleet.create("practice", prompt=prompt)

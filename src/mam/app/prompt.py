@@ -21,8 +21,7 @@ _NOT_TYPED = "the prompt was not typed"
 
 def check_prompt(prompt: str) -> str:
     """Return the prompt as it can be typed, or refuse it before anything is started."""
-    if len(prompt.encode()) > rules.LARGEST:
-        raise InvalidPrompt("a prompt is at most 1 MB long", hint="put it into a file and name the file")
+    rules.check_size(prompt)
     cleaned = for_paste(prompt).rstrip()
     if not cleaned.strip():
         raise InvalidPrompt("the prompt is empty")

@@ -32,6 +32,16 @@ NOT_TRIED = "it waits its turn"
 STOPPING = "it is being stopped"
 
 
+def check_size(prompt: str, room: int = LARGEST) -> None:
+    """Refuse a prompt that is longer than this, or that cannot be written down."""
+    try:
+        size = len(prompt.encode())
+    except UnicodeEncodeError:
+        raise InvalidPrompt("the prompt is not valid Unicode", hint="use UTF-8") from None
+    if size > room:
+        raise InvalidPrompt("a prompt is at most 1 MB long", hint="put it into a file and name the file")
+
+
 def parse_id(text: str) -> str:
     """Return the id of a message; it becomes the name of a file, and stands in the line that signs it."""
     if not _ID.match(text):

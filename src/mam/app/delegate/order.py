@@ -11,7 +11,7 @@ from mam.app import broker
 from mam.core import job as rules
 from mam.core import names
 from mam.core.errors import InvalidPath, InvalidPrompt, Usage
-from mam.core.message import LARGEST
+from mam.core.message import LARGEST, check_size
 from mam.core.settings import PERMISSIONS
 
 TYPE_CHECKING = False
@@ -132,12 +132,7 @@ def _task(prompt: str) -> str:
         raise InvalidPrompt("the prompt is empty")
     if "\0" in prompt:
         raise InvalidPrompt("a prompt holds no NUL")
-    try:
-        size = len(prompt.encode())
-    except UnicodeEncodeError:
-        raise InvalidPrompt("the prompt is not valid Unicode", hint="use UTF-8") from None
-    if size > LARGEST - _HEADER_BYTES:
-        raise InvalidPrompt("a prompt is at most 1 MB long", hint="put it into a file and name the file")
+    check_size(prompt, LARGEST - _HEADER_BYTES)
     return prompt
 
 
