@@ -8,6 +8,7 @@ from mam.adapters.store import teams
 from mam.app import caller
 from mam.core import authority, names
 from mam.core.errors import NotAllowed
+from mam.core.row import merged
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -95,6 +96,7 @@ def check_child(
     view = world.registry.view()
     own = view.find(me)
     authority.check_birth(me, view.rows)
+    world.limits_births = True
     _check_directory(world, own)
     if any(row["name"] == name for row in view.rows):
         check(world, "resume", name or "")
@@ -103,6 +105,13 @@ def check_child(
         authority.check_program(agent, has)
     given = authority.child_permissions(permissions, usual, has)
     return given if permissions or kind.takes_permissions else None
+
+
+def limit_births(world: World, draft: Draft) -> None:
+    """Refuse one child too many where it is claimed: calls that came at once see each other only there."""
+    coming = [one.data["row"] for one in draft.intents.all() if one.verb == "create"]
+    rows = {row["id"]: row for row in (*draft.rows(), *(merged(row, status="running") for row in coming))}
+    authority.check_birth(caller.actor(world), list(rows.values()))
 
 
 def _check_directory(world: World, own: Row) -> None:

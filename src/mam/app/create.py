@@ -109,6 +109,10 @@ def _claim(world: World, draft: Draft, order: Order, workspace: str) -> dict[str
         raise RegistryBusy(f"'{name}' is being worked on", hint="repeat the command")
     if old:
         foreign.refuse(world, old, trust=order.trust)
+    if world.limits_births:
+        from mam.app.authority import limit_births
+
+        limit_births(world, draft)
     row = old or _new_row(world, order, session_id, name, workspace)
     changed = _renewed(world, row, order) if old else row
     plan = {

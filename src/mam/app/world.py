@@ -45,6 +45,8 @@ class World:
         self.pid = os.getpid()
         # Whose settings hold: the caller's own, or of somebody whom the caller cannot deceive.
         self.settings_environ = environ
+        # Whether the caller is a session that may start only so many others.
+        self.limits_births = False
 
     def clone(self) -> World:
         """Return the same world with connections of its own, for another thread."""
@@ -54,6 +56,7 @@ class World:
         twin.known_actor = self.known_actor
         twin.pid = self.pid
         twin.settings_environ = self.settings_environ
+        twin.limits_births = self.limits_births
         return twin
 
     def close(self) -> None:

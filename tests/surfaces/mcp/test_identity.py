@@ -1,12 +1,17 @@
 """Who a client is, and what follows: inside a session it is that session."""
 
 import socket
+import threading
+from types import SimpleNamespace
 
 import pytest
 
 from mam.app.door import Visitor
 from mam.app.fleet import Fleet
+from mam.core import authority
 from mam.core.errors import NotAllowed
+from mam.surfaces.mcp.tools.agents import spawn_agent
+from mam.surfaces.mcp.tools.jobs import submit_job
 
 
 def code(answer):
@@ -76,6 +81,32 @@ def test_a_session_that_is_held_to_permissions_starts_no_program_that_cannot_be(
     assert fleet.authorize_child("human", None, "skip") is None
     fleet.world.known_actor = free.id
     assert fleet.authorize_child("make", None, "skip") is None
+
+
+def test_calls_that_come_at_once_start_no_more_than_one_after_the_other(fleet, monkeypatch) -> None:
+    monkeypatch.setattr(authority, "MOST_CHILDREN", 2)
+    lead = fleet.create("practice", name="lead", permissions="skip")
+    codes = []
+
+    def call(tool, **arguments):
+        world = fleet.world.clone()
+        world.known_actor = lead.id
+        with Fleet(world) as theirs:
+            try:
+                tool(SimpleNamespace(fleet=theirs), cli="practice", **arguments)
+                codes.append("")
+            except NotAllowed as refused:
+                codes.append(refused.message)
+
+    calls = [(spawn_agent, {"name": f"child-{number}"}) for number in range(3)]
+    calls += [(submit_job, {"prompt": "hello"})] * 2
+    threads = [threading.Thread(target=call, args=(tool,), kwargs=given) for tool, given in calls]
+    for one in threads:
+        one.start()
+    for one in threads:
+        one.join()
+    assert sorted(map(bool, codes)) == [False, False, True, True, True], codes
+    assert sum(one.row["parent"] == lead.id for one in fleet.sessions()) == 2
 
 
 @pytest.fixture
