@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import secrets
-
+from mam.adapters.store.draft import new_session_id
 from mam.adapters.system import process
 from mam.app import caller, flight, wake
 from mam.app.launch import pane_record
@@ -55,7 +54,7 @@ def register(world: World, stray: Stray) -> Row:
 def new_row(world: World, name: str, kind: str, pane: Pane, *, server: str, workspace: str) -> Row:
     """Return the row of an agent that runs already, as far as it can be known."""
     return {
-        "id": f"s_{secrets.token_hex(4)}",
+        "id": new_session_id(),
         "name": name,
         "agent": kind,
         "workspace": workspace,

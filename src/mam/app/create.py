@@ -6,11 +6,11 @@ row, wait. Whatever dies in between is finished or cleaned by the next changing 
 
 from __future__ import annotations
 
-import secrets
 import time
 import uuid
 
 from mam.adapters.store import evidence
+from mam.adapters.store.draft import new_session_id
 from mam.adapters.system import process
 from mam.app import caller, conversations, flight, foreign, launch
 from mam.app.init import warn_of_network
@@ -102,7 +102,7 @@ def _check_program(world: World, order: Order) -> None:
 
 def _claim(world: World, draft: Draft, order: Order, workspace: str) -> dict[str, Any] | None:
     name, old = _choose_name(world, draft, order, workspace)
-    session_id = old["id"] if old else f"s_{secrets.token_hex(4)}"
+    session_id = old["id"] if old else new_session_id()
     if not flight.is_free(draft, session_id, name):
         if order.name:
             return None

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import secrets
 import uuid
 
+from mam.adapters.store.draft import new_session_id
 from mam.adapters.system import process
 from mam.app import caller, conversations, flight, foreign, launch
 from mam.app.create import bind, wait_until_ready
@@ -61,7 +61,7 @@ def _claim(
         raise IllegalTransition(
             f"'{source['name']}' has no conversation on disk to fork", hint="give it a prompt first"
         )
-    session_id = f"s_{secrets.token_hex(4)}"
+    session_id = new_session_id()
     row: Row = {
         "id": session_id,
         "name": name or _free_name(draft, source, taken),

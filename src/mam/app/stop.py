@@ -31,6 +31,7 @@ from mam.core.row import current_conversation, is_running, merged
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from typing import Any
 
     from mam.adapters.store.draft import Draft
@@ -274,10 +275,7 @@ class Stop:
             draft.log(action["by"], "stop", done, self.reason, mode=mode, exit_status=status)
             return done
 
-        done = flight.change(self.world, work)
-        sessions.settled(self.world, done)
-        self.world.host.release(done["id"])
-        return done
+        return self._end(work)
 
     def _purge(self, status: int | None) -> Row:
         conversation = current_conversation(self.row)
@@ -298,7 +296,11 @@ class Stop:
             draft.log(action["by"], "purge", done, self.reason, conversation=conversation, removed=removed)
             return done
 
-        done = flight.change(self.world, work)
+        return self._end(work)
+
+    def _end(self, work: Callable[[Draft], Row]) -> Row:
+        """Commit the end, and let go of what the session held."""
+        done: Row = flight.change(self.world, work)
         sessions.settled(self.world, done)
         self.world.host.release(done["id"])
         return done

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 
 from mam.adapters.store.intents import Intents
 from mam.core.errors import AmbiguousTarget, Conflict, NameTaken, SessionNotFound
@@ -14,6 +15,11 @@ if TYPE_CHECKING:
     from typing import Any
 
     from mam.core.row import Row
+
+
+def new_session_id() -> str:
+    """Return the id of a session that gets its row now."""
+    return f"s_{os.urandom(4).hex()}"
 
 
 class Draft:

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import json
-import secrets
 
 from mam.adapters.store import database, document, yaml_text
-from mam.adapters.store.draft import dump
+from mam.adapters.store.draft import dump, new_session_id
 from mam.adapters.store.place import fingerprint
 from mam.core import edit
 from mam.core.edit import Known, refuse
@@ -76,7 +75,7 @@ def preview(connection: sqlite3.Connection, place: Place, rows: list[Row], now: 
 def _import(draft: Draft, found: document.Document) -> None:
     blocks = found.parts.blocks if found.parts else [None] * len(found.rows)
     for number, (row, block) in enumerate(zip(found.rows, blocks, strict=True), 1):
-        session_id = row.get("id") or f"s_{secrets.token_hex(4)}"
+        session_id = row.get("id") or new_session_id()
         whole = settled(row, session_id)
         draft.connection.execute(
             "INSERT INTO sessions VALUES(?, ?, ?, ?, ?, ?, ?, ?)",
