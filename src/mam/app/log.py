@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import json
-
 from mam.adapters.store import database
+from mam.adapters.store import log as entries
 from mam.core.times import stamp
 
 TYPE_CHECKING = False
@@ -24,31 +23,22 @@ def log(
     session_id = next(
         (row.get("id") for row in world.registry.view().rows if target in (row["name"], row.get("id"))), None
     )
+    oldest = world.now() - since if since is not None else 0.0
     with database.errors(world.place.db):
-        found = connection.execute(
-            "SELECT seq, at, actor, verb, session_id, name, reason, detail FROM log"
-            " WHERE (:target IS NULL OR session_id IN (:id, :target) OR name=:target) AND at >= :since"
-            " ORDER BY seq DESC LIMIT :limit",
-            {
-                "target": target,
-                "id": session_id,
-                "since": world.now() - since if since is not None else 0,
-                "limit": limit,
-            },
-        ).fetchall()
+        found = entries.newest(connection, target, session_id, since=oldest, limit=limit)
     if target is not None and session_id is None and not found:
         raise world.registry.unknown(target)
     names = {row.get("id"): row["name"] for row in world.registry.view().rows}
     return [
         {
-            "seq": seq,
-            "at": stamp(at),
-            "by": names.get(actor, actor),
-            "verb": verb,
-            "session": name,
-            "session_id": of,
-            "reason": reason,
-            "detail": json.loads(detail),
+            "seq": one["seq"],
+            "at": stamp(one["at"]),
+            "by": names.get(one["actor"], one["actor"]),
+            "verb": one["verb"],
+            "session": one["name"],
+            "session_id": one["session_id"],
+            "reason": one["reason"],
+            "detail": one["detail"],
         }
-        for seq, at, actor, verb, of, name, reason, detail in reversed(found)
+        for one in found
     ]
