@@ -1,6 +1,7 @@
 """Hands in a session's pane: dialogs answered as they were shown, keys that answer none, turns cut short."""
 
 import time
+from pathlib import Path
 
 import pytest
 
@@ -127,6 +128,31 @@ def test_a_question(fleet, one) -> None:
 
 
 @pytest.mark.parametrize("before", ["paste", "enter"])
+def test_own_words_become_no_prompt(fleet, one, monkeypatch, before) -> None:
+    """The question ended, and the box for prompts stands where it was."""
+    drill(fleet, one, "/question", "question")
+    real = Tmux.paste
+
+    def leave(*_given, **_options):
+        press(fleet, one, "Escape")
+        one.wait("idle", timeout=10)
+
+    def leave_and_paste(*given, **more):
+        leave()
+        # What was pasted just before the question ended stands in the box.
+        real(*given, **{**more, "at": None})
+
+    monkeypatch.setattr(Choices, "own_words", lambda self: 0)
+    if before == "paste":
+        monkeypatch.setattr(answering._Answering, "_move", leave)
+    else:
+        monkeypatch.setattr(Tmux, "paste", leave_and_paste)
+    with pytest.raises(Conflict, match="is gone now"):
+        one.answer("these words of mine")
+    assert "these words of mine" not in [turn["text"] for turn in one.transcript()["turns"]]
+
+
+@pytest.mark.parametrize("before", ["paste", "enter"])
 def test_own_words_go_into_no_other_dialog(fleet, one, workspace, monkeypatch, before) -> None:
     """The question ended, and a permission is asked for where it stood."""
     drill(fleet, one, "/question", "question")
@@ -229,6 +255,21 @@ def test_no_key_answers_a_dialog(fleet, one, workspace, key) -> None:
     fleet.keys("one", "Escape")
     one.wait("idle", timeout=10)
     assert not (workspace / "foo").exists()
+
+
+@pytest.mark.parametrize("says", ["hook", "title"])
+def test_no_key_is_pressed_while_it_says_that_it_asks(fleet, one, monkeypatch, says) -> None:
+    """A dialog takes keys before it is drawn, and what a program prints can look like a box."""
+    if says == "title":
+        monkeypatch.setattr(Practice, "read_title", lambda self, title: "waiting")
+    else:
+        name = f"{one.id}.{one.row['pane']['pid']}.1.json"
+        payload = '{"hook_event_name": "PermissionRequest"}'
+        Path(fleet.world.place.spool, name).write_text(payload, encoding="utf-8")
+    with pytest.raises(DialogOpen, match="its own dialog; Enter was not pressed"):
+        fleet.keys("one", "Enter")
+    with pytest.raises(DialogOpen, match="nothing was interrupted"):
+        one.interrupt()
 
 
 def test_keys_where_nobody_can_see_or_nobody_is(fleet, one) -> None:

@@ -208,8 +208,12 @@ class _Answering:
         return found.at if found else None
 
     def _still(self, seen: Glance) -> Glance:
-        """Return a look unless another dialog took the place of the one that takes the words."""
-        if seen.look.dialog not in (None, self.shown.name):
+        """Return a look unless something else took the place of the dialog that takes the words.
+
+        The field for them may look like no dialog, but never like the box that takes prompts.
+        """
+        is_box = seen.look.dialog is None and seen.look.box is not None
+        if is_box or seen.look.dialog not in (None, self.shown.name):
             raise _changed(self.row, Dialog(seen, self.kind.choices(seen.screen)))
         return seen
 

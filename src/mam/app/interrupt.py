@@ -6,8 +6,8 @@ import time
 
 from mam.app.authority import check_writer
 from mam.app.glance import known
-from mam.app.keys import look_inside, press, space_out
-from mam.core.activity import IDLE, UNKNOWN, WAITING, WORKING
+from mam.app.keys import asks, look_inside, press, space_out
+from mam.core.activity import IDLE, UNKNOWN, WORKING
 from mam.core.errors import DeliveryUnconfirmed, DialogOpen
 
 TYPE_CHECKING = False
@@ -59,14 +59,15 @@ def interrupt(world: World, target: str) -> dict[str, Any]:
 
 def _state(world: World, row: Row, seen: Glance) -> str:
     """Return what it is doing: its screen first, because a hook says nothing about what happened since."""
-    heard = known(world, row, seen).verdict(world.now()).state
-    if seen.look.dialog or heard == WAITING:
+    if seen.look.dialog or asks(world, row, seen):
         raise DialogOpen(
             f"'{row['name']}' shows its {seen.look.dialog or 'own'} dialog; nothing was interrupted",
             hint=f"mam answer {row['name']} deny",
             session=row,
         )
-    return heard if seen.look.state == UNKNOWN else seen.look.state
+    if seen.look.state != UNKNOWN:
+        return seen.look.state
+    return known(world, row, seen).verdict(world.now()).state
 
 
 def _press(world: World, row: Row, kind: Kind) -> None:

@@ -10,9 +10,10 @@ import time
 from mam.adapters.tmux.failures import PaneChanged
 from mam.adapters.tmux.keys import tmux_keys
 from mam.app.authority import check_writer
-from mam.app.glance import glance
+from mam.app.glance import glance, known, made_out
 from mam.app.log import log
 from mam.app.sight import UNKNOWN
+from mam.core.activity import WAITING, is_asking
 from mam.core.errors import DialogOpen, NotReady, PaneGone, Usage
 from mam.core.message import not_there
 
@@ -40,7 +41,7 @@ def keys(world: World, target: str, words: list[str]) -> dict[str, Any]:
     pressed: list[str] = []
     try:
         for word in words:
-            press(world, row, word, lambda seen, word=word: _check(row, seen, word))
+            press(world, row, word, lambda seen, word=word: _check(world, row, seen, word))
             pressed.append(word)
     finally:
         if pressed:
@@ -51,7 +52,7 @@ def keys(world: World, target: str, words: list[str]) -> dict[str, Any]:
 def press(world: World, row: Row, key: str, check: Any) -> Glance:
     """Look, have the look checked, and press one key while it still holds; return what was seen before."""
     for _ in range(_MOST_LOOKS):
-        seen = look_inside(world, row)
+        seen = made_out(lambda: look_inside(world, row))
         check(seen)
         try:
             world.tmux(row["tmux_server"]).keys(seen.pane_id, [key], mark=row["id"], at=seen.cursor)
@@ -80,13 +81,19 @@ def look_inside(world: World, row: Row) -> Glance:
     return seen
 
 
-def _check(row: Row, seen: Glance, key: str) -> None:
+def asks(world: World, row: Row, seen: Glance) -> bool:
+    """Tell whether the agent's own word or its title is that it asks, whatever its screen seems to show."""
+    heard = known(world, row, seen)
+    return is_asking(heard.evidence) or heard.verdict(world.now()).state == WAITING
+
+
+def _check(world: World, row: Row, seen: Glance, key: str) -> None:
     if key in HARMLESS:
         return
     name = row["name"]
-    if seen.look.dialog:
+    if seen.look.dialog or asks(world, row, seen):
         raise DialogOpen(
-            f"'{name}' shows its {seen.look.dialog} dialog; {key} was not pressed",
+            f"'{name}' shows its {seen.look.dialog or 'own'} dialog; {key} was not pressed",
             hint=f"mam answer {name} shows and answers it",
             session=row,
         )
