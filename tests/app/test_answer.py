@@ -7,8 +7,10 @@ import pytest
 
 from mam.adapters.agents.choices import Choices
 from mam.adapters.agents.practice import Practice
+from mam.adapters.agents.protocol import Look
 from mam.adapters.tmux.client import Tmux
 from mam.app import answer as answering
+from mam.app.activity import Known
 from mam.core.errors import (
     Conflict,
     DeliveryUnconfirmed,
@@ -125,6 +127,46 @@ def test_a_question(fleet, one) -> None:
     assert one.answer(options[1].upper())["answer"] == options[1]
     one.wait("idle", timeout=10)
     assert options[1] in one.read()
+
+
+def test_a_dialog_that_is_drawn_anew(fleet, one, monkeypatch) -> None:
+    """A look between two parts of one drawing shows neither dialog nor box."""
+    drill(fleet, one, "/question", "question")
+    real, looks = Practice.look, []
+
+    def torn(self, screen):
+        looks.append(screen)
+        return Look() if len(looks) <= 3 else real(self, screen)
+
+    # No word of the agent's own says that it waits.
+    monkeypatch.setattr(answering, "known", lambda *_given: Known(one.row, None, None))
+    monkeypatch.setattr(Practice, "look", torn)
+    assert fleet.dialog("one")["dialog"] == "question"
+
+
+@pytest.mark.parametrize("is_numbered", [True, False])
+def test_own_words_where_no_pointer_is_seen(fleet, one, monkeypatch, is_numbered) -> None:
+    """Enter would take whichever option the pointer is at."""
+    drill(fleet, one, "/question", "question")
+    real = Practice.choices
+
+    def faint(self, screen):
+        found = real(self, screen)
+        return Choices(found.labels, None, found.text, is_numbered=is_numbered) if found else None
+
+    monkeypatch.setattr(Practice, "choices", faint)
+    monkeypatch.setattr(Practice, "opens_own_words", True)
+    monkeypatch.setattr(Choices, "own_words", lambda self: 1)
+    pressed: list[list[str]] = []
+
+    def keys(self, pane_id, keys, **_options):
+        pressed.append(keys)
+        raise PaneGone("enough")
+
+    monkeypatch.setattr(Tmux, "keys", keys)
+    with pytest.raises(PaneGone if is_numbered else Refused):
+        one.answer("words of one's own")
+    assert pressed == ([["2"]] if is_numbered else [])
 
 
 @pytest.mark.parametrize("before", ["paste", "enter"])

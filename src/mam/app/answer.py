@@ -10,7 +10,7 @@ import hashlib
 import time
 
 from mam.app.authority import check_answerer
-from mam.app.glance import glance, known
+from mam.app.glance import glance, known, made_out
 from mam.app.keys import look_inside, press, space_out
 from mam.app.sight import DEAD, GONE
 from mam.app.versions import is_known, untested
@@ -132,12 +132,16 @@ class _Answering:
             raise Refused("it takes no words of one's own", hint=_offer(self.row, choices))
         if "\n" in text or len(text) > _LONGEST or not text.strip():
             raise InvalidPrompt("an answer is one line of words")
-        self._move(wanted)
         if self.kind.opens_own_words:
-            self._press("Enter")
-            self._until(lambda seen: self._print(seen) != self.shown.fingerprint)
+            before = _drawing(look_inside(self.world, self.row))
+            self._take(wanted)
+            self._until(lambda seen: _drawing(seen) != before)
             self._settle()
+        else:
+            self._move(wanted)
         seen = self._still(look_inside(self.world, self.row))
+        if not self.kind.opens_own_words and self._at(seen) != wanted:
+            raise self._unseen()
         tmux = self.world.tmux(self.row["tmux_server"])
         tmux.paste(seen.pane_id, text, mark=self.row["id"], enter=False, at=seen.cursor)
         end = text.strip()[-20:]
@@ -150,12 +154,12 @@ class _Answering:
     def _settle(self) -> None:
         """Wait until what was just opened stands still: words that come sooner may be lost."""
         settles = max(_STEP, self.kind.dialog_settles)
-        before = look_inside(self.world, self.row)
+        before = _drawing(look_inside(self.world, self.row))
         deadline = time.monotonic() + _MOVE_SECONDS
         while time.monotonic() < deadline:
             time.sleep(settles)
-            seen = look_inside(self.world, self.row)
-            if (seen.screen.text, seen.cursor) == (before.screen.text, before.cursor):
+            seen = _drawing(look_inside(self.world, self.row))
+            if seen == before:
                 return
             before = seen
 
@@ -170,10 +174,11 @@ class _Answering:
             # It opens there; wherever else somebody moved it, Enter consents to nothing for good.
             self._press("Enter")
         else:
-            raise Refused(
-                "mam cannot see which option is chosen",
-                hint=f"answer it there: mam attach {self.row['name']}",
-            )
+            raise self._unseen()
+
+    def _unseen(self) -> Refused:
+        hint = f"answer it there: mam attach {self.row['name']}"
+        return Refused("mam cannot see which option is chosen", hint=hint)
 
     def _move(self, wanted: int) -> None:
         """Bring the pointer to an option, and see it there."""
@@ -217,9 +222,6 @@ class _Answering:
             raise _changed(self.row, Dialog(seen, self.kind.choices(seen.screen)))
         return seen
 
-    def _print(self, seen: Glance) -> str:
-        return Dialog(seen, self.kind.choices(seen.screen)).fingerprint
-
     def _until(self, condition: Any) -> Glance:
         deadline = time.monotonic() + _MOVE_SECONDS
         while not condition(seen := look_inside(self.world, self.row)):
@@ -231,6 +233,10 @@ class _Answering:
                 )
             time.sleep(_STEP)
         return seen
+
+
+def _drawing(seen: Glance) -> tuple[str, tuple[int, int]]:
+    return seen.screen.text, seen.cursor
 
 
 def _dialog(world: World, row: Row) -> Dialog:
@@ -249,13 +255,17 @@ def _dialog(world: World, row: Row) -> Dialog:
 def _drawn(world: World, row: Row) -> Dialog:
     deadline = time.monotonic() + _MOVE_SECONDS
     # A limit may be told beside the box: there is nothing to answer.
-    while not (seen := look_inside(world, row)).look.dialog or seen.look.box is not None:
+    while not (seen := _made_out(world, row)).look.dialog or seen.look.box is not None:
         # Its own word may come before the dialog is drawn.
         if known(world, row, seen).verdict(world.now()).state == WAITING and time.monotonic() < deadline:
             time.sleep(_STEP)
             continue
         raise NoDialog(f"'{row['name']}' shows no dialog", hint=f"mam read {row['name']} shows its screen")
     return Dialog(seen, world.kind(row["agent"]).choices(seen.screen))
+
+
+def _made_out(world: World, row: Row) -> Glance:
+    return made_out(lambda: look_inside(world, row))
 
 
 def _gone(world: World, row: Row, shown: Dialog) -> Glance:
