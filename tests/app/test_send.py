@@ -710,6 +710,14 @@ def test_an_id_is_of_one_session(fleet, one) -> None:
     assert fleet.inbox("other") == []
 
 
+def test_an_id_is_of_the_same_words(fleet, one) -> None:
+    """Whoever reads that it was submitted must not take other words for it."""
+    fleet.send("one", "hello", message_id="m_00000001", timeout=10)
+    with pytest.raises(Conflict, match="other words"):
+        fleet.send("one", "something else", message_id="m_00000001")
+    assert said(one) == ["hello"]
+
+
 @pytest.mark.parametrize("text", ["just words", "!touch x", "/help\n/quit", "/help\x1b[201~", " /help", "/"])
 def test_what_is_no_command(fleet, one, text) -> None:
     with pytest.raises(InvalidPrompt, match="command"):

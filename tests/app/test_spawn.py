@@ -15,6 +15,8 @@ from mam.adapters.agents.practice import Practice
 from mam.adapters.store import tasks, teams
 from mam.app.deliver import deliver_all
 from mam.app.died import record_if_dead
+from mam.app.site import find_site
+from mam.app.spawn import Spawn
 from mam.core.errors import DialogOpen, NotAllowed, NotReady, Refused
 
 
@@ -126,6 +128,20 @@ def test_failing_three_times_leaves_nothing_behind(desk, master, workspace, dril
     assert desk.panes() == [desk.pane]
     assert list((workspace / ".mam" / "launch").iterdir()) == []
     assert "dev" not in (workspace / ".hermes" / "agent-sessions.yaml").read_text(encoding="utf-8")
+
+
+def test_nothing_is_left_to_be_said_to_one_that_was_started_anew(master):
+    """Another role of its team failed: whoever resumes it later must not be told that it is a member."""
+    master.spawn("dev", agent="practice", args=QUICK)
+    master.stop("dev")
+    before = len(master.inbox("dev"))
+    args = [*QUICK, "--trust-dialog"]
+    one = Spawn(master.world, find_site(master.world), "dev", agent="practice", args=args)
+    one.run()
+    one.finish()
+    assert [said["state"] for said in master.inbox("dev")[before:]] == ["held"] * 3
+    one.take_back()
+    assert [said["state"] for said in master.inbox("dev")[before:]] == ["failed"] * 3
 
 
 def test_a_program_that_is_not_there(desk, master):

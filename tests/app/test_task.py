@@ -69,6 +69,14 @@ def test_one_by_name(fleet):
         fleet.task_claim("TASK-099")
 
 
+def test_the_log_says_who_gave_it(fleet):
+    session = fleet.create("practice", name="one", role="dev", args=["--speed", "0"])
+    fleet.task_add("x", role="dev")
+    fleet.task_claim(session="one")
+    (claimed,) = [one for one in fleet.log("one") if one["verb"] == "task claim"]
+    assert (claimed["by"], claimed["session"]) == ("user", session.name)
+
+
 def test_who_may_end_it(fleet):
     fleet.task_add("x", role="dev")
     speak_as(fleet, "s_00000001")

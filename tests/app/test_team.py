@@ -12,6 +12,7 @@ from tests.app.team_desk import QUICK, said
 import mam
 from mam.adapters.store import teams
 from mam.app.deliver import deliver_all
+from mam.app.greet import welcome_back
 from mam.core.errors import InvalidPath, InvalidPrompt, InvalidSettings, NotAllowed, NotReady, Refused, Usage
 
 FIVE = """\
@@ -259,6 +260,12 @@ class TestReport:
         until(lambda: any("STEP COMPLETE: TASK-001" in one for one in said(master, "boss")), 30)
         until(lambda: boxes(master, "tester") == ["reported", "done", "saved", "ready"], 30)
 
+    def test_the_log_says_who_reported(self, master):
+        spawn(master, task="one")
+        master.report(result="well", session="dev")
+        (done,) = [one for one in master.log("dev") if one["verb"] == "report"]
+        assert done["by"] == "user"
+
     def test_who_reports(self, master, fleet):
         spawn(master, task="one")
         spawn(master, "qa")
@@ -396,6 +403,22 @@ class TestRebalance:
         done = master.rebalance()
         assert (done["runs"], done["expected"], len(done["panes"])) == (2, 2, 3)
         assert done["panes"][0] == desk.pane
+
+    def test_the_pane_of_one_that_has_ended(self, desk, master):
+        for role in ("dev", "qa", "ux"):
+            spawn(master, role)
+        master.stop("dev", force=True)
+        os.kill(master.get("qa").row["pane"]["pid"], signal.SIGKILL)
+        master.wait("qa", "exited", timeout=10)
+        done = master.rebalance()
+        assert (done["runs"], done["expected"], len(done["panes"])) == (1, 3, 3), "one is gone, one is kept"
+
+    def test_a_member_that_went_elsewhere(self, desk, master):
+        pane = spawn(master)["session"]["pane"]["id"]
+        spawn(master, "qa")
+        desk.raw("break-pane", "-d", "-s", pane)
+        welcome_back(master.world, master.get("dev").row)
+        assert (done := master.rebalance())["runs"] == 1 and done["expected"] == len(done["panes"]) == 2
 
     def test_no_team(self, fleet):
         with pytest.raises(Usage):

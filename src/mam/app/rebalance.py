@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from mam.adapters.store.draft import Draft
-    from mam.adapters.store.teams import Member, Team
+    from mam.adapters.store.teams import Team
     from mam.app.world import World
 
 
@@ -34,8 +34,8 @@ def rebalance(world: World, *, main: str | None = None, team: str | None = None)
 
 def arrange(world: World, team_id: str) -> dict[str, Any] | None:
     """Lay out the window of a team, once more if a pane came or went meanwhile; None if it is gone."""
-    nothing: tuple[Team | None, list[str]] = (None, [])
-    team, wanted = world.registry.peek(lambda draft: _read(draft, team_id), nothing)
+    nothing: tuple[Team | None, list[str], list[str]] = (None, [], [])
+    team, wanted, perhaps = world.registry.peek(lambda draft: _read(draft, team_id), nothing)
     if team is None or team.window_id is None:
         return None
     tmux = world.tmux(team.server)
@@ -46,11 +46,11 @@ def arrange(world: World, team_id: str) -> dict[str, Any] | None:
     runs = 0
     try:
         while True:
-            seen = windows.arrange(
-                tmux, team.window_id, layout=team.layout, main=wanted[0] if wanted else None
-            )
+            main = team.master_pane or next(iter(wanted), None)
+            seen = windows.arrange(tmux, team.window_id, layout=team.layout, main=main)
             runs += 1
-            if len(seen.panes) == len(wanted) or runs == 2:
+            expected = len(wanted) + sum(pane in seen.panes for pane in perhaps)
+            if len(seen.panes) == expected or runs == 2:
                 break
     except PaneGone:
         return None
@@ -58,7 +58,7 @@ def arrange(world: World, team_id: str) -> dict[str, Any] | None:
         "team": team.id,
         "layout": team.layout,
         "panes": seen.panes,
-        "expected": len(wanted),
+        "expected": expected,
         "runs": runs,
     }
 
@@ -75,15 +75,20 @@ def _dress_master(world: World, team: Team) -> None:
         return
 
 
-def _read(draft: Draft, team_id: str) -> tuple[Team | None, list[str]]:
-    """Return a team and the panes that it should have, the master's first."""
+def _read(draft: Draft, team_id: str) -> tuple[Team | None, list[str], list[str]]:
+    """Return a team, the panes that its window should have, and those that it may have.
+
+    The master's may have been closed, and of one that has ended the pane may be gone, or kept for review.
+    """
     team = teams.find(draft, team_id)
-    left = [one for one in teams.members(draft, team_id) if teams.is_open(one)]
-    panes = [team.master_pane if team else None, *(pane_of(draft, one) for one in left)]
-    return team, [pane for pane in panes if pane]
-
-
-def pane_of(draft: Draft, one: Member) -> str | None:
-    """Return where a member is: its row knows it first."""
-    row = draft.get(one.session_id)
-    return row["pane"].get("id") if row and is_running(row) else one.pane
+    wanted: list[str] = []
+    perhaps = [team.master_pane] if team and team.master_pane else []
+    for one in teams.members(draft, team_id):
+        row = draft.get(one.session_id)
+        if not teams.is_open(one) or (team and one.window_id not in (None, team.window_id)):
+            continue
+        if row and is_running(row) and row["pane"].get("id"):
+            wanted.append(row["pane"]["id"])
+        elif one.pane:
+            perhaps.append(one.pane)
+    return team, wanted, perhaps

@@ -125,7 +125,7 @@ def _join(draft: Draft, by: str, site: Site, row: Row, role: str) -> tuple[Membe
         state=rules.ACTIVE,
     )
     found = tasks.oldest(draft, role, site.team_id)
-    return member, take(draft, found, row["id"], row) if found else None
+    return member, take(draft, found, row["id"], row, by=by) if found else None
 
 
 def _answer(draft: Draft, world: World, row: Row, found: Task | None) -> dict[str, Any]:

@@ -40,16 +40,16 @@ def report(
 
     `{report, receipt, task, next, member}`
     """
-    row = _reporter(world, session)
+    row, by = _reporter(world, session), caller.actor(world)
     number = rules.parse(which) if which else None
     row = conversations.note_open(world, row)
     target = _spawner(world, row)
     letter_to = target if target is not None and _may_write(world, row, target) else None
     text, message_id, done = world.registry.note(
-        lambda draft: _finish(draft, world, row, number, rules.parse_result(result), target=letter_to)
+        lambda draft: _finish(draft, world, row, number, rules.parse_result(result), by=by, target=letter_to)
     )
     receipt = _send(world, row, text, message_id, target)
-    following = world.registry.note(lambda draft: _next(draft, row, receipt))
+    following = world.registry.note(lambda draft: _next(draft, row, receipt, by))
     member, team_id = world.registry.note(lambda draft: _described(draft, world, row))
     session_file.write(world, [team_id])
     return {"report": text, "receipt": receipt, "task": done, "next": following, "member": member}
@@ -66,7 +66,7 @@ def _reporter(world: World, session: str | None) -> Row:
 
 
 def _finish(
-    draft: Draft, world: World, row: Row, number: int | None, result: str, *, target: Row | None
+    draft: Draft, world: World, row: Row, number: int | None, result: str, *, by: str, target: Row | None
 ) -> tuple[str, str, dict[str, Any] | None]:
     """End the task and record the report: its words, and the id of the message that carries them."""
     member, _ = membership(draft, world, row)
@@ -89,7 +89,7 @@ def _finish(
         # In the same transaction: a task that is done is told of, whoever dies now.
         messages.add(draft, written(message_id, row["id"], target, text))
     teams.update(draft, member, report_id=message_id, reported_at=None)
-    draft.log(row["id"], "report", row, result, task=rules.shown(found.seq) if found else None)
+    draft.log(by, "report", row, result, task=rules.shown(found.seq) if found else None)
     return text, message_id, session_file.described(draft, found) if found else None
 
 
@@ -123,7 +123,9 @@ def _send(world: World, row: Row, text: str, message_id: str, target: Row | None
     known = world.registry.peek(lambda draft: messages.find(draft, message_id), None)
     voice = speaker(world, row["id"])
     try:
-        return send(voice, known.session_id if known else target["id"], text, message_id=message_id)
+        if known is not None:
+            return send(voice, known.session_id, known.text, message_id=message_id)
+        return send(voice, target["id"], text, message_id=message_id)
     except MamError as error:
         # The task is done all the same; the box stays open, and the session file says why.
         world.warn(f"the report did not go out: {error}")
@@ -156,7 +158,7 @@ def _master(draft: Draft, row: Row) -> str | None:
     return team.master_id if team else None
 
 
-def _next(draft: Draft, row: Row, receipt: dict[str, Any]) -> dict[str, Any] | None:
+def _next(draft: Draft, row: Row, receipt: dict[str, Any], by: str) -> dict[str, Any] | None:
     """Tick the box of a report that arrived; hand out the next task, or say that all is done."""
     member = teams.member(draft, row["id"])
     assert member is not None
@@ -172,7 +174,7 @@ def _next(draft: Draft, row: Row, receipt: dict[str, Any]) -> dict[str, Any] | N
     if found is None:
         facts["state"] = team_rules.READY
     elif not at:
-        found = take(draft, found, row["id"], row)
+        found = take(draft, found, row["id"], row, by=by)
     teams.update(draft, member, **facts)
     return session_file.described(draft, found) if found else None
 

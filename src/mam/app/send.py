@@ -143,6 +143,10 @@ def _record(draft: Draft, wanted: dict[str, Any]) -> Message:
         row = draft.get(known.session_id)
         to = f"'{row['name']}'" if row else "another session"
         raise Conflict(f"{known.id} was sent to {to}", hint="leave out the id, or give another")
+    if known is not None and (known.text, known.sender) != (wanted["text"], sender):
+        raise Conflict(
+            f"{known.id} holds other words, or another's", hint="leave out the id, or give another"
+        )
     if sender != "user" and known is None:
         lately = messages.count_since(draft, sender, target, draft.now - rules.PAIR_SECONDS)
         if lately >= rules.MOST_OF_A_PAIR:

@@ -10,8 +10,8 @@ import os
 import shlex
 import sys
 
+from mam.adapters.store import messages, tasks, teams
 from mam.adapters.store import session_file as files
-from mam.adapters.store import tasks, teams
 from mam.adapters.system import process, programs
 from mam.app import caller, greet, register, session_file
 from mam.app.create import begin, wait_until_ready
@@ -23,6 +23,7 @@ from mam.app.site import Site, check_room, find_site
 from mam.core import task as task_rules
 from mam.core import team as rules
 from mam.core.errors import DialogOpen, MamError, NotReady, Refused, StartUnconfirmed
+from mam.core.message import FAILED, HELD
 from mam.core.names import parse_name
 from mam.core.row import is_running
 
@@ -239,6 +240,10 @@ class Spawn:
         withdraw(self.world, member.session_id, is_fresh=self.is_fresh)
 
         def work(draft: Draft) -> None:
+            for one in member.words:
+                said = messages.find(draft, one["id"])
+                if said is not None and said.state == HELD:
+                    messages.update(draft, said.id, state=FAILED, reason="its spawn was taken back")
             teams.leave(draft, member)
             if self.task_seq is not None and self.added_task:
                 tasks.remove(draft, self.task_seq)

@@ -56,7 +56,8 @@ def claim(
     For the caller, or for a session. Raises TaskNotFound where nothing waits, Conflict where another has it.
     """
     row = world.registry.view().find(session) if session else caller.calling_session(world)
-    who = row["id"] if row else caller.actor(world)
+    by = caller.actor(world)
+    who = row["id"] if row else by
     number = rules.parse(which) if which else None
     wanted = rules.parse_role(role or (row.get("role") if row else None)) if number is None else None
 
@@ -71,7 +72,7 @@ def claim(
             if found.status == rules.CLAIMED and found.claimed_by == who:
                 return session_file.described(draft, found), False
             _check_free(draft, found)
-        done = take(draft, found, who, row)
+        done = take(draft, found, who, row, by=by)
         return session_file.described(draft, done), True
 
     done, changed = world.registry.note(work)
@@ -79,10 +80,10 @@ def claim(
     return {"task": done, "changed": changed}
 
 
-def take(draft: Draft, found: Task, who: str, row: Row | None) -> Task:
+def take(draft: Draft, found: Task, who: str, row: Row | None, *, by: str) -> Task:
     """Give a task that is free to somebody, in the transaction that found it free."""
     done = tasks.claim(draft, found.seq, who, (row.get("pane") or {}).get("id") if row else None)
-    draft.log(who, "task claim", row, task=rules.shown(found.seq))
+    draft.log(by, "task claim", row, task=rules.shown(found.seq))
     return done
 
 
