@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 import threading
+import time
 from contextlib import suppress
 from pathlib import Path
 
@@ -15,6 +16,7 @@ import pytest
 from mam.adapters.store import jobs, messages
 from mam.adapters.system import process
 from mam.app.delegate import check, tend, turn
+from mam.app.jobs import clock
 from mam.app.jobs.find import token_of
 from mam.core.errors import (
     IllegalTransition,
@@ -292,6 +294,31 @@ def test_time_ends_a_job(fleet, submit):
     quiet = fleet.job_submit("wait", agent="human", idle_timeout=0.2)
     (done,) = fleet.job_wait([quiet["job_id"]], timeout=60)
     assert done["reason"] == "timeout:idle"
+
+
+@pytest.mark.parametrize("jump", [86_400.0, -86_400.0])
+def test_a_clock_that_is_set_ends_no_job_and_keeps_none(fleet, monkeypatch, jump):
+    job = fleet.job_submit("x", agent="human", timeout=600, idle_timeout=300)["job_id"]
+    care, ahead, later = tend.Care(fleet.world), jump, 0.0
+    monkeypatch.setattr(fleet.world, "now", lambda: time.time() + ahead + later)
+    steady = clock.steady
+    monkeypatch.setattr(clock, "steady", lambda: steady() + later)
+    for _ in range(2):
+        care.tick()
+        assert fleet.job_status(job)["status"] == "pending"
+    later = 301.0
+    care.tick()
+    assert fleet.job_status(job)["reason"] == "timeout:idle"
+
+
+def test_a_clock_that_was_set_while_no_job_was_open_moves_none(fleet, monkeypatch):
+    earlier = fleet.job_submit("x", agent="human")["job_id"]
+    tend.Care(fleet.world).tick()
+    fleet.job_cancel(earlier)
+    monkeypatch.setattr(fleet.world, "now", lambda: time.time() + 86_400)
+    job = fleet.job_submit("x", agent="human", timeout=600)["job_id"]
+    tend.Care(fleet.world).tick()
+    assert "began" not in read(fleet, job).data
 
 
 def test_a_job_for_a_person(fleet):

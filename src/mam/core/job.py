@@ -87,6 +87,15 @@ def next_due(
     return min(times, default=None)
 
 
+def moved(at: float, jump: float, now: float) -> float:
+    """Return a time of the past on a clock that was set by `jump` since, and says `now`.
+
+    What was written after it was set cannot be told from before: no time is moved into the future, and none
+    that is past already is moved back.
+    """
+    return min(at + jump, now) if jump > 0 or at > now else at
+
+
 def says_pass(detail: str) -> bool:
     """Tell whether a reviewer's result begins with PASS; anything else asks for another round."""
     return bool(_PASS.match(detail))

@@ -19,7 +19,7 @@ from mam.app.delegate.order import command
 from mam.app.delegate.rounds import task_of
 from mam.app.delegate.turn import begin, give, note_given
 from mam.app.deliver import deliver_all
-from mam.app.jobs import sessions
+from mam.app.jobs import clock, sessions
 from mam.app.jobs.show import show
 from mam.app.ls import describe
 from mam.app.monitor import reconcile
@@ -76,6 +76,9 @@ class Care:
         if not found:
             self._due = time.monotonic() + _LONG
             return ""
+        if self.world.registry.peek(lambda draft: clock.is_set(self.world, draft), False):
+            self.world.registry.note(lambda draft: clock.settle(self.world, draft))
+            found = self.world.registry.peek(lambda draft: jobs.listed(draft, only_open=True), none)
         known = _look(self.world, found)
         for job in found:
             if job.status == rules.CHECKING:
@@ -254,7 +257,7 @@ def _facts(draft: Draft, job: Job, one: dict[str, Any] | None) -> dict[str, Any]
     activity = None if not job.session_id else one["activity"] if one else "unknown"
     since = data.get("activity_at") if data.get("activity") == activity else draft.now
     return {
-        "began": job.created_at,
+        "began": data.get("began") or job.created_at,
         "timeout": data.get("timeout_sec") or 0.0,
         "idle_timeout": data.get("idle_timeout_sec") or 0.0,
         "last_news": max(job.last_event_at, given or 0.0),

@@ -6,7 +6,7 @@ import secrets
 
 from mam.adapters.store import job_files, jobs
 from mam.app import caller
-from mam.app.jobs import ledger
+from mam.app.jobs import clock, ledger
 from mam.app.jobs.logs import audit_root
 from mam.app.jobs.show import show
 from mam.core import event as events
@@ -43,6 +43,7 @@ def register(world: World, job_id: str, prompt: str, **facts: Any) -> Job:
     job_files.new_token(world.place.jobs, job_id)
 
     def work(draft: Draft) -> Job:
+        clock.settle(world, draft)
         job = jobs.add(draft, job_id, prompt, data)
         draft.log(data["created_by"], "job submit", None, None, job=job_id, agent=data["agent"])
         return ledger.enter(draft, job, events.REGISTERED, "", agent=data["agent"], type=data["type"])
