@@ -20,6 +20,7 @@ from hypothesis import settings
 from tests.mosquitto import Mosquitto
 
 import mam
+from mam.adapters.store.place import find_root
 from mam.adapters.system.sockets import sweep
 from mam.adapters.tmux.client import Tmux
 
@@ -64,7 +65,11 @@ def settle_in(home: Path, patch: pytest.MonkeyPatch) -> None:
 def _apart():
     """Keep the whole run away from the user's home and tmux, and see that no server is left behind."""
     # Not below pytest's own folder: a socket's path has at most 107 bytes.
-    place = Path(tempfile.mkdtemp(prefix="mam-t-"))
+    place = Path(os.path.realpath(tempfile.mkdtemp(prefix="mam-t-")))
+    root = find_root(str(place))
+    assert root == str(place), (
+        f"{root} holds a registry, and every test below it would use that: move it away"
+    )
     with pytest.MonkeyPatch.context() as patch:
         for variable in list(os.environ):
             if variable.startswith(_FOREIGN) or variable in _ALSO_FOREIGN:

@@ -123,6 +123,13 @@ def test_what_came_from_outside_is_clean():
     assert len(sessions.table([found], paint())) == 2
 
 
+def test_a_listing_names_a_root_that_is_not_here_to_a_person():
+    document = {"root": "/r", "sessions": ENTRIES}
+    assert listing.show(document, paint(80), here="/r/below")[-1] == "of the root /r"
+    assert listing.show(document, paint(80), here="/r") == sessions.table(ENTRIES, paint(80))
+    assert listing.show(document, paint(), here="/r/below") == sessions.table(ENTRIES, paint())
+
+
 def test_an_empty_listing_says_how_to_go_on():
     lines = listing.show({"root": "/r", "sessions": []}, paint())
     assert lines[0] == "no sessions in /r"

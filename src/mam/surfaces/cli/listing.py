@@ -11,8 +11,13 @@ if TYPE_CHECKING:
     from mam.surfaces.cli.paint import Paint
 
 
-def show(document: dict[str, Any], paint: Paint, *, is_filtered: bool = False) -> list[str]:
-    """Return a listing for a person: a table, or one for each root where there are several."""
+def show(
+    document: dict[str, Any], paint: Paint, *, is_filtered: bool = False, here: str | None = None
+) -> list[str]:
+    """Return a listing for a person: a table, or one for each root where there are several.
+
+    On a terminal it names the root where that is another directory than `here`.
+    """
     sessions = document["sessions"]
     failed = [f"{clean(one['root'])}: {clean(one['error'])}" for one in document.get("unreadable") or []]
     lines = [paint(text, "red") for text in failed]
@@ -22,7 +27,9 @@ def show(document: dict[str, Any], paint: Paint, *, is_filtered: bool = False) -
         hint = paint("  mam create --agent claude starts one; mam demo shows how it works", "dim")
         return [*lines, f"no sessions in {clean(document['root'])}", hint]
     if "unreadable" not in document:
-        return table(sessions, paint)
+        is_far = paint.width is not None and here not in (None, document["root"])
+        below = [paint(f"of the root {clean(document['root'])}", "dim")] if is_far else []
+        return [*table(sessions, paint), *below]
     for root in dict.fromkeys(one["root"] for one in sessions):
         lines += [*([""] if lines else []), paint(clean(root), "bold")]
         lines += table([one for one in sessions if one["root"] == root], paint)

@@ -66,7 +66,8 @@ def run(call: Call) -> int:
         return call.say(document)
     from mam.surfaces.cli.listing import show
 
-    return call.say(None, *show(document, call.paint(), is_filtered=is_filtered(wanted)))
+    here = call.fleet.world.workspace
+    return call.say(None, *show(document, call.paint(), is_filtered=is_filtered(wanted), here=here))
 
 
 def filters(call: Call) -> dict[str, Any]:

@@ -44,4 +44,6 @@ def _listing(call: Call) -> int:
             hint="mam init makes one; mam create does so as well",
         )
     document = call.fleet.ls()
-    return call.say(document, *([] if call.as_json else show(document, call.paint())))
+    return call.say(
+        document, *([] if call.as_json else show(document, call.paint(), here=call.fleet.world.workspace))
+    )

@@ -60,7 +60,8 @@ def _frame(call: Call, wanted: dict[str, Any], is_filtered: bool) -> str:
     from mam.surfaces.cli.listing import show
 
     paint = call.paint()
-    lines = show(call.fleet.ls(**wanted), paint, is_filtered=is_filtered)
+    here = call.fleet.world.workspace
+    lines = show(call.fleet.ls(**wanted), paint, is_filtered=is_filtered, here=here)
     height = max(3, os.get_terminal_size(sys.stdout.fileno()).lines or 24)
     if len(lines) > height - 2:
         hidden = len(lines) - (height - 3)
