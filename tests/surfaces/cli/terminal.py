@@ -62,18 +62,35 @@ class Terminal:
 
     def leave(self) -> int:
         """Wait for the end of the command and return its exit code."""
-
-        def ended():
-            self.read()
-            if self.code is None:
-                pid, status = os.waitpid(self.pid, os.WNOHANG)
-                if pid:
-                    self.code = os.waitstatus_to_exitcode(status)
-            return self.code is not None
-
-        self.until(ended, "the end")
+        self.until(self._has_ended, "the end")
         self.read()
         return self.code or 0
+
+    def detach(self) -> int:
+        """Leave tmux, and return the exit code of the command that showed it.
+
+        tmux takes keys that come within a millisecond of others for pasted ones: they may have to be
+        typed again.
+        """
+        due = 0.0
+
+        def has_left():
+            nonlocal due
+            if not self._has_ended() and time.monotonic() >= due:
+                self.type("\x02d")
+                due = time.monotonic() + 1.0
+            return self.code is not None
+
+        self.until(has_left, "the end")
+        return self.leave()
+
+    def _has_ended(self) -> bool:
+        self.read()
+        if self.code is None:
+            pid, status = os.waitpid(self.pid, os.WNOHANG)
+            if pid:
+                self.code = os.waitstatus_to_exitcode(status)
+        return self.code is not None
 
     def close(self) -> None:
         """Kill it if it still lives, and let go of the terminal."""

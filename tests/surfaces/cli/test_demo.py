@@ -117,8 +117,7 @@ class TestOnATerminal:
         demo.sees("Ctrl-b d comes back")
         for shown in ("Do you want to proceed?", "[dev]", "[review]", "[docs]"):
             demo.until(lambda shown=shown: shown in demo.text()[before:], shown)
-        demo.type("\x02d")
-        assert demo.leave() == 0
+        assert demo.detach() == 0
         assert nothing_is_left(place, demo.pid)
 
     @pytest.mark.slow

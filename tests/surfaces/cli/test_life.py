@@ -364,8 +364,7 @@ class TestAttach:
     def test_shows_the_session(self, run, one, terminal):
         shown = terminal("attach", one)
         shown.sees("hello")
-        shown.type("\x02d")
-        assert shown.leave() == 0
+        assert shown.detach() == 0
         assert "[detached" in shown.text()
 
     def test_goes_to_the_next_that_waits(self, run, one, terminal):
@@ -374,8 +373,7 @@ class TestAttach:
         run("wait", "b", "--for", "waiting", "--timeout", "10")
         shown = terminal("attach", "--next")
         shown.sees("Do you want to proceed?")
-        shown.type("\x02d")
-        assert shown.leave() == 0
+        assert shown.detach() == 0
 
 
 class TestOnATerminal:
