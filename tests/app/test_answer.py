@@ -144,6 +144,26 @@ def test_a_dialog_that_is_drawn_anew(fleet, one, monkeypatch) -> None:
     assert fleet.dialog("one")["dialog"] == "question"
 
 
+def test_no_option_is_taken_while_the_pointer_is_not_seen(fleet, one, workspace, monkeypatch) -> None:
+    """A drawing that is not whole: Enter would allow what is to be denied."""
+    drill(fleet, one, "/ask touch foo", "permission")
+    real, moves = Practice.choices, []
+
+    def faint(self, screen):
+        found = real(self, screen)
+        hides = found and moves
+        return Choices(found.labels, None, found.text, is_numbered=False) if hides else found
+
+    monkeypatch.setattr(Practice, "choices", faint)
+    monkeypatch.setattr(answering._Answering, "_move", lambda self, wanted: moves.append(wanted))
+    with pytest.raises(Conflict):
+        one.answer("allow")
+    assert moves, "the pointer was seen at first"
+    moves.clear()
+    assert fleet.dialog("one")["dialog"] == "permission"
+    assert not (workspace / "foo").exists()
+
+
 @pytest.mark.parametrize("is_numbered", [True, False])
 def test_own_words_where_no_pointer_is_seen(fleet, one, monkeypatch, is_numbered) -> None:
     """Enter would take whichever option the pointer is at."""

@@ -8,6 +8,7 @@ import pytest
 
 import mam
 from mam.adapters.tmux.client import Tmux
+from mam.adapters.tmux.failures import PaneChanged
 from mam.core.errors import (
     AgentMissing,
     DialogOpen,
@@ -130,6 +131,22 @@ def test_a_dialog_is_reported_and_not_answered(fleet, tmux_server) -> None:
 def test_trust_is_given_when_the_caller_asks_for_it(fleet) -> None:
     session = fleet.create("practice", args=["--trust-dialog", *QUICK], trust=True)
     assert session.status()["activity"] == "idle"
+
+
+def test_trust_is_given_to_what_was_seen_alone(fleet, monkeypatch) -> None:
+    """The keys go in only while the cursor is where it was when the dialog was seen."""
+    real, tried = Tmux.keys, []
+
+    def keys(self, pane_id, keys, *, mark, at=None):
+        tried.append(at)
+        if len(tried) == 1:
+            raise PaneChanged("something else is drawn there")
+        real(self, pane_id, keys, mark=mark, at=at)
+
+    monkeypatch.setattr(Tmux, "keys", keys)
+    session = fleet.create("practice", args=["--trust-dialog", *QUICK], trust=True)
+    assert session.status()["activity"] == "idle"
+    assert len(tried) == 2 and None not in tried
 
 
 def test_an_agent_that_ends_while_booting_is_reported_with_its_last_words(fleet) -> None:

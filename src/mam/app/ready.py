@@ -12,6 +12,7 @@ import time
 from mam.adapters.agents.protocol import Screen
 from mam.adapters.system import process
 from mam.adapters.tmux import launch as launches
+from mam.adapters.tmux.failures import PaneChanged
 from mam.app.hearing import overhear
 from mam.app.sight import identity_of
 from mam.app.versions import is_known
@@ -57,6 +58,7 @@ class Watch:
         self.began = time.monotonic()
         self.seconds = seconds
         self.last_look = 0.0
+        self.cursor = (0, 0)
 
     def run(self) -> None:
         """Return when the agent is ready; raise NotReady or DialogOpen, and the session stays."""
@@ -103,7 +105,8 @@ class Watch:
 
     def _look(self) -> Look:
         seen = self.tmux.look(self.row["pane"]["id"])
-        return self.kind.look(Screen(seen.screen, seen.cursor_x, seen.cursor_y))
+        self.cursor = seen.cursor_x, seen.cursor_y
+        return self.kind.look(Screen(seen.screen, *self.cursor))
 
     def _judge(self, look: Look) -> bool:
         if look.dialog:
@@ -130,8 +133,12 @@ class Watch:
                 session=self.row,
             )
         if self._has_settled(look.detail, now):
+            try:
+                self.tmux.keys(self.row["pane"]["id"], keys, mark=self.row["id"], at=self.cursor)
+            except PaneChanged:
+                # Something else may be drawn there by now.
+                return
             self.pressed = look.detail, now
-            self.tmux.keys(self.row["pane"]["id"], keys, mark=self.row["id"])
 
     def _way_out(self, dialog: str) -> str:
         if dialog == "trust" and self.may_trust and not self._is_readable():
