@@ -734,6 +734,7 @@ def test_only_who_sent_it_takes_it_back(fleet, one, monkeypatch) -> None:
     with pytest.raises(NotAllowed, match="not sent by"):
         fleet.withdraw(kept)
     assert fleet.withdraw(own)
+    assert fleet.send("one", "from another")["state"] == "held", "what was taken back is no loop"
     monkeypatch.setattr(fleet.world, "known_actor", "user")
     assert fleet.withdraw(kept)
 

@@ -131,8 +131,11 @@ def was_taken_lately(draft: Draft, session_id: str, since: float) -> bool:
 
 
 def count_since(draft: Draft, sender: str, session_id: str, since: float, text: str | None = None) -> int:
-    """Return how many messages one session wrote to another since then, or how many with these words."""
-    same = "" if text is None else " AND text=?"
+    """Return how many messages one session wrote to another since then, or how many with these words.
+
+    Words that were taken back, or could not be typed, may be sent again.
+    """
+    same = "" if text is None else " AND text=? AND state != 'failed'"
     values = (sender, session_id, since, *(() if text is None else (text,)))
     query = f"SELECT count(*) FROM messages WHERE sender=? AND session_id=? AND created_at >= ?{same}"  # noqa: S608
     return int(draft.connection.execute(query, values).fetchone()[0])
