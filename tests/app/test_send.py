@@ -145,6 +145,22 @@ def test_while_it_works_the_agent_queues_it(fleet) -> None:
     assert (held["state"], held["reason"]) == ("held", "it is working")
 
 
+@pytest.mark.parametrize("shown", ["unknown", "idle"])
+def test_it_is_queued_also_where_the_screen_is_behind(fleet, monkeypatch, shown) -> None:
+    session = fleet.create("practice", name="busy", args=QUICK)
+    fleet.send(session.id, "/hang", command=True)
+    session.wait("working", timeout=15)
+    real = submitting.glance
+
+    def glance(world, row):
+        seen = real(world, row)
+        seen.look.state = shown
+        return seen
+
+    monkeypatch.setattr(submitting, "glance", glance)
+    assert session.send("and then this")["state"] == "queued"
+
+
 def test_an_agent_that_has_ended(fleet, one) -> None:
     one.stop()
     done = one.send("hello")
@@ -211,6 +227,20 @@ def test_sessions_sign_what_they_write_and_cannot_loop(fleet, one, monkeypatch) 
         fleet.send("one", "one more")
     with pytest.raises(Refused, match="itself"):
         fleet.send("other", "hello me")
+
+
+def test_a_clock_that_was_put_back_makes_no_loop(fleet, one, monkeypatch) -> None:
+    other = fleet.create("practice", name="other", args=QUICK)
+    one.stop()
+    monkeypatch.setattr(fleet.world, "known_actor", other.id)
+    for number in range(20):
+        fleet.send("one", f"message {number}")
+    with pytest.raises(Refused, match="loop"):
+        fleet.send("one", "one more")
+    fleet.world.registry.note(
+        lambda draft: draft.connection.execute("UPDATE messages SET created_at = created_at + 86400")
+    )
+    assert fleet.send("one", "message 1")["state"] == "held"
 
 
 def test_the_line_that_names_a_file_is_signed_as_well(fleet, one, workspace, monkeypatch) -> None:

@@ -15,6 +15,7 @@ _FIELDS = (
     *("attempts", "owner", "before", "conversation", "added", "created_at", "changed_at"),
 )
 _KEPT = 1000
+_AHEAD_SECONDS = 60.0
 
 
 class Message:
@@ -133,11 +134,13 @@ def was_taken_lately(draft: Draft, session_id: str, since: float) -> bool:
 def count_since(draft: Draft, sender: str, session_id: str, since: float, text: str | None = None) -> int:
     """Return how many messages one session wrote to another since then, or how many with these words.
 
-    Words that were taken back, or could not be typed, may be sent again.
+    Words that were taken back, or could not be typed, may be sent again. What is from the future was written
+    before the clock was put back.
     """
     same = "" if text is None else " AND text=? AND state != 'failed'"
-    values = (sender, session_id, since, *(() if text is None else (text,)))
-    query = f"SELECT count(*) FROM messages WHERE sender=? AND session_id=? AND created_at >= ?{same}"  # noqa: S608
+    values = (sender, session_id, since, draft.now + _AHEAD_SECONDS, *(() if text is None else (text,)))
+    which = f"sender=? AND session_id=? AND created_at BETWEEN ? AND ?{same}"
+    query = f"SELECT count(*) FROM messages WHERE {which}"  # noqa: S608  (our names)
     return int(draft.connection.execute(query, values).fetchone()[0])
 
 
