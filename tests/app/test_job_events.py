@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import itertools
 import json
 import os
@@ -13,7 +14,7 @@ from pathlib import Path
 import pytest
 
 import mam
-from mam.adapters.store import jobs, outbox
+from mam.adapters.store import job_files, jobs, outbox
 from mam.app.jobs import event as event_verb
 from mam.app.jobs.find import token_of
 from mam.app.jobs.register import new_id, register
@@ -233,6 +234,19 @@ def test_files_that_cannot_be_written_stop_nothing(fleet, job):
     Path(fleet.world.place.jobs, ".lock").mkdir()
     assert fleet.job_event(job, "started")["status"] == "running"
     assert job in said[0]
+
+
+def test_somebody_who_holds_the_files_and_sleeps_holds_up_no_report(fleet, job, monkeypatch):
+    monkeypatch.setattr(job_files, "_PATIENCE", 0.2)
+    said = []
+    fleet.on_warning(said.append)
+    with Path(fleet.world.place.jobs, ".lock").open("rb") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        assert fleet.job_event(job, "started")["status"] == "running"
+    assert "behind" in said[0]
+    fleet.job_event(job, "progress")
+    log = Path(fleet.world.place.jobs, f"{job}.events.log").read_text(encoding="utf-8")
+    assert [json.loads(line)["event"] for line in log.splitlines()] == ["registered", "started", "progress"]
 
 
 def test_an_audit_folder_that_cannot_be_written_keeps_no_record_back(fleet, job, tmp_path):

@@ -12,10 +12,11 @@ import fcntl
 import json
 import os
 import stat
+import time
 from contextlib import contextmanager
 
 from mam.adapters.store.database import errors
-from mam.core.errors import NotAllowed
+from mam.core.errors import NotAllowed, RegistryBusy
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -32,6 +33,8 @@ _LONGEST_TOKEN = 4096
 _SPOILED = (errno.ENOENT, errno.ELOOP, errno.EINVAL, errno.ENXIO, errno.EACCES)
 # More is read of no file that somebody else may have put there.
 _LARGEST_RECORD, _LARGEST_LOG = 8 * 1024 * 1024, 64 * 1024 * 1024
+# Seconds to wait for another writer, who needs a moment, and between two looks.
+_PATIENCE, _STEP = 5.0, 0.002
 _FLAGS = os.O_NOFOLLOW | os.O_CLOEXEC
 
 
@@ -119,16 +122,31 @@ def make_folder(folder: str) -> None:
 
 @contextmanager
 def locked(folder: str) -> Iterator[None]:
-    """Write alone into a folder of jobs; the kernel lets go of it when the writer dies."""
+    """Write alone into a folder of jobs; the kernel lets go of it when the writer dies.
+
+    Raises RegistryBusy for a writer that lives and does not: what is committed already must not wait for it.
+    """
     make_folder(folder)
     path = os.path.join(folder, ".lock")
     with errors(path):
         handle = os.open(path, os.O_RDWR | os.O_CREAT | _FLAGS, 0o600)
     try:
-        fcntl.flock(handle, fcntl.LOCK_EX)
+        _take(handle, path)
         yield
     finally:
         os.close(handle)
+
+
+def _take(handle: int, path: str) -> None:
+    deadline = time.monotonic() + _PATIENCE
+    while True:
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            return
+        except BlockingIOError:
+            if time.monotonic() >= deadline:
+                raise RegistryBusy(f"{path} is held by another process") from None
+            time.sleep(_STEP)
 
 
 def replace(path: str, document: Document) -> None:
