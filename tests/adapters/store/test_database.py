@@ -81,6 +81,7 @@ def test_every_error_of_the_file_system_is_one_of_ours(name):
     ours = raised(OSError(number, os.strerror(number), "/r/file"))
     assert isinstance(ours, Unavailable)
     assert "/r/file" in str(ours)
+    assert ours.hint
     if name in ("ENOSPC", "EDQUOT"):
         assert type(ours) is DiskFull
     if name in ("EACCES", "EPERM", "EROFS"):

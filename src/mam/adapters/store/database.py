@@ -182,7 +182,7 @@ def translate_os(error: OSError, path: str) -> MamError:
         return DiskFull(f"no space left to write {name}", hint="free some space and repeat the command")
     if error.errno in (errno.EACCES, errno.EPERM, errno.EROFS):
         return ReadOnly(f"{name} cannot be written or read", hint="check the owner and mode of its folder")
-    return Unavailable(f"{name}: {error.strerror or error}")
+    return Unavailable(f"{name}: {error.strerror or error}", hint="look at that folder; mam doctor says more")
 
 
 def _is_anothers(connection: sqlite3.Connection) -> bool:
