@@ -169,8 +169,7 @@ def _type(world: World, row: Row, message: Message, trial: proof.Trial, state: s
             is_command=message.is_command,
             is_resting=state == IDLE,
         )
-        # Its screen may be behind its own word.
-        taken = QUEUED if WORKING in (seen.state, state) else SUBMITTED
+        taken = QUEUED if (state if seen.state == UNKNOWN else seen.state) == WORKING else SUBMITTED
     except DeliveryUnconfirmed as error:
         # Somebody at the terminal may have pressed Enter.
         found = None if message.is_command else proof.find(world, row, trial)

@@ -55,7 +55,7 @@ def submit(
     is_command: bool = False,
     is_resting: bool = True,
 ) -> Look:
-    """Type a text into the session's empty box and press Enter; return what was seen before that.
+    """Type a text into the session's empty box and press Enter; return what was seen right before that.
 
     `is_resting`: nobody says that it works, whatever its screen shows. Raises InTheWay, or what a paste
     raises, where nothing was typed, and DeliveryUnconfirmed where the text stands there without its Enter.
@@ -76,9 +76,7 @@ def submit(
                 raise InTheWay("its screen does not stand still") from None
             time.sleep(_STEP)
             continue
-        if not at_once:
-            _enter(world, row, pause, since)
-        return seen.look
+        return seen.look if at_once else _enter(world, row, pause, since)
 
 
 def proof_seconds(text: str) -> float:
@@ -100,7 +98,7 @@ def _not_empty(look: Look) -> str | None:
     return None if look.box == "empty" and look.dialog is None else "its box is not empty"
 
 
-def _enter(world: World, row: Row, pause: float, since: float) -> None:
+def _enter(world: World, row: Row, pause: float, since: float) -> Look:
     """Press Enter once the text is seen in the box, and only while that is all that is seen."""
     deadline = time.monotonic() + _SEEN_SECONDS
     while not _holds_text(world, row, seen := _look_for_text(world, row, deadline), since):
@@ -112,7 +110,7 @@ def _enter(world: World, row: Row, pause: float, since: float) -> None:
         if seen.look.dialog:
             raise _not_entered(row, f"its {seen.look.dialog} came in between")
         if _holds_text(world, row, seen, since) and _press_enter(world, row, seen):
-            return
+            return seen.look
         _wait(row, deadline, "its screen does not stand still")
 
 
