@@ -16,6 +16,7 @@ def test_words_and_their_receipt(run, one, tmp_path):
     assert said.code == 0
     assert said.out.startswith("submitted: m_")
     assert said.out.rstrip().endswith("), with a space before it")
+    assert run("wait", one, "--for", "idle", "--timeout", "20").code == 0
     path = tmp_path / "words.md"
     path.write_text("a\tb", encoding="utf-8")
     done = run("send", "--session", one, "--file", str(path), "--timeout", "10", "--json").json
@@ -41,7 +42,7 @@ def test_the_ends_of_lines_are_kept(run, one, tmp_path, workspace, monkeypatch):
 def test_a_dialog_from_the_shell(run, one, workspace):
     assert run("answer", one).code == 1
     assert run("send", one, "--command", "/ask touch foo").code == 0
-    run("wait", one, "waiting", "--timeout", "10")
+    assert run("wait", one, "--for", "waiting", "--timeout", "20").code == 0
     shown = run("answer", one, "--json").json
     assert "touch foo" in run("answer", one).out
     held = run("send", one, "hello", "--json")
@@ -51,7 +52,7 @@ def test_a_dialog_from_the_shell(run, one, workspace):
     assert run("answer", one, "allow", "--expect", "00000000").code == 1
     said = run("answer", one, "allow", "--expect", shown["fingerprint"])
     assert (said.code, said.out) == (0, "answered the permission dialog of one: Yes\n")
-    run("wait", one, "idle", "--timeout", "10")
+    assert run("wait", one, "--for", "idle", "--timeout", "20").code == 0
     assert (workspace / "foo").exists()
     assert run("interrupt", one).out in ("one was not working\n", "interrupted: one\n")
     assert run("inbox", one, "--json").json["messages"][-1]["state"] in ("submitted", "queued"), (
