@@ -44,6 +44,15 @@ def test_a_session_that_runs_keeps_its_permissions(run):
     assert said.out.splitlines()[0].endswith(": practice in tmux:api, which runs with permissions default")
 
 
+def test_who_stops_following_is_told_that_the_job_goes_on(run, terminal):
+    shown = terminal("job", "submit", "--agent", "practice", "--prompt", "/hang", "--", "--speed", "0")
+    job = shown.sees("agent_launched").partition("job=")[2][:8]
+    shown.type("\x03")
+    assert shown.leave() == 130
+    assert f"interrupted while following job {job}; it goes on: mam job wait {job}, or cancel" in shown.text()
+    assert run("job", "cancel", job, "--stop").code == 0
+
+
 def test_one_object_a_line(run):
     said = run(
         *("job", "submit", "--agent", "practice", "--prompt", "please fail", "--json", "--", "--speed", "0")

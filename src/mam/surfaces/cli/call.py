@@ -38,7 +38,7 @@ class Call:
         self.quiet()
         if isinstance(error, KeyboardInterrupt) and self._progress is not None and self._progress.last:
             # Shown by the command itself, and by nobody who runs it as a part of something else.
-            error.add_note(f"mam: interrupted while {self._progress.last}; mam ls shows what is there")
+            error.add_note(f"mam: interrupted while {self._progress.last}; {self._progress.after}")
         self.close()
 
     @property
@@ -56,13 +56,13 @@ class Call:
             self._fleet.on_warning(lambda text: self.tell(f"warning: {text}"))
         return self._fleet
 
-    def tell(self, text: str) -> None:
-        """Show what is being done, until something else is said."""
+    def tell(self, text: str, **more: str) -> None:
+        """Show what is being done, until something else is said; see Progress.tell."""
         if self._progress is None:
             from mam.surfaces.cli.progress import Progress
 
             self._progress = Progress()
-        self._progress.tell(text)
+        self._progress.tell(text, **more)
 
     def quiet(self) -> None:
         """Take the progress line away."""

@@ -239,7 +239,7 @@ def _wait(call: Call) -> int:
 
     given = call.options
     named = [*given.names, *given.job]
-    call.tell("waiting for events")
+    call.tell("waiting for events", after="the jobs go on; mam job list shows them")
     if given.broker is not None:
         return jobs.ended(call, _wait_remote(call, named))
     if given.token_file is not None:

@@ -115,7 +115,8 @@ def _follow(call: Call, job: Document) -> int:
     call.quiet()
     if not call.as_json:
         write_lines(_begun(call, job), flush=True)
-    call.tell(f"following job {job['job_id']}")
+    name = job["job_id"]
+    call.tell(f"following job {name}", after=f"it goes on: mam job wait {name}, or cancel")
     done = call.fleet.job_wait([job["job_id"]], lambda entry: jobs.tell(call, entry), from_start=True)
     code = jobs.ended(call, done)
     if not call.as_json:

@@ -10,27 +10,29 @@ from mam.surfaces.cli.paint import Paint, is_terminal
 from mam.surfaces.cli.table import cut
 
 _CLEAR = "\r\x1b[K"
+_AFTER = "mam ls shows what is there"
 
 
 class Progress:
     """A transient line on stderr, where that is a terminal. A warning stays, and is shown anywhere."""
 
-    __slots__ = ("_is_live", "_shown", "last")
+    __slots__ = ("_is_live", "_shown", "after", "last")
 
     def __init__(self) -> None:
         """Look at stderr once."""
         self._is_live = is_terminal(sys.stderr) and os.environ.get("TERM") not in (None, "", "dumb")
         self._shown = False
         self.last = ""
+        self.after = _AFTER
 
-    def tell(self, text: str) -> None:
-        """Show one short sentence in place of the one before."""
+    def tell(self, text: str, after: str = _AFTER) -> None:
+        """Show one short sentence in place of the one before; `after` is for who cuts it short."""
         text = one_line(text, 500)
         if text.startswith("warning:"):
             self.clear()
             self._write(f"mam: {text}\n")
             return
-        self.last = text
+        self.last, self.after = text, after
         if self._is_live:
             paint = Paint(sys.stderr)
             self._shown = True
