@@ -145,8 +145,16 @@ def test_while_it_works_the_agent_queues_it(fleet) -> None:
     assert (held["state"], held["reason"]) == ("held", "it is working")
 
 
-@pytest.mark.parametrize("shown", ["unknown", "idle"])
-def test_it_is_queued_also_where_the_screen_is_behind(fleet, monkeypatch, shown) -> None:
+@pytest.mark.parametrize(
+    ("shown", "spoils"),
+    [
+        ("unknown", lambda number: True),
+        ("idle", lambda number: number == 1),
+        ("idle", lambda number: number > 1),
+    ],
+    ids=["never told", "behind", "hidden by a draft"],
+)
+def test_it_is_queued_whenever_it_is_seen_to_work(fleet, monkeypatch, shown, spoils) -> None:
     session = fleet.create("practice", name="busy", args=QUICK)
     fleet.send(session.id, "/hang", command=True)
     session.wait("working", timeout=15)
@@ -155,8 +163,7 @@ def test_it_is_queued_also_where_the_screen_is_behind(fleet, monkeypatch, shown)
     def glance(world, row):
         seen = real(world, row)
         looks.append(seen)
-        # What it draws after the words were typed shows both.
-        if shown == "unknown" or len(looks) == 1:
+        if spoils(len(looks)):
             seen.look.state = shown
         return seen
 

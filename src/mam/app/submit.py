@@ -14,7 +14,7 @@ from mam.adapters.tmux.failures import PaneChanged, PaneInMode
 from mam.app.glance import SHELL, glance, made_out
 from mam.app.hearing import listen
 from mam.app.sight import UNKNOWN
-from mam.core.activity import IDLE, WAITING
+from mam.core.activity import IDLE, WAITING, WORKING
 from mam.core.errors import DeliveryUnconfirmed, PaneGone, TerminalsDown, Unavailable
 from mam.core.message import WAITS, not_there
 
@@ -55,7 +55,7 @@ def submit(
     is_command: bool = False,
     is_resting: bool = True,
 ) -> Look:
-    """Type a text into the session's empty box and press Enter; return what was seen right before that.
+    """Type a text into the session's empty box and press Enter; return what was seen before that.
 
     `is_resting`: nobody says that it works, whatever its screen shows. Raises InTheWay, or what a paste
     raises, where nothing was typed, and DeliveryUnconfirmed where the text stands there without its Enter.
@@ -76,7 +76,11 @@ def submit(
                 raise InTheWay("its screen does not stand still") from None
             time.sleep(_STEP)
             continue
-        return seen.look if at_once else _enter(world, row, pause, since)
+        if at_once:
+            return seen.look
+        # Its screen may have been behind, and some programs show with a draft no more that they work.
+        entered = _enter(world, row, pause, since)
+        return entered if entered.state == WORKING else seen.look
 
 
 def proof_seconds(text: str) -> float:
