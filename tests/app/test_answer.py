@@ -144,6 +144,28 @@ def test_a_dialog_that_is_drawn_anew(fleet, one, monkeypatch) -> None:
     assert fleet.dialog("one")["dialog"] == "question"
 
 
+def test_a_pointer_that_is_not_seen_for_a_moment(fleet, one, workspace, monkeypatch) -> None:
+    drill(fleet, one, "/ask touch foo", "permission")
+    real, hides = Practice.choices, []
+    press_key = answering._Answering._press
+
+    def faint(self, screen):
+        found = real(self, screen)
+        if found is None or not hides:
+            return found
+        hides.pop()
+        return Choices(found.labels, None, found.text, is_numbered=False)
+
+    def press_and_hide(self, key, wanted=None):
+        press_key(self, key, wanted)
+        hides.extend("..")
+
+    monkeypatch.setattr(Practice, "choices", faint)
+    monkeypatch.setattr(answering._Answering, "_press", press_and_hide)
+    assert one.answer("deny")["answer"].startswith("No")
+    assert not (workspace / "foo").exists()
+
+
 def test_no_option_is_taken_while_the_pointer_is_not_seen(fleet, one, workspace, monkeypatch) -> None:
     """A drawing that is not whole: Enter would allow what is to be denied."""
     drill(fleet, one, "/ask touch foo", "permission")

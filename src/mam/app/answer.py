@@ -183,11 +183,12 @@ class _Answering:
     def _move(self, wanted: int) -> None:
         """Bring the pointer to an option, and see it there."""
         for _ in range(len(self.shown.choices.labels) if self.shown.choices else 0):
-            at = self._at(look_inside(self.world, self.row))
-            if at is None or at == wanted:
+            # A drawing that is not whole may lack the pointer.
+            at = self._at(self._until(lambda seen: self._at(seen) is not None))
+            if at == wanted:
                 return
-            self._press("Down" if at < wanted else "Up")
-            self._until(lambda seen, at=at: self._at(seen) != at)
+            self._press("Down" if at is not None and at < wanted else "Up")
+            self._until(lambda seen, at=at: self._at(seen) not in (None, at))
 
     def _press(self, key: str, wanted: int | None = None) -> None:
         def check(seen: Glance) -> None:
