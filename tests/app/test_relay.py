@@ -280,6 +280,19 @@ def test_the_claim_its_check_and_the_end_in_any_order(order) -> None:
     assert job.as_json()["status"] == "error"
 
 
+def test_what_is_missing_is_waited_for_while_it_still_comes(monkeypatch) -> None:
+    now = 100.0
+    monkeypatch.setattr(remote.time, "monotonic", lambda: now)
+    job = remote._Job("1f00ab42", "t" * 64)
+    for seq, name, by in ((9, "completed", {"by": "mam"}), (1, "progress", {}), (2, "progress", {})):
+        made = events.make("1f00ab42", name, seq=seq, attempt=1, timestamp="2026-11-15T08:00:00Z", data=by)
+        job.hear(events.write(events.sign(made, "t" * 64)).encode())
+        now += 1.5
+        assert not job.is_over()
+    now += 1.5
+    assert job.is_over(), "nothing more was heard for a while"
+
+
 def test_an_end_of_an_older_attempt_is_none() -> None:
     job = remote._Job("1f00ab42", "t" * 64)
     for seq, (name, attempt) in enumerate((("progress", 2), ("completed", 1)), 1):

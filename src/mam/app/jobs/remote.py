@@ -31,7 +31,8 @@ if TYPE_CHECKING:
     Document = dict[str, Any]
 
 _CONNECT_SECONDS, _ACK_SECONDS = 5.0, 10.0
-# What is known to be missing when a job has ended is waited for so long, and what becomes of a claim.
+# What is known to be missing when a job has ended, or becomes of a claim, is waited for while something is
+# still heard, and so long after it.
 _LINGER_SECONDS = 2.0
 _NET, _LOOK = 5.0, 0.2
 
@@ -47,7 +48,7 @@ class _Job:
         self.id = job_id
         self.token = token
         self.end: Event | None = None
-        self.ended_at = 0.0
+        self._heard_at = 0.0
         self._attempt = 0
         self._seen: set[str] = set()
         self._numbers: set[int] = set()
@@ -63,6 +64,7 @@ class _Job:
         if signature in self._seen:
             return None
         self._seen.add(signature)
+        self._heard_at = time.monotonic()
         self._numbers.add(event["seq"])
         self._attempt = max(self._attempt, events.attempt_of(event))
         if event["data"].get("checking"):
@@ -72,7 +74,7 @@ class _Job:
         if event["event"] in events.TERMINAL:
             if not self._counts(event) or (self.end is not None and not _is_claim(self.end)):
                 return None
-            self.end, self.ended_at = event, time.monotonic()
+            self.end = event
         return event
 
     def _counts(self, end: Event) -> bool:
@@ -84,7 +86,7 @@ class _Job:
         if self.end is None:
             return False
         is_whole = len(self._numbers) >= self.end["seq"] and not _is_claim(self.end)
-        return is_whole or time.monotonic() >= self.ended_at + _LINGER_SECONDS
+        return is_whole or time.monotonic() >= self._heard_at + _LINGER_SECONDS
 
     def as_json(self) -> Document:
         """Return how it ended, as a record says it."""
