@@ -219,8 +219,8 @@ def test_a_box_that_is_only_painted_over_a_dialog_is_not_typed_into(fleet, paint
     assert typed == []
 
 
-def test_nor_while_the_agents_last_word_is_that_it_works(painted, monkeypatch) -> None:
-    """The hook that tells of the dialog may be late."""
+def test_nor_while_the_hook_that_tells_of_the_dialog_is_late(painted, monkeypatch) -> None:
+    """Its title is ahead of it."""
     heard = Practice.hear
 
     def hear(self, payload):

@@ -16,7 +16,7 @@ from mam.app.died import exit_status
 from mam.app.jobs import sessions
 from mam.app.sight import ALIVE, LOOSE, UNKNOWN, identity_of, see_one
 from mam.app.submit import submit
-from mam.app.versions import denies_rest, is_known, says_idle
+from mam.app.versions import is_known, says_idle, says_waiting
 from mam.core import ladder, text, transitions
 from mam.core.activity import WORKING
 from mam.core.errors import (
@@ -185,7 +185,7 @@ class Stop:
     def _ask(self, step: ladder.Step, pane_id: str) -> bool:
         try:
             if step.types:
-                if not self._is_typed_out() or denies_rest(self.world, self.row):
+                if not self._is_typed_out() or says_waiting(self.world, self.row):
                     return False
                 if is_known(self.world, self.row) is False and not says_idle(self.world, self.row):
                     return False

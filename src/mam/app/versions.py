@@ -10,7 +10,7 @@ from mam.adapters.system import programs
 from mam.app import activity, flight
 from mam.app.hearing import listen
 from mam.app.sight import see_all
-from mam.core.activity import IDLE, UNKNOWN, WAITING, WORKING, is_asking
+from mam.core.activity import IDLE, UNKNOWN, WAITING, is_asking
 from mam.core.errors import UntestedVersion
 from mam.core.row import merged
 
@@ -90,18 +90,16 @@ def says_idle(world: World, row: Row, known: activity.Known | None = None) -> bo
     return spoke and known.verdict(world.now()).state == IDLE
 
 
-def denies_rest(world: World, row: Row) -> bool:
-    """Tell whether the agent's own word is that it asks or works, whatever its screen seems to show.
+def says_waiting(world: World, row: Row) -> bool:
+    """Tell whether the agent's own word is that a dialog is open, whatever its screen seems to show.
 
-    What a program prints can look like an empty box. Its word that a dialog is open holds until it says
-    otherwise; that it works holds while it is fresh, as no turn that is cut short ends with a word.
+    What a program prints can look like an empty box. A hook's word holds until it says otherwise; a title
+    may be ahead of it.
     """
     known = _known(world, row)
-    if is_asking(known.evidence) or known.verdict(world.now()).state == WORKING:
-        return True
     words = [one for one in known.evidence if one.source in _TELLS and one.state != UNKNOWN]
     last = max(words, key=lambda one: one.at, default=None)
-    return last is not None and last.state == WAITING
+    return is_asking(known.evidence) or (last is not None and last.state == WAITING)
 
 
 def _known(world: World, row: Row) -> activity.Known:
