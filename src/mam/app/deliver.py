@@ -201,7 +201,7 @@ def _reason(world: World, row: Row, message: Message, seen: Glance) -> str | Non
     found = _reason_seen(kind, look, message, look.state)
     if found is None and (verdict == WAITING or is_asking(heard.evidence)):
         return rules.WAITS
-    if found is None and is_known(world, row) is False and not says_idle(world, row, heard):
+    if found is None and is_known(world, row) is False and not says_idle(heard, world.now()):
         return rules.untested(kind.name)
     if found is None and message.conversation:
         return rules.other_conversation(message.conversation, heard.conversation or current_conversation(row))

@@ -8,7 +8,6 @@ binds to its row, or nothing.
 from __future__ import annotations
 
 import os
-import secrets
 import sys
 
 from mam.adapters.agents import hooks
@@ -102,7 +101,7 @@ def check_workspace(workspace: str) -> str:
 
 def new_launch_file(world: World, session_id: str) -> str:
     """Return the path of a launch file that does not exist yet, for the intent to name."""
-    return os.path.join(world.place.launches, f"{session_id}-{secrets.token_hex(8)}.launch")
+    return os.path.join(world.place.launches, f"{session_id}-{os.urandom(8).hex()}.launch")
 
 
 def settings_file(world: World, session_id: str) -> str:

@@ -13,6 +13,7 @@ from mam.adapters.system import exits, process
 from mam.app import caller, conversations, flight, launch
 from mam.app.caller import runs_inside
 from mam.app.died import exit_status
+from mam.app.glance import glance, known
 from mam.app.jobs import sessions
 from mam.app.sight import ALIVE, LOOSE, UNKNOWN, identity_of, see_one
 from mam.app.submit import submit
@@ -115,6 +116,9 @@ class Stop:
             sessions.stopping(self.world, self.row)
             if sight.state in (ALIVE, LOOSE):
                 self._save_and_end(sight)
+                if sight.pane is not None:
+                    # Else tmux may learn late how it ended, or never.
+                    self.tmux.nudge(sight.pane.server_pid)
                 sight = see_one(self.world, self.row)
             status = exit_status(self.world, self.row, sight)
             self._end_rest()
@@ -185,9 +189,7 @@ class Stop:
     def _ask(self, step: ladder.Step, pane_id: str) -> bool:
         try:
             if step.types:
-                if not self._is_typed_out() or says_waiting(self.world, self.row):
-                    return False
-                if is_known(self.world, self.row) is False and not says_idle(self.world, self.row):
+                if not self._is_typed_out() or not self._would_leave():
                     return False
                 # It looks again: a dialog may have opened since.
                 submit(self.world, self.row, step.types)
@@ -197,6 +199,13 @@ class Stop:
             # Nothing is lost: the next rung looks again.
             return False
         return True
+
+    def _would_leave(self) -> bool:
+        """Tell whether nothing but its screen has to be looked at again before the exit word is typed."""
+        heard = known(self.world, self.row, glance(self.world, self.row))
+        if says_waiting(heard):
+            return False
+        return is_known(self.world, self.row) is not False or says_idle(heard, self.world.now())
 
     def _is_typed_out(self) -> bool:
         """Wait until nobody types a message into it any more, so that the exit word is not glued to one."""

@@ -7,9 +7,7 @@ the word of its hook, its state file or its transcript.
 from __future__ import annotations
 
 from mam.adapters.system import programs
-from mam.app import activity, flight
-from mam.app.hearing import listen
-from mam.app.sight import see_all
+from mam.app import flight
 from mam.core.activity import IDLE, UNKNOWN, WAITING, is_asking
 from mam.core.errors import UntestedVersion
 from mam.core.row import merged
@@ -20,6 +18,7 @@ if TYPE_CHECKING:
 
     from mam.adapters.agents.protocol import Kind
     from mam.adapters.store.draft import Draft
+    from mam.app.activity import Known
     from mam.app.world import World
     from mam.core.row import Pane, Row
 
@@ -83,28 +82,21 @@ def is_tested(world: World, kind: Kind, version: str | None) -> bool | None:
     return version in kind.known_versions or f"{kind.name} {version}" in world.settings().known_versions
 
 
-def says_idle(world: World, row: Row, known: activity.Known | None = None) -> bool:
+def says_idle(known: Known, now: float) -> bool:
     """Tell whether the agent's own word, and not only its screen, is that it waits for input."""
-    known = known or _known(world, row)
     spoke = any(one.source in _WORDS and one.state == IDLE for one in known.evidence)
-    return spoke and known.verdict(world.now()).state == IDLE
+    return spoke and known.verdict(now).state == IDLE
 
 
-def says_waiting(world: World, row: Row) -> bool:
+def says_waiting(known: Known) -> bool:
     """Tell whether the agent's own word is that a dialog is open, whatever its screen seems to show.
 
     What a program prints can look like an empty box. A hook's word holds until it says otherwise; a title
     may be ahead of it.
     """
-    known = _known(world, row)
     words = [one for one in known.evidence if one.source in _TELLS and one.state != UNKNOWN]
     last = max(words, key=lambda one: one.at, default=None)
     return is_asking(known.evidence) or (last is not None and last.state == WAITING)
-
-
-def _known(world: World, row: Row) -> activity.Known:
-    sights = see_all(world, [row], full=True)
-    return activity.gather(world, [row], sights, listen(world, [row]), thorough=True)[0]
 
 
 def untested(row: Row, what: str) -> UntestedVersion:

@@ -7,7 +7,6 @@ one counts.
 
 from __future__ import annotations
 
-import hmac
 import json
 import re
 
@@ -93,7 +92,7 @@ def sign(event: Event, token: str) -> Event:
     """Return the event with its signature. Where the token itself stands in it, a mark stands instead."""
     if len(token) >= _SECRET and token in write(event):
         event = {**event, **{key: _without(token, event[key]) for key in ("detail", "data")}}
-    signature = hmac.digest(token.encode(), canonical(event), "sha256").hex()
+    signature = _signature(event, token)
     return {**event, "data": {**event["data"], "hmac_sig": signature}}
 
 
@@ -102,7 +101,16 @@ def is_signed(event: Event, token: str) -> bool:
     given = event["data"].get("hmac_sig")
     if not token or not isinstance(given, str) or not _SIGNATURE.match(given):
         return False
-    return hmac.compare_digest(hmac.digest(token.encode(), canonical(event), "sha256").hex(), given)
+    from hmac import compare_digest
+
+    return compare_digest(_signature(event, token), given)
+
+
+def _signature(event: Event, token: str) -> str:
+    # OpenSSL is loaded with it, which verbs that only know of jobs do without.
+    from hmac import digest
+
+    return digest(token.encode(), canonical(event), "sha256").hex()
 
 
 def write(event: Event) -> str:

@@ -276,7 +276,7 @@ class Tmux:
         Called after the process was seen gone. Debian's tmux 3.3a loses the SIGCHLD of every other exit
         to libutempter and would never know; it is told again. Raises PaneGone.
         """
-        next_nudge = monotonic() + _PATIENCE
+        next_nudge = monotonic()
         while True:
             pane = self.pane(pane_id)
             if pane is None:
