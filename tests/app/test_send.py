@@ -465,33 +465,29 @@ def test_a_look_between_two_parts_of_one_drawing(one, monkeypatch, first) -> Non
     assert said(one) == ["hello"]
 
 
-def test_a_look_that_is_torn_before_anything_is_typed(one, monkeypatch) -> None:
+def spoiled_at_first(monkeypatch, look):
+    """Let the first three looks of a delivery show something else."""
     real, looks = sending.glance, []
 
     def glance(world, row):
         seen = real(world, row)
         looks.append(seen)
         if len(looks) <= 3:
-            seen.look = Look()
+            seen.look = look()
         return seen
 
     monkeypatch.setattr(sending, "glance", glance)
+
+
+def test_a_look_that_is_torn_before_anything_is_typed(one, monkeypatch) -> None:
+    spoiled_at_first(monkeypatch, Look)
     assert one.send("hello")["state"] == "submitted"
 
 
 def test_a_box_that_still_shows_what_was_taken(one, monkeypatch) -> None:
     """The agent said that it took the words before it drew its box anew."""
-    real, looks = sending.glance, []
-
-    def glance(world, row):
-        seen = real(world, row)
-        looks.append(seen)
-        if len(looks) <= 3:
-            seen.look = Look("idle", box="draft")
-        return seen
-
     assert one.send("hello")["state"] == "submitted"
-    monkeypatch.setattr(sending, "glance", glance)
+    spoiled_at_first(monkeypatch, lambda: Look("idle", box="draft"))
     assert one.send("and this")["state"] in ("submitted", "queued")
 
 

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import secrets
 import time
 
 from mam.adapters.agents.protocol import Screen
-from mam.adapters.store import tasks, teams
+from mam.adapters.store import messages, tasks, teams
 from mam.adapters.system import process
 from mam.adapters.tmux import window as windows
 from mam.app import session_file
@@ -31,11 +30,6 @@ _PROOF_SECONDS = 5.0
 _STEP = 0.02
 
 
-def new_id() -> str:
-    """Return the id of a message that is to be sent."""
-    return f"m_{secrets.token_hex(4)}"
-
-
 def speaker(world: World, who: str | None) -> World:
     """Return a world in which somebody else speaks: what mam says to an agent has no sender of its own."""
     twin = world.clone()
@@ -47,7 +41,7 @@ def identify(world: World, row: Row, word: dict[str, Any], patience: float) -> d
     """Send one command of its own, prove that it had its effect, and send it once more if it had not."""
     voice = speaker(world, None)
     try:
-        for message_id in (word["id"], new_id()):
+        for message_id in (word["id"], messages.new_id()):
             done = send(
                 voice, row["id"], word["text"], is_command=True, timeout=patience, message_id=message_id
             )

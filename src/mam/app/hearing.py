@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 
 # How long a payload waits for somebody who knows its session; its row may be about to be committed.
 _WAITS_SECONDS = 300.0
+# Files are dated by a clock that is some milliseconds behind.
+COARSE_SECONDS = 0.05
 
 
 class Word:

@@ -7,7 +7,7 @@ import time
 from mam.adapters.store.evidence import recorded
 from mam.app import conversations
 from mam.app.glance import glance
-from mam.app.hearing import Word, overhear
+from mam.app.hearing import COARSE_SECONDS, Word, overhear
 from mam.app.submit import proof_seconds
 from mam.core.message import FILE
 from mam.core.row import current_conversation
@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     from mam.core.row import Row
 
 _STEPS = (0.002, 0.005, 0.01, 0.02)
-# Files are dated by a clock that is some milliseconds behind.
-_COARSE_SECONDS = 0.05
 # After the death of a typist: so long may keys that it sent still be on their way.
 _ON_THE_WAY_SECONDS = 3.0
 
@@ -48,7 +46,7 @@ class Trial:
         self.words = words
         self.conversation = conversation
         self.before = before
-        self.since = since - _COARSE_SECONDS
+        self.since = since - COARSE_SECONDS
         self.is_command = message.is_command
         self.is_repeated = is_repeated and message.carrier != FILE
 

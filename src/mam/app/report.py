@@ -10,7 +10,7 @@ from mam.adapters.store import messages, tasks, teams
 from mam.app import caller, conversations, session_file
 from mam.app.authority import check_writer
 from mam.app.close import membership
-from mam.app.greet import new_id, speaker
+from mam.app.greet import speaker
 from mam.app.send import send, written
 from mam.app.task import take
 from mam.core import task as rules
@@ -76,13 +76,13 @@ def _finish(
     if found is None:
         text = team_rules.report_line(member.role, result, conversation)
         sent = messages.find(draft, member.report_id or "")
-        message_id = sent.id if sent is not None and sent.text == text else new_id()
+        message_id = sent.id if sent is not None and sent.text == text else messages.new_id()
     elif found.status == rules.DONE:
         text = team_rules.report_line(rules.shown(found.seq), found.result or result, conversation)
-        message_id = found.report_id or new_id()
+        message_id = found.report_id or messages.new_id()
     else:
         text = team_rules.report_line(rules.shown(found.seq), result, conversation)
-        message_id = new_id()
+        message_id = messages.new_id()
     if found is not None:
         found = tasks.finish(draft, found.seq, found.result or result, message_id)
     if target is not None:

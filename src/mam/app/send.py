@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import time
 
 from mam.adapters.store import messages
@@ -71,7 +70,7 @@ def written(
 ) -> dict[str, Any]:
     """Return a message as it is recorded before anybody tries to deliver it."""
     return {
-        "id": f"m_{os.urandom(4).hex()}" if message_id is None else rules.parse_id(message_id),
+        "id": messages.new_id() if message_id is None else rules.parse_id(message_id),
         "session_id": row["id"],
         "sender": sender,
         "text": text,

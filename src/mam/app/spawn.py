@@ -202,8 +202,8 @@ class Spawn:
         if not self.kind.reads_screen:
             return []
         commands = self.kind.identity(self.name or rules.agent_name(self.role), self.colour)
-        words = [{"id": greet.new_id(), "text": one, "command": True} for one in commands]
-        return [*words, {"id": greet.new_id(), "text": prompt, "command": False}]
+        words = [{"id": messages.new_id(), "text": one, "command": True} for one in commands]
+        return [*words, {"id": messages.new_id(), "text": prompt, "command": False}]
 
     def _stand(self) -> None:
         """Record where it stands, write on its border, and put the window in order."""

@@ -12,7 +12,7 @@ import time
 
 from mam.adapters.tmux.failures import PaneChanged, PaneInMode
 from mam.app.glance import SHELL, glance, made_out
-from mam.app.hearing import listen
+from mam.app.hearing import COARSE_SECONDS, listen
 from mam.app.sight import UNKNOWN
 from mam.core.activity import IDLE, WAITING, WORKING
 from mam.core.errors import DeliveryUnconfirmed, PaneGone, TerminalsDown, Unavailable
@@ -34,8 +34,6 @@ _SEEN_SECONDS = 5.0
 _STEP = 0.02
 # How long a screen that moves is looked at before it is left alone.
 _STILL_SECONDS = 2.0
-# Files are dated by a clock that is some milliseconds behind.
-_COARSE_SECONDS = 0.05
 # A list of commands opens while one is typed, and must have.
 _COMMAND_PAUSE = 0.3
 
@@ -64,7 +62,7 @@ def submit(
     pane_id, pause = row["pane"]["id"], kind.pause(text)
     if is_command:
         pause = max(pause, _COMMAND_PAUSE)
-    since = world.now() - _COARSE_SECONDS
+    since = world.now() - COARSE_SECONDS
     deadline = time.monotonic() + _STILL_SECONDS
     while True:
         seen = _look(world, row, check or _not_empty, since)

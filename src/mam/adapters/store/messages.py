@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -45,6 +46,11 @@ class Message:
         facts["owner"] = json.loads(facts["owner"]) if facts["owner"] else None
         facts["is_command"] = bool(facts["is_command"])
         self.__dict__.update(facts)
+
+
+def new_id() -> str:
+    """Return the id of a message that is to be sent."""
+    return f"m_{os.urandom(4).hex()}"
 
 
 def add(draft: Draft, message: dict[str, Any]) -> Message:

@@ -5,7 +5,7 @@ The message's id follows from job and attempt, so whoever repeats a turn that wa
 
 from __future__ import annotations
 
-from mam.adapters.store import jobs
+from mam.adapters.store import jobs, messages
 from mam.app import flight
 from mam.app.authority import check_writer
 from mam.app.create import create
@@ -90,9 +90,8 @@ def begin(world: World, job_id: str, row: Row, task: str | None, **changes: Any)
         job = jobs.find(draft, job_id)
         assert job is not None
         attempt = job.attempt if is_first else job.attempt + 1
-        message = f"m_{job_id}" if attempt == 1 else f"m_{job_id}-{attempt}"
         fresh = {
-            "message_id": message,
+            "message_id": _task_id(job_id, attempt),
             "owner": None,
             "checker": None,
             "prompted_at": draft.now if task is None else None,
@@ -119,8 +118,8 @@ def begin(world: World, job_id: str, row: Row, task: str | None, **changes: Any)
 
 def give(world: World, job_id: str, row: Row, attempt: int, task: str) -> None:
     """Send the task of an attempt, or find out what became of it; what cannot be sent ends the job."""
-    message = f"m_{job_id}" if attempt == 1 else f"m_{job_id}-{attempt}"
-    receipt = send(world, row["id"], message_of(world, job_id, attempt, task), message_id=message)
+    words, message_id = message_of(world, job_id, attempt, task), _task_id(job_id, attempt)
+    receipt = send(world, row["id"], words, message_id=message_id)
     if receipt["state"] == FAILED:
         fail(world, job_id, f"the task could not be given: {receipt['reason']}", "undelivered")
     elif receipt["state"] == HELD:
@@ -129,14 +128,16 @@ def give(world: World, job_id: str, row: Row, attempt: int, task: str) -> None:
         world.registry.note(lambda draft: note_given(draft, job_id, attempt))
 
 
+def _task_id(job_id: str, attempt: int) -> str:
+    return f"m_{job_id}" if attempt == 1 else f"m_{job_id}-{attempt}"
+
+
 def note_given(draft: Draft, job_id: str, attempt: int) -> None:
     """Note when the task of an attempt was given."""
     job = jobs.find(draft, job_id)
     if job is not None and job.attempt == attempt and job.data.get("prompted_at") is None:
-        message = draft.connection.execute(
-            "SELECT created_at FROM messages WHERE id=?", (job.data["message_id"],)
-        ).fetchone()
-        jobs.update(draft, job, data={"prompted_at": message[0] if message else draft.now})
+        message = messages.find(draft, job.data["message_id"])
+        jobs.update(draft, job, data={"prompted_at": message.created_at if message else draft.now})
 
 
 def _taken(world: World, name: str, error: NameTaken) -> NameTaken:
