@@ -230,7 +230,7 @@ class TestAfterwards:
             def __getattr__(self, name):
                 return getattr(self.real, name)
 
-        with pytest.raises(Unavailable), database.transaction(Failing(connection), "x"):
+        with pytest.raises(Unavailable), database.transaction(Failing(connection), str(three.db)):
             connection.execute("UPDATE sessions SET status='archived'")
         assert not connection.in_transaction
         assert three.rows()[FIRST]["status"] == "running"

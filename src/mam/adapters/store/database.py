@@ -6,8 +6,9 @@ import json
 import os
 import sqlite3
 import time
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 
+from mam.adapters.store import queue_lock
 from mam.core.errors import (
     DiskFull,
     MamError,
@@ -44,7 +45,8 @@ def connect(path: str, migrations: Sequence[str], *, create: bool) -> sqlite3.Co
                 )
             connection.execute("PRAGMA synchronous=FULL")
             if version < len(migrations):
-                _migrate(connection, migrations, path)
+                with _turn(path):
+                    _migrate(connection, migrations, path)
         except BaseException:
             connection.close()
             raise
@@ -99,8 +101,8 @@ def snapshot(connection: sqlite3.Connection) -> Iterator[None]:
 @contextmanager
 def transaction(connection: sqlite3.Connection, path: str) -> Iterator[None]:
     """Hold the write lock from the first read to the commit."""
-    with errors(path):
-        _begin(connection)
+    with errors(path), _turn(path):
+        _begin(connection, path)
         try:
             yield
             connection.execute("COMMIT")
@@ -110,9 +112,34 @@ def transaction(connection: sqlite3.Connection, path: str) -> Iterator[None]:
             raise
 
 
-def _begin(connection: sqlite3.Connection) -> None:
-    """Take the write lock. SQLite itself asks ten times a second, and can miss it for long among many."""
-    deadline = time.monotonic() + BUSY_SECONDS
+@contextmanager
+def _turn(path: str) -> Iterator[None]:
+    """Wait in line for the write lock of a database; raise RegistryBusy if the line does not move.
+
+    The line is for order alone. Where its file cannot be made, SQLite's own lock still lets one write at a
+    time, and says better what is wrong with the folder.
+    """
+    with ExitStack() as stack:
+        try:
+            stack.enter_context(queue_lock.hold(f"{path}.queue", lambda: _progress(path), BUSY_SECONDS))
+        except queue_lock.StandsStill:
+            raise _busy(path) from None
+        except OSError:
+            pass
+        yield
+
+
+def _progress(path: str) -> object:
+    """Return what changes with every commit."""
+    return queue_lock.file_progress(f"{path}-wal")
+
+
+def _begin(connection: sqlite3.Connection, path: str) -> None:
+    """Take the write lock; a mam of before the queue may hold it.
+
+    SQLite itself asks ten times a second, and can miss it for long among many.
+    """
+    known, since = _progress(path), time.monotonic()
     connection.execute("PRAGMA busy_timeout=0")
     try:
         while True:
@@ -120,7 +147,11 @@ def _begin(connection: sqlite3.Connection) -> None:
                 connection.execute("BEGIN IMMEDIATE")
                 return
             except sqlite3.OperationalError as error:
-                if error.sqlite_errorcode & 0xFF != sqlite3.SQLITE_BUSY or time.monotonic() > deadline:
+                if error.sqlite_errorcode & 0xFF != sqlite3.SQLITE_BUSY:
+                    raise
+                if (seen := _progress(path)) != known:
+                    known, since = seen, time.monotonic()
+                elif time.monotonic() - since > BUSY_SECONDS:
                     raise
             time.sleep(_STEP)
     finally:
@@ -149,7 +180,7 @@ def translate(error: sqlite3.Error, path: str) -> MamError:
     text = str(error)
     code = getattr(error, "sqlite_errorname", None) or ""
     if code.startswith(("SQLITE_BUSY", "SQLITE_LOCKED")) or "locked" in text:
-        return RegistryBusy(f"{path} is held by another process", hint="repeat the command")
+        return _busy(path)
     if code.startswith("SQLITE_FULL") or "disk is full" in text:
         return DiskFull(f"no space left to write {path}", hint="free some space and repeat the command")
     if code.startswith(("SQLITE_READONLY", "SQLITE_CANTOPEN", "SQLITE_PERM")) or "readonly" in text:
@@ -163,6 +194,10 @@ def translate(error: sqlite3.Error, path: str) -> MamError:
     if not code and "decode" in text:
         return damaged(path, "a record is not readable")
     return Unavailable(f"{path}: {text}")
+
+
+def _busy(path: str) -> RegistryBusy:
+    return RegistryBusy(f"{path} is held by another process", hint="repeat the command")
 
 
 def damaged(path: str, what: str) -> RegistryCorrupt:

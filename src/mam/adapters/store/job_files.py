@@ -8,13 +8,12 @@ their folder and not flushed: what a power failure takes, the next entry brings 
 from __future__ import annotations
 
 import errno
-import fcntl
 import json
 import os
 import stat
-import time
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 
+from mam.adapters.store import queue_lock
 from mam.adapters.store.database import errors
 from mam.core.errors import NotAllowed, RegistryBusy
 
@@ -33,8 +32,8 @@ _LONGEST_TOKEN = 4096
 _SPOILED = (errno.ENOENT, errno.ELOOP, errno.EINVAL, errno.ENXIO, errno.EACCES)
 # More is read of no file that somebody else may have put there.
 _LARGEST_RECORD, _LARGEST_LOG = 8 * 1024 * 1024, 64 * 1024 * 1024
-# Seconds to wait for another writer, who needs a moment, and between two looks.
-_PATIENCE, _STEP = 5.0, 0.002
+# Seconds to wait for another writer who writes nothing.
+_PATIENCE = 5.0
 _FLAGS = os.O_NOFOLLOW | os.O_CLOEXEC
 
 
@@ -128,25 +127,14 @@ def locked(folder: str) -> Iterator[None]:
     """
     make_folder(folder)
     path = os.path.join(folder, ".lock")
-    with errors(path):
-        handle = os.open(path, os.O_RDWR | os.O_CREAT | _FLAGS, 0o600)
-    try:
-        _take(handle, path)
-        yield
-    finally:
-        os.close(handle)
-
-
-def _take(handle: int, path: str) -> None:
-    deadline = time.monotonic() + _PATIENCE
-    while True:
-        try:
-            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            return
-        except BlockingIOError:
-            if time.monotonic() >= deadline:
+    with ExitStack() as stack:
+        with errors(path):
+            try:
+                queue = queue_lock.hold(path, lambda: queue_lock.file_progress(folder), _PATIENCE)
+                stack.enter_context(queue)
+            except queue_lock.StandsStill:
                 raise RegistryBusy(f"{path} is held by another process") from None
-            time.sleep(_STEP)
+        yield
 
 
 def replace(path: str, document: Document) -> None:
