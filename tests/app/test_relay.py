@@ -282,7 +282,7 @@ def test_the_claim_its_check_and_the_end_in_any_order(order) -> None:
 
 def test_what_is_missing_is_waited_for_while_it_still_comes(monkeypatch) -> None:
     now = 100.0
-    monkeypatch.setattr(remote.time, "monotonic", lambda: now)
+    monkeypatch.setattr(remote.work_clock, "now", lambda: now)
     job = remote._Job("1f00ab42", "t" * 64)
     for seq, name, by in ((9, "completed", {"by": "mam"}), (1, "progress", {}), (2, "progress", {})):
         made = events.make("1f00ab42", name, seq=seq, attempt=1, timestamp="2026-11-15T08:00:00Z", data=by)

@@ -11,7 +11,7 @@ import uuid
 
 from mam.adapters.store import evidence
 from mam.adapters.store.draft import new_session_id
-from mam.adapters.system import process
+from mam.adapters.system import process, work_clock
 from mam.app import caller, conversations, flight, foreign, launch
 from mam.app.init import warn_of_network
 from mam.app.order import Order
@@ -80,13 +80,13 @@ def begin(world: World, order: Order) -> tuple[Row, str]:
 
 def _reserve(world: World, order: Order, workspace: str) -> dict[str, Any]:
     """Commit the intent: from here on the name is ours, and a death is noticed."""
-    deadline = time.monotonic() + flight.WAIT_SECONDS
+    deadline = work_clock.now() + flight.WAIT_SECONDS
     while True:
         _check_program(world, order)
         plan = flight.claim(world, lambda draft: _claim(world, draft, order, workspace))
         if plan is not None:
             return plan
-        if time.monotonic() > deadline:
+        if work_clock.now() > deadline:
             raise flight.busy(world, order.name or "")
         time.sleep(0.02)
 
@@ -327,8 +327,7 @@ def wait_until_ready(
     """Wait for readiness and note the conversation; an agent that ended while booting is recorded as such."""
     world.progress(f"waiting until {row['name']} is ready")
     try:
-        usual = max(world.settings().ready_timeout, world.kind(row["agent"]).boot_seconds)
-        Watch(world, row, launch_file, trust=trust, seconds=seconds or usual).run()
+        Watch(world, row, launch_file, trust=trust, seconds=seconds).run()
     except NotReady as error:
         from mam.app.died import record_if_dead
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import time
 
 from mam.adapters.store import messages
-from mam.adapters.system import process
+from mam.adapters.system import process, work_clock
 from mam.adapters.system.process import Identity
 from mam.app import carry, conversations, flight, proof
 from mam.app.glance import glance, known, made_out
@@ -142,10 +142,10 @@ def _trial(world: World, message: Message, words: str, conversation: str) -> pro
 
 def _look(world: World, row: Row) -> Glance:
     """Look at a session; what was typed a moment ago may still be shown, though it was taken."""
-    since, deadline = world.now() - _SHOWN_SECONDS, time.monotonic() + _SHOWN_SECONDS
+    since, deadline = world.now() - _SHOWN_SECONDS, work_clock.now() + _SHOWN_SECONDS
     while True:
         seen = made_out(lambda: glance(world, row))
-        if seen.look.box != "draft" or time.monotonic() > deadline:
+        if seen.look.box != "draft" or work_clock.now() > deadline:
             return seen
         if not world.registry.peek(lambda draft: messages.was_taken_lately(draft, row["id"], since), False):
             return seen

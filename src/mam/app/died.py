@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 
+from mam.adapters.system import work_clock
 from mam.app import caller, conversations, flight, launch
 from mam.app.jobs import sessions
 from mam.app.sight import DEAD, GONE, see_one
@@ -68,7 +69,7 @@ def exit_status(world: World, row: Row, sight: Sight) -> int | None:
         return None
     if pane.dead_status is None and pane.dead_signal is None:
         try:
-            deadline = time.monotonic() + _PATIENCE
+            deadline = time.monotonic() + work_clock.stretched(_PATIENCE)
             pane = world.tmux(row["tmux_server"]).dead_status(pane.id, pane.server_pid, deadline)
         except PaneGone:
             return None

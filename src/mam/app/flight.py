@@ -11,7 +11,7 @@ import time
 from contextlib import contextmanager
 
 from mam.adapters.store.intents import Intent
-from mam.adapters.system import process
+from mam.adapters.system import process, work_clock
 from mam.adapters.system.process import Identity
 from mam.app import caller
 from mam.core.errors import Refused, RegistryBusy, StartUnconfirmed, Unavailable, Unconfirmed
@@ -137,7 +137,7 @@ def _is_mine(intent: Intent) -> bool:
 def _claim(
     world: World, verb: str, target: str, prepare: Callable[[Draft, Row], dict[str, Any] | None]
 ) -> tuple[Row | None, float]:
-    deadline = time.monotonic() + WAIT_SECONDS
+    deadline = work_clock.now() + WAIT_SECONDS
 
     def work(draft: Draft) -> tuple[bool, Row | None, float]:
         row = draft.find(target)
@@ -155,7 +155,7 @@ def _claim(
             if row is None:
                 change(world, lambda draft: None)
             return row, at
-        if time.monotonic() > deadline:
+        if work_clock.now() > deadline:
             raise busy(world, target)
         time.sleep(_STEP)
 

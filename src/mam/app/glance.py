@@ -9,7 +9,7 @@ import os
 import time
 
 from mam.adapters.agents.protocol import Look, Screen
-from mam.adapters.system import process
+from mam.adapters.system import process, work_clock
 from mam.adapters.tmux.parse import Listing
 from mam.app import activity
 from mam.app.hearing import listen
@@ -75,9 +75,9 @@ def glance(world: World, row: Row) -> Glance:
 
 def made_out(look: Callable[[], Glance]) -> Glance:
     """Look until something is made out: a look may fall between two parts of one drawing."""
-    deadline = time.monotonic() + _DRAWS_SECONDS
+    deadline = work_clock.now() + _DRAWS_SECONDS
     while not (seen := look()).absence and seen.look.box is None and seen.look.dialog is None:
-        if time.monotonic() > deadline:
+        if work_clock.now() > deadline:
             break
         time.sleep(_STEP)
     return seen

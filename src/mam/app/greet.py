@@ -6,7 +6,7 @@ import time
 
 from mam.adapters.agents.protocol import Screen
 from mam.adapters.store import messages, tasks, teams
-from mam.adapters.system import process
+from mam.adapters.system import process, work_clock
 from mam.adapters.tmux import window as windows
 from mam.app import session_file
 from mam.app.rebalance import arrange
@@ -56,7 +56,7 @@ def identify(world: World, row: Row, word: dict[str, Any], patience: float) -> d
 
 def _proof(world: World, row: Row, command: str) -> bool | None:
     kind, tmux = world.kind(row["agent"]), world.tmux(row["tmux_server"])
-    deadline = time.monotonic() + _PROOF_SECONDS
+    deadline = work_clock.now() + _PROOF_SECONDS
     while True:
         try:
             seen = tmux.look(row["pane"]["id"])
@@ -64,7 +64,7 @@ def _proof(world: World, row: Row, command: str) -> bool | None:
             return None
         screen = Screen(seen.screen, seen.cursor_x, seen.cursor_y)
         found = kind.has_identity(command, current_conversation(row) or "", row.get("stores") or {}, screen)
-        if found is not False or time.monotonic() > deadline:
+        if found is not False or work_clock.now() > deadline:
             return found
         time.sleep(_STEP)
 

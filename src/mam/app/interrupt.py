@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 
+from mam.adapters.system import work_clock
 from mam.app.authority import check_writer
 from mam.app.glance import known
 from mam.app.keys import asks, look_inside, press, space_out
@@ -40,15 +41,15 @@ def interrupt(world: World, target: str) -> dict[str, Any]:
         return _told(row, was, was, seen)
     _press(world, row, kind)
     world.registry.note(lambda draft: draft.log(by, "interrupt", row, None, was=was))
-    deadline, pressed = time.monotonic() + _SECONDS, time.monotonic()
-    while kind.reads_screen and time.monotonic() < deadline:
+    deadline, pressed = work_clock.now() + _SECONDS, work_clock.now()
+    while kind.reads_screen and work_clock.now() < deadline:
         seen = look_inside(world, row)
         if _rests(kind, seen):
             return _told(row, was, IDLE, seen)
-        if time.monotonic() - pressed > _AGAIN_SECONDS and seen.look.state == WORKING:
+        if work_clock.now() - pressed > _AGAIN_SECONDS and seen.look.state == WORKING:
             # One that has only begun to ask its model may not have taken the key.
             _press(world, row, kind)
-            pressed = time.monotonic()
+            pressed = work_clock.now()
         time.sleep(_STEP)
     raise DeliveryUnconfirmed(
         f"{' '.join(kind.interrupt_keys)} was pressed in '{row['name']}', and nothing shows that it rests",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 
 from mam.adapters.store.evidence import recorded
+from mam.adapters.system import work_clock
 from mam.app import conversations
 from mam.app.glance import glance
 from mam.app.hearing import COARSE_SECONDS, Word, overhear
@@ -53,10 +54,10 @@ class Trial:
 
 def wait_for(world: World, row: Row, trial: Trial, seconds: float | None = None) -> str | None:
     """Return what proves that the agent took the words, as soon as something does; None if nothing did."""
-    deadline = time.monotonic() + (proof_seconds(trial.words) if seconds is None else seconds)
+    deadline = work_clock.now() + (proof_seconds(trial.words) if seconds is None else seconds)
     steps = iter(_STEPS)
     while not (found := find(world, row, trial)):
-        if time.monotonic() > deadline:
+        if work_clock.now() > deadline:
             return None
         time.sleep(next(steps, _STEPS[-1]))
     return found

@@ -10,7 +10,7 @@ from __future__ import annotations
 import time
 
 from mam.adapters.agents.protocol import Screen
-from mam.adapters.system import process
+from mam.adapters.system import process, work_clock
 from mam.adapters.tmux import launch as launches
 from mam.adapters.tmux.failures import PaneChanged
 from mam.app.hearing import overhear
@@ -32,7 +32,7 @@ _LOOK_EVERY = 0.05
 # How long a dialog may take to be answered, and after which time keys that had no effect are pressed again.
 _ANSWER_SECONDS = 10.0
 _PRESS_AGAIN = 2.0
-_LAST_LINES = 3
+_LAST_LINES, _LAST_WORDS_SECONDS = 3, 1.0
 _WAY_OUT = {
     "trust": "answer it there (mam attach), or repeat with --trust",
     "login": "log in there (mam attach)",
@@ -43,8 +43,10 @@ _WAY_OUT = {
 class Watch:
     """One wait for readiness."""
 
-    def __init__(self, world: World, row: Row, launch_file: str, *, trust: bool, seconds: float) -> None:
-        """Begin the clock."""
+    def __init__(
+        self, world: World, row: Row, launch_file: str, *, trust: bool, seconds: float | None
+    ) -> None:
+        """Begin the clock. A time that the caller gave is by the wall; the usual one by the work clock."""
         self.world = world
         self.row = row
         self.kind: Kind = world.kind(row["agent"])
@@ -55,8 +57,10 @@ class Watch:
         self.met: tuple[str, float] | None = None
         self.met_first: float | None = None
         self.pressed: tuple[str, float] | None = None
-        self.began = time.monotonic()
-        self.seconds = seconds
+        self.seconds = seconds or max(world.settings().ready_timeout, self.kind.boot_seconds)
+        self.clock = time.monotonic if seconds else work_clock.now
+        self.began = self.clock()
+        self.started = work_clock.now()
         self.last_look = 0.0
         self.cursor = (0, 0)
 
@@ -66,7 +70,7 @@ class Watch:
             self._check_life()
             if self._is_ready():
                 return
-            if time.monotonic() - self.began > self.seconds:
+            if self.clock() - self.began > self.seconds:
                 raise NotReady(
                     f"'{self.row['name']}' showed no prompt within {self.seconds:g} s",
                     hint=f"mam read {self.row['name']} shows its screen; it keeps running",
@@ -90,9 +94,9 @@ class Watch:
             return True
         if not self.kind.reads_screen:
             return self._stayed_up()
-        if time.monotonic() - self.last_look < _LOOK_EVERY:
+        if work_clock.now() - self.last_look < _LOOK_EVERY:
             return False
-        self.last_look = time.monotonic()
+        self.last_look = work_clock.now()
         return self._judge(self._look())
 
     def _has_started(self) -> bool:
@@ -101,7 +105,7 @@ class Watch:
     def _stayed_up(self) -> bool:
         words = process.command_line(self.row["pane"]["pid"]) or []
         is_launcher = any(word.endswith("launcher.py") for word in words[:5])
-        return not is_launcher and time.monotonic() - self.began >= _STAYS_UP
+        return not is_launcher and work_clock.now() - self.started >= _STAYS_UP
 
     def _look(self) -> Look:
         seen = self.tmux.look(self.row["pane"]["id"])
@@ -116,14 +120,14 @@ class Watch:
         if look.state == WAITING or look.box is None:
             self.boxed = None
             return False
-        now = time.monotonic()
+        now = work_clock.now()
         self.boxed = self.boxed or now
         return now - self.boxed >= self.kind.ready_settles
 
     def _meet(self, look: Look, dialog: str) -> None:
         may_answer = dialog == "trust" and self.may_trust and self._is_readable()
         keys = self.kind.answer_keys(look, "trust") if may_answer else None
-        now = time.monotonic()
+        now = work_clock.now()
         self.met_first = self.met_first or now
         if keys is None or now - self.met_first > _ANSWER_SECONDS:
             name = self.row["name"]
@@ -160,7 +164,8 @@ class Watch:
         """Return its exit status and the last lines that it printed, once tmux has read all of them."""
         pane_id = self.row["pane"]["id"]
         try:
-            pane = self.tmux.dead_status(pane_id, self.row["pane"]["server_pid"], time.monotonic() + 1.0)
+            deadline = time.monotonic() + work_clock.stretched(_LAST_WORDS_SECONDS)
+            pane = self.tmux.dead_status(pane_id, self.row["pane"]["server_pid"], deadline)
         except PaneGone:
             return ""
         screen = self.tmux.capture([pane_id], scrollback=50).get(pane_id)

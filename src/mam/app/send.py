@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 
 from mam.adapters.store import messages
+from mam.adapters.system import work_clock
 from mam.app import caller, wake
 from mam.app.authority import check_writer
 from mam.app.deliver import comes_next, deliver
@@ -40,7 +41,7 @@ def send(
     conversation: str | None = None,
 ) -> dict[str, Any]:
     """Record a message and deliver it; return its receipt, which says what became of it."""
-    began = time.monotonic()
+    began, begun_work = time.monotonic(), work_clock.now()
     row = world.registry.view().find(target)
     text = rules.parse_command(text) if is_command else _checked(text)
     me = check_writer(world, row)
@@ -50,7 +51,8 @@ def send(
         deliver(world, row["id"])
         message = _again(world, message.id)
         left = timeout - (time.monotonic() - began)
-        if message.state in rules.ENDED or (left <= 0 and not _is_next(world, message, -left)):
+        waited = work_clock.now() - begun_work - timeout
+        if message.state in rules.ENDED or (left <= 0 and not _is_next(world, message, waited)):
             if message.state == HELD:
                 # Somebody has to be awake when the reason ends.
                 wake.ensure(world)

@@ -12,7 +12,7 @@ import sys
 
 from mam.adapters.store import messages, tasks, teams
 from mam.adapters.store import session_file as files
-from mam.adapters.system import process, programs
+from mam.adapters.system import process, programs, work_clock
 from mam.app import caller, greet, register, session_file
 from mam.app.create import begin, wait_until_ready
 from mam.app.launch import Where
@@ -227,7 +227,7 @@ class Spawn:
         except DialogOpen as error:
             self.dialog = error
         commands = [one for one in self.member.words if one["command"]]
-        patience = 0.0 if self.dialog else _COMMAND_SECONDS
+        patience = 0.0 if self.dialog else work_clock.stretched(_COMMAND_SECONDS)
         self.receipts = [greet.identify(self.world, self.row, one, patience) for one in commands]
         if see_one(self.world, self.row).state != ALIVE:
             raise NotReady(f"'{self.row['name']}' ended when it was given its name", session=self.row)
@@ -257,7 +257,7 @@ class Spawn:
     def finish(self) -> dict[str, Any]:
         """Give it its first words; return the member, its task, and what became of the words."""
         assert self.row is not None and self.member is not None
-        patience = 0.0 if self.dialog else _PROMPT_SECONDS
+        patience = 0.0 if self.dialog else work_clock.stretched(_PROMPT_SECONDS)
         # The master first: what this one reports may come soon.
         greet.crown(self.world, self.site)
         receipt = greet.tell(self.world, self.row, self.member, patience)

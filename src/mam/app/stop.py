@@ -9,7 +9,7 @@ from __future__ import annotations
 import time
 
 from mam.adapters.agents.protocol import Look, Screen
-from mam.adapters.system import exits, process
+from mam.adapters.system import exits, process, work_clock
 from mam.app import caller, conversations, flight, launch
 from mam.app.caller import runs_inside
 from mam.app.died import exit_status
@@ -211,9 +211,9 @@ class Stop:
         """Wait until nobody types a message into it any more, so that the exit word is not glued to one."""
         from mam.app.deliver import is_typed_to
 
-        deadline = time.monotonic() + _TYPIST_SECONDS
+        deadline = work_clock.now() + _TYPIST_SECONDS
         while is_typed_to(self.world, self.row["id"]):
-            if time.monotonic() > deadline:
+            if work_clock.now() > deadline:
                 return False
             time.sleep(_STEP)
         return True

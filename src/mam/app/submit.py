@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import time
 
+from mam.adapters.system import work_clock
 from mam.adapters.tmux.failures import PaneChanged, PaneInMode
 from mam.app.glance import SHELL, glance, made_out
 from mam.app.hearing import COARSE_SECONDS, listen
@@ -63,14 +64,14 @@ def submit(
     if is_command:
         pause = max(pause, _COMMAND_PAUSE)
     since = world.now() - COARSE_SECONDS
-    deadline = time.monotonic() + _STILL_SECONDS
+    deadline = work_clock.now() + _STILL_SECONDS
     while True:
         seen = _look(world, row, check or _not_empty, since)
         at_once = pause <= 0 and is_resting and seen.look.state == IDLE
         try:
             tmux.paste(pane_id, text, mark=row["id"], enter=at_once, at=seen.cursor)
         except PaneChanged:
-            if time.monotonic() > deadline:
+            if work_clock.now() > deadline:
                 raise InTheWay("its screen does not stand still") from None
             time.sleep(_STEP)
             continue
@@ -102,11 +103,11 @@ def _not_empty(look: Look) -> str | None:
 
 def _enter(world: World, row: Row, pause: float, since: float) -> Look:
     """Press Enter once the text is seen in the box, and only while that is all that is seen."""
-    deadline = time.monotonic() + _SEEN_SECONDS
+    deadline = work_clock.now() + _SEEN_SECONDS
     while not _holds_text(world, row, seen := _look_for_text(world, row, deadline), since):
         _wait(row, deadline, "it is not seen in its box")
     time.sleep(pause)
-    deadline = time.monotonic() + _SEEN_SECONDS
+    deadline = work_clock.now() + _SEEN_SECONDS
     while True:
         seen = _look_for_text(world, row, deadline)
         if seen.look.dialog:
@@ -141,7 +142,7 @@ def _press_enter(world: World, row: Row, seen: Glance) -> bool:
 
 
 def _wait(row: Row, deadline: float, why: str) -> None:
-    if time.monotonic() > deadline:
+    if work_clock.now() > deadline:
         raise _not_entered(row, why)
     time.sleep(_STEP)
 

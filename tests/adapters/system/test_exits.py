@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from mam.adapters.system import process
+from mam.adapters.system import exits, process
 from mam.adapters.system.exits import ExitWatch, wait_gone
 from mam.adapters.system.process import Identity
 
@@ -68,15 +68,13 @@ class TestWaitGone:
         one.stdin.close()
         started = time.monotonic()
         assert wait_gone({first, second}, 0.3) == {second}
-        assert 0.25 < time.monotonic() - started < 5
+        assert time.monotonic() - started > 0.25
 
     def test_it_ends_with_the_last(self, spawn, ways):
         (one, first), (two, second) = spawn(), spawn()
         one.kill()
         two.kill()
-        started = time.monotonic()
-        assert wait_gone({first, second}, 30) == set()
-        assert time.monotonic() - started < 5
+        assert wait_gone({first, second}, 600) == set()
 
     def test_a_zombie_a_stranger_and_nobody_are_gone(self, spawn, ways):
         one, first = spawn()
@@ -156,9 +154,8 @@ class TestExitWatch:
             seen = []
             for one in running:
                 one.send_signal(signal.SIGKILL)
-            deadline = time.monotonic() + 20
-            while len(seen) < 200 and time.monotonic() < deadline:
-                seen += watch.poll(1)
+            while len(seen) < 200 and (more := watch.poll(60)):
+                seen += more
             assert sorted(seen) == list(range(200))
             assert len(watch) == 0
         finally:
@@ -186,13 +183,11 @@ class TestExitWatch:
         watch.close()
         assert descriptors() == before
 
-    def test_an_end_is_seen_within_milliseconds(self, spawn, watch):
-        delays = []
+    def test_an_end_is_told_and_not_looked_for(self, spawn, watch, monkeypatch):
+        monkeypatch.setattr(exits, "_INTERVAL", 600)
+        monkeypatch.setattr(exits, "is_alive", lambda identity: True)
         for _ in range(20):
             one, first = spawn()
             watch.add(first, "x")
-            started = time.monotonic()
             one.kill()
-            assert watch.poll(10) == ["x"]
-            delays.append(time.monotonic() - started)
-        assert sorted(delays)[10] < 0.1
+            assert watch.poll(60) == ["x"]

@@ -10,6 +10,7 @@ import os
 import sys
 from time import monotonic
 
+from mam.adapters.system import work_clock
 from mam.adapters.system.process import Identity, is_alive
 
 TYPE_CHECKING = False
@@ -28,20 +29,22 @@ if TYPE_CHECKING:
 
 
 _INTERVAL = 0.01
+# How often the clock of a wait is asked how fast it goes.
+_LONGEST_WAIT = 0.1
 
 
 def wait_gone(identities: Iterable[Identity], timeout: float) -> set[Identity]:
-    """Wait until all are gone or the time is over; return those that are still alive."""
+    """Wait until all are gone or the time is over, by the work clock; return those that are still alive."""
     left = {identity for identity in identities if is_alive(identity)}
     if not left:
         return left
-    deadline = monotonic() + timeout
+    deadline = work_clock.now() + timeout
     watch = ExitWatch()
     try:
         for identity in left:
             watch.add(identity, identity)
-        while left and (rest := deadline - monotonic()) > 0:
-            left.difference_update(watch.poll(rest))
+        while left and (rest := deadline - work_clock.now()) > 0:
+            left.difference_update(watch.poll(min(rest, _LONGEST_WAIT)))
     finally:
         watch.close()
     return {identity for identity in left if is_alive(identity)}

@@ -6,6 +6,7 @@ import time
 from functools import partial
 
 from mam.adapters.store import jobs, outbox
+from mam.adapters.system import work_clock
 from mam.app import broker as brokers
 from mam.app import wake
 from mam.app.commits import Commits
@@ -29,7 +30,7 @@ def publish(world: World, job_id: str, seconds: float | None = None) -> bool:
 
     Raises NotPublished: it is recorded, and goes out when the broker is there.
     """
-    seconds = _SECONDS if seconds is None else seconds
+    seconds = work_clock.stretched(_SECONDS) if seconds is None else seconds
     deadline = time.monotonic() + seconds
     broker = _broker_of(world, job_id)
     if broker is None:
@@ -37,7 +38,8 @@ def publish(world: World, job_id: str, seconds: float | None = None) -> bool:
     # A resident may have been faster.
     if not _waiting(world, job_id):
         return True
-    if wake.lock(world).holder() is not None and _goes_out(world, job_id, min(seconds, _RESIDENT_SECONDS)):
+    resident_seconds = work_clock.stretched(_RESIDENT_SECONDS)
+    if wake.lock(world).holder() is not None and _goes_out(world, job_id, min(seconds, resident_seconds)):
         return True
     try:
         _send(world, broker, job_id, deadline)

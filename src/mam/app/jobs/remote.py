@@ -10,6 +10,7 @@ import random
 import secrets
 import time
 
+from mam.adapters.system import work_clock
 from mam.app import broker as brokers
 from mam.core import ask
 from mam.core import broker as rules
@@ -64,7 +65,7 @@ class _Job:
         if signature in self._seen:
             return None
         self._seen.add(signature)
-        self._heard_at = time.monotonic()
+        self._heard_at = work_clock.now()
         self._numbers.add(event["seq"])
         self._attempt = max(self._attempt, events.attempt_of(event))
         if event["data"].get("checking"):
@@ -86,7 +87,7 @@ class _Job:
         if self.end is None:
             return False
         is_whole = len(self._numbers) >= self.end["seq"] and not _is_claim(self.end)
-        return is_whole or time.monotonic() >= self._heard_at + _LINGER_SECONDS
+        return is_whole or work_clock.now() >= self._heard_at + _LINGER_SECONDS
 
     def as_json(self) -> Document:
         """Return how it ended, as a record says it."""
