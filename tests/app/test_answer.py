@@ -11,6 +11,7 @@ from mam.adapters.agents.protocol import Look
 from mam.adapters.tmux.client import Tmux
 from mam.app import answer as answering
 from mam.app.activity import Known
+from mam.core import activity
 from mam.core.errors import (
     Conflict,
     DeliveryUnconfirmed,
@@ -341,6 +342,22 @@ def test_no_key_answers_a_dialog(fleet, one, workspace, key) -> None:
     assert not (workspace / "foo").exists()
 
 
+def test_a_question_that_was_answered_is_asked_no_more(fleet, one, monkeypatch) -> None:
+    """Its hook said a moment ago that it asks, and says nothing else yet."""
+    real = Practice.hear
+    monkeypatch.setattr(activity, "FRESH_SECONDS", 600.0)
+    drill(fleet, one, "/ask touch foo", "permission")
+
+    def hear_questions(self, data):
+        heard = real(self, data)
+        return heard if heard is not None and heard.state == "waiting" else None
+
+    monkeypatch.setattr(Practice, "hear", hear_questions)
+    assert one.status()["activity_source"] == "hook"
+    fleet.answer("one", "allow")
+    assert one.status()["activity"] != "waiting"
+
+
 @pytest.mark.parametrize("says", ["hook", "title"])
 def test_no_key_is_pressed_while_it_says_that_it_asks(fleet, one, monkeypatch, says) -> None:
     """A dialog takes keys before it is drawn, and what a program prints can look like a box."""
@@ -349,6 +366,8 @@ def test_no_key_is_pressed_while_it_says_that_it_asks(fleet, one, monkeypatch, s
     else:
         name = f"{one.id}.{one.row['pane']['pid']}.1.json"
         payload = '{"hook_event_name": "PermissionRequest"}'
+        # However long the two calls take, it is a fresh word.
+        monkeypatch.setattr(activity, "FRESH_SECONDS", 600.0)
         Path(fleet.world.place.spool, name).write_text(payload, encoding="utf-8")
     with pytest.raises(DialogOpen, match="its own dialog; Enter was not pressed"):
         fleet.keys("one", "Enter")

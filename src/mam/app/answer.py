@@ -9,12 +9,15 @@ from __future__ import annotations
 import hashlib
 import time
 
+from mam.adapters.store import evidence
+from mam.adapters.system import work_clock
 from mam.app.authority import check_answerer
 from mam.app.glance import glance, known, made_out
+from mam.app.hearing import listen
 from mam.app.keys import look_inside, press, space_out
 from mam.app.sight import DEAD, GONE
 from mam.app.versions import is_known, untested
-from mam.core.activity import WAITING
+from mam.core.activity import UNKNOWN, WAITING
 from mam.core.errors import Conflict, DeliveryUnconfirmed, InvalidPrompt, NoDialog, Refused
 from mam.core.text import for_paste
 
@@ -79,12 +82,26 @@ def answer(world: World, target: str, words: str, *, expect: str | None = None) 
     shown = _dialog(world, row)
     if expect is not None and expect != shown.fingerprint:
         raise _changed(row, shown)
+    asked_until = world.now()
     given = _Answering(world, row, shown).give(words)
     world.registry.note(
         lambda draft: draft.log(by, "answer", row, None, dialog=shown.name, answer=given, of=shown.text[:500])
     )
     left = _gone(world, row, shown)
+    if left.look.dialog is None:
+        _forget_question(world, row, asked_until)
     return {**_facts(row, shown), "answer": given, "next": left.look.dialog}
+
+
+def _forget_question(world: World, row: Row, asked_until: float) -> None:
+    """Drop the agent's report that it is asking: while that is fresh it would overrule the screen.
+
+    What the agent reports after the answer is kept.
+    """
+    word = listen(world, [row]).get(row["id"])
+    if word is not None and word.data["state"] == WAITING and word.at <= asked_until:
+        data = {**word.data, "state": UNKNOWN, "waiting_for": None}
+        world.registry.note(lambda draft: evidence.record(draft.connection, row["id"], "hook", word.at, data))
 
 
 class _Answering:
@@ -155,8 +172,8 @@ class _Answering:
         """Wait until what was just opened stands still: words that come sooner may be lost."""
         settles = max(_STEP, self.kind.dialog_settles)
         before = _drawing(look_inside(self.world, self.row))
-        deadline = time.monotonic() + _MOVE_SECONDS
-        while time.monotonic() < deadline:
+        deadline = work_clock.now() + _MOVE_SECONDS
+        while work_clock.now() < deadline:
             time.sleep(settles)
             seen = _drawing(look_inside(self.world, self.row))
             if seen == before:
@@ -199,14 +216,14 @@ class _Answering:
             if wanted is not None and self._at(seen) != wanted:
                 raise _changed(self.row, dialog)
 
-        deadline = time.monotonic() + _STANDS_SECONDS
+        deadline = work_clock.now() + _STANDS_SECONDS
         while True:
             try:
                 press(self.world, self.row, key, check)
                 return
             except Conflict:
                 # A look may fall between two parts of one drawing.
-                if time.monotonic() > deadline:
+                if work_clock.now() > deadline:
                     raise
                 time.sleep(_STEP)
 
@@ -225,9 +242,9 @@ class _Answering:
         return seen
 
     def _until(self, condition: Any) -> Glance:
-        deadline = time.monotonic() + _MOVE_SECONDS
+        deadline = work_clock.now() + _MOVE_SECONDS
         while not condition(seen := look_inside(self.world, self.row)):
-            if time.monotonic() > deadline:
+            if work_clock.now() > deadline:
                 raise DeliveryUnconfirmed(
                     f"the dialog of '{self.row['name']}' does not follow the keys",
                     hint=f"look: mam read {self.row['name']}",
@@ -244,9 +261,9 @@ def _drawing(seen: Glance) -> tuple[str, tuple[int, int]]:
 def _dialog(world: World, row: Row) -> Dialog:
     """Return the dialog that is open once it stands still: one that was just drawn may be drawn anew."""
     settles = max(_STEP, world.kind(row["agent"]).dialog_settles)
-    deadline = time.monotonic() + _MOVE_SECONDS
+    deadline = work_clock.now() + _MOVE_SECONDS
     found = _drawn(world, row)
-    while time.monotonic() < deadline:
+    while work_clock.now() < deadline:
         time.sleep(settles)
         before, found = found, _drawn(world, row)
         if (before.name, before.fingerprint) == (found.name, found.fingerprint):
@@ -255,11 +272,11 @@ def _dialog(world: World, row: Row) -> Dialog:
 
 
 def _drawn(world: World, row: Row) -> Dialog:
-    deadline = time.monotonic() + _MOVE_SECONDS
+    deadline = work_clock.now() + _MOVE_SECONDS
     # A limit may be told beside the box: there is nothing to answer.
     while not (seen := _made_out(world, row)).look.dialog or seen.look.box is not None:
         # Its own word may come before the dialog is drawn.
-        if known(world, row, seen).verdict(world.now()).state == WAITING and time.monotonic() < deadline:
+        if known(world, row, seen).verdict(world.now()).state == WAITING and work_clock.now() < deadline:
             time.sleep(_STEP)
             continue
         raise NoDialog(f"'{row['name']}' shows no dialog", hint=f"mam read {row['name']} shows its screen")
@@ -273,17 +290,17 @@ def _made_out(world: World, row: Row) -> Glance:
 def _gone(world: World, row: Row, shown: Dialog) -> Glance:
     """Wait until the dialog is gone: another one may stand in its place, and some agents leave over it."""
     kind = world.kind(row["agent"])
-    deadline = time.monotonic() + _SECONDS
+    deadline = work_clock.now() + _SECONDS
     other, since = "", 0.0
-    while time.monotonic() < deadline:
+    while work_clock.now() < deadline:
         seen = glance(world, row)
         if seen.absence in (DEAD, GONE) or (seen.look.dialog != shown.name and not seen.absence):
             return seen
         found = Dialog(seen, kind.choices(seen.screen)).fingerprint
         if found != other:
-            other, since = found, time.monotonic()
+            other, since = found, work_clock.now()
         # One that is on its way out may be drawn in parts.
-        if found != shown.fingerprint and time.monotonic() - since > _STANDS_SECONDS:
+        if found != shown.fingerprint and work_clock.now() - since > _STANDS_SECONDS:
             return seen
         time.sleep(_STEP)
     raise DeliveryUnconfirmed(
