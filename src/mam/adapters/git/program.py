@@ -12,6 +12,7 @@ import signal
 import subprocess
 import sys
 from tempfile import TemporaryFile
+from threading import current_thread, main_thread
 from time import sleep
 
 from mam.adapters.git.failures import GitMissing, from_stderr, is_passing
@@ -20,6 +21,8 @@ from mam.core.errors import TimedOut, Unavailable
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
+    from types import FrameType
+    from typing import IO
 
 READ_SECONDS = 30.0
 # A checkout of a large repository, with its filters and hooks.
@@ -108,14 +111,7 @@ class Program:
     def _once(self, argv: list[str], seconds: float) -> Answer:
         with TemporaryFile() as out, TemporaryFile() as err:
             try:
-                process = subprocess.Popen(
-                    argv,
-                    stdin=subprocess.DEVNULL,
-                    stdout=out,
-                    stderr=err,
-                    env=self._environ,
-                    start_new_session=True,
-                )
+                process = _start(argv, self._environ, out, err)
             except FileNotFoundError as cause:
                 raise GitMissing("git is not on PATH", hint="install git, or leave out --worktree") from cause
             except OSError as cause:
@@ -152,6 +148,29 @@ def clean_environment(environ: Mapping[str, str]) -> dict[str, str]:
         if name not in _FOREIGN and not name.startswith("GIT_TRACE")
     }
     return {**env, "LC_ALL": "C", "GIT_TERMINAL_PROMPT": "0"}
+
+
+def _start(
+    argv: list[str], environ: Mapping[str, str], out: IO[bytes], err: IO[bytes]
+) -> subprocess.Popen[bytes]:
+    """Start git. A Ctrl-C before its pid is known would leave it running, and is raised only after that."""
+    heard: list[tuple[int, FrameType | None]] = []
+    before = signal.getsignal(signal.SIGINT)
+    defers = callable(before) and current_thread() is main_thread()
+    if defers:
+        signal.signal(signal.SIGINT, lambda number, frame: heard.append((number, frame)))
+    try:
+        process = subprocess.Popen(
+            argv, stdin=subprocess.DEVNULL, stdout=out, stderr=err, env=environ, start_new_session=True
+        )
+    finally:
+        if defers:
+            signal.signal(signal.SIGINT, before)
+    if heard:
+        _end(process)
+        assert callable(before)
+        before(*heard[0])
+    return process
 
 
 def _wait(process: subprocess.Popen[bytes], seconds: float) -> int:
