@@ -1,4 +1,4 @@
-"""Measure the budgets of mam: one table, each row beside a baseline of the same run.
+"""Measure the budgets of mam: a table per family as it ends, each row beside a baseline of the same run.
 
 Exit status: 0 every budget is kept, 1 one is not, 64 wrong usage. With --quick nothing is judged.
 """
@@ -10,6 +10,7 @@ import json
 import os
 import signal
 import sys
+import time
 from importlib import import_module
 from typing import TYPE_CHECKING
 
@@ -63,11 +64,17 @@ def _measure(options: argparse.Namespace) -> int:
     rows: list[Row] = []
     if options.names or not options.imports:
         for name in options.names or FAMILIES:
-            rows += import_module(f"bench.{name}").measure(options.quick, _tell)
+            began = time.monotonic()
+            found = import_module(f"bench.{name}").measure(options.quick, _tell)
+            rows += found
+            if not options.json:
+                print(f"== {name}, {time.monotonic() - began:.0f} s")
+                print("\n".join(render(found)), end="\n\n", flush=True)
         if options.json:
             print(json.dumps({"quick": options.quick, "rows": [as_json(row) for row in rows]}, indent=1))
         else:
-            print("\n".join(render(rows)))
+            over = [row.what for row in rows if row.ok is False]
+            print(f"over their budget: {', '.join(over)}" if over else "every budget is kept")
             _warn()
     if options.imports:
         print("\n".join(import_module("bench.imports").report()))

@@ -17,6 +17,8 @@ from bench.__main__ import FAMILIES
 from bench.measure import Budget, Row, Times, alternate
 from bench.table import relation, render
 
+# Those that start real programs, or load many packages again and again.
+LONG = ("agents", "send", "transcripts", "mcp", "broker")
 ROOT = Path(__file__).resolve().parent.parent
 
 
@@ -64,7 +66,10 @@ def servers(folder: Path) -> list[int]:
     return found
 
 
-@pytest.mark.parametrize("family", FAMILIES)
+@pytest.mark.starts
+@pytest.mark.parametrize(
+    "family", [pytest.param(one, marks=[pytest.mark.long] if one in LONG else []) for one in FAMILIES]
+)
 def test_each_family_measures_something(begin, family):
     process = begin(family, "--quick", "--json")
     out, err = process.communicate(timeout=60)
@@ -74,6 +79,7 @@ def test_each_family_measures_something(begin, family):
     assert all(row["median_ms"] > 0 and row["beside_median_ms"] > 0 and row["runs"] > 0 for row in rows)
 
 
+@pytest.mark.starts
 def test_an_interrupt_leaves_nothing(begin, folder):
     process = begin("screens")
     deadline = time.monotonic() + 30
