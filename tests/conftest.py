@@ -12,12 +12,18 @@ import os
 import shutil
 import signal
 import tempfile
-import time
 from pathlib import Path
 
 import pytest
 from hypothesis import settings
 from tests.mosquitto import Mosquitto
+from tests.processes import end_processes_of
+from tests.unit import (  # noqa: F401  (hooks)
+    pytest_collection_modifyitems,
+    pytest_runtest_call,
+    pytest_runtest_setup,
+)
+from tests.waiting import SECONDS, wait_until
 
 import mam
 from mam.adapters.store.place import find_root
@@ -152,23 +158,4 @@ def mosquitto(tmp_path, monkeypatch):
 @pytest.fixture
 def until():
     """Wait for a condition under a deadline, and return its value."""
-
-    def wait(condition, timeout: float = 15.0):
-        deadline = time.monotonic() + timeout
-        while not (value := condition()):
-            assert time.monotonic() < deadline, "waited in vain"
-            time.sleep(0.005)
-        return value
-
-    return wait
-
-
-def end_processes_of(home: Path) -> None:
-    """Kill, by pid, the processes whose HOME is this temporary one, except this process."""
-    wanted = b"HOME=" + os.fsencode(home)
-    for entry in Path("/proc").glob("[0-9]*"):
-        try:
-            if int(entry.name) != os.getpid() and wanted in (entry / "environ").read_bytes().split(b"\0"):
-                os.kill(int(entry.name), signal.SIGKILL)
-        except OSError:
-            continue
+    return lambda condition, timeout=SECONDS: wait_until(condition, seconds=timeout)

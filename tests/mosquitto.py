@@ -9,12 +9,12 @@ import shutil
 import signal
 import socket
 import subprocess
-import time
 from pathlib import Path
+
+from tests.waiting import wait_until
 
 SAMPLE = Path(__file__).parents[1] / "docs" / "mosquitto"
 PASSWORDS = {"mam": "correct horse", "watcher": "battery staple", "0badcafe": "of one job"}
-_DEADLINE = 30.0
 _RUNS = " running\n"
 
 
@@ -96,13 +96,8 @@ class Mosquitto:
             self._running = subprocess.Popen(
                 [program(), "-c", str(self.conf)], stdin=subprocess.DEVNULL, stdout=log, stderr=log
             )
-        deadline = time.monotonic() + _DEADLINE
-        while self._running.poll() is None:
-            if self.log().count(_RUNS) > said:
-                return True
-            assert time.monotonic() < deadline, self.log()
-            time.sleep(0.01)
-        return False
+        wait_until(lambda: self._running.poll() is not None or self.log().count(_RUNS) > said, self.log)
+        return self._running.poll() is None
 
     def log(self) -> str:
         return (self.folder / "log").read_text(encoding="utf-8", errors="replace")

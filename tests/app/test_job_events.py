@@ -316,6 +316,7 @@ def test_what_is_to_be_published(fleet):
     assert fleet.world.registry.peek(outbox.waiting, []) == []
 
 
+@pytest.mark.starts
 def test_who_waits_hears_each_event(fleet, job, until):
     heard: list[str] = []
 
@@ -331,6 +332,7 @@ def test_who_waits_hears_each_event(fleet, job, until):
     assert heard[-1] == "completed"
 
 
+@pytest.mark.starts
 def test_waiting_ends_and_the_job_does_not(fleet, job):
     with pytest.raises(TimedOut):
         fleet.job_wait([job], timeout=0.05)

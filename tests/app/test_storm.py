@@ -20,7 +20,7 @@ from mam.adapters.tmux.client import Tmux
 from mam.app import resident as residents
 from mam.app.hubs import Hubs
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.starts]
 FROZEN_SECONDS = 30
 
 

@@ -1,17 +1,21 @@
 """Try a version of an agent program and print what holds: `./dev conformance KIND [VERSION]`.
 
 The same scenarios as in every run of the tests, for any version that the registry of packages has.
+With `--install` it only installs the programs that the tests run, all at once.
 """
 
 from __future__ import annotations
 
 import os
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
 import pytest
 from tests.conformance.desk import VERSION, VERSIONS
+from tests.conformance.programs import OTHERS, PACKAGES, program
+from tests.conformance.pypi_programs import hermes
 
 HERE = Path(__file__).parent
 
@@ -47,7 +51,20 @@ def _reason(report: Any) -> str:
     return " ".join(text.split())[:160]
 
 
+def install() -> int:
+    """Install every program that the tests run; say which cannot be had, and why."""
+    wanted = {**{name: program for name in (*PACKAGES, *OTHERS)}, "hermes": lambda _name: hermes()}
+    with ThreadPoolExecutor(len(wanted)) as pool:
+        running = {name: pool.submit(get, name) for name, get in wanted.items()}
+    failures = {name: one.exception() for name, one in running.items() if one.exception() is not None}
+    for name, error in failures.items():
+        print(f"{name}: {error}", file=sys.stderr)
+    return int(bool(failures))
+
+
 def main(words: list[str]) -> int:
+    if words == ["--install"]:
+        return install()
     if not words or words[0] not in VERSIONS or len(words) > 2:
         print(f"usage: ./dev conformance {'|'.join(VERSIONS)} [VERSION]", file=sys.stderr)
         return 2

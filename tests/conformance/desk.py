@@ -20,6 +20,7 @@ from tests.conformance.habits import HABITS
 from tests.conformance.launch import guard
 from tests.conformance.model_server import ModelServer
 from tests.conformance.programs import PACKAGES, program
+from tests.waiting import wait_until
 
 import mam
 from mam.adapters.tmux.client import Tmux
@@ -41,19 +42,23 @@ def is_busy() -> bool:
 
 def wait_promptly(condition: Callable[[], Any], what: Callable[[], str], allowed: float = 1.0) -> None:
     """Wait for a second, and for longer if the machine was seen busy in it."""
-    begun = time.monotonic()
-    while not condition():
-        if is_busy():
-            allowed = max(allowed, 15.0)
-        assert time.monotonic() < begun + allowed, f"waited in vain for {what()}"
-        time.sleep(0.02)
+    was_busy = False
+
+    def seen() -> bool:
+        nonlocal was_busy
+        was_busy = was_busy or is_busy()
+        return bool(condition())
+
+    try:
+        wait_until(seen, what, allowed)
+    except AssertionError:
+        if not was_busy:
+            raise
+        wait_until(condition, what)
 
 
-def wait_for(condition: Callable[[], Any], what: object, timeout: float = 20.0) -> None:
-    until = time.monotonic() + timeout
-    while not condition():
-        assert time.monotonic() < until, f"waited in vain for {what() if callable(what) else what}"
-        time.sleep(0.02)
+def wait_for(condition: Callable[[], Any], what: str | Callable[[], str], timeout: float = 20.0) -> None:
+    wait_until(condition, what, timeout)
 
 
 class Desk:

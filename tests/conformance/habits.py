@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from tests.conformance.launch import KEY
+from tests.conformance.launch import KEY, lighten_opencode
 from tests.conformance.model_server import ModelServer
 from tests.conformance.replies import Call, Question, Reply, Shell
 
@@ -93,13 +93,7 @@ def _opencode(model: ModelServer, home: Path) -> dict[str, str]:
         "models": {"fake-model": {"name": "fake-model"}},
     }
     config = {"autoupdate": False, "provider": {"fake": provider}, "model": "fake/fake-model"}
-    return {
-        "OPENCODE_CONFIG_CONTENT": json.dumps(config),
-        "OPENCODE_DISABLE_AUTOUPDATE": "1",
-        "OPENCODE_DISABLE_MODELS_FETCH": "1",
-        # It asks the registry for its plugin package at each start; one refusal is enough.
-        "npm_config_fetch_retries": "0",
-    }
+    return {"OPENCODE_CONFIG_CONTENT": json.dumps(config), **lighten_opencode(home)}
 
 
 def _hermes(model: ModelServer, home: Path) -> dict[str, str]:

@@ -20,6 +20,8 @@ from tests.conformance.replies import Fail, McpCall, Question, Reply, Say, Shell
 
 _INSTRUCTIONS = {"system", "developer"}
 _MODEL = {"assistant", "model"}
+# Every ten turns Hermes asks its model in the background what is worth remembering.
+_REVIEW = "Review the conversation above"
 _SECRET_HEADERS = {"authorization", "x-api-key", "x-goog-api-key"}
 
 
@@ -37,7 +39,9 @@ class Request:
 
     @property
     def is_turn(self) -> bool:
-        return self.dialect is not None and self.dialect.is_turn(self.body)
+        if self.dialect is None or not self.dialect.is_turn(self.body):
+            return False
+        return not any(text.startswith(_REVIEW) for text in self.texts())
 
     def messages(self) -> list[Any]:
         found = self.body.get(self.dialect.messages, []) if self.dialect else []

@@ -17,7 +17,9 @@ from typing import Any
 from tests.conformance.launch import EXIT, READY, start
 from tests.conformance.model_server import ModelServer
 from tests.conformance.programs import PACKAGES, find_cache
-from tests.conformance.terminal import HEIGHT, WIDTH, Pane, Terminals, is_alive, processes_of, wait_until
+from tests.conformance.terminal import HEIGHT, WIDTH, Pane, Terminals
+from tests.processes import is_running, processes_of
+from tests.waiting import wait_until
 
 SCREENS = Path(__file__).parent / "screens"
 SHOWN = Path("/w")
@@ -198,4 +200,4 @@ def end_processes_of(home: Path, grace: float = 5.0) -> None:
     for pid in left:
         with suppress(ProcessLookupError):
             os.kill(pid, signal.SIGKILL)
-    wait_until(lambda: not any(map(is_alive, left)), "the end of the processes of a home")
+    wait_until(lambda: not any(map(is_running, left)), "the end of the processes of a home")

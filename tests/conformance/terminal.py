@@ -5,25 +5,20 @@ A pane keeps its screen after the program ended, and knows the exit status.
 
 from __future__ import annotations
 
-import os
 import re
 import subprocess
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+
+from tests.processes import is_running
+from tests.waiting import wait_until
 
 WIDTH, HEIGHT = 200, 50
 DEADLINE = 30.0
 # The shell stays the pane's process and the program is its child, as with a person's shell.
 _WRAPPER = '"$@"; echo $? >"$MAM_CONF_STATUS"; exec cat'
-
-
-def wait_until(condition: Callable[[], object], what: str, timeout: float = DEADLINE) -> None:
-    until = time.monotonic() + timeout
-    while not condition():
-        assert time.monotonic() < until, f"waited in vain for {what}"
-        time.sleep(0.02)
 
 
 class Terminals:
@@ -43,7 +38,7 @@ class Terminals:
         if found.returncode == 0 and found.stdout.strip():
             pid = int(found.stdout)
             self._run("kill-server", check=False)
-            wait_until(lambda: not is_alive(pid), "the end of the tmux server")
+            wait_until(lambda: not is_running(pid), "the end of the tmux server")
         if self._socket is not None:
             # tmux 3.3a leaves the file behind.
             self._socket.unlink(missing_ok=True)
@@ -129,11 +124,14 @@ class Pane:
 
     def wait_for(self, pattern: str, timeout: float = DEADLINE) -> str:
         """Wait until the screen matches, and return it."""
-        until = time.monotonic() + timeout
-        while not re.search(pattern, shown := self.screen(), re.MULTILINE):
-            assert time.monotonic() < until, f"waited in vain for {pattern!r}, the screen is\n{shown}"
-            time.sleep(0.03)
-        return shown
+
+        def shown() -> str | None:
+            screen = self.screen()
+            return screen if re.search(pattern, screen, re.MULTILINE) else None
+
+        found = wait_until(shown, lambda: f"{pattern!r}, the screen is\n{self.screen()}", timeout)
+        assert found is not None
+        return found
 
     def settle(self, quiet: float = 0.6, timeout: float = 5.0) -> str:
         """Wait until the screen has not changed for a while, and return it.
@@ -183,24 +181,3 @@ class Pane:
 
     def _run(self, *argv: str, text: str | None = None) -> subprocess.CompletedProcess[str]:
         return self.terminals._run(*argv, text=text)
-
-
-def is_alive(pid: int) -> bool:
-    """Whether a process lives; one that is dead and not yet collected does not."""
-    try:
-        return Path(f"/proc/{pid}/stat").read_text(encoding="ascii").rsplit(")", 1)[1].split()[0] != "Z"
-    except (FileNotFoundError, ProcessLookupError):
-        return False
-
-
-def processes_of(home: Path) -> list[int]:
-    """Return the pids of the processes whose HOME is this one, except this process."""
-    wanted = b"HOME=" + os.fsencode(home)
-    found = []
-    for entry in Path("/proc").glob("[0-9]*"):
-        try:
-            if int(entry.name) != os.getpid() and wanted in (entry / "environ").read_bytes().split(b"\0"):
-                found.append(int(entry.name))
-        except OSError:
-            continue
-    return found

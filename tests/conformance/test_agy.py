@@ -13,7 +13,7 @@ from mam.adapters.tmux.client import Tmux
 from mam.app import conversations
 from mam.core.errors import ConversationBusy, IllegalTransition, Refused, Usage
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.starts]
 STAND_IN = Path(__file__).parent / "agy_stand_in.py"
 
 

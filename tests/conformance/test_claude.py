@@ -18,7 +18,7 @@ from mam.adapters.agents import claude_files
 from mam.app.deliver import deliver_all
 from mam.core.errors import ConversationBusy, InvalidPrompt, NotAllowed, NotReady
 
-pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("claude")]
+pytestmark = [pytest.mark.slow]
 
 
 @pytest.fixture
@@ -87,6 +87,7 @@ def test_a_cleared_conversation_without_a_message(desk) -> None:
     assert [one["id"] for one in session.status()["conversations"]] == [first, desk.own(session)]
 
 
+@pytest.mark.long
 def test_a_fork_without_a_message(desk) -> None:
     """Claude has written nothing of it yet: it is forked once more."""
     session = desk.create("worker", prompt="remember the word xylophone")
@@ -98,6 +99,7 @@ def test_a_fork_without_a_message(desk) -> None:
     assert len(desk.model.saw("xylophone")) == 2
 
 
+@pytest.mark.long
 def test_a_child_that_inherits_the_environment(desk) -> None:
     """Its state, and what the session's own hooks say of it, are not the session's."""
     session = desk.create("worker", permissions="skip", env={"IS_SANDBOX": "1"}, prompt="hello")
@@ -135,6 +137,7 @@ def test_a_conversation_that_a_person_has_open_is_not_resumed(desk) -> None:
     desk.becomes(session, "idle")
 
 
+@pytest.mark.long
 def test_a_moved_configuration(desk, tmp_path, monkeypatch) -> None:
     """A resume uses the folder of the launch, whatever the caller has set by then."""
     moved = tmp_path / "moved"
@@ -216,6 +219,7 @@ def said_to(fleet, name: str) -> str:
     return "\n".join(one["text"] for one in fleet.inbox(name) if one["state"] in taken)
 
 
+@pytest.mark.long
 def test_a_member_of_a_team(desk) -> None:
     """Beside the caller, with the colour and the name of its role: its own record and screen show them."""
     boss = desk.create("boss")

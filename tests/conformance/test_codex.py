@@ -18,7 +18,7 @@ from mam.app.conversations import told
 from mam.app.hearing import overhear
 from mam.core.errors import ConversationBusy, DialogOpen, InvalidPrompt, NotReady, Unconfirmed
 
-pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("codex")]
+pytestmark = [pytest.mark.slow]
 
 
 @pytest.fixture
@@ -157,6 +157,7 @@ def test_a_notify_of_the_persons_own_is_left_alone(desk, tmp_path) -> None:
     assert theirs.strip() in config.read_text(encoding="utf-8")
 
 
+@pytest.mark.long
 def test_what_reaches_the_model(desk) -> None:
     (desk.workspace / "README.md").touch()
     for text in ("!touch ran", "  !touch ran"):
@@ -169,6 +170,7 @@ def test_what_reaches_the_model(desk) -> None:
     assert not (desk.workspace / "ran").exists()
 
 
+@pytest.mark.long
 def test_permissions(desk) -> None:
     session = desk.create("unasked", permissions="skip")
     desk.model.answer(Shell("touch unasked", asks=False))
@@ -204,6 +206,7 @@ def test_a_conversation_that_a_person_has_open_is_not_resumed(desk) -> None:
     desk.becomes(session, "idle")
 
 
+@pytest.mark.long
 def test_a_fork_lives_on_what_it_was_made_of(desk) -> None:
     session = desk.create("worker", prompt=WORD)
     desk.rests(session)
@@ -246,6 +249,7 @@ def test_what_the_child_inherits(desk, monkeypatch) -> None:
     assert "notify" not in written and "fake-model" not in written, "nothing of the user's is configured"
 
 
+@pytest.mark.long
 def test_two_that_crashed_before_anybody_looked_get_their_own_back(desk) -> None:
     one, two = desk.create("one"), desk.create("two")
     desk.say(one, WORD)

@@ -13,7 +13,7 @@ from tests.conformance.terminal import Terminals
 from mam.adapters.agents.purge import remove
 from mam.core.errors import ConversationBusy, DialogOpen, InvalidPrompt, NotReady
 
-pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("gemini")]
+pytestmark = [pytest.mark.slow]
 WORD = "remember the word xylophone"
 
 
@@ -31,6 +31,7 @@ def kind_of(desk: Desk):
     return desk.fleet.world.kind("gemini")
 
 
+@pytest.mark.long
 def test_words_arrive_as_they_are(desk: Desk) -> None:
     kind = kind_of(desk)
     (desk.workspace / "notes.txt").write_text("NOTES", encoding="utf-8")
@@ -49,6 +50,7 @@ def test_words_arrive_as_they_are(desk: Desk) -> None:
             desk.create("other", prompt=text)
 
 
+@pytest.mark.long
 def test_a_resumed_conversation_outlives_the_next_start(desk: Desk) -> None:
     """It leaves an empty file of the same id, for which a new Gemini in the directory deletes both."""
     kind = kind_of(desk)
@@ -75,6 +77,7 @@ def test_a_resumed_conversation_outlives_the_next_start(desk: Desk) -> None:
     assert len(desk.model.saw("xylophone")) > before
 
 
+@pytest.mark.long
 def test_a_session_that_nobody_spoke_to_before_another_started(desk: Desk) -> None:
     """The other one deletes its record: what is said in it later is seen, and cannot be resumed."""
     one, two = desk.create("one"), desk.create("two", prompt="remember the word walrus")
@@ -86,6 +89,7 @@ def test_a_session_that_nobody_spoke_to_before_another_started(desk: Desk) -> No
     assert desk.own(two) is not None
 
 
+@pytest.mark.long
 def test_a_gemini_that_a_tool_starts_is_not_the_session(desk: Desk) -> None:
     session = desk.create("worker", prompt=WORD, permissions="skip")
     desk.rests(session)
@@ -100,6 +104,7 @@ def test_a_gemini_that_a_tool_starts_is_not_the_session(desk: Desk) -> None:
     assert [turn["role"] for turn in session.transcript()["turns"]] == ["user", "assistant"] * 2
 
 
+@pytest.mark.long
 def test_a_conversation_that_a_person_has_open(desk: Desk, tmux_server, tmp_path) -> None:
     session = desk.create("worker", prompt=WORD)
     desk.rests(session)
@@ -112,11 +117,14 @@ def test_a_conversation_that_a_person_has_open(desk: Desk, tmux_server, tmp_path
         pane.wait_for(READY["gemini"], 60)
         with pytest.raises(ConversationBusy, match=own):
             session.resume()
+        # Killed while it takes the conversation up, it leaves a chat file without its history.
+        wait_for(lambda: session.status()["resume"]["on_disk"], "the history in the chat file")
     wait_for(lambda: not kind_of(desk).holders(own, {}), "the end of the person's")
     session.resume()
     desk.becomes(session, "idle")
 
 
+@pytest.mark.long
 def test_a_store_elsewhere(desk: Desk, tmp_path, monkeypatch) -> None:
     elsewhere = tmp_path / "elsewhere"
     elsewhere.mkdir()
@@ -148,6 +156,7 @@ def test_an_option_that_it_does_not_know(desk: Desk) -> None:
     assert desk.fleet.get("worker").row["status"] == "terminated"
 
 
+@pytest.mark.long
 def test_nothing_of_the_users_is_edited(desk: Desk) -> None:
     settings, trusted = (desk.home / ".gemini" / name for name in ("settings.json", "trustedFolders.json"))
     before = json.loads(settings.read_text(encoding="utf-8")), trusted.read_bytes()

@@ -12,7 +12,7 @@ from tests.conformance.replies import Shell
 
 from mam.core.errors import DialogOpen, InvalidPrompt, NotAllowed, NotReady, Usage
 
-pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("hermes")]
+pytestmark = [pytest.mark.slow]
 
 
 @pytest.fixture
@@ -42,6 +42,7 @@ def test_it_is_not_configured(desk) -> None:
     assert session.stop().row["status"] == "stopped"
 
 
+@pytest.mark.long
 def test_a_menu_and_a_confirmation_are_no_box(desk) -> None:
     """The model picker leaves an arrow that looks like an empty prompt: nothing may be typed there."""
     session = desk.create("worker", prompt=WORD)
@@ -60,6 +61,7 @@ def test_a_menu_and_a_confirmation_are_no_box(desk) -> None:
     assert len(desk.model.saw("xylophone")) >= 2, "nobody confirmed"
 
 
+@pytest.mark.long
 def test_a_crash_before_anybody_looked(desk) -> None:
     """The session's source tells which conversation was its own, also when its process is gone."""
     session, other = desk.create("worker"), desk.create("other")
@@ -80,6 +82,7 @@ def sources(desk):
         return [row[0] for row in connection.execute("select source from sessions order by started_at")]
 
 
+@pytest.mark.long
 def test_a_hermes_that_a_tool_starts_is_not_the_sessions(desk) -> None:
     """It carries the same source, and begins a conversation in the same database."""
     session = desk.create("worker", prompt=WORD)

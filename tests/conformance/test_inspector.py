@@ -9,7 +9,7 @@ import sys
 import pytest
 from tests.conformance.programs import Unavailable, program
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.long, pytest.mark.starts]
 
 
 @pytest.fixture

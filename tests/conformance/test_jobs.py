@@ -13,10 +13,10 @@ from tests.conformance.replies import Say, Shell
 from mam.app.delegate import submit
 from mam.core.errors import TimedOut
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.starts]
 
 
-@pytest.fixture(params=[pytest.param(one, marks=pytest.mark.xdist_group(one)) for one in ("claude", "codex")])
+@pytest.fixture(params=("claude", "codex"))
 def kind(request):
     return request.param
 

@@ -22,7 +22,7 @@ from mam.adapters.system import process
 from mam.core import drift as rules
 from mam.core.errors import Conflict
 
-pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("hermes")]
+pytestmark = [pytest.mark.starts, pytest.mark.slow]
 
 # Everything that mam does to a card, done by Hermes' own code instead.
 BY_HERMES = """
@@ -207,6 +207,7 @@ def log(real, card: str) -> str:
     return path.read_text(encoding="utf-8", errors="replace") if path.exists() else "no log"
 
 
+@pytest.mark.long
 def test_dispatched_it_watches_until_somebody_says_stop(real, fleet, until) -> None:
     fleet.init()
     done = fleet.dispatch_monitor()
@@ -247,6 +248,7 @@ def test_cards_of_others_are_left_to_hermes(real, fleet) -> None:
     fleet.board_complete(fleet.board_list(board="hermes")["cards"][0]["id"], "enough", board="hermes")
 
 
+@pytest.mark.long
 def test_a_card_that_a_person_made_is_run_by_our_worker_until_its_cap(real, fleet, script, until) -> None:
     fleet.init()
     place = ("--workspace", f"dir:{fleet.root}", "--assignee", "default")
@@ -298,6 +300,7 @@ def script(tmp_path) -> str:
     return str(path)
 
 
+@pytest.mark.long
 def test_a_dispatcher_that_stays_is_content_with_our_end(real, fleet, dispatcher, script, until) -> None:
     fleet.init()
     place = ("--workspace", f"dir:{fleet.root}", "--assignee", "default", "--max-retries", "1")
@@ -321,7 +324,8 @@ def test_a_worker_that_is_killed_is_found_and_the_next_goes_on(
     card = real.create("watch", "--workspace", f"dir:{fleet.root}", "--assignee", "default")
     dispatcher(script)
     until(lambda: "heartbeat" in kinds(real, card), timeout=60)
-    pid = worker(real, card)
+    # Hermes notes the process that it started a moment after that, and the worker may be faster.
+    pid = until(lambda: worker(real, card), 60)
     os.kill(pid, signal.SIGKILL)
     until(lambda: kinds(real, card).count("claimed") == 2, timeout=60)
     until(lambda: kinds(real, card).count("heartbeat") == 2, timeout=60)

@@ -18,11 +18,12 @@ from tests.conformance.replies import Question, Say, Shell
 from mam.core.activity import FRESH_SECONDS
 from mam.core.errors import DialogOpen, Refused
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.starts]
 
 
 @pytest.fixture(
-    scope="module", params=[pytest.param(one, marks=pytest.mark.xdist_group(one)) for one in HABITS]
+    scope="module",
+    params=list(HABITS),
 )
 def kind(request):
     return request.param

@@ -11,6 +11,8 @@ from pathlib import Path
 import pytest
 from tests.conformance import desk
 
+pytestmark = pytest.mark.starts
+
 ROOT = Path(__file__).resolve().parents[2]
 
 

@@ -11,12 +11,13 @@ from typing import Any
 
 import pytest
 from tests.conformance.desk import wait_for
+from tests.conformance.kinds import with_long
 from tests.conformance.replies import McpCall, Say
 
 from mam.adapters.system import process
 
-KINDS = [pytest.param(kind, marks=pytest.mark.xdist_group(kind)) for kind in ("claude", "codex", "opencode")]
-pytestmark = pytest.mark.slow
+KINDS = with_long(("claude", "codex", "opencode"), "codex", "opencode")
+pytestmark = [pytest.mark.slow, pytest.mark.starts]
 
 
 @pytest.fixture
@@ -113,9 +114,7 @@ def gemini_settings(home: Path) -> None:
 OWN_SETTINGS = {"codex": codex_settings, "gemini": gemini_settings}
 
 
-@pytest.mark.parametrize(
-    "kind", [pytest.param(kind, marks=pytest.mark.xdist_group(kind)) for kind in OWN_SETTINGS]
-)
+@pytest.mark.parametrize("kind", with_long(OWN_SETTINGS, "gemini"))
 def test_a_server_from_the_agents_own_settings_knows_its_session(desk, kind, tmp_path, monkeypatch) -> None:
     """Codex starts it with few variables; the session is known by its process all the same."""
     program = tmp_path / "bin" / "mam"

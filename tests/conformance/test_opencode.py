@@ -12,9 +12,10 @@ from tests.conformance.replies import Call, Say, Shell
 
 import mam
 from mam.adapters.store import evidence
+from mam.app import prompt as prompts
 from mam.core.errors import InvalidPrompt
 
-pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("opencode")]
+pytestmark = [pytest.mark.slow]
 LONG = "\n".join(f"line {number}\tof a long text: größer ✓" for number in range(1, 101))
 MCP_SERVER = """
 import json, pathlib, sys
@@ -38,7 +39,7 @@ for line in sys.stdin:
 """
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def kind():
     return "opencode"
 
@@ -48,67 +49,75 @@ def desk(fresh_desk):
     return fresh_desk
 
 
-def test_a_long_prompt_arrives_and_is_proven(desk: Desk) -> None:
+def first_prompt(desk: Desk, prompt: str) -> mam.Session:
+    """Submit a prompt to the shared session exactly as `create` does once the agent is ready."""
+    session = desk.worker()
+    prompts.first_prompt(desk.fleet.world, session.row, prompts.check_prompt(prompt))
+    return session
+
+
+def test_a_long_prompt_arrives_and_is_proven(shared: Desk) -> None:
     """A paste of many lines is shown as one mark, and gets a space after it."""
-    desk.create("worker", prompt=f"  {LONG}\n")
-    wait_for(lambda: desk.model.saw(LONG), "the prompt at the model", 60)
+    first_prompt(shared, f"  {LONG}\n")
+    wait_for(lambda: shared.model.saw(LONG), "the prompt at the model", 60)
+    before = [session.name for session in shared.fleet.sessions()]
     with pytest.raises(InvalidPrompt):
-        desk.create("other", prompt="quit")
-    assert [session.name for session in desk.fleet.sessions()] == ["worker"]
+        shared.create("other", prompt="quit")
+    assert [session.name for session in shared.fleet.sessions()] == before
 
 
 @pytest.mark.parametrize("prompt", ["/new is a word here", "!touch made", "look at @REA", "ends in \\"])
-def test_words_that_would_be_commands_arrive_as_words(desk: Desk, prompt) -> None:
-    (desk.workspace / "README.md").write_text("x", encoding="utf-8")
-    session = desk.create("worker", prompt=prompt)
-    wait_for(lambda: desk.model.saw(prompt), session.read, 60)
-    assert not (desk.workspace / "made").exists()
+def test_words_that_would_be_commands_arrive_as_words(shared: Desk, prompt) -> None:
+    (shared.workspace / "README.md").write_text("x", encoding="utf-8")
+    session = first_prompt(shared, prompt)
+    wait_for(lambda: shared.model.saw(prompt), session.read, 60)
+    assert not (shared.workspace / "made").exists()
 
 
-def test_a_subagent_neither_ends_the_turn_nor_gives_its_name(desk: Desk) -> None:
-    session = desk.create("worker", prompt="remember the word xylophone")
-    desk.rests(session)
-    own = desk.own(session)
-    held = desk.model.gate()
+def test_a_subagent_neither_ends_the_turn_nor_gives_its_name(shared: Desk) -> None:
+    session = shared.worker()
+    own = shared.own(session)
+    known = [one["id"] for one in session.status()["conversations"]]
+    held = shared.model.gate()
     task = {"description": "sub", "prompt": "do a small thing", "subagent_type": "general"}
     # The subagent's own turn is answered at once, and the answer after it is held back.
-    desk.model.answer(Call("task", task), Say("the small thing is done"), Say("all is done", before=held))
-    desk.say(session, "use a subagent")
-    wait_for(lambda: desk.model.saw("the small thing is done"), session.read, 60)
-    desk.becomes(session, "working")
+    shared.model.answer(Call("task", task), Say("the small thing is done"), Say("all is done", before=held))
+    shared.say(session, "use a subagent")
+    wait_for(lambda: shared.model.saw("the small thing is done"), session.read, 60)
+    shared.becomes(session, "working")
     held.set()
-    desk.rests(session)
-    assert desk.own(session) == own
-    assert [one["id"] for one in session.status()["conversations"]] == [own]
+    shared.rests(session)
+    assert shared.own(session) == own
+    assert [one["id"] for one in session.status()["conversations"]] == known
 
 
-def test_a_conversation_that_ends_in_the_background_does_not_come_back(desk: Desk) -> None:
-    session = desk.create("worker", prompt="remember the word xylophone")
-    desk.rests(session)
-    first = desk.own(session)
-    in_background, in_front = desk.model.gate(), desk.model.gate()
-    desk.model.answer(Say("the background is done", before=in_background), Say("done", before=in_front))
-    desk.say(session, "count slowly")
-    desk.becomes(session, "working")
-    desk.say(session, "/new", is_command=True)
+def test_a_conversation_that_ends_in_the_background_does_not_come_back(shared: Desk) -> None:
+    session = shared.worker()
+    first = shared.own(session)
+    in_background, in_front = shared.model.gate(), shared.model.gate()
+    shared.model.answer(Say("the background is done", before=in_background), Say("done", before=in_front))
+    shared.say(session, "count slowly")
+    shared.becomes(session, "working")
+    shared.say(session, "/new", is_command=True)
     wait_for(lambda: "xylophone" not in session.read(), session.read, 60)
-    desk.say(session, "remember the word walrus")
-    wait_for(lambda: desk.own(session) != first, session.read, 60)
-    second = desk.own(session)
+    shared.say(session, "remember the word walrus")
+    wait_for(lambda: shared.own(session) != first, session.read, 60)
+    second = shared.own(session)
     in_background.set()
-    kind, stores = desk.fleet.world.kind("opencode"), session.row["stores"]
+    kind, stores = shared.fleet.world.kind("opencode"), session.row["stores"]
 
     def has_ended():
         return [one.state for one in kind.read_records(first, session.row["workspace"], stores)] == ["idle"]
 
     wait_for(has_ended, "the end of the first conversation in the database", 60)
-    desk.becomes(session, "working")
-    assert desk.own(session) == second
+    shared.becomes(session, "working")
+    assert shared.own(session) == second
     in_front.set()
-    desk.rests(session)
-    assert desk.own(session) == second
+    shared.rests(session)
+    assert shared.own(session) == second
 
 
+@pytest.mark.long
 def test_a_child_of_its_own_kind_is_not_its_voice(desk: Desk) -> None:
     """It inherits the plugin and the session's name, and writes under its own pid."""
     session = desk.create("worker", permissions="skip")
@@ -131,6 +140,7 @@ def test_a_child_of_its_own_kind_is_not_its_voice(desk: Desk) -> None:
     assert "a word of the child" not in turns[0]["text"]
 
 
+@pytest.mark.long
 def test_a_tool_of_an_mcp_server_is_asked_for_too(desk: Desk, monkeypatch) -> None:
     server = desk.home / "server.py"
     server.write_text(MCP_SERVER, encoding="utf-8")

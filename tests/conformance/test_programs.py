@@ -6,9 +6,10 @@ import os
 
 import pytest
 from tests.conformance import programs, pypi_programs
+from tests.conformance.kinds import with_long
 from tests.conformance.programs import KINDS, PACKAGES, Unavailable, program
 from tests.conformance.stage import stage
-from tests.conformance.terminal import processes_of
+from tests.processes import processes_of
 
 
 def need(kind):
@@ -19,7 +20,7 @@ def need(kind):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("kind", [pytest.param(one, marks=pytest.mark.xdist_group(one)) for one in KINDS])
+@pytest.mark.parametrize("kind", with_long(KINDS, "gemini", "opencode"))
 def test_answers_a_turn_and_leaves(kind, terminals):
     need(kind)
     with stage(kind, terminals) as one:
@@ -75,6 +76,7 @@ class TestInstall:
         assert program("gemini") == place / "node_modules" / ".bin" / "gemini"
 
     @pytest.mark.slow
+    @pytest.mark.long
     def test_pip_is_heard_as_well(self, tmp_path, monkeypatch):
         monkeypatch.setattr(programs, "_ENVIRONMENT", {"MAM_DEV_CACHE": str(tmp_path)})
         offline = {"PATH": os.environ["PATH"], "PIP_NO_INDEX": "1"}

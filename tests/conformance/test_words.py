@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import pytest
 from tests.conformance.desk import Desk, wait_for
+from tests.conformance.kinds import with_long
 from tests.corpus import HARD
 
 pytestmark = pytest.mark.slow
@@ -14,7 +15,8 @@ KINDS = ("claude", "codex", "gemini", "opencode")
 
 
 @pytest.fixture(
-    scope="module", params=[pytest.param(one, marks=pytest.mark.xdist_group(one)) for one in KINDS]
+    scope="module",
+    params=with_long(KINDS, "gemini", "opencode"),
 )
 def kind(request):
     return request.param

@@ -11,8 +11,9 @@ import tempfile
 from pathlib import Path
 
 import pytest
-from tests.conftest import end_processes_of, settle_in
+from tests.conftest import settle_in
 from tests.faults.machine import Machine
+from tests.processes import end_processes_of
 
 _numbers = itertools.count(1)
 

@@ -13,6 +13,7 @@ import time
 from pathlib import Path
 
 from tests.adapters.store.making import Store, check_invariants
+from tests.waiting import wait_until
 
 import mam
 from mam.adapters.tmux.client import Tmux, clean_environment
@@ -225,10 +226,7 @@ class Machine:
     @staticmethod
     def until(condition, what: str, timeout: float = 15.0) -> None:
         """Wait under a deadline."""
-        deadline = time.monotonic() + timeout
-        while not condition():
-            assert time.monotonic() < deadline, what
-            time.sleep(0.005)
+        wait_until(condition, what, timeout)
 
 
 def _dump(path: Path) -> list[str]:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 
 import pytest
-from tests.practice.drive import Panes, Runs, Store, is_alive, tmux, wait_for
+from tests.practice.drive import Panes, Runs, Store, tmux, wait_for
+from tests.processes import is_running
 
 
 @pytest.fixture(scope="session")
@@ -36,7 +37,7 @@ def server():
     yield name
     pid = int(tmux(name, "display-message", "-p", "#{pid}"))
     tmux(name, "kill-server")
-    wait_for(lambda: not is_alive(pid), "the end of the tmux server")
+    wait_for(lambda: not is_running(pid), "the end of the tmux server")
 
 
 @pytest.fixture

@@ -17,30 +17,17 @@ import termios
 import time
 from pathlib import Path
 
+from tests.waiting import wait_until
+
 import mam.practice
 
 SOURCE = str(Path(mam.practice.__file__).parents[2])
-DEADLINE = 15.0
 _SEQUENCE = re.compile(r"\x1b\[[0-?]*[ -/]*[@-~]|\x1b\][^\x07]*\x07")
 
 
 def wait_for(condition, what: str = "the condition", show=lambda: ""):
     """Return the first true value of `condition`; fail after the deadline, showing what was there instead."""
-    until = time.monotonic() + DEADLINE
-    while True:
-        value = condition()
-        if value:
-            return value
-        assert time.monotonic() < until, f"waited in vain for {what}\n{show()}"
-        time.sleep(0.01)
-
-
-def is_alive(pid: int) -> bool:
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    return True
+    return wait_until(condition, lambda: f"{what}\n{show()}")
 
 
 def tmux(server: str, *arguments: str, text: str | None = None) -> str:

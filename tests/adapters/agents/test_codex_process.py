@@ -5,12 +5,12 @@ import os
 import shutil
 import subprocess
 import sys
-import time
 import uuid
 from contextlib import suppress
 from pathlib import Path
 
 import pytest
+from tests.waiting import wait_until
 
 from mam.adapters.agents import codex_process
 from mam.adapters.agents.codex import Codex
@@ -61,10 +61,7 @@ class Store:
         """Start something, and wait until every lock is held; return its pid."""
         running = subprocess.Popen(argv, start_new_session=True)
         self.started.append(running)
-        until = time.monotonic() + 20
-        while not all(KIND.holders(ident, self.stores) for ident in held):
-            assert time.monotonic() < until, "the locks were never taken"
-            time.sleep(0.01)
+        wait_until(lambda: all(KIND.holders(ident, self.stores) for ident in held), "the locks")
         return running.pid
 
     def write(self, ident, *events, **meta):

@@ -8,6 +8,7 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
+from tests.waiting import wait_until
 
 from mam.adapters.agents import hooks
 from mam.adapters.store import evidence
@@ -62,9 +63,7 @@ def test_what_a_killed_hook_leaves_is_removed_after_a_while(tmp_path) -> None:
         env={**os.environ, "MAM_SESSION": "s_1f00ab42"},
         start_new_session=True,
     )
-    deadline = time.monotonic() + 10
-    while not (left := list(tmp_path.iterdir())) and time.monotonic() < deadline:
-        time.sleep(0.01)
+    left = wait_until(lambda: list(tmp_path.iterdir()))
     os.killpg(hook.pid, signal.SIGKILL)
     hook.communicate()
     others = [tmp_path / ".s_1f00ab42.tmp", tmp_path / ".other.1.2.tmp", tmp_path / "s_1f00ab42.1.2.tmp"]

@@ -14,6 +14,8 @@ from mam.adapters.mqtt.link import Link
 from mam.core.broker import Broker
 from mam.core.errors import BrokerDown, BrokerRefused, BrokerUntrusted, InvalidSettings
 
+pytestmark = pytest.mark.starts
+
 TOPIC = "python/mqtt/jobs/0badcafe/events"
 
 

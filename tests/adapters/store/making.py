@@ -141,6 +141,6 @@ def check_invariants(store: Store) -> None:
         assert list(row) == list(settled(row))
     shown = file_rows(store.yaml)
     assert [settled(row) for row in shown] == list(rows.values())
-    plain = yaml.safe_load(store.yaml.read_text(encoding="utf-8"))
+    plain = yaml.load(store.yaml.read_text(encoding="utf-8"), yaml_text.Loader)  # noqa: TID251
     assert [row["id"] for row in plain["tmux_sessions"] or []] == list(rows)
     assert not store.strays()

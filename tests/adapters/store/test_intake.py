@@ -322,6 +322,7 @@ NASTY = [
 ]
 
 
+@pytest.mark.starts
 @pytest.mark.parametrize("key", [*DEFAULTS, "claude_session_id_own"])
 def test_a_foreign_registry_with_a_wrong_value_is_named_or_works(store, key):
     """What comes with a cloned repository or an older system must not break a verb or reach a program."""

@@ -104,7 +104,7 @@ class RegistryModel(RuleBasedStateMachine):
                 row["mine"] = note
                 self.expected = copy.deepcopy(self.expected)
                 self.expected[session]["mine"] = note
-        self.store.write(yaml.safe_dump(plain, sort_keys=False))
+        self.store.write(dump(plain))
 
     @rule(session=sessions, key=some.sampled_from(["name", "version", "workspace"]))
     def edit_wrongly_by_hand(self, session, key):
@@ -115,7 +115,7 @@ class RegistryModel(RuleBasedStateMachine):
         for row in plain["tmux_sessions"]:
             if row["id"] == session:
                 row[key] = 999 if key == "version" else "other"
-        edited = self.store.write(yaml.safe_dump(plain))
+        edited = self.store.write(dump(plain, sort_keys=True))
         with pytest.raises(EditRefused):
             self.store.touch()
         assert self.store.yaml.read_bytes() == edited
@@ -129,7 +129,7 @@ class RegistryModel(RuleBasedStateMachine):
             self.remove(session, None)
             return
         plain["tmux_sessions"] = [row for row in plain["tmux_sessions"] if row["id"] != session]
-        self.store.write(yaml.safe_dump(plain, sort_keys=False))
+        self.store.write(dump(plain))
         self.expected = {key: row for key, row in self.expected.items() if key != session}
 
     @rule(comment=some.sampled_from(["# one\n", "# two\n\n"]))
@@ -174,9 +174,21 @@ class RegistryModel(RuleBasedStateMachine):
         return json.loads(json.dumps(yaml_text.parse(self.store.yaml.read_bytes(), "")))
 
 
+def dump(plain: dict, *, sort_keys: bool = False) -> str:
+    """Return the file as another program than mam writes it."""
+    return yaml.dump(plain, Dumper=yaml_text.Dumper, sort_keys=sort_keys)
+
+
 def die(*_arguments) -> None:
     raise Death
 
 
 TestModel = RegistryModel.TestCase
-TestModel.settings = settings(stateful_step_count=40)
+TestModel.settings = settings(stateful_step_count=40, max_examples=40)
+
+
+@pytest.mark.long
+class TestModelAtLength(RegistryModel.TestCase):
+    """The same with as many examples as usual."""
+
+    settings = settings(stateful_step_count=40)

@@ -9,24 +9,16 @@ import pty
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
+from tests.waiting import wait_until as until
 
 from mam.adapters.system import process
 from mam.adapters.system.process import Identity
 from mam.core.errors import NotAllowed
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
-
-
-def until(condition, timeout=10.0):
-    deadline = time.monotonic() + timeout
-    while not (value := condition()):
-        assert time.monotonic() < deadline, "waited in vain"
-        time.sleep(0.002)
-    return value
 
 
 @pytest.fixture

@@ -9,10 +9,11 @@ import signal
 import subprocess
 import sys
 import tempfile
-import time
 from pathlib import Path
 
 import pytest
+from tests.processes import is_running
+from tests.waiting import wait_until
 
 from mam.adapters.tmux.client import Tmux, clean_environment
 
@@ -63,28 +64,11 @@ class PrivateServer:
     @staticmethod
     def until(condition, timeout: float = 15.0):
         """Wait for a true value and return it; fail when the time is over."""
-        deadline = time.monotonic() + timeout
-        while not (value := condition()):
-            assert time.monotonic() < deadline, "waited in vain"
-            time.sleep(0.005)
-        return value
+        return wait_until(condition, seconds=timeout)
 
     @staticmethod
     def is_running(pid: int) -> bool:
         return is_running(pid)
-
-
-def is_running(pid: int) -> bool:
-    try:
-        state = (
-            Path(f"/proc/{pid}/stat")
-            .read_text(encoding="utf-8", errors="replace")
-            .rpartition(")")[2]
-            .split()[0]
-        )
-    except (FileNotFoundError, ProcessLookupError):
-        return False
-    return state not in "ZX"
 
 
 @pytest.fixture

@@ -324,6 +324,7 @@ def test_the_server_inherits_nothing_that_names_a_session(private, tmux):
     assert "TMUX_TMPDIR" in shown
 
 
+@pytest.mark.starts
 def test_a_hook_of_the_user_that_splits_new_sessions(home, tmp_path):
     (home / ".tmux.conf").write_text('set-hook -g after-new-session "split-window"\n', encoding="utf-8")
     server = Tmux(f"mam-test-{os.getpid()}-hook")

@@ -14,6 +14,8 @@ import termios
 import time
 from pathlib import Path
 
+from tests.waiting import wait_until
+
 DEADLINE = 20.0
 SEQUENCE = re.compile(r"\x1b\[[0-?]*[ -/]*[@-~]|\x1b\][^\x07]*\x07|\x1b[()][A-B0]|\x1b[=>]")
 
@@ -101,8 +103,4 @@ class Terminal:
 
     def until(self, condition, what: str, seconds: float = DEADLINE):
         """Wait for a condition under a deadline, and return its value."""
-        deadline = time.monotonic() + seconds
-        while not (value := condition()):
-            assert time.monotonic() < deadline, f"waited in vain for {what}\n{self.text()}"
-            time.sleep(0.01)
-        return value
+        return wait_until(condition, lambda: f"{what}\n{self.text()}", seconds)

@@ -12,6 +12,8 @@ import pytest
 
 from mam.adapters.tmux.client import Tmux
 
+pytestmark = pytest.mark.starts
+
 COMMAND = [sys.executable, "-m", "mam", "demo"]
 
 

@@ -15,7 +15,8 @@ from mam.surfaces.mcp.tool import visitor
 from mam.surfaces.mcp.tools import all_tools
 
 TOOLS = {one.name: one.parameters for one in all_tools()}
-MANY = 200
+# So many calls of each tool; the larger number for ./dev test --all.
+MANY = [50, pytest.param(200, marks=pytest.mark.long)]
 WORDS = [
     "",
     "one",
@@ -128,11 +129,12 @@ def state_of(fleet):
     return rows
 
 
+@pytest.mark.parametrize("many", MANY)
 @pytest.mark.parametrize("name", TOOLS)
-def test_valid_arguments_get_an_answer_or_one_of_our_errors(fleet, ask, name) -> None:
+def test_valid_arguments_get_an_answer_or_one_of_our_errors(fleet, ask, name, many) -> None:
     dice = random.Random(name)
     schema = TOOLS[name]
-    wanted = [arguments(schema, dice) for _ in range(MANY if schema["properties"] else 3)]
+    wanted = [arguments(schema, dice) for _ in range(many if schema["properties"] else 3)]
     for given, result in ask(name, wanted):
         document = result.structured_content
         error = document.get("error", {})
@@ -141,11 +143,12 @@ def test_valid_arguments_get_an_answer_or_one_of_our_errors(fleet, ask, name) ->
         assert not error or (error["message"] and "Traceback" not in str(document)), (given, document)
 
 
+@pytest.mark.parametrize("many", MANY)
 @pytest.mark.parametrize("name", TOOLS)
-def test_invalid_arguments_are_refused_and_change_nothing(fleet, ask, name) -> None:
+def test_invalid_arguments_are_refused_and_change_nothing(fleet, ask, name, many) -> None:
     dice = random.Random(name)
     before = state_of(fleet)
-    for given, result in ask(name, [spoiled(TOOLS[name], dice) for _ in range(MANY)]):
+    for given, result in ask(name, [spoiled(TOOLS[name], dice) for _ in range(many)]):
         error = (result.structured_content or {}).get("error", {})
         assert result.is_error, given
         assert error.get("code") == "usage", (given, error)

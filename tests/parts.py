@@ -1,0 +1,171 @@
+"""A plugin for pytest: who runs what, one line for each part as it ends, and the slowest at the end.
+
+A part is a folder of tests. The scenarios of a real agent program in one file are a part of their own and run
+on one worker, one after the other, because they share a session of the program; they begin first, because
+they take longest. `./dev test` loads the plugin with `-p tests.parts`. The dots of pytest are left out.
+pytest-xdist's own groups are not used: with pytest 9.2 they have no effect (xdist 3.8).
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import time
+from collections import Counter
+from dataclasses import dataclass, field
+
+import pytest
+
+_SLOWEST = 15
+_PROGRAMS = "tests/conformance/"
+# So many of them run at once: they take all of a core, and more would only slow each other down.
+_LANES = (os.cpu_count() or 1) + 1
+_KIND = re.compile(r"\[(claude|codex|gemini|opencode|hermes)\b")
+# The parts that take longest, longest first: what begins last would else be waited for alone.
+_LONG_PARTS = (
+    *("test_life gemini", "test_life opencode", "test_gemini", "test_opencode", "test_life hermes"),
+    *("test_words gemini", "test_kanban", "test_codex", "test_claude", "test_hermes"),
+    *("test_life codex", "test_life claude", "test_words codex", "test_words claude"),
+)
+
+
+@dataclass
+class Part:
+    """The tests of one folder: how many there are, what became of them, and how long they took."""
+
+    expected: int = 0
+    began: float | None = None
+    outcomes: Counter[str] = field(default_factory=Counter)
+    ended: int = 0
+    seconds: float = 0.0
+
+
+class Parts:
+    """Counts what is reported, part by part."""
+
+    def __init__(self, config: pytest.Config) -> None:
+        self.config = config
+        self.began = time.monotonic()
+        self.parts: dict[str, Part] = {}
+        self.seconds: Counter[str] = Counter()
+
+    # ------------------------------------------------------------ what there is
+
+    def pytest_collection_finish(self, session: pytest.Session) -> None:
+        self._expect([item.nodeid for item in session.items])
+
+    @pytest.hookimpl(optionalhook=True)
+    def pytest_xdist_node_collection_finished(self, node: object, ids: list[str]) -> None:
+        """The workers collect, all the same; this process hears of it from each of them."""
+        self._expect(ids)
+
+    def _expect(self, nodeids: list[str]) -> None:
+        if not self.parts:
+            for nodeid in nodeids:
+                self.parts.setdefault(part_of(nodeid), Part()).expected += 1
+
+    @pytest.hookimpl(optionalhook=True)
+    def pytest_xdist_make_scheduler(self, config: pytest.Config, log: object) -> object:
+        """Hand out the scenarios of a program together, and everything else test by test."""
+        from xdist.scheduler import LoadScopeScheduling
+
+        class Scheduling(LoadScopeScheduling):
+            def _split_scope(self, nodeid: str) -> str:
+                return part_of(nodeid) if nodeid.startswith(_PROGRAMS) else nodeid
+
+            def _assign_work_unit(self, node: object) -> None:
+                self.workqueue.move_to_end(self._choose(), last=False)
+                super()._assign_work_unit(node)
+
+            def _choose(self) -> str:
+                """Return the next unit; the programs leave room for tests that mostly wait."""
+                assigned = [unit for units in self.assigned_work.values() for unit in units.items()]
+                open_units = [scope for scope, tests in assigned if not all(tests.values())]
+                units = list(self.workqueue)
+                if sum(scope.startswith(_PROGRAMS) for scope in open_units) < _LANES:
+                    return units[0]
+                return next((unit for unit in units if not unit.startswith(_PROGRAMS)), units[0])
+
+        return Scheduling(config, log)
+
+    # ------------------------------------------------------------ what becomes of it
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        nodeid, name = report.nodeid, part_of(report.nodeid)
+        part = self.parts.setdefault(name, Part())
+        if part.began is None:
+            part.began = time.monotonic()
+        self.seconds[nodeid] += report.duration
+        part.seconds += report.duration
+        outcome = _outcome(report)
+        if outcome is not None:
+            part.outcomes[outcome] += 1
+        if report.failed:
+            self._write(f"{time.monotonic() - self.began:5.0f} s  FAILED {nodeid}", red=True)
+        if report.when == "teardown":
+            part.ended += 1
+            if part.ended == part.expected:
+                self._tell(name, part)
+
+    def pytest_report_teststatus(self, report: pytest.TestReport) -> tuple[str, str, str] | None:
+        """No dots and letters: the lines say the same."""
+        if report.failed:
+            return ("failed", "", "FAILED") if report.when == "call" else ("error", "", "ERROR")
+        if report.skipped:
+            return ("xfailed", "", "XFAIL") if hasattr(report, "wasxfail") else ("skipped", "", "SKIPPED")
+        return ("passed", "", "PASSED") if report.when == "call" else ("", "", "")
+
+    def _tell(self, name: str, part: Part) -> None:
+        bad = part.outcomes["failed"] + part.outcomes["error"]
+        counts = ", ".join(f"{number} {what}" for what, number in sorted(part.outcomes.items()))
+        at = time.monotonic() - self.began
+        took = time.monotonic() - (part.began or self.began)
+        self._write(
+            f"{at:5.0f} s  {name:<36} {'FAILED' if bad else 'ok':<6} {took:5.0f} s  {counts}", red=bool(bad)
+        )
+
+    def pytest_terminal_summary(self) -> None:
+        self._write(f"\nthe slowest {_SLOWEST}, with what they set up:")
+        for nodeid, seconds in self.seconds.most_common(_SLOWEST):
+            self._write(f"{seconds:7.1f} s  {nodeid}")
+
+    def _write(self, line: str, **markup: bool) -> None:
+        reporter = self.config.pluginmanager.get_plugin("terminalreporter")
+        if reporter is not None:
+            reporter.ensure_newline()
+            reporter.write_line(line, **markup)
+            reporter.flush()
+
+
+def part_of(nodeid: str) -> str:
+    """Return the part of a test: its folder, or for the real programs the file and the program."""
+    path, _, rest = nodeid.partition("::")
+    if not path.startswith(_PROGRAMS):
+        return path.rpartition("/")[0] or path
+    kind = _KIND.search(rest)
+    return path.removesuffix(".py") + (f" {kind[1]}" if kind else "")
+
+
+def _outcome(report: pytest.TestReport) -> str | None:
+    """Return the word that a report adds to the count of its part, or None."""
+    if report.when == "call" or report.skipped:
+        return "xfailed" if hasattr(report, "wasxfail") else report.outcome
+    return "error" if report.failed else None
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Put the long ones first; every worker comes to the same order."""
+    items.sort(key=_place)
+
+
+def _place(item: pytest.Item) -> tuple[int, int]:
+    if item.nodeid.startswith(_PROGRAMS):
+        part = part_of(item.nodeid).removeprefix(_PROGRAMS)
+        return 0, _LONG_PARTS.index(part) if part in _LONG_PARTS else len(_LONG_PARTS)
+    return (1 if item.get_closest_marker("slow") else 2), 0
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Tell from the one process that hears of all tests."""
+    if not hasattr(config, "workerinput"):
+        config.pluginmanager.register(Parts(config), "mam-parts")

@@ -1,0 +1,37 @@
+"""Processes of a test: whether one still runs, and which ones belong to a home."""
+
+from __future__ import annotations
+
+import os
+import signal
+from contextlib import suppress
+from pathlib import Path
+
+
+def is_running(pid: int) -> bool:
+    """Tell whether a process runs; one that is dead and not yet collected does not."""
+    try:
+        text = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace")
+    except (FileNotFoundError, ProcessLookupError):
+        return False
+    return text.rpartition(")")[2].split()[0] not in "ZX"
+
+
+def processes_of(home: Path) -> list[int]:
+    """Return the pids of the processes whose HOME is this one, except this process."""
+    wanted = b"HOME=" + os.fsencode(home)
+    found = []
+    for entry in Path("/proc").glob("[0-9]*"):
+        try:
+            if int(entry.name) != os.getpid() and wanted in (entry / "environ").read_bytes().split(b"\0"):
+                found.append(int(entry.name))
+        except OSError:
+            continue
+    return found
+
+
+def end_processes_of(home: Path) -> None:
+    """Kill, by pid, the processes whose HOME is this temporary one, except this process."""
+    for pid in processes_of(home):
+        with suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)

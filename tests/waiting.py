@@ -1,0 +1,30 @@
+"""Waiting for a condition on a machine of any speed: by the clock of `adapters.system.work_clock`."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import TypeVar
+
+from mam.adapters.system import work_clock
+
+T = TypeVar("T")
+
+SECONDS = 15.0
+_SHORTEST_PAUSE, _LONGEST_PAUSE = 0.005, 0.1
+
+
+def wait_until(
+    condition: Callable[[], T], what: str | Callable[[], str] = "the condition", seconds: float = SECONDS
+) -> T:
+    """Return the first true value of a condition; fail, showing `what`, when the time is over.
+
+    The pause is twice as long as the look took: who waits leaves the machine to who works.
+    """
+    deadline = work_clock.now() + seconds
+    while True:
+        began = time.monotonic()
+        if value := condition():
+            return value
+        assert work_clock.now() < deadline, f"waited in vain for {what() if callable(what) else what}"
+        time.sleep(min(max(2 * (time.monotonic() - began), _SHORTEST_PAUSE), _LONGEST_PAUSE))
