@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import itertools
+import _thread
 import os
 import signal
 import subprocess
@@ -12,14 +12,11 @@ from pathlib import Path
 
 import pytest
 
-from mam.adapters.store.queue_lock import StandsStill, file_progress, hold
+from mam.adapters.store import queue_lock
+from mam.adapters.store.queue_lock import StandsStill, hold
 
 STANDS = 0.05
 LONG = 60.0
-
-
-def still() -> object:
-    return None
 
 
 def waiting(path: Path) -> int:
@@ -33,11 +30,11 @@ def test_first_come_first_served(tmp_path, until) -> None:
     path, order = tmp_path / "queue", []
 
     def take(number: int) -> None:
-        with hold(str(path), still, LONG):
+        with hold(str(path), LONG):
             order.append(number)
 
     threads = [threading.Thread(target=take, args=(number,)) for number in range(20)]
-    with hold(str(path), still, LONG):
+    with hold(str(path), LONG):
         for number, thread in enumerate(threads):
             thread.start()
             until(lambda number=number: waiting(path) == number + 1)
@@ -49,34 +46,47 @@ def test_first_come_first_served(tmp_path, until) -> None:
 
 def test_who_stands_still_is_not_waited_for(tmp_path) -> None:
     path = str(tmp_path / "queue")
-    with hold(path, still, LONG), pytest.raises(StandsStill), hold(path, still, STANDS):
+    with hold(path, LONG), pytest.raises(StandsStill), hold(path, STANDS):
         raise AssertionError("two hold it")
     # Who gave up takes no turn later.
-    with hold(path, still, LONG):
+    with hold(path, LONG):
         pass
 
 
-def test_a_queue_that_moves_is_waited_for(tmp_path) -> None:
-    path, moves = str(tmp_path / "queue"), itertools.count()
-    ready, got = threading.Event(), threading.Event()
+def test_a_queue_that_moves_is_waited_for(tmp_path, monkeypatch) -> None:
+    path = str(tmp_path / "queue")
+    looks, got = threading.Semaphore(0), threading.Event()
+    real = os.fstat
 
-    def moving() -> object:
-        number = next(moves)
-        if number > 5:
-            ready.set()
-        return number
+    def fstat(handle: int) -> os.stat_result:
+        # Somebody has a turn between two looks.
+        os.utime(path, ns=(0, next(times)))
+        looks.release()
+        return real(handle)
+
+    times = iter(range(1, 10_000_000))
+    monkeypatch.setattr(queue_lock.os, "fstat", fstat)
 
     def take() -> None:
-        with hold(path, moving, STANDS):
+        with hold(path, STANDS):
             got.set()
 
-    with hold(path, still, LONG):
+    with hold(path, LONG):
         thread = threading.Thread(target=take)
         thread.start()
-        assert ready.wait(LONG)
+        for _ in range(5):
+            assert looks.acquire(timeout=LONG)
         assert not got.is_set()
     assert got.wait(LONG)
     thread.join()
+
+
+def test_who_has_a_turn_is_seen_by_who_waits(tmp_path) -> None:
+    path = tmp_path / "queue"
+    path.touch()
+    os.utime(path, (1, 1))
+    with hold(str(path), LONG):
+        assert path.stat().st_mtime > 1
 
 
 def test_the_kernel_lets_go_of_a_dead_holder(tmp_path) -> None:
@@ -86,7 +96,7 @@ def test_the_kernel_lets_go_of_a_dead_holder(tmp_path) -> None:
             sys.executable,
             "-c",
             "import sys; from mam.adapters.store.queue_lock import hold\n"
-            "with hold(sys.argv[1], lambda: None, 60.0): print('held', flush=True); sys.stdin.read()",
+            "with hold(sys.argv[1], 60.0): print('held', flush=True); sys.stdin.read()",
             path,
         ],
         stdin=subprocess.PIPE,
@@ -94,39 +104,70 @@ def test_the_kernel_lets_go_of_a_dead_holder(tmp_path) -> None:
     )
     try:
         assert holder.stdout.readline() == b"held\n"
-        with pytest.raises(StandsStill), hold(path, still, STANDS):
+        with pytest.raises(StandsStill), hold(path, STANDS):
             raise AssertionError("two hold it")
         holder.send_signal(signal.SIGKILL)
-        with hold(path, still, LONG):
+        with hold(path, LONG):
             pass
     finally:
         holder.kill()
         holder.communicate()
 
 
-def test_an_interrupt_gives_the_place_up(tmp_path) -> None:
+@pytest.mark.parametrize("comes", ["before the turn", "with the turn"])
+def test_an_interrupt_gives_the_place_up(tmp_path, monkeypatch, comes) -> None:
     path = str(tmp_path / "queue")
+    real = queue_lock._Place.comes_up
+    free = threading.Event()
 
-    def interrupted() -> object:
+    def interrupted(place: queue_lock._Place, seconds: float) -> bool:
+        if comes == "with the turn":
+            free.set()
+            assert real(place, LONG)
         raise KeyboardInterrupt
 
-    with hold(path, still, LONG), pytest.raises(KeyboardInterrupt), hold(path, interrupted, LONG):
+    monkeypatch.setattr(queue_lock._Place, "comes_up", interrupted)
+
+    def block() -> None:
+        with hold(path, LONG):
+            held.set()
+            assert free.wait(LONG)
+
+    held, holder = threading.Event(), threading.Thread(target=block)
+    holder.start()
+    assert held.wait(LONG)
+    with pytest.raises(KeyboardInterrupt), hold(path, LONG):
+        raise AssertionError("it was held")
+    free.set()
+    holder.join()
+    monkeypatch.undo()
+    with hold(path, LONG):
+        pass
+
+
+def test_a_line_that_stands_still_for_long_costs_one_thread(tmp_path) -> None:
+    path = str(tmp_path / "queue")
+    with hold(path, LONG):
+        before = _thread._count()
+        for _ in range(5):
+            with pytest.raises(StandsStill), hold(path, STANDS):
+                raise AssertionError("two hold it")
+        assert _thread._count() <= before + 1
+    with hold(path, LONG):
+        pass
+
+
+def test_without_a_thread_it_is_asked_for(tmp_path, monkeypatch) -> None:
+    path = str(tmp_path / "queue")
+    monkeypatch.setattr(queue_lock._Place, "enter", lambda place: False)
+    with hold(path, LONG), pytest.raises(StandsStill), hold(path, STANDS):
         raise AssertionError("two hold it")
-    with hold(path, still, LONG):
+    with hold(path, LONG):
         pass
 
 
 def test_a_link_is_not_followed(tmp_path) -> None:
     (tmp_path / "queue").symlink_to(tmp_path / "elsewhere")
-    with pytest.raises(OSError, match="symbolic links"), hold(str(tmp_path / "queue"), still, LONG):
+    with pytest.raises(OSError, match="symbolic links"), hold(str(tmp_path / "queue"), LONG):
         raise AssertionError("it was followed")
     assert not (tmp_path / "elsewhere").exists()
-
-
-def test_a_file_that_is_written_makes_progress(tmp_path) -> None:
-    path = tmp_path / "file"
-    assert file_progress(str(path)) is None
-    path.write_text("one", encoding="utf-8")
-    before = file_progress(str(path))
-    os.utime(path, (1, 1))
-    assert file_progress(str(path)) not in (None, before)

@@ -121,7 +121,7 @@ def _turn(path: str) -> Iterator[None]:
     """
     with ExitStack() as stack:
         try:
-            stack.enter_context(queue_lock.hold(f"{path}.queue", lambda: _progress(path), BUSY_SECONDS))
+            stack.enter_context(queue_lock.hold(f"{path}.queue", BUSY_SECONDS))
         except queue_lock.StandsStill:
             raise _busy(path) from None
         except OSError:
@@ -131,7 +131,11 @@ def _turn(path: str) -> Iterator[None]:
 
 def _progress(path: str) -> object:
     """Return what changes with every commit."""
-    return queue_lock.file_progress(f"{path}-wal")
+    try:
+        facts = os.stat(f"{path}-wal")
+    except OSError:
+        return None
+    return facts.st_mtime_ns, facts.st_size
 
 
 def _begin(connection: sqlite3.Connection, path: str) -> None:

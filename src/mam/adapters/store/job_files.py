@@ -32,7 +32,7 @@ _LONGEST_TOKEN = 4096
 _SPOILED = (errno.ENOENT, errno.ELOOP, errno.EINVAL, errno.ENXIO, errno.EACCES)
 # More is read of no file that somebody else may have put there.
 _LARGEST_RECORD, _LARGEST_LOG = 8 * 1024 * 1024, 64 * 1024 * 1024
-# Seconds to wait for another writer who writes nothing.
+# Seconds to wait while no writer takes its turn.
 _PATIENCE = 5.0
 _FLAGS = os.O_NOFOLLOW | os.O_CLOEXEC
 
@@ -130,8 +130,7 @@ def locked(folder: str) -> Iterator[None]:
     with ExitStack() as stack:
         with errors(path):
             try:
-                queue = queue_lock.hold(path, lambda: queue_lock.file_progress(folder), _PATIENCE)
-                stack.enter_context(queue)
+                stack.enter_context(queue_lock.hold(path, _PATIENCE))
             except queue_lock.StandsStill:
                 raise RegistryBusy(f"{path} is held by another process") from None
         yield

@@ -11,14 +11,14 @@ import _thread
 import fcntl
 import os
 from contextlib import contextmanager
-from time import monotonic
+from time import monotonic, sleep
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
 _FLAGS = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
-_LONGEST_STEP = 0.5
+_LONGEST_STEP, _POLL = 0.5, 0.02
 
 
 class StandsStill(Exception):
@@ -26,30 +26,23 @@ class StandsStill(Exception):
 
 
 @contextmanager
-def hold(path: str, progress: Callable[[], object], patience: float) -> Iterator[None]:
-    """Hold the lock file; wait in line for it while `progress` changes, at most `patience` seconds apart.
+def hold(path: str, patience: float) -> Iterator[None]:
+    """Hold the lock file; wait in line for it while the line moves, at most `patience` seconds apart.
 
     The kernel lets go of it when the holder dies. Raises StandsStill, or OSError where there is no such file.
     """
     handle = os.open(path, _FLAGS, 0o600)
-    if not _is_free(handle):
-        _Waiter(handle).wait(progress, patience)
     try:
+        if not _take_at_once(handle):
+            _wait(handle, path, patience)
+        # Whoever waits sees by this that the line moves.
+        os.utime(handle)
         yield
     finally:
         os.close(handle)
 
 
-def file_progress(path: str) -> tuple[int, int] | None:
-    """Return what changes whenever a file is written; None where there is none."""
-    try:
-        facts = os.stat(path)
-    except OSError:
-        return None
-    return facts.st_mtime_ns, facts.st_size
-
-
-def _is_free(handle: int) -> bool:
+def _take_at_once(handle: int) -> bool:
     try:
         fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
@@ -57,42 +50,77 @@ def _is_free(handle: int) -> bool:
     return True
 
 
-class _Waiter:
-    """A place in the kernel's queue. Only a call that blocks has one, so a thread makes it."""
+# Places in a line that were given up, by lock file. While one is still blocked no second one is taken:
+# a process that tries for hours, while the holder is suspended, would collect threads.
+_given_up: dict[str, _Place] = {}
+
+
+def _wait(handle: int, path: str, patience: float) -> None:
+    """Return once the lock is held."""
+    before = _given_up.get(path)
+    place = _Place(handle) if before is None or before.is_over else None
+    try:
+        if place is not None and place.enter():
+            _watch(handle, place.comes_up, patience)
+        else:
+            _watch(handle, lambda seconds: _poll(handle, seconds), patience)
+    except BaseException:
+        if place is not None and not place.is_over:
+            _given_up[path] = place
+        raise
+
+
+def _watch(handle: int, comes_up: Callable[[float], bool], patience: float) -> None:
+    """Wait for the turn; raise StandsStill when nobody had one for too long."""
+    known, since = os.fstat(handle).st_mtime_ns, monotonic()
+    while not comes_up(min(patience, _LONGEST_STEP)):
+        now, seen = monotonic(), os.fstat(handle).st_mtime_ns
+        if seen != known:
+            known, since = seen, now
+        elif now - since >= patience:
+            raise StandsStill
+
+
+def _poll(handle: int, seconds: float) -> bool:
+    until = monotonic() + seconds
+    while not _take_at_once(handle):
+        if monotonic() >= until:
+            return False
+        sleep(_POLL)
+    return True
+
+
+class _Place:
+    """A place in the kernel's queue. Only a call that blocks has one, so a thread makes it.
+
+    The thread has a descriptor of its own for the same lock. The lock is held while either is open, so it
+    is dropped at once where the turn comes after everybody gave up.
+    """
 
     def __init__(self, handle: int) -> None:
-        self._handle = handle
-        self._guard = _thread.allocate_lock()
-        self._has_turn = _thread.allocate_lock()
-        self._has_turn.acquire()
-        self._is_over = False
+        self._handle = os.dup(handle)
+        self._turn = _thread.allocate_lock()
+        self._turn.acquire()
+        self.is_over = False
 
-    def wait(self, progress: Callable[[], object], patience: float) -> None:
-        """Return once the lock is held. Whatever ends the waiting early, nobody holds it afterwards."""
-        _thread.start_new_thread(self._take, ())
+    def enter(self) -> bool:
+        """Stand in line; False where no thread can be had."""
         try:
-            self._watch(progress, patience)
-        except BaseException:
-            with self._guard:
-                self._is_over = True
-                if self._has_turn.acquire(blocking=False):
-                    os.close(self._handle)
-            raise
+            _thread.start_new_thread(self._block, ())
+        except RuntimeError:
+            self.is_over = True
+            os.close(self._handle)
+            return False
+        return True
 
-    def _watch(self, progress: Callable[[], object], patience: float) -> None:
-        known, since = progress(), monotonic()
-        while not self._has_turn.acquire(timeout=min(patience, _LONGEST_STEP)):
-            now, seen = monotonic(), progress()
-            if seen != known:
-                known, since = seen, now
-            elif now - since >= patience:
-                raise StandsStill
+    def comes_up(self, seconds: float) -> bool:
+        """Wait so long for the turn."""
+        return self._turn.acquire(timeout=seconds)
 
-    def _take(self) -> None:
-        """Wait for the turn, in the thread; if nobody wants it any more by then, let go at once."""
-        fcntl.flock(self._handle, fcntl.LOCK_EX)
-        with self._guard:
-            if self._is_over:
-                os.close(self._handle)
-            else:
-                self._has_turn.release()
+    def _block(self) -> None:
+        try:
+            fcntl.flock(self._handle, fcntl.LOCK_EX)
+        finally:
+            os.close(self._handle)
+            self.is_over = True
+            self._turn.release()
