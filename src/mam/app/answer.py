@@ -18,7 +18,14 @@ from mam.app.keys import look_inside, press, space_out
 from mam.app.sight import DEAD, GONE
 from mam.app.versions import is_known, untested
 from mam.core.activity import UNKNOWN, WAITING
-from mam.core.errors import Conflict, DeliveryUnconfirmed, InvalidPrompt, NoDialog, Refused
+from mam.core.errors import (
+    Conflict,
+    DeliveryUnconfirmed,
+    InvalidPrompt,
+    NoDialog,
+    Refused,
+    Unavailable,
+)
 from mam.core.text import for_paste
 
 TYPE_CHECKING = False
@@ -101,7 +108,13 @@ def _forget_question(world: World, row: Row, asked_until: float) -> None:
     word = listen(world, [row]).get(row["id"])
     if word is not None and word.data["state"] == WAITING and word.at <= asked_until:
         data = {**word.data, "state": UNKNOWN, "waiting_for": None}
-        world.registry.note(lambda draft: evidence.record(draft.connection, row["id"], "hook", word.at, data))
+        try:
+            world.registry.note(
+                lambda draft: evidence.record(draft.connection, row["id"], "hook", asked_until, data)
+            )
+        except Unavailable as error:
+            # The answer was given and seen; its report ends by itself in a moment.
+            world.warn(error.message)
 
 
 class _Answering:

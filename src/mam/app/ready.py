@@ -60,7 +60,6 @@ class Watch:
         self.seconds = seconds or max(world.settings().ready_timeout, self.kind.boot_seconds)
         self.clock = time.monotonic if seconds else work_clock.now
         self.began = self.clock()
-        self.started = work_clock.now()
         self.last_look = 0.0
         self.cursor = (0, 0)
 
@@ -94,9 +93,9 @@ class Watch:
             return True
         if not self.kind.reads_screen:
             return self._stayed_up()
-        if work_clock.now() - self.last_look < _LOOK_EVERY:
+        if self.clock() - self.last_look < _LOOK_EVERY:
             return False
-        self.last_look = work_clock.now()
+        self.last_look = self.clock()
         return self._judge(self._look())
 
     def _has_started(self) -> bool:
@@ -105,7 +104,7 @@ class Watch:
     def _stayed_up(self) -> bool:
         words = process.command_line(self.row["pane"]["pid"]) or []
         is_launcher = any(word.endswith("launcher.py") for word in words[:5])
-        return not is_launcher and work_clock.now() - self.started >= _STAYS_UP
+        return not is_launcher and self.clock() - self.began >= _STAYS_UP
 
     def _look(self) -> Look:
         seen = self.tmux.look(self.row["pane"]["id"])
@@ -120,14 +119,14 @@ class Watch:
         if look.state == WAITING or look.box is None:
             self.boxed = None
             return False
-        now = work_clock.now()
+        now = self.clock()
         self.boxed = self.boxed or now
         return now - self.boxed >= self.kind.ready_settles
 
     def _meet(self, look: Look, dialog: str) -> None:
         may_answer = dialog == "trust" and self.may_trust and self._is_readable()
         keys = self.kind.answer_keys(look, "trust") if may_answer else None
-        now = work_clock.now()
+        now = self.clock()
         self.met_first = self.met_first or now
         if keys is None or now - self.met_first > _ANSWER_SECONDS:
             name = self.row["name"]

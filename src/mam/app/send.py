@@ -41,7 +41,8 @@ def send(
     conversation: str | None = None,
 ) -> dict[str, Any]:
     """Record a message and deliver it; return its receipt, which says what became of it."""
-    began, begun_work = time.monotonic(), work_clock.now()
+    began = time.monotonic()
+    over: float | None = None
     row = world.registry.view().find(target)
     text = rules.parse_command(text) if is_command else _checked(text)
     me = check_writer(world, row)
@@ -51,8 +52,10 @@ def send(
         deliver(world, row["id"])
         message = _again(world, message.id)
         left = timeout - (time.monotonic() - began)
-        waited = work_clock.now() - begun_work - timeout
-        if message.state in rules.ENDED or (left <= 0 and not _is_next(world, message, waited)):
+        if left <= 0 and over is None:
+            over = work_clock.now()
+        is_waited_for = over is None or _is_next(world, message, work_clock.now() - over)
+        if message.state in rules.ENDED or not is_waited_for:
             if message.state == HELD:
                 # Somebody has to be awake when the reason ends.
                 wake.ensure(world)

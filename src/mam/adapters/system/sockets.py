@@ -56,9 +56,10 @@ def sweep(folder: str, *, older_than: float = 60.0) -> None:
     Only Linux lists what is bound; elsewhere they stay, and block nobody.
     """
     try:
+        # In this order: a socket that is bound in between is not taken for one that was left.
+        names = os.listdir(folder)
         with open("/proc/net/unix", encoding="utf-8", errors="replace") as file:
             bound = {line.rstrip("\n").rpartition(" ")[2] for line in file}
-        names = os.listdir(folder)
     except OSError:
         return
     for path in (os.path.join(folder, name) for name in names):

@@ -14,6 +14,7 @@ from time import monotonic
 
 # It never goes slower than this: a wait ends on every machine.
 _SLOWEST = 0.05
+_LEAST_STRETCHED = 0.25
 _LOADAVG = "/proc/loadavg"
 
 
@@ -28,8 +29,7 @@ def _runnable() -> float:
     try:
         handle = os.open(_LOADAVG, os.O_RDONLY | os.O_CLOEXEC)
     except OSError:
-        # macOS tells the average of a minute only.
-        return os.getloadavg()[0]
+        return _average()
     try:
         # 0.20 0.18 0.12 1/80 11206: the fourth is runnable/all, of this very moment.
         return int(os.read(handle, 128).split()[3].partition(b"/")[0])
@@ -37,6 +37,14 @@ def _runnable() -> float:
         return 1.0
     finally:
         os.close(handle)
+
+
+def _average() -> float:
+    """Return the load of the last minute: all that macOS tells."""
+    try:
+        return os.getloadavg()[0]
+    except OSError:
+        return 1.0
 
 
 class WorkClock:
@@ -63,5 +71,8 @@ now = WorkClock().now
 
 
 def stretched(seconds: float) -> float:
-    """Return how long so many seconds of this clock take by a wall clock, at the speed of this moment."""
-    return seconds / share()
+    """Return how long so many seconds of this clock take by a wall clock, for a wait that cannot ask again.
+
+    One look at the machine may fall into a short burst, so it makes a wait four times as long at most.
+    """
+    return seconds / max(share(), _LEAST_STRETCHED)
