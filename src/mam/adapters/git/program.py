@@ -22,7 +22,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from types import FrameType
-    from typing import IO
+    from typing import IO, Any
 
 READ_SECONDS = 30.0
 # A checkout of a large repository, with its filters and hooks.
@@ -159,18 +159,29 @@ def _start(
     defers = callable(before) and current_thread() is main_thread()
     if defers:
         signal.signal(signal.SIGINT, lambda number, frame: heard.append((number, frame)))
+    process = None
     try:
         process = subprocess.Popen(
             argv, stdin=subprocess.DEVNULL, stdout=out, stderr=err, env=environ, start_new_session=True
         )
+        return process
     finally:
         if defers:
             signal.signal(signal.SIGINT, before)
-    if heard:
-        _end(process)
-        assert callable(before)
-        before(*heard[0])
-    return process
+        if heard:
+            _pass_on(before, heard[0], process)
+
+
+def _pass_on(
+    handler: Any, heard: tuple[int, FrameType | None], process: subprocess.Popen[bytes] | None
+) -> None:
+    """Do what Ctrl-C does here; if that ends the caller, end git first."""
+    try:
+        handler(*heard)
+    except BaseException:
+        if process is not None:
+            _end(process)
+        raise
 
 
 def _wait(process: subprocess.Popen[bytes], seconds: float) -> int:
