@@ -74,7 +74,8 @@ def _measure(options: argparse.Namespace) -> int:
             print(json.dumps({"quick": options.quick, "rows": [as_json(row) for row in rows]}, indent=1))
         else:
             over = [row.what for row in rows if row.ok is False]
-            print(f"over their budget: {', '.join(over)}" if over else "every budget is kept")
+            if not options.quick:
+                print(f"over their budget: {', '.join(over)}" if over else "every budget is kept")
             _warn()
     if options.imports:
         print("\n".join(import_module("bench.imports").report()))

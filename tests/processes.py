@@ -4,12 +4,19 @@ from __future__ import annotations
 
 import os
 import signal
+import subprocess
+import sys
 from contextlib import suppress
 from pathlib import Path
 
 
 def is_running(pid: int) -> bool:
     """Tell whether a process runs; one that is dead and not yet collected does not."""
+    if sys.platform != "linux":
+        found = subprocess.run(
+            ["ps", "-o", "stat=", "-p", str(pid)], capture_output=True, text=True, check=False
+        )
+        return bool(found.stdout.strip()) and not found.stdout.startswith("Z")
     try:
         text = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace")
     except (FileNotFoundError, ProcessLookupError):

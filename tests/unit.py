@@ -2,7 +2,7 @@
 
 A unit test starts no tmux, broker or agent, so that `./dev check` runs all of them in a minute. Nobody has to
 mark one: a test is one unless it asks for a fixture that starts such a thing, or is marked `starts`. Where a
-unit test starts one all the same, the guard fails it.
+unit test starts one all the same, the guard fails it. It sees what this process starts, and no grandchildren.
 """
 
 from __future__ import annotations
