@@ -60,7 +60,7 @@ class Watch:
         self.seconds = seconds or max(world.settings().ready_timeout, self.kind.boot_seconds)
         self.clock = time.monotonic if seconds else work_clock.now
         self.began = self.clock()
-        self.last_look = 0.0
+        self.last_look = -_LOOK_EVERY
         self.cursor = (0, 0)
 
     def run(self) -> None:
