@@ -286,6 +286,17 @@ def test_who_comes_second_is_not_told_to_wait(fleet, one) -> None:
     assert len(said(one)) == 4
 
 
+def test_new_messages_before_it_are_no_reason_to_wait(fleet, one) -> None:
+    """Their senders are about to type them; one that is held for a reason is another matter."""
+    registry = fleet.world.registry
+    wanted = [senders.written(None, "user", one.row, f"message {number}") for number in range(3)]
+    first, _, last = registry.note(lambda draft: [messages.add(draft, fields) for fields in wanted])
+    assert sending.comes_next(fleet.world, last)
+    registry.note(lambda draft: messages.update(draft, first.id, reason="a draft is in its box"))
+    assert not sending.comes_next(fleet.world, last)
+    assert sending.comes_next(fleet.world, first)
+
+
 # What becomes of a message whose sender was killed at a step, what the agent heard, and of the next message.
 ENDS = {
     "recorded": ("submitted", ["the one message", "the next"], "submitted"),

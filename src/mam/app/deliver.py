@@ -6,6 +6,7 @@ message without its typist looks for the proof and never types it again.
 
 from __future__ import annotations
 
+import itertools
 import time
 
 from mam.adapters.store import messages
@@ -57,11 +58,12 @@ def deliver(world: World, session_id: str) -> None:
 
 
 def comes_next(world: World, message: Message) -> bool:
-    """Tell whether a held message can be tried in a moment: none is before it, or one is being typed."""
+    """Tell whether a held message can be tried in a moment: each one before it is being typed or is new."""
     waiting = world.registry.peek(lambda draft: messages.open_of(draft, message.session_id), _NOTHING)
-    if not waiting:
-        return False
-    return waiting[0].id == message.id or (waiting[0].state == TYPING and _is_typed(waiting[0]))
+    before = itertools.takewhile(lambda one: one.id != message.id, waiting)
+    return bool(waiting) and all(
+        _is_typed(one) if one.state == TYPING else one.reason == rules.NOT_TRIED for one in before
+    )
 
 
 def is_typed_to(world: World, session_id: str) -> bool:
