@@ -31,13 +31,12 @@ _LONG_PARTS = (
 
 @dataclass
 class Part:
-    """The tests of one folder: how many there are, what became of them, and how long they took."""
+    """The tests of one folder: how many there are, and what became of them."""
 
     expected: int = 0
     began: float | None = None
     outcomes: Counter[str] = field(default_factory=Counter)
     ended: int = 0
-    seconds: float = 0.0
 
 
 class Parts:
@@ -96,7 +95,6 @@ class Parts:
         if part.began is None:
             part.began = time.monotonic()
         self.seconds[nodeid] += report.duration
-        part.seconds += report.duration
         outcome = _outcome(report)
         if outcome is not None:
             part.outcomes[outcome] += 1
