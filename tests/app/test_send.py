@@ -171,6 +171,23 @@ def test_it_is_queued_whenever_it_is_seen_to_work(fleet, monkeypatch, shown, spo
     assert session.send("and then this")["state"] == "queued"
 
 
+def test_it_is_queued_by_a_hook_alone(fleet, monkeypatch) -> None:
+    """The screen of opencode showed its working sign later than its plugin said so."""
+    session = fleet.create("practice", name="busy", args=QUICK)
+    fleet.send(session.id, "/hang", command=True)
+    session.wait("working", timeout=15)
+    real = submitting.glance
+
+    def glance(world, row):
+        seen = real(world, row)
+        seen.look.state = "idle"
+        return seen
+
+    for module in (sending, submitting):
+        monkeypatch.setattr(module, "glance", glance)
+    assert session.send("and then this")["state"] == "queued"
+
+
 def test_an_agent_that_has_ended(fleet, one) -> None:
     one.stop()
     done = one.send("hello")

@@ -184,6 +184,9 @@ def _type(world: World, row: Row, message: Message, trial: proof.Trial, state: s
         # A guard refused it: nothing was typed, or nothing of it is left.
         return _hold(world, message, error.message)
     found = proof.wait_for(world, row, trial)
+    if found == "hook" and state == WORKING and proof.was_working(world, row, trial):
+        # The screen may not show yet, or never, that the agent works.
+        taken = QUEUED
     if found:
         return _end(world, message, taken, reason=None, evidence=found)
     return _end(world, message, UNCONFIRMED, reason=_UNPROVEN)

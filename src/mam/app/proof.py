@@ -10,6 +10,7 @@ from mam.app import conversations
 from mam.app.glance import glance
 from mam.app.hearing import COARSE_SECONDS, Word, overhear
 from mam.app.submit import proof_seconds
+from mam.core.activity import WORKING
 from mam.core.message import FILE
 from mam.core.row import current_conversation
 
@@ -78,6 +79,21 @@ def find(world: World, row: Row, trial: Trial) -> str | None:
         if kind.has_submitted(trial.words, conversation, stores, trial.before if is_known else 0):
             return "transcript"
     return None
+
+
+def was_working(world: World, row: Row, trial: Trial) -> bool:
+    """Tell whether the agent's hooks say that it worked when it took the words."""
+    # The spool comes first: what is taken out of it meanwhile is in the record.
+    before = []
+    for one in overhear(world, row):
+        if (one.prompt or "").strip() == trial.words.strip():
+            break
+        before.append(one.state)
+    else:
+        return False
+    _, last = recorded(world.registry, "hook").get(row["id"], (0.0, {"state": None}))
+    states = [state for state in (last["state"], *before) if state]
+    return states[-1:] == [WORKING]
 
 
 def _open_now(world: World, row: Row, heard: list[Heard]) -> str:
