@@ -28,12 +28,22 @@ def pass_on(fleet):
     return pass_on
 
 
+def waits(session, until) -> None:
+    """Wait for its dialog, and for its hook as well: only that one knows since when it waits."""
+    session.wait("waiting", timeout=10)
+    until(
+        lambda: (
+            ("hook", "waiting") in [(one["source"], one["state"]) for one in session.explain()["evidence"]]
+        )
+    )
+
+
 @pytest.fixture
-def asking(fleet):
+def asking(fleet, until):
     session = fleet.create("practice", name="one", args=["--speed", "0"])
     tmux = fleet.world.tmux(session.row["tmux_server"])
     tmux.paste(session.row["pane"]["id"], "run ls", mark=session.id, enter=True)
-    session.wait("waiting", timeout=10)
+    waits(session, until)
     return session
 
 
@@ -53,7 +63,7 @@ def test_waiting_is_told_once_per_episode(fleet, asking, pass_on, until) -> None
     asking.wait("idle", timeout=10)
     assert kinds(pass_on(130)) == []
     tmux.paste(asking.row["pane"]["id"], "run ls", mark=asking.id, enter=True)
-    asking.wait("waiting", timeout=10)
+    waits(asking, until)
     assert kinds(pass_on(125)) == [("one", "waiting")], "a new episode"
 
 

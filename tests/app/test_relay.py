@@ -16,6 +16,7 @@ import mam
 from mam.adapters.mqtt.link import Link
 from mam.adapters.store import jobs, outbox
 from mam.app import broker as brokers
+from mam.app import relays
 from mam.app.delegate.check import check
 from mam.app.jobs import find, remote
 from mam.app.jobs.event import event as report
@@ -497,3 +498,31 @@ def test_500_events_from_elsewhere_and_a_broker_that_is_killed(fleet, mosquitto,
     sender.close()
     assert seqs() == list(range(1, count + 1))
     assert fleet.job_status(job_id)["status"] == "completed"
+
+
+def test_a_thread_that_was_told_to_end_may_still_speak(fleet) -> None:
+    """Its broker is out of use and its goodbye takes long: what it writes to stays open meanwhile."""
+    gate = threading.Event()
+
+    class Slow:
+        tell = None
+
+        def run(self, read):
+            os.read(read, 1)
+            gate.wait(SECONDS)
+            self.tell({"broker": {"address": "x", "state": "lost"}})
+
+    told, slow = [], Slow()
+    pool = Relays(fleet.world, told.append)
+    slow.tell = pool._hear
+    thread = relays._Thread(slow)
+    pool._running["x"] = thread
+    pool.tick()
+    pool.close()
+    gate.set()
+    assert thread.join(SECONDS)
+    pool.tick()
+    assert told == [{"broker": {"address": "x", "state": "lost"}}]
+    pool.close()
+    with pytest.raises(OSError):
+        os.fstat(pool._write)

@@ -51,6 +51,7 @@ class Relays:
         self.is_alone = is_alone
         self._told: deque[Document] = deque()
         self._running: dict[str, _Thread] = {}
+        self._ending: list[_Thread] = []
         self._states: dict[str, str] = {}
         self._is_back = False
         self._read, self._write = os.pipe()
@@ -60,11 +61,10 @@ class Relays:
 
     def close(self) -> None:
         """End the threads; one that hangs in a connection ends with the process."""
-        for one in self._running.values():
-            one.end()
+        for key in list(self._running):
+            self._end(key)
         deadline = time.monotonic() + _GOODBYE_SECONDS
-        is_over = all([one.join(deadline - time.monotonic()) for one in self._running.values()])
-        self._running.clear()
+        is_over = all([one.join(deadline - time.monotonic()) for one in self._ending])
         if is_over:
             os.close(self._read)
             os.close(self._write)
@@ -114,7 +114,7 @@ class Relays:
         if self.always is not None:
             wanted = {**wanted, _key(self.always): self.always}
         for key in self._running.keys() - wanted.keys():
-            self._running.pop(key).end()
+            self._end(key)
         for key, broker in wanted.items():
             if self._is_missing(key):
                 relay = Relay(self.world.clone(), broker, self._hear, publishes=self.is_alone)
@@ -128,8 +128,14 @@ class Relays:
             return True
         if one.is_alive() or time.monotonic() < one.began + _NET:
             return False
-        self._running.pop(key).end()
+        self._end(key)
         return True
+
+    def _end(self, key: str) -> None:
+        """Tell a thread to end. It may still have something to say, so `close` waits for it."""
+        one = self._running.pop(key)
+        one.end()
+        self._ending = [*(other for other in self._ending if other.is_alive()), one]
 
     def _hear(self, document: Document) -> None:
         """Called by the threads."""
