@@ -18,7 +18,7 @@ from tests.conformance.stage import end_processes_of
 
 from bench.measure import Budget, Row, alternate, until
 from bench.stage import Stage
-from mam.adapters.agents.protocol import Request, Screen
+from mam.adapters.agents.kind import Request, Screen
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

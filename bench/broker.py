@@ -14,17 +14,18 @@ import mam as api
 from bench.measure import Budget, Row, Times, alternate, run
 from bench.resident import start, stop
 from bench.stage import Stage, mam
-from mam.adapters.mqtt.link import Link
-from mam.adapters.store import jobs
-from mam.app import broker as brokers
-from mam.app.jobs import ledger, remote
+from mam.adapters.mqtt.connection import Link
+from mam.adapters.store.tables import jobs
+from mam.app.brokers import config as brokers
+from mam.app.brokers import wait_remote
+from mam.app.jobs import ledger
 from mam.app.jobs.find import token_of
 from mam.app.jobs.register import new_id, register
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from mam.app.fleet import Fleet
+    from mam.app.api.fleet import Fleet
 
 _SECONDS = 30.0
 _PLAIN = "one message through bare mosquitto"
@@ -57,7 +58,7 @@ def _heard(stage: Stage, fleet: Fleet, rounds: int, many: int, tell: Callable[[s
     world = fleet.world.clone()
     tokens = {job_id: token_of(fleet.world, job_id)}
     waiting = threading.Thread(
-        target=remote.wait,
+        target=wait_remote.wait,
         args=(world, brokers.find(world), tokens, lambda _event: told.put(time.perf_counter())),
     )
     waiting.start()

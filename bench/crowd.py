@@ -8,19 +8,19 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from mam.adapters.agents.practice import STORE, Practice
-from mam.adapters.store import evidence
-from mam.adapters.store.place import of_root
 from mam.adapters.store.registry import Registry
+from mam.adapters.store.root_paths import of_root
+from mam.adapters.store.tables import evidence
 from mam.adapters.tmux.argv import mark
-from mam.app.launch import pane_record
+from mam.app.sessions.launch import pane_record
 from mam.core.times import stamp
 
 if TYPE_CHECKING:
     from typing import Any
 
     from bench.stage import Stage
-    from mam.adapters.store.draft import Draft
-    from mam.core.row import Pane
+    from mam.adapters.store.transaction import Draft
+    from mam.core.session_row import Pane
 
 _AGO = 60
 _FOX = "The quick brown fox jumps over the lazy dog, and the dog does not mind it."

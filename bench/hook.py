@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from bench.measure import Budget, Row, alternate, run
 from bench.stage import Stage
-from mam.adapters.agents.hooks import SCRIPT
+from mam.adapters.agents.hook_command import SCRIPT
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -13,8 +13,8 @@ import mam as api
 from bench.measure import Budget, Row, Times, alternate, run, until
 from bench.stage import PYTHON, Stage, mam
 from bench.startup import PASS
-from mam.adapters.store import jobs
-from mam.adapters.system.files import FileWatch
+from mam.adapters.store.tables import jobs
+from mam.adapters.system.file_watch import FileWatch
 from mam.app.jobs import ledger
 from mam.app.jobs.find import token_of
 from mam.app.jobs.register import new_id, register
@@ -22,7 +22,7 @@ from mam.app.jobs.register import new_id, register
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from mam.app.fleet import Fleet
+    from mam.app.api.fleet import Fleet
 
 _COMMIT, _TOLD = "one commit", "one commit, until the kernel tells"
 _SECONDS = 30.0

@@ -18,9 +18,9 @@ from typing import TYPE_CHECKING
 import mam as api
 from bench.measure import DEADLINE_SECONDS, Budget, Row, alternate, run, until
 from bench.stage import PYTHON, Stage, mam
-from mam.adapters.agents import hooks
+from mam.adapters.agents import hook_command
+from mam.adapters.agents.kind import Request
 from mam.adapters.agents.practice import Practice
-from mam.adapters.agents.protocol import Request
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -85,7 +85,7 @@ class Bare:
                 environ=self.stage.environ,
                 stores=kind.stores(self.stage.environ),
                 conversation=str(uuid.uuid4()),
-                hook=hooks.command(str(self.spool)),
+                hook=hook_command.command(str(self.spool)),
             )
         )
         env = [word for key, value in what.env.items() for word in ("-e", f"{key}={value}")]

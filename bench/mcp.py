@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 from bench.crowd import settle
 from bench.measure import Budget, Row, Times, alternate, run, until
 from bench.stage import PYTHON, Stage, mam
-from mam.adapters.store.lock import Lock
-from mam.adapters.store.place import of_root
+from mam.adapters.store.process_lock import Lock
+from mam.adapters.store.root_paths import of_root
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -16,8 +16,8 @@ from bench.stage import Stage
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from mam.adapters.store.draft import Draft
     from mam.adapters.store.registry import Registry
+    from mam.adapters.store.transaction import Draft
 
 
 def measure(quick: bool, tell: Callable[[str], None]) -> Iterator[Row]:

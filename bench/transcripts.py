@@ -14,15 +14,15 @@ import mam as api
 from bench.crowd import new_row, start_panes
 from bench.measure import Budget, Row, alternate, run, until
 from bench.stage import Stage, mam
-from mam.adapters.agents.claude_files import project_key
-from mam.adapters.store.place import of_root
+from mam.adapters.agents.claude.files import project_key
 from mam.adapters.store.registry import Registry
+from mam.adapters.store.root_paths import of_root
 from mam.core.times import stamp
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from mam.adapters.store.draft import Draft
+    from mam.adapters.store.transaction import Draft
 
 SMALL, LARGE = 1024, 50 * 1024 * 1024
 _numbers = iter(range(10**6))

@@ -26,8 +26,8 @@ from tests.unit import (  # noqa: F401  (hooks)
 from tests.waiting import SECONDS, wait_until
 
 import mam
-from mam.adapters.store.place import find_root
-from mam.adapters.system.sockets import sweep
+from mam.adapters.store.root_paths import find_root
+from mam.adapters.system.private_socket import sweep
 from mam.adapters.tmux.client import Tmux
 
 _numbers = itertools.count(1)

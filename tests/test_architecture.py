@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from mam.core.row import STATUSES
+from mam.core.session_row import STATUSES
 from mam.core.transitions import TABLE
 
 ROOT = Path(__file__).parents[1]

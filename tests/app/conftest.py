@@ -12,10 +12,10 @@ from tests.app.watching import run_apart
 from tests.mosquitto import PASSWORDS
 
 import mam
-from mam.adapters.mqtt.link import Link
-from mam.app import broker as brokers
-from mam.app import resident as residents
-from mam.app.hubs import Hubs
+from mam.adapters.mqtt.connection import Link
+from mam.app.brokers import config as brokers
+from mam.app.monitor.hubs import Hubs
+from mam.app.monitor import resident as residents
 from mam.core import drift as rules
 
 

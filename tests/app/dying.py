@@ -8,7 +8,7 @@ import sys
 
 import mam
 from mam.adapters.tmux.client import Tmux
-from mam.app import deliver, proof, send
+from mam.app.messages import delivery, receipt_proof, send
 
 STEPS = ("recorded", "begun", "pasted", "entered", "proven")
 
@@ -29,13 +29,13 @@ def arm(step: str) -> None:
     if step == "recorded":
         send.deliver = die
     elif step == "begun":
-        deliver.submit = die
+        delivery.submit = die
     elif step == "pasted":
         Tmux.paste = then_die(Tmux.paste, enter=False)
     elif step == "entered":
         Tmux.paste = then_die(Tmux.paste)
     elif step == "proven":
-        proof.wait_for = then_die(proof.wait_for)
+        receipt_proof.wait_for = then_die(receipt_proof.wait_for)
 
 
 if __name__ == "__main__":

@@ -2,8 +2,8 @@
 
 import time
 
-from mam.adapters.store import jobs, outbox
-from mam.app import broker as brokers
+from mam.adapters.store.tables import jobs, outbox
+from mam.app.brokers import config as brokers
 from mam.app.jobs import find
 from mam.app.jobs.register import new_id, register
 from mam.core import event as events

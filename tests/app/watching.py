@@ -1,6 +1,6 @@
 """A resident in a thread of the test, and what it told."""
 
-from mam.app.turns import Limits
+from mam.app.monitor.takeover import Limits
 
 
 def run_apart(watching, wake):

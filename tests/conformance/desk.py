@@ -24,7 +24,7 @@ from tests.waiting import wait_until
 
 import mam
 from mam.adapters.tmux.client import Tmux
-from mam.app import conversations
+from mam.app.observation import conversations
 from mam.core.errors import MamError
 
 # Not one of mam's own names: those are taken away from every test.
@@ -181,7 +181,7 @@ class Desk:
         """End the agent as a crash does, and every process of it."""
         row = self.fleet.get(session.id).row
         from mam.adapters.system import process
-        from mam.app.sight import identity_of
+        from mam.app.context.liveness import identity_of
 
         identity = identity_of(row)
         assert identity is not None
@@ -191,7 +191,7 @@ class Desk:
 
 
 def mam_own_id(row: Any) -> str | None:
-    from mam.core.row import own_id
+    from mam.core.session_row import own_id
 
     return own_id(row)
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from mam.adapters.tmux.client import Tmux
-from mam.app import conversations
+from mam.app.observation import conversations
 from mam.core.errors import ConversationBusy, IllegalTransition, Refused, Usage
 
 pytestmark = [pytest.mark.slow, pytest.mark.starts]

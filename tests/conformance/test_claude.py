@@ -14,8 +14,8 @@ from tests.conformance.desk import said, wait_for
 from tests.conformance.replies import Say, Shell
 
 import mam
-from mam.adapters.agents import claude_files
-from mam.app.deliver import deliver_all
+from mam.adapters.agents.claude import files
+from mam.app.messages.delivery import deliver_all
 from mam.core.errors import ConversationBusy, InvalidPrompt, NotAllowed, NotReady
 
 pytestmark = [pytest.mark.slow]
@@ -234,8 +234,8 @@ def test_a_member_of_a_team(desk) -> None:
         assert [(one["state"], one["proven"]) for one in done["identity"]] == [("submitted", True)] * 2
         assert done["receipt"]["evidence"] in ("hook", "transcript")
         wait_for(lambda: desk.model.saw("xylophone"), lambda: fleet.read("dev"))
-        found = claude_files.find_transcript(row["conversations"][0]["id"], row["stores"])
-        assert claude_files.identity(found) == ("green", "dev-agent")
+        found = files.find_transcript(row["conversations"][0]["id"], row["stores"])
+        assert files.identity(found) == ("green", "dev-agent")
         pane = tmux.pane(row["pane"]["id"])
         assert pane.window_id == tmux.pane(boss.row["pane"]["id"]).window_id
         assert "dev-agent ─" in fleet.read("dev") and pane.title.endswith("dev-agent")

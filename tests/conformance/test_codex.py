@@ -14,8 +14,8 @@ from tests.conformance.dialects import Responses
 from tests.conformance.replies import Question, Say, Shell
 
 import mam
-from mam.app.conversations import told
-from mam.app.hearing import overhear
+from mam.app.observation.conversations import told
+from mam.app.observation.hook_intake import overhear
 from mam.core.errors import ConversationBusy, DialogOpen, InvalidPrompt, NotReady, Unconfirmed
 
 pytestmark = [pytest.mark.slow]

@@ -10,7 +10,7 @@ from tests.conformance.launch import READY, start
 from tests.conformance.replies import Shell
 from tests.conformance.terminal import Terminals
 
-from mam.adapters.agents.purge import remove
+from mam.adapters.agents.delete_files import remove
 from mam.core.errors import ConversationBusy, DialogOpen, InvalidPrompt, NotReady
 
 pytestmark = [pytest.mark.slow]

@@ -10,7 +10,7 @@ import pytest
 from tests.conformance.desk import Desk, wait_for
 from tests.conformance.replies import Say, Shell
 
-from mam.app.delegate import submit
+from mam.app.job_runner import submit
 from mam.core.errors import TimedOut
 
 pytestmark = [pytest.mark.slow, pytest.mark.starts]

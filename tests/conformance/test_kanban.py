@@ -17,6 +17,7 @@ from tests.conformance.launch import guard
 from tests.conformance.model_server import ModelServer
 from tests.conformance.programs import Unavailable
 from tests.conformance.pypi_programs import hermes
+from tests.waiting import wait_until
 
 from mam.adapters.system import process
 from mam.core import drift as rules
@@ -325,7 +326,7 @@ def test_a_worker_that_is_killed_is_found_and_the_next_goes_on(
     dispatcher(script)
     until(lambda: "heartbeat" in kinds(real, card), timeout=60)
     # Hermes notes the process that it started a moment after that, and the worker may be faster.
-    pid = until(lambda: worker(real, card), 60)
+    pid = wait_until(lambda: worker(real, card), lambda: f"{real.rows(card)}\n{log(real, card)}", 60)
     os.kill(pid, signal.SIGKILL)
     until(lambda: kinds(real, card).count("claimed") == 2, timeout=60)
     until(lambda: kinds(real, card).count("heartbeat") == 2, timeout=60)

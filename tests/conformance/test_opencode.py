@@ -11,8 +11,8 @@ from tests.conformance.desk import Desk, wait_for
 from tests.conformance.replies import Call, Say, Shell
 
 import mam
-from mam.adapters.store import evidence
-from mam.app import prompt as prompts
+from mam.adapters.store.tables import evidence
+from mam.app.sessions import first_prompt as prompts
 from mam.core.errors import InvalidPrompt
 
 pytestmark = [pytest.mark.slow]

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mam.core.drift import HANDS_OFF_SECONDS, Observation, Seen, Stray, letter, plan
-from mam.core.row import STATUSES, settled
+from mam.core.session_row import STATUSES, settled
 
 NOW = 1_800_000_000.0
 STATES = ("alive", "dead", "gone", "loose", "unknown")

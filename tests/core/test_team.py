@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mam.core import session_file, team
+from mam.core import team, team_page
 from mam.core.errors import InvalidSettings
 
 
@@ -100,7 +100,7 @@ def page(text):
     }
     task = {"seq": 1, "status": "pending", "role": "dev", "text": text, "result": text, "pane": None}
     head = {"id": "t", "name": text, "master": text, "started_at": "2026-11-15T12:00:00Z", "ended_at": None}
-    return session_file.render(head, [member], [{**task, "claimed_by": None}], [(0.0, text)])
+    return team_page.render(head, [member], [{**task, "claimed_by": None}], [(0.0, text)])
 
 
 @given(st.text())

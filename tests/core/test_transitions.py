@@ -6,7 +6,7 @@ import pytest
 
 from mam.core import transitions
 from mam.core.errors import IllegalTransition
-from mam.core.row import STATUSES, settled
+from mam.core.session_row import STATUSES, settled
 
 EVENTS = ("create", "resume", "stop", "died", "purge", "archive", "forget")
 ALLOWED = {

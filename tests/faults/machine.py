@@ -17,9 +17,9 @@ from tests.waiting import wait_until
 
 import mam
 from mam.adapters.tmux.client import Tmux, clean_environment
-from mam.app import flight
-from mam.app.died import record_if_dead
-from mam.app.sight import ALIVE, DEAD, GONE, see_one
+from mam.app.context import claims
+from mam.app.context.liveness import ALIVE, DEAD, GONE, see_one
+from mam.app.sessions.death import record_if_dead
 from mam.core.errors import MamError
 
 COUNT, KILL_BEFORE, KILL_AFTER, FAIL_ONCE, FAIL_FROM = range(5)
@@ -158,7 +158,7 @@ class Machine:
         """Do what the next changing verb does first."""
         with mam.open(str(self.root)) as fleet:
             fleet._settle()
-            flight.change(fleet.world, lambda draft: None)
+            claims.change(fleet.world, lambda draft: None)
 
     def check(self) -> dict[str, str]:
         """Settle, check every invariant, and return the status of each session by name."""

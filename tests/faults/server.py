@@ -47,10 +47,10 @@ VERBS = {
 
 def settle(fleet) -> None:
     """Do what every changing verb does first, and a change that changes nothing."""
-    from mam.app import flight
+    from mam.app.context import claims
 
     fleet._settle()
-    flight.change(fleet.world, lambda draft: None)
+    claims.change(fleet.world, lambda draft: None)
 
 
 VERBS["settle"] = settle

@@ -13,7 +13,7 @@ from tests.adapters.store.making import Store, check_invariants, new_row
 
 import mam
 from mam.adapters.store import schema
-from mam.core.row import settled
+from mam.core.session_row import settled
 
 HERE = Path(__file__).resolve().parent
 CASES = sorted(path.parent for path in HERE.glob("*/*/expected.json"))

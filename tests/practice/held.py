@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from mam.practice.agent import Agent
+from mam.practice.live_region import live_region
 from mam.practice.options import parse
 from mam.practice.output import Output
-from mam.practice.region import live_region
 from mam.practice.session import Session
 from mam.practice.transcript import open_conversation
 

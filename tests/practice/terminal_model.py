@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from mam.practice.cells import char_cells
+from mam.practice.text_width import char_cells
 
 _TOKEN = re.compile(r"\x1b\[(\??)([0-9;]*)([A-Za-z])|(\r)|(\n)|([^\x1b\r\n])")
 

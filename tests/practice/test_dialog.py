@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from mam.practice.cells import cells
 from mam.practice.dialog import CANCEL, limit, permission, question, trust
+from mam.practice.text_width import cells
 
 
 def test_the_permission_dialog_looks_like_this():

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from tests.practice.drive import wait_for
 
-from mam.practice.cells import cells
+from mam.practice.text_width import cells
 
 ID = "11111111-2222-4333-8444-555555555555"
 

@@ -8,11 +8,12 @@ import pytest
 from tests.app.over_broker import submit
 
 import mam
-from mam.adapters.store import jobs
-from mam.app import broker as brokers
-from mam.app.jobs import ledger, remote
+from mam.adapters.store.tables import jobs
+from mam.app.brokers import config as brokers
+from mam.app.brokers import wait_remote
+from mam.app.brokers.relay import Relay
+from mam.app.jobs import ledger
 from mam.app.jobs.find import token_of
-from mam.app.relay import Relay
 
 SECONDS = 300.0
 MANY = 5000
@@ -45,7 +46,7 @@ def both_ends(fleet):
         relay = Relay(worlds[0], broker, lambda _told: None)
 
         def wait():
-            done.extend(remote.wait(worlds[1], broker, {job_id: token}, heard.append, timeout=SECONDS))
+            done.extend(wait_remote.wait(worlds[1], broker, {job_id: token}, heard.append, timeout=SECONDS))
 
         threads.extend([threading.Thread(target=relay.run, args=(read,)), threading.Thread(target=wait)])
         for thread in threads:

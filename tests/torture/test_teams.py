@@ -7,8 +7,8 @@ from tests.app.team_desk import said
 from tests.faults.machine import KILL_AFTER, KILL_BEFORE
 
 import mam
-from mam.adapters.store import teams
-from mam.app.deliver import deliver_all
+from mam.adapters.store.tables import teams
+from mam.app.messages.delivery import deliver_all
 
 pytestmark = pytest.mark.slow
 

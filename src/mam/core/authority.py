@@ -14,7 +14,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping
 
-    from mam.core.row import Row
+    from mam.core.session_row import Row
 
     # A word, or pairs of who writes and who is written to.
     Rule = str | tuple[tuple[str, str], ...]

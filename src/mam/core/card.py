@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from mam.core.text import one_line
+from mam.core.safe_text import one_line
 from mam.core.times import stamp
 
 TYPE_CHECKING = False

@@ -8,14 +8,14 @@ was on disk once and is not any more.
 from __future__ import annotations
 
 from mam.core.names import kind_of_name
-from mam.core.row import own_id, own_id_field
+from mam.core.session_row import own_id, own_id_field
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping
     from typing import Any
 
-    from mam.core.row import Row
+    from mam.core.session_row import Row
 
 NONE = "-"
 # A person's own action is never undone: for so long a row is left alone after one.

@@ -22,7 +22,7 @@ its table line says so.
 
 from __future__ import annotations
 
-from mam.core.text import one_line
+from mam.core.safe_text import one_line
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

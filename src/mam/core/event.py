@@ -11,7 +11,7 @@ import json
 import re
 
 from mam.core.errors import EventRefused
-from mam.core.text import one_line
+from mam.core.safe_text import one_line
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

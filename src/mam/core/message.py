@@ -6,7 +6,7 @@ import re
 
 from mam.core.activity import IDLE, WORKING
 from mam.core.errors import InvalidPrompt, Usage
-from mam.core.text import for_paste, one_line
+from mam.core.safe_text import for_paste, one_line
 
 SUBMITTED, QUEUED, HELD, TYPING, UNCONFIRMED, FAILED = (
     *("submitted", "queued", "held", "typing", "unconfirmed", "failed"),

@@ -6,7 +6,7 @@ from mam.core import authority
 from mam.core.authority import GRANTS, REACHES
 from mam.core.errors import InvalidName, InvalidSettings
 from mam.core.names import parse_server
-from mam.core.text import one_line
+from mam.core.safe_text import one_line
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from mam.core.errors import InvalidPrompt, Usage
 from mam.core.names import slug
-from mam.core.text import for_screen, one_line
+from mam.core.safe_text import for_screen, one_line
 
 PENDING, CLAIMED, DONE = "pending", "in-progress", "done"
 STATUSES = (PENDING, CLAIMED, DONE)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from mam.core import task
 from mam.core.errors import InvalidSettings, MamError
 from mam.core.names import parse_kind, parse_model, slug
-from mam.core.text import for_screen, one_line
+from mam.core.safe_text import for_screen, one_line
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

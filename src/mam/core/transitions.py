@@ -7,14 +7,14 @@ row that comes back under the version it was read with.
 from __future__ import annotations
 
 from mam.core.errors import IllegalTransition
-from mam.core.row import is_own_id_field, merged, own_id_field
+from mam.core.session_row import is_own_id_field, merged, own_id_field
 from mam.core.times import stamp
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from mam.core.row import Action, Conversation, Pane, Row
+    from mam.core.session_row import Action, Conversation, Pane, Row
 
 GONE = "gone"
 

@@ -6,8 +6,8 @@ import os
 import sys
 
 from . import VERSION
-from .cells import clean
 from .options import HELP, Usage, parse
+from .text_width import clean
 
 
 def main(arguments: list[str]) -> int:
@@ -40,7 +40,7 @@ def main(arguments: list[str]) -> int:
     from .output import Output
     from .screen import Screen
     from .session import Session
-    from .signals import Signals
+    from .signal_pipe import Signals
     from .terminal import Terminal
 
     signals = Signals(ignore_endings=options.ignore_sigterm)

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from .cells import clean, shorten
-from .commands import HELP, complaint, parse_command
 from .dialog import Dialog, trust
 from .editor import Editor
+from .layout import FRAME_SECONDS, header_rows
 from .options import Options
 from .screen import COLOURS
 from .session import Session
-from .view import FRAME_SECONDS, header_rows
+from .slash_commands import HELP, complaint, parse_command
+from .text_width import clean, shorten
 
 AGAIN_SECONDS = 2.0
 _TRUSTED = 1

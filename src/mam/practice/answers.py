@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from zlib import crc32
 
-from .cells import clean, shorten
 from .phrases import CLOSINGS, CODE, LISTS, OPENINGS, SENTENCES, TOPICS
+from .text_width import clean, shorten
 
 _RECALLS = ("what did i say", "what have i said", "what did i ask", "what did i tell", "what did i write")
 _MORE_RECALLS = ("what do you remember", "my earlier messages", "my previous messages", "repeat what i said")

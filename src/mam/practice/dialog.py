@@ -6,7 +6,7 @@ it: text sent to an open dialog is lost, and the Enter behind it approves someth
 
 from __future__ import annotations
 
-from .cells import clean_lines, shorten, wrap
+from .text_width import clean_lines, shorten, wrap
 
 CANCEL = -1
 _MOST_BODY_ROWS = 6

@@ -6,7 +6,7 @@ contain, so that every edit treats it as a unit. It unfolds when the draft is su
 
 from __future__ import annotations
 
-from .cells import char_cells
+from .text_width import char_cells
 
 FOLD_CHARS = 800
 FOLD_LINES = 8

@@ -9,11 +9,11 @@ from time import monotonic
 from .agent import Agent, Outcome
 from .hooks import Hooks
 from .keys import Decoder
-from .region import live_region, title
+from .live_region import live_region, title
 from .screen import Screen
-from .signals import ENDINGS, Signals
-from .stage import Crash
+from .signal_pipe import ENDINGS, Signals
 from .terminal import PASTE_ON, Closed, Terminal
+from .turn_actions import Crash
 
 #: While input is still coming in, the screen is only refreshed this often.
 _PAINT_SECONDS = 0.05

@@ -6,7 +6,7 @@ it is full or the answer ends.
 
 from __future__ import annotations
 
-from .cells import clean, clean_lines, wrap
+from .text_width import clean, clean_lines, wrap
 
 USER = "❯ "
 ANSWER = "● "

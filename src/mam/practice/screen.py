@@ -7,7 +7,7 @@ that somebody who reads the screen at any moment rarely sees a half-painted one.
 
 from __future__ import annotations
 
-from .cells import cells
+from .text_width import cells
 
 _RESET = "\x1b[0m"
 _DIM = "\x1b[2m"

@@ -5,19 +5,19 @@ Nothing here reads a terminal or a clock. A message is on disk before anything a
 
 from __future__ import annotations
 
-from .commands import parse_command
 from .dialog import Dialog
-from .drills import DRILLS
 from .hooks import Hooks
 from .options import Options
 from .output import INTERRUPTED, Output
-from .stage import Stage
+from .scripted_turns import DRILLS
+from .slash_commands import parse_command
 from .transcript import Conversation, new_id
+from .turn_actions import Stage
 from .turns import ordinary_turn
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from .stage import Turn
+    from .turn_actions import Turn
 
 
 class Session:

@@ -36,7 +36,7 @@ def tool_for(prompt: str) -> str:
 def run_tool(command: str) -> str:
     """Do what the command says, if it is one of the real ones; return the line to show."""
     if " job event " in command:
-        from .delegated import report
+        from .job_turn import report
 
         return report(command)
     words = command.split()

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from .answers import asks_for_history, compose, recall, thinking_words
-from .stage import Stage
 from .tools import tool_for
+from .turn_actions import Stage
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from .delegated import Job
-    from .stage import Turn
+    from .job_turn import Job
+    from .turn_actions import Turn
 
 
 def ordinary_turn(stage: Stage, prompt: str, earlier: list[str]) -> Turn:
@@ -32,7 +32,7 @@ def ordinary_turn(stage: Stage, prompt: str, earlier: list[str]) -> Turn:
 def _job_of(prompt: str, earlier: list[str]) -> Job | None:
     if " job event " not in prompt and not prompt.startswith("Read the file "):
         return None
-    from .delegated import job_of, message_in
+    from .job_turn import job_of, message_in
 
     return job_of(message_in(prompt), earlier)
 

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from mam.adapters.agents.agy import Agy
-from mam.adapters.agents.protocol import Request, Screen
-from mam.adapters.agents.purge import remove
+from mam.adapters.agents.delete_files import remove
+from mam.adapters.agents.kind import Request, Screen
 from mam.core.errors import NotAllowed, Usage
 
 KIND = Agy()

@@ -5,11 +5,11 @@ import tomllib
 
 import pytest
 
-from mam.adapters.agents.claude import Claude
-from mam.adapters.agents.codex import Codex
-from mam.adapters.agents.kinds import BUILT_IN, kind
-from mam.adapters.agents.opencode import Opencode
-from mam.adapters.agents.protocol import Attachment, Request
+from mam.adapters.agents.catalogue import BUILT_IN, kind
+from mam.adapters.agents.claude.kind import Claude
+from mam.adapters.agents.codex.kind import Codex
+from mam.adapters.agents.kind import Attachment, Request
+from mam.adapters.agents.opencode.kind import Opencode
 
 SERVER = Attachment("mam", ["/x y/python", "-m", 'mam"'], {"MAM_ROOT": "/a \\ b", "MAM_SESSION": "s_1"})
 

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from mam.adapters.kanban.hermes import HermesBoard
-from mam.adapters.kanban.ours import OurBoard
+from mam.adapters.kanban.hermes_board import HermesBoard
+from mam.adapters.kanban.mam_board import OurBoard
 from mam.adapters.store import schema
 
 # As Hermes 0.19.0 makes them; the conformance tests use the real ones.

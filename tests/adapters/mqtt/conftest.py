@@ -3,7 +3,7 @@
 import pytest
 from tests.mosquitto import PASSWORDS, Mosquitto
 
-from mam.adapters.mqtt.link import Link
+from mam.adapters.mqtt.connection import Link
 from mam.core.broker import Broker
 
 

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import yaml
 
-from mam.adapters.store import document, yaml_text
-from mam.adapters.store import place as places
+from mam.adapters.store import root_paths as places
 from mam.adapters.store.registry import Registry
-from mam.core.row import STATUSES, Row, settled
+from mam.adapters.store.yaml import document, yaml_text
+from mam.core.session_row import STATUSES, Row, settled
 
 NOON = 1_794_744_000.0
 FIRST = "s_00000001"

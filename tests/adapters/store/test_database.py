@@ -14,10 +14,11 @@ from pathlib import Path
 import pytest
 from tests.adapters.store.making import FIRST, NOON, Store, check_invariants, new_row
 
-from mam.adapters.store import database, evidence
-from mam.adapters.store.host import Host
+from mam.adapters.store import database
 from mam.adapters.store.intents import Intent
 from mam.adapters.store.registry import Registry
+from mam.adapters.store.tables import evidence
+from mam.adapters.store.user_state import Host
 from mam.core.errors import (
     Damaged,
     DiskFull,

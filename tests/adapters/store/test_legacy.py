@@ -12,9 +12,9 @@ import pytest
 import yaml
 from tests.adapters.store.making import check_invariants
 
-from mam.adapters.store import document
+from mam.adapters.store.yaml import document
 from mam.core.errors import EditRefused
-from mam.core.row import DEFAULTS
+from mam.core.session_row import DEFAULTS
 
 CLAUDE, AGY, OTHER = (
     "lab-landing-page-creator-claude",

@@ -19,7 +19,7 @@ from hypothesis import strategies as some
 from hypothesis.stateful import Bundle, RuleBasedStateMachine, consumes, invariant, multiple, rule
 from tests.adapters.store.making import Store, check_invariants, new_row
 
-from mam.adapters.store import projection, yaml_text
+from mam.adapters.store.yaml import projection, yaml_text
 from mam.core.errors import Conflict, EditRefused
 
 MOMENTS = ["_render", "_write", "_put", "_keep", "_flush_folder", "_settle"]

@@ -12,9 +12,10 @@ import pytest
 import yaml
 from tests.adapters.store.making import FIRST, NOON, check_invariants, file_rows, new_row
 
-from mam.adapters.store import document, place, projection, yaml_text
 from mam.adapters.store import registry as registry_file
+from mam.adapters.store import root_paths
 from mam.adapters.store.registry import Registry
+from mam.adapters.store.yaml import document, projection, yaml_text
 from mam.core.errors import Conflict, EditRefused, NameTaken, RegistryBusy, SessionNotFound
 
 
@@ -428,7 +429,7 @@ class TestReadersAndWriters:
         """The database was read, then somebody changed everything, then the reader looks at the file."""
         other = Registry(three.place, lambda: NOON)
         reader = Registry(three.place, lambda: NOON)
-        real, done = place.fingerprint, []
+        real, done = root_paths.fingerprint, []
 
         def look(path):
             if not done:

@@ -14,7 +14,7 @@ import sys
 import time
 from pathlib import Path
 
-from mam.adapters.store import place as places
+from mam.adapters.store import root_paths as places
 from mam.adapters.store.registry import Registry
 from mam.core.errors import EditRefused, RegistryBusy, SessionNotFound
 

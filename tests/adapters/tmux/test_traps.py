@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from mam.adapters.tmux.client import Tmux
-from mam.adapters.tmux.launch import launcher_command, write_launch
+from mam.adapters.tmux.launch_file import launcher_command, write_launch
 from mam.adapters.tmux.parse import Garbled, rows
 from mam.core.errors import InvalidName, PaneGone, Usage
 

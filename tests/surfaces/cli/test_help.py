@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from mam.surfaces.cli import ls as ls_verb
-from mam.surfaces.cli import main, parser, quick, verbs
+from mam.surfaces.cli import fast_parse, main, parser, verb_table
+from mam.surfaces.cli.verbs import ls as ls_verb
 
-FOLDER = Path(main.__file__).parent
-EVERY = [*verbs.VERBS, *verbs.ALIASES]
+FOLDER = Path(main.__file__).parent / "verbs"
+EVERY = [*verb_table.VERBS, *verb_table.ALIASES]
 
 
 @pytest.mark.parametrize("word", EVERY)
@@ -22,7 +22,7 @@ def test_every_help_has_an_example_that_can_be_parsed(run, word):
     for option in ("--json", "--workspace DIR", "--registry FILE"):
         assert option in said.out
     examples = said.out.partition("examples:\n")[2].splitlines()
-    own = [line for line in examples if re.search(rf"\bmam {verbs.ALIASES.get(word, word)}\b", line)]
+    own = [line for line in examples if re.search(rf"\bmam {verb_table.ALIASES.get(word, word)}\b", line)]
     assert own
     for line in own:
         check_example(line)
@@ -30,8 +30,8 @@ def test_every_help_has_an_example_that_can_be_parsed(run, word):
 
 WORDS = [
     (verb, word)
-    for verb in verbs.VERBS
-    for action in parser.build(verb, verbs.load(verb))._actions
+    for verb in verb_table.VERBS
+    for action in parser.build(verb, verb_table.load(verb))._actions
     if isinstance(action.choices, dict)
     for word in action.choices
 ]
@@ -53,38 +53,38 @@ def check_example(line: str) -> None:
     words = [part for word in words for part in (word.split() if word.startswith("mam ") else [word])]
     words = [*words[words.index("mam") + 1 :], "|", "--"]
     words = words[: min(words.index("|"), words.index("--"))]
-    parser.parse(parser.build(words[0], verbs.load(words[0])), words[1:])
+    parser.parse(parser.build(words[0], verb_table.load(words[0])), words[1:])
 
 
 def test_the_overview_names_every_verb(run):
     said = run("--help")
     assert said.code == 0
-    for word, (_, summary, group) in verbs.VERBS.items():
+    for word, (_, summary, group) in verb_table.VERBS.items():
         assert re.search(rf"^  {word} +{re.escape(summary)}", said.out, re.MULTILINE)
         assert f"\n{group}:\n" in said.out
-    assert all(alias in said.out for alias in verbs.ALIASES)
+    assert all(alias in said.out for alias in verb_table.ALIASES)
 
 
 def test_the_verbs_of_this_part_are_there():
     wanted = (
         "init create resume restart stop ls status attach read explain wait archive forget adopt rename fork"
     )
-    assert set(verbs.VERBS) >= {*wanted.split(), "doctor", "demo", "log", "completion"}
-    assert verbs.ALIASES["delete"] == "stop"
+    assert set(verb_table.VERBS) >= {*wanted.split(), "doctor", "demo", "log", "completion"}
+    assert verb_table.ALIASES["delete"] == "stop"
 
 
-@pytest.mark.parametrize("word", verbs.VERBS)
+@pytest.mark.parametrize("word", verb_table.VERBS)
 def test_a_verb_is_a_file_of_its_own(word):
     text = (FOLDER / f"{word}.py").read_text(encoding="utf-8")
     assert text.startswith(f'"""mam {word}: ')
-    assert verbs.VERBS[word][0] == word
+    assert verb_table.VERBS[word][0] == word
 
 
 def test_a_file_with_the_parts_of_a_verb_is_in_the_table():
     with_run = {
         path.stem for path in FOLDER.glob("*.py") if "\ndef add_options(" in path.read_text(encoding="utf-8")
     }
-    assert with_run == set(verbs.VERBS)
+    assert with_run == set(verb_table.VERBS)
 
 
 def test_all_verbs_fit_below_one_parser():
@@ -94,7 +94,7 @@ def test_all_verbs_fit_below_one_parser():
 
 
 def test_names_may_stand_anywhere():
-    stop = parser.build("stop", verbs.load("stop"))
+    stop = parser.build("stop", verb_table.load("stop"))
     for line in ("a b --force", "a --force b", "--force a b", "a --force -- b", "--force -- a b"):
         assert parser.parse(stop, line.split()).names == ["a", "b"], line
     assert parser.parse(stop, ["--", "-x"]).names == ["-x"]
@@ -105,13 +105,13 @@ def test_names_may_stand_anywhere():
 )
 def test_a_quick_line_means_what_the_parser_says(words):
     slow = vars(parser.parse(parser.build("ls", ls_verb), words))
-    found = quick.read(ls_verb.FLAGS, ls_verb.UNSET, words)
+    found = fast_parse.read(ls_verb.FLAGS, ls_verb.UNSET, words)
     assert {key: tuple(value) if isinstance(value, list) else value for key, value in slow.items()} == vars(
         found
     )
 
 
 def test_another_line_goes_to_the_parser():
-    assert quick.read(ls_verb.FLAGS, ls_verb.UNSET, ["--agent", "claude"]) is None
-    assert quick.read(ls_verb.FLAGS, ls_verb.UNSET, ["--workspace=x"]) is None
-    assert quick.read(ls_verb.FLAGS, ls_verb.UNSET, ["-h"]) is None
+    assert fast_parse.read(ls_verb.FLAGS, ls_verb.UNSET, ["--agent", "claude"]) is None
+    assert fast_parse.read(ls_verb.FLAGS, ls_verb.UNSET, ["--workspace=x"]) is None
+    assert fast_parse.read(ls_verb.FLAGS, ls_verb.UNSET, ["-h"]) is None

@@ -12,7 +12,7 @@ from tests.mosquitto import PASSWORDS, Mosquitto, make_certificates
 from tests.surfaces.cli.test_startup import modules_after
 
 import mam
-from mam.adapters.store import job_files
+from mam.adapters.store.files import job_files
 
 
 @pytest.fixture

@@ -12,9 +12,9 @@ import pytest
 
 import mam
 from mam.core import errors
-from mam.surfaces.cli import ls as ls_verb
-from mam.surfaces.cli import output, verbs
+from mam.surfaces.cli import output, verb_table
 from mam.surfaces.cli.main import BROKEN_PIPE, INTERRUPTED, split, wants_json
+from mam.surfaces.cli.verbs import ls as ls_verb
 
 
 def program(*words: str) -> list[str]:
@@ -67,7 +67,7 @@ class TestVerb:
         assert run("--colour").code == 64
 
     def test_an_alias_is_the_verb(self, run):
-        assert verbs.module_of("delete") == "stop"
+        assert verb_table.module_of("delete") == "stop"
         assert run("delete", "nobody", "--json").error["code"] == "session_not_found"
 
     def test_help_as_a_word(self, run):

@@ -37,7 +37,7 @@ def test_a_listing_imports_nothing_heavy(run, workspace, words):
     run("create", "--agent", "practice", "--session", "one")
     run("create", "--agent", "human", "--session", "two")
     loaded = modules_after(workspace, *words)
-    assert "mam.app.ls" in loaded or "--names" in words
+    assert "mam.app.observation.ls" in loaded or "--names" in words
     assert not {name for name in loaded if name.split(".")[0] in HEAVY}
     assert not loaded & DEAR
 
@@ -49,10 +49,10 @@ def test_a_listing_with_other_options_imports_argparse_and_nothing_else(run, wor
 
 
 def test_a_verb_loads_no_other_verb(run, workspace):
-    from mam.surfaces.cli import verbs
+    from mam.surfaces.cli import verb_table
 
     loaded = modules_after(workspace, "doctor")
-    others = {f"mam.surfaces.cli.{module}" for module, _, _ in verbs.VERBS.values()} - {
-        "mam.surfaces.cli.doctor"
+    others = {f"mam.surfaces.cli.verbs.{module}" for module, _, _ in verb_table.VERBS.values()} - {
+        "mam.surfaces.cli.verbs.doctor"
     }
     assert not loaded & others

@@ -5,9 +5,9 @@ import re
 
 import pytest
 
-from mam.surfaces.cli import listing, sessions, table
-from mam.surfaces.cli.paint import Paint
-from mam.surfaces.cli.read import fit
+from mam.surfaces.cli import render_listing, render_sessions, table
+from mam.surfaces.cli.style import Paint
+from mam.surfaces.cli.verbs.read import fit
 
 
 class Screen(io.StringIO):
@@ -69,21 +69,22 @@ lost                 claude  -          running  unknown                ?     ab
 
 
 def test_the_table_of_a_listing():
-    assert "\n".join(sessions.table(ENTRIES, paint())) + "\n" == SNAPSHOT
+    assert "\n".join(render_sessions.table(ENTRIES, paint())) + "\n" == SNAPSHOT
 
 
 @pytest.mark.parametrize("colours", [False, True])
 @pytest.mark.parametrize("width", [20, 60, 80, 100, 140])
 def test_fits_a_terminal(width, colours):
     lines = [
-        re.sub(r"\x1b\[[0-9;]*m", "", line) for line in sessions.table(ENTRIES, paint(width, colours=colours))
+        re.sub(r"\x1b\[[0-9;]*m", "", line)
+        for line in render_sessions.table(ENTRIES, paint(width, colours=colours))
     ]
     assert max(table.width_of(line) for line in lines) <= width
     assert len(lines) == len(ENTRIES) + 1
 
 
 def test_a_narrow_terminal_keeps_what_matters():
-    lines = sessions.table(
+    lines = render_sessions.table(
         [entry("demo-app-creator-claude", activity="waiting", waiting_for="permission")], paint(80)
     )
     assert "JOB" not in lines[0]
@@ -92,12 +93,14 @@ def test_a_narrow_terminal_keeps_what_matters():
 
 
 def test_colours_change_no_width():
-    plain = sessions.table(ENTRIES, paint(100))
-    coloured = sessions.table(ENTRIES, paint(100, colours=True))
+    plain = render_sessions.table(ENTRIES, paint(100))
+    coloured = render_sessions.table(ENTRIES, paint(100, colours=True))
     assert [table.width_of(without_colours(line)) for line in coloured] == [
         table.width_of(line) for line in plain
     ]
-    assert "\x1b[33;1mwaiting 3m permission\x1b[0m" in "\n".join(sessions.table(ENTRIES, paint(colours=True)))
+    assert "\x1b[33;1mwaiting 3m permission\x1b[0m" in "\n".join(
+        render_sessions.table(ENTRIES, paint(colours=True))
+    )
 
 
 def without_colours(text: str) -> str:
@@ -107,7 +110,7 @@ def without_colours(text: str) -> str:
 
 
 def test_wide_letters_keep_the_columns_straight():
-    lines = sessions.table([entry("a", role="開発者"), entry("b", role="é")], paint())
+    lines = render_sessions.table([entry("a", role="開発者"), entry("b", role="é")], paint())
     assert len({table.width_of(line[: line.index("running")]) for line in lines[1:]}) == 1
 
 
@@ -118,23 +121,29 @@ def test_what_came_from_outside_is_clean():
     )
     found |= {"resume": {"id": evil, "tier": 1, "on_disk": True}, "workspace": evil, "start_command": [evil]}
     found |= {"stop_reason": evil, "last_visible_note": evil, "last_action": {"by": evil, "verb": evil}}
-    for lines in (sessions.table([found], paint()), sessions.whole(found, paint()), [sessions.line(found)]):
+    for lines in (
+        render_sessions.table([found], paint()),
+        render_sessions.whole(found, paint()),
+        [render_sessions.line(found)],
+    ):
         assert all(line.isprintable() for line in lines)
-    assert len(sessions.table([found], paint())) == 2
+    assert len(render_sessions.table([found], paint())) == 2
 
 
 def test_a_listing_names_a_root_that_is_not_here_to_a_person():
     document = {"root": "/r", "sessions": ENTRIES}
-    assert listing.show(document, paint(80), here="/r/below")[-1] == "of the root /r"
-    assert listing.show(document, paint(80), here="/r") == sessions.table(ENTRIES, paint(80))
-    assert listing.show(document, paint(), here="/r/below") == sessions.table(ENTRIES, paint())
+    assert render_listing.show(document, paint(80), here="/r/below")[-1] == "of the root /r"
+    assert render_listing.show(document, paint(80), here="/r") == render_sessions.table(ENTRIES, paint(80))
+    assert render_listing.show(document, paint(), here="/r/below") == render_sessions.table(ENTRIES, paint())
 
 
 def test_an_empty_listing_says_how_to_go_on():
-    lines = listing.show({"root": "/r", "sessions": []}, paint())
+    lines = render_listing.show({"root": "/r", "sessions": []}, paint())
     assert lines[0] == "no sessions in /r"
     assert "mam create --agent" in lines[1]
-    assert listing.show({"root": "/r", "sessions": []}, paint(), is_filtered=True) == ["no session fits"]
+    assert render_listing.show({"root": "/r", "sessions": []}, paint(), is_filtered=True) == [
+        "no session fits"
+    ]
 
 
 def test_every_root_has_its_table():
@@ -143,7 +152,7 @@ def test_every_root_has_its_table():
         "sessions": [entry("one", root="/a"), entry("two", root="/b")],
         "unreadable": [{"root": "/c", "error": "damaged"}],
     }
-    lines = listing.show(document, paint())
+    lines = render_listing.show(document, paint())
     assert lines[0] == "/c: damaged"
     assert [line for line in lines if line.startswith("/")] == ["/c: damaged", "/a", "/b"]
     assert sum(line.startswith("NAME") for line in lines) == 2

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from tests.surfaces.mcp.client import Client
 
-from mam.app import wake
+from mam.app.context import start_resident
 
 INSIDE = Path(__file__).with_name("client.py")
 
@@ -33,7 +33,7 @@ def client(fleet, workspace, resident):
 @pytest.fixture
 def holder(fleet):
     """Say which process is the resident now."""
-    return lambda: (wake.lock(fleet.world).holder() or {}).get("pid")
+    return lambda: (start_resident.lock(fleet.world).holder() or {}).get("pid")
 
 
 class Inside:

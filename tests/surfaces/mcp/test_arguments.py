@@ -8,7 +8,7 @@ import string
 import pytest
 from mcp import Client
 
-from mam.app.door import Visitor
+from mam.app.agent_tools.listener import Visitor
 from mam.core.settings import GUARDED_TOOLS
 from mam.surfaces.mcp.server import Server
 from mam.surfaces.mcp.tool import visitor

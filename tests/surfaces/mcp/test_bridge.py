@@ -13,10 +13,10 @@ from pathlib import Path
 import pytest
 from tests.surfaces.mcp.client import HELLO, Client
 
-from mam.app import gather as gathers
+from mam.app.agent_tools import wait_for_agents as gathers
 from mam.surfaces.mcp import bridge as bridges
 from mam.surfaces.mcp.bridge import Bridge, Lines
-from mam.surfaces.mcp.service import Service
+from mam.surfaces.mcp.server_thread import Service
 
 
 def test_a_killed_resident_comes_back_without_the_client_noticing(client, fleet, holder, until) -> None:

@@ -6,8 +6,8 @@ from types import SimpleNamespace
 
 import pytest
 
-from mam.app.door import Visitor
-from mam.app.fleet import Fleet
+from mam.app.agent_tools.listener import Visitor
+from mam.app.api.fleet import Fleet
 from mam.core import authority
 from mam.core.errors import NotAllowed
 from mam.surfaces.mcp.tools.agents import spawn_agent

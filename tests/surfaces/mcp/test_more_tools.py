@@ -6,11 +6,11 @@ from types import SimpleNamespace
 import pytest
 from tests.surfaces.mcp.client import Client
 
-from mam.app.fleet import Fleet
+from mam.app.api.fleet import Fleet
 from mam.core.errors import NeedsConfirmation, StopUnconfirmed
 from mam.surfaces.mcp.tools.agents import stop_agent
 from mam.surfaces.mcp.tools.guarded import kill
-from mam.surfaces.mcp.tools.words import send_to
+from mam.surfaces.mcp.tools.messages import send_to
 
 
 def code(answer):

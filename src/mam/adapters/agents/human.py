@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import os
 
-from mam.adapters.agents.protocol import Kind, Launch
+from mam.adapters.agents.kind import Kind, Launch
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from mam.adapters.agents.protocol import Request
+    from mam.adapters.agents.kind import Request
 
 # A caller's words arrive in a file and are never part of the script.
 _SCRIPT = 'cat -- "$MAM_TEXT_FILE"; rm -f -- "$MAM_TEXT_FILE"; unset MAM_TEXT_FILE; exec "$1" -i'

@@ -6,7 +6,7 @@ import json
 import os
 import re
 
-from mam.adapters.agents.plain import open_plain
+from mam.adapters.agents.open_regular import open_plain
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -7,9 +7,9 @@ import os
 import re
 import sys
 
-from mam.adapters.agents.box import find_box, screen_lines
+from mam.adapters.agents.input_box import find_box, screen_lines
 from mam.adapters.agents.jsonl import parse
-from mam.adapters.agents.protocol import Heard, Kind, Launch, Look, Transcript, Turn
+from mam.adapters.agents.kind import Heard, Kind, Launch, Look, Transcript, Turn
 from mam.core.activity import BOOTING, IDLE, UNKNOWN, WAITING, WORKING, Evidence
 
 TYPE_CHECKING = False
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from typing import Any
 
-    from mam.adapters.agents.protocol import Request, Screen
+    from mam.adapters.agents.kind import Request, Screen
 
 STORE = "XDG_DATA_HOME"
 _FOLDER = "mam-practice"

@@ -12,7 +12,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Collection
 
-    from mam.adapters.git.program import Program
+    from mam.adapters.git.run_git import Program
 
 
 class Branches:

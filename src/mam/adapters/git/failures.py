@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from mam.core.errors import DiskFull, InvalidPath, MamError, NotAllowed, ReadOnly, Refused, Unavailable
-from mam.core.text import one_line
+from mam.core.safe_text import one_line
 
 
 class GitMissing(Unavailable):

@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from mam.adapters.git import failures, parse
 from mam.adapters.git.branches import Branches
-from mam.adapters.git.program import READ_SECONDS, WRITE_SECONDS, Program
+from mam.adapters.git.run_git import READ_SECONDS, WRITE_SECONDS, Program
 from mam.core.errors import MamError, Refused, Unavailable
 
 TYPE_CHECKING = False

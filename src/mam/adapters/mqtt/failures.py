@@ -6,7 +6,7 @@ import socket
 import ssl
 
 from mam.core.errors import BrokerDown, BrokerRefused, BrokerUntrusted
-from mam.core.text import one_line
+from mam.core.safe_text import one_line
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -13,11 +13,11 @@ from contextlib import contextmanager
 from time import monotonic, sleep
 
 from mam.adapters.store import database, schema
-from mam.adapters.store.draft import Draft, choose, not_found
 from mam.adapters.store.intents import Intents
-from mam.adapters.store.place import fingerprint
+from mam.adapters.store.root_paths import fingerprint
+from mam.adapters.store.transaction import Draft, choose, not_found
 from mam.core.errors import Damaged, MamError, Unavailable
-from mam.core.row import settled, whole
+from mam.core.session_row import settled, whole
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -26,8 +26,8 @@ if TYPE_CHECKING:
     from typing import Any, TypeVar
 
     from mam.adapters.store.intents import Intent
-    from mam.adapters.store.place import Place
-    from mam.core.row import Row
+    from mam.adapters.store.root_paths import Place
+    from mam.core.session_row import Row
 
     T = TypeVar("T")
     Confirm = Callable[[Row, str], bool | None]
@@ -192,7 +192,7 @@ class Registry:
 
     def warm_up(self) -> None:
         """Load what writing the file needs, while there is something else to wait for."""
-        from mam.adapters.store import projection  # noqa: F401
+        from mam.adapters.store.yaml import projection  # noqa: F401
 
     def _is_behind(self, connection: sqlite3.Connection) -> bool:
         with database.errors(self.place.db):
@@ -212,7 +212,7 @@ class Registry:
 
     def project(self, confirm: Confirm | None = None) -> None:
         """Bring the file up to date with what is committed."""
-        from mam.adapters.store import projection
+        from mam.adapters.store.yaml import projection
 
         with self._drafting() as draft:
             projection.write(
@@ -262,12 +262,12 @@ class Registry:
     def _take_in(self, draft: Draft, confirm: Confirm | None) -> None:
         if not self._is_edited(draft.meta("file")):
             return
-        from mam.adapters.store import intake
+        from mam.adapters.store.yaml import intake
 
         intake.take_in(draft, self.place, confirm)
 
     def _preview(self, connection: sqlite3.Connection, rows: list[Row]) -> list[Row]:
-        from mam.adapters.store import intake
+        from mam.adapters.store.yaml import intake
 
         return intake.preview(connection, self.place, rows, self.clock())
 
@@ -275,7 +275,7 @@ class Registry:
         """Return what the file alone says, where no database has taken it in yet."""
         if fingerprint(self.place.yaml) is None:
             return View([], {}, intents)
-        from mam.adapters.store import intake
+        from mam.adapters.store.yaml import intake
 
         found = intake.read_file(self.place)
         if found is None:

@@ -84,9 +84,9 @@ def boot_id() -> str:
         if _LINUX:
             _boot = (_read("/proc/sys/kernel/random/boot_id") or b"").decode("ascii", "replace").strip()
         else:
-            from mam.adapters.system import darwin
+            from mam.adapters.system import process_darwin
 
-            _boot = darwin.boot_id()
+            _boot = process_darwin.boot_id()
     return _boot
 
 
@@ -230,9 +230,9 @@ def _signal_by_pid(identity: Identity, signum: int) -> bool:
 def command_line(pid: int) -> list[str] | None:
     """Return the arguments of a process as they stand now, or None if they cannot be read."""
     if not _LINUX:
-        from mam.adapters.system import darwin
+        from mam.adapters.system import process_darwin
 
-        return darwin.command_line(pid)
+        return process_darwin.command_line(pid)
     content = _read(f"/proc/{pid}/cmdline")
     if content is None:
         return None
@@ -251,9 +251,9 @@ def environment(pid: int) -> dict[str, str] | None:
 def working_directory(pid: int) -> str | None:
     """Return the directory a process is in, or None if it cannot be read."""
     if not _LINUX:
-        from mam.adapters.system import darwin
+        from mam.adapters.system import process_darwin
 
-        return darwin.working_directory(pid)
+        return process_darwin.working_directory(pid)
     try:
         return os.readlink(f"/proc/{pid}/cwd")
     except OSError:
@@ -275,9 +275,9 @@ def device_of(tty: str) -> int:
 def stat(pid: int) -> Stat | None:
     """Look at one process; a zombie is seen too. None if it is not there."""
     if not _LINUX:
-        from mam.adapters.system import darwin
+        from mam.adapters.system import process_darwin
 
-        row = darwin.stat(pid)
+        row = process_darwin.stat(pid)
         return Stat(*row) if row else None
     content = _read(f"/proc/{pid}/stat")
     return _parse_stat(pid, content) if content else None
@@ -286,9 +286,9 @@ def stat(pid: int) -> Stat | None:
 def all_stats() -> list[Stat]:
     """Look at every process, in one pass."""
     if not _LINUX:
-        from mam.adapters.system import darwin
+        from mam.adapters.system import process_darwin
 
-        return [Stat(*row) for row in darwin.all_stats()]
+        return [Stat(*row) for row in process_darwin.all_stats()]
     found = (stat(int(name)) for name in os.listdir("/proc") if name.isdecimal())
     return [one for one in found if one is not None]
 

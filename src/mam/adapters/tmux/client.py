@@ -10,9 +10,9 @@ import os
 import sys
 from time import monotonic, sleep
 
-from mam.adapters.tmux import argv, parse, spawn
+from mam.adapters.tmux import argv, parse, run_client
 from mam.adapters.tmux.failures import NoServer, from_stderr, no_answer, refusal
-from mam.adapters.tmux.spawn import clean_environment
+from mam.adapters.tmux.run_client import clean_environment
 from mam.core.errors import (
     DeliveryUnconfirmed,
     IllegalTransition,
@@ -23,7 +23,7 @@ from mam.core.errors import (
     TmuxMissing,
     Unavailable,
 )
-from mam.core.text import for_paste
+from mam.core.safe_text import for_paste
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -46,7 +46,7 @@ class Tmux:
     __slots__ = ("_environ", "_path", "_prefix", "server", "timeout")
 
     def __init__(
-        self, server: str, *, timeout: float = spawn.TIMEOUT, environ: Mapping[str, str] | None = None
+        self, server: str, *, timeout: float = run_client.TIMEOUT, environ: Mapping[str, str] | None = None
     ) -> None:
         """Name the server; nothing is started. Raises InvalidName for a name that tmux could misread."""
         self.server = server
@@ -80,7 +80,7 @@ class Tmux:
         nonce = new_nonce()
         command = argv.list_briefly(nonce)
         try:
-            started = spawn.start([*self.words(), *command], self._environ)
+            started = run_client.start([*self.words(), *command], self._environ)
         except (MamError, OSError) as cause:
             failed = parse.Listing(False, [], str(cause))
             return lambda: failed
@@ -95,8 +95,8 @@ class Tmux:
 
     def _collect(self, started: tuple[int, int, int, int], command: list[str], nonce: str) -> Listing:
         try:
-            answer = self._judge(spawn.finish(started, timeout=self.timeout), command)
-        except spawn.OutOfTime:
+            answer = self._judge(run_client.finish(started, timeout=self.timeout), command)
+        except run_client.OutOfTime:
             return parse.Listing(False, [], no_answer(self.server, command[0], self.timeout).message)
         except NoServer:
             return parse.Listing(True, [])
@@ -296,19 +296,19 @@ class Tmux:
 
     def socket_path(self) -> str:
         """Return where the server listens."""
-        from mam.adapters.tmux import server
+        from mam.adapters.tmux import server_process as server
 
         return server.socket_path(self._prefix, self._environ)
 
     def server_pid(self) -> int | None:
         """Return the pid of the server, also of one that does not answer; None if none listens."""
-        from mam.adapters.tmux import server
+        from mam.adapters.tmux import server_process as server
 
         return server.listener(self._prefix, self._environ)
 
     def kill_server(self, timeout: float = 15.0) -> None:
         """End the server and all its panes, and prove that its process is gone. For tests and the demo."""
-        from mam.adapters.tmux import server
+        from mam.adapters.tmux import server_process as server
 
         deadline = monotonic() + timeout
         pid = self.server_pid()
@@ -350,8 +350,8 @@ class Tmux:
         """Run one tmux client. With partial, what single commands could not find is not an error."""
         words = [*self.words(), *command]
         try:
-            answer = spawn.run(words, env or self._environ, timeout=self.timeout, data=data, cwd=cwd)
-        except spawn.OutOfTime:
+            answer = run_client.run(words, env or self._environ, timeout=self.timeout, data=data, cwd=cwd)
+        except run_client.OutOfTime:
             raise no_answer(self.server, command[0], self.timeout) from None
         except OSError as cause:
             if cwd is not None and not os.path.isdir(cwd):
@@ -359,7 +359,7 @@ class Tmux:
             raise TerminalsDown(f"tmux cannot be started: {cause.strerror}") from cause
         return self._judge(answer, command, partial=partial)
 
-    def _judge(self, answer: spawn.Answer, command: list[str], *, partial: bool = False) -> bytes:
+    def _judge(self, answer: run_client.Answer, command: list[str], *, partial: bool = False) -> bytes:
         if answer.status == 0 or (answer.status is None and not answer.err):
             return answer.out
         error = from_stderr(answer.err.decode("utf-8", "replace"), command[0], self.server)
@@ -384,8 +384,10 @@ class Tmux:
         if path in _new_enough:
             return _new_enough[path]
         try:
-            said = spawn.run([path, "-V"], self._environ, timeout=self.timeout).out.decode("utf-8", "replace")
-        except (spawn.OutOfTime, OSError) as cause:
+            said = run_client.run([path, "-V"], self._environ, timeout=self.timeout).out.decode(
+                "utf-8", "replace"
+            )
+        except (run_client.OutOfTime, OSError) as cause:
             raise TmuxMissing(f"{path} -V does not work") from cause
         found = parse.version(said)
         if found is not None and found < OLDEST:

@@ -11,7 +11,7 @@ import os
 import select
 from time import monotonic
 
-from mam.adapters.tmux import argv, parse, spawn
+from mam.adapters.tmux import argv, parse, run_client
 from mam.adapters.tmux.client import Tmux, new_nonce
 from mam.adapters.tmux.control_lines import ControlLines, Notice
 from mam.adapters.tmux.failures import ControlUnsafe, from_stderr, no_answer
@@ -94,7 +94,7 @@ class ControlClient:
         greeting = ["display-message", "-p", self._replies[0][0].decode()]
         try:
             words = [*tmux.words("-N", "-C"), *command, ";", *greeting]
-            self._pid, self._feed, self._out, self._err = spawn.start(words, tmux.environ)
+            self._pid, self._feed, self._out, self._err = run_client.start(words, tmux.environ)
         except MamError:
             self._release()
             raise
@@ -191,7 +191,7 @@ class ControlClient:
         finally:
             self._release()
             os.close(self._feed)
-            spawn.end(pid)
+            run_client.end(pid)
             os.close(self._out)
             os.close(self._err)
 

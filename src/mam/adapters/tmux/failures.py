@@ -12,7 +12,7 @@ TerminalsDown
 from __future__ import annotations
 
 from mam.core.errors import MamError, NameTaken, PaneGone, TerminalsDown
-from mam.core.text import one_line
+from mam.core.safe_text import one_line
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -5,11 +5,11 @@ What is refused is written into the job's log, so that a forged event leaves a t
 
 from __future__ import annotations
 
-from mam.adapters.store import jobs
-from mam.app import caller
+from mam.adapters.store.tables import jobs
+from mam.app.context import caller
 from mam.app.jobs import ledger
 from mam.app.jobs.find import enrol, meant, token_of, unknown
-from mam.app.jobs.show import show
+from mam.app.jobs.write_files import show
 from mam.core import event as events
 from mam.core.errors import EventRefused, JobNotFound, NotAllowed, Usage
 
@@ -17,9 +17,9 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from mam.adapters.store.draft import Draft
-    from mam.adapters.store.jobs import Job
-    from mam.app.world import World
+    from mam.adapters.store.tables.jobs import Job
+    from mam.adapters.store.transaction import Draft
+    from mam.app.context.context import World
     from mam.core.event import Event
 
     Document = dict[str, Any]

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 
-from mam.adapters.store import job_files, jobs
+from mam.adapters.store.files import job_files
+from mam.adapters.store.tables import jobs
 from mam.core.errors import JobNotFound, NotAllowed, Usage
 from mam.core.event import NAMES, is_job_id
 from mam.core.job import OPEN
@@ -15,9 +16,9 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from mam.adapters.store.draft import Draft
-    from mam.adapters.store.jobs import Job
-    from mam.app.world import World
+    from mam.adapters.store.tables.jobs import Job
+    from mam.adapters.store.transaction import Draft
+    from mam.app.context.context import World
 
     Document = dict[str, Any]
 

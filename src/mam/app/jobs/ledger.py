@@ -5,7 +5,7 @@ All of it works on a draft, so an entry, the new status and the rows of the outb
 
 from __future__ import annotations
 
-from mam.adapters.store import jobs, outbox
+from mam.adapters.store.tables import jobs, outbox
 from mam.core import event as events
 from mam.core import job as rules
 from mam.core.times import stamp
@@ -14,8 +14,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from mam.adapters.store.draft import Draft
-    from mam.adapters.store.jobs import Job
+    from mam.adapters.store.tables.jobs import Job
+    from mam.adapters.store.transaction import Draft
     from mam.core.event import Event
 
 # So many refused events of one job are written down one by one; the others are counted.

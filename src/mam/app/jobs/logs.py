@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import os
 
-from mam.adapters.store import job_files, jobs
+from mam.adapters.store.files import job_files
+from mam.adapters.store.tables import jobs
 from mam.app.jobs.find import log_of_stranger, unknown
-from mam.app.jobs.show import line
+from mam.app.jobs.write_files import line
 from mam.core.event import is_job_id
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from mam.adapters.store.draft import Draft
-    from mam.app.world import World
+    from mam.adapters.store.transaction import Draft
+    from mam.app.context.context import World
 
     Document = dict[str, Any]
 

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import secrets
 
-from mam.adapters.store import job_files, jobs
-from mam.app import caller
-from mam.app.jobs import clock, ledger
+from mam.adapters.store.files import job_files
+from mam.adapters.store.tables import jobs
+from mam.app.context import caller
+from mam.app.jobs import clock_jump, ledger
 from mam.app.jobs.logs import audit_root
-from mam.app.jobs.show import show
+from mam.app.jobs.write_files import show
 from mam.core import event as events
 from mam.core.job_record import DEFAULTS
 
@@ -16,9 +17,9 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from mam.adapters.store.draft import Draft
-    from mam.adapters.store.jobs import Job
-    from mam.app.world import World
+    from mam.adapters.store.tables.jobs import Job
+    from mam.adapters.store.transaction import Draft
+    from mam.app.context.context import World
 
 _ID_BYTES = 4
 
@@ -43,7 +44,7 @@ def register(world: World, job_id: str, prompt: str, **facts: Any) -> Job:
     job_files.new_token(world.place.jobs, job_id)
 
     def work(draft: Draft) -> Job:
-        clock.settle(world, draft)
+        clock_jump.settle(world, draft)
         job = jobs.add(draft, job_id, prompt, data)
         draft.log(data["created_by"], "job submit", None, None, job=job_id, agent=data["agent"])
         return ledger.enter(draft, job, events.REGISTERED, "", agent=data["agent"], type=data["type"])

@@ -6,14 +6,14 @@ import sys
 
 from mam.core.errors import Usage
 from mam.surfaces.cli.output import write_json, write_lines
-from mam.surfaces.cli.paint import Paint, is_terminal
+from mam.surfaces.cli.style import Paint, is_terminal
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from types import TracebackType
     from typing import Any
 
-    from mam.app.fleet import Fleet
+    from mam.app.api.fleet import Fleet
     from mam.surfaces.cli.progress import Progress
 
 
@@ -45,7 +45,7 @@ class Call:
     def fleet(self) -> Fleet:
         """The fleet that --workspace, --registry and the current directory mean."""
         if self._fleet is None:
-            from mam.app.fleet import open_fleet
+            from mam.app.api.fleet import open_fleet
 
             for name in ("workspace", "registry"):
                 # An unset variable of a script must not mean the current directory.

@@ -81,22 +81,22 @@ def dispatch(words: list[str], as_json: bool) -> int:
         word, after = _meant_by_help(after)
         if word is None:
             return _without_verb(["--help"], as_json)
-    from mam.surfaces.cli import verbs
+    from mam.surfaces.cli import verb_table
 
-    if verbs.module_of(word) is None:
+    if verb_table.module_of(word) is None:
         raise _unknown(word)
     from mam.surfaces.cli.call import Call
 
-    with Call(_options(word, verbs.load(word), before, after)) as call:
-        return int(verbs.load(word).run(call))
+    with Call(_options(word, verb_table.load(word), before, after)) as call:
+        return int(verb_table.load(word).run(call))
 
 
 def _options(word: str, module: ModuleType, before: list[str], after: list[str]) -> Any:
     """Return the parsed options of a verb, without argparse where the line is simple."""
     if hasattr(module, "FLAGS"):
-        from mam.surfaces.cli import quick
+        from mam.surfaces.cli import fast_parse
 
-        found = quick.read(module.FLAGS, module.UNSET, [*before, *after])
+        found = fast_parse.read(module.FLAGS, module.UNSET, [*before, *after])
         if found is not None:
             return found
     if hasattr(module, "quickly"):
@@ -137,10 +137,10 @@ def _without_verb(before: list[str], as_json: bool) -> int:
 
         print(f'{{"version": "{__version__}"}}' if as_json else f"mam {__version__}")
         return 0
-    from mam.surfaces.cli import verbs
+    from mam.surfaces.cli import verb_table
 
     if "--help" in before or "-h" in before:
-        print(verbs.overview())
+        print(verb_table.overview())
         return 0
     from mam.core.errors import Usage
 
@@ -148,7 +148,7 @@ def _without_verb(before: list[str], as_json: bool) -> int:
     if unknown or as_json:
         what = f"there is no option '{unknown[0][:60]}'" if unknown else "no verb was given"
         raise Usage(what, hint="mam --help lists the verbs")
-    print(verbs.overview(), file=sys.stderr)
+    print(verb_table.overview(), file=sys.stderr)
     return Usage.exit_code
 
 
@@ -159,9 +159,9 @@ def _meant_by_help(after: list[str]) -> tuple[str | None, list[str]]:
 
 def _unknown(word: str) -> Exception:
     from mam.core.errors import Usage
-    from mam.surfaces.cli import verbs
+    from mam.surfaces.cli import verb_table
 
-    near = verbs.nearest(word)
+    near = verb_table.nearest(word)
     hint = f"did you mean {near[0]}?" if near else "mam --help lists the verbs"
     return Usage(f"there is no verb '{word[:60]}'", hint=hint)
 

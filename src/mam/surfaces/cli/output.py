@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 
 from mam.core.errors import Broken, MamError, Unavailable
-from mam.surfaces.cli.paint import Paint, is_terminal
+from mam.surfaces.cli.style import Paint, is_terminal
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -11,8 +11,8 @@ import os
 import sys
 
 from mam.core.errors import Usage
-from mam.surfaces.cli import verbs
-from mam.surfaces.cli.paint import Paint
+from mam.surfaces.cli import verb_table
+from mam.surfaces.cli.style import Paint
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -70,9 +70,9 @@ def build_all() -> Parser:
     root.add_argument("--version", action="store_true", help="print the version")
     _add_everywhere(root)
     below = root.add_subparsers(metavar="VERB", parser_class=Parser)
-    for word in (*verbs.VERBS, *verbs.ALIASES):
-        module = verbs.load(word)
-        summary = verbs.VERBS[verbs.ALIASES.get(word, word)][1]
+    for word in (*verb_table.VERBS, *verb_table.ALIASES):
+        module = verb_table.load(word)
+        summary = verb_table.VERBS[verb_table.ALIASES.get(word, word)][1]
         _furnish(below.add_parser(word, help=summary, **_looks(module)), module)
     return root
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 import sys
 
-from mam.core.text import one_line
-from mam.surfaces.cli.paint import Paint, is_terminal
+from mam.core.safe_text import one_line
+from mam.surfaces.cli.style import Paint, is_terminal
 from mam.surfaces.cli.table import cut
 
 _CLEAR = "\r\x1b[K"

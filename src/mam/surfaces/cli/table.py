@@ -6,7 +6,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from mam.surfaces.cli.paint import Paint
+    from mam.surfaces.cli.style import Paint
 
     # A text, and the style it is painted in.
     Cell = tuple[str, str | None]

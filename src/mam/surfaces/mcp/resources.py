@@ -6,7 +6,7 @@ import json
 
 from mcp.server.mcpserver.exceptions import ResourceError, ResourceNotFoundError
 
-from mam.app.fleet import Fleet
+from mam.app.api.fleet import Fleet
 from mam.core.errors import JobNotFound, MamError, SessionNotFound
 from mam.surfaces.mcp.tool import visitor
 

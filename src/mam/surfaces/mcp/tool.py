@@ -18,10 +18,10 @@ from mcp.server.mcpserver.tools import Tool
 from mcp_types import CallToolResult, TextContent, ToolAnnotations
 from pydantic import ValidationError
 
-from mam.app.door import Visitor
-from mam.app.fleet import Fleet
+from mam.app.agent_tools.listener import Visitor
+from mam.app.api.fleet import Fleet
 from mam.core.errors import Broken, MamError, Usage
-from mam.surfaces.mcp.reads import READS
+from mam.surfaces.mcp.read_only import READS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -14,7 +14,7 @@ from pydantic import Field
 
 from mam.core.authority import ancestors
 from mam.core.errors import MamError, NeedsConfirmation
-from mam.surfaces.mcp.shapes import Answered, Applied, Killed
+from mam.surfaces.mcp.results import Answered, Applied, Killed
 from mam.surfaces.mcp.tool import CHANGE, DESTROY, Call, make
 from mam.surfaces.mcp.tools.agents import AgentId
 

@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
-from mam.surfaces.mcp.shapes import Job, Reported
+from mam.surfaces.mcp.results import Job, Reported
 from mam.surfaces.mcp.tool import CHANGE, READ, Call, make
 from mam.surfaces.mcp.tools.agents import Permissions, asked
 

@@ -1,0 +1,90 @@
+"""Reading Claude Code's screen.
+
+The box is `❯` with a no-break space between two rules; a prompt in the conversation has a plain space, the
+pointer of a dialog is indented or stands before a number. A screen with neither box nor dialog says nothing.
+"""
+
+from __future__ import annotations
+
+import re
+
+from mam.adapters.agents.input_box import find_box
+from mam.adapters.agents.kind import Look
+from mam.core.activity import IDLE, UNKNOWN, WAITING, WORKING
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from mam.adapters.agents.input_box import Box
+    from mam.adapters.agents.kind import Screen
+
+YES, NO = "on yes", "on no"
+PROMPT, SHELL_PROMPT = "❯\xa0", "!\xa0"
+_BUSY_BELOW = "esc to interrupt"
+# It takes the place of `esc to interrupt` after a big paste, so a screen with it may be a busy one.
+_HIDES_BUSY = "paste again to expand"
+_SPINNER = re.compile(r"^\S \S.*…(?: \(|$)|· Retrying in \d+s", re.MULTILINE)
+_TURN_OVER = re.compile(r"^✻ .* · done \d|^\s+⎿ +Interrupted · ", re.MULTILINE)
+_QUEUED = "Press up to edit queued messages"
+_SUGGESTION = re.compile(r'Try ".*"\Z')
+_NOT_LOGGED_IN = re.compile(r"Not logged in · Please run /login|Please run /login · API Error")
+
+_POINTER = re.compile(r"^ *❯ +\S", re.MULTILINE)
+_FOOTER = re.compile(r"\b(?:Esc|Enter) to \w+")
+_START = "Enter to confirm · Esc to cancel"
+# It opens with the pointer on the refusal, and the consent is one line below: so Down and Enter consent.
+# An older version has it the other way round, with numbers: that one is only a menu.
+_TRUST = re.compile(r"^ *(?:❯ No, exit\n *|No, exit\n *(❯) )Yes, I trust this folder$", re.MULTILINE)
+_AT_START = (
+    ("api-key", re.compile(r"Do you want to use this API key\?")),
+    ("bypass", re.compile(r"running in Bypass Permissions mode")),
+    ("login", re.compile(r"Select login method|Log ?in with")),
+)
+# The question first: its own words may be those of another dialog. Login and limit were never seen.
+_DIALOGS = (
+    ("question", re.compile(r"\n *Enter to select · .*\Z")),
+    ("permission", re.compile(r"^ *Do you want to \S.*\?|Would you like to proceed\?", re.MULTILINE)),
+    ("permission", re.compile(r"Auto mode can.t check actions")),
+    ("login", re.compile(r"Select login method|Paste code here")),
+    ("limit", re.compile(r"limit reached|hit your .{0,20}limit")),
+)
+_RESET = re.compile(r"resets? (?:at )?([^\n·]+)")
+
+
+def look(screen: Screen) -> Look:
+    """Return the state, the dialog and the box of a screen."""
+    # Not rstrip(): it would take the no-break space of an empty box.
+    lines = [line.rstrip(" ") for line in screen.text.rstrip(" \n").split("\n")]
+    box = find_box(lines, PROMPT)
+    if box is not None:
+        # A short conversation stands at the top, with blank lines down to the box.
+        close = find_box([line for line in lines if line], PROMPT)
+        return _look_at_box(box, close.above if close else box.above, screen)
+    if find_box(lines, SHELL_PROMPT) is not None:
+        return Look(UNKNOWN, box="draft", detail="shell mode")
+    return _look_at_dialog("\n".join(lines[-40:]))
+
+
+def _look_at_box(box: Box, above: str, screen: Screen) -> Look:
+    if _BUSY_BELOW in box.below or _SPINNER.search(above):
+        state = WORKING
+    elif _HIDES_BUSY in box.below and not _TURN_OVER.search(above.rpartition("\n❯ ")[2]):
+        state = UNKNOWN
+    else:
+        state = IDLE
+    is_queued = box.inside == _QUEUED
+    is_empty = is_queued or (_SUGGESTION.match(box.inside) and screen.cursor_x == len(PROMPT))
+    detail = "messages are queued" if is_queued else "not logged in" if _NOT_LOGGED_IN.search(above) else ""
+    return Look(state, box="empty" if is_empty else box.state(), detail=detail)
+
+
+def _look_at_dialog(tail: str) -> Look:
+    last = tail.rpartition("\n")[2].strip()
+    if not _FOOTER.search(last) or not _POINTER.search(tail):
+        return Look()
+    if last == _START and (trust := _TRUST.search(tail)):
+        return Look(WAITING, dialog="trust", detail=YES if trust[1] else NO)
+    for name, pattern in _AT_START if last == _START else _DIALOGS:
+        if pattern.search(tail):
+            reset = _RESET.search(tail) if name == "limit" else None
+            return Look(WAITING, dialog=name, detail=reset[1].strip() if reset else "")
+    return Look(WAITING, dialog="menu")

@@ -1,0 +1,282 @@
+"""The files that Codex keeps: one rollout per conversation, and a lock on it while a process has it open.
+
+A rollout may be huge, so only its two ends are read, and only whole lines of them. A fork is no copy: its
+rollout names the one that it goes on from, and is worth nothing without it.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import time
+
+from mam.adapters.agents.codex import limit
+from mam.adapters.agents.jsonl import UUID, epoch, parse, tail
+from mam.adapters.agents.open_regular import open_plain
+from mam.core.activity import IDLE, WAITING, WORKING, Evidence
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping
+    from typing import Any
+
+CONFIG, HOME = "CODEX_HOME", "HOME"
+_ROLLOUT = re.compile(r"(?:\A|/)rollout-[^/]+-([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})\.jsonl\Z")
+# What the first line says of the conversation stands before its instructions, which take most of it.
+_HEAD, _TAIL = 4 * 1024, 256 * 1024
+# The longest prompt has 1 MB, and JSON may need six bytes for one of it.
+_LONGEST_LINE = 8 * 1024 * 1024
+_LARGEST_CONFIG = 1024 * 1024
+_CWD = re.compile(rb'"cwd":("(?:[^"\\]|\\.)*")')
+_FORK = re.compile(rb'"forked_from_id":"([0-9a-f-]{36})"')
+_THREAD = re.compile(rb'"thread_source":"([a-z_]+)"')
+_NOTIFY = re.compile(r"^\s*notify\s*=", re.MULTILINE)
+_TURN_EVENTS = (b'"task_started"', b'"task_complete"', b'"turn_aborted"')
+_ROLES = {"UserMessage": "user", "AgentMessage": "assistant"}
+_LIMIT_ERRORS = ("usage_limit_exceeded",)
+
+
+def config_folder(stores: Mapping[str, str]) -> str | None:
+    """Return the folder of the launch's configuration, or None if the row does not say."""
+    if stores.get(CONFIG):
+        return stores[CONFIG]
+    return os.path.join(stores[HOME], ".codex") if stores.get(HOME) else None
+
+
+def has_notify(stores: Mapping[str, str]) -> bool:
+    """Tell whether the person has a notify program of their own; a launch can have only one."""
+    config = config_folder(stores)
+    try:
+        with open_plain(os.path.join(config or "", "config.toml")) as file:
+            return bool(_NOTIFY.search(file.read(_LARGEST_CONFIG).decode("utf-8", "replace")))
+    except OSError:
+        return False
+
+
+def lock_path(conversation: str, stores: Mapping[str, str]) -> str | None:
+    """Return the file that a process locks while it has a conversation open."""
+    folder = locks_folder(stores)
+    return os.path.join(folder, f"{conversation}.lock") if folder and UUID.match(conversation) else None
+
+
+def locks_folder(stores: Mapping[str, str]) -> str | None:
+    """Return the folder of the locks."""
+    config = config_folder(stores)
+    return os.path.join(config, "thread-writer-locks") if config else None
+
+
+def locked_since(conversation: str, stores: Mapping[str, str]) -> float | None:
+    """Return since when a process has a conversation open; None if none has, as far as files say."""
+    try:
+        return os.path.getmtime(lock_path(conversation, stores) or "")
+    except OSError:
+        return None
+
+
+def rollouts(stores: Mapping[str, str]) -> Iterator[tuple[str, str]]:
+    """Yield (conversation, path) of every rollout, the folder of the newest day first.
+
+    Raises OSError where nobody can say.
+    """
+    config = config_folder(stores)
+    if config is None:
+        return
+    days = [os.path.join(config, "sessions")]
+    for _ in ("year", "month", "day"):
+        days = [os.path.join(folder, name) for folder in days for name in _names(folder)]
+    yield from _rollouts_in(days)
+
+
+def _rollouts_in(days: list[str]) -> Iterator[tuple[str, str]]:
+    for day in days:
+        for name in _names(day):
+            conversation = conversation_of(name)
+            if conversation:
+                yield conversation, os.path.join(day, name)
+
+
+def conversation_of(path: str) -> str | None:
+    """Return the conversation whose rollout a file is."""
+    found = _ROLLOUT.search(path)
+    return found[1] if found else None
+
+
+def _names(folder: str) -> list[str]:
+    try:
+        return sorted(os.listdir(folder), reverse=True)
+    except (FileNotFoundError, NotADirectoryError):
+        return []
+
+
+def find_rollout(conversation: str, stores: Mapping[str, str]) -> str | None:
+    """Return the rollout of a conversation, None if there is none; OSError where nobody can say."""
+    config = config_folder(stores)
+    if config is None or not UUID.match(conversation):
+        return None
+    days = _days_of(conversation)
+    folders = [os.path.join(config, "sessions", day) for day in days]
+    candidates = _rollouts_in(folders) if days else rollouts(stores)
+    return next((path for found, path in candidates if found == conversation), None)
+
+
+def _days_of(conversation: str) -> list[str]:
+    """Return the folders of the day that an id was made on, which it names, in whatever time zone."""
+    if conversation[14] != "7":
+        return []
+    from datetime import UTC, datetime, timedelta
+
+    try:
+        made = datetime.fromtimestamp(int(conversation[:8] + conversation[9:13], 16) / 1000, UTC)
+        return [(made + timedelta(days=shift)).strftime("%Y/%m/%d") for shift in (0, -1, 1)]
+    except (ValueError, OverflowError, OSError):
+        return []
+
+
+def began_in(workspace: str, stores: Mapping[str, str]) -> list[str]:
+    """Return the conversations of a person that began in a workspace, the last used first."""
+    found = []
+    try:
+        for conversation, path in rollouts(stores):
+            head = _head(path)
+            cwd = _CWD.search(head)
+            if cwd and _text(cwd[1]) == workspace and is_of_person(head):
+                found.append((os.path.getmtime(path), conversation))
+    except OSError:
+        return []
+    return [conversation for _, conversation in sorted(found, reverse=True)]
+
+
+def forks_of(conversation: str, stores: Mapping[str, str]) -> list[str]:
+    """Return the conversations that go on from one and cannot be without it."""
+    found = []
+    for other, path in rollouts(stores):
+        origin = _FORK.search(_head(path))
+        if origin and origin[1].decode() == conversation:
+            found.append(other)
+    return found
+
+
+def is_of_person(head: bytes) -> bool:
+    """Tell whether a rollout is of a conversation with a person, and not of a subagent's."""
+    thread = _THREAD.search(head)
+    return thread is None or thread[1] == b"user"
+
+
+def _head(path: str) -> bytes:
+    try:
+        with open_plain(path) as file:
+            return file.readline(_HEAD)
+    except OSError:
+        return b""
+
+
+def is_subagent(path: str | None) -> bool:
+    """Tell whether a rollout is of a conversation that another one started."""
+    return path is not None and not is_of_person(_head(path))
+
+
+def paths_of(conversation: str, stores: Mapping[str, str]) -> list[tuple[str, str]]:
+    """Return what one conversation has on disk, as (folder, path below it)."""
+    config = config_folder(stores)
+    path = find_rollout(conversation, stores)
+    if config is None or not UUID.match(conversation):
+        return []
+    snapshots = os.path.join(config, "shell_snapshots")
+    found = [path] if path else []
+    found += [os.path.join(snapshots, name) for name in _names(snapshots) if name.startswith(conversation)]
+    store = stores.get(CONFIG) or stores[HOME]
+    return [(store, os.path.relpath(one, store)) for one in found]
+
+
+def read_turn(path: str, opened: float | None) -> Evidence | None:
+    """Return what the end of a rollout says about the turn.
+
+    `opened` is when the process that has it open took it, None if nobody has: a turn from before that is no
+    longer going on, though nothing says so.
+    """
+    try:
+        lines, _ = tail(path, _TAIL)
+    except OSError:
+        return None
+    said = _last_told(lines, _TURN_EVENTS, _tell) or _last_told(lines, (b'"response_item"',), _tell_middle)
+    if said is None or said.state != WORKING:
+        return said
+    if opened is None:
+        return None
+    if said.at < opened:
+        return Evidence("transcript", IDLE, opened, detail="the last turn was cut by the end of its process")
+    return said
+
+
+def _last_told(
+    lines: list[bytes], signs: tuple[bytes, ...], tell: Callable[[dict[str, Any]], Evidence | None]
+) -> Evidence | None:
+    for line in reversed(lines):
+        if any(sign in line for sign in signs) and (said := tell(parse(line))):
+            return said
+    return None
+
+
+def _tell(entry: dict[str, Any]) -> Evidence | None:
+    payload, at = entry.get("payload"), epoch(entry.get("timestamp"))
+    if not isinstance(payload, dict) or at is None:
+        return None
+    kind = payload.get("type") if entry.get("type") == "event_msg" else None
+    if kind == "task_started":
+        return Evidence("transcript", WORKING, at, detail="the turn began")
+    if kind == "turn_aborted":
+        return Evidence("transcript", IDLE, at, detail="the turn was interrupted")
+    return _tell_end(payload, at) if kind == "task_complete" else None
+
+
+def _tell_middle(entry: dict[str, Any]) -> Evidence | None:
+    """Return that a turn goes on: of a long one the beginning is out of reach."""
+    at = epoch(entry.get("timestamp")) if entry.get("type") == "response_item" else None
+    return Evidence("transcript", WORKING, at, detail="the turn goes on") if at is not None else None
+
+
+def _tell_end(payload: dict[str, Any], at: float) -> Evidence:
+    error = payload.get("error")
+    if not isinstance(error, dict):
+        return Evidence("transcript", IDLE, at, detail="the turn ended")
+    if error.get("codex_error_info") in _LIMIT_ERRORS:
+        said = str(error.get("message"))[:300]
+        end = limit.named_end(said)
+        if limit.is_on(end, time.time(), at):
+            return Evidence("transcript", WAITING, at, f"limit, resets {end}", said)
+        # The box takes words, and nothing else will tell that the limit was lifted.
+        return Evidence("transcript", IDLE, at, detail=said)
+    return Evidence("transcript", IDLE, at, detail="the turn ended in an error")
+
+
+def prompts(path: str, since: int) -> Iterator[str]:
+    """Yield what the user said in the whole lines beyond `since` bytes."""
+    with open_plain(path) as file:
+        file.seek(since)
+        while (line := file.readline(_LONGEST_LINE)).endswith(b"\n"):
+            if b'"UserMessage"' in line:
+                item = message(parse(line))
+                if item and item[0] == "user":
+                    yield item[1]
+
+
+def message(entry: dict[str, Any]) -> tuple[str, str] | None:
+    """Return the role and the words of a line that is a message of the conversation."""
+    payload = entry.get("payload")
+    if not isinstance(payload, dict) or payload.get("type") != "item_completed":
+        return None
+    item = payload.get("item")
+    item = item if isinstance(item, dict) else {}
+    role, parts = _ROLES.get(str(item.get("type"))), item.get("content")
+    if role is None or not isinstance(parts, list):
+        return None
+    words = [part["text"] for part in parts if isinstance(part, dict) and isinstance(part.get("text"), str)]
+    return role, "".join(words)
+
+
+def _text(quoted: bytes) -> object:
+    try:
+        return json.loads(quoted)
+    except ValueError:
+        return None

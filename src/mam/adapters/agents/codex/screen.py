@@ -1,0 +1,171 @@
+"""Reading Codex's screen.
+
+The box is the last line that begins with `›`, above a blank line and the status line (`MODEL · FOLDER`). The
+splash before the start has the box without a status line, a dialog has a line of keys in its place. While an
+answer streams the screen shows no sign of work, so a turn is over only where its end is seen.
+"""
+
+from __future__ import annotations
+
+import re
+import time
+
+from mam.adapters.agents.codex import limit
+from mam.adapters.agents.kind import Look
+from mam.core.activity import IDLE, UNKNOWN, WAITING, WORKING
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from mam.adapters.agents.kind import Screen
+
+YES, NO = "on yes", "on no"
+PROMPT, SHELL_PROMPT = "›", "!"
+_PLACEHOLDER = "Ask Codex to do anything"
+# Where the cursor stands in an empty box, and where a caller puts it who does not know.
+_AT_START = (0, 2)
+
+_KEYS = re.compile(r"\b(?:press )?(?:enter|esc|tab)\b", re.IGNORECASE)
+_HINTS = "  ? for shortcuts"
+_NAMES = re.compile(r"  \S")
+_STATUS = re.compile(r"  \S.* · ")
+# Shown among the hints where a person has no status line.
+_CONTEXT = re.compile(r"\b\d+% context left\b")
+_POINTER = re.compile(r"^ {0,3}[›>] ", re.MULTILINE)
+_HEADER = re.compile(r"  >_ OpenAI Codex \(v")
+
+_BUSY = re.compile(r"[•◦] .*\((?:\d+[hms] ?)+ • esc to interrupt\)")
+_QUEUED = "• Queued follow-up inputs"
+_WORKED = re.compile(r"  Worked for \S.* • \d")
+_FAILED = "■ "
+_LIMIT = re.compile(r"■ You.ve hit your usage limit")
+
+# The options decide, in the last list on the screen: what stands above them are an agent's words.
+_TRUST = re.compile(r"^([› ]) 1\. Trust and continue\n[› ] 2\. ", re.MULTILINE)
+_QUESTION = re.compile(r"enter to submit (?:answer|all)")
+_LOCKED = re.compile(
+    r"^  🔒 +This conversation is open in another app(?:.*\n){1,6} *r retry +f fork", re.MULTILINE
+)
+_LOGIN = re.compile(r"^[› >] 1\. Sign in with ChatGPT", re.MULTILINE)
+# Never seen: an update is offered only with a net.
+_UPDATE = re.compile(r"^[› ] 1\. Update now", re.MULTILINE)
+_PERMISSION = re.compile(r"^[› ] 1\. (?:Yes\b|Allow\b)", re.MULTILINE)
+_DIALOGS = (
+    ("login", _LOGIN),
+    ("update", _UPDATE),
+    ("permission", _PERMISSION),
+)
+_LARGEST_DIALOG = 40
+
+
+def look(screen: Screen) -> Look:
+    """Return the state, the dialog and the box of a screen."""
+    lines = [line.rstrip() for line in screen.text.rstrip().split("\n")]
+    found = _find_box(lines)
+    if found is None:
+        return _look_at_dialog(lines)
+    top, bottom = found
+    inside = "\n".join(line[2:] for line in lines[top:bottom]).strip()
+    if lines[top].startswith(SHELL_PROMPT):
+        return Look(UNKNOWN, box="draft", detail="shell mode")
+    is_empty = inside in ("", _PLACEHOLDER) and screen.cursor_x in _AT_START
+    return _look_above(_blocks(lines[:top]), "empty" if is_empty else "draft")
+
+
+def read_title(title: str) -> str:
+    """Return what the pane's title says: a turning braille sign, or that a person is needed."""
+    if re.match(r"\[ . \] Action Required\b", title):
+        return WAITING
+    # At rest it is a name and nothing else, as it is before Codex sets it.
+    return WORKING if re.match(r"[\u2800-\u28ff] ", title) else UNKNOWN
+
+
+def _find_box(lines: Sequence[str]) -> tuple[int, int] | None:
+    """Return where the box begins and ends; None where no status line stands below it."""
+    written = [number for number, line in enumerate(lines) if line][-2:]
+    status = next((number for number in written if _is_status(lines, number)), 0)
+    if status < 2 or lines[status - 1]:
+        return None
+    for top in range(status - 2, -1, -1):
+        line = lines[top]
+        if line[:1] in (PROMPT, SHELL_PROMPT) and line[1:2] in ("", " "):
+            return top, status - 1
+        if line and not line.startswith("  "):
+            return None
+    return None
+
+
+def _is_status(lines: Sequence[str], number: int) -> bool:
+    """Tell whether a line is the status line: names with dots between, or what stands above the hints."""
+    line = lines[number]
+    if line.startswith(_HINTS):
+        return bool(_CONTEXT.search(line))
+    if _KEYS.match(line.strip()):
+        return False
+    below = lines[number + 1] if number + 1 < len(lines) else ""
+    return bool(_STATUS.match(line)) or bool(_NAMES.match(line) and below.startswith(_HINTS))
+
+
+def _blocks(lines: Sequence[str]) -> list[list[str]]:
+    """Return the paragraphs of the conversation, as blank lines part them."""
+    blocks: list[list[str]] = [[]]
+    for line in lines:
+        if line:
+            blocks[-1].append(line)
+        elif blocks[-1]:
+            blocks.append([])
+    return [block for block in blocks if block]
+
+
+def _look_above(blocks: list[list[str]], box: str) -> Look:
+    prompts = [number for number, block in enumerate(blocks) if block[0].startswith(f"{PROMPT} ")]
+    turn = blocks[prompts[-1] :] if prompts else blocks
+    if any(_BUSY.match(block[0]) for block in turn):
+        return Look(WORKING, box=box)
+    if any(block[0] == _QUEUED for block in turn):
+        return Look(WORKING, box=box, detail="messages are queued")
+    last = blocks[-1] if blocks else [""]
+    if last[0].startswith(_FAILED):
+        return _look_at_failure(" ".join(last), box)
+    is_new = not prompts and any(_HEADER.match(line) for block in blocks for line in block)
+    return Look(IDLE if is_new or _WORKED.match(last[-1]) else UNKNOWN, box=box)
+
+
+def _look_at_failure(said: str, box: str) -> Look:
+    if not _LIMIT.match(said):
+        return Look(IDLE, box=box)
+    end = limit.named_end(said)
+    if limit.is_on(end, time.time()):
+        # No dialog stands there, but whatever is typed gets the same answer until the limit is lifted.
+        return Look(WAITING, dialog="limit", box=box, detail=end)
+    return Look(
+        IDLE, box=box, detail=f"a limit was reached, to reset {end}" if end else "a limit was reached"
+    )
+
+
+def _look_at_dialog(lines: Sequence[str]) -> Look:
+    tail = "\n".join(lines[-_LARGEST_DIALOG:])
+    if _LOCKED.search(tail):
+        return Look(WAITING, dialog="locked")
+    keys = "\n".join([line for line in lines if line][-2:])
+    if not _KEYS.search(keys) or not _POINTER.search(tail):
+        return Look()
+    if _QUESTION.search(keys):
+        return Look(WAITING, dialog="question")
+    options = _last_options(lines)
+    trust = _TRUST.match(options)
+    if trust:
+        return Look(WAITING, dialog="trust", detail=YES if trust[1] == PROMPT else NO)
+    for name, pattern in _DIALOGS:
+        if pattern.match(options):
+            return Look(WAITING, dialog=name)
+    return Look(WAITING, dialog="menu")
+
+
+def _last_options(lines: Sequence[str]) -> str:
+    """Return the screen from the last first option on."""
+    for number in range(len(lines) - 1, -1, -1):
+        if re.match(r"[› >] 1\. ", lines[number]):
+            return "\n".join(lines[number:])
+    return ""

@@ -1,0 +1,137 @@
+"""Reading Gemini CLI's screen.
+
+The box stands below a full-width rule: a line with the mode, the prompt (`>`, in YOLO mode `*`, in shell mode
+`!`) and what is typed. It is drawn seconds before the program takes input; the header comes when it does.
+A dialog takes the place of the box, as a frame at the bottom.
+"""
+
+from __future__ import annotations
+
+import re
+
+from mam.adapters.agents.kind import Look
+from mam.core.activity import IDLE, UNKNOWN, WAITING, WORKING
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from mam.adapters.agents.kind import Screen
+
+YES, NO = "on yes", "on no"
+_TITLES = {"✦  ": WORKING, "⏲  ": WORKING, "✋  ": WAITING}
+_RULE = re.compile(r"─{10,}\Z")
+_PROMPT = re.compile(r" ([>*!])(?: (.*))?\Z")
+# With true colour the box has a lower and an upper edge of half blocks.
+_EDGE = re.compile(r"[▄▀]*\Z")
+_TO_PROMPT = 4
+# The cursor stands before it, so it has two blanks more than a draft.
+_PLACEHOLDERS = ("  Type your message or @path/to/file", "  Press 'Esc' for NORMAL mode.")
+# Only the status row has a spinner after exactly one blank; answers are indented by two.
+_SPINNER = re.compile(r" [\u2801-\u28ff] \S")
+_STATUS_ROWS = 4
+_QUEUED = "  Queued (press ↑ to edit):"
+# What may stand above the box before the program takes input: warnings, and the status row.
+_BEFORE_START = re.compile(r"⚠|   | [\u2801-\u28ff] ")
+_HINT = re.compile(r"\s+\? for shortcuts\Z")
+
+_TOP, _BOTTOM = re.compile(r"( ?)╭─+╮\Z"), re.compile(r"( ?)╰─+╯\Z")
+_BELOW_FRAME = 2
+_QUESTION = re.compile(r"Answer Questions\b")
+# The options and the keys decide: what stands above them may be words of the model.
+_TRUST = re.compile(
+    r"^(● )?1\. Trust folder\b.*\n(?:● )?2\. Trust parent folder\b.*\n(?:● )?3\. Don't trust$", re.MULTILINE
+)
+_LIMIT = re.compile(r"^(?:Usage limit reached for|We are currently experiencing high demand)\b", re.MULTILINE)
+_RESET = re.compile(r"^Access resets at (.+?)\.?$", re.MULTILINE)
+_STOP = re.compile(r"^(?:● )?\d\. Stop\b", re.MULTILINE)
+_DIALOGS = (
+    ("login", re.compile(r"^(?:● )?1\. (?:Sign in with Google|Verify your account)$", re.MULTILINE)),
+    ("login", re.compile(r"Waiting for authentication\.\.\. \(Press Esc|^Press R to restart, or Esc to")),
+    ("api-key", re.compile(r"^\(Press Enter to submit, .*Ctrl\+C to clear stored key\)\Z", re.MULTILINE)),
+    ("permission", re.compile(r"^(?:● )?\d\. (?:Allow once|No, suggest changes)\b", re.MULTILINE)),
+    ("permission", re.compile(r"^(?:● )?1\. Yes\b.*\n(?:● )?(?:2\. No$|\d\. Yes\b)", re.MULTILINE)),
+)
+_MENU = re.compile(r"● |\bEsc to (?:close|cancel|exit)|\((?:Press|Use) ", re.I)
+
+
+def look(screen: Screen) -> Look:
+    """Return the state, the dialog and the box of a screen."""
+    lines = [line.rstrip() for line in screen.text.rstrip().split("\n")]
+    found = _find_box(lines)
+    if found is None:
+        return _look_at_frame(lines)
+    top, mark, inside = found
+    if not _has_started(lines[:top]):
+        return Look()
+    if mark == "!":
+        return Look(UNKNOWN, box="draft", detail="shell mode")
+    state = WORKING if any(_SPINNER.match(line) for line in lines[max(0, top - _STATUS_ROWS) : top]) else IDLE
+    box = "empty" if inside in _PLACEHOLDERS or not inside.strip() else "draft"
+    return Look(state, box=box, detail="messages are queued" if _QUEUED in lines[:top] else "")
+
+
+def read_title(title: str) -> str:
+    """Return what the title says; `Ready` stands there in dialogs and menus as well, so it says nothing."""
+    return (
+        {"✦": WORKING, "⏲": WORKING, "✋": WAITING}.get(title[:1], UNKNOWN) if title[1:3] == "  " else UNKNOWN
+    )
+
+
+def _find_box(lines: Sequence[str]) -> tuple[int, str, str] | None:
+    """Return the rule's line number, the prompt and what is typed on its first line."""
+    top = next((at for at in reversed(range(len(lines))) if _RULE.match(lines[at])), None)
+    if top is None or any(_BOTTOM.match(line) for line in lines[top:]):
+        return None
+    for at in range(top + 1, min(top + 1 + _TO_PROMPT, len(lines))):
+        prompt = _PROMPT.match(lines[at])
+        if prompt and _EDGE.match(lines[at - 1]) and at > top + 1:
+            inside = (prompt[2] or "") + "".join(_continued(lines[at + 1 :]))
+            return top, prompt[1], inside
+    return None
+
+
+def _continued(below: Sequence[str]) -> list[str]:
+    end = next((at for at, line in enumerate(below) if _EDGE.match(line)), len(below))
+    return list(below[:end])
+
+
+def _has_started(above: Sequence[str]) -> bool:
+    """Tell whether the header is there, or what was said after it."""
+    return any(_HINT.sub("", line) and not _BEFORE_START.match(line) for line in above)
+
+
+def _look_at_frame(lines: Sequence[str]) -> Look:
+    inside = _last_frame(lines)
+    if inside is None:
+        return Look()
+    text = "\n".join(inside)
+    if trust := _TRUST.search(text):
+        return Look(WAITING, dialog="trust", detail=YES if trust[1] else NO)
+    if _LIMIT.search(text) and _STOP.search(text):
+        reset = _RESET.search(text)
+        return Look(WAITING, dialog="limit", detail=reset[1] if reset else "")
+    if inside and _QUESTION.match(inside[0]):
+        return Look(WAITING, dialog="question")
+    for name, pattern in _DIALOGS:
+        if pattern.search(text):
+            return Look(WAITING, dialog=name)
+    return Look(WAITING, dialog="menu") if _MENU.search(text) else Look()
+
+
+def _last_frame(lines: Sequence[str]) -> list[str] | None:
+    """Return what the frame at the bottom holds, without blank lines; None if there is none."""
+    bottom = next((at for at in reversed(range(len(lines))) if _BOTTOM.match(lines[at])), None)
+    if bottom is None or len([line for line in lines[bottom + 1 :] if line]) > _BELOW_FRAME:
+        return None
+    edge = _BOTTOM.match(lines[bottom])
+    indent = edge[1] if edge else ""
+    # The top of a long one is beyond the screen.
+    top = next((at for at in reversed(range(bottom)) if _is_top(lines[at], indent)), -1)
+    inside = [line[len(indent) :].strip("│").strip() for line in lines[top + 1 : bottom]]
+    return [line for line in inside if line]
+
+
+def _is_top(line: str, indent: str) -> bool:
+    top = _TOP.match(line)
+    return top is not None and top[1] == indent

@@ -1,0 +1,94 @@
+"""Reading the screen of Hermes' classic interface.
+
+Below the conversation stand the status bar, a rule, the prompt and (from 64 columns on) another rule. What
+the program is doing stands before the prompt's arrow: nothing at rest, `⚕` in a turn, `⚠` and `?` in dialogs.
+The model picker takes the status bar away and leaves the arrow alone: without the bar nothing is a box.
+"""
+
+from __future__ import annotations
+
+import re
+
+from mam.adapters.agents.kind import Look
+from mam.core.activity import IDLE, WAITING, WORKING
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from mam.adapters.agents.kind import Screen
+
+_RULE = re.compile(r"─{20,}\Z")
+_WIDE = 64
+_BAR = re.compile(r" ⚕ \S.* (?:│|·) ")
+# At rest the arrow is alone, or follows the name of the profile.
+_REST = re.compile(r"(?:[a-z0-9][a-z0-9_-]{0,63} )?❯(?: |\Z)")
+# Below 64 columns the arrow gives way to the sign before it.
+_SIGN = re.compile(r"(\S+)(?: ❯)?(?: |\Z)")
+_TURN = "⚕"
+_COMMAND = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
+_DIALOGS = {"⚠": "permission", "?": "question", "✎": "question", "🔐": "password", "🔑": "secret"}
+# In a turn an empty box says this.
+_HINT = "msg="
+_PANEL_END = re.compile(r"╰─+╯\Z")
+_CONFIRM = re.compile(r"^ +type 1/2/3, or ↑/↓ to select, Enter to confirm", re.MULTILINE)
+_SETUP = re.compile(r"^Run setup now\? \[Y/n\]\Z", re.MULTILINE)
+
+
+def look(screen: Screen) -> Look:
+    """Return the state, the dialog and the box of a screen."""
+    lines = [line.rstrip() for line in screen.text.rstrip().split("\n")]
+    rules = [at for at, line in enumerate(lines) if _RULE.match(line)]
+    if not rules:
+        return _before_the_box(lines)
+    top, end = rules[-1], len(lines)
+    if len(lines[top]) >= _WIDE:
+        if len(rules) < 2 or len(lines[rules[-2]]) != len(lines[top]):
+            return Look()
+        top, end = rules[-2], top
+    above = lines[:top]
+    if above and _BAR.match(above[-1]):
+        return _judge(lines[top + 1 : end], "".join(lines[end + 1 :]).strip(), "\n".join(above[-8:]))
+    return Look(WAITING, dialog="menu") if _ends_in_menu(above) else Look()
+
+
+def _judge(inside: list[str], below: str, above: str) -> Look:
+    if not inside:
+        return Look()
+    if rest := _REST.match(inside[0]):
+        text = "".join([inside[0][rest.end() :], *inside[1:]]).strip()
+        if text:
+            return Look(IDLE, box="draft")
+        # A crashed program leaves its box, with a line of the terminal below it.
+        return Look() if below else Look(IDLE, box="empty")
+    sign = _SIGN.match(inside[0])
+    if sign is None:
+        return Look()
+    text = "".join([inside[0][sign.end() :], *inside[1:]]).strip()
+    if sign[1] == _TURN:
+        return Look(WORKING, box="empty" if not text or text.startswith(_HINT) else "draft")
+    if sign[1] in _COMMAND:
+        return Look(WORKING, detail="a command runs")
+    dialog = _DIALOGS.get(sign[1])
+    if dialog == "permission" and _CONFIRM.search(above):
+        dialog = "confirm"
+    return Look(WAITING, dialog=dialog) if dialog else Look()
+
+
+def _before_the_box(lines: Sequence[str]) -> Look:
+    if _SETUP.search("\n".join(lines[-3:])):
+        return Look(WAITING, dialog="login", detail="no provider is configured")
+    return Look()
+
+
+def _ends_in_menu(above: Sequence[str]) -> bool:
+    """Tell whether the last thing above the box is a panel with a pointer in it."""
+    shown = [line for line in above if line]
+    if not shown or not _PANEL_END.match(shown[-1]):
+        return False
+    for line in reversed(shown[:-1]):
+        if line.startswith("│ ❯ "):
+            return True
+        if not line.startswith("│"):
+            break
+    return False

@@ -1,0 +1,46 @@
+"""The markdown file of a team on disk, beside the registry: a projection, written again by each change."""
+
+from __future__ import annotations
+
+import os
+
+from mam.adapters.store.database import translate_os
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from mam.adapters.store.root_paths import Place
+
+
+def path_of(place: Place, team_id: str) -> str:
+    """Return where the file of a team lies."""
+    return f"{os.path.splitext(place.yaml)[0]}-{team_id}.md"
+
+
+def write(place: Place, team_id: str, text: str) -> str:
+    """Put the text in the file's place, unless it stands there; return the path."""
+    path = path_of(place, team_id)
+    content = text.encode("utf-8", "replace")
+    temporary = os.path.join(os.path.dirname(path), f".{os.path.basename(path)}.tmp")
+    try:
+        if _read(path) == content:
+            return path
+        os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)
+        if os.path.lexists(temporary):
+            os.unlink(temporary)
+        handle = os.open(
+            temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600
+        )
+        with os.fdopen(handle, "wb") as file:
+            file.write(content)
+        os.rename(temporary, path)
+    except OSError as error:
+        raise translate_os(error, path) from error
+    return path
+
+
+def _read(path: str) -> bytes | None:
+    try:
+        with open(path, "rb") as file:
+            return file.read()
+    except FileNotFoundError:
+        return None

@@ -1,0 +1,153 @@
+"""A change under way: what a verb may read and write between taking the lock and the commit."""
+
+from __future__ import annotations
+
+import json
+import os
+
+from mam.adapters.store.intents import Intents
+from mam.core.errors import AmbiguousTarget, Conflict, NameTaken, SessionNotFound
+from mam.core.session_row import settled, whole
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    import sqlite3
+    from typing import Any
+
+    from mam.core.session_row import Row
+
+
+def new_session_id() -> str:
+    """Return the id of a session that gets its row now."""
+    return f"s_{os.urandom(4).hex()}"
+
+
+class Draft:
+    """The registry inside one transaction. Rows that come out are copies; `put` writes them back."""
+
+    def __init__(self, connection: sqlite3.Connection, now: float) -> None:
+        """Work on a connection that holds the write lock."""
+        self.connection = connection
+        self.now = now
+        self.intents = Intents(connection)
+        self.changed = False
+
+    def rows(self) -> list[Row]:
+        """Return every session in the order of the file."""
+        found = self.connection.execute("SELECT data FROM sessions ORDER BY position").fetchall()
+        return [whole(json.loads(data)) for (data,) in found]
+
+    def get(self, session_id: str) -> Row | None:
+        """Return one session by id."""
+        found = self.connection.execute("SELECT data FROM sessions WHERE id=?", (session_id,)).fetchone()
+        return whole(json.loads(found[0])) if found else None
+
+    def named(self, name: str) -> Row | None:
+        """Return one session by name."""
+        found = self.connection.execute("SELECT data FROM sessions WHERE name=?", (name,)).fetchone()
+        return whole(json.loads(found[0])) if found else None
+
+    def find(self, target: str) -> Row:
+        """Return the session that a person means by a name or an id."""
+        return choose(target, self.get(target), self.named(target), self._names)
+
+    def _names(self) -> list[str]:
+        return [name for (name,) in self.connection.execute("SELECT name FROM sessions ORDER BY position")]
+
+    def add(self, row: Row) -> Row:
+        """Add a new session at the end of the file."""
+        row = settled({**row, "version": 1})
+        if self.named(row["name"]):
+            raise NameTaken(f"a session named '{row['name']}' is registered already")
+        self.connection.execute(
+            "INSERT INTO sessions(id, name, status, position, version, data)"
+            " VALUES(?, ?, ?, (SELECT coalesce(max(position), 0) + 1 FROM sessions), 1, ?)",
+            (row["id"], row["name"], row["status"], dump(row)),
+        )
+        self._note_server(row)
+        self.changed = True
+        return row
+
+    def put(self, row: Row) -> Row:
+        """Write a session back; Conflict if it is not at the version it was read with."""
+        row = settled({**row, "version": row["version"] + 1})
+        done = self.connection.execute(
+            "UPDATE sessions SET name=?, status=?, version=?, data=?, block=NULL,"
+            " written=coalesce(written, CASE WHEN block IS NULL THEN NULL ELSE data END)"
+            " WHERE id=? AND version=?",
+            (row["name"], row["status"], row["version"], dump(row), row["id"], row["version"] - 1),
+        )
+        if done.rowcount != 1:
+            raise Conflict(f"'{row['name']}' was changed by somebody else", hint="repeat the command")
+        self._note_server(row)
+        self.changed = True
+        return row
+
+    def _note_server(self, row: Row) -> None:
+        """Keep the servers of running sessions where a listing finds them at once; old ones are dropped."""
+        known = self.meta("servers") or []
+        if row["status"] != "running" or row["tmux_server"] in known:
+            return
+        used = {one["tmux_server"] for one in self.rows() if one["status"] == "running"}
+        self.set_meta("servers", sorted(used | {row["tmux_server"]}))
+
+    def remove(self, session_id: str) -> None:
+        """Take a session out of the registry."""
+        self.connection.execute(
+            "INSERT INTO forgotten SELECT coalesce(written, data) FROM sessions"
+            " WHERE id=? AND (written IS NOT NULL OR block IS NOT NULL)",
+            (session_id,),
+        )
+        self.connection.execute("DELETE FROM sessions WHERE id=?", (session_id,))
+        self.connection.execute("DELETE FROM evidence WHERE session_id=?", (session_id,))
+        self.changed = True
+
+    def log(self, actor: str, verb: str, row: Row | None, reason: str | None = None, **detail: Any) -> None:
+        """Record who did what to which session, and why."""
+        self.connection.execute(
+            "INSERT INTO log(at, actor, verb, session_id, name, reason, detail) VALUES(?, ?, ?, ?, ?, ?, ?)",
+            (self.now, actor, verb, row and row.get("id"), row and row.get("name"), reason, dump(detail)),
+        )
+
+    def meta(self, key: str) -> Any:
+        """Return a value that belongs to the whole registry."""
+        found = self.connection.execute("SELECT value FROM meta WHERE key=?", (key,)).fetchone()
+        return json.loads(found[0]) if found else None
+
+    def set_meta(self, key: str, value: Any) -> None:
+        """Keep a value that belongs to the whole registry."""
+        self.connection.execute("INSERT OR REPLACE INTO meta VALUES(?, ?)", (key, dump(value)))
+
+    def identities(self) -> dict[str, Any]:
+        """Return the last known conversation of each kind."""
+        return self.meta("identities") or {}
+
+    def set_identity(self, kind: str, identity: dict[str, Any] | None) -> None:
+        """Remember the last known conversation of a kind, or forget it."""
+        identities = {**self.identities(), kind: identity}
+        self.set_meta("identities", {key: value for key, value in identities.items() if value})
+        self.changed = True
+
+
+def choose(target: str, by_id: Row | None, by_name: Row | None, names: Any) -> Row:
+    """Return the one row that a name or id means."""
+    if by_id and by_name and by_id["id"] != by_name["id"]:
+        raise AmbiguousTarget(f"'{target}' is the id of one session and the name of another")
+    row = by_id or by_name
+    if row is None:
+        raise not_found(target, names())
+    return row
+
+
+def not_found(target: str, names: list[str]) -> SessionNotFound:
+    """Return the error for a name that nobody has, with the nearest ones that exist."""
+    import difflib
+
+    near = difflib.get_close_matches(target[:200], names, n=3, cutoff=0.5)
+    hint = f"did you mean {' or '.join(near)}?" if near else "mam ls shows the sessions of this root"
+    return SessionNotFound(f"no session '{target[:100]}' is registered here", hint=hint)
+
+
+def dump(value: Any) -> str:
+    """Return JSON as the database keeps it."""
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))

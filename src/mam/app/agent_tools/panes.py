@@ -1,0 +1,52 @@
+"""The panes on the tmux servers of this root, ours and others. Reads only."""
+
+from __future__ import annotations
+
+from mam.core.errors import AmbiguousTarget, SessionNotFound
+from mam.core.safe_text import one_line
+from mam.core.session_row import is_running
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from mam.app.context.context import World
+
+
+def surfaces(world: World) -> dict[str, Any]:
+    """Return `{servers: [{name, answers}], surfaces: [{surface, server, window, agent_id, …}]}`."""
+    names = {row["id"]: row["name"] for row in world.registry.view().rows if row.get("id")}
+    servers: list[dict[str, Any]] = []
+    found: list[dict[str, Any]] = []
+    for server in sorted({*world.registry.servers(), world.server_name(None)}):
+        listing = world.tmux(server).panes(True)
+        servers.append({"name": server, "answers": listing.confirmed})
+        for pane in listing.panes:
+            is_ours = pane.mark in names and pane.root in ("", world.place.root)
+            found.append(
+                {
+                    "surface": pane.id,
+                    "server": server,
+                    "tmux_session": one_line(pane.session_name, 100),
+                    "window": pane.window_id,
+                    "title": one_line(pane.title, 200),
+                    "command": one_line(pane.command, 100),
+                    "dead": pane.dead,
+                    "agent_id": pane.mark if is_ours else None,
+                    "name": names[pane.mark] if is_ours else None,
+                }
+            )
+    return {"servers": servers, "surfaces": found}
+
+
+def in_pane(world: World, pane: str) -> str:
+    """Return the id of the running session in a pane; ids of panes repeat from server to server."""
+    rows = [row for row in world.registry.view().rows if is_running(row) and row["pane"].get("id") == pane]
+    if not rows:
+        raise SessionNotFound(
+            f"no session runs in pane {one_line(pane, 20)}", hint="list_surfaces shows them"
+        )
+    if len(rows) > 1:
+        named = ", ".join(row["name"] for row in rows)
+        raise AmbiguousTarget(f"pane {one_line(pane, 20)} is on several servers", hint=f"name one of {named}")
+    return rows[0]["id"]

@@ -1,0 +1,123 @@
+"""Monitoring a root with a card on a board, in one pass, until the card says stop, or as Hermes' worker."""
+
+from __future__ import annotations
+
+import os
+import time
+
+from mam.app.boards.board import HERMES, open_board
+from mam.app.boards.card_reporter import CardWatch, claimer
+from mam.app.context.commit_watch import Commits
+from mam.app.monitor import takeover
+from mam.app.monitor.resident import Resident
+from mam.app.monitor.takeover import Limits
+from mam.app.sessions import reconcile as passes
+from mam.core import card as rules
+from mam.core.errors import MamError, NoRegistry, Unavailable, Usage
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
+    from mam.adapters.kanban.board import Board
+    from mam.app.context.context import World
+
+    Document = dict[str, Any]
+    Tell = Callable[[Document], None]
+
+NEW = "new"
+_TITLE = "agent-sessions monitor"
+_BODY = """\
+mam keeps the registry of {root} in line with what is there, and comments each difference here.
+A comment with the line `stop` or `stop monitoring` ends it."""
+
+
+def one_pass(world: World, card: str, *, which: str | None, emit_diff: bool) -> Document:
+    """Make one pass and tell the card."""
+    _need_registry(world)
+    board = open_board(world, which)
+    visit = CardWatch(world, board, _named(world, board, card), is_visit=True)
+    report = passes.one_pass(world, emit_diff=emit_diff)
+    ended = visit.tick()
+    return {**report, "card": board.show(visit.card).as_json(), "ended": ended or None}
+
+
+def monitor(
+    world: World,
+    card: str,
+    tell: Tell,
+    *,
+    which: str | None = None,
+    timeout: float = 0.0,
+    idle_timeout: float = 0.0,
+) -> str:
+    """Watch the root and keep its card up to date; beside a resident, tell what that one records."""
+    _need_registry(world)
+    board = open_board(world, which)
+    limits = Limits(timeout, idle_timeout)
+    companion = CardWatch(world, board, _named(world, board, card))
+    held = companion.claim()
+    tell({"card": held.as_json(), "board": {"name": board.name, "path": board.path}})
+    why = takeover.in_turn(
+        lambda: Resident(world, tell, [companion]).run(limits),
+        lambda: _accompany(world, companion, tell, limits),
+    )
+    companion.leave(why)
+    return why
+
+
+def work(world: World, tell: Tell) -> str:
+    """Watch as a dispatched worker; one that ends before its card is no success."""
+    task = world.environ.get("HERMES_KANBAN_TASK")
+    if not task:
+        raise Usage("no card was given to this worker", hint="Hermes' dispatcher sets HERMES_KANBAN_TASK")
+    board = open_board(world, HERMES)
+    if not world.place.exists():
+        board.block(task, f"there is no registry in {world.place.root}: mam init makes one")
+        raise NoRegistry(f"there is no registry in {world.place.root}", hint="mam init makes one")
+    why = monitor(world, task, tell, which=HERMES)
+    left = board.show(task)
+    who, run = claimer(world, task)
+    if left.claimed_by == who and run in (None, left.run_id):
+        raise Unavailable(f"the worker ended before card {task} did: {why}")
+    return why
+
+
+def _named(world: World, board: Board, card: str) -> str:
+    if card != NEW:
+        return card
+    root = world.place.root
+    title = f"{_TITLE}: {os.path.basename(root)}"[:200]
+    body = _BODY.format(root=root)
+    return board.create(title, body=body, created_by=rules.AUTHOR, workspace=root).id
+
+
+def _need_registry(world: World) -> None:
+    if not world.place.exists():
+        raise NoRegistry(f"there is no registry in {world.place.root}", hint="mam init makes one")
+
+
+def _accompany(world: World, companion: CardWatch, tell: Tell, limits: Limits) -> str:
+    """Go along with a resident of another process, by what it records; return nothing when it has ended."""
+    with Commits(world) as commits:
+        while takeover.is_watched(world):
+            try:
+                why = companion.tick()
+            except MamError as error:
+                why = ""
+                tell({"error": error.as_json()["error"]})
+            if companion.news:
+                tell({"drifts": companion.news})
+                limits.happened()
+            if why := why or limits.over():
+                return why
+            _rest(world, commits, min(companion.due(), limits.next_end()))
+        return ""
+
+
+def _rest(world: World, commits: Commits, until: float) -> None:
+    """Wait until then, for a commit of others, or for the end of the resident."""
+    while takeover.is_watched(world) and (now := time.monotonic()) < until:
+        if commits.wait(min(until, now + takeover.NET)):
+            return

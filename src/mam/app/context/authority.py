@@ -1,0 +1,137 @@
+"""Whether the caller may do something to another session: `core/authority.py` on the registry as it is."""
+
+from __future__ import annotations
+
+import os
+
+from mam.adapters.store.tables import teams
+from mam.app.context import caller
+from mam.core import authority, names
+from mam.core.errors import NotAllowed
+from mam.core.session_row import merged
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from mam.adapters.store.transaction import Draft
+    from mam.app.context.context import World
+    from mam.core.session_row import Row
+
+_HINT = "a person sets it, in config.toml in ~/.config/mam"
+
+
+def check_writer(world: World, target: Row) -> str:
+    """Return who calls; raise NotAllowed where that session may not write to the target."""
+    me = caller.actor(world)
+    if me == authority.OPERATOR:
+        return me
+    if me == target["id"]:
+        raise NotAllowed("a session does not write to itself")
+    rule = world.settings().messages
+    if rule != authority.ALL:
+        sender = world.registry.view().find(me)
+        share = world.registry.peek(lambda draft: _share_team(draft, me, target["id"]), False)
+        if not authority.may_write(rule, sender, target, share_team=share):
+            raise NotAllowed(
+                f"the setting 'messages' lets '{sender['name']}' not write to '{target['name']}'", hint=_HINT
+            )
+    return me
+
+
+def check_answerer(world: World, target: Row) -> str:
+    """Return who calls; raise NotAllowed where that session may not answer the target's dialogs."""
+    me = caller.actor(world)
+    if me == authority.OPERATOR:
+        return me
+    sender = world.registry.view().find(me)
+    if not authority.may_answer(world.settings().answers, sender, target):
+        raise NotAllowed(
+            f"the setting 'answers' lets '{sender['name']}' not answer for '{target['name']}'", hint=_HINT
+        )
+    return me
+
+
+def check(world: World, act: str, target: str) -> Row:
+    """Return the session that is meant, or refuse."""
+    view = world.registry.view()
+    row = view.find(target)
+    authority.check(act, caller.actor(world), row, view.rows, world.settings().mcp, masters=_masters(world))
+    return row
+
+
+def reachable(world: World, act: str) -> list[str]:
+    """Return the ids of the sessions to which the caller may do something."""
+    me, rows, grants, masters = (
+        caller.actor(world),
+        world.registry.view().rows,
+        world.settings().mcp,
+        _masters(world),
+    )
+
+    def may(row: Row) -> bool:
+        try:
+            authority.check(act, me, row, rows, grants, masters=masters)
+        except NotAllowed:
+            return False
+        return True
+
+    return [row["id"] for row in rows if row.get("id") and may(row)]
+
+
+def _masters(world: World) -> set[str]:
+    none: list[teams.Team] = []
+    return {one.master_id for one in world.registry.peek(teams.listed, none) if one.master_id}
+
+
+def check_child(
+    world: World, agent: str, permissions: str | None, usual: str, name: str | None = None
+) -> str | None:
+    """Return the permissions that a child of the caller runs with, or refuse the birth.
+
+    The operator's own wish is left as it is; None means what the settings say, or the program does. A `name`
+    of a session that has ended starts that one anew: it must be one that the caller may resume.
+    """
+    me = caller.actor(world)
+    if me == authority.OPERATOR:
+        return permissions
+    view = world.registry.view()
+    own = view.find(me)
+    authority.check_birth(me, view.rows)
+    world.limits_births = True
+    _check_directory(world, own)
+    if any(row["name"] == name for row in view.rows):
+        check(world, "resume", name or "")
+    kind, has = world.kind(names.parse_kind(agent)), own.get("permissions") or "default"
+    if not kind.is_known and world.kind(own["agent"]).is_known:
+        authority.check_program(agent, has)
+    given = authority.child_permissions(permissions, usual, has)
+    return given if permissions or kind.takes_permissions else None
+
+
+def limit_births(world: World, draft: Draft) -> None:
+    """Refuse one child too many where it is claimed: calls that came at once see each other only there."""
+    coming = [one.data["row"] for one in draft.intents.all() if one.verb == "create"]
+    rows = {row["id"]: row for row in (*draft.rows(), *(merged(row, status="running") for row in coming))}
+    authority.check_birth(caller.actor(world), list(rows.values()))
+
+
+def _check_directory(world: World, own: Row) -> None:
+    """A session starts others where it works itself, or elsewhere in its root."""
+    wanted = os.path.join(world.workspace, "")
+    if not any(wanted.startswith(os.path.join(one, "")) for one in (world.place.root, own["workspace"])):
+        raise NotAllowed(
+            f"a session starts others below {world.place.root}, not in {world.workspace}",
+            hint="name a directory of this root",
+        )
+
+
+def _share_team(draft: Draft, one: str, other: str) -> bool:
+    mine = _team_of(draft, one)
+    return mine is not None and mine == _team_of(draft, other)
+
+
+def _team_of(draft: Draft, session_id: str) -> str | None:
+    """Return the team of a session, as its member or as its master."""
+    member = teams.member(draft, session_id)
+    if member is not None and teams.is_open(member):
+        return member.team_id
+    return next((one.id for one in teams.listed(draft) if one.master_id == session_id), None)

@@ -1,0 +1,57 @@
+"""Cancel a job: it ends at once. Its session goes on, unless it is to be stopped too."""
+
+from __future__ import annotations
+
+from mam.adapters.store.tables import jobs
+from mam.app.context import caller
+from mam.app.job_runner.finish import finish
+from mam.app.jobs.find import document, enrol, unknown
+from mam.core import event as events
+from mam.core.errors import NotAllowed
+from mam.core.job import CANCELLED, OPEN
+from mam.core.session_row import is_running
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from mam.app.context.context import World
+
+    Document = dict[str, Any]
+
+
+def cancel(
+    world: World, job_id: str, *, reason: str | None = None, stop: bool = False, folder: str | None = None
+) -> tuple[Document, bool]:
+    """End an open job with `error`, reason cancelled; return it, and whether anything was done.
+
+    A session cancels only what it submitted itself.
+    """
+    enrol(world, job_id, folder)
+    job = world.registry.peek(lambda draft: jobs.find(draft, job_id), None)
+    if job is None:
+        raise unknown(world, job_id)
+    me = caller.actor(world)
+    if me not in ("user", job.data.get("created_by")):
+        raise NotAllowed(
+            f"job {job_id} was submitted by somebody else", hint="who submitted it may cancel it"
+        )
+    detail = reason or f"cancelled by {me}"
+    changed = job.status in OPEN and finish(
+        world, job_id, events.ERROR, detail, log=(events.CANCELLED, detail), reason=CANCELLED, cancelled_by=me
+    )
+    if changed:
+        from mam.app.job_runner.check import end_script
+
+        end_script(job)
+    if stop and changed and job.session_id:
+        _stop(world, job.session_id, detail)
+    return document(world, job_id), changed
+
+
+def _stop(world: World, session_id: str, reason: str) -> None:
+    from mam.app.sessions.stop import stop
+
+    row = next((one for one in world.registry.view().rows if one.get("id") == session_id), None)
+    if row is not None and is_running(row):
+        stop(world, session_id, reason=reason)

@@ -1,0 +1,164 @@
+"""What a job is to be, checked before anything is recorded or started."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import sys
+
+from mam.adapters.system import program_lookup
+from mam.app.brokers import config
+from mam.core import job as rules
+from mam.core import names
+from mam.core.errors import InvalidPath, InvalidPrompt, Usage
+from mam.core.message import LARGEST, check_size
+from mam.core.settings import PERMISSIONS
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from mam.app.context.context import World
+
+HUMAN = "human"
+_TMUX = "tmux:"
+# What stands around a task in a message.
+_HEADER_BYTES = 4096
+
+
+class Order:
+    """The options of a submission; see Delegating.job_submit for their meaning."""
+
+    def __init__(self, world: World, prompt: str, **options: Any) -> None:
+        """Take the options by name. Paths are made absolute before anybody changes a directory."""
+        self.prompt = _task(prompt)
+        self.agent = names.parse_kind(options.get("agent") or "claude")
+        self.workdir = _directory(world, options.get("workdir"))
+        self.existing: str | None = options.get("session")
+        self.wanted_name = _session_name(options.get("agent_session"))
+        self.type: str = options.get("type") or (rules.HUMAN if self.agent == HUMAN else rules.ONCE)
+        self.reviewer = names.parse_kind(options["reviewer"]) if options.get("reviewer") else None
+        self.reviewer_name = _session_name(options.get("reviewer_session"))
+        self.max_rounds: int = options.get("max_rounds") or rules.MOST_ROUNDS
+        self.timeout = _seconds(options.get("timeout"), rules.TIMEOUT_SECONDS)
+        # A person is not idle because nothing is heard of them.
+        usual = 0.0 if self.type == rules.HUMAN else rules.IDLE_SECONDS
+        self.idle_timeout = _seconds(options.get("idle_timeout"), usual)
+        self.validate = _script(world, options.get("validate"))
+        self.expect = [str(path) for path in options.get("expect") or ()]
+        self.permissions: str = options.get("permissions") or world.settings().job_permissions
+        self.registry_dir: str | None = options.get("folder")
+        self.broker = config.find(world, options.get("broker"))
+        self.args: list[str] = list(options.get("args") or ())
+        self.trust = bool(options.get("trust"))
+        self.mcp = bool(options.get("mcp"))
+        self._check()
+
+    def _check(self) -> None:
+        if self.permissions not in PERMISSIONS:
+            raise Usage(f"permissions are one of {', '.join(PERMISSIONS)}")
+        if self.type not in rules.TYPES:
+            raise Usage(f"a job is one of {', '.join(rules.TYPES)}")
+        if (self.type == rules.LOOP) != bool(self.reviewer):
+            raise Usage(
+                "a loop has a reviewer, and nothing else has one", hint="--type loop --reviewer codex"
+            )
+        if self.type == rules.LOOP and HUMAN in (self.agent, self.reviewer):
+            raise Usage("a loop is between two agents", hint="a job of the type human is done by a person")
+        if self.type == rules.HUMAN and (self.existing or self.wanted_name):
+            raise Usage("a job for a person has no session", hint="leave --session and --agent-session away")
+        if self.existing and self.wanted_name:
+            raise Usage(
+                "--session is one that exists, --agent-session one that is to be made",
+                hint="take one of them",
+            )
+        if self.existing and self.args:
+            raise Usage("words after -- are for an agent that is started", hint="leave --session away")
+
+    def name(self, job_id: str) -> str:
+        """Return the name of the session that is made for the job."""
+        return self.wanted_name or names.default_name(self.workdir, self.agent, label=job_id)
+
+    def facts(self, job_id: str) -> dict[str, Any]:
+        """Return what the job's record keeps of it."""
+        session = self.existing or (None if self.type == rules.HUMAN else self.name(job_id))
+        return {
+            "agent": self.agent,
+            "agent_session": f"{_TMUX}{session}" if session else None,
+            "type": self.type,
+            "workdir": self.workdir,
+            "timeout_sec": self.timeout,
+            "idle_timeout_sec": self.idle_timeout,
+            "expected_artifacts": self.expect,
+            "validate": self.validate,
+            "reviewer": self.reviewer,
+            "reviewer_session": f"{_TMUX}{self.reviewer_name}" if self.reviewer_name else None,
+            "max_rounds": self.max_rounds if self.type == rules.LOOP else None,
+            "permissions": self.permissions,
+            "registry_dir": self.registry_dir,
+            "broker": self.broker.as_json() if self.broker else None,
+            "topic_prefix": self.broker.prefix if self.broker else None,
+            "args": self.args,
+            "trust": self.trust,
+            "mcp": self.mcp,
+        }
+
+
+def command(world: World, job_id: str, attempt: int) -> str:
+    """Return the beginning of every command that reports on a job, for any shell in any directory."""
+    if world.place.state.endswith("/.mam"):
+        where = ["--workspace", world.place.root]
+    else:
+        where = ["--registry", world.place.yaml]
+    return shlex.join([*_program(world), "job", "event", *where, "--job", job_id, "--attempt", str(attempt)])
+
+
+def message_of(world: World, job_id: str, attempt: int, task: str) -> str:
+    """Return the whole message for an agent: what it is told of its job, and then its task."""
+    return rules.prompt(rules.instructions(job_id, command(world, job_id, attempt)), task)
+
+
+def _program(world: World) -> list[str]:
+    """Return what runs this very mam: by its name where that means it, else by its path."""
+    ours = os.path.join(os.path.dirname(sys.executable), "mam")
+    found = program_lookup.which("mam", world.environ.get("PATH", ""))
+    if found and os.path.realpath(found) == os.path.realpath(ours):
+        return ["mam"]
+    return [ours] if os.access(ours, os.X_OK) else [sys.executable, "-P", "-m", "mam"]
+
+
+def _task(prompt: str) -> str:
+    if not prompt.strip():
+        raise InvalidPrompt("the prompt is empty")
+    if "\0" in prompt:
+        raise InvalidPrompt("a prompt holds no NUL")
+    check_size(prompt, LARGEST - _HEADER_BYTES)
+    return prompt
+
+
+def _directory(world: World, given: str | None) -> str:
+    path = os.path.realpath(os.path.join(world.workspace, given or "."))
+    if not os.path.isdir(path):
+        raise InvalidPath(f"{path} is not a directory", hint="name a directory that exists")
+    return path
+
+
+def _script(world: World, given: str | None) -> str | None:
+    if given is None:
+        return None
+    path = os.path.realpath(os.path.join(world.workspace, given))
+    if not os.path.isfile(path):
+        raise InvalidPath(f"the script {path} does not exist", hint="name one that exists")
+    return path
+
+
+def _session_name(given: str | None) -> str | None:
+    return None if given is None else names.parse_name(given.removeprefix(_TMUX))
+
+
+def _seconds(given: float | None, usual: float) -> float:
+    if given is None:
+        return usual
+    if not 0 <= given < 1e9:
+        raise Usage("a timeout is a number of seconds from 0")
+    return float(given)

@@ -1,0 +1,115 @@
+"""Submit a job: the record first, then who watches it, then the agent, then its task."""
+
+from __future__ import annotations
+
+from mam.adapters.store.tables import jobs
+from mam.adapters.system import process
+from mam.app.context import start_resident
+from mam.app.job_runner.finish import fail
+from mam.app.job_runner.submission import Order, message_of
+from mam.app.job_runner.turn import begin, create_for, start_session, take_session
+from mam.app.jobs.find import document
+from mam.app.jobs.register import new_id, register
+from mam.core.errors import MamError, NotReady, Usage
+from mam.core.job import HUMAN, LOOP
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
+    from mam.app.context.context import World
+    from mam.core.session_row import Row
+
+    Document = dict[str, Any]
+
+
+def preview(world: World, prompt: str, **options: Any) -> Document:
+    """Return what a submission would tell its agent. Nothing is started, and nothing is written."""
+    order, job_id = Order(world, prompt, **options), new_id()
+    session = order.facts(job_id)["agent_session"]
+    said = message_of(world, job_id, 1, order.prompt)
+    return {"job_id": job_id, "agent": order.agent, "agent_session": session, "instructions": said}
+
+
+def submit(world: World, prompt: str, **options: Any) -> Document:
+    """Record a job and have an agent begin with it; return it as its record shows it.
+
+    Whatever goes wrong after the record was made ends the job with an error, and is raised.
+    """
+    order, job_id = Order(world, prompt, **options), new_id()
+    facts = {**order.facts(job_id), "owner": process.me().as_json()}
+    register(world, job_id, order.prompt, **facts)
+    try:
+        start_resident.ensure(world)
+        if order.type == HUMAN:
+            world.registry.note(lambda draft: jobs.update(draft, _job(draft, job_id), data={"owner": None}))
+        else:
+            _delegate(world, job_id, order, facts)
+    except MamError as error:
+        fail(world, job_id, *_failure(order, error))
+        world.warn(f"job {job_id} has ended with an error: mam job logs {job_id}")
+        raise
+    return document(world, job_id)
+
+
+def creating(task: str, *, prompt: str | None, wait: bool) -> Callable[..., Row]:
+    """Return a `create` whose session gets a job as its first message."""
+    if prompt is not None or not wait:
+        raise Usage(
+            "a job is given as the first message, once the agent is ready", hint="leave the prompt, and wait"
+        )
+    return lambda world, agent, **options: create_with(world, agent, task, **{**options, "prompt": None})
+
+
+def create_with(world: World, agent: str | None, task: str, **options: Any) -> Row:
+    """Create a session as `create` does, and give it a job as its first message; return its row."""
+    name = options.get("name")
+    known = next((one["agent"] for one in world.registry.view().rows if name and one["name"] == name), None)
+    order, job_id = Order(world, task, agent=agent or known or "claude"), new_id()
+    facts = {**order.facts(job_id), "agent_session": None, "owner": process.me().as_json()}
+    # A session that a person sits at is told when it starts.
+    is_told = not world.kind(order.agent).takes_prompt
+    register(world, job_id, order.prompt, **facts)
+    try:
+        prompt = message_of(world, job_id, 1, order.prompt) if is_told else None
+        row = create_for(world, job_id, agent, **{**options, "prompt": prompt})
+        where = {"workdir": row["workspace"], "permissions": row.get("permissions")}
+        world.registry.note(lambda draft: jobs.update(draft, _job(draft, job_id), data=where))
+        begin(world, job_id, row, None if is_told else order.prompt)
+    except MamError as error:
+        fail(world, job_id, *_failure(order, error))
+        raise
+    return world.registry.view().find(row["id"])
+
+
+def _delegate(world: World, job_id: str, order: Order, facts: dict[str, Any]) -> None:
+    changes: dict[str, Any] = {}
+    if order.existing:
+        row = take_session(world, job_id, order.existing)
+        changes = {key: row.get(key) for key in ("agent", "permissions")}
+        changes["agent_session"] = f"tmux:{row['name']}"
+    else:
+        row = start_session(world, job_id, order.agent, order.name(job_id), facts)
+    if order.type == LOOP:
+        changes["worker_session_id"] = row["id"]
+    if changes:
+        world.registry.note(lambda draft: jobs.update(draft, _job(draft, job_id), data=changes))
+    begin(world, job_id, row, order.prompt)
+
+
+def _failure(order: Order, error: MamError) -> tuple[str, str]:
+    """Return what the job's last event says of a start that failed."""
+    if order.existing:
+        return error.message, "refused"
+    row: Row | None = error.session if isinstance(error, NotReady) else None
+    code = row.get("exit_status") if row else None
+    return f"agent bootstrap failed (exit {error.exit_code if code is None else code}): {error.message}", (
+        "bootstrap"
+    )
+
+
+def _job(draft: Any, job_id: str) -> jobs.Job:
+    found = jobs.find(draft, job_id)
+    assert found is not None
+    return found

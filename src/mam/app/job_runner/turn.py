@@ -1,0 +1,147 @@
+"""One turn of a job: a session that works on it, and the message that gives it its task.
+
+The message's id follows from job and attempt, so whoever repeats a turn that was cut off sends nothing twice.
+"""
+
+from __future__ import annotations
+
+from mam.adapters.store.tables import jobs, messages
+from mam.app.context import claims
+from mam.app.context.authority import check_writer
+from mam.app.job_runner.finish import fail
+from mam.app.job_runner.submission import message_of
+from mam.app.jobs import ledger
+from mam.app.jobs.write_files import show
+from mam.app.messages.send import send
+from mam.app.sessions.create import create
+from mam.core import event as events
+from mam.core.errors import DialogOpen, IllegalTransition, NameTaken, NotReady, UntestedVersion
+from mam.core.message import FAILED, HELD
+from mam.core.session_row import is_running, merged
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from mam.adapters.store.transaction import Draft
+    from mam.app.context.context import World
+    from mam.core.session_row import Row
+
+
+def start_session(world: World, job_id: str, agent: str, name: str, data: dict[str, Any]) -> Row:
+    """Start a session for a job, in the job's directory and with what it may do."""
+    there = world.clone()
+    there.workspace = data["workdir"]
+    try:
+        return create_for(
+            there,
+            job_id,
+            agent,
+            name=name,
+            permissions=data.get("permissions") if world.kind(agent).takes_permissions else None,
+            trust=data.get("trust"),
+            args=data.get("args") if agent == data["agent"] else None,
+            mcp=data.get("mcp"),
+        )
+    finally:
+        there.close()
+
+
+def create_for(world: World, job_id: str, agent: str | None, **options: Any) -> Row:
+    """Create a session for a job; one that waits at a dialog is as good, its task is held until then."""
+    try:
+        return create(world, agent, job=job_id, **options)
+    except (DialogOpen, NotReady, UntestedVersion) as error:
+        row: Row | None = error.session
+        if row is None or not is_running(row):
+            raise
+        world.warn(error.message)
+        return row
+    except NameTaken as error:
+        raise _taken(world, options.get("name") or "", error) from None
+
+
+def take_session(world: World, job_id: str, target: str) -> Row:
+    """Have a session that runs already work on a job, if the caller may write to it."""
+    check_writer(world, world.registry.view().find(target))
+
+    def work(draft: Draft) -> Row:
+        row = draft.find(target)
+        if not is_running(row):
+            raise IllegalTransition(f"'{row['name']}' does not run", hint=f"mam resume {row['name']}")
+        busy = jobs.find(draft, row.get("delegate_job_id") or "")
+        if busy is not None and busy.id != job_id and busy.status in ("pending", "running", "checking"):
+            raise IllegalTransition(
+                f"'{row['name']}' works on job {busy.id}", hint=f"mam job wait {busy.id}, or cancel it"
+            )
+        return draft.put(merged(row, delegate_job_id=job_id))
+
+    return claims.change(world, work)
+
+
+def begin(world: World, job_id: str, row: Row, task: str | None, **changes: Any) -> None:
+    """Give a session its task; from here on its job is this session's. None was told it when it started.
+
+    A later turn is another attempt: what the session before it still says does not count any more.
+    """
+    is_first = not changes
+
+    def bind(draft: Draft) -> int:
+        job = jobs.find(draft, job_id)
+        assert job is not None
+        attempt = job.attempt if is_first else job.attempt + 1
+        fresh = {
+            "message_id": _task_id(job_id, attempt),
+            "owner": None,
+            "checker": None,
+            "prompted_at": draft.now if task is None else None,
+            "agent_session": job.data.get("agent_session") or f"tmux:{row['name']}",
+            "activity": None,
+            "activity_at": None,
+            "waiting_for": None,
+            "worked_at": None,
+            "turn_told": None,
+            "nudged_at": None,
+        }
+        status = job.status if is_first else "running"
+        job = jobs.update(
+            draft, job, session_id=row["id"], attempt=attempt, status=status, data={**fresh, **changes}
+        )
+        ledger.enter(draft, job, events.LAUNCHED, row["name"], agent=row["agent"], session=row["id"])
+        return attempt
+
+    attempt = world.registry.note(bind)
+    show(world, job_id)
+    if task is not None:
+        give(world, job_id, row, attempt, task)
+
+
+def give(world: World, job_id: str, row: Row, attempt: int, task: str) -> None:
+    """Send the task of an attempt, or find out what became of it; what cannot be sent ends the job."""
+    words, message_id = message_of(world, job_id, attempt, task), _task_id(job_id, attempt)
+    receipt = send(world, row["id"], words, message_id=message_id)
+    if receipt["state"] == FAILED:
+        fail(world, job_id, f"the task could not be given: {receipt['reason']}", "undelivered")
+    elif receipt["state"] == HELD:
+        world.warn(f"the task of job {job_id} waits: {receipt['reason']}")
+    else:
+        world.registry.note(lambda draft: note_given(draft, job_id, attempt))
+
+
+def _task_id(job_id: str, attempt: int) -> str:
+    return f"m_{job_id}" if attempt == 1 else f"m_{job_id}-{attempt}"
+
+
+def note_given(draft: Draft, job_id: str, attempt: int) -> None:
+    """Note when the task of an attempt was given."""
+    job = jobs.find(draft, job_id)
+    if job is not None and job.attempt == attempt and job.data.get("prompted_at") is None:
+        message = messages.find(draft, job.data["message_id"])
+        jobs.update(draft, job, data={"prompted_at": message.created_at if message else draft.now})
+
+
+def _taken(world: World, name: str, error: NameTaken) -> NameTaken:
+    listing = world.tmux(world.server_name(None)).panes()
+    watching = max((pane.attached for pane in listing.panes if pane.session_name == name), default=0)
+    said = "1 client is" if watching == 1 else f"{watching} clients are"
+    return NameTaken(f"{error.message}; {said} attached to it", hint=error.hint)

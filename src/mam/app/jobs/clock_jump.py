@@ -1,0 +1,61 @@
+"""A clock that is set while jobs are open: their times go along with it.
+
+Times of jobs are kept as times of day, which survive a restart. A clock that is put forward would end every
+job at once and have its agent's answer refused; one that is put back would make hooks look older than the
+task.
+"""
+
+from __future__ import annotations
+
+import time
+
+from mam.adapters.store.tables import jobs
+from mam.adapters.system import process
+from mam.core.job import moved
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from mam.adapters.store.tables.jobs import Job
+    from mam.adapters.store.transaction import Draft
+    from mam.app.context.context import World
+
+_KEY = "jobs:clock"
+_TIMES = ("prompted_at", "activity_at", "worked_at", "turn_told", "nudged_at")
+# Seconds; what a clock is corrected by as a rule is less.
+_JUMP = 30.0
+
+
+def is_set(world: World, draft: Draft) -> bool:
+    """Tell whether the clock was set since somebody looked in this boot, or nobody has yet."""
+    return _jump(world, draft) is None or abs(_jump(world, draft) or 0.0) > _JUMP
+
+
+def settle(world: World, draft: Draft) -> None:
+    """Have the times of open jobs go along with a clock that was set."""
+    if not is_set(world, draft):
+        return
+    jump = _jump(world, draft)
+    if jump is not None:
+        for job in jobs.listed(draft, only_open=True):
+            _move(draft, job, jump, world.now())
+    draft.set_meta(_KEY, {"boot": process.me().boot, "offset": world.now() - steady()})
+
+
+def steady() -> float:
+    """Return the seconds of a clock that nobody sets, and that goes on while the machine sleeps."""
+    return time.clock_gettime(getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC))
+
+
+def _jump(world: World, draft: Draft) -> float | None:
+    """Return by how much the clock was set; None if nobody knows how it stood in this boot."""
+    known = draft.meta(_KEY)
+    if known is None or known["boot"] != process.me().boot:
+        return None
+    return float(world.now() - steady() - known["offset"])
+
+
+def _move(draft: Draft, job: Job, jump: float, now: float) -> None:
+    kept = {key: value for key in _TIMES if (value := job.data.get(key)) is not None}
+    kept["began"] = job.data.get("began") or job.created_at
+    data = {key: moved(value, jump, now) for key, value in kept.items()}
+    jobs.update(draft, job, data=data, last_event_at=moved(job.last_event_at, jump, now))

@@ -1,0 +1,158 @@
+"""What happens to a session happens to its job: the verbs that end sessions, and hooks, say so here.
+
+Each function works on the draft of the verb's own change, so that row and job are one commit. What a job
+does not concern costs one look at the row.
+"""
+
+from __future__ import annotations
+
+from mam.adapters.store.files import job_files
+from mam.adapters.store.tables import jobs, messages
+from mam.app.jobs import ledger
+from mam.app.jobs.write_files import show
+from mam.core import event as events
+from mam.core.activity import IDLE, WAITING, WORKING
+from mam.core.errors import EventRefused
+from mam.core.job import CHECKING, OPEN, PENDING
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from mam.adapters.store.tables.jobs import Job
+    from mam.adapters.store.transaction import Draft
+    from mam.app.context.context import World
+    from mam.core.session_row import Row
+
+TERMINATING = "terminating"
+BOOTSTRAP, EXITED = "bootstrap", "agent exited"
+_SENT = ("typing", "submitted", "queued", "unconfirmed")
+
+
+def open_job(world: World, draft: Draft, row: Row) -> tuple[Job, str] | None:
+    """Return the open job that a session works on now, and its token."""
+    job_id = row.get("delegate_job_id")
+    job = jobs.find(draft, job_id) if job_id else None
+    if job is None or job.status not in OPEN or job.session_id != row["id"]:
+        return None
+    return job, job_files.own_token(world.place.jobs, job.id)
+
+
+def stopping(world: World, row: Row) -> None:
+    """Say that the session of a job is being ended."""
+    if not row.get("delegate_job_id"):
+        return
+
+    def work(draft: Draft) -> None:
+        if found := open_job(world, draft, row):
+            ledger.emit(draft, found[0], events.PROGRESS, found[1], TERMINATING, data={"by": "mam"})
+
+    world.registry.note(work)
+    show(world, row["delegate_job_id"] or "")
+
+
+def stopped(world: World, draft: Draft, row: Row, reason: str | None) -> None:
+    """End the job of a session that was stopped: it is cancelled, whatever its last event is called."""
+    if found := open_job(world, draft, row):
+        data = {"by": "mam", "stopped": True, "reason": "stopped"}
+        ledger.emit(draft, found[0], events.COMPLETED, found[1], reason or "", data=data)
+
+
+def died(world: World, draft: Draft, row: Row, status: int | None) -> None:
+    """End the job of a session whose agent is gone; one that has reported is only checked any more."""
+    found = open_job(world, draft, row)
+    if found is None or found[0].status == CHECKING:
+        return
+    job, token = found
+    code = "unknown" if status is None else status
+    if prompted_at(draft, job) is None:
+        detail, reason = f"agent bootstrap failed (exit {code})", BOOTSTRAP
+    else:
+        detail, reason = f"the agent ended without a report (exit {code})", EXITED
+    data = {"by": "mam", "reason": reason, "exit_status": status}
+    ledger.emit(draft, job, events.ERROR, token, detail, data=data)
+
+
+def renamed(draft: Draft, row: Row, before: str, after: str) -> list[str]:
+    """Have the jobs of a session name it as it is called now; return their ids."""
+    found = [*jobs.listed(draft, only_open=True), *jobs.listed(draft, session_id=row["id"])]
+    changed = {
+        job.id: job
+        for job in found
+        if row["id"] in (job.session_id, job.data.get("worker_session_id"))
+        and job.data.get("agent_session") == f"tmux:{before}"
+    }
+    for job in changed.values():
+        jobs.update(draft, job, data={"agent_session": f"tmux:{after}"})
+    return list(changed)
+
+
+def settled(world: World, row: Row) -> None:
+    """Bring the files of a session's job up to date, after the verb's change was committed."""
+    if row.get("delegate_job_id"):
+        show(world, row["delegate_job_id"] or "")
+
+
+def is_open(world: World, job_id: str | None) -> bool:
+    """Tell whether a job is still worked on."""
+    return bool(job_id) and job_id in open_of(world)
+
+
+def open_of(world: World) -> set[str]:
+    """Return the ids of the jobs that are open."""
+    none: set[str] = set()
+    return world.registry.peek(jobs.open_ids, none)
+
+
+def prompted_at(draft: Draft, job: Job) -> float | None:
+    """Return when the agent was given its task in this attempt; None if it was not yet."""
+    known: float | None = job.data.get("prompted_at")
+    if known is not None or not job.data.get("message_id"):
+        return known
+    message = messages.find(draft, job.data["message_id"])
+    return message.created_at if message is not None and message.state in _SENT else None
+
+
+def hear(
+    world: World, draft: Draft, row: Row, state: str, waiting_for: str | None, *, at: float
+) -> str | None:
+    """Report what an agent was seen to do, once per change: start, permission waits, the end of a turn.
+
+    Returns the id of the job if something was reported. What happened before the task was given speaks of
+    something else. A hook may be heard after a look that is younger than it: then it is history, and counts
+    as such.
+    """
+    if state not in (WORKING, WAITING, IDLE):
+        return None
+    found = open_job(world, draft, row)
+    if found is None or found[0].status == CHECKING:
+        return None
+    job, token = found
+    given, is_newest = prompted_at(draft, job), at >= (job.data.get("activity_at") or 0.0)
+    is_same = (job.data.get("activity"), job.data.get("waiting_for")) == (state, waiting_for)
+    if given is None or at < given or (is_newest and is_same) or (not is_newest and state != WORKING):
+        return None
+    changes: dict[str, Any] = {}
+    if is_newest:
+        changes = {"activity": state, "activity_at": at, "waiting_for": waiting_for}
+    if state == WORKING:
+        changes["worked_at"] = max(at, job.data.get("worked_at") or 0.0)
+    try:
+        return job.id if _say(draft, jobs.update(draft, job, data=changes), token, state) else None
+    except EventRefused:
+        # It ended in this very moment.
+        return None
+
+
+def _say(draft: Draft, job: Job, token: str, state: str) -> bool:
+    said, by = job.last_seq, {"by": "hook"}
+    if state == WORKING and job.status == PENDING:
+        job = ledger.report(draft, job, events.STARTED, token, data=by)
+    elif state == WAITING:
+        job = ledger.report(draft, job, events.PERMISSION, token, job.data["waiting_for"] or "", data=by)
+    worked = job.data.get("worked_at") or 0.0
+    if job.data.get("activity") == IDLE and worked > (job.data.get("turn_told") or 0.0):
+        job = jobs.update(draft, job, data={"turn_told": worked})
+        ended = {**by, "turn_ended": True}
+        job = ledger.report(draft, job, events.PROGRESS, token, "the agent ended its turn", data=ended)
+    return job.last_seq > said

@@ -1,0 +1,108 @@
+"""Bringing the files of a job up to date: its record, its log, and its audit folder.
+
+They say what is committed already. Where they cannot be written the job goes on, and the next entry tries
+again.
+"""
+
+from __future__ import annotations
+
+import os
+
+from mam.adapters.store.files import job_files
+from mam.adapters.store.tables import jobs
+from mam.app.jobs.find import as_document
+from mam.core.errors import MamError
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from mam.adapters.store.tables.jobs import Entry, Job
+    from mam.adapters.store.transaction import Draft
+    from mam.app.context.context import World
+
+    Document = dict[str, Any]
+
+_META = (
+    *("schema_version", "job_id", "created_at", "prompt", "agent", "agent_session", "type", "workdir"),
+    *("timeout_sec", "idle_timeout_sec", "expected_artifacts", "validate", "reviewer", "max_rounds"),
+    *("permissions", "created_by", "registry_dir", "root"),
+)
+_IGNORE = "# Made by mam: the audit of jobs is state of this machine.\n*\n"
+
+
+def show(world: World, job_id: str) -> None:
+    """Write the files of a job; what cannot be written is warned of and stops nothing."""
+    try:
+        _show(world, job_id)
+    except MamError as error:
+        world.warn(f"the files of job {job_id} are behind: {error}")
+
+
+def line(entry: Entry) -> Document:
+    """Return an entry as a line of a log."""
+    return {**entry.document, "event": entry.name, "number": entry.number}
+
+
+def _show(world: World, job_id: str) -> None:
+    folders = world.registry.peek(lambda draft: _folders(draft, job_id), None)
+    if folders is None:
+        return
+    records = folders[0] or world.place.jobs
+    audit = os.path.join(folders[1], job_id) if folders[1] else None
+    with job_files.locked(records):
+        log = os.path.join(records, f"{job_id}.events.log")
+        document = _bring_up(world, job_id, log)
+        job_files.replace(os.path.join(records, f"{job_id}.json"), document)
+        if audit is not None:
+            _make_audit(audit)
+            _write_audit(audit, _bring_up(world, job_id, os.path.join(audit, "events.ndjson")))
+
+
+def _bring_up(world: World, job_id: str, log: str) -> Document:
+    """Append what a log has not yet; return the job as it stands with the last entry."""
+    job, prompt, entries = _look(world, job_id, job_files.last_number(log))
+    job_files.append(log, [line(one) for one in entries])
+    return as_document(job, prompt)
+
+
+def _make_audit(folder: str) -> None:
+    if os.path.isdir(folder):
+        return
+    job_files.make_folder(os.path.dirname(folder))
+    _ignore(os.path.join(os.path.dirname(folder), ".gitignore"))
+    job_files.make_folder(folder)
+
+
+def _write_audit(folder: str, document: Document) -> None:
+    meta = os.path.join(folder, "meta.json")
+    if not os.path.exists(meta):
+        job_files.replace(meta, {key: document[key] for key in _META})
+    status = {key: value for key, value in document.items() if key not in _META or key == "job_id"}
+    job_files.replace(os.path.join(folder, "status.json"), status)
+
+
+def _folders(draft: Draft, job_id: str) -> tuple[str | None, str | None] | None:
+    job = jobs.find(draft, job_id)
+    return (job.data.get("registry_dir"), job.data.get("logs_dir")) if job else None
+
+
+def _look(world: World, job_id: str, after: int) -> tuple[Job, str, list[Entry]]:
+    def read(draft: Draft) -> tuple[Job, str, list[Entry]] | None:
+        job = jobs.find(draft, job_id)
+        if job is None:
+            return None
+        return job, jobs.prompt_of(draft, job_id), jobs.entries(draft, job_id, after)
+
+    found = world.registry.peek(read, None)
+    assert found is not None
+    return found
+
+
+def _ignore(path: str) -> None:
+    try:
+        handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600)
+    except OSError:
+        return
+    with os.fdopen(handle, "w", encoding="utf-8") as file:
+        file.write(_IGNORE)

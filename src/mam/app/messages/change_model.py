@@ -1,0 +1,26 @@
+"""Have a running agent go on with another model, by a command of its own program."""
+
+from __future__ import annotations
+
+from mam.app.messages.send import send
+from mam.core.errors import Refused
+from mam.core.names import parse_model
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from mam.app.context.context import World
+
+
+def change_model(world: World, target: str, model: str) -> dict[str, Any]:
+    """Give the command; return its receipt. Refused for a program that opens a menu for it."""
+    row = world.registry.view().find(target)
+    command = world.kind(row["agent"]).model_command
+    parse_model(model)
+    if command is None:
+        raise Refused(
+            f"mam does not know how a running {row['agent']} takes another model",
+            hint=f"stop it, and mam create --session {row['name']} --model {model}",
+        )
+    return send(world, row["id"], f"{command} {model}", is_command=True)

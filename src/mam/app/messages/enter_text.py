@@ -1,0 +1,169 @@
+"""Text and Enter into an agent's box, each right after a look and only while that look still holds.
+
+tmux itself compares the cursor with where it was seen, in the same step in which it types. An agent at rest
+gets text and Enter at once, where the program takes that. Else Enter follows once the text is seen in the
+box, and only while nothing else has opened: some programs take one that comes too soon for a part of the
+text, and one that works may open a dialog at any time.
+"""
+
+from __future__ import annotations
+
+import time
+
+from mam.adapters.system import work_clock
+from mam.adapters.tmux.failures import PaneChanged, PaneInMode
+from mam.app.context.liveness import UNKNOWN
+from mam.app.observation.hook_intake import COARSE_SECONDS, listen
+from mam.app.observation.pane_look import SHELL, glance, made_out
+from mam.core.activity import IDLE, WAITING, WORKING
+from mam.core.errors import DeliveryUnconfirmed, PaneGone, TerminalsDown, Unavailable
+from mam.core.message import WAITS, not_there
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from mam.adapters.agents.kind import Look
+    from mam.app.context.context import World
+    from mam.app.observation.pane_look import Glance
+    from mam.core.session_row import Row
+
+    # Says why nothing may be typed into what was seen, or None.
+    Check = Callable[[Look], str | None]
+
+_SEEN_SECONDS = 5.0
+_STEP = 0.02
+# How long a screen that moves is looked at before it is left alone.
+_STILL_SECONDS = 2.0
+# A list of commands opens while one is typed, and must have.
+_COMMAND_PAUSE = 0.3
+
+
+class InTheWay(PaneGone):
+    """Something is in the way; nothing was typed."""
+
+    code = "in_the_way"
+
+
+def submit(
+    world: World,
+    row: Row,
+    text: str,
+    check: Check | None = None,
+    *,
+    is_command: bool = False,
+    is_resting: bool = True,
+) -> Look:
+    """Type a text into the session's empty box and press Enter; return what was seen before that.
+
+    `is_resting`: nobody says that it works, whatever its screen shows. Raises InTheWay, or what a paste
+    raises, where nothing was typed, and DeliveryUnconfirmed where the text stands there without its Enter.
+    """
+    kind, tmux = world.kind(row["agent"]), world.tmux(row["tmux_server"])
+    pane_id, pause = row["pane"]["id"], kind.pause(text)
+    if is_command:
+        pause = max(pause, _COMMAND_PAUSE)
+    since = world.now() - COARSE_SECONDS
+    deadline = work_clock.now() + _STILL_SECONDS
+    while True:
+        seen = _look(world, row, check or _not_empty, since)
+        at_once = pause <= 0 and is_resting and seen.look.state == IDLE
+        try:
+            tmux.paste(pane_id, text, mark=row["id"], enter=at_once, at=seen.cursor)
+        except PaneChanged:
+            if work_clock.now() > deadline:
+                raise InTheWay("its screen does not stand still") from None
+            time.sleep(_STEP)
+            continue
+        if at_once:
+            return seen.look
+        # Its screen may have been behind, and some programs show with a draft no more that they work.
+        entered = _enter(world, row, pause, since)
+        return entered if entered.state == WORKING else seen.look
+
+
+def proof_seconds(text: str) -> float:
+    """Return how long the agent's own record may take to show a text: Gemini needed 13 s for 200 KB."""
+    return 10.0 + len(text) / 5000
+
+
+def _look(world: World, row: Row, check: Check, since: float) -> Glance:
+    seen = made_out(lambda: glance(world, row))
+    reason = not_there(seen.absence) if seen.absence else check(seen.look)
+    if reason is None and seen.look.state != IDLE and _asks(world, row, seen, since):
+        reason = WAITS
+    if reason:
+        raise InTheWay(reason)
+    return seen
+
+
+def _not_empty(look: Look) -> str | None:
+    return None if look.box == "empty" and look.dialog is None else "its box is not empty"
+
+
+def _enter(world: World, row: Row, pause: float, since: float) -> Look:
+    """Press Enter once the text is seen in the box, and only while that is all that is seen."""
+    deadline = work_clock.now() + _SEEN_SECONDS
+    while not _holds_text(world, row, seen := _look_for_text(world, row, deadline), since):
+        _wait(row, deadline, "it is not seen in its box")
+    time.sleep(pause)
+    deadline = work_clock.now() + _SEEN_SECONDS
+    while True:
+        seen = _look_for_text(world, row, deadline)
+        if seen.look.dialog:
+            raise _not_entered(row, f"its {seen.look.dialog} came in between")
+        if _holds_text(world, row, seen, since) and _press_enter(world, row, seen):
+            return seen.look
+        _wait(row, deadline, "its screen does not stand still")
+
+
+def _look_for_text(world: World, row: Row, deadline: float) -> Glance:
+    """Look at an agent that was typed to; InTheWay where it is gone, and what was typed with it."""
+    while (absence := (seen := glance(world, row)).absence) is not None:
+        if absence not in (UNKNOWN, SHELL):
+            raise InTheWay(f"{not_there(absence)} before Enter was pressed")
+        # The agent may be there all the same, and the text in its box.
+        _wait(row, deadline, not_there(absence))
+    return seen
+
+
+def _press_enter(world: World, row: Row, seen: Glance) -> bool:
+    """Press Enter; False where what was seen is not there any more."""
+    try:
+        world.tmux(row["tmux_server"]).keys(row["pane"]["id"], ["Enter"], mark=row["id"], at=seen.cursor)
+    except (PaneChanged, PaneInMode):
+        return False
+    except TerminalsDown:
+        # It may have been pressed.
+        raise
+    except Unavailable as error:
+        raise _not_entered(row, error.message) from error
+    return True
+
+
+def _wait(row: Row, deadline: float, why: str) -> None:
+    if work_clock.now() > deadline:
+        raise _not_entered(row, why)
+    time.sleep(_STEP)
+
+
+def _holds_text(world: World, row: Row, seen: Glance, since: float) -> bool:
+    """Tell whether the text is in the box; a look between two parts of one drawing shows nothing."""
+    return seen.look.dialog is None and seen.look.box == "draft" and not _asks(world, row, seen, since)
+
+
+def _asks(world: World, row: Row, seen: Glance, since: float) -> bool:
+    """Tell whether the agent's own word since then is that it asks: its dialog may not be drawn yet."""
+    title = seen.sight.pane.title if seen.sight.pane else ""
+    if world.kind(row["agent"]).read_title(title) == WAITING:
+        return True
+    word = listen(world, [row]).get(row["id"])
+    return word is not None and word.at >= since and word.data["state"] == WAITING
+
+
+def _not_entered(row: Row, why: str) -> DeliveryUnconfirmed:
+    return DeliveryUnconfirmed(
+        f"the text was typed into '{row['name']}' and Enter was not pressed: {why}",
+        hint=f"look: mam read {row['name']}",
+        session=row,
+    )

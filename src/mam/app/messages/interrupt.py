@@ -1,0 +1,93 @@
+"""Cut an agent's turn short in the way of its kind, and see that it rests."""
+
+from __future__ import annotations
+
+import time
+
+from mam.adapters.system import work_clock
+from mam.app.context.authority import check_writer
+from mam.app.messages.keys import asks, look_inside, press, space_out
+from mam.app.observation.pane_look import known
+from mam.core.activity import IDLE, UNKNOWN, WORKING
+from mam.core.errors import DeliveryUnconfirmed, DialogOpen
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from mam.adapters.agents.kind import Kind
+    from mam.app.context.context import World
+    from mam.app.observation.pane_look import Glance
+    from mam.core.session_row import Row
+
+_STEP = 0.05
+# Between the keys of one interrupt, and before they are pressed once more.
+_BETWEEN = 0.3
+_AGAIN_SECONDS = 3.0
+_SECONDS = 15.0
+
+
+def interrupt(world: World, target: str) -> dict[str, Any]:
+    """Interrupt a session; `{session, was, activity, box}`. One that rests is left as it is.
+
+    Raises DialogOpen where the key would refuse a dialog, DeliveryUnconfirmed where it does not come to rest.
+    """
+    row = world.registry.view().find(target)
+    by = check_writer(world, row)
+    kind = world.kind(row["agent"])
+    seen = look_inside(world, row)
+    was = _state(world, row, seen)
+    if was == IDLE:
+        return _told(row, was, was, seen)
+    _press(world, row, kind)
+    world.registry.note(lambda draft: draft.log(by, "interrupt", row, None, was=was))
+    deadline, pressed = work_clock.now() + _SECONDS, work_clock.now()
+    while kind.reads_screen and work_clock.now() < deadline:
+        seen = look_inside(world, row)
+        if _rests(kind, seen):
+            return _told(row, was, IDLE, seen)
+        if work_clock.now() - pressed > _AGAIN_SECONDS and seen.look.state == WORKING:
+            # One that has only begun to ask its model may not have taken the key.
+            _press(world, row, kind)
+            pressed = work_clock.now()
+        time.sleep(_STEP)
+    raise DeliveryUnconfirmed(
+        f"{' '.join(kind.interrupt_keys)} was pressed in '{row['name']}', and nothing shows that it rests",
+        hint=f"look: mam read {row['name']}",
+        session=row,
+    )
+
+
+def _state(world: World, row: Row, seen: Glance) -> str:
+    """Return what it is doing: its screen first, because a hook says nothing about what happened since."""
+    if seen.look.dialog or asks(world, row, seen):
+        raise DialogOpen(
+            f"'{row['name']}' shows its {seen.look.dialog or 'own'} dialog; nothing was interrupted",
+            hint=f"mam answer {row['name']} deny",
+            session=row,
+        )
+    if seen.look.state != UNKNOWN:
+        return seen.look.state
+    return known(world, row, seen).verdict(world.now()).state
+
+
+def _press(world: World, row: Row, kind: Kind) -> None:
+    for number, key in enumerate(kind.interrupt_keys):
+        if number:
+            time.sleep(_BETWEEN)
+        space_out(world, row, key)
+        press(world, row, key, lambda seen: _refuse_dialog(row, seen))
+
+
+def _refuse_dialog(row: Row, seen: Glance) -> None:
+    if seen.look.dialog:
+        raise DialogOpen(f"a {seen.look.dialog} dialog opened in '{row['name']}'", session=row)
+
+
+def _rests(kind: Kind, seen: Glance) -> bool:
+    title = seen.sight.pane.title if seen.sight.pane else ""
+    return seen.look.state == IDLE and seen.look.box is not None and kind.read_title(title) != WORKING
+
+
+def _told(row: Row, was: str, activity: str, seen: Glance) -> dict[str, Any]:
+    return {"session": row["name"], "was": was, "activity": activity, "box": seen.look.box}

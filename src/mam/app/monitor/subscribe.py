@@ -1,0 +1,98 @@
+"""Watch a root and listen to a broker: what was signed for its jobs is in their records at once.
+
+Where a resident is awake already, that one watches and this process listens. While the broker cannot be
+heard there is a pass every RECONCILE_POLL_INTERVAL seconds; who publishes again what it lost does the rest.
+"""
+
+from __future__ import annotations
+
+import select
+import time
+
+from mam.adapters.system.file_watch import FileWatch
+from mam.app.brokers import config as brokers
+from mam.app.brokers.relay_pool import Relays, poll_seconds
+from mam.app.monitor import takeover
+from mam.app.monitor.follow_resident import News
+from mam.app.monitor.resident import Resident
+from mam.app.monitor.takeover import Limits
+from mam.app.sessions import reconcile as passes
+from mam.core.errors import InvalidSettings, MamError, NoRegistry
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
+    from mam.app.context.context import World
+    from mam.core.broker import Broker
+
+    Document = dict[str, Any]
+    Tell = Callable[[Document], None]
+
+_NET = 60.0
+
+
+def subscribe(
+    world: World, asked: str | None, tell: Tell, *, timeout: float = 0.0, idle_timeout: float = 0.0
+) -> str:
+    """Watch and listen; return why it ended. `tell` gets what passes find and what the broker brings."""
+    if not world.place.exists():
+        raise NoRegistry(f"there is no registry in {world.place.root}", hint="mam init makes one")
+    broker = brokers.find(world, asked)
+    if broker is None:
+        raise InvalidSettings("no broker is configured", hint="--broker mqtt://user@host names one")
+    poll_seconds(world)
+    limits = Limits(timeout, idle_timeout)
+    return takeover.in_turn(
+        lambda: Resident(world, tell, subscribe=broker).run(limits),
+        lambda: _Beside(world, broker, tell, limits).run(),
+    )
+
+
+class _Beside:
+    """Listens beside a resident of another process, and tells what that one records."""
+
+    def __init__(self, world: World, broker: Broker, tell: Tell, limits: Limits) -> None:
+        self.world = world
+        self.tell = tell
+        self.limits = limits
+        self.relays = Relays(world, self._hear, always=broker, is_alone=False)
+        self.news = News(world)
+        self.due = time.monotonic() + _NET
+
+    def _hear(self, document: Document) -> None:
+        self.limits.happened()
+        self.tell(document)
+
+    def run(self) -> str:
+        """Go on until the time is over; return nothing where the resident has ended before."""
+        watch = FileWatch()
+        watch.keep({self.world.place.state: None})
+        try:
+            while takeover.is_watched(self.world):
+                self._look()
+                if why := self.limits.over():
+                    return why
+                until = min(self.due, self.relays.due(), self.limits.next_end())
+                seconds = min(takeover.NET, max(0.0, until - time.monotonic()))
+                select.select([watch.fileno(), *self.relays.handles()], [], [], seconds)
+                watch.poll()
+            return ""
+        finally:
+            watch.close()
+            self.relays.close()
+
+    def _look(self) -> None:
+        try:
+            self.relays.tick()
+            if (wait := self.relays.next_look()) is not None:
+                self.due = min(self.due, time.monotonic() + wait)
+            if time.monotonic() >= self.due:
+                self.due = time.monotonic() + _NET
+                passes.reconcile(self.world)
+        except MamError as error:
+            self._hear({"error": error.as_json()["error"]})
+            self.world.registry.close()
+        for document in self.news.take():
+            self._hear(document)

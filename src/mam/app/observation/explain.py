@@ -1,0 +1,47 @@
+"""Why a session is said to be idle or busy: every piece of evidence, and the rule that decided."""
+
+from __future__ import annotations
+
+from mam.app.context.liveness import see_all
+from mam.app.observation import activity
+from mam.app.observation.hook_intake import listen
+from mam.core.safe_text import one_line
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from mam.app.context.context import World
+    from mam.core.activity import Evidence
+
+
+def explain(world: World, target: str) -> dict[str, Any]:
+    """Return evidence, verdict, rule and what disagrees. Reads only."""
+    view = world.registry.view()
+    row = view.find(target)
+    sights = see_all(world, [row], full=True)
+    sight = sights[row["name"]]
+    known = activity.gather(world, [row], sights, listen(world, view.rows), thorough=True)[0]
+    now = world.now()
+    verdict = known.verdict(now)
+    return {
+        "session": row["name"],
+        "activity": verdict.state,
+        "activity_source": verdict.source,
+        "activity_age_s": round(max(0.0, now - verdict.at), 1),
+        "waiting_for": verdict.waiting_for,
+        "rule": verdict.rule,
+        "evidence": [_shown(one, now) for one in known.evidence],
+        "disagreeing": [one.source for one in verdict.disagreeing],
+        "pane": {"state": sight.state, "reason": sight.reason, "id": sight.pane.id if sight.pane else None},
+    }
+
+
+def _shown(one: Evidence, now: float) -> dict[str, Any]:
+    return {
+        "source": one.source,
+        "state": one.state,
+        "waiting_for": one.waiting_for,
+        "age_s": round(max(0.0, now - one.at), 1),
+        "detail": one_line(one.detail, 200),
+    }

@@ -1,0 +1,97 @@
+"""One look at a session before something goes into its pane: its process, its screen, its own word.
+
+Pane and screen are of one moment and cost one tmux call.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+
+from mam.adapters.agents.kind import Look, Screen
+from mam.adapters.system import process, work_clock
+from mam.adapters.tmux.parse import Listing
+from mam.app.context.liveness import ALIVE, GONE, UNKNOWN, Sight, see, see_one
+from mam.app.observation import activity
+from mam.app.observation.hook_intake import listen
+from mam.core.errors import PaneGone, Unavailable
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from mam.app.context.context import World
+    from mam.core.session_row import Row
+
+REPLACED, SHELL = "replaced", "shell"
+# How long a program may take to draw one screen, and how often it is looked at meanwhile.
+_DRAWS_SECONDS, _STEP = 0.3, 0.02
+_SHELLS = ("sh", "bash", "dash", "zsh", "fish", "ksh", "csh", "tcsh")
+
+
+class Glance:
+    """What was seen: whether its agent is there, what its screen shows, and where the cursor stood."""
+
+    __slots__ = ("cursor", "look", "pane_id", "screen", "sight")
+
+    def __init__(self, sight: Sight) -> None:
+        self.sight = sight
+        self.pane_id = sight.pane.id if sight.pane else ""
+        self.look = Look()
+        self.screen = Screen("")
+        self.cursor = (0, 0)
+
+    @property
+    def absence(self) -> str | None:
+        """Why there is nobody to type to: a word that `core.message.not_there` knows, or None."""
+        if self.sight.state == GONE and self.sight.pane is not None and not self.sight.pane.dead:
+            return REPLACED
+        if self.sight.state != ALIVE or self.sight.pane is None:
+            return self.sight.state
+        return SHELL if _is_shell(self.sight) else None
+
+
+def glance(world: World, row: Row) -> Glance:
+    """Look at a session now. Never raises for a pane that is not there."""
+    pane_id = (row.get("pane") or {}).get("id")
+    if not pane_id:
+        return Glance(see_one(world, row))
+    try:
+        seen = world.tmux(row["tmux_server"]).look(pane_id)
+    except PaneGone:
+        return Glance(see_one(world, row))
+    except Unavailable as error:
+        return Glance(Sight(UNKNOWN, reason=error.message))
+    sight = see(row, Listing(True, [seen.pane]), world.place.root)
+    if sight.state != ALIVE:
+        # This pane is not it; another one may be.
+        return Glance(see_one(world, row))
+    found = Glance(sight)
+    found.cursor = seen.cursor_x, seen.cursor_y
+    found.screen = Screen(seen.screen, *found.cursor)
+    found.look = world.kind(row["agent"]).look(found.screen)
+    return found
+
+
+def made_out(look: Callable[[], Glance]) -> Glance:
+    """Look until something is made out: a look may fall between two parts of one drawing."""
+    deadline = work_clock.now() + _DRAWS_SECONDS
+    while not (seen := look()).absence and seen.look.box is None and seen.look.dialog is None:
+        if work_clock.now() > deadline:
+            break
+        time.sleep(_STEP)
+    return seen
+
+
+def known(world: World, row: Row, seen: Glance) -> activity.Known:
+    """Return all that speaks of what the session is doing, with the screen as it was seen."""
+    return activity.add_up(world, row, seen.sight, listen(world, [row]).get(row["id"]), seen.look)
+
+
+def _is_shell(sight: Sight) -> bool:
+    """Tell whether the agent left the shell that it was started from: only an adopted one has such."""
+    assert sight.pane is not None
+    if sight.pane.command.lstrip("-") not in _SHELLS:
+        return False
+    words = process.command_line(sight.pane.pid) or [""]
+    return os.path.basename(words[0]).lstrip("-") in _SHELLS

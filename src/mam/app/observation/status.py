@@ -1,0 +1,24 @@
+"""One session, whole: its row and everything that is known about it now. Reads only."""
+
+from __future__ import annotations
+
+from mam.app.observation.ls import describe
+from mam.app.observation.transcript import usage
+from mam.app.observation.versions import is_known
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from mam.app.context.context import World
+
+
+def status(world: World, target: str) -> dict[str, Any]:
+    """Return one session as `ls` shows it, looked at thoroughly."""
+    view = world.registry.view()
+    row = view.find(target)
+    found = describe(world, view, lambda one: one["name"] == row["name"], thorough=True)[0]
+    found["agent_version"] = row["pane"].get("version")
+    found["version_tested"] = is_known(world, row)
+    found["usage"] = usage(world, row)
+    return found

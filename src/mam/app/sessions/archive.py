@@ -1,0 +1,30 @@
+"""Put an ended session away."""
+
+from __future__ import annotations
+
+from mam.app.context import caller, claims
+from mam.core import transitions
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from mam.adapters.store.transaction import Draft
+    from mam.app.context.context import World
+    from mam.core.session_row import Row
+
+
+def archive(world: World, target: str) -> Row:
+    """Archive a session that has ended; an archived one is left as it is."""
+    result: dict[str, Row] = {}
+
+    def prepare(draft: Draft, row: Row) -> dict[str, Any] | None:
+        result["row"] = row
+        if row["status"] != "archived":
+            action = caller.action(world, "archive")
+            result["row"] = draft.put(transitions.archived(row, action))
+            draft.log(action["by"], "archive", row)
+        return None
+
+    with claims.in_flight(world, "archive", target, prepare):
+        return result["row"]

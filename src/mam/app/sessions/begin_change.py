@@ -1,0 +1,38 @@
+"""What every changing verb does first: nothing new begins while something is left half done."""
+
+from __future__ import annotations
+
+from mam.adapters.store.tables import messages
+from mam.app.context import claims
+from mam.core.errors import Unavailable
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from mam.app.context.context import World
+
+
+def settle(world: World) -> None:
+    """Finish or clean what died half way; most of the time there is nothing."""
+    if not world.place.exists():
+        return
+    if any(not claims.is_owned(intent) for intent in world.registry.view().intents):
+        from mam.app.sessions.recover import recover
+
+        recover(world)
+
+
+def settle_all(world: World) -> None:
+    """Settle, and where nobody is awake also deliver what is held: with the next verb, in order."""
+    settle(world)
+    if not world.place.exists() or not world.registry.peek(messages.has_open, False):
+        return
+    from mam.app.context.start_resident import lock
+
+    if lock(world).holder() is None:
+        from mam.app.messages.delivery import deliver_all
+
+        try:
+            deliver_all(world)
+        except Unavailable as error:
+            # What is held stays so; it is not what this verb was asked for.
+            world.warn(f"what is held could not be delivered: {error}")

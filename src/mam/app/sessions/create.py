@@ -1,0 +1,362 @@
+"""Create a session: a name, a row, a pane with the agent in it, and proof that it is ready.
+
+The order is: check everything that can be checked, commit the intent, start the pane, commit the
+row, wait. Whatever dies in between is finished or cleaned by the next changing verb.
+"""
+
+from __future__ import annotations
+
+import time
+import uuid
+
+from mam.adapters.store.tables import evidence
+from mam.adapters.store.transaction import new_session_id
+from mam.adapters.system import process, work_clock
+from mam.app.context import caller, claims
+from mam.app.observation import conversations
+from mam.app.sessions import launch, untrusted_rows
+from mam.app.sessions.create_options import Order
+from mam.app.sessions.first_prompt import first_prompt, refuse_command
+from mam.app.sessions.init import warn_of_network
+from mam.app.sessions.readiness import Watch
+from mam.core import names, transitions
+from mam.core.errors import (
+    InvalidName,
+    MamError,
+    NameTaken,
+    NotReady,
+    Refused,
+    RegistryBusy,
+    Unavailable,
+    Usage,
+)
+from mam.core.session_row import is_running, merged
+from mam.core.times import stamp
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from mam.adapters.store.transaction import Draft
+    from mam.app.context.context import World
+    from mam.app.sessions.launch import Started
+    from mam.core.session_row import Row
+
+_MOST_NUMBERS = 1000
+_RENEWED = (
+    *("role", "start_command", "permissions", "model", "tmux_server", "stores", "workspace", "worktree"),
+    *("parent", "delegate_job_id"),
+)
+
+
+def create(world: World, agent: str | None, **options: Any) -> Row:
+    """Create a session and return its row once the agent is ready."""
+    order = Order(world, agent, **options)
+    row, launch_file = begin(world, order)
+    if order.wait:
+        row = wait_until_ready(world, row, launch_file, trust=order.trust, seconds=order.timeout)
+        if order.prompt and world.kind(row["agent"]).takes_prompt:
+            first_prompt(world, row, order.prompt)
+            row = conversations.capture(world, row)
+    return row
+
+
+def begin(world: World, order: Order) -> tuple[Row, str]:
+    """Start a session; return its row and its launch file, which `wait_until_ready` wants."""
+    if order.agent is None and order.name is None:
+        raise Usage("name an agent kind", hint="mam create --agent claude")
+    workspace = launch.check_workspace(world.workspace)
+    order.look_for_names(world)
+    plan = _reserve(world, order, workspace)
+    try:
+        world.host.remember_root(world.place.root, world.place.yaml)
+        warn_of_network(world)
+        row = _start(world, order, plan)
+    except BaseException as error:
+        if isinstance(error, Refused) or not plan.get("is_started"):
+            drop_worktree(world, plan)
+        claims.let_go(world, plan["id"], plan["at"], error)
+        raise
+    return row, plan["launch_file"]
+
+
+def _reserve(world: World, order: Order, workspace: str) -> dict[str, Any]:
+    """Commit the intent: from here on the name is ours, and a death is noticed."""
+    deadline = work_clock.now() + claims.WAIT_SECONDS
+    while True:
+        _check_program(world, order)
+        plan = claims.claim(world, lambda draft: _claim(world, draft, order, workspace))
+        if plan is not None:
+            return plan
+        if work_clock.now() > deadline:
+            raise claims.busy(world, order.name or "")
+        time.sleep(0.02)
+
+
+def _check_program(world: World, order: Order) -> None:
+    if order.agent:
+        kind = world.kind(order.agent)
+        order.check_kind(kind)
+        launch.find_program(world, kind, [order.agent, *order.args], {**world.environ, **order.env})
+        if order.prompt and kind.takes_prompt:
+            refuse_command(kind, order.prompt)
+
+
+def _claim(world: World, draft: Draft, order: Order, workspace: str) -> dict[str, Any] | None:
+    name, old = _choose_name(world, draft, order, workspace)
+    session_id = old["id"] if old else new_session_id()
+    if not claims.is_free(draft, session_id, name):
+        if order.name:
+            return None
+        raise RegistryBusy(f"'{name}' is being worked on", hint="repeat the command")
+    if old:
+        untrusted_rows.refuse(world, old, trust=order.trust)
+    if world.limits_births:
+        from mam.app.context.authority import limit_births
+
+        limit_births(world, draft)
+    row = old or _new_row(world, order, session_id, name, workspace)
+    changed = _renewed(world, row, order) if old else row
+    plan = {
+        "id": session_id,
+        "at": draft.now,
+        "anew": bool(old),
+        "row": changed,
+        "launch_file": launch.new_launch_file(world, session_id),
+        "mcp": order.mcp,
+        "conversation": str(uuid.uuid4()) if world.kind(changed["agent"]).chooses_id else None,
+    }
+    draft.intents.put(claims.new_intent(session_id, name, "create", draft.now, plan))
+    if order.also is not None:
+        order.also(draft, changed)
+    return plan
+
+
+def _choose_name(world: World, draft: Draft, order: Order, workspace: str) -> tuple[str, Row | None]:
+    if order.name:
+        row = draft.named(order.name)
+        if row and is_running(row):
+            raise NameTaken(
+                f"a session named '{order.name}' is running",
+                hint=f"mam attach {order.name}, or choose another name",
+            )
+        if row is None and order.agent is None:
+            raise Usage(f"'{order.name}' is not registered, so its agent must be named", hint="--agent KIND")
+        if row and order.agent and order.agent != row["agent"]:
+            raise Refused(
+                f"'{order.name}' is a session of {row['agent']}, not of {order.agent}",
+                hint=f"choose another name, or mam forget {order.name} first",
+            )
+        return order.name, row
+    for number in range(1, _MOST_NUMBERS):
+        name = (
+            names.numbered(order.stem, number)
+            if order.stem
+            else names.default_name(workspace, order.agent or "", number)
+        )
+        row = draft.named(name)
+        if not claims.is_free(draft, row["id"] if row else "", name):
+            continue
+        if (
+            row is not None
+            and not is_running(row)
+            and _fits(row, order, workspace)
+            and _may_renew(world, row)
+        ):
+            return name, row
+        if row is None and name not in order.taken:
+            return name, None
+    raise InvalidName("no free name is left", hint="give one with --session")
+
+
+def _fits(row: Row, order: Order, workspace: str) -> bool:
+    """Tell whether an ended session may be started anew: of this kind, workspace (or worktree) and role."""
+    repository = (row.get("worktree") or {}).get("repo")
+    is_here = row["workspace"] == workspace or bool(
+        repository and f"{workspace}/".startswith(f"{repository}/")
+    )
+    is_same = row["agent"] == order.agent
+    return is_same and is_here and (not order.role or row.get("role") in (None, order.role))
+
+
+def _may_renew(world: World, row: Row) -> bool:
+    """Tell whether the caller may have this one started anew unasked: a session, no other's options."""
+    me = caller.actor(world)
+    return me in ("user", row.get("parent")) or len(row.get("start_command") or ()) <= 1
+
+
+def _new_row(world: World, order: Order, session_id: str, name: str, workspace: str) -> Row:
+    agent = order.agent or ""
+    environ = {**world.environ, **order.env}
+    row: Row = {
+        "id": session_id,
+        "name": name,
+        "agent": agent,
+        "role": order.role,
+        "workspace": workspace,
+        "tmux_server": order.server or world.server_name(None),
+        "start_command": [agent, *order.args],
+        "permissions": order.permissions or _usual_permissions(world, agent),
+        "model": order.model,
+        "stores": {**world.kind(agent).stores(environ), **world.kind(agent).marks()},
+        "delegate_job_id": order.job,
+        "parent": _parent(world),
+    }
+    return row
+
+
+def _parent(world: World) -> str | None:
+    who = caller.actor(world)
+    return None if who == "user" else who
+
+
+def _usual_permissions(world: World, agent: str) -> str:
+    """Return what the settings say, where the kind can be told; else what the program does by itself."""
+    wanted = world.settings().permissions
+    if wanted == "default" or world.kind(agent).takes_permissions:
+        return wanted
+    world.warn(f"mam does not know how {agent} takes permissions: it runs with its own, not with '{wanted}'")
+    return "default"
+
+
+def _renewed(world: World, row: Row, order: Order) -> Row:
+    if order.role and row.get("role") and order.role != row["role"]:
+        raise Refused(f"'{row['name']}' has the role '{row['role']}', which never changes")
+    if not row.get("worktree"):
+        launch.check_workspace(row["workspace"])
+    command = row.get("start_command") or [row["agent"]]
+    kind = world.kind(row["agent"])
+    order.check_kind(kind)
+    return merged(
+        row,
+        role=row.get("role") or order.role,
+        start_command=[command[0], *order.args] if order.args else command,
+        permissions=order.permissions or row.get("permissions") or "default",
+        model=order.model or row.get("model"),
+        tmux_server=order.server or row["tmux_server"],
+        parent=_parent(world),
+        delegate_job_id=order.job,
+        stores={**kind.stores({**world.environ, **order.env}), **kind.marks()},
+    )
+
+
+def _start(world: World, order: Order, plan: dict[str, Any]) -> Row:
+    row = _with_worktree(world, plan, order)
+    conversations.take_lease(world, row, plan["conversation"], process.me())
+    world.progress(f"starting {row['agent']} as {row['name']}")
+    started = launch.run(
+        world,
+        row,
+        plan["launch_file"],
+        env=order.env,
+        mcp=order.mcp,
+        conversation=plan["conversation"],
+        where=order.where,
+        instructions=None if world.kind(row["agent"]).takes_prompt else order.prompt,
+    )
+    plan["is_started"] = True
+    return launch.bound(world, row, started, lambda: bind(world, plan, started))
+
+
+def bind(world: World, plan: dict[str, Any], started: Started) -> Row:
+    """Commit the row of a pane that was started, and end the intent; recovery does the same."""
+    row: Row = plan["row"]
+    at = world.now()
+    started.pane["mcp_attachments"] = launch.attachments(plan.get("mcp", False))
+    entry: Any = None
+    if plan["conversation"]:
+        entry = {"id": plan["conversation"], "source": "chosen", "since": stamp(at)}
+        if plan.get("fork_of"):
+            entry["fork_of"] = plan["fork_of"]
+
+    def work(draft: Draft) -> Row:
+        action = caller.action(world, "create")
+        if plan["anew"]:
+            current = draft.get(row["id"]) or row
+            fields = {key: value for key, value in row.items() if key in _RENEWED}
+            done = draft.put(
+                transitions.started_anew(
+                    current,
+                    action,
+                    pane=started.pane,
+                    tmux_session_id=started.tmux_session_id,
+                    conversation=entry,
+                    **fields,
+                )
+            )
+        else:
+            done = draft.add(_born(row, started, entry, action))
+        evidence.clear(draft.connection, row["id"])
+        draft.intents.end(row["id"])
+        draft.log(action["by"], "create", done, server=row["tmux_server"], anew=plan["anew"])
+        return done
+
+    done = claims.change(world, work)
+    bind_lease(world, done, plan["conversation"])
+    return done
+
+
+def _born(row: Row, started: Started, entry: Any, action: Any) -> Row:
+    at = action["at_epoch"]
+    return merged(
+        row,
+        **transitions.alive_fields(),
+        status="running",
+        pane=started.pane,
+        tmux_session_id=started.tmux_session_id,
+        conversations=[entry] if entry else [],
+        created_at=stamp(at),
+        created_at_epoch=at,
+        last_action=action,
+    )
+
+
+def bind_lease(world: World, row: Row, conversation: str | None) -> None:
+    """Hand the conversation's lease from this process to the agent's."""
+    from mam.app.context.liveness import identity_of
+
+    identity = identity_of(row)
+    if conversation and identity:
+        try:
+            conversations.take_lease(world, row, conversation, identity)
+        except Unavailable as error:
+            world.warn(f"the conversation of '{row['name']}' could not be marked as taken: {error}")
+
+
+def wait_until_ready(
+    world: World, row: Row, launch_file: str, *, trust: bool, seconds: float | None = None
+) -> Row:
+    """Wait for readiness and note the conversation; an agent that ended while booting is recorded as such."""
+    world.progress(f"waiting until {row['name']} is ready")
+    try:
+        Watch(world, row, launch_file, trust=trust, seconds=seconds).run()
+    except NotReady as error:
+        from mam.app.sessions.death import record_if_dead
+
+        record_if_dead(world, row, error)
+        raise
+    return conversations.note_open(world, row)
+
+
+def _with_worktree(world: World, plan: dict[str, Any], order: Order) -> Row:
+    """Give the session a worktree, and tell recovery about it."""
+    row: Row = plan["row"]
+    if not order.worktree and not row.get("worktree"):
+        return row
+    from mam.app.sessions.worktree import add_worktree
+
+    moved = add_worktree(world, row, order.worktree if isinstance(order.worktree, str) else None)
+    plan["row"] = moved
+    world.registry.note(lambda draft: claims.annotate(draft, row["id"], plan))
+    return moved
+
+
+def drop_worktree(world: World, plan: dict[str, Any]) -> None:
+    """Take back the worktree of a new session that was never started; an ended session keeps its own."""
+    if not plan["anew"] and plan["row"].get("worktree"):
+        from mam.app.sessions.worktree import take_back
+
+        try:
+            take_back(world, plan["row"])
+        except MamError as error:
+            world.progress(f"the new worktree stays: {error}")

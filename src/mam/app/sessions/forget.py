@@ -1,0 +1,70 @@
+"""Drop the row of an ended session. Its conversation stays where the agent keeps it."""
+
+from __future__ import annotations
+
+from mam.app.context import caller, claims
+from mam.app.sessions import launch
+from mam.core import transitions
+from mam.core.errors import Refused
+from mam.core.session_row import is_running
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import Any
+
+    from mam.adapters.store.transaction import Draft
+    from mam.app.context.context import World
+    from mam.core.session_row import Row
+
+
+def forget(world: World, target: str, *, worktree: bool = False) -> dict[str, Any]:
+    """Drop one ended session, and its worktree if asked and nothing in it would be lost."""
+
+    def prepare(draft: Draft, row: Row) -> dict[str, Any] | None:
+        transitions.next_status(row["status"], "forget")
+        if worktree and not row.get("worktree"):
+            raise Refused(f"'{row['name']}' has no worktree", hint="repeat without --worktree")
+        return {}
+
+    with claims.in_flight(world, "forget", target, prepare) as row:
+        assert row is not None
+        removed = _remove_worktree(world, row) if worktree else None
+        remove_dead_pane(world, row)
+
+        def work(draft: Draft) -> None:
+            draft.remove(row["id"])
+            draft.intents.end(row["id"])
+            draft.log(caller.actor(world), "forget", row, worktree=removed)
+
+        claims.change(world, work)
+        launch.forget_settings(world, row["id"])
+    return {"forgotten": row["name"], "id": row["id"], "worktree": removed}
+
+
+def forgettable(world: World, *, older_than: float | None = None, status: Sequence[str] = ()) -> list[str]:
+    """Return the ended sessions, those that ended longer ago than so many seconds."""
+    now = world.now()
+    names = []
+    for row in world.registry.view().rows:
+        ended = max(row.get("stopped_at_epoch") or 0, row.get("terminated_at_epoch") or 0)
+        if is_running(row) or (status and row["status"] not in status):
+            continue
+        if older_than is None or now - ended > older_than:
+            names.append(row["name"])
+    return names
+
+
+def _remove_worktree(world: World, row: Row) -> dict[str, Any]:
+    from mam.app.sessions.worktree import remove_worktree
+
+    return remove_worktree(world, row)
+
+
+def remove_dead_pane(world: World, row: Row) -> None:
+    """A pane that was kept for review goes with the row: no pane is left without one."""
+    from mam.app.context.liveness import DEAD, see_one
+
+    sight = see_one(world, row)
+    if sight.state == DEAD and sight.pane is not None and sight.pane.mark == row["id"]:
+        world.tmux(row["tmux_server"]).kill_pane(sight.pane.id, mark=row["id"])

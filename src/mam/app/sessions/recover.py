@@ -1,0 +1,235 @@
+"""Finishing or cleaning what a verb left behind when its process died.
+
+Each intent says what was under way; tmux says how far it got. A pane that carries the mark is
+bound to its row, one that is not there was never started, and a server that does not answer
+leaves the intent for later: nothing is concluded from a failed read.
+"""
+
+from __future__ import annotations
+
+import os
+
+from mam.adapters.tmux import launch_file as launches
+from mam.app.context import caller, claims
+from mam.app.context.liveness import ALIVE, LOOSE, UNKNOWN, find_pane, see
+from mam.app.observation import conversations
+from mam.app.sessions import create, resume
+from mam.app.sessions.death import exit_status, record_if_dead
+from mam.app.sessions.launch import Started, discard, pane_record
+from mam.app.sessions.stop import ACTING, MANUAL, Stop, own_pane, purge_files
+from mam.core import transitions
+from mam.core.errors import Refused, TerminalsDown, Unavailable, Unconfirmed
+from mam.core.names import is_session_id
+from mam.core.resume_choice import Choice
+from mam.core.session_row import current_conversation, is_running
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from mam.adapters.store.intents import Intent
+    from mam.adapters.store.transaction import Draft
+    from mam.adapters.tmux.parse import Pane
+    from mam.app.context.context import World
+    from mam.core.session_row import Row
+
+
+_OLD_SECONDS = 300.0
+
+
+def recover(world: World) -> None:
+    """Bring every change without a living owner to an end."""
+    for intent in world.registry.view().intents:
+        if claims.is_owned(intent) or not _take_over(world, intent):
+            continue
+        world.progress(f"finishing a {intent.verb} of {intent.name} that was cut off")
+        try:
+            _FINISH.get(intent.verb, _give_up)(world, intent)
+        except (Refused, Unconfirmed) as error:
+            world.warn(f"the {intent.verb} of {intent.name} that was cut off cannot be finished: {error}")
+            _give_up(world, intent)
+        except Unavailable as error:
+            # Nobody can say how far it got: the intent stays, and other sessions go on.
+            world.warn(str(error))
+            claims.abandon(world, intent.session_id, intent.at, for_good=False)
+        except BaseException:
+            claims.abandon(world, intent.session_id, intent.at, for_good=False)
+            raise
+    _sweep(world)
+
+
+def _take_over(world: World, intent: Intent) -> bool:
+    """Become the owner, so that two recoveries do not meet; False if somebody was faster."""
+
+    def work(draft: Draft) -> bool:
+        current = draft.intents.of(intent.session_id)
+        if current is None or claims.is_owned(current):
+            return False
+        draft.intents.put(
+            claims.new_intent(current.session_id, current.name, current.verb, current.at, current.data)
+        )
+        return True
+
+    try:
+        return world.registry.note(work)
+    except Unavailable:
+        # It may be found taken over all the same.
+        claims.withdraw(world, intent.session_id, intent.at, for_good=False)
+        raise
+
+
+def _give_up(world: World, intent: Intent) -> None:
+    claims.abandon(world, intent.session_id, intent.at, for_good=True)
+
+
+def _finish_start(world: World, intent: Intent) -> None:
+    """Bind the pane of a create or fork to its row; without a pane there is nothing to keep."""
+    plan = intent.data
+    pane = _started_pane(world, plan["row"], plan["launch_file"])
+    if pane is None:
+        create.drop_worktree(world, plan)
+        _give_up(world, intent)
+        world.host.release(intent.session_id)
+        return
+    row = create.bind(world, plan, _started(plan["row"], pane, plan["launch_file"]))
+    if pane.dead:
+        record_if_dead(world, row)
+
+
+def _finish_resume(world: World, intent: Intent) -> None:
+    row = _row(world, intent)
+    if row is None or is_running(row):
+        _give_up(world, intent)
+        return
+    pane = _started_pane(world, row, intent.data["launch_file"])
+    if pane is None or pane.dead:
+        _give_up(world, intent)
+        world.host.release(intent.session_id)
+        return
+    choice = Choice(*intent.data["choice"])
+    resume.bind(world, row, choice, _started(row, pane, intent.data["launch_file"]))
+
+
+def _finish_stop(world: World, intent: Intent) -> None:
+    """Record a stop that had its effect, go on with one that had begun; any other never happened."""
+    row = _row(world, intent)
+    listing = world.tmux(row["tmux_server"]).panes() if row else None
+    if row is None or listing is None or not (is_running(row) or intent.data.get("purge")):
+        _give_up(world, intent)
+        return
+    sight = see(row, listing, world.place.root)
+    if sight.state == UNKNOWN:
+        raise TerminalsDown(sight.reason)
+    if sight.state in (ALIVE, LOOSE):
+        if intent.data.get(ACTING):
+            reason, force = intent.data.get("reason") or MANUAL, bool(intent.data.get("force"))
+            Stop(world, row, reason=reason, force=force, purge=bool(intent.data.get("purge"))).run()
+        _give_up(world, intent)
+        return
+    status = exit_status(world, row, sight)
+    pane_id = own_pane(row, sight)
+    if pane_id:
+        world.tmux(row["tmux_server"]).kill_pane(pane_id, mark=row["id"])
+    discard(world, row["id"])
+    if intent.data.get("purge"):
+        purge_files(world, row, current_conversation(row))
+    reason = intent.data.get("reason") or MANUAL
+
+    def work(draft: Draft) -> None:
+        current = conversations.captured(world, draft.get(row["id"]) or row)
+        action = caller.action(world, "stop")
+        if intent.data.get("purge"):
+            done = draft.put(transitions.purged(current, action, reason=reason, exit_status=status))
+            conversations.disown(draft, done, current_conversation(current))
+        elif is_running(current):
+            done = draft.put(
+                transitions.stopped(current, action, reason=reason, mode="graceful", exit_status=status)
+            )
+        else:
+            done = current
+        draft.intents.end(row["id"])
+        draft.log(action["by"], "stop", done, "finished a stop that was cut off")
+
+    claims.change(world, work)
+    world.host.release(row["id"])
+
+
+def _finish_rename(world: World, intent: Intent) -> None:
+    """The row has its new name already; tmux follows."""
+    row = _row(world, intent)
+    pane = _marked_pane(world, row) if row else None
+    if row and pane and pane.session_name == intent.data.get("from"):
+        world.tmux(row["tmux_server"]).rename_session(pane.session_id, row["name"])
+    _give_up(world, intent)
+
+
+def _finish_adopt(world: World, intent: Intent) -> None:
+    from mam.app.sessions.adopt import bind as bind_adopted
+
+    row: Row = intent.data["row"]
+    pane = _marked_pane(world, row)
+    if pane is None:
+        _give_up(world, intent)
+        return
+    if intent.data.get("rename", True) and pane.session_name != row["name"]:
+        world.tmux(row["tmux_server"]).rename_session(pane.session_id, row["name"])
+    bind_adopted(world, row, pane)
+
+
+_FINISH = {
+    "create": _finish_start,
+    "fork": _finish_start,
+    "resume": _finish_resume,
+    "stop": _finish_stop,
+    "rename": _finish_rename,
+    "adopt": _finish_adopt,
+}
+
+
+def _row(world: World, intent: Intent) -> Row | None:
+    return next((row for row in world.registry.view().rows if row.get("id") == intent.session_id), None)
+
+
+def _marked_pane(world: World, row: Row) -> Pane | None:
+    """Return the pane that carries the session's mark; raises where nobody can say."""
+    listing = world.tmux(row["tmux_server"]).panes()
+    if not listing.confirmed:
+        raise TerminalsDown(
+            f"a change of '{row['name']}' was cut off, and tmux does not say how far it got",
+            hint=listing.error,
+        )
+    return find_pane(row, [pane for pane in listing.panes if pane.mark == row["id"]])
+
+
+def _started_pane(world: World, row: Row, launch_file: str) -> Pane | None:
+    """Return the pane of a start that was cut off; without one the launch is withdrawn."""
+    pane = _new_pane(world, row)
+    if pane is None and not launches.cancel_launch(launch_file):
+        # Never written, or taken since the look by a launcher that was slow to come: its pane is there now.
+        pane = _new_pane(world, row)
+    return pane
+
+
+def _new_pane(world: World, row: Row) -> Pane | None:
+    """Return the marked pane, unless it is the dead one of the session's last run."""
+    pane = _marked_pane(world, row)
+    last = (row.get("pane") or {}).get("pid")
+    return None if pane is not None and pane.dead and pane.pid == last else pane
+
+
+def _started(row: Row, pane: Pane, launch_file: str) -> Started:
+    command = os.path.basename((row.get("start_command") or [row["agent"]])[0])
+    return Started(pane_record(pane, command, row["workspace"]), pane.session_id, launch_file)
+
+
+def _sweep(world: World) -> None:
+    """Remove old launch files; a young one may be about to be read."""
+    try:
+        entries = list(os.scandir(world.place.launches))
+    except FileNotFoundError:
+        return
+    for entry in entries:
+        try:
+            is_ours = is_session_id(entry.name.partition("-")[0]) and entry.is_file(follow_symlinks=False)
+            if is_ours and world.now() - entry.stat(follow_symlinks=False).st_mtime > _OLD_SECONDS:
+                os.unlink(entry.path)
+        except OSError:
+            continue

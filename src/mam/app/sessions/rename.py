@@ -1,0 +1,73 @@
+"""Rename a session and its tmux session, together."""
+
+from __future__ import annotations
+
+from mam.app.context import caller, claims
+from mam.app.context.liveness import UNKNOWN, see_one
+from mam.app.jobs import session_events
+from mam.app.jobs.write_files import show
+from mam.core import names
+from mam.core.errors import MamError, NameTaken, TerminalsDown
+from mam.core.session_row import merged
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from mam.adapters.store.transaction import Draft
+    from mam.app.context.context import World
+    from mam.app.context.liveness import Sight
+    from mam.core.session_row import Row
+
+
+def rename(world: World, target: str, name: str) -> Row:
+    """Give a session another name; its id stays."""
+    wanted = names.parse_name(name)
+    result: dict[str, Row] = {}
+    told: list[str] = []
+
+    def prepare(draft: Draft, row: Row) -> dict[str, Any] | None:
+        if row["name"] == wanted:
+            result["row"] = row
+            return None
+        if draft.named(wanted) or not claims.is_free(draft, "", wanted):
+            raise NameTaken(f"a session named '{wanted}' is registered already")
+        return {"from": row["name"], "to": wanted}
+
+    with claims.in_flight(world, "rename", target, prepare) as row:
+        if row is None:
+            return result["row"]
+        sight = see_one(world, row)
+        _check(world, row, sight, wanted)
+        done = claims.change(world, lambda draft: _commit(world, draft, row, wanted, told))
+        try:
+            pane = sight.pane
+            # A pane that a person moved into another tmux session leaves that one's name alone.
+            if pane is not None and pane.mark in ("", row["id"]) and pane.session_name == row["name"]:
+                # A pane of the original system is known by its name only: it gets our mark with the new one.
+                world.tmux(row["tmux_server"]).mark(pane.id, row["id"], world.place.root)
+                world.tmux(row["tmux_server"]).rename_session(pane.session_id, wanted)
+        except MamError:
+            claims.change(world, lambda draft: _commit(world, draft, done, row["name"], told))
+            raise
+        finally:
+            for job_id in told:
+                show(world, job_id)
+        return done
+
+
+def _check(world: World, row: Row, sight: Sight, wanted: str) -> None:
+    if sight.state == UNKNOWN:
+        raise TerminalsDown(f"'{row['name']}' was not renamed: {sight.reason}")
+    listing = world.tmux(row["tmux_server"]).panes()
+    if any(pane.session_name == wanted for pane in listing.panes):
+        raise NameTaken(f"tmux server '{row['tmux_server']}' has a session named '{wanted}' already")
+
+
+def _commit(world: World, draft: Draft, row: Row, name: str, told: list[str]) -> Row:
+    current = draft.get(row["id"]) or row
+    action = caller.action(world, "rename")
+    done = draft.put(merged(current, name=name, last_action=action))
+    draft.log(action["by"], "rename", done, before=current["name"])
+    told[:] = session_events.renamed(draft, done, current["name"], name)
+    return done

@@ -1,0 +1,18 @@
+"""Restart a session: stop it, then take its conversation up again."""
+
+from __future__ import annotations
+
+from mam.app.sessions.resume import Resumed, resume
+from mam.app.sessions.stop import stop
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from mam.app.context.context import World
+
+
+def restart(
+    world: World, target: str, *, reason: str | None = None, force: bool = False, timeout: float | None = None
+) -> Resumed:
+    """Stop and resume; a session that has ended is only resumed."""
+    stopped = stop(world, target, reason=reason or "restart", force=force)
+    return resume(world, stopped.row["id"], timeout=timeout)

@@ -1,0 +1,197 @@
+"""Resume a session: the same row, the same directory, command and stores, and its history really there."""
+
+from __future__ import annotations
+
+from mam.adapters.store.tables import evidence
+from mam.adapters.system import process
+from mam.app.context import caller, claims
+from mam.app.context.liveness import ALIVE, LOOSE, UNKNOWN, see_one
+from mam.app.observation import conversations
+from mam.app.sessions import launch, untrusted_rows
+from mam.app.sessions.create import bind_lease, wait_until_ready
+from mam.app.sessions.death import record_death
+from mam.app.teams.placement import home_of
+from mam.core import transitions
+from mam.core.errors import IllegalTransition, Refused, TerminalsDown
+from mam.core.resume_choice import Choice
+from mam.core.session_row import is_running, own_id
+from mam.core.times import stamp
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from mam.adapters.store.transaction import Draft
+    from mam.app.context.context import World
+    from mam.app.sessions.launch import Started
+    from mam.core.session_row import Row
+
+NO_HISTORY = "there was no history to take up: the conversation had not begun"
+ANEW = "started anew: mam does not know how to take up a conversation of {}"
+
+
+class Resumed:
+    """The row after it, whether anything was done, and what there is to say."""
+
+    __slots__ = ("changed", "note", "row")
+
+    def __init__(self, row: Row, changed: bool, note: str | None = None) -> None:
+        self.row = row
+        self.changed = changed
+        self.note = note
+
+
+def resume(
+    world: World, target: str, *, wait: bool = True, trust: bool = False, timeout: float | None = None
+) -> Resumed:
+    """Take up a session's conversation; one that is alive is left as it is."""
+    alive = _settle_running(world, target)
+    if alive is not None:
+        return Resumed(alive, False, "already running")
+    found: dict[str, Any] = {}
+
+    def prepare(draft: Draft, row: Row) -> dict[str, Any] | None:
+        if is_running(row):
+            found["row"] = row
+            return None
+        transitions.next_status(row["status"], "resume")
+        launch.check_workspace(row["workspace"])
+        untrusted_rows.refuse(world, row, trust=trust)
+        choice = _choose(world, draft, row)
+        found["plan"] = {
+            "choice": [choice.id, choice.tier, choice.on_disk],
+            "launch_file": launch.new_launch_file(world, row["id"]),
+        }
+        return dict(found["plan"])
+
+    with claims.in_flight(world, "resume", target, prepare) as row:
+        if row is None:
+            return Resumed(found["row"], False, "already running")
+        choice = Choice(*found["plan"]["choice"])
+        done = _start(world, row, choice, found["plan"]["launch_file"])
+    if wait:
+        done = wait_until_ready(world, done, found["plan"]["launch_file"], trust=trust, seconds=timeout)
+    return Resumed(done, True, _note(world, done, choice))
+
+
+def _note(world: World, row: Row, choice: Choice) -> str | None:
+    if not world.kind(row["agent"]).can_resume:
+        return ANEW.format(row["agent"])
+    return None if choice.on_disk or _origin(world, row, choice) else NO_HISTORY
+
+
+def _origin(world: World, row: Row, choice: Choice) -> str | None:
+    """Return the conversation that a fork was made of, while the fork itself is not on disk yet."""
+    entry = next((one for one in row.get("conversations") or [] if one["id"] == choice.id), None)
+    origin = entry.get("fork_of") if entry and not choice.on_disk else None
+    return origin if origin and conversations.on_disk(world, row, origin) else None
+
+
+def _settle_running(world: World, target: str) -> Row | None:
+    """Return the row if it really runs; a row that only says so is corrected first."""
+    row = world.registry.view().find(target)
+    if not is_running(row):
+        return None
+    sight = see_one(world, row)
+    if sight.state == UNKNOWN:
+        raise TerminalsDown(
+            f"'{row['name']}' was not resumed: {sight.reason}", hint="repeat when tmux answers again"
+        )
+    if sight.state in (ALIVE, LOOSE):
+        return row
+    record_death(world, row, sight)
+    return None
+
+
+def _choose(world: World, draft: Draft, row: Row) -> Choice:
+    kind = world.kind(row["agent"])
+    if not kind.can_resume:
+        return Choice(None, None, None)
+    choice = conversations.resume_choice(world, row, draft.rows(), draft.identities())
+    if choice.id is None or (not choice.on_disk and own_id(row)):
+        if choice.id:
+            # While a program takes a conversation up, its file may for a moment have no history.
+            conversations.refuse_if_held(world, row, choice.id)
+        gone = (
+            f"its conversation {choice.id} is not on disk" if choice.id else "no conversation of it is known"
+        )
+        raise IllegalTransition(
+            f"'{row['name']}' cannot be resumed: {gone}",
+            hint=f"mam create --session {row['name']} starts it with a new conversation",
+        )
+    return choice
+
+
+def _start(world: World, row: Row, choice: Choice, launch_file: str) -> Row:
+    conversations.take_lease(world, row, choice.id, process.me())
+    world.progress(f"resuming {row['name']}")
+    where = home_of(world, row)
+    started = launch.run(
+        world,
+        row,
+        launch_file,
+        where=where,
+        conversation=choice.id,
+        mcp=launch.has_tools(row),
+        resume=bool(choice.on_disk),
+        fork_of=_origin(world, row, choice),
+    )
+    done = launch.bound(world, row, started, lambda: bind(world, row, choice, started))
+    if where is not None:
+        from mam.app.teams.onboarding import welcome_back
+
+        welcome_back(world, done)
+    return done
+
+
+def bind(world: World, row: Row, choice: Choice, started: Started) -> Row:
+    """Commit the row of a pane in which the session goes on, and end the intent; recovery does the same."""
+    started.pane["mcp_attachments"] = launch.attachments(launch.has_tools(row))
+
+    def work(draft: Draft) -> Row:
+        current = draft.get(row["id"]) or row
+        action = caller.action(world, "resume")
+        fields: dict[str, Any] = {}
+        if (
+            choice.id
+            and choice.tier
+            and all(one["id"] != choice.id for one in current.get("conversations") or [])
+        ):
+            entry = {"id": choice.id, "source": "artifact", "since": stamp(action["at_epoch"])}
+            fields["conversations"] = [*(current.get("conversations") or []), entry]
+        done = draft.put(
+            transitions.resumed(
+                current,
+                action,
+                pane=started.pane,
+                tmux_session_id=started.tmux_session_id,
+                tier=choice.tier,
+                own=choice.id if choice.on_disk else None,
+                **fields,
+            )
+        )
+        evidence.clear(draft.connection, row["id"])
+        draft.intents.end(row["id"])
+        draft.log(action["by"], "resume", done, conversation=choice.id, tier=choice.tier)
+        return done
+
+    done = claims.change(world, work)
+    bind_lease(world, done, choice.id)
+    return done
+
+
+def resumable(world: World, *, agent: str | None = None, stopped: bool = False) -> list[str]:
+    """Return the sessions that died, and with `stopped` those that were stopped, if they can be resumed."""
+    names = []
+    for row in world.registry.view().rows:
+        if agent and row["agent"] != agent:
+            continue
+        died = row["status"] == "terminated" and row.get("termination_mode") == "auto-detected"
+        if is_running(row):
+            sight = see_one(world, row)
+            died = sight.state not in (ALIVE, LOOSE, UNKNOWN)
+        if row.get("resumable") and (died or (stopped and row["status"] == "stopped")):
+            names.append(row["name"])
+    if agent and not names:
+        raise Refused(f"no session of {agent} can be resumed here", hint="mam ls shows what there is")
+    return names

@@ -1,0 +1,342 @@
+"""Stop a session: save what it was doing, ask it to leave, and prove that nothing of it is left.
+
+Each rung of the ladder ends as soon as the processes are seen gone. What was saved before the
+first rung is durable before the first key is typed.
+"""
+
+from __future__ import annotations
+
+import time
+
+from mam.adapters.agents.kind import Look, Screen
+from mam.adapters.system import exit_watch, process, work_clock
+from mam.app.context import caller, claims
+from mam.app.context.caller import runs_inside
+from mam.app.context.liveness import ALIVE, LOOSE, UNKNOWN, identity_of, see_one
+from mam.app.jobs import session_events
+from mam.app.messages.enter_text import submit
+from mam.app.observation import conversations
+from mam.app.observation.pane_look import glance, known
+from mam.app.observation.versions import is_known, says_idle, says_waiting
+from mam.app.sessions import launch
+from mam.app.sessions.death import exit_status
+from mam.core import safe_text, stop_escalation, transitions
+from mam.core.activity import WORKING
+from mam.core.errors import (
+    DeliveryUnconfirmed,
+    MamError,
+    NotAllowed,
+    PaneGone,
+    StopUnconfirmed,
+    TerminalsDown,
+)
+from mam.core.session_row import current_conversation, is_running, merged
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
+    from mam.adapters.store.transaction import Draft
+    from mam.adapters.system.process import Identity
+    from mam.app.context.context import World
+    from mam.app.context.liveness import Sight
+    from mam.core.session_row import Row
+
+MANUAL = "manual_stop"
+ACTING = "acting"
+SIGKILL = 9
+# What an agent started gets this long to follow it.
+_FOLLOW_SECONDS = 0.3
+# How long a message that is being typed is waited for.
+_TYPIST_SECONDS, _STEP = 3.0, 0.02
+
+
+class Stopped:
+    """The answer: the row, and a sentence where there was nothing to do."""
+
+    __slots__ = ("already", "row")
+
+    def __init__(self, row: Row, already: str | None = None) -> None:
+        self.row = row
+        self.already = already
+
+
+def stop(
+    world: World, target: str, *, reason: str | None = None, force: bool = False, purge: bool = False
+) -> Stopped:
+    """Stop one session; a session that has ended already is left as it is."""
+    found: dict[str, Row] = {}
+
+    def prepare(draft: Draft, row: Row) -> dict[str, Any] | None:
+        found["row"] = row
+        if not is_running(row) and not purge:
+            return None
+        if is_running(row) and runs_inside(row, world.pid):
+            raise NotAllowed(
+                f"this command runs inside '{row['name']}'", hint="stop it from outside, or leave it"
+            )
+        if purge:
+            transitions.next_status(row["status"], "purge")
+            conversations.refuse_if_shared(row, draft.rows())
+            # Asked before the agent is ended, while everything can still be left as it is.
+            if conversation := current_conversation(row):
+                conversations.refuse_if_held(world, row, conversation)
+        return {"reason": reason, "purge": purge, "force": force}
+
+    with claims.in_flight(world, "stop", target, prepare) as row:
+        if row is None:
+            return Stopped(found["row"], stop_escalation.already(found["row"]))
+        return Stopped(Stop(world, row, reason=reason or MANUAL, force=force, purge=purge).run())
+
+
+class Stop:
+    """One stop on its way up the ladder."""
+
+    def __init__(self, world: World, row: Row, *, reason: str, force: bool, purge: bool) -> None:
+        """Take the claimed row."""
+        self.world = world
+        self.row = row
+        self.notes = {"reason": reason, "purge": purge, "force": force}
+        self.reason = reason
+        self.force = force
+        self.purge = purge
+        self.kind = world.kind(row["agent"])
+        self.tmux = world.tmux(row["tmux_server"])
+        self.tree: set[Identity] = set()
+        self.was_killed = False
+
+    def run(self) -> Row:
+        """End the session and return its row."""
+        sight = see_one(self.world, self.row)
+        if sight.state == UNKNOWN:
+            raise TerminalsDown(
+                f"'{self.row['name']}' was not stopped: {sight.reason}", hint="repeat when tmux answers again"
+            )
+        status: int | None = None
+        if is_running(self.row):
+            session_events.stopping(self.world, self.row)
+            if sight.state in (ALIVE, LOOSE):
+                self._save_and_end(sight)
+                if sight.pane is not None:
+                    # Else tmux may learn late how it ended, or never.
+                    self.tmux.nudge(sight.pane.server_pid)
+                sight = see_one(self.world, self.row)
+            status = exit_status(self.world, self.row, sight)
+            self._end_rest()
+        self._remove_pane(sight)
+        if self.purge:
+            return self._purge(status)
+        return self._commit(status)
+
+    def _end_rest(self) -> None:
+        """End what the agent started and left running in its session, now that it is gone itself."""
+        leader = identity_of(self.row)
+        left = process.left_behind(leader) if leader else set()
+        if left and exit_watch.wait_gone(left, _FOLLOW_SECONDS):
+            self.tree |= left
+            self._kill(None, None)
+
+    def _save_and_end(self, sight: Sight) -> None:
+        root = identity_of(self.row) or (process.identify(sight.pane.pid) if sight.pane else None)
+        look, in_mode = self._save(sight)
+        self.tree = process.tree(root, sight.pane.tty if sight.pane else None) if root else set()
+        step = stop_escalation.first_step(
+            force=self.force,
+            exit_word=self.kind.exit_word,
+            ends_on_interrupt=self.kind.ends_on_interrupt,
+            box=look.box,
+            dialog=look.dialog,
+            is_busy=look.state == WORKING,
+            in_mode=in_mode,
+        )
+        self._climb(step, sight, root)
+
+    def _save(self, sight: Sight) -> tuple[Look, bool]:
+        """Keep the conversation's id and the last screen, durably, before anything is done to the agent."""
+        said = conversations.told(self.world, self.row)
+        screen, look, in_mode = "", Look(), False
+        if sight.pane is not None:
+            seen = self.tmux.look(sight.pane.id)
+            screen, in_mode = seen.screen, seen.pane.in_mode
+            look = self.kind.look(Screen(seen.screen, seen.cursor_x, seen.cursor_y))
+
+        def work(draft: Draft) -> Row:
+            current = draft.get(self.row["id"]) or self.row
+            saved = conversations.captured(self.world, current, said, draft.rows)
+            saved = merged(saved, last_visible_note=safe_text.note(screen) or saved.get("last_visible_note"))
+            # From here on the agent is told to leave: a stop that dies later is finished, not given up.
+            claims.annotate(draft, saved["id"], {**self.notes, ACTING: True})
+            return draft.put(saved) if saved != current else current
+
+        self.row = self.world.registry.note(work)
+        return look, in_mode
+
+    def _climb(self, step: stop_escalation.Step, sight: Sight, root: Identity | None) -> None:
+        pane = sight.pane
+        rung = step.rung
+        if rung == stop_escalation.ASK and pane is not None:
+            self.world.progress(f"asking {self.row['name']} to leave")
+            if self._ask(step, pane.id) and not self._still_there(stop_escalation.ASK, root):
+                return
+            rung = stop_escalation.HANG_UP
+        if rung != stop_escalation.KILL and pane is not None:
+            self.world.progress(f"closing the pane of {self.row['name']} ({step.reason})")
+            self._grow(root, pane.tty)
+            self.tmux.kill_pane(pane.id, mark=pane.mark or None)
+            if not self._still_there(stop_escalation.HANG_UP, root):
+                return
+        self._kill(root, pane.tty if pane else None)
+
+    def _ask(self, step: stop_escalation.Step, pane_id: str) -> bool:
+        try:
+            if step.types:
+                if not self._is_typed_out() or not self._would_leave():
+                    return False
+                # It looks again: a dialog may have opened since.
+                submit(self.world, self.row, step.types)
+            elif step.presses:
+                self.tmux.keys(pane_id, [step.presses], mark=self.row["id"])
+        except (PaneGone, TerminalsDown, DeliveryUnconfirmed):
+            # Nothing is lost: the next rung looks again.
+            return False
+        return True
+
+    def _would_leave(self) -> bool:
+        """Tell whether nothing but its screen has to be looked at again before the exit word is typed."""
+        heard = known(self.world, self.row, glance(self.world, self.row))
+        if says_waiting(heard):
+            return False
+        return is_known(self.world, self.row) is not False or says_idle(heard, self.world.now())
+
+    def _is_typed_out(self) -> bool:
+        """Wait until nobody types a message into it any more, so that the exit word is not glued to one."""
+        from mam.app.messages.delivery import is_typed_to
+
+        deadline = work_clock.now() + _TYPIST_SECONDS
+        while is_typed_to(self.world, self.row["id"]):
+            if work_clock.now() > deadline:
+                return False
+            time.sleep(_STEP)
+        return True
+
+    def _still_there(self, rung: str, root: Identity | None) -> bool:
+        """Wait out a rung; True if something of the tree is left."""
+        self.world.registry.warm_up()
+        left = exit_watch.wait_gone(
+            {root} if root and rung == stop_escalation.ASK else self.tree, stop_escalation.GRACE[rung]
+        )
+        if rung == stop_escalation.ASK and not left:
+            # The agent has left; what it started gets a moment to follow.
+            left = exit_watch.wait_gone(self.tree, _FOLLOW_SECONDS)
+        return bool(left)
+
+    def _grow(self, root: Identity | None, tty: str | None) -> None:
+        if root:
+            self.tree |= process.tree(root, tty)
+
+    def _kill(self, root: Identity | None, tty: str | None) -> None:
+        """SIGKILL what is left, again and again until a look finds nothing or the time is over."""
+        self.was_killed = True
+        self.world.progress(f"killing what is left of {self.row['name']}")
+        for _ in range(5):
+            self._grow(root, tty)
+            for identity in self._targets():
+                process.signal(identity, SIGKILL)
+            if not exit_watch.wait_gone(self.tree, stop_escalation.GRACE[stop_escalation.KILL] / 5):
+                return
+        left = sorted(one.pid for one in self.tree if process.is_alive(one))
+        if left:
+            raise StopUnconfirmed(
+                f"processes {', '.join(map(str, left))} of '{self.row['name']}' are still there",
+                hint="look at them with ps; the session stays registered as running",
+                session=self.row,
+            )
+
+    def _targets(self) -> set[Identity]:
+        """Return the tree without what must never be signalled: tmux servers and this process."""
+        servers = {self.row["pane"].get("server_pid"), process.me().pid}
+        return {one for one in self.tree if one.pid not in servers and process.is_alive(one)}
+
+    def _remove_pane(self, sight: Sight) -> None:
+        pane_id = own_pane(self.row, sight)
+        if pane_id:
+            self.tmux.kill_pane(pane_id, mark=self.row["id"])
+        after = see_one(self.world, self.row)
+        if after.state in (ALIVE, LOOSE) or own_pane(self.row, after):
+            raise StopUnconfirmed(f"the pane of '{self.row['name']}' is still there", session=self.row)
+        launch.discard(self.world, self.row["id"])
+        launch.leave_to_stranger(self.world, self.row, after.pane)
+
+    def _commit(self, status: int | None) -> Row:
+        mode = "forced" if self.was_killed else "graceful"
+
+        def work(draft: Draft) -> Row:
+            current = draft.get(self.row["id"]) or self.row
+            action = caller.action(self.world, "stop")
+            if not is_running(current):
+                # Somebody saw it end before we could say so.
+                draft.intents.end(current["id"])
+                return current
+            current = conversations.captured(self.world, current)
+            done = draft.put(
+                transitions.stopped(current, action, reason=self.reason, mode=mode, exit_status=status)
+            )
+            conversations.remember(self.world, draft, done)
+            session_events.stopped(self.world, draft, done, self.reason)
+            draft.intents.end(done["id"])
+            draft.log(action["by"], "stop", done, self.reason, mode=mode, exit_status=status)
+            return done
+
+        return self._end(work)
+
+    def _purge(self, status: int | None) -> Row:
+        conversation = current_conversation(self.row)
+        try:
+            removed = purge_files(self.world, self.row, conversation)
+        except MamError:
+            if is_running(self.row):
+                self.row = self._commit(status)
+            raise
+
+        def work(draft: Draft) -> Row:
+            current = draft.get(self.row["id"]) or self.row
+            action = caller.action(self.world, "purge")
+            done = draft.put(transitions.purged(current, action, reason=self.reason, exit_status=status))
+            conversations.disown(draft, done, conversation)
+            session_events.stopped(self.world, draft, done, self.reason)
+            draft.intents.end(done["id"])
+            draft.log(action["by"], "purge", done, self.reason, conversation=conversation, removed=removed)
+            return done
+
+        return self._end(work)
+
+    def _end(self, work: Callable[[Draft], Row]) -> Row:
+        """Commit the end, and let go of what the session held."""
+        done: Row = claims.change(self.world, work)
+        session_events.settled(self.world, done)
+        self.world.host.release(done["id"])
+        return done
+
+
+def own_pane(row: Row, sight: Sight) -> str | None:
+    """Return the id of the pane that is the session's to remove; a stranger who started in it stays."""
+    pane = sight.pane
+    if pane is None or pane.mark != row["id"]:
+        return None
+    return pane.id if pane.dead or pane.pid == row["pane"].get("pid") else None
+
+
+def purge_files(world: World, row: Row, conversation: str | None) -> list[str]:
+    """Delete the files of one conversation, below the recorded store and never through a symlink."""
+    from mam.adapters.agents.delete_files import remove
+
+    if not conversation:
+        return []
+    conversations.refuse_if_held(world, row, conversation)
+    kind = world.kind(row["agent"])
+    removed = launch.delete_conversation(world, row, conversation)
+    for store, path in kind.purge_paths(conversation, row["workspace"], conversations.stores_of(world, row)):
+        if remove(store, path):
+            removed.append(path)
+    return removed

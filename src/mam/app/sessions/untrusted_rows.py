@@ -1,0 +1,39 @@
+"""Rows that came along with a directory: what they would run, this user never started here.
+
+A registry can lie in a repository of somebody else. A row that names nothing but its kind's own program
+runs nothing that `create` would not; any other is run only at a person's word.
+"""
+
+from __future__ import annotations
+
+from mam.core.errors import NotAllowed
+from mam.core.safe_text import one_line
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from mam.app.context.context import World
+    from mam.core.session_row import Row
+
+_HARMLESS = (None, "default", "ask")
+
+
+def refuse(world: World, row: Row, *, trust: bool) -> None:
+    """Refuse to start what only the registry vouches for, unless the caller does so too."""
+    if trust or _is_plain(world, row) or world.host.has_started(world.place.root, row["id"]):
+        return
+    command = one_line(" ".join(row.get("start_command") or [row["agent"]]), 200)
+    raise NotAllowed(
+        f"'{row['name']}' was never started by mam on this machine, and its row says what to run: {command}",
+        hint=f"look at the row (mam status {row['name']}); if you trust it, repeat with --trust",
+    )
+
+
+def _is_plain(world: World, row: Row) -> bool:
+    stores = row.get("stores") or {}
+    usual = world.kind(row["agent"]).stores(world.environ)
+    return (
+        (row.get("start_command") or [row["agent"]]) == [row["agent"]]
+        and row.get("permissions") in _HARMLESS
+        and all(usual.get(name, value) == value for name, value in stores.items())
+        and stores.keys() <= usual.keys()
+    )

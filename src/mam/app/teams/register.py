@@ -1,0 +1,146 @@
+"""Register an agent that was started by hand, in its own pane: a row, a role, and its first task."""
+
+from __future__ import annotations
+
+import os
+
+from mam.adapters.agents.catalogue import BUILT_IN
+from mam.adapters.store.files import team_page_file as files
+from mam.adapters.store.tables import tasks, teams
+from mam.adapters.system import process
+from mam.app.context import caller
+from mam.app.sessions import adopt
+from mam.app.teams import onboarding, team_page
+from mam.app.teams.caller_pane import here
+from mam.app.teams.placement import find_site
+from mam.app.teams.rebalance import arrange
+from mam.app.teams.task import take
+from mam.core import names
+from mam.core import task as task_rules
+from mam.core import team as rules
+from mam.core.errors import Refused, Usage
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from mam.adapters.store.tables.tasks import Task
+    from mam.adapters.store.tables.teams import Member
+    from mam.adapters.store.transaction import Draft
+    from mam.app.context.context import World
+    from mam.app.teams.caller_pane import Here
+    from mam.app.teams.placement import Site
+    from mam.core.session_row import Row
+
+_MOST_NUMBERS = 100
+
+
+def register(
+    world: World, role: str, *, agent: str | None = None, name: str | None = None, team: str | None = None
+) -> dict[str, Any]:
+    """Register the agent of the caller's pane; `{session, team, member, task, session_file}`.
+
+    It keeps its name and its tmux session. As `master` it gets a row and no membership: teams that it
+    brings up report to it.
+    """
+    wanted = task_rules.parse_role(role)
+    place = here(world)
+    if place is None:
+        raise Usage("there is no tmux pane to register", hint="run it in the agent's own pane")
+    row = place.row or _adopt(world, place, wanted, agent=agent, name=name)
+    if wanted == rules.MASTER:
+        return {"session": row, "team": None, "member": None, "task": None, "session_file": None}
+    site = find_site(world, team)
+    if site.master_pane == place.pane.id:
+        # Nobody brought the team up from here: it has no master yet.
+        site.master_pane = site.master_id = None
+    by = caller.actor(world)
+    member, found = world.registry.note(lambda draft: _join(draft, by, site, row, wanted))
+    onboarding.settle_in(world, row, member)
+    arrange(world, site.team_id)
+    team_page.write(world, [site.team_id])
+    return world.registry.peek(lambda draft: _answer(draft, world, row, found), _nothing(row))
+
+
+def know_caller(world: World) -> None:
+    """Give a row to an agent that was started by hand and calls for the first time: others report to it."""
+    place = here(world)
+    if place is None or place.row is not None or place.pane.mark:
+        return
+    kind = _recognise(place, world.pid)
+    if kind is not None:
+        row = _adopt(world, place, rules.MASTER, agent=kind)
+        world.warn(f"this {kind} is registered as '{row['name']}': reports go to it")
+
+
+def _adopt(world: World, place: Here, role: str, *, agent: str | None = None, name: str | None = None) -> Row:
+    if place.pane.mark:
+        raise Refused(f"this pane is a session of {place.pane.root or 'another root'}")
+    kind = names.parse_kind(agent) if agent else _recognise(place, world.pid)
+    if kind is None:
+        raise Usage("mam does not recognise the agent in this pane", hint="name it: --agent claude")
+    wanted = names.parse_name(name) if name else _free_name(world, role)
+    pane = world.tmux(place.server).pane(place.pane.id)
+    workspace = pane.path if pane and pane.path else world.workspace
+    row = adopt.new_row(world, wanted, kind, place.pane, server=place.server, workspace=workspace)
+    row["role"] = role
+    done = adopt.take(world, row, place.pane, rename=False)
+    # From here on the caller is this session.
+    world.known_actor = None
+    return done
+
+
+def _recognise(place: Here, pid: int) -> str | None:
+    """Return the kind of the agent that calls: a process between the calling one and its pane."""
+    pids = [one.pid for one in process.ancestors(pid)]
+    if place.pane.pid not in pids:
+        # Whoever calls is somewhere else: an agent further up is not the pane's.
+        return None
+    for one in pids[: pids.index(place.pane.pid) + 1]:
+        for word in (process.command_line(one) or [])[:2]:
+            kind = names.KIND_ALIASES.get(os.path.basename(word), os.path.basename(word))
+            if kind in BUILT_IN:
+                return kind
+    return None
+
+
+def _free_name(world: World, role: str) -> str:
+    taken = {row["name"] for row in world.registry.view().rows}
+    found = (names.numbered(role, number) for number in range(1, _MOST_NUMBERS))
+    return next((one for one in found if one not in taken), names.numbered(role, _MOST_NUMBERS))
+
+
+def _join(draft: Draft, by: str, site: Site, row: Row, role: str) -> tuple[Member, Task | None]:
+    current = teams.member(draft, row["id"])
+    if current is not None and teams.is_open(current):
+        raise Refused(f"'{row['name']}' is the {current.role} of the team {current.team_id} already")
+    site.open(draft, by)
+    member = teams.join(
+        draft,
+        team_id=site.team_id,
+        session_id=row["id"],
+        name=row["name"],
+        role=role,
+        colour=rules.colour_of(role),
+        name_source=rules.MANUAL,
+        workspace=row["workspace"],
+        state=rules.ACTIVE,
+    )
+    found = tasks.oldest(draft, role, site.team_id)
+    return member, take(draft, found, row["id"], row, by=by) if found else None
+
+
+def _answer(draft: Draft, world: World, row: Row, found: Task | None) -> dict[str, Any]:
+    member = teams.member(draft, row["id"])
+    assert member is not None
+    return {
+        "session": draft.get(row["id"]) or row,
+        "team": member.team_id,
+        "member": team_page.describe(draft, member),
+        "task": team_page.described(draft, tasks.get(draft, found.seq)) if found else None,
+        "session_file": files.path_of(world.place, member.team_id),
+    }
+
+
+def _nothing(row: Row) -> dict[str, Any]:
+    return {"session": row}

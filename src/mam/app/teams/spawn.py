@@ -1,0 +1,312 @@
+"""Spawn an agent beside the caller: a pane of the window, a role, a task, and somebody to report to.
+
+What it is to be told is recorded in the transaction that claims its name, each message with its id, so a
+spawner that dies half way leaves a member whom the next verb greets, and no message goes out twice.
+"""
+
+from __future__ import annotations
+
+import os
+import shlex
+import sys
+
+from mam.adapters.store.files import team_page_file as files
+from mam.adapters.store.tables import messages, tasks, teams
+from mam.adapters.system import process, program_lookup, work_clock
+from mam.app.context import caller
+from mam.app.context.liveness import ALIVE, see_one
+from mam.app.sessions.create import begin, wait_until_ready
+from mam.app.sessions.create_options import Order
+from mam.app.sessions.launch import Where
+from mam.app.teams import onboarding, register, team_page
+from mam.app.teams.placement import Site, check_room, find_site
+from mam.app.teams.rebalance import arrange
+from mam.core import task as task_rules
+from mam.core import team as rules
+from mam.core.errors import DialogOpen, MamError, NotReady, Refused, StartUnconfirmed
+from mam.core.message import FAILED, HELD
+from mam.core.names import parse_name
+from mam.core.session_row import is_running
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from mam.adapters.store.tables.teams import Member
+    from mam.adapters.store.transaction import Draft
+    from mam.app.context.context import World
+    from mam.core.session_row import Row
+
+TRIES = 3
+_COMMAND_SECONDS, _PROMPT_SECONDS = 10.0, 30.0
+_DEFAULT_AGENT = "claude"
+
+
+def spawn(world: World, role: str, *, team: str | None = None, **options: Any) -> dict[str, Any]:
+    """Start one more member and return it once it was told what to do; see Fleet.spawn."""
+    register.know_caller(world)
+    site = find_site(world, team)
+    one = Spawn(world, site, role, **options)
+    one.run()
+    done = one.finish()
+    if one.dialog is not None:
+        hint = f"{one.dialog.hint or ''}; what it is to be told goes out by itself then".lstrip("; ")
+        raise DialogOpen(one.dialog.message, hint=hint, session=done["session"])
+    return done
+
+
+class Spawn:
+    """One member on its way into a team."""
+
+    def __init__(self, world: World, site: Site, role: str, **options: Any) -> None:
+        """Take what is asked for; nothing is started."""
+        self.world = world
+        self.site = site
+        self.role = task_rules.parse_role(role)
+        self.options = options
+        self.agent: str = options.get("agent") or self._usual_agent()
+        self.kind = world.kind(self.agent)
+        self.colour: str = options.get("colour") or rules.colour_of(self.role)
+        self.name = parse_name(options["name"]) if options.get("name") else None
+        self.task = task_rules.parse_text(options["task"]) if options.get("task") else None
+        self.permissions = self._permissions(options.get("permissions"))
+        self.dialog: DialogOpen | None = None
+        self.receipts: list[dict[str, Any]] = []
+        self._forget_try()
+
+    def _forget_try(self) -> None:
+        self.row: Row | None = None
+        self.launch_file = ""
+        self.member: Member | None = None
+        self.is_fresh = False
+        self.task_seq: int | None = None
+        self.added_task = False
+
+    def _usual_agent(self) -> str:
+        """Return the caller's own kind where an agent calls, else Claude."""
+        row = caller.calling_session(self.world)
+        return row["agent"] if row and self.world.kind(row["agent"]).takes_prompt else _DEFAULT_AGENT
+
+    def _permissions(self, asked: str | None) -> str:
+        wanted = asked or self.world.settings().team_permissions
+        if asked is None and wanted != "default" and not self.kind.takes_permissions:
+            return "default"
+        return wanted
+
+    def run(self, *, is_started: bool = False) -> None:
+        """Start it and wait for it, at most three times; raises NotReady with nothing left behind."""
+        failure = NotReady()
+        for number in range(1, TRIES + 1):
+            if number > 1:
+                self.world.progress(f"trying again: {failure.message}")
+            try:
+                if number > 1 or not is_started:
+                    self.start()
+                self.wait()
+                return
+            except NotReady as error:
+                failure = error
+                self.take_back()
+        raise NotReady(
+            f"the {self.role} agent did not start in {TRIES} tries: {failure.message}", hint=failure.hint
+        )
+
+    def start(self) -> None:
+        """Start it in its pane and put the window in order."""
+        self._forget_try()
+        check_room(self.world, self.site)
+        order = self.order()
+        try:
+            self.row, self.launch_file = begin(self.world, order)
+            self._stand()
+        except StartUnconfirmed:
+            raise
+        except MamError:
+            self.take_back()
+            raise
+
+    def order(self) -> Order:
+        """Return what create is asked for."""
+        given = self.options
+        where = Where(window_id=self.site.window_id, session_name=self.site.team_id)
+        self._order = Order(
+            self.world,
+            self.agent,
+            role=self.role,
+            tmux_server=self.site.server,
+            permissions=self.permissions,
+            model=given.get("model"),
+            args=given.get("args"),
+            env=given.get("env"),
+            trust=given.get("trust"),
+            mcp=given.get("mcp"),
+            timeout=given.get("timeout"),
+            name=self.name,
+            stem=self.role,
+            where=where,
+            also=self._enrol,
+        )
+        return self._order
+
+    def _enrol(self, draft: Draft, row: Row) -> None:
+        """Record team, member, task and first words with the intent of the start."""
+        by = caller.actor(self.world)
+        self.site.open(draft, by)
+        known = [one for one in teams.members(draft, self.site.team_id) if teams.is_open(one)]
+        if len(known) >= rules.MOST_MEMBERS:
+            raise Refused(f"a team has at most {rules.MOST_MEMBERS} members", hint="mam close NAME")
+        self.is_fresh = draft.get(row["id"]) is None
+        found = self._take_task(draft, row, by)
+        prompt = self._prompt(draft, found)
+        if not self.kind.takes_prompt:
+            self._order.prompt = prompt
+        self.member = teams.join(
+            draft,
+            team_id=self.site.team_id,
+            session_id=row["id"],
+            name=row["name"],
+            role=self.role,
+            colour=self.colour,
+            name_source=rules.MANUAL if self.name else rules.AUTO,
+            workspace=row["workspace"],
+            state=rules.SPAWNING,
+            owner=process.me().as_json(),
+            words=self._words(prompt),
+        )
+
+    def _take_task(self, draft: Draft, row: Row, by: str) -> tasks.Task | None:
+        if self.task is not None:
+            found: tasks.Task | None = tasks.add(
+                draft, role=self.role, text=self.task, by=by, team_id=self.site.team_id
+            )
+            self.added_task = True
+        else:
+            found = tasks.oldest(draft, self.role, self.site.team_id)
+        if found is None:
+            return None
+        self.task_seq = found.seq
+        return tasks.claim(draft, found.seq, row["id"], None)
+
+    def _prompt(self, draft: Draft, found: tasks.Task | None) -> str:
+        spawner = draft.get(caller.actor(self.world))
+        return rules.first_words(
+            role=self.role,
+            team=self.site.team_id,
+            spawner=spawner["name"] if spawner else None,
+            work=rules.work_line(found.seq, found.text) if found else None,
+            prompt=self.options.get("prompt"),
+            command=_own_command(self.world),
+        )
+
+    def _words(self, prompt: str) -> list[dict[str, Any]]:
+        """Return the messages that it is greeted with, in order; each has its id from the start."""
+        if not self.kind.reads_screen:
+            return []
+        commands = self.kind.identity(self.name or rules.agent_name(self.role), self.colour)
+        words = [{"id": messages.new_id(), "text": one, "command": True} for one in commands]
+        return [*words, {"id": messages.new_id(), "text": prompt, "command": False}]
+
+    def _stand(self) -> None:
+        """Record where it stands, write on its border, and put the window in order."""
+        assert self.row is not None and self.member is not None
+        self.member = onboarding.settle_in(self.world, self.row, self.member)
+        if self.site.window_id is None:
+            self.site.window_id = self.member.window_id
+        arrange(self.world, self.site.team_id)
+
+    def wait(self) -> None:
+        """Wait until it is ready, and give it its colour and name; an open dialog ends the waiting."""
+        assert self.row is not None and self.member is not None
+        try:
+            self.row = wait_until_ready(
+                self.world,
+                self.row,
+                self.launch_file,
+                trust=bool(self.options.get("trust")),
+                seconds=self.options.get("timeout"),
+            )
+        except DialogOpen as error:
+            self.dialog = error
+        commands = [one for one in self.member.words if one["command"]]
+        patience = 0.0 if self.dialog else work_clock.stretched(_COMMAND_SECONDS)
+        self.receipts = [onboarding.identify(self.world, self.row, one, patience) for one in commands]
+        if see_one(self.world, self.row).state != ALIVE:
+            raise NotReady(f"'{self.row['name']}' ended when it was given its name", session=self.row)
+
+    def take_back(self) -> None:
+        """Leave nothing of a try behind: no process, pane, row, member, or task of ours."""
+        member = self.member
+        if member is None:
+            return
+        withdraw(self.world, member.session_id, is_fresh=self.is_fresh)
+
+        def work(draft: Draft) -> None:
+            for one in member.words:
+                said = messages.find(draft, one["id"])
+                if said is not None and said.state == HELD:
+                    messages.update(draft, said.id, state=FAILED, reason="its spawn was taken back")
+            teams.leave(draft, member)
+            if self.task_seq is not None and self.added_task:
+                tasks.remove(draft, self.task_seq)
+            tasks.release(draft, member.session_id)
+            teams.remove(draft, self.site.team_id)
+
+        self.world.registry.note(work)
+        self.site.look_again(self.world)
+        self._forget_try()
+
+    def finish(self) -> dict[str, Any]:
+        """Give it its first words; return the member, its task, and what became of the words."""
+        assert self.row is not None and self.member is not None
+        patience = 0.0 if self.dialog else work_clock.stretched(_PROMPT_SECONDS)
+        # The master first: what this one reports may come soon.
+        onboarding.crown(self.world, self.site)
+        receipt = onboarding.tell(self.world, self.row, self.member, patience)
+        self.world.registry.note(lambda draft: onboarding.introduced(draft, self.row))
+        team_page.write(self.world, [self.site.team_id])
+        return self._document(receipt)
+
+    def _document(self, receipt: dict[str, Any] | None) -> dict[str, Any]:
+        assert self.row is not None
+        session_id = self.row["id"]
+
+        def read(draft: Draft) -> dict[str, Any]:
+            member = teams.member(draft, session_id)
+            found = tasks.find(draft, self.task_seq) if self.task_seq else None
+            return {
+                "session": draft.get(session_id) or self.row,
+                "member": team_page.describe(draft, member) if member else None,
+                "team": self.site.team_id,
+                "permissions": self.permissions,
+                "dialog": self.dialog.message if self.dialog else None,
+                "task": team_page.described(draft, found) if found else None,
+                "identity": self.receipts,
+                "receipt": receipt,
+                "session_file": files.path_of(self.world.place, self.site.team_id),
+            }
+
+        nothing: dict[str, Any] = {}
+        return self.world.registry.peek(read, nothing)
+
+
+def _own_command(world: World) -> str:
+    """Return how an agent calls mam: by its name where that is on its PATH."""
+    if program_lookup.which("mam", world.environ.get("PATH", os.defpath)):
+        return "mam"
+    return shlex.join([sys.executable, "-m", "mam"])
+
+
+def withdraw(world: World, session_id: str, *, is_fresh: bool) -> None:
+    """End a session of a try that failed, and drop the row that it made."""
+    from mam.app.sessions.forget import forget, remove_dead_pane
+    from mam.app.sessions.stop import stop
+
+    row = next((row for row in world.registry.view().rows if row.get("id") == session_id), None)
+    if row is None:
+        return
+    if is_running(row):
+        stop(world, session_id, reason="spawn failed", force=True)
+    if is_fresh:
+        forget(world, session_id)
+    else:
+        remove_dead_pane(world, row)

@@ -1,0 +1,166 @@
+"""What makes a row that somebody else wrote unusable.
+
+A registry may come from the original system, from a person, or with a cloned repository. Everything
+that a verb later takes for granted is checked here, once, so that a wrong value is named with its
+line instead of breaking a verb, or reaching a command line.
+"""
+
+from __future__ import annotations
+
+import re
+
+from mam.core.errors import InvalidName
+from mam.core.names import is_session_id, parse_kind, parse_server
+from mam.core.session_row import STATUSES, is_own_id_field
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
+    Check = Callable[[Any], bool]
+
+_CONVERSATION = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.:-]{0,199}\Z")
+_LONGEST_NAME = 200
+
+
+def flaws(row: object) -> list[tuple[str | None, str]]:
+    """Return what makes a parsed row unusable, each with the field it is about."""
+    if not isinstance(row, dict):
+        return [(None, "a session must be a mapping")]
+    found: list[tuple[str | None, str]] = []
+    if not _is_name(row.get("name")):
+        found.append(("name", "'name' must be a text of printable characters"))
+    if row.get("status") not in STATUSES:
+        found.append(("status", f"'status' must be one of {', '.join(STATUSES)}"))
+    for key, value in row.items():
+        check, what = _FIELDS.get(key) or (_OWN_ID if is_own_id_field(key) else _ANYTHING)
+        if value is not None and not check(value):
+            found.append((key, f"'{key}' must be {what}"))
+    return found
+
+
+def is_conversation_id(value: object) -> bool:
+    """Tell whether a value can be the id of a conversation: it may become a file's name and an argument."""
+    return isinstance(value, str) and bool(_CONVERSATION.match(value))
+
+
+def _is_text(value: object) -> bool:
+    return isinstance(value, str)
+
+
+def _is_bool(value: object) -> bool:
+    return isinstance(value, bool)
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, (int, float)) and not isinstance(value, bool)
+
+
+def _is_whole(value: object) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 2**53
+
+
+def _is_texts(value: object) -> bool:
+    return isinstance(value, list) and all(isinstance(word, str) and "\0" not in word for word in value)
+
+
+def _is_command(value: object) -> bool:
+    return _is_texts(value) or (isinstance(value, str) and "\0" not in value)
+
+
+def _is_name(value: object) -> bool:
+    return isinstance(value, str) and 0 < len(value) <= _LONGEST_NAME and value.isprintable()
+
+
+def _is_role(value: object) -> bool:
+    return isinstance(value, str) and bool(value.strip()) and value.isprintable()
+
+
+def _is_path(value: object) -> bool:
+    return isinstance(value, str) and "\0" not in value
+
+
+def _is_id(value: object) -> bool:
+    return isinstance(value, str) and is_session_id(value)
+
+
+def _is_accepted(parse: Callable[[str], str]) -> Check:
+    def check(value: object) -> bool:
+        try:
+            return isinstance(value, str) and bool(parse(value))
+        except InvalidName:
+            return False
+
+    return check
+
+
+def _is_mapping(**checks: Check) -> Check:
+    """Return a check for a mapping; of its keys only those named are looked at, and null is always right."""
+
+    def check(value: object) -> bool:
+        return isinstance(value, dict) and all(
+            value.get(key) is None or fits(value[key]) for key, fits in checks.items()
+        )
+
+    return check
+
+
+def _is_conversations(value: object) -> bool:
+    return isinstance(value, list) and all(
+        isinstance(one, dict) and is_conversation_id(one.get("id")) for one in value
+    )
+
+
+def _is_environment(value: object) -> bool:
+    return isinstance(value, dict) and all(_is_path(one) for one in value.values())
+
+
+_ANYTHING: tuple[Check, str] = (lambda _value: True, "anything")
+_OWN_ID: tuple[Check, str] = (is_conversation_id, "an id or null")
+_TEXT: tuple[Check, str] = (_is_text, "a text")
+_WHOLE: tuple[Check, str] = (_is_whole, "a whole number")
+_EPOCH: tuple[Check, str] = (_is_number, "a number of seconds")
+_PANE = _is_mapping(
+    id=_is_text,
+    pid=_is_whole,
+    pid_start=_is_whole,
+    boot_id=_is_text,
+    server_pid=_is_whole,
+    cmd=_is_text,
+    version=_is_text,
+    cwd=_is_path,
+)
+_FIELDS: dict[str, tuple[Check, str]] = {
+    "id": (_is_id, "an id of mam's (s_ and eight hexadecimal digits)"),
+    "agent": (_is_accepted(parse_kind), "an agent kind"),
+    "role": (_is_role, "a text that is not empty"),
+    "workspace": (_is_path, "a directory"),
+    "resumable": (_is_bool, "true or false"),
+    "tmux_server": (_is_accepted(parse_server), "a tmux server's name or socket"),
+    "tmux_session_id": _TEXT,
+    "start_command": (_is_command, "a list of words"),
+    "permissions": _TEXT,
+    "pane": (_PANE, "a mapping of a pane's facts"),
+    "conversations": (_is_conversations, "a list of mappings with an id"),
+    "stores": (_is_environment, "a mapping of texts"),
+    "worktree": (_is_environment, "a mapping of texts"),
+    "delegate_job_id": _TEXT,
+    "parent": _TEXT,
+    "last_visible_status": _TEXT,
+    "last_visible_note": _TEXT,
+    "exit_status": (_is_number, "a number"),
+    "created_at": _TEXT,
+    "created_at_epoch": _EPOCH,
+    "resumed_at": _TEXT,
+    "resume_count": _WHOLE,
+    "resume_tier": _WHOLE,
+    "stopped_at": _TEXT,
+    "stopped_at_epoch": _EPOCH,
+    "stop_reason": _TEXT,
+    "terminated_at": _TEXT,
+    "terminated_at_epoch": _EPOCH,
+    "termination_mode": _TEXT,
+    "last_action": (_is_mapping(by=_is_text, verb=_is_text, at_epoch=_is_number), "a mapping"),
+    "version": _WHOLE,
+}

@@ -1,0 +1,81 @@
+"""mam ls --watch: the listing, repainted in place on a terminal, else one object per change."""
+
+from __future__ import annotations
+
+import os
+import sys
+
+from mam.surfaces.cli.output import write_json
+from mam.surfaces.cli.style import is_terminal
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from mam.surfaces.cli.call import Call
+
+SECONDS = 1.0
+_ENTER, _LEAVE = "\x1b[?1049h\x1b[?25l", "\x1b[?25h\x1b[?1049l"
+_HOME, _TO_LINE_END, _TO_SCREEN_END = "\x1b[H", "\x1b[K", "\x1b[J"
+_QUIT = (b"q", b"Q", b"\x03", b"\x04")
+
+
+def watch(call: Call, wanted: dict[str, Any], *, is_filtered: bool) -> int:
+    """Show the listing until the person leaves, or for ever to a program that reads."""
+    on_screen = (
+        is_terminal(sys.stdin) and is_terminal(sys.stdout) and os.environ.get("TERM") not in ("", "dumb")
+    )
+    if call.as_json or not on_screen:
+        for document in call.fleet.watch(SECONDS, **wanted):
+            write_json(document, one_line=True)
+        return 0
+    return _repaint(call, wanted, is_filtered)
+
+
+def _repaint(call: Call, wanted: dict[str, Any], is_filtered: bool) -> int:
+    import signal
+    import termios
+    import tty
+
+    terminal = sys.stdin.fileno()
+    before = termios.tcgetattr(terminal)
+    # Told to end, the screen is given back on the way out.
+    signal.signal(signal.SIGTERM, _end)
+    signal.signal(signal.SIGHUP, _end)
+    try:
+        tty.setcbreak(terminal)
+        sys.stdout.write(_ENTER)
+        while True:
+            sys.stdout.write(_frame(call, wanted, is_filtered))
+            sys.stdout.flush()
+            if _wants_to_leave(terminal):
+                return 0
+    finally:
+        sys.stdout.write(_LEAVE)
+        sys.stdout.flush()
+        termios.tcsetattr(terminal, termios.TCSANOW, before)
+
+
+def _frame(call: Call, wanted: dict[str, Any], is_filtered: bool) -> str:
+    from mam.surfaces.cli.render_listing import show
+
+    paint = call.paint()
+    here = call.fleet.world.workspace
+    lines = show(call.fleet.ls(**wanted), paint, is_filtered=is_filtered, here=here)
+    height = max(3, os.get_terminal_size(sys.stdout.fileno()).lines or 24)
+    if len(lines) > height - 2:
+        hidden = len(lines) - (height - 3)
+        lines = [*lines[: height - 3], f"… {hidden} more lines"]
+    lines += ["", paint("q leaves", "dim")]
+    return _HOME + f"{_TO_LINE_END}\n".join(lines) + _TO_LINE_END + _TO_SCREEN_END
+
+
+def _wants_to_leave(terminal: int) -> bool:
+    from select import select
+
+    ready, _, _ = select([terminal], [], [], SECONDS)
+    return bool(ready) and (os.read(terminal, 1) or b"q") in _QUIT
+
+
+def _end(number: int, _frame: object) -> None:
+    raise SystemExit(128 + number)

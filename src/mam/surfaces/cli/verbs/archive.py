@@ -1,0 +1,40 @@
+"""mam archive: put ended sessions away."""
+
+from __future__ import annotations
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from mam.app.api.fleet import Fleet
+    from mam.surfaces.cli.call import Call
+    from mam.surfaces.cli.parser import Parser
+
+DESCRIPTION = "Put ended sessions away. They stay in the registry and can still be resumed."
+EXAMPLES = """
+  mam archive demo-app-creator-claude
+  mam ls --status archived"""
+
+
+def add_options(parser: Parser) -> None:
+    """Which ones."""
+    from mam.surfaces.cli.parser import add_names
+
+    add_names(parser)
+
+
+def run(call: Call) -> int:
+    """Archive each and say so."""
+    from mam.core.errors import Usage
+    from mam.surfaces.cli import batch, targets
+    from mam.surfaces.cli.render_sessions import line
+
+    names = targets.several(call)
+    if not names:
+        raise Usage("name a session", hint="mam ls shows them")
+
+    def work(fleet: Fleet, name: str) -> tuple[dict[str, Any], str]:
+        session = fleet.archive(name)
+        return {"session": session.row}, f"archived: {line(session.row)}"
+
+    return batch.run(call, names, work, several=len(names) > 1)

@@ -1,0 +1,45 @@
+"""mam fork: a second session from a copy of a conversation."""
+
+from __future__ import annotations
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from mam.surfaces.cli.call import Call
+    from mam.surfaces.cli.parser import Parser
+
+DESCRIPTION = """\
+Start a second session whose conversation begins as a copy of another's. The first one is not
+touched, and both go their own ways from there."""
+EXAMPLES = """
+  mam fork demo-app-creator-claude
+  mam fork api --session api-idea --role explorer"""
+
+
+def add_options(parser: Parser) -> None:
+    """Of what, and as what."""
+    from mam.surfaces.cli.parser import span
+
+    add = parser.add_argument
+    add("name", metavar="NAME", help="name or id of the session to copy")
+    add("--session", metavar="NEW", help="name of the new session; without one it is made from the directory")
+    add("--role", metavar="ROLE", help="role of the new session (default: the same)")
+    add("--no-wait", action="store_true", help="do not wait until the agent is ready")
+    add("--timeout", metavar="TIME", type=span, help="how long to wait for it: 90, 2m (default 60)")
+
+
+def run(call: Call) -> int:
+    """Fork it and say the new name."""
+    from mam.core.names import parse_name
+    from mam.surfaces.cli import targets
+    from mam.surfaces.cli.render_sessions import line
+
+    options = call.options
+    new = parse_name(options.session) if options.session is not None else None
+    session = call.fleet.fork(
+        targets.checked(call, options.name),
+        name=new,
+        role=options.role,
+        wait=not options.no_wait,
+        timeout=options.timeout,
+    )
+    return call.say({"session": session.row}, f"forked: {line(session.row)}")

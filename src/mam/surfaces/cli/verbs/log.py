@@ -1,0 +1,73 @@
+"""mam log: who did what to which session, and why."""
+
+from __future__ import annotations
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from mam.surfaces.cli.call import Call
+    from mam.surfaces.cli.parser import Parser
+    from mam.surfaces.cli.style import Paint
+
+DESCRIPTION = "Print who did what to which session, when and why; oldest first. Reads only."
+EXAMPLES = """
+  mam log
+  mam log demo-app-creator-claude --limit 10
+  mam log --since 2h --json"""
+
+
+def add_options(parser: Parser) -> None:
+    """Of what, and how much."""
+    from mam.surfaces.cli.parser import add_name, count, span
+
+    add_name(parser, "only of this session")
+    parser.add_argument("--limit", metavar="N", type=count, default=50, help="the newest N (default 50)")
+    parser.add_argument("--since", metavar="TIME", type=span, help="only of the last 30m, 2h, 7d")
+
+
+def run(call: Call) -> int:
+    """Print the entries."""
+    from mam.surfaces.cli import targets
+
+    entries = call.fleet.log(targets.one_or_none(call), limit=call.options.limit, since=call.options.since)
+    return call.say({"entries": entries}, *([] if call.as_json else show(entries, call.paint())))
+
+
+def show(entries: list[dict[str, Any]], paint: Paint) -> list[str]:
+    """Return a table, a line for each entry."""
+    from mam.surfaces.cli.render_sessions import clean
+    from mam.surfaces.cli.table import Column, render
+
+    if not entries:
+        return ["nothing is recorded"]
+    columns = (
+        Column("AT"),
+        Column("BY"),
+        Column("VERB"),
+        Column("SESSION", least=12, rank=1),
+        Column("WHY", least=10, from_end=True),
+    )
+    rows = [
+        [
+            (clean(one["at"]), "dim"),
+            (clean(one["by"]), None),
+            (clean(one["verb"]), None),
+            (clean(one["session"]), "bold"),
+            (_why(one), None),
+        ]
+        for one in entries
+    ]
+    return render(columns, rows, paint)
+
+
+def _why(one: dict[str, Any]) -> str:
+    """Return the reason, and what else was recorded."""
+    from mam.surfaces.cli.render_sessions import clean
+
+    detail = one.get("detail") or {}
+    said = [clean(one["reason"])] if one.get("reason") else []
+    said += [
+        f"{clean(key)}={clean(value, 60)}" for key, value in detail.items() if value not in (None, [], False)
+    ]
+    return clean(" ".join(said))

@@ -1,0 +1,34 @@
+"""mam rename: give a session another name."""
+
+from __future__ import annotations
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from mam.surfaces.cli.call import Call
+    from mam.surfaces.cli.parser import Parser
+
+DESCRIPTION = "Give a session and its tmux session another name. The id stays."
+EXAMPLES = """
+  mam rename demo-app-creator-claude api
+  mam rename --session s_1f00ab42 api"""
+
+
+def add_options(parser: Parser) -> None:
+    """From what, to what."""
+    parser.add_argument("names", nargs="*", metavar="NAME", default=[], help="the session, then its new name")
+    parser.add_argument("--session", metavar="NAME", help="the session, as an option")
+
+
+def run(call: Call) -> int:
+    """Rename it and say so."""
+    from mam.core.errors import Usage
+    from mam.core.names import parse_name
+    from mam.surfaces.cli import targets
+    from mam.surfaces.cli.render_sessions import clean
+
+    words = [*([call.options.session] if call.options.session is not None else []), *call.options.names]
+    if len(words) != 2:
+        raise Usage("name the session and its new name", hint="mam rename OLD NEW")
+    new = parse_name(words[1])
+    session = call.fleet.rename(targets.checked(call, words[0]), new)
+    return call.say({"session": session.row}, f"{clean(words[0])} is {clean(session.name)} now")

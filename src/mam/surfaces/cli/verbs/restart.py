@@ -1,0 +1,48 @@
+"""mam restart: stop sessions and take them up again."""
+
+from __future__ import annotations
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from mam.app.api.fleet import Fleet
+    from mam.surfaces.cli.call import Call
+    from mam.surfaces.cli.parser import Parser
+
+DESCRIPTION = "Stop sessions and take their conversations up again, in the same rows."
+EXAMPLES = """
+  mam restart demo-app-creator-claude
+  mam restart api web --reason "new MCP server"
+"""
+
+
+def add_options(parser: Parser) -> None:
+    """Which ones, and why."""
+    from mam.surfaces.cli.parser import add_names, span
+
+    add_names(parser)
+    parser.add_argument("--reason", metavar="TEXT", help="why, for the record")
+    parser.add_argument(
+        "--force", action="store_true", help="kill at once instead of asking the agent to leave"
+    )
+    parser.add_argument(
+        "--timeout", metavar="TIME", type=span, help="how long to wait for each: 90, 2m (default 60)"
+    )
+
+
+def run(call: Call) -> int:
+    """Restart each and say what came of it."""
+    from mam.core.errors import Usage
+    from mam.surfaces.cli import batch, targets
+
+    options = call.options
+    names = targets.several(call)
+    if not names:
+        raise Usage("name a session", hint="mam ls shows them")
+
+    def work(fleet: Fleet, name: str) -> tuple[dict[str, Any], str]:
+        done = fleet.restart(name, reason=options.reason, force=options.force, timeout=options.timeout)
+        return batch.told(done, "restarted")
+
+    return batch.run(call, names, work, several=len(names) > 1)

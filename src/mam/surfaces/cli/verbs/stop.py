@@ -1,0 +1,92 @@
+"""mam stop: end sessions, and prove it."""
+
+from __future__ import annotations
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from mam.app.api.fleet import Fleet
+    from mam.surfaces.cli.call import Call
+    from mam.surfaces.cli.parser import Parser
+
+DESCRIPTION = """\
+End sessions and prove that nothing of them is left. The agent is asked to leave first;
+its conversation stays and can be resumed, unless --purge-conversation deletes it."""
+EXAMPLES = """
+  mam stop demo-app-creator-claude
+  mam stop api web --reason "end of the day"
+  mam stop --all
+  mam stop api --purge-conversation --yes"""
+
+
+def add_options(parser: Parser) -> None:
+    """Which ones, why, and how hard."""
+    from mam.surfaces.cli.parser import add_names
+
+    add_names(parser)
+    add = parser.add_argument
+    add("--all", action="store_true", help="every running session of this root, four at a time")
+    add("--reason", metavar="TEXT", help="why, for the record")
+    add("--force", action="store_true", help="kill at once instead of asking the agent to leave")
+    add("--purge-conversation", action="store_true", help="also delete the agent's files of the conversation")
+    add("--yes", action="store_true", help="do not ask before something is deleted")
+    add(
+        "--force-no-yaml", action="store_true", help="stop a tmux session of this name that is not registered"
+    )
+    add("--tmux-server", metavar="SERVER", help="where --force-no-yaml looks for it")
+
+
+def run(call: Call) -> int:
+    """Stop each and say what came of it."""
+    from mam.surfaces.cli import batch
+
+    options = call.options
+    names = _names(call)
+    if options.purge_conversation and not options.yes and names:
+        _confirm(call, names)
+
+    def work(fleet: Fleet, name: str) -> tuple[dict[str, Any], str]:
+        from mam.core.errors import SessionNotFound
+
+        try:
+            done = fleet.stop(
+                name,
+                reason=options.reason,
+                force=options.force,
+                purge_conversation=options.purge_conversation,
+            )
+        except SessionNotFound:
+            if not options.force_no_yaml:
+                raise
+            document = fleet.stop_unregistered(name, tmux_server=options.tmux_server, reason=options.reason)
+            return document, f"stopped: {name} (was not registered)"
+        return batch.told(done, "stopped" if not options.purge_conversation else "purged")
+
+    return batch.run(call, names, work, several=options.all or len(names) > 1, nothing="nothing is running")
+
+
+def _names(call: Call) -> list[str]:
+    from mam.core.errors import Usage
+    from mam.surfaces.cli import targets
+
+    names = targets.several(call)
+    if bool(names) == call.options.all:
+        raise Usage("name sessions, or give --all", hint="mam ls shows what is running")
+    if call.options.all:
+        names = call.fleet.names(status=["running"])
+    return names
+
+
+def _confirm(call: Call, names: list[str]) -> None:
+    """Get a yes for every deletion before the first session is touched."""
+    from mam.core.errors import NeedsConfirmation, Refused
+
+    which = ", ".join(call.fleet.get(name).name for name in names)
+    if not call.may_ask():
+        raise NeedsConfirmation(
+            f"deleting the conversation of {which} cannot be undone; nothing was stopped",
+            hint="repeat with --yes",
+        )
+    if not call.ask(f"Delete the conversation of {which} for good?"):
+        raise Refused("not confirmed; nothing was stopped")

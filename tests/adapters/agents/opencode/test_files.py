@@ -1,0 +1,296 @@
+"""opencode's database: what is read of it, whatever it holds, and that nothing is ever written."""
+
+import json
+import os
+import sqlite3
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from mam.adapters.agents.opencode import files
+from mam.adapters.agents.opencode.kind import Opencode
+
+KIND = Opencode()
+ONE, TWO, SUB = "ses_one000001", "ses_two000002", "ses_sub000003"
+# As 1.18.33 makes them, without what is not read.
+TABLES = """
+create table session (id text primary key, parent_id text, directory text not null, title text not null,
+  tokens_input integer default 0 not null, tokens_output integer default 0 not null,
+  tokens_reasoning integer default 0 not null, tokens_cache_read integer default 0 not null,
+  tokens_cache_write integer default 0 not null, time_updated integer not null, time_archived integer);
+create table message (id text primary key, session_id text not null, time_created integer not null,
+  data text not null);
+create table part (id text primary key, message_id text not null, session_id text not null,
+  data text not null);
+"""
+
+
+class Store:
+    """A database in a folder of its own."""
+
+    def __init__(self, folder):
+        self.folder = folder
+        self.path = folder / "opencode" / "opencode.db"
+        self.path.parent.mkdir(parents=True)
+        self.stores = {"XDG_DATA_HOME": str(folder)}
+        self.connection = sqlite3.connect(self.path, isolation_level=None)
+        self.connection.executescript(f"pragma journal_mode=wal;{TABLES}")
+        self.count = 0
+
+    def add(self, conversation, directory="/w", **facts):
+        row = {"id": conversation, "directory": directory, "title": "t", "time_updated": 1} | facts
+        names = ",".join(row)
+        marks = ",".join("?" * len(row))
+        self.connection.execute(f"insert into session ({names}) values ({marks})", list(row.values()))
+
+    def say(self, conversation, role, *texts, at=None, raw=None, **facts):
+        self.count += 1
+        at = self.count * 1000 if at is None else at
+        data = {"role": role, "time": {"created": at, "completed": at}} | facts
+        name = f"msg_{self.count:04}"
+        self.connection.execute(
+            "insert into message values (?, ?, ?, ?)",
+            (name, conversation, at, json.dumps(data) if raw is None else raw),
+        )
+        for number, text in enumerate(texts):
+            part = text if isinstance(text, dict) else {"type": "text", "text": text}
+            self.connection.execute(
+                "insert into part values (?, ?, ?, ?)",
+                (f"prt_{self.count:04}{number}", name, conversation, json.dumps(part)),
+            )
+
+
+@pytest.fixture
+def store(tmp_path):
+    made = Store(tmp_path / "data")
+    yield made
+    made.connection.close()
+
+
+def answer(**facts):
+    tokens = {"input": 11, "output": 7, "reasoning": 0, "cache": {"read": 5, "write": 2}}
+    return {"finish": "stop", "providerID": "fake", "modelID": "m", "tokens": tokens} | facts
+
+
+class TestStores:
+    @pytest.mark.parametrize(
+        ("environ", "path"),
+        [
+            ({"HOME": "/h"}, "/h/.local/share/opencode/opencode.db"),
+            ({"HOME": "/h", "XDG_DATA_HOME": "/d"}, "/d/opencode/opencode.db"),
+            ({"HOME": "/h", "XDG_DATA_HOME": "d"}, "/h/.local/share/opencode/opencode.db"),
+            ({"HOME": "/h", "XDG_DATA_HOME": "/d", "OPENCODE_DB": "mine.db"}, "/d/opencode/mine.db"),
+            ({"HOME": "/h", "OPENCODE_DB": "/x/mine.db"}, "/x/mine.db"),
+            ({"HOME": "/h", "OPENCODE_DB": ":memory:"}, None),
+        ],
+    )
+    def test_where_the_database_lies(self, environ, path) -> None:
+        assert files.database(KIND.stores(environ)) == path
+
+
+class TestConversations:
+    def test_on_disk_is_what_something_was_said_in(self, store) -> None:
+        store.add(ONE)
+        assert KIND.on_disk(ONE, "/w", store.stores) is False
+        store.say(ONE, "user", "hello")
+        assert KIND.on_disk(ONE, "/w", store.stores) is True
+        assert KIND.on_disk(TWO, "/w", store.stores) is False
+
+    def test_those_of_a_directory_newest_first(self, store) -> None:
+        store.add(ONE, time_updated=1)
+        store.add(TWO, time_updated=2)
+        store.add(SUB, time_updated=3, parent_id=ONE)
+        store.add("ses_empty00001", time_updated=4)
+        store.add("ses_else000001", "/elsewhere", time_updated=5)
+        store.add("ses_archive001", time_updated=6, time_archived=7)
+        store.add("../../etc", time_updated=8)
+        for conversation in (ONE, TWO, SUB, "ses_else000001", "ses_archive001", "../../etc"):
+            store.say(conversation, "user", "hello")
+        assert KIND.conversations("/w", store.stores) == [TWO, ONE]
+
+    def test_no_database_is_no_conversation(self, tmp_path) -> None:
+        stores = {"XDG_DATA_HOME": str(tmp_path)}
+        assert KIND.on_disk(ONE, "/w", stores) is False
+        assert KIND.conversations("/w", stores) == []
+        assert KIND.read_transcript(ONE, "/w", stores, 5) is None
+        assert KIND.record_size(ONE, stores) == 0
+
+    @pytest.mark.parametrize("stores", [{}, {"XDG_DATA_HOME": "/d", "OPENCODE_DB": ":memory:"}])
+    def test_an_unknown_place_is_unknown(self, stores) -> None:
+        assert KIND.on_disk(ONE, "/w", stores) is None
+        assert KIND.has_submitted("x", ONE, stores, 0) is None
+
+    @pytest.mark.parametrize("content", [b"", b"not a database, but long enough to be read as one" * 50])
+    def test_what_is_no_database_or_has_no_tables_is_unknown(self, tmp_path, content) -> None:
+        (tmp_path / "opencode").mkdir()
+        (tmp_path / "opencode" / "opencode.db").write_bytes(content)
+        stores = {"XDG_DATA_HOME": str(tmp_path)}
+        assert KIND.on_disk(ONE, "/w", stores) is None
+        assert KIND.conversations("/w", stores) == []
+        assert KIND.read_records(ONE, "/w", stores) == []
+        assert KIND.read_transcript(ONE, "/w", stores, 5) is None
+        assert KIND.has_submitted("x", ONE, stores, 0) is None
+
+    def test_somebody_who_writes_is_no_obstacle(self, store) -> None:
+        store.add(ONE)
+        store.say(ONE, "user", "hello")
+        store.connection.execute("begin immediate")
+        store.say(ONE, "user", "not yet")
+        assert KIND.on_disk(ONE, "/w", store.stores) is True
+        assert KIND.has_submitted("not yet", ONE, store.stores, 0) is False
+        store.connection.execute("commit")
+        assert KIND.has_submitted("not yet", ONE, store.stores, 0) is True
+
+    def test_a_locked_database_is_unknown(self, store) -> None:
+        store.add(ONE)
+        store.connection.execute("pragma locking_mode=exclusive")
+        store.say(ONE, "user", "hello")
+        assert KIND.on_disk(ONE, "/w", store.stores) is None
+
+    def test_looking_leaves_nothing_behind(self, store) -> None:
+        store.add(ONE)
+        store.say(ONE, "user", "hello")
+        store.connection.close()
+        before = sorted(path.name for path in store.path.parent.iterdir())
+        content = store.path.read_bytes()
+        assert KIND.on_disk(ONE, "/w", store.stores) is True
+        assert sorted(path.name for path in store.path.parent.iterdir()) == before
+        assert store.path.read_bytes() == content
+
+
+class TestPurge:
+    def test_the_program_deletes_one_conversation_and_leaves_nothing_in_its_folders(self, tmp_path) -> None:
+        program = tmp_path / "a program"
+        program.write_text(
+            '#!/bin/sh\necho "$@"\nmkdir -p "$XDG_STATE_HOME/locks"\necho "$XDG_STATE_HOME"\nexit 7\n',
+            encoding="utf-8",
+        )
+        program.chmod(0o700)
+        argv = KIND.purge_command(ONE, str(program))
+        environ = {"PATH": os.environ["PATH"], "TMPDIR": str(tmp_path), "XDG_STATE_HOME": "/mine"}
+        done = subprocess.run(argv, capture_output=True, text=True, env=environ, check=False)
+        words, state = done.stdout.splitlines()
+        assert words == f"session delete {ONE} --pure"
+        assert Path(state).parent == tmp_path
+        assert (done.returncode, done.stderr) == (7, "")
+        assert [path.name for path in tmp_path.iterdir()] == ["a program"]
+        assert KIND.purge_paths(ONE, "/w", {}) == []
+
+    @pytest.mark.parametrize("conversation", ["", "--all", "ses_", f"{ONE} x", f"{ONE}\n"])
+    def test_what_is_no_id_is_never_passed(self, conversation) -> None:
+        assert KIND.purge_command(conversation, "/bin/opencode") is None
+
+
+class TestTurn:
+    def state(self, store):
+        return [(one.source, one.state, one.at) for one in KIND.read_records(ONE, "/w", store.stores)]
+
+    @pytest.mark.parametrize(
+        ("facts", "is_over"),
+        [
+            ({"finish": "stop"}, True),
+            ({"finish": "length"}, True),
+            ({"error": {"name": "MessageAbortedError"}}, True),
+            # The same after a refused tool and in the middle of a turn.
+            ({"finish": "tool-calls"}, False),
+            ({"finish": "unknown"}, False),
+            ({"finish": 7}, False),
+            ({}, False),
+            ({"finish": "stop", "time": {"created": 5}}, False),
+            ({"finish": "stop", "time": {"completed": "now"}}, False),
+            ({"finish": "stop", "time": []}, False),
+        ],
+    )
+    def test_the_last_answer(self, store, facts, is_over) -> None:
+        store.say(ONE, "user", "hello")
+        store.say(ONE, "assistant", "pong", **facts)
+        assert self.state(store) == ([("transcript", "idle", 2.0)] if is_over else [])
+
+    def test_a_prompt_after_it(self, store) -> None:
+        store.say(ONE, "assistant", "pong", finish="stop")
+        store.say(ONE, "user", "hello")
+        assert self.state(store) == []
+
+    @pytest.mark.parametrize("raw", ["", "{", "[]", "null", "[" * 100_000])
+    def test_a_broken_message_says_nothing(self, store, raw) -> None:
+        store.say(ONE, "assistant", raw=raw)
+        assert self.state(store) == []
+
+
+class TestSubmitted:
+    def test_a_message_beyond_the_last_one(self, store) -> None:
+        store.say(ONE, "user", "hello")
+        before = KIND.record_size(ONE, store.stores)
+        assert KIND.has_submitted("hello", ONE, store.stores, before) is False
+        store.say(ONE, "assistant", "hello")
+        store.say(TWO, "user", "hello")
+        assert KIND.has_submitted("hello", ONE, store.stores, before) is False
+        store.say(ONE, "user", {"type": "text", "text": "hello", "synthetic": True})
+        assert KIND.has_submitted("hello", ONE, store.stores, before) is False
+        store.say(ONE, "user", {"type": "file"}, "hello")
+        assert KIND.has_submitted("hello", ONE, store.stores, before) is True
+
+    def test_a_long_one_has_a_space_after_it(self, store) -> None:
+        store.say(ONE, "user", "one\ntwo\nthree ")
+        assert KIND.has_submitted("one\ntwo\nthree", ONE, store.stores, 0) is True
+
+    def test_before_the_first_message_the_plugin_is_waited_for(self, store) -> None:
+        assert KIND.has_submitted("hello", "", store.stores, 0) is False
+        assert KIND.has_submitted("hello", "", {}, 0) is False
+
+
+class TestTranscript:
+    def test_turns_model_and_tokens(self, store) -> None:
+        store.add(
+            ONE,
+            tokens_input=30,
+            tokens_output=14,
+            tokens_reasoning=1,
+            tokens_cache_read=5,
+            tokens_cache_write=2,
+        )
+        store.say(ONE, "user", "first")
+        store.say(ONE, "assistant", "step", **answer(finish="tool-calls"))
+        store.say(ONE, "assistant", "done", **answer(modelID="other"))
+        store.say(ONE, "user", "second", {"type": "text", "text": "a file", "synthetic": True})
+        store.say(ONE, "assistant", error={"name": "MessageAbortedError"}, tokens={"input": 0, "cache": {}})
+        found = KIND.read_transcript(ONE, "/w", store.stores, 10)
+        assert [(turn.role, turn.text) for turn in found.turns] == [
+            ("user", "first"),
+            ("assistant", "step\ndone"),
+            ("user", "second"),
+        ]
+        assert found.turns[0].at.startswith("1970-01-01T00:00:01")
+        assert (found.model, found.tokens_in, found.tokens_out) == ("fake/other", 37, 15)
+        assert (found.context, found.window) == (18, None)
+        assert [turn.text for turn in KIND.read_transcript(ONE, "/w", store.stores, 1).turns] == ["second"]
+        assert KIND.read_transcript(ONE, "/w", store.stores, 0).turns == []
+
+    def test_broken_rows_are_left_out(self, store) -> None:
+        store.add(ONE, tokens_input=-1)
+        store.say(ONE, "user", "first", {"type": "text", "text": 7}, {"type": "text"})
+        store.say(ONE, "assistant", "lost", raw="{")
+        store.connection.execute("insert into part values ('prt_x', 'msg_0001', ?, '{')", (ONE,))
+        store.connection.execute("insert into part values ('prt_y', 'msg_0001', ?, x'ff')", (ONE,))
+        store.say(ONE, "assistant", "second", tokens=[], time=None)
+        found = KIND.read_transcript(ONE, "/w", store.stores, 10)
+        assert [(turn.role, turn.text) for turn in found.turns] == [
+            ("user", "first"),
+            ("assistant", "second"),
+        ]
+        assert (found.model, found.tokens_in, found.context) == (None, None, None)
+
+    def test_of_a_long_conversation_only_the_end_is_read(self, store) -> None:
+        store.add(ONE)
+        for number in range(500):
+            store.say(ONE, "user", f"number {number}")
+        found = KIND.read_transcript(ONE, "/w", store.stores, 1000)
+        assert len(found.turns) == 200
+        assert found.turns[-1].text == "number 499"
+
+    def test_an_enormous_part_is_left_out(self, store, monkeypatch) -> None:
+        monkeypatch.setattr(files, "_LONGEST", 1000)
+        store.add(ONE)
+        store.say(ONE, "user", "x" * 2000, "short")
+        assert [turn.text for turn in KIND.read_transcript(ONE, "/w", store.stores, 5).turns] == ["short"]

@@ -1,0 +1,69 @@
+"""Pipes and devices among an agent's files hold nobody up: they are as good as unreadable."""
+
+import os
+
+import pytest
+
+from mam.adapters.agents.claude.kind import Claude
+from mam.adapters.agents.codex.kind import Codex
+from mam.adapters.agents.gemini.kind import Gemini
+from mam.adapters.agents.hermes.kind import Hermes
+from mam.adapters.agents.open_regular import is_plain, open_plain
+from mam.adapters.agents.opencode.kind import Opencode
+
+ID = "3f2c8c9e-0000-4000-8000-000000000000"
+
+
+def test_only_regular_files_are_opened(tmp_path) -> None:
+    (tmp_path / "file").write_bytes(b"x")
+    os.mkfifo(tmp_path / "pipe")
+    (tmp_path / "link").symlink_to("/dev/zero")
+    with open_plain(str(tmp_path / "file")) as file:
+        assert file.read() == b"x"
+    for name in ("pipe", "link", ""):
+        with pytest.raises(OSError, match="regular"):
+            open_plain(str(tmp_path / name))
+        assert not is_plain(str(tmp_path / name))
+    assert not is_plain(str(tmp_path / "gone"))
+
+
+def make(path, kind):
+    path.parent.mkdir(parents=True, exist_ok=True)
+    if kind == "pipe":
+        os.mkfifo(path)
+    else:
+        path.symlink_to("/dev/zero")
+
+
+@pytest.mark.parametrize("kind", ["pipe", "device"])
+def test_every_kind_goes_on(tmp_path, kind) -> None:
+    """Each of these would wait for ever, or read without end, if it were opened."""
+    from mam.adapters.agents.claude.files import project_key
+
+    home = tmp_path / "home"
+    work = str(tmp_path / "work")
+    for path in (
+        home / ".claude" / "projects" / project_key(work) / f"{ID}.jsonl",
+        home / ".claude" / "sessions" / "77.json",
+        home / ".codex" / "config.toml",
+        home / ".codex" / "sessions" / "2026" / "11" / "15" / f"rollout-2026-11-15T00-00-00-{ID}.jsonl",
+        home / ".gemini" / "projects.json",
+        home / ".gemini" / "tmp" / "work" / ".project_root",
+        home / ".gemini" / "tmp" / "work" / "logs.json",
+        home / ".local" / "share" / "opencode" / "opencode.db",
+        home / ".hermes" / "state.db",
+        home / ".hermes" / "active_profile",
+    ):
+        make(path, kind)
+    environ = {"HOME": str(home), "XDG_DATA_HOME": str(home / ".local" / "share")}
+    for agent in (Claude(), Codex(), Gemini(), Opencode(), Hermes()):
+        stores = agent.stores(environ)
+        agent.on_disk(ID, work, stores)
+        agent.conversations(work, stores)
+        assert agent.read_records(ID, work, stores) == []
+        assert agent.read_state(77, 1, stores) is None or not agent.has_state_file
+        agent.holders(ID, stores)
+        assert not agent.has_submitted("x", ID, stores, 0)
+        agent.read_transcript(ID, work, stores, 5)
+        agent.record_size(ID, stores)
+        agent.leftovers(work, stores)

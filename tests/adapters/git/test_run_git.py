@@ -1,0 +1,119 @@
+"""Running git: whose environment, how long, and what is left of it."""
+
+import os
+import signal
+import threading
+from pathlib import Path
+
+import pytest
+from tests.processes import is_running
+from tests.waiting import wait_until
+
+from mam.adapters.git.failures import GitMissing
+from mam.adapters.git.run_git import Program, clean_environment
+from mam.core.errors import InvalidPath, Refused, TimedOut, Unavailable
+
+
+def script(folder: Path, text: str) -> dict[str, str]:
+    """Return an environment whose git is this script."""
+    file = folder / "git"
+    file.write_text(f"#!/bin/sh\n{text}\n", encoding="utf-8")
+    file.chmod(0o755)
+    return {"PATH": f"{folder}:{os.environ['PATH']}"}
+
+
+def test_a_foreign_repository_in_the_environment_is_not_used(repo, env, tmp_path) -> None:
+    foreign = {
+        "GIT_DIR": "/nowhere",
+        "GIT_WORK_TREE": "/nowhere",
+        "GIT_INDEX_FILE": "/nowhere",
+        "GIT_TRACE": "1",
+    }
+    answer = Program({**env, **foreign}).ask(str(repo.top), "rev-parse", "--show-toplevel")
+    assert (answer.line, answer.err) == (str(repo.top), "")
+
+
+def test_git_speaks_english_and_asks_nobody() -> None:
+    env = clean_environment({"LC_ALL": "de_DE.UTF-8", "GIT_AUTHOR_NAME": "kept"})
+    assert env == {"LC_ALL": "C", "GIT_AUTHOR_NAME": "kept", "GIT_TERMINAL_PROMPT": "0"}
+
+
+def test_without_git(tmp_path) -> None:
+    with pytest.raises(GitMissing) as caught:
+        Program({"PATH": str(tmp_path)}).ask("/", "version")
+    assert isinstance(caught.value, Unavailable)
+    assert caught.value.hint
+
+
+def test_a_git_that_cannot_be_run(tmp_path) -> None:
+    env = script(tmp_path, "exit 0")
+    (tmp_path / "git").write_bytes(b"\0\0\0\0")
+    with pytest.raises(Unavailable, match="cannot be started"):
+        Program({**env, "PATH": str(tmp_path)}).ask("/", "version")
+
+
+def test_a_directory_that_is_gone(env, tmp_path) -> None:
+    with pytest.raises(InvalidPath, match="is gone"):
+        Program(env).ask(str(tmp_path / "gone"), "rev-parse", "HEAD")
+
+
+def test_a_deadline_ends_git_and_what_it_started(tmp_path) -> None:
+    env = script(tmp_path, f"sleep 60 & echo $! > {tmp_path}/child; wait")
+    with pytest.raises(TimedOut, match="worktree add"):
+        Program(env, write_seconds=0.3).run("/", ("worktree", "add"))
+    child = int((tmp_path / "child").read_text(encoding="utf-8"))
+    wait_until(lambda: not is_running(child), "the end of what git started")
+
+
+def test_git_is_asked_to_end_before_it_is_killed(tmp_path) -> None:
+    env = script(tmp_path, f"trap 'touch {tmp_path}/asked; exit 1' TERM; sleep 60 & wait")
+    with pytest.raises(TimedOut):
+        Program(env, read_seconds=0.3).ask("/", "status")
+    assert (tmp_path / "asked").exists()
+
+
+def test_an_interrupt_ends_git(tmp_path) -> None:
+    env = script(tmp_path, f"echo $$ > {tmp_path}/pid; exec sleep 60")
+
+    def interrupt() -> None:
+        wait_until(lambda: (tmp_path / "pid").exists() and (tmp_path / "pid").read_text("utf-8").strip())
+        os.kill(os.getpid(), signal.SIGINT)
+
+    thread = threading.Thread(target=interrupt)
+    thread.start()
+    with pytest.raises(KeyboardInterrupt):
+        Program(env).run("/", ("status",))
+    thread.join()
+    assert not Path("/proc", (tmp_path / "pid").read_text(encoding="utf-8").strip()).exists()
+
+
+IN_THE_WAY = "fatal: failed to read .git/worktrees/x/commondir: Success"
+
+
+def test_another_git_in_the_way_is_waited_for(tmp_path) -> None:
+    count = f'echo >> {tmp_path}/calls; [ "$(wc -l < {tmp_path}/calls)" -gt 2 ]'
+    env = script(tmp_path, f"{count} && echo done && exit 0; echo '{IN_THE_WAY}' >&2; exit 128")
+    assert Program(env).ask("/", "worktree", "list").out == b"done\n"
+
+
+def test_another_git_that_stays_in_the_way_is_told(tmp_path, monkeypatch) -> None:
+    monkeypatch.setattr("mam.adapters.git.run_git._LONGEST_PAUSE", 0.01)
+    env = script(tmp_path, f"echo >> {tmp_path}/calls; echo '{IN_THE_WAY}' >&2; exit 128")
+    with pytest.raises(Refused, match="failed to read"):
+        Program(env).ask("/", "worktree", "list")
+    assert len((tmp_path / "calls").read_text(encoding="utf-8").splitlines()) == 3
+
+
+def test_another_failure_is_told_at_once(tmp_path) -> None:
+    env = script(tmp_path, f"echo >> {tmp_path}/calls; echo 'fatal: no' >&2; exit 128")
+    with pytest.raises(Refused, match="no"):
+        Program(env).ask("/", "worktree", "list")
+    assert (tmp_path / "calls").read_text(encoding="utf-8") == "\n"
+
+
+def test_what_stays_in_the_background_is_not_waited_for(tmp_path) -> None:
+    env = script(tmp_path, f"sleep 600 & echo $! > {tmp_path}/child; echo done")
+    assert Program(env).ask("/", "status").out == b"done\n"
+    child = int((tmp_path / "child").read_text(encoding="utf-8"))
+    assert is_running(child)
+    os.kill(child, signal.SIGKILL)

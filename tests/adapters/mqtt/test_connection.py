@@ -1,0 +1,277 @@
+"""A link to a real mosquitto: both protocols, TLS, refusals, silence, and what a lost connection keeps."""
+
+import contextlib
+import signal
+import socket
+import subprocess
+import threading
+
+import pytest
+from tests.app.over_broker import SECONDS, receive, steps
+from tests.mosquitto import Mosquitto, free_port, make_certificates
+
+from mam.adapters.mqtt.connection import Link
+from mam.core.broker import Broker
+from mam.core.errors import BrokerDown, BrokerRefused, BrokerUntrusted, InvalidSettings
+
+pytestmark = pytest.mark.starts
+
+TOPIC = "python/mqtt/jobs/0badcafe/events"
+
+
+@pytest.fixture(scope="module")
+def certificates(tmp_path_factory):
+    return make_certificates(tmp_path_factory.mktemp("certificates"))
+
+
+@pytest.fixture(scope="module")
+def shared(tmp_path_factory, certificates):
+    """A broker that nobody kills."""
+    broker = Mosquitto(tmp_path_factory.mktemp("shared"), certificates=certificates).start()
+    yield broker
+    broker.stop()
+
+
+@pytest.fixture
+def mosquitto(tmp_path):
+    """A broker that may be killed."""
+    broker = Mosquitto(tmp_path / "broker").start()
+    yield broker
+    broker.stop()
+
+
+def until_heard(link) -> None:
+    going = steps(link)
+    while not link.heard:
+        next(going)
+
+
+@pytest.mark.parametrize("tls", [False, True])
+@pytest.mark.parametrize("protocol", ["5", "3.1.1"])
+def test_a_message_arrives_and_is_acknowledged(shared, link, protocol, tls) -> None:
+    here, there = (link(shared, protocol=protocol, tls=tls, listens=one) for one in (False, True))
+    there.open(SECONDS)
+    there.subscribe([TOPIC], SECONDS)
+    here.open(SECONDS)
+    here.finish([here.publish(TOPIC, "über"), here.publish(TOPIC, "two")], SECONDS)
+    assert [(one.topic, one.payload.decode(), one.is_retained) for one in receive(there, 2)] == [
+        (TOPIC, "über", False),
+        (TOPIC, "two", False),
+    ]
+
+
+@pytest.mark.parametrize("protocol", ["5", "3.1.1"])
+def test_who_comes_late_hears_what_is_retained(shared, link, protocol) -> None:
+    topic = f"python/mqtt/jobs/{protocol}/status"
+    here, there = link(shared, protocol=protocol), link(shared, protocol=protocol)
+    here.open(SECONDS)
+    here.finish([here.publish(topic, "old", retain=True), here.publish(topic, "new", retain=True)], SECONDS)
+    there.open(SECONDS)
+    there.subscribe([topic], SECONDS)
+    (heard,) = receive(there)
+    assert (heard.payload, heard.is_retained) == (b"new", True)
+
+
+def test_no_two_clients_have_the_same_id(shared, link) -> None:
+    assert len({link(shared).client_id for _ in range(50)}) == 50
+
+
+@pytest.mark.parametrize("protocol", ["5", "3.1.1"])
+def test_a_wrong_password_is_refused(shared, link, protocol) -> None:
+    for one in (link(shared, password="guess", protocol=protocol), link(shared, None, protocol=protocol)):
+        with pytest.raises(BrokerRefused, match="refuses") as caught:
+            one.open(SECONDS)
+        assert not caught.value.retryable
+        assert "guess" not in str(caught.value) + str(caught.value.hint)
+        assert not one.is_open
+
+
+def test_the_same_link_is_opened_after_a_refusal(shared, link) -> None:
+    one = link(shared, password="guess")
+    with pytest.raises(BrokerRefused):
+        one.open(SECONDS)
+    one._password = "correct horse"
+    one.open(SECONDS)
+    assert one.is_open
+
+
+def test_a_worker_may_speak_of_its_own_job_alone(shared, link) -> None:
+    worker = link(shared, "0badcafe")
+    worker.open(SECONDS)
+    worker.finish([worker.publish(TOPIC, "mine")], SECONDS)
+    with pytest.raises(BrokerRefused):
+        worker.finish([worker.publish("python/mqtt/jobs/11111111/events", "not mine")], SECONDS)
+
+
+def test_a_worker_hears_nothing_of_other_jobs(shared, link) -> None:
+    worker, other = link(shared, "0badcafe"), link(shared)
+    worker.open(SECONDS)
+    with contextlib.suppress(BrokerRefused):
+        # mosquitto 2.0 grants it, and delivers nothing.
+        worker.subscribe(["#", "python/mqtt/jobs/#"], SECONDS)
+    other.open(SECONDS)
+    other.finish([other.publish("python/mqtt/jobs/11111111/events", "not yours")], SECONDS)
+    worker.finish([worker.publish(TOPIC, "mine")], SECONDS)
+    assert worker.heard == []
+
+
+def test_a_watcher_writes_no_events(shared, link) -> None:
+    watcher, other = link(shared, "watcher"), link(shared)
+    other.open(SECONDS)
+    other.subscribe(["python/mqtt/jobs/+/events", "python/mqtt/jobs/+/ask"], SECONDS)
+    watcher.open(SECONDS)
+    watcher.finish([watcher.publish("python/mqtt/jobs/22222222/ask", "may")], SECONDS)
+    with pytest.raises(BrokerRefused):
+        watcher.finish([watcher.publish("python/mqtt/jobs/22222222/events", "may not")], SECONDS)
+    assert [one.payload for one in receive(other)] == [b"may"]
+
+
+def test_a_ca_that_did_not_sign_is_not_trusted(shared, link, tmp_path) -> None:
+    strange = make_certificates(tmp_path / "strange")
+    with pytest.raises(BrokerUntrusted, match="not to be trusted"):
+        link(shared, tls=True, ca_file=str(strange / "ca.crt")).open(SECONDS)
+    with pytest.raises(BrokerUntrusted):
+        Link(Broker(shared.url(tls=True))).open(SECONDS)
+
+
+def test_an_expired_ca_is_not_trusted(shared, link, tmp_path) -> None:
+    # The same CA, written anew so that it ended yesterday.
+    mine, expired = shared.certificates, tmp_path / "expired.crt"
+    again = ["openssl", "x509", "-in", mine / "ca.crt", "-signkey", mine / "ca.key", "-days", "-1"]
+    subprocess.run([*again, "-out", expired], capture_output=True, check=True)
+    with pytest.raises(BrokerUntrusted, match="expired") as caught:
+        link(shared, tls=True, ca_file=str(expired)).open(SECONDS)
+    assert not caught.value.retryable
+    assert "still valid" in caught.value.hint
+
+
+def test_a_ca_file_that_is_none_is_named(tmp_path) -> None:
+    for path in (tmp_path / "none", tmp_path):
+        with pytest.raises(InvalidSettings, match=str(path)):
+            Link(Broker("mqtts://localhost", ca_file=str(path)))
+
+
+def test_tls_where_there_is_none(shared, link) -> None:
+    broker = Broker(f"mqtts://mam@localhost:{shared.port}", ca_file=str(shared.certificates / "ca.crt"))
+    with pytest.raises((BrokerDown, BrokerUntrusted)):
+        Link(broker, "x").open(SECONDS)
+    with pytest.raises(BrokerDown):
+        Link(Broker(f"mqtt://mam@localhost:{shared.tls_port}"), "x").open(SECONDS)
+
+
+def test_nobody_listens(link) -> None:
+    with pytest.raises(BrokerDown, match="no broker listens"):
+        Link(Broker(f"mqtt://127.0.0.1:{free_port()}")).open(SECONDS)
+
+
+def test_somebody_listens_who_is_no_broker() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+
+        def answer() -> None:
+            connection, _ = server.accept()
+            with connection:
+                connection.recv(1000)
+                connection.sendall(b"HTTP/1.1 400 Bad Request\r\n\r\n" * 5)
+
+        thread = threading.Thread(target=answer)
+        thread.start()
+        with pytest.raises(BrokerDown):
+            Link(Broker(f"mqtt://127.0.0.1:{server.getsockname()[1]}")).open(SECONDS)
+        thread.join()
+
+
+@pytest.mark.parametrize("protocol", ["5", "3.1.1"])
+def test_what_arrives_while_a_listener_is_away_is_kept_for_it(shared, link, protocol) -> None:
+    here, there = link(shared, protocol=protocol), link(shared, protocol=protocol, listens=True)
+    there.open(SECONDS)
+    there.subscribe([TOPIC], SECONDS)
+    assert not there.was_known
+    there._client.socket().shutdown(socket.SHUT_RDWR)
+    with pytest.raises(BrokerDown, match="lost"):
+        for _ in steps(there):
+            pass
+    here.open(SECONDS)
+    here.finish([here.publish(TOPIC, "meanwhile")], SECONDS)
+    there.open(SECONDS)
+    assert there.was_known
+    assert [one.payload for one in receive(there)] == [b"meanwhile"]
+
+
+def test_what_nobody_was_done_with_comes_again(shared, link) -> None:
+    here, there = link(shared), link(shared, listens=True)
+    there.open(SECONDS)
+    there.subscribe([TOPIC], SECONDS)
+    here.open(SECONDS)
+    here.finish([here.publish(TOPIC, "once more")], SECONDS)
+    until_heard(there)
+    there._client.socket().shutdown(socket.SHUT_RDWR)
+    with pytest.raises(BrokerDown):
+        for _ in steps(there):
+            pass
+    there.open(SECONDS)
+    assert [one.payload for one in receive(there)] == [b"once more"]
+
+
+def test_a_loss_that_shows_while_something_is_acknowledged(shared, link) -> None:
+    here, there = link(shared), link(shared, listens=True)
+    there.open(SECONDS)
+    there.subscribe([TOPIC], SECONDS)
+    here.open(SECONDS)
+    here.finish([here.publish(TOPIC, "once more")], SECONDS)
+    until_heard(there)
+    there._client.socket().shutdown(socket.SHUT_RDWR)
+    (heard,) = there.take()
+    there.done_with(heard)
+    assert not there.is_open
+    with pytest.raises(BrokerDown, match="lost"):
+        there.step(SECONDS)
+
+
+@pytest.mark.parametrize("protocol", ["5", "3.1.1"])
+def test_a_closed_listener_leaves_no_session(shared, link, protocol) -> None:
+    there = link(shared, protocol=protocol, listens=True)
+    there.open(SECONDS)
+    there.subscribe([TOPIC], SECONDS)
+    there.close()
+    again = link(shared, protocol=protocol, listens=True)
+    again.client_id, again._is_first = there.client_id, False
+    again.open(SECONDS)
+    assert not again.was_known
+
+
+def test_a_killed_broker_is_noticed_and_found_again(mosquitto, link) -> None:
+    one = link(mosquitto, listens=True)
+    one.open(SECONDS)
+    mosquitto.kill()
+    with pytest.raises(BrokerDown, match="lost"):
+        for _ in steps(one):
+            pass
+    assert not one.is_open
+    with pytest.raises(BrokerDown):
+        one.step(SECONDS)
+    with pytest.raises(BrokerDown, match="no broker listens"):
+        one.open(SECONDS)
+    mosquitto.start()
+    one.open(SECONDS)
+    assert not one.was_known
+    one.finish([one.publish(TOPIC, "again")], SECONDS)
+
+
+def test_a_half_open_connection_is_noticed(mosquitto, link) -> None:
+    one = link(mosquitto, keepalive=1)
+    one.open(SECONDS)
+    mosquitto.signal(signal.SIGSTOP)
+    with pytest.raises(BrokerDown, match="lost: Keep alive timeout"):
+        for _ in steps(one):
+            pass
+
+
+def test_a_broker_that_takes_and_says_nothing_counts_as_lost(mosquitto, link) -> None:
+    one = link(mosquitto)
+    one.open(SECONDS)
+    mosquitto.signal(signal.SIGSTOP)
+    number = one.publish(TOPIC, "heard by nobody")
+    with pytest.raises(BrokerDown, match="does not answer"):
+        one.finish([number], 0.2)
+    with pytest.raises(BrokerDown, match="does not answer"):
+        one.open(0.2)

@@ -1,0 +1,95 @@
+"""The verbs of a board by the API: which board is meant, who writes, and what is never made."""
+
+import threading
+from contextlib import suppress
+
+import pytest
+from tests.adapters.kanban.conftest import make_hermes
+
+import mam
+from mam.app.boards import board as boards
+from mam.core.errors import CardNotFound, Conflict, NoRegistry, Unavailable, Usage
+
+
+@pytest.fixture
+def hermes(tmp_path):
+    """The file of a board of Hermes."""
+    return make_hermes(tmp_path)
+
+
+def test_from_card_to_done(fleet) -> None:
+    card = fleet.board_create("watch", body="all of it")["card"]["id"]
+    fleet.board_comment(card, "hello")
+    assert fleet.board_claim(card, who="me", ttl=60)["card"]["claimed_by"] == "me"
+    assert fleet.board_heartbeat(card, who="me", note="1 of 2")["card"]["heartbeat_at"]
+    with pytest.raises(Conflict):
+        fleet.board_claim(card, who="you")
+    fleet.board_block(card, "which?")
+    assert fleet.board_complete(card, "done")["card"]["status"] == "done"
+    shown = fleet.board_show(card)
+    assert shown["board"] == {"name": "ours", "path": fleet.world.place.db}
+    assert [(one["author"], one["body"]) for one in shown["comments"]] == [("user", "hello")]
+    assert [one["id"] for one in fleet.board_list()["cards"]] == [card]
+
+
+def test_cards_outlive_the_process(fleet, workspace) -> None:
+    card = fleet.board_create("watch", key="once")["card"]["id"]
+    fleet.close()
+    with mam.open(str(workspace)) as other:
+        assert other.board_create("watch", key="once")["card"]["id"] == card
+
+
+def test_of_many_claims_one_wins(fleet, workspace) -> None:
+    card = fleet.board_create("watch")["card"]["id"]
+    won = []
+
+    def claim(number) -> None:
+        with mam.open(str(workspace)) as own, suppress(Conflict):
+            won.append(own.board_claim(card, who=f"host:{number}")["card"]["claimed_by"])
+
+    threads = [threading.Thread(target=claim, args=(number,)) for number in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert won == [fleet.board_show(card)["card"]["claimed_by"]]
+
+
+def test_the_environment_says_which_board(fleet, hermes, monkeypatch) -> None:
+    for said in ({}, {"HERMES_HOME": "/x"}):
+        monkeypatch.setattr(fleet.world, "environ", said)
+        assert boards.open_board(fleet.world).name == "ours"
+    for said in (
+        {"HERMES_KANBAN_DB": str(hermes)},
+        {"HERMES_KANBAN_TASK": "t_1", "HERMES_HOME": str(hermes.parent)},
+    ):
+        monkeypatch.setattr(fleet.world, "environ", said)
+        opened = boards.open_board(fleet.world)
+        assert (opened.name, opened.path) == ("hermes", str(hermes))
+        assert boards.open_board(fleet.world, "ours").name == "ours"
+    with pytest.raises(Usage):
+        boards.open_board(fleet.world, "jira")
+
+
+def test_who_writes(fleet, hermes, monkeypatch) -> None:
+    monkeypatch.setattr(fleet.world, "environ", {"HERMES_KANBAN_DB": str(hermes), "HERMES_PROFILE": "coder"})
+    card = fleet.board_create("watch")["card"]
+    assert card["created_by"] == "coder"
+    assert fleet.board_comment(card["id"], "hello")["comment"]["author"] == "coder"
+    assert fleet.board_comment(card["id"], "hello", author="me")["comment"]["author"] == "me"
+
+
+def test_looking_makes_nothing(fleet, workspace) -> None:
+    assert fleet.board_list()["cards"] == []
+    with pytest.raises(CardNotFound):
+        fleet.board_show("t_1")
+    with pytest.raises(NoRegistry):
+        fleet.board_comment("t_1", "hello")
+    assert list(workspace.iterdir()) == []
+
+
+def test_a_board_that_is_not_there(fleet, tmp_path, monkeypatch) -> None:
+    monkeypatch.setattr(fleet.world, "environ", {"HERMES_KANBAN_DB": str(tmp_path / "none.db")})
+    with pytest.raises(Unavailable):
+        fleet.board_list()
+    assert not (tmp_path / "none.db").exists()

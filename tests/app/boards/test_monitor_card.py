@@ -1,0 +1,528 @@
+"""The monitor's card: each difference is told once, and a word of somebody else's ends it, whatever dies."""
+
+import json
+import os
+import signal
+import sqlite3
+import subprocess
+import sys
+import time
+from contextlib import closing, suppress
+
+import pytest
+from tests.adapters.kanban.conftest import make_hermes
+
+import mam
+from mam.adapters.kanban.mam_board import OurBoard
+from mam.adapters.store.tables import drifts
+from mam.app.boards import card_reporter
+from mam.app.boards.board import open_board
+from mam.app.context import start_resident
+from mam.core import drift as rules
+from mam.core.card import AUTHOR, LONGEST_COMMENT
+from mam.core.errors import Conflict, NoRegistry, Unavailable, Usage
+
+
+@pytest.fixture
+def hands_on(monkeypatch):
+    """Nothing is fresh from somebody's hands: the tests need not wait for that."""
+    monkeypatch.setattr(rules, "HANDS_OFF_SECONDS", -10.0)
+
+
+@pytest.fixture
+def card(fleet):
+    fleet.init()
+    return fleet.board_create("watch")["card"]["id"]
+
+
+@pytest.fixture
+def now(fleet, monkeypatch):
+    """Move the clock of the fleet."""
+
+    class Clock:
+        ahead = 0.0
+
+    clock = Clock()
+    monkeypatch.setattr(fleet.world, "now", lambda: time.time() + clock.ahead)
+    return clock
+
+
+@pytest.fixture
+def held(fleet, card):
+    """A monitor's companion that holds the card."""
+
+    def hold(card=card, **options):
+        companion = card_reporter.CardWatch(fleet.world, open_board(fleet.world), card, **options)
+        companion.claim()
+        return companion
+
+    return hold
+
+
+@pytest.fixture
+def hermes(fleet, tmp_path, monkeypatch):
+    """A board of Hermes that the environment names; returns its file."""
+    path = make_hermes(tmp_path)
+    fleet.init()
+    monkeypatch.setattr(fleet.world, "environ", {**os.environ, "HERMES_KANBAN_DB": str(path)})
+    return path
+
+
+def differ(fleet, *messages):
+    """Record differences as a resident does."""
+    for message in messages:
+        drift = {"id": f"A:{message}", "class": "A", "session": message, "message": message}
+        fleet.world.registry.note(lambda draft, drift=drift: drifts.record(draft, drift, written=True))
+
+
+def bodies(fleet, card, author=AUTHOR):
+    return [one["body"] for one in fleet.board_show(card)["comments"] if one["author"] == author]
+
+
+def messages(fleet, card):
+    return [line.split(" ", 2)[2] for body in bodies(fleet, card) for line in body.splitlines()]
+
+
+def status(fleet, card):
+    shown = fleet.board_show(card)["card"]
+    return shown["status"], shown["summary"]
+
+
+class TestDrifts:
+    def test_a_pass_tells_the_card_what_is_new(self, fleet, hands_on, card) -> None:
+        sessions = [fleet.create("sleep", args=["1000"], name=f"s{number}") for number in range(2)]
+        report = fleet.reconcile_card(card)
+        assert (report["drifts"], report["card"]["id"], report["ended"]) == ([], card, None)
+        for session in sessions:
+            os.kill(session.row["pane"]["pid"], signal.SIGKILL)
+        fleet.wait("s0", "exited", timeout=10)
+        fleet.wait("s1", "exited", timeout=10)
+        assert len(fleet.reconcile_card(card)["drifts"]) == 2
+        (body,) = bodies(fleet, card)
+        assert [line.split(" ")[1:3] for line in body.splitlines()] == [["A:", "s0:"], ["A:", "s1:"]]
+        for _ in range(3):
+            fleet.reconcile_card(card)
+        assert len(bodies(fleet, card)) == 1
+
+    def test_what_was_found_while_nobody_told_the_card(self, fleet, card) -> None:
+        differ(fleet, "before the card was watched")
+        fleet.reconcile_card(card)
+        differ(fleet, "between")
+        with mam.open(fleet.root) as other:
+            other.reconcile_card(card)
+        assert messages(fleet, card) == ["between"]
+
+    def test_many_at_once_are_few_comments(self, fleet, held, card) -> None:
+        companion = held()
+        names = [f"session-{number}: process {number} (claude) is gone: no pane" for number in range(50)]
+        differ(fleet, *names)
+        companion.tick()
+        assert messages(fleet, card) == names
+        assert len(bodies(fleet, card)) < 5
+        assert all(len(one.encode()) <= LONGEST_COMMENT for one in bodies(fleet, card))
+
+    def test_a_crash_between_comment_and_cursor_repeats_nothing(self, fleet, held, card, monkeypatch) -> None:
+        companion = held()
+        differ(fleet, "one", "two")
+
+        def crash(state) -> None:
+            raise KeyboardInterrupt
+
+        monkeypatch.setattr(companion, "_keep", crash)
+        with pytest.raises(KeyboardInterrupt):
+            companion.tick()
+        differ(fleet, "three")
+        held().tick()
+        assert messages(fleet, card) == ["one", "two", "three"]
+
+    def test_each_card_has_its_own_cursor(self, fleet, held, card) -> None:
+        other = fleet.board_create("another")["card"]["id"]
+        first, second = held(), held(other)
+        differ(fleet, "one")
+        first.tick()
+        second.tick()
+        assert messages(fleet, card) == messages(fleet, other) == ["one"]
+
+    def test_a_new_card(self, fleet) -> None:
+        fleet.init()
+        report = fleet.reconcile_card("new")
+        assert report["card"]["workspace"] == fleet.root
+        assert report["card"]["created_by"] == AUTHOR
+        assert [one["id"] for one in fleet.board_list()["cards"]] == [report["card"]["id"]]
+
+
+class TestHeartbeat:
+    def test_every_five_minutes_with_counts(self, fleet, held, card, now) -> None:
+        companion = held()
+        assert companion.tick() == ""
+        first = fleet.board_show(card)["card"]
+        now.ahead = 299
+        companion.tick()
+        assert fleet.board_show(card)["card"]["heartbeat_at"] == first["heartbeat_at"]
+        differ(fleet, "one")
+        now.ahead = 301
+        companion.tick()
+        second = fleet.board_show(card)["card"]
+        assert second["heartbeat_at"] > first["heartbeat_at"]
+        assert second["claim_expires"] > first["claim_expires"]
+        notes = heartbeats(fleet, card)
+        assert notes[0] == "alive, 0 drifts, none so far; 0 running"
+        assert notes[1].startswith("alive, 1 drift, last at 20")
+        assert len(notes) == 2
+
+    def test_a_claim_that_is_shorter_than_that_does_not_run_out(
+        self, fleet, hermes, held, now, monkeypatch
+    ) -> None:
+        brief = {**fleet.world.environ, "HERMES_KANBAN_CLAIM_TTL_SECONDS": "60"}
+        monkeypatch.setattr(fleet.world, "environ", brief)
+        card = fleet.board_create("watch")["card"]["id"]
+        companion = held(card)
+        board = open_board(fleet.world)
+        for now.ahead in (0, 20, 40, 70, 100):
+            assert companion.tick() == ""
+            assert board.show(card).claim_expires > fleet.world.now() + 20
+        with closing(sqlite3.connect(hermes)) as connection:
+            beats = connection.execute("SELECT count(*) FROM task_events WHERE kind = 'heartbeat'").fetchone()
+        assert beats == (1,)
+
+    def test_a_visit_beats_only_for_a_claim_that_is_its_own(self, fleet, card, monkeypatch) -> None:
+        fleet.reconcile_card(card)
+        fleet.board_claim(card, who="worker")
+        fleet.reconcile_card(card)
+        assert heartbeats(fleet, card) == []
+        mine = {"HERMES_KANBAN_TASK": card, "HERMES_KANBAN_CLAIM_LOCK": "worker"}
+        monkeypatch.setattr(fleet.world, "environ", {**os.environ, **mine})
+        for _ in range(2):
+            fleet.reconcile_card(card, board="ours")
+        assert len(heartbeats(fleet, card)) == 1
+
+
+class TestStop:
+    @pytest.mark.parametrize("text", ["stop", "please\nstop monitoring"])
+    def test_somebody_says_stop(self, fleet, held, card, text) -> None:
+        companion = held()
+        companion.tick()
+        fleet.board_comment(card, text)
+        why = companion.tick()
+        assert why.startswith("stop-requested by user at 20")
+        assert status(fleet, card) == ("blocked", why)
+
+    def test_our_own_words_do_not(self, fleet, held, card) -> None:
+        companion = held()
+        fleet.board_comment(card, "stop", author=AUTHOR)
+        fleet.board_comment(card, "it stopped")
+        assert companion.tick() == ""
+        assert status(fleet, card) == ("running", None)
+
+    def test_what_is_still_to_be_told_is_told_first(self, fleet, held, card) -> None:
+        companion = held()
+        differ(fleet, "one")
+        fleet.board_comment(card, "stop")
+        assert companion.tick()
+        assert messages(fleet, card) == ["one"]
+
+    def test_said_while_nobody_watched(self, fleet, held, card) -> None:
+        held().tick()
+        fleet.board_comment(card, "stop")
+        assert held().tick().startswith("stop-requested")
+
+    def test_what_ended_it_once_does_not_end_it_again(self, fleet, held, card, monkeypatch) -> None:
+        """Also where the process died between the block and the note that the comment was read."""
+        companion = held()
+        fleet.board_comment(card, "stop")
+        monkeypatch.setattr(companion, "_keep", lambda state: None)
+        assert companion.tick().startswith("stop-requested")
+        assert held().tick() == ""
+
+    def test_a_visit_leaves_the_word_to_who_holds_the_card(self, fleet, held, card) -> None:
+        fleet.board_claim(card, who="worker")
+        fleet.board_comment(card, "stop")
+        assert fleet.reconcile_card(card)["ended"] is None
+        assert status(fleet, card) == ("running", None)
+        fleet.board_complete(card, "done")
+        assert fleet.reconcile_card(card)["ended"] == f"card {card} is done"
+
+    def test_a_visit_ends_a_card_that_nobody_holds(self, fleet, card) -> None:
+        fleet.board_comment(card, "stop")
+        assert fleet.reconcile_card(card)["ended"].startswith("stop-requested")
+        assert fleet.board_show(card)["card"]["status"] == "blocked"
+
+
+class TestOtherEnds:
+    def test_somebody_else_ends_the_card(self, fleet, held, card) -> None:
+        companion = held()
+        fleet.board_complete(card, "enough")
+        assert companion.tick() == f"card {card} is done"
+
+    def test_somebody_else_takes_the_card(self, fleet, held, card, now) -> None:
+        companion = held()
+        now.ahead = 1000
+        fleet.board_claim(card, who="another")
+        assert companion.tick() == f"card {card} is held by another"
+        assert fleet.board_show(card)["card"]["claimed_by"] == "another"
+
+    def test_a_card_that_is_gone(self, fleet, held, card) -> None:
+        companion = held()
+        fleet.world.registry.note(lambda draft: draft.connection.execute("DELETE FROM board_tasks") and None)
+        assert companion.tick() == f"card {card} is gone"
+
+    def test_a_board_that_cannot_be_read_ends_nothing(self, fleet, hermes, held) -> None:
+        card = fleet.board_create("watch")["card"]["id"]
+        companion = held(card)
+        moved = hermes.with_name("moved.db")
+        hermes.rename(moved)
+        with pytest.raises(Unavailable):
+            companion.tick()
+        assert companion.due() > time.monotonic() + 10
+        moved.rename(hermes)
+        assert companion.tick() == ""
+
+    def test_the_time_of_the_card_is_over(self, fleet, held, now) -> None:
+        fleet.init()
+        card = fleet.board_create("watch", max_runtime=100)["card"]["id"]
+        companion = held(card)
+        now.ahead = 80
+        assert companion.tick() == ""
+        now.ahead = 95
+        assert companion.tick().startswith("its time is over at 20")
+        assert status(fleet, card)[0] == "blocked"
+
+    def test_its_turns_are_spent(self, fleet, held, now) -> None:
+        fleet.init()
+        card = fleet.board_create("watch", goal_mode=True, goal_max_turns=2)["card"]["id"]
+        companion = held(card)
+        for now.ahead in (0, 301):
+            assert companion.tick() == ""
+        now.ahead = 602
+        assert companion.tick().startswith("its 2 turns are spent")
+
+
+@pytest.mark.parametrize("is_done", [False, True], ids=["before the commit", "after the commit"])
+def test_dying_at_any_write_neither_loses_nor_repeats(fleet, held, card, monkeypatch, is_done) -> None:
+    """Each write in turn is the last one of its process; the next process goes on from there."""
+    note = fleet.world.registry.note
+    left = [0]
+
+    def dying(work):
+        left[0] -= 1
+        if left[0] == 0 and not is_done:
+            raise KeyboardInterrupt
+        result = note(work)
+        if left[0] == 0:
+            raise KeyboardInterrupt
+        return result
+
+    told, ended = [], 0
+    for number in range(1, 30):
+        card = fleet.board_create("watch")["card"]["id"]
+        held(card).tick()
+        names = [f"{number}: {name}" for name in ("one", "two")]
+        differ(fleet, names[0])
+        fleet.board_comment(card, "stop")
+        left[0] = number
+        monkeypatch.setattr(fleet.world.registry, "note", dying)
+        with suppress(KeyboardInterrupt):
+            held(card).tick()
+        ended += left[0] > 0
+        monkeypatch.setattr(fleet.world.registry, "note", note)
+        differ(fleet, names[1])
+        if status(fleet, card)[0] == "running":
+            held(card).tick()
+        assert status(fleet, card)[0] == "blocked"
+        told = messages(fleet, card)
+        assert told in (names, names[:1]), number
+    assert ended, "all writes of one process were tried"
+    assert told == names[:1]
+
+
+class TestClaim:
+    def test_another_run_of_the_same_dispatcher_is_another_holder(
+        self, fleet, held, card, monkeypatch
+    ) -> None:
+        run = fleet.board_claim(card, who="host:1")["card"]["run_id"]
+        said = {"HERMES_KANBAN_TASK": card, "HERMES_KANBAN_CLAIM_LOCK": "host:1"}
+        monkeypatch.setattr(
+            fleet.world, "environ", {**os.environ, **said, "HERMES_KANBAN_RUN_ID": str(run + 1)}
+        )
+        ours = open_board(fleet.world, "ours")
+        with pytest.raises(Conflict, match="another run"):
+            card_reporter.CardWatch(fleet.world, ours, card).claim()
+        monkeypatch.setattr(fleet.world, "environ", {**os.environ, **said, "HERMES_KANBAN_RUN_ID": str(run)})
+        companion = card_reporter.CardWatch(fleet.world, ours, card)
+        companion.claim()
+        assert companion.tick() == ""
+        fleet.board_block(card, "again", board="ours")
+        fleet.board_claim(card, who="host:1", board="ours")
+        assert companion.tick() == f"card {card} is in another run"
+
+    def test_a_holder_that_died_is_replaced(self, fleet, held, card) -> None:
+        dead = subprocess.Popen([sys.executable, "-c", ""])
+        dead.wait()
+        host = card_reporter.socket.gethostname()
+        fleet.board_claim(card, who=f"{host}:{dead.pid}")
+        assert held().tick() == ""
+
+    def test_a_holder_that_lives_is_not(self, fleet, held, card) -> None:
+        host = card_reporter.socket.gethostname()
+        for who in (f"{host}:{os.getppid()}", f"elsewhere:{2**22 - 1}", "builder"):
+            other = fleet.board_create("watch")["card"]["id"]
+            fleet.board_claim(other, who=who)
+            with pytest.raises(Conflict):
+                held(other)
+
+
+class TestJudge:
+    @pytest.fixture
+    def judge(self, fleet, tmp_path, monkeypatch):
+        """Have this script decide."""
+
+        def judge(script):
+            path = tmp_path / "judge"
+            path.write_text(f"#!/bin/sh\n{script}\n", encoding="utf-8")
+            path.chmod(0o755)
+            monkeypatch.setattr(fleet.world.settings(), "judge_command", (str(path),))
+
+        return judge
+
+    @staticmethod
+    def has_answered(companion):
+        return companion._judge._thread is None or not companion._judge._thread.is_alive()
+
+    def goal(self, fleet):
+        fleet.init()
+        return fleet.board_create("watch", body="until noon", goal_mode=True)["card"]["id"]
+
+    def test_it_says_done(self, fleet, held, judge, tmp_path, until) -> None:
+        judge(f'printf "%s" "$MAM_CARD" > {tmp_path}/asked; echo done')
+        card = self.goal(fleet)
+        fleet.board_comment(card, "hello")
+        companion = held(card)
+        assert until(companion.tick) == f"card {card} is done: its judge said so"
+        assert status(fleet, card)[0] == "done"
+        asked = json.loads((tmp_path / "asked").read_text(encoding="utf-8"))
+        assert (asked["title"], asked["body"]) == ("watch", "until noon")
+        assert [one["body"] for one in asked["comments"]] == ["hello"]
+
+    @pytest.mark.parametrize("script", ["echo continue", "echo done; exit 3", "kill -9 $$", "echo undone"])
+    def test_anything_else_goes_on(self, fleet, held, judge, until, script, tmp_path) -> None:
+        judge(f"touch {tmp_path}/asked\n{script}")
+        companion = held(self.goal(fleet))
+        companion.tick()
+        until(lambda: (tmp_path / "asked").exists() and self.has_answered(companion))
+        assert companion.tick() == ""
+
+    def test_a_missing_judge_goes_on(self, fleet, held, until, monkeypatch) -> None:
+        monkeypatch.setattr(fleet.world.settings(), "judge_command", ("/nonexistent/judge",))
+        companion = held(self.goal(fleet))
+        companion.tick()
+        until(lambda: self.has_answered(companion))
+        assert companion.tick() == ""
+
+    def test_nobody_is_asked_about_a_card_without_a_goal(self, fleet, held, judge, card, tmp_path) -> None:
+        judge(f"touch {tmp_path}/asked; echo done")
+        companion = held()
+        assert companion.tick() == ""
+        assert companion._judge._thread is None
+
+    def test_a_visit_asks_nobody_because_it_does_not_stay_for_the_answer(
+        self, fleet, judge, monkeypatch
+    ) -> None:
+        judge("echo done")
+        card = self.goal(fleet)
+        fleet.board_claim(card, who="host:1")
+        said = {"HERMES_KANBAN_TASK": card, "HERMES_KANBAN_CLAIM_LOCK": "host:1"}
+        monkeypatch.setattr(fleet.world, "environ", {**os.environ, **said})
+        visit = card_reporter.CardWatch(fleet.world, open_board(fleet.world, "ours"), card, is_visit=True)
+        assert visit.tick() == ""
+        assert visit._state["beat"] > 0
+        assert visit._judge._thread is None
+
+
+class TestWorker:
+    def test_it_needs_a_card(self, fleet) -> None:
+        fleet.init()
+        with pytest.raises(Usage, match="no card"):
+            fleet.monitor_as_worker(print)
+
+    def test_without_a_registry_the_card_says_so(self, fleet, hermes, tmp_path, monkeypatch) -> None:
+        card = fleet.board_create("watch")["card"]["id"]
+        (tmp_path / "empty").mkdir()
+        environ = {**fleet.world.environ, "HERMES_KANBAN_TASK": card}
+        with (
+            mam.open(str(tmp_path / "empty"), environ=environ) as other,
+            pytest.raises(NoRegistry),
+        ):
+            other.monitor_as_worker(print)
+        assert status(fleet, card)[0] == "blocked"
+        assert not list((tmp_path / "empty").iterdir())
+
+
+class TestLive:
+    def test_the_resident_beside_it_dies_and_it_takes_over(self, fleet, monitor, until) -> None:
+        fleet.init()
+        first = monitor()
+        until(lambda: start_resident.lock(fleet.world).holder())
+        running = monitor("--card", "new", "--json")
+        card = json.loads(running.stdout.readline())["card"]["id"]
+        until(lambda: heartbeats(fleet, card))
+        first.kill()
+        first.wait()
+        until(lambda: (start_resident.lock(fleet.world).holder() or {}).get("pid") == running.pid)
+        fleet.board_comment(card, "stop")
+        running.communicate(timeout=20)
+        assert status(fleet, card)[0] == "blocked"
+
+    @pytest.mark.parametrize("beside", [False, True], ids=["as the resident", "beside a resident"])
+    def test_from_card_to_block(self, fleet, monitor, until, beside) -> None:
+        fleet.init()
+        if beside:
+            monitor()
+            until(lambda: start_resident.lock(fleet.world).holder())
+        session = fleet.create("sleep", args=["1000"], name="one")
+        running = monitor("--card", "new", "--json")
+        card = json.loads(running.stdout.readline())["card"]["id"]
+        until(lambda: heartbeats(fleet, card))
+        time.sleep(max(0.0, rules.rests_until(fleet.get("one").row) - time.time()))
+        os.kill(session.row["pane"]["pid"], signal.SIGKILL)
+        until(lambda: bodies(fleet, card))
+        fleet.board_comment(card, "stop monitoring")
+        out, err = running.communicate(timeout=20)
+        assert (running.returncode, err) == (0, "")
+        assert "A" in [one["class"] for line in out.splitlines() for one in json.loads(line)["drifts"]]
+        assert status(fleet, card)[0] == "blocked"
+        assert "stop-requested by user at" in status(fleet, card)[1]
+
+    def test_killed_it_goes_on_where_it_was(self, fleet, monitor, until) -> None:
+        fleet.init()
+        card = fleet.board_create("watch")["card"]["id"]
+        first = monitor("--card", card)
+        until(lambda: heartbeats(fleet, card))
+        first.kill()
+        first.wait()
+        differ(fleet, "one")
+        second = monitor("--card", card)
+        until(lambda: messages(fleet, card) == ["one"])
+        second.send_signal(signal.SIGTERM)
+        second.communicate(timeout=20)
+        assert second.returncode == 0
+        assert bodies(fleet, card)[-1] == "monitoring ended: it was told to stop"
+
+    def test_a_dry_run_tells_nobody(self, fleet, monitor) -> None:
+        done = monitor("--once", "--dry-run", "--card", "new")
+        _, said = done.communicate(timeout=20)
+        assert done.returncode == 64, said
+
+
+def heartbeats(fleet, card):
+    """Return the notes of a card's heartbeats."""
+    board = open_board(fleet.world, "ours")
+    assert isinstance(board, OurBoard)
+    return board.read(
+        lambda hand: [
+            json.loads(payload)["note"]
+            for (payload,) in hand.run(
+                "SELECT payload FROM {events} WHERE task_id = ? AND kind = 'heartbeat' ORDER BY id", card
+            )
+        ],
+        [],
+    )

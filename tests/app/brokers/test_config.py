@@ -1,0 +1,132 @@
+"""Which broker is configured, in which order, and where its password comes from."""
+
+import pytest
+
+import mam
+from mam.app.brokers import config as brokers
+from mam.core.errors import InvalidSettings
+
+
+@pytest.fixture
+def configure(home, workspace, monkeypatch):
+    """Write settings, `.env` and variables; return the world that sees them."""
+
+    def make(settings="", env_file="", **variables):
+        (home / ".config" / "mam" / "config.toml").write_text(settings, encoding="utf-8")
+        (workspace / ".env").write_text(env_file, encoding="utf-8")
+        for name, value in variables.items():
+            monkeypatch.setenv(name, value)
+        return mam.open(str(workspace)).world
+
+    return make
+
+
+SETTINGS = '[broker]\nurl = "mqtts://me@one.test"\nca_file = "/ca"\npassword_env = "SECRET"\nprefix = "a/b"\n'
+
+
+def test_nothing_is_configured(configure) -> None:
+    assert brokers.find(configure()) is None
+
+
+def test_the_settings_of_the_user(configure) -> None:
+    world = configure(SETTINGS, SECRET="s3cret")
+    found = brokers.find(world)
+    assert (found.address, found.ca_file, found.prefix) == ("mqtts://me@one.test:8883", "/ca", "a/b")
+    assert brokers.password(world, found) == "s3cret"
+
+
+def test_a_repository_names_no_broker_in_its_settings(configure, workspace) -> None:
+    (workspace / "mam.toml").write_text('[broker]\nurl = "mqtt://me:s3cret@evil.test"\n', encoding="utf-8")
+    with pytest.raises(InvalidSettings, match="repository") as caught:
+        brokers.find(configure())
+    assert "s3cret" not in str(caught.value)
+
+
+def test_the_nearer_source_wins(configure) -> None:
+    env_file = "# a comment\nexport MAM_BROKER='mqtt://three.test'\n"
+    world = configure(SETTINGS, env_file)
+    assert brokers.find(world).host == "three.test"
+    world = configure(SETTINGS, env_file, MAM_BROKER="mqtt://two.test")
+    assert brokers.find(world).host == "two.test"
+    assert brokers.find(world, "mqtt://four.test").host == "four.test"
+
+
+def test_what_the_settings_know_counts_for_the_same_broker_alone(configure) -> None:
+    world = configure(SETTINGS)
+    assert brokers.find(world, "mqtts://me@one.test:8883").password_env == "SECRET"
+    other = brokers.find(world, "mqtts://me@two.test")
+    assert (other.password_env, other.ca_file, other.prefix) == (None, None, "python/mqtt/jobs")
+
+
+def test_what_the_environment_knows_counts_for_the_same_broker_alone(configure) -> None:
+    beside = {"MAM_BROKER_PASSWORD_ENV": "SECRET", "MAM_BROKER_PREFIX": "other"}
+    world = configure(MAM_BROKER="mqtt://me@localhost", **beside)
+    assert brokers.find(world, "mqtt://me@localhost:1883").password_env == "SECRET"
+    other = brokers.find(world, "mqtts://me@two.test")
+    assert (other.password_env, other.prefix) == (None, "python/mqtt/jobs")
+    assert brokers.find(configure(MAM_BROKER="", **beside), "mqtts://me@two.test").password_env == "SECRET"
+
+
+def test_a_password_file(configure, home) -> None:
+    path = home / "password"
+    path.touch(0o600)
+    path.write_text("with spaces \n", encoding="utf-8")
+    world = configure(MAM_BROKER="mqtt://me@localhost", MAM_BROKER_PASSWORD_FILE=str(path))
+    assert brokers.password(world, brokers.find(world)) == "with spaces "
+    world = configure(MAM_BROKER_PASSWORD_FILE="~/password")
+    assert brokers.password(world, brokers.find(world)) == "with spaces "
+    for text in (None, "\n"):
+        path.unlink() if text is None else path.write_text(text, encoding="utf-8")
+        with pytest.raises(InvalidSettings, match=str(path)):
+            brokers.password(world, brokers.find(world))
+
+
+@pytest.mark.parametrize("mode", [0o640, 0o604, 0o660, 0o666])
+def test_a_password_file_that_is_open_to_others_is_refused(configure, home, mode) -> None:
+    path = home / "password"
+    path.write_text("secret\n", encoding="utf-8")
+    path.chmod(mode)
+    world = configure(MAM_BROKER="mqtt://me@localhost", MAM_BROKER_PASSWORD_FILE=str(path))
+    with pytest.raises(InvalidSettings, match="open to others") as refused:
+        brokers.password(world, brokers.find(world))
+    assert refused.value.hint == f"chmod 600 {path}, if nobody read it"
+
+
+def test_a_password_that_is_not_there_is_named(configure) -> None:
+    world = configure(MAM_BROKER="mqtt://me@localhost", MAM_BROKER_PASSWORD_ENV="NOT_SET")
+    with pytest.raises(InvalidSettings, match="NOT_SET"):
+        brokers.password(world, brokers.find(world))
+
+
+def test_the_env_file_may_hold_the_password_of_a_broker_named_elsewhere(configure) -> None:
+    world = configure(
+        env_file='MINE="of the file"\n', MAM_BROKER="mqtt://me@localhost", MAM_BROKER_PASSWORD_ENV="MINE"
+    )
+    assert brokers.password(world, brokers.find(world)) == "of the file"
+    world = configure(env_file="MINE=of the file\n", MINE="of the environment")
+    assert brokers.password(world, brokers.find(world)) == "of the environment"
+
+
+def test_an_env_file_sends_no_secret_from_elsewhere(configure) -> None:
+    text = "MAM_BROKER=mqtt://me@evil.test\nMAM_BROKER_PASSWORD_ENV=AWS_SECRET\n"
+    world = configure(env_file=text, AWS_SECRET="s3cret")
+    found = brokers.find(world)
+    for one in (found, brokers.of_json(found.as_json())):
+        with pytest.raises(InvalidSettings, match="AWS_SECRET"):
+            brokers.password(world, one)
+    world = configure(env_file=text + "AWS_SECRET=of the file\n")
+    assert brokers.password(world, brokers.find(world)) == "of the file"
+    with pytest.raises(InvalidSettings, match="password file"):
+        brokers.find(
+            configure(env_file="MAM_BROKER=mqtt://evil.test\nMAM_BROKER_PASSWORD_FILE=/etc/shadow\n")
+        )
+
+
+def test_a_password_in_the_clear_is_warned_of(configure) -> None:
+    world = configure(MAM_BROKER="mqtt://me@far.test")
+    said = []
+    world.warn = said.append
+    assert brokers.find(world)
+    assert "in the clear" in said[0]
+    brokers.find(world, "mqtt://me@localhost")
+    assert len(said) == 1

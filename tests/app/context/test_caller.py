@@ -1,0 +1,33 @@
+"""Who calls: the session whose process is an ancestor of the calling one, and nobody else."""
+
+import os
+from types import SimpleNamespace
+
+from mam.adapters.system import process
+from mam.app.context import caller
+
+
+def row(name, pid, **me):
+    pane = {"id": "%1", "pid": pid, "pid_start": me.get("start", 1), "boot_id": me.get("boot", "x")}
+    return {"id": f"s_{name}", "name": name, "status": "running", "pane": pane}
+
+
+def world(rows, **environ):
+    view = SimpleNamespace(rows=rows)
+    return SimpleNamespace(registry=SimpleNamespace(view=lambda: view), environ=environ, pid=os.getpid())
+
+
+def test_a_pane_of_another_server_with_the_same_id() -> None:
+    me = process.ancestors(os.getpid())[0]
+    rows = [row("other", 1), row("mine", me.pid, start=me.start, boot=me.boot)]
+    for order in (rows, rows[::-1]):
+        assert caller.calling_session(world(order, TMUX_PANE="%1"))["name"] == "mine"
+    assert caller.calling_session(world(rows, TMUX_PANE="%2")) is None
+
+
+def test_what_the_environment_claims_is_checked() -> None:
+    me = process.ancestors(os.getpid())[0]
+    rows = [row("other", 1), row("mine", me.pid, start=me.start, boot=me.boot)]
+    assert caller.calling_session(world(rows, MAM_SESSION="s_other")) is None
+    assert caller.calling_session(world(rows, MAM_SESSION="s_mine"))["name"] == "mine"
+    assert caller.calling_session(world(rows)) is None

@@ -1,0 +1,656 @@
+"""A job from its submission to its end, with the practice agent in a pane of its own."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import threading
+import time
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+
+from mam.adapters.store.tables import jobs, messages
+from mam.adapters.system import process
+from mam.app.job_runner import check, timers, turn
+from mam.app.jobs import clock_jump
+from mam.app.jobs.find import token_of
+from mam.core.errors import (
+    IllegalTransition,
+    InvalidPath,
+    InvalidPrompt,
+    MamError,
+    NameTaken,
+    NotAllowed,
+    TimedOut,
+    Usage,
+)
+
+FAST = ["--speed", "0"]
+
+
+def names(fleet, job):
+    return [one["event"] for one in fleet.job_logs(job)["events"]]
+
+
+def details(fleet, job, name):
+    return [one["detail"] for one in fleet.job_logs(job)["events"] if one["event"] == name]
+
+
+@pytest.fixture
+def submit(fleet):
+    def submit(prompt="write it down", **options):
+        given = {"agent": "practice", "args": FAST, "timeout": 120, **options}
+        return fleet.job_submit(prompt, **given)
+
+    return submit
+
+
+def test_from_submission_to_the_end(fleet, submit, workspace):
+    job = submit("create proof.txt", expect=["proof.txt"])
+    heard = []
+    (done,) = fleet.job_wait([job["job_id"]], lambda one: heard.append(one["event"]), from_start=True)
+    assert (done["status"], done["terminal_detail"]) == ("completed", "done as asked")
+    assert heard[:2] == ["registered", "agent_launched"]
+    assert "started" in heard
+    assert heard[-2:] == ["checking", "completed"]
+    assert (workspace / "proof.txt").exists()
+    row = fleet.get(done["agent_session"].removeprefix("tmux:")).row
+    assert (row["delegate_job_id"], row["permissions"], row["status"]) == (job["job_id"], "skip", "running")
+    assert row["name"] == f"demo-app-{job['job_id']}-creator-practice"
+    listed = fleet.ls()["sessions"][0]
+    assert (listed["job"], listed["job_status"]) == (job["job_id"], "completed")
+    environ = Path(f"/proc/{row['pane']['pid']}/environ").read_bytes().split(b"\0")
+    assert f"MAM_JOB_ID={job['job_id']}".encode() in environ
+
+
+@pytest.mark.parametrize(
+    "prompt",
+    [
+        "say \"hello\" and 'bye'",
+        "do $(touch harm) and `touch harm` and $HOME; touch harm #{x} & done\\",
+        "several\nlines\n\nof it",
+        "tab\there and \x1b[31mcolour",
+        "/exit",
+        "\n".join(f"line {number} of a long task" for number in range(36000)),
+    ],
+    ids=["quotes", "shell", "lines", "controls", "command", "1 MB"],
+)
+def test_a_prompt_arrives_as_it_was_written(fleet, submit, workspace, prompt):
+    job = submit(prompt)
+    (done,) = fleet.job_wait([job["job_id"]], timeout=60)
+    assert done["status"] == "completed"
+    assert done["prompt"] == prompt
+    session = done["agent_session"].removeprefix("tmux:")
+    said = next(one["text"] for one in fleet.transcript(session)["turns"] if one["role"] == "user")
+    if said.startswith("Read the file "):
+        said = (workspace / said.split()[3].rstrip(":")).read_text(encoding="utf-8")
+    assert said.endswith(f"\nTask:\n{prompt}")
+    assert not list(workspace.glob("**/harm"))
+
+
+def test_what_is_refused_leaves_nothing(fleet, workspace):
+    for prompt, options, error in (
+        ("", {}, InvalidPrompt),
+        (" \n", {}, InvalidPrompt),
+        ("x" * (1024 * 1024), {}, InvalidPrompt),
+        ("a\0b", {}, InvalidPrompt),
+        ("\udcff", {}, InvalidPrompt),
+        ("x", {"workdir": "nowhere"}, InvalidPath),
+        ("x", {"validate": "nowhere.sh"}, InvalidPath),
+        ("x", {"type": "dance"}, Usage),
+        ("x", {"type": "loop"}, Usage),
+        ("x", {"reviewer": "practice"}, Usage),
+        ("x", {"permissions": "all"}, Usage),
+        ("x", {"session": "a", "agent_session": "tmux:b"}, Usage),
+        ("x", {"agent": "human", "session": "a"}, Usage),
+        ("x", {"timeout": -1}, Usage),
+    ):
+        with pytest.raises(error):
+            fleet.job_submit(prompt, **{"agent": "practice", **options})
+    assert fleet.jobs() == []
+    assert not (workspace / ".mam").exists()
+
+
+def test_a_dry_run_writes_nothing(fleet, workspace):
+    said = fleet.job_preview("do it", agent="practice", validate=None)
+    assert "Task:\ndo it" in said["instructions"]
+    assert f"--job {said['job_id']} --attempt 1 --event completed" in said["instructions"]
+    assert list(workspace.iterdir()) == []
+
+
+def test_a_program_that_nobody_can_speak_to_is_not_delegated_to(fleet, submit):
+    job = submit(agent="cat", args=[])
+    assert (job["status"], job["reason"]) == ("error", "undelivered")
+
+
+def test_the_token_stays_where_it_is(fleet, submit):
+    seen: list[bytes] = []
+    stop = threading.Event()
+
+    others = {entry.name for entry in Path("/proc").glob("[0-9]*")}
+
+    def watch():
+        while not stop.is_set():
+            # Only what was started since: a look at all may be too slow to see a command that is over soon.
+            for entry in Path("/proc").glob("[0-9]*"):
+                for name in ("cmdline", "environ") if entry.name not in others else ():
+                    with suppress(OSError):
+                        seen.append((entry / name).read_bytes())
+
+    watching = threading.Thread(target=watch)
+    watching.start()
+    try:
+        for _ in range(5):
+            job = submit("create proof.txt", expect=["proof.txt"])["job_id"]
+            fleet.job_wait([job], timeout=60)
+            if is_seen := any(b"--event\0completed" in one for one in seen):
+                break
+    finally:
+        stop.set()
+        watching.join()
+    token = token_of(fleet.world, job).encode()
+    assert is_seen, "the command was seen"
+    assert not any(token in one for one in seen)
+    session = fleet.job_status(job)["agent_session"].removeprefix("tmux:")
+    assert token.decode() not in fleet.read(session, scrollback=True)
+    kept = [path for path in Path(fleet.root).rglob("*") if path.is_file() and path.suffix != ".token"]
+    assert Path(fleet.registry_file) in kept
+    assert [path for path in kept if token in path.read_bytes()] == []
+
+
+def test_a_taken_name_is_refused_with_who_watches_it(fleet, submit):
+    fleet.create("human", name="mine")
+    said = []
+    fleet.on_warning(said.append)
+    with pytest.raises(NameTaken, match="0 clients are attached"):
+        submit(agent_session="tmux:mine")
+    (job,) = fleet.jobs()
+    assert said == [f"job {job['job_id']} has ended with an error: mam job logs {job['job_id']}"]
+    assert (job["status"], job["reason"]) == ("error", "bootstrap")
+    assert fleet.get("mine").row["delegate_job_id"] is None
+
+
+def test_a_program_that_ends_at_once_is_a_failed_start(fleet, submit):
+    with pytest.raises(MamError):
+        submit(args=["--no-such-option"])
+    (job,) = fleet.jobs()
+    assert job["status"] == "error"
+    assert job["terminal_detail"].startswith("agent bootstrap failed (exit 2)")
+    assert names(fleet, job["job_id"])[-1] == "error"
+
+
+@pytest.mark.slow
+def test_an_agent_that_dies_ends_its_job(fleet, submit, until):
+    job = submit("please do not answer", args=["--speed", "1"])
+    row = fleet.get(job["agent_session"].removeprefix("tmux:")).row
+    os.kill(row["pane"]["pid"], 9)
+    (done,) = fleet.job_wait([job["job_id"]], timeout=60)
+    assert (done["status"], done["reason"]) == ("error", "agent exited")
+    assert done["terminal_detail"] == "the agent ended without a report (exit 137)"
+
+
+def test_a_stop_ends_the_job_and_a_new_start_knows_nothing_of_it(fleet, submit):
+    job = submit("please do not answer", args=["--speed", "1"])
+    name = job["agent_session"].removeprefix("tmux:")
+    fleet.stop(name, reason="enough")
+    done = fleet.job_status(job["job_id"])
+    assert (done["status"], done["terminal_event"], done["reason"]) == ("cancelled", "completed", "stopped")
+    assert details(fleet, job["job_id"], "progress")[-1] == "terminating"
+    row = fleet.resume(name).session.row
+    assert row["delegate_job_id"] == job["job_id"]
+    environ = Path(f"/proc/{row['pane']['pid']}/environ").read_bytes()
+    assert b"MAM_JOB_ID" not in environ
+    assert fleet.create(name=fleet.stop(name).session.name).row["delegate_job_id"] is None
+
+
+def test_a_session_that_runs_takes_a_job(fleet, submit):
+    fleet.create("practice", name="mine", permissions="skip", args=FAST)
+    job = submit(session="mine", args=[])
+    (done,) = fleet.job_wait([job["job_id"]], timeout=60)
+    assert (done["status"], done["agent_session"]) == ("completed", "tmux:mine")
+    assert fleet.get("mine").row["delegate_job_id"] == job["job_id"]
+    again = submit("forget to report", session="mine", args=[])
+    with pytest.raises(IllegalTransition, match=again["job_id"]):
+        submit(session="mine", args=[])
+    assert fleet.jobs()[-1]["status"] == "error"
+    fleet.stop("mine")
+    with pytest.raises(IllegalTransition, match="does not run"):
+        submit(session="mine", args=[])
+
+
+def test_the_agent_of_a_job_is_started_by_the_settings_that_hold_for_its_caller(
+    fleet, submit, monkeypatch, home
+):
+    """What a client says of its environment must not decide which settings hold."""
+    held = {"HOME": str(home)}
+    fleet.world.settings_environ = held
+    seen = []
+
+    def create(world, *_given, **_named):
+        seen.append((world.settings_environ, world.pid, world.workspace))
+        raise NotAllowed("enough")
+
+    monkeypatch.setattr(turn, "create", create)
+    fleet.world.pid = 1
+    (Path(fleet.world.workspace) / "below").mkdir()
+    with pytest.raises(NotAllowed, match="enough"):
+        submit(workdir="below")
+    assert seen == [(held, 1, f"{fleet.world.workspace}/below")]
+
+
+def test_a_session_that_may_not_be_written_to_is_given_no_job(fleet):
+    mine = fleet.create("practice", name="mine", args=FAST)
+    fleet.world.known_actor = mine.id
+    with pytest.raises(NotAllowed, match="itself"):
+        fleet.job_submit("x", session="mine")
+    assert fleet.get("mine").row["delegate_job_id"] is None
+    assert fleet.jobs()[-1]["status"] == "error"
+
+
+@pytest.mark.slow
+def test_who_forgets_to_report_is_nudged_once(fleet, submit):
+    job = submit("forget to report")
+    (done,) = fleet.job_wait([job["job_id"]], timeout=60)
+    assert done["status"] == "completed"
+    assert "the agent ended its turn" in details(fleet, job["job_id"], "progress"), fleet.job_logs(
+        job["job_id"]
+    )
+    sent = [one["message_id"] for one in fleet.inbox(done["agent_session"].removeprefix("tmux:"))]
+    assert sent == [f"m_{job['job_id']}", f"m_{job['job_id']}-1-nudge"]
+
+
+@pytest.mark.slow
+def test_who_never_reports_is_shown_to_the_operator(fleet, submit, until):
+    job = submit("never report", idle_timeout=8)
+    name = job["agent_session"].removeprefix("tmux:")
+
+    def attention():
+        with suppress(TimedOut):
+            fleet.job_wait([job["job_id"]], timeout=0.3)
+        return fleet.status(name)["attention"]
+
+    assert until(attention, 60) == "it was reminded of its job, and rests without a report"
+    (done,) = fleet.job_wait([job["job_id"]], timeout=60)
+    assert (done["status"], done["reason"]) == ("error", "timeout:idle")
+    assert fleet.status(name)["attention"] is None
+    assert len(fleet.inbox(name)) == 2, "it was reminded once"
+
+
+def test_a_permission_is_waited_for(fleet, submit, until):
+    job = submit(permissions="ask", idle_timeout=0)
+    name = job["agent_session"].removeprefix("tmux:")
+    with pytest.raises(Exception, match="did not end"):
+        fleet.job_wait([job["job_id"]], timeout=3)
+    assert details(fleet, job["job_id"], "permission_required") == ["permission"]
+    assert fleet.status(name)["waiting_for"] == "permission"
+    fleet.job_cancel(job["job_id"], stop=True)
+    assert fleet.get(name).row["status"] == "stopped"
+    assert fleet.job_status(job["job_id"])["reason"] == "cancelled"
+
+
+def test_time_ends_a_job(fleet, submit):
+    slow = submit("please do not answer", args=["--speed", "1"], timeout=1)
+    (done,) = fleet.job_wait([slow["job_id"]], timeout=60)
+    assert (done["status"], done["reason"]) == ("error", "timeout:wall")
+    assert names(fleet, slow["job_id"])[-2:] == ["timeout", "error"]
+    quiet = fleet.job_submit("wait", agent="human", idle_timeout=0.2)
+    (done,) = fleet.job_wait([quiet["job_id"]], timeout=60)
+    assert done["reason"] == "timeout:idle"
+
+
+@pytest.mark.parametrize("jump", [86_400.0, -86_400.0])
+def test_a_clock_that_is_set_ends_no_job_and_keeps_none(fleet, monkeypatch, jump):
+    job = fleet.job_submit("x", agent="human", timeout=600, idle_timeout=300)["job_id"]
+    care, ahead, later = timers.Care(fleet.world), jump, 0.0
+    monkeypatch.setattr(fleet.world, "now", lambda: time.time() + ahead + later)
+    steady = clock_jump.steady
+    monkeypatch.setattr(clock_jump, "steady", lambda: steady() + later)
+    for _ in range(2):
+        care.tick()
+        assert fleet.job_status(job)["status"] == "pending"
+    later = 301.0
+    care.tick()
+    assert fleet.job_status(job)["reason"] == "timeout:idle"
+
+
+def test_a_clock_that_was_set_while_no_job_was_open_moves_none(fleet, monkeypatch):
+    earlier = fleet.job_submit("x", agent="human")["job_id"]
+    timers.Care(fleet.world).tick()
+    fleet.job_cancel(earlier)
+    monkeypatch.setattr(fleet.world, "now", lambda: time.time() + 86_400)
+    job = fleet.job_submit("x", agent="human", timeout=600)["job_id"]
+    timers.Care(fleet.world).tick()
+    assert "began" not in read(fleet, job).data
+
+
+def test_a_job_for_a_person(fleet):
+    job = fleet.job_submit("paint the fence", agent="human")
+    told = fleet.job_instructions(job["job_id"])
+    assert "paint the fence" in told
+    assert fleet.sessions() == []
+    fleet.job_event(job["job_id"], "completed", detail="painted")
+    (done,) = fleet.job_wait([job["job_id"]])
+    assert (done["status"], done["type"], done["idle_timeout_sec"]) == ("completed", "human", 0.0)
+
+
+@pytest.mark.parametrize(("code", "status"), [(0, "completed"), (3, "error")])
+def test_a_script_decides(fleet, workspace, code, status):
+    script = workspace / "check.sh"
+    script.write_text(f'echo "$JOB_ID in $REGISTRY_DIR"; pwd; exit {code}\n', encoding="utf-8")
+    job = fleet.job_submit("x", agent="human", validate="check.sh")["job_id"]
+    assert fleet.job_event(job, "completed", detail="mine")["status"] == "checking"
+    (done,) = fleet.job_wait([job], timeout=60)
+    assert done["status"] == status
+    assert done["validation"]["rc"] == code
+    assert names(fleet, job)[-3:] == ["checking", "validated", "completed" if code == 0 else "error"]
+    shown = fleet.job_verify(job, "check.sh")
+    assert (shown["passed"], shown["exit_code"]) == (code == 0, code)
+    assert shown["output"] == f"{job} in {fleet.world.place.jobs}\n{workspace}"
+    assert done["reason"] == (None if code == 0 else "validation")
+
+
+def test_the_settings_say_how_long_a_script_may_take(fleet, workspace, home):
+    with (home / ".config" / "mam" / "config.toml").open("a", encoding="utf-8") as file:
+        file.write("validation_timeout = 0.2\n")
+    (workspace / "slow.sh").write_text("sleep 5\n", encoding="utf-8")
+    job = fleet.job_submit("x", agent="human", validate="slow.sh")["job_id"]
+    shown = fleet.job_verify(job, "slow.sh")
+    assert (shown["passed"], shown["exit_code"]) == (False, 124)
+    fleet.job_event(job, "completed")
+    (done,) = fleet.job_wait([job], timeout=60)
+    assert (done["reason"], done["validation"]["rc"]) == ("validation", 124)
+
+
+def test_missing_artifacts_are_not_believed(fleet, workspace):
+    (workspace / "there.txt").touch()
+    job = fleet.job_submit("x", agent="human", expect=["there.txt", "not there.txt"])["job_id"]
+    fleet.job_event(job, "completed")
+    (done,) = fleet.job_wait([job], timeout=60)
+    assert (done["status"], done["reason"]) == ("error", "artifacts")
+    assert done["terminal_detail"] == "expected artifacts are missing: not there.txt"
+
+
+def test_while_it_is_checked_it_has_not_ended(fleet, workspace, until):
+    script = workspace / "slow.sh"
+    script.write_text("until test -e go; do sleep 0.05; done\n", encoding="utf-8")
+    job = fleet.job_submit("x", agent="human", validate="slow.sh")["job_id"]
+    done = fleet.job_event(job, "completed", detail="mine")
+    assert (done["status"], done["event"]["event"], done["event"]["data"]["checking"]) == (
+        *("checking", "progress"),
+        True,
+    )
+    with pytest.raises(Exception, match="terminal event"):
+        fleet.job_event(job, "error")
+    (workspace / "go").touch()
+    (ended,) = fleet.job_wait([job], timeout=60)
+    assert (ended["status"], ended["terminal_detail"]) == ("completed", "mine")
+
+
+@pytest.mark.slow
+def test_a_loop_until_it_passes(fleet, submit):
+    job = submit("write it; pass in round 2", type="loop", reviewer="practice")
+    (done,) = fleet.job_wait([job["job_id"]], timeout=90)
+    assert (done["status"], done["round"], done["attempt"]) == ("completed", 2, 4)
+    assert done["terminal_detail"].startswith("PASS")
+    assert names(fleet, job["job_id"]).count("agent_launched") == 4
+    assert {row.name for row in fleet.sessions()} == {
+        f"demo-app-{job['job_id']}-creator-practice",
+        f"demo-app-{job['job_id']}-review-creator-practice",
+    }
+
+
+def test_a_loop_gives_up(fleet, submit):
+    job = submit("write it; pass in round 9", type="loop", reviewer="practice", max_rounds=1)
+    (done,) = fleet.job_wait([job["job_id"]], timeout=60)
+    assert (done["status"], done["reason"]) == ("error", "rounds")
+
+
+def test_who_may_cancel(fleet, submit):
+    job = fleet.job_submit("x", agent="human")["job_id"]
+    fleet.world.known_actor = "s_00000000"
+    with pytest.raises(NotAllowed, match="submitted by somebody else"):
+        fleet.job_cancel(job)
+    with pytest.raises(NotAllowed, match="belongs to another session"):
+        fleet.job_event(job, "completed")
+    own = fleet.job_submit("x", agent="human")["job_id"]
+    assert fleet.job_cancel(own)["changed"] is True
+    fleet.world.known_actor = "user"
+    assert fleet.job_cancel(job, reason="no need")["changed"] is True
+    done = fleet.job_cancel(job)
+    assert (done["changed"], done["job"]["status"]) == (False, "cancelled")
+    assert names(fleet, job)[-2:] == ["cancelled", "error"]
+
+
+@pytest.mark.parametrize("spoil", [lambda token: token.chmod(0o644), lambda token: token.unlink()])
+def test_a_job_whose_token_is_spoiled_ends_in_time_or_is_cancelled(fleet, spoil):
+    timed, cancelled = (fleet.job_submit("x", agent="human", idle_timeout=1)["job_id"] for _ in range(2))
+    for job in (timed, cancelled):
+        spoil(Path(fleet.world.place.jobs, f"{job}.token"))
+    assert fleet.job_cancel(cancelled)["job"]["status"] == "cancelled"
+    (done,) = fleet.job_wait([timed], timeout=60)
+    assert done["reason"] == "timeout:idle"
+
+
+def test_a_job_that_cannot_be_seen_to_holds_up_no_other(fleet, monkeypatch):
+    ill = fleet.job_submit("x", agent="human", idle_timeout=0.2)["job_id"]
+    other = fleet.job_submit("y", agent="human", idle_timeout=0.2)["job_id"]
+    finish = timers.finish
+
+    def refuse(world, job_id, *given, **named):
+        if job_id == ill:
+            raise NotAllowed("not now")
+        return finish(world, job_id, *given, **named)
+
+    monkeypatch.setattr(timers, "finish", refuse)
+    said = []
+    fleet.on_warning(said.append)
+    (done,) = fleet.job_wait([other], timeout=60)
+    assert done["reason"] == "timeout:idle"
+    assert [text for text in said if ill in text] == [said[0]]
+
+
+def test_a_submission_that_was_killed_is_taken_over(fleet, workspace):
+    code = (
+        "import os, mam\n"
+        "from mam.app.job_runner import submit\n"
+        "submit.begin = lambda *_a, **_k: os.kill(os.getpid(), 9)\n"
+        "mam.open('.').job_submit('write it', agent='practice', args=['--speed', '0'])\n"
+    )
+    subprocess.run([sys.executable, "-c", code], cwd=workspace, check=False, timeout=60)
+    code = code.replace("submit.begin", "submit.start_resident.ensure")
+    subprocess.run([sys.executable, "-c", code], cwd=workspace, check=False, timeout=60)
+    done = fleet.job_wait(timeout=60)
+    assert sorted(one["status"] for one in done) == ["completed", "error"]
+    assert {one["reason"] for one in done} == {None, "submission"}
+
+
+def test_a_session_reports_only_on_its_own_job(fleet, submit, workspace):
+    other = fleet.job_submit("x", agent="human")["job_id"]
+    command = f"{sys.executable} -m mam job event --workspace {workspace} --job {other} --attempt 1"
+    job = submit("run `" + f"{command} --event completed" + "`", permissions="skip")
+    (done,) = fleet.job_wait([job["job_id"]], timeout=60)
+    assert done["status"] == "completed"
+    assert fleet.job_status(other)["status"] == "pending"
+    assert details(fleet, other, "dropped") == [f"job {other} belongs to another session"]
+
+
+def test_a_report_gets_through_where_the_registry_file_is_broken(fleet, submit, until):
+    job = submit("please do not answer; create proof.txt", args=["--speed", "40"])
+    Path(fleet.registry_file).write_text("tmux_sessions: [\n", encoding="utf-8")
+    said = []
+    fleet.on_warning(said.append)
+    (done,) = fleet.job_wait([job["job_id"]], timeout=60)
+    assert (done["status"], done["terminal_detail"]) == ("completed", "done as asked")
+    assert len(said) <= 1
+    own = [
+        one for one in fleet.job_logs(job["job_id"])["events"] if one["data"].get("by") == done["session_id"]
+    ]
+    assert own[-1]["event"] == "completed"
+
+
+def test_a_resident_sees_to_it(fleet, submit, home, until):
+    (home / ".config" / "mam" / "config.toml").write_text("", encoding="utf-8")
+    job = submit("forget to report")
+    until(lambda: fleet.job_status(job["job_id"])["status"] == "completed", 60)
+    assert fleet.world.registry.peek(lambda draft: jobs.find(draft, job["job_id"]).data["nudged_at"], None)
+
+
+@pytest.mark.slow
+def test_many_events_at_once(fleet, workspace):
+    job = fleet.job_submit("x", agent="human")["job_id"]
+    words = [sys.executable, "-m", "mam", "job", "event", "--job", job, "--event", "progress", "--detail"]
+    running = [
+        subprocess.Popen([*words, str(number)], cwd=workspace, stdout=subprocess.DEVNULL)
+        for number in range(100)
+    ]
+    assert {one.wait(120) for one in running} == {0}
+    found = [one for one in fleet.job_logs(job)["events"] if one["event"] == "progress"]
+    assert sorted(one["seq"] for one in found) == list(range(1, 101))
+    assert {one["detail"] for one in found} == {str(number) for number in range(100)}
+    log = Path(fleet.world.place.jobs, f"{job}.events.log").read_text(encoding="utf-8").splitlines()
+    assert [json.loads(line)["number"] for line in log] == sorted(json.loads(line)["number"] for line in log)
+    assert len(log) == 101
+
+
+def test_create_with_a_job(fleet):
+    session = fleet.create("practice", role="builder", permissions="skip", args=FAST, submit_job="write it")
+    job = session.row["delegate_job_id"]
+    (done,) = fleet.job_wait([job], timeout=60)
+    assert (done["status"], done["agent_session"]) == ("completed", f"tmux:{session.name}")
+    person = fleet.create("human", name="me", submit_job="paint it")
+    job = fleet.job_status(person.row["delegate_job_id"])
+    assert (job["type"], job["status"], job["session_id"]) == ("human", "pending", person.id)
+    assert "paint it" in person.read()
+    fleet.stop("me")
+    assert fleet.job_status(job["job_id"])["status"] == "cancelled"
+    for more in ({"prompt": "x"}, {"wait": False}):
+        with pytest.raises(Usage):
+            fleet.create("practice", submit_job="y", **more)
+    assert len(fleet.jobs()) == 2
+
+
+def read(fleet, job):
+    return fleet.world.registry.peek(lambda draft: jobs.find(draft, job), None)
+
+
+def test_who_reported_and_left_is_not_failed_by_an_older_look(fleet, submit, workspace):
+    """The job was read, then its agent reported and left, and then its session was looked at."""
+    job = submit("never report it", expect=["there.txt"])["job_id"]
+    before = read(fleet, job)
+    fleet.job_event(job, "completed", detail="done")
+    row = {**fleet.world.registry.view().find(before.session_id), "status": "exited", "exit_status": 0}
+    timers.tend(fleet.world, before, {before.session_id: row})
+    timers.tend(fleet.world, before, {})
+    timers._time_out(fleet.world, before, "timeout:idle")
+    assert read(fleet, job).status == "checking"
+
+
+def test_a_submission_that_was_handed_over_is_not_cut_off(fleet):
+    """The job was read while it was submitted; who submitted it has done so and ended since."""
+    job = fleet.job_submit("x", agent="human")["job_id"]
+    before = read(fleet, job)
+    before.data["owner"] = {"pid": 2**22 - 1, "start": 1, "boot": "another"}
+    timers.tend(fleet.world, before, {})
+    assert read(fleet, job).status == "pending"
+
+
+def test_a_check_that_failed_is_begun_again(fleet, workspace, monkeypatch):
+    """Whatever kept a check from its end is mended: it goes on, also by who began it."""
+    (workspace / "check.sh").write_text("exit 0\n", encoding="utf-8")
+    job = fleet.job_submit("x", agent="human", validate="check.sh")["job_id"]
+    fleet.job_event(job, "completed")
+
+    def refuse(*_given, **_named):
+        raise NotAllowed("not now")
+
+    with monkeypatch.context() as patch, pytest.raises(NotAllowed, match="not now"):
+        patch.setattr(check, "finish", refuse)
+        check.check(fleet.world, job)
+    check.check(fleet.world, job)
+    assert fleet.job_status(job)["status"] == "completed"
+
+
+def test_a_task_that_was_held_is_given_once_however_many_messages_follow(fleet, submit):
+    job = submit("never report it")["job_id"]
+    seen = read(fleet, job)
+
+    def forget_when(draft):
+        jobs.update(draft, seen, data={"prompted_at": None})
+
+    fleet.world.registry.note(forget_when)
+    known = {seen.session_id: fleet.world.registry.view().find(seen.session_id) | {"activity": "working"}}
+    timers.tend(fleet.world, read(fleet, job), known)
+    assert read(fleet, job).data["prompted_at"] is not None
+
+
+def test_a_job_is_shown_with_the_session_that_has_it(fleet):
+    """Whatever was said or usual when it was submitted; and under the name that the session has now."""
+    made = fleet.create("practice", name="mine", permissions="auto", args=FAST)
+    job = fleet.job_submit("never report it", session=made.id)["job_id"]
+    told = fleet.job_status(job)
+    assert (told["agent"], told["permissions"], told["agent_session"]) == ("practice", "auto", "tmux:mine")
+    fleet.rename("mine", "yours")
+    assert fleet.job_status(job)["agent_session"] == "tmux:yours"
+    record = Path(fleet.world.place.jobs, f"{job}.json")
+    assert json.loads(record.read_text(encoding="utf-8"))["agent_session"] == "tmux:yours"
+
+
+def _pid(path):
+    text = path.read_text(encoding="ascii").strip() if path.exists() else ""
+    return int(text) if text else None
+
+
+def test_a_script_ends_with_its_job_and_with_who_ran_it(fleet, workspace, until):
+    """No two scripts of one job run at once, and none runs for a job that has ended."""
+    (workspace / "slow.sh").write_text("echo $$ >pid.new; mv pid.new pid; sleep 60\n", encoding="utf-8")
+    job = fleet.job_submit("x", agent="human", validate="slow.sh")["job_id"]
+    fleet.job_event(job, "completed")
+    code = f"import mam\nfrom mam.app.job_runner.check import check\ncheck(mam.open('.').world, '{job}')\n"
+    checker = subprocess.Popen([sys.executable, "-c", code], cwd=workspace)
+    try:
+        until(lambda: _pid(workspace / "pid") and read(fleet, job).data.get("script"))
+    finally:
+        checker.kill()
+        checker.wait()
+    first = process.identify(_pid(workspace / "pid"))
+    thread = threading.Thread(target=check.check, args=(fleet.world.clone(), job))
+    thread.start()
+    until(lambda: _pid(workspace / "pid") != first.pid)
+    until(lambda: not process.is_alive(first))
+    second = process.identify(_pid(workspace / "pid"))
+    fleet.job_cancel(job)
+    until(lambda: not process.is_alive(second))
+    thread.join(30)
+    assert not thread.is_alive()
+    assert names(fleet, job)[-2:] == ["cancelled", "error"]
+
+
+def test_a_script_that_cannot_be_started(fleet, tmp_path, workspace):
+    (workspace / "check.sh").write_text("exit 0\n", encoding="utf-8")
+    (tmp_path / "gone").mkdir()
+    job = fleet.job_submit("x", agent="human", validate="check.sh", workdir=str(tmp_path / "gone"))["job_id"]
+    (tmp_path / "gone").rmdir()
+    done = fleet.job_verify(job, "check.sh")
+    assert (done["passed"], done["exit_code"], done["output"]) == (False, 126, "No such file or directory")
+
+
+def test_a_held_task_that_fails_ends_its_job_with_the_reason(fleet, submit):
+    job = submit("never report it")["job_id"]
+
+    def work(draft):
+        jobs.update(draft, jobs.find(draft, job), data={"prompted_at": None})
+        messages.update(draft, f"m_{job}", state="failed", reason="nobody took it")
+
+    fleet.world.registry.note(work)
+    seen = read(fleet, job)
+    row = fleet.world.registry.view().find(seen.session_id) | {"activity": "idle"}
+    timers.tend(fleet.world, seen, {seen.session_id: row})
+    done = fleet.job_status(job)
+    assert (done["reason"], done["terminal_detail"]) == (
+        "undelivered",
+        "the task could not be given: nobody took it",
+    )

@@ -1,0 +1,446 @@
+"""Events of jobs: recorded once, refused with a trace, shown in files, and heard by who waits."""
+
+from __future__ import annotations
+
+import fcntl
+import itertools
+import json
+import os
+import shutil
+import stat
+import threading
+from pathlib import Path
+
+import pytest
+
+import mam
+from mam.adapters.store.files import job_files
+from mam.adapters.store.tables import jobs, outbox
+from mam.app.jobs import event as event_verb
+from mam.app.jobs.find import token_of
+from mam.app.jobs.register import new_id, register
+from mam.core import event as events
+from mam.core.errors import EventRefused, JobNotFound, NotAllowed, TimedOut, Usage
+
+
+@pytest.fixture
+def fleet(quick_path, home):
+    with mam.open(str(quick_path)) as opened:
+        yield opened
+
+
+@pytest.fixture
+def job(fleet):
+    return register(fleet.world, new_id(), "do it").id
+
+
+def signed(fleet, job, name="progress", seq=1, attempt=1, token=None, **data):
+    event = events.make(
+        job, name, seq=seq, attempt=attempt, timestamp="2026-11-15T08:00:00Z", detail="d", data=data
+    )
+    return events.write(events.sign(event, token or token_of(fleet.world, job)))
+
+
+def names(fleet, job):
+    return [one["event"] for one in fleet.job_logs(job)["events"]]
+
+
+def test_from_start_to_end(fleet, job):
+    for name in ("started", "permission_required", "progress"):
+        done = fleet.job_event(job, name, detail="x")
+        assert (done["status"], done["event"]["event"]) == ("running", name)
+    assert fleet.job_event(job, "completed", detail="all of it")["status"] == "completed"
+    found = fleet.job_status(job)
+    assert (found["terminal_event"], found["terminal_detail"]) == ("completed", "all of it")
+    assert names(fleet, job) == ["registered", "started", "permission_required", "progress", "completed"]
+    assert [one["seq"] for one in fleet.job_logs(job)["events"]] == [0, 1, 2, 3, 4]
+
+
+def test_what_was_said_is_signed(fleet, job):
+    event = fleet.job_event(job, "progress", detail="é", data={"n": 1, "by": "somebody"})["event"]
+    assert events.is_signed(event, token_of(fleet.world, job))
+    assert event["data"]["by"] == "user"
+
+
+def test_after_the_end_nothing_counts(fleet, job):
+    fleet.job_event(job, "error", detail="no")
+    for name in ("completed", "error", "progress"):
+        with pytest.raises(EventRefused):
+            fleet.job_event(job, name)
+    assert fleet.job_status(job)["status"] == "error"
+    assert names(fleet, job)[-3:] == ["dropped"] * 3
+
+
+@pytest.mark.parametrize("order", list(itertools.permutations(range(4))))
+def test_any_order_and_twice(fleet, job, order):
+    four = [
+        signed(fleet, job, name, seq)
+        for seq, name in enumerate(("started", "progress", "permission_required", "completed"), 1)
+    ]
+    first = [fleet.job_take_in(four[index], job=job)["verdict"] for index in order]
+    again = [fleet.job_take_in(four[index], job=job)["verdict"] for index in order]
+    assert set(first) <= {"applied", "late"}
+    assert set(again) == {"duplicate"}
+    assert fleet.job_status(job)["status"] == "completed"
+    assert sorted(names(fleet, job)) == sorted(
+        ["registered", "started", "progress", "permission_required", "completed"]
+    )
+
+
+def test_forged_events_are_refused_and_logged(fleet, job):
+    other = register(fleet.world, new_id(), "another").id
+    mine = json.loads(signed(fleet, job))
+    fleet.job_take_in(signed(fleet, job, seq=7), job=job)
+    forged = {
+        "another job's token": signed(fleet, job, "completed", token=token_of(fleet.world, other)),
+        "a guessed token": signed(fleet, job, "completed", token="0" * 64),
+        "no signature": json.dumps({**mine, "data": {"attempt": 1}}),
+        "an empty signature": json.dumps({**mine, "data": {**mine["data"], "hmac_sig": ""}}),
+        "a changed event": json.dumps({**mine, "event": "completed"}),
+        "a changed number": json.dumps({**mine, "seq": 2}),
+        "a changed attempt": json.dumps({**mine, "data": {**mine["data"], "attempt": 2}}),
+        "a changed detail": json.dumps({**mine, "detail": "forged"}),
+        "an older attempt": signed(fleet, job, attempt=0),
+        "an attempt to come": signed(fleet, job, "completed", attempt=2),
+        "a number used before": signed(fleet, job, "started", seq=7),
+        "another job's event": signed(fleet, other, "completed"),
+        "another job's name": json.dumps({**mine, "job_id": other}),
+        "not JSON": "completed",
+        "a list": "[]",
+        "another schema": json.dumps({**mine, "schema_version": 2}),
+        "too large": json.dumps({**mine, "detail": "x" * 70000}),
+        "too deep": json.dumps({**mine, "data": json.loads('{"x":' * 40 + "1" + "}" * 40)}),
+        "a key twice": signed(fleet, job).replace('"seq":1', '"seq":1,"seq":1', 1),
+        "an event of the log": json.dumps({**mine, "event": "cancelled"}),
+        "a number that leaves none for the next": signed(fleet, job, seq=events.LAST_SEQ),
+        "a field too many": json.dumps({**mine, "status": "completed"}),
+    }
+    before = fleet.job_status(job)
+    for what, payload in forged.items():
+        done = fleet.job_take_in(payload, job=job)
+        assert done["verdict"] == "refused", what
+        assert done["reason"], what
+    after = fleet.job_status(job)
+    assert (after["status"], after["last_seq"]) == (before["status"], before["last_seq"])
+    assert fleet.job_status(other)["status"] == "pending"
+    dropped = [one for one in fleet.job_logs(job)["events"] if one["event"] == "dropped"]
+    assert len(dropped) == len(forged) >= 20
+    assert all(one["detail"] for one in dropped)
+    assert fleet.job_event(job, "completed")["status"] == "completed"
+
+
+def test_whatever_number_is_taken_in_our_next_event_can_be_read_elsewhere(fleet, job):
+    assert fleet.job_take_in(signed(fleet, job, seq=events.HIGHEST_GIVEN), job=job)["verdict"] == "applied"
+    last = fleet.job_event(job, "completed")["event"]
+    assert events.parse(events.write(last), job)["seq"] == events.HIGHEST_GIVEN + 1
+
+
+def test_a_replay_after_the_end_changes_nothing(fleet, job):
+    said = signed(fleet, job, "progress", 1)
+    fleet.job_take_in(said, job=job)
+    fleet.job_event(job, "completed")
+    assert fleet.job_take_in(said, job=job)["verdict"] == "duplicate"
+    assert fleet.job_take_in(signed(fleet, job, "progress", 9), job=job)["verdict"] == "refused"
+    assert fleet.job_status(job)["status"] == "completed"
+
+
+def test_a_flood_of_forged_events_does_not_fill_the_log(fleet, job):
+    for _ in range(130):
+        fleet.job_take_in("{}", job=job)
+    assert names(fleet, job).count("dropped") == 100
+
+
+def test_an_event_of_no_job_is_in_the_log_of_the_root(fleet, job):
+    assert fleet.job_take_in("{}")["verdict"] == "refused"
+    assert fleet.job_take_in("{}", job="00000000")["verdict"] == "refused"
+    assert [one["verb"] for one in fleet.log()][-2:] == ["job event", "job event"]
+
+
+def test_retained_messages_are_echoes(fleet, job):
+    from mam.app.jobs.event import take_in
+
+    done = take_in(fleet.world, signed(fleet, job, "completed"), job_id=job, is_retained=True)
+    assert done["verdict"] == "refused"
+
+
+def test_an_older_attempt_is_refused(fleet, job):
+    world = fleet.world
+    world.registry.note(lambda draft: jobs.update(draft, jobs.find(draft, job), attempt=2))
+    with pytest.raises(EventRefused, match="older attempt"):
+        fleet.job_event(job, "completed", attempt=1)
+    assert fleet.job_take_in(signed(fleet, job, "completed"), job=job)["verdict"] == "refused"
+    assert fleet.job_event(job, "completed", attempt=2)["status"] == "completed"
+
+
+def test_a_job_that_is_not_there(fleet, job, tmp_path):
+    with pytest.raises(JobNotFound):
+        fleet.job_event("00000000", "started")
+    with pytest.raises(JobNotFound):
+        fleet.job_status("../../etc")
+    with pytest.raises(Usage):
+        fleet.job_event(None, "started")
+    with pytest.raises(Usage):
+        fleet.job_event(job, "cancelled")
+    with mam.open(str(tmp_path)) as empty:
+        with pytest.raises(JobNotFound):
+            empty.job_event(job, "started")
+        assert not (tmp_path / ".mam").exists()
+
+
+def test_without_its_token_nothing_is_signed(fleet, job):
+    path = Path(fleet.world.place.jobs) / f"{job}.token"
+    path.chmod(0o644)
+    with pytest.raises(NotAllowed, match="open to others"):
+        fleet.job_event(job, "started")
+    path.unlink()
+    with pytest.raises(NotAllowed, match="token"):
+        fleet.job_event(job, "started")
+
+
+def test_the_files_of_the_original(fleet, job):
+    fleet.job_event(job, "started")
+    fleet.job_event(job, "completed", detail="done")
+    place, audit = Path(fleet.world.place.jobs), Path(fleet.root) / "delegate_job_logs" / job
+    files = [place / f"{job}.json", place / f"{job}.events.log", place / f"{job}.token"]
+    files += [audit / name for name in ("meta.json", "events.ndjson", "status.json")]
+    for path in files:
+        assert stat.S_IMODE(path.stat().st_mode) == 0o600, path
+    record = json.loads(files[0].read_text(encoding="utf-8"))
+    assert (record["job_id"], record["status"], record["prompt"]) == (job, "completed", "do it")
+    lines = [json.loads(line) for line in files[4].read_text(encoding="utf-8").splitlines()]
+    assert [one["event"] for one in lines] == ["registered", "started", "completed"]
+    token = token_of(fleet.world, job)
+    for path in (*place.iterdir(), *audit.iterdir()):
+        assert path.suffix == ".token" or token not in path.read_text(encoding="utf-8"), path
+
+
+def test_files_that_were_lost_or_cut_are_whole_again(fleet, job):
+    place, audit = Path(fleet.world.place.jobs), Path(fleet.root) / "delegate_job_logs" / job
+    fleet.job_event(job, "started")
+    log = place / f"{job}.events.log"
+    log.write_bytes(log.read_bytes()[:-20])
+    (audit / "events.ndjson").unlink()
+    (place / f"{job}.json").unlink()
+    fleet.job_event(job, "progress")
+    for path in (log, audit / "events.ndjson"):
+        lines = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+        assert [one["event"] for one in lines] == ["registered", "started", "progress"]
+    assert (place / f"{job}.json").exists()
+
+
+def test_files_that_cannot_be_written_stop_nothing(fleet, job):
+    said = []
+    fleet.on_warning(said.append)
+    Path(fleet.world.place.jobs, ".lock").unlink()
+    Path(fleet.world.place.jobs, ".lock").mkdir()
+    assert fleet.job_event(job, "started")["status"] == "running"
+    assert job in said[0]
+
+
+def test_somebody_who_holds_the_files_and_sleeps_holds_up_no_report(fleet, job, monkeypatch):
+    monkeypatch.setattr(job_files, "_PATIENCE", 0.2)
+    said = []
+    fleet.on_warning(said.append)
+    with Path(fleet.world.place.jobs, ".lock").open("rb") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        assert fleet.job_event(job, "started")["status"] == "running"
+    assert "behind" in said[0]
+    fleet.job_event(job, "progress")
+    log = Path(fleet.world.place.jobs, f"{job}.events.log").read_text(encoding="utf-8")
+    assert [json.loads(line)["event"] for line in log.splitlines()] == ["registered", "started", "progress"]
+
+
+def test_an_audit_folder_that_cannot_be_written_keeps_no_record_back(fleet, job, tmp_path):
+    said = []
+    fleet.on_warning(said.append)
+    audits = Path(fleet.world.place.root, "delegate_job_logs")
+    shutil.rmtree(audits)
+    audits.symlink_to(tmp_path)
+    fleet.job_event(job, "started")
+    place = Path(fleet.world.place.jobs)
+    assert json.loads((place / f"{job}.json").read_text(encoding="utf-8"))["status"] == "running"
+    assert "started" in (place / f"{job}.events.log").read_text(encoding="utf-8")
+    assert "symbolic link" in said[0]
+    assert not (tmp_path / job).exists()
+
+
+def test_a_record_of_the_original_goes_on_here(fleet):
+    place = Path(fleet.world.place.jobs)
+    place.mkdir(parents=True)
+    old = {
+        "schema_version": 1,
+        "job_id": "1f00ab42",
+        "status": "running",
+        "created_at": "2026-06-20T10:00:00Z",
+        "updated_at": "2026-06-20T10:00:00Z",
+        "prompt": "old work",
+        "agent": "codex",
+        "agent_session": "tmux:codex",
+        "last_seq": 2,
+        "auth_token": "the old token",
+        "expected_artifacts": [],
+    }
+    (place / "1f00ab42.json").write_text(json.dumps(old), encoding="utf-8")
+    line = {
+        "schema_version": 1,
+        "seq": 2,
+        "job_id": "1f00ab42",
+        "event": "progress",
+        "detail": "",
+        "data": {},
+    }
+    (place / "1f00ab42.events.log").write_text(json.dumps(line) + "\nhalf a li", encoding="utf-8")
+    (place / "broken00.json").write_text("{", encoding="utf-8")
+    before = (place / "1f00ab42.json").read_bytes()
+    assert [(one["job_id"], one["status"]) for one in fleet.jobs()] == [("1f00ab42", "running")]
+    assert fleet.job_status("1f00ab42")["auth_token"] is None
+    assert (place / "1f00ab42.json").read_bytes() == before
+    event = fleet.job_event("1f00ab42", "completed")["event"]
+    assert event["seq"] == 3
+    assert events.is_signed(event, "the old token")
+    assert names(fleet, "1f00ab42") == ["progress", "completed"]
+    assert "the old token" not in (place / "1f00ab42.json").read_text(encoding="utf-8")
+
+
+def test_what_is_to_be_published(fleet):
+    broker = {"host": "127.0.0.1", "port": 1883}
+    job = register(fleet.world, new_id(), "x", broker=broker).id
+    fleet.job_event(job, "started")
+    fleet.job_event(job, "completed")
+    waiting = fleet.world.registry.peek(outbox.waiting, [])
+    assert [(one.topic, one.retain, json.loads(one.payload)["event"]) for one in waiting] == [
+        ("events", False, "started"),
+        ("events", False, "completed"),
+        ("status", True, "completed"),
+    ]
+    fleet.world.registry.note(lambda draft: outbox.settle(draft, [one.seq for one in waiting]))
+    assert fleet.world.registry.peek(outbox.waiting, []) == []
+
+
+@pytest.mark.starts
+def test_who_waits_hears_each_event(fleet, job, until):
+    heard: list[str] = []
+
+    def wait():
+        with mam.open(fleet.root) as mine:
+            mine.job_wait([job], lambda entry: heard.append(entry["event"]), timeout=30)
+
+    thread = threading.Thread(target=wait)
+    thread.start()
+    until(lambda: fleet.job_event(job, "started") and heard)
+    fleet.job_event(job, "completed")
+    thread.join(30)
+    assert heard[-1] == "completed"
+
+
+@pytest.mark.starts
+def test_waiting_ends_and_the_job_does_not(fleet, job):
+    with pytest.raises(TimedOut):
+        fleet.job_wait([job], timeout=0.05)
+    assert fleet.job_status(job)["status"] == "pending"
+    fleet.job_event(job, "error", detail="no")
+    (done,) = fleet.job_wait([job])
+    assert done["status"] == "error"
+    assert fleet.job_wait() == []
+
+
+def test_the_folder_of_records(fleet, tmp_path, monkeypatch):
+    elsewhere = str(tmp_path / "records")
+    job = register(fleet.world, new_id(), "x", registry_dir=elsewhere).id
+    own = register(fleet.world, new_id(), "y").id
+    fleet.job_event(job, "completed", folder=elsewhere)
+    assert Path(elsewhere, f"{job}.json").exists()
+    assert [one["job_id"] for one in fleet.jobs(folder=elsewhere)] == [job]
+    assert {one["job_id"] for one in fleet.jobs()} == {job, own}
+    monkeypatch.chdir(tmp_path)
+    with mam.open(fleet.root) as again:
+        assert again.job_status(job)["status"] == "completed"
+
+
+def _carried(folder, **more):
+    """Leave a record that a repository could carry; return its id."""
+    folder.mkdir(parents=True, exist_ok=True)
+    plain = {"schema_version": 1, "job_id": "0badcafe", "status": "running", "auth_token": "t" * 64}
+    (folder / "0badcafe.json").write_text(json.dumps({**plain, **more}), encoding="utf-8")
+    return "0badcafe"
+
+
+def test_a_record_that_was_carried_here_runs_nothing(fleet, tmp_path):
+    """Nothing is run, started or written elsewhere because a file of a repository says so."""
+    script, elsewhere = tmp_path / "evil.sh", tmp_path / "elsewhere"
+    script.write_text(f"touch {tmp_path}/ran\n", encoding="utf-8")
+    job = _carried(
+        Path(fleet.root, ".hermes", "jobs"),
+        validate=str(script),
+        logs_dir=str(elsewhere),
+        type="loop",
+        reviewer="practice",
+        permissions="skip",
+    )
+    assert fleet.job_event(job, "completed")["status"] == "completed"
+    assert not elsewhere.exists()
+    assert not (tmp_path / "ran").exists()
+
+
+def test_odd_records_are_listed_and_cancelled(fleet, tmp_path):
+    folder = tmp_path / "odd"
+    job = _carried(folder, created_at=5, last_seq=10**30, auth_token="é" * 9, workdir=["x"])
+    lines = [{"event": "\ud800", "data": {}}, {"event": "started", "data": {"reason": 1}, "detail": []}]
+    log = "".join(json.dumps(one) + "\n" for one in lines)
+    (folder / f"{job}.events.log").write_text(log, encoding="utf-8")
+    own = register(fleet.world, new_id(), "x", registry_dir=str(folder)).id
+    assert {one["job_id"] for one in fleet.jobs(folder=str(folder))} == {job, own}
+    assert len(fleet.job_logs(job, folder=str(folder))["events"]) == 2
+    assert fleet.job_cancel(job, folder=str(folder))["changed"]
+    assert names(fleet, job) == ["started", "cancelled", "error"]
+
+
+def test_a_pipe_a_link_or_a_folder_in_place_of_a_file_holds_nobody_up(fleet):
+    place = Path(fleet.world.place.jobs)
+    place.mkdir(parents=True, exist_ok=True)
+    os.mkfifo(place / "aaaaaaaa.json")
+    (place / "bbbbbbbb.json").mkdir()
+    record = {"schema_version": 1, "job_id": "cccccccc", "status": "pending", "prompt": "x"}
+    (place / "cccccccc.json").write_text(json.dumps(record), encoding="utf-8")
+    (place / "cccccccc.events.log").symlink_to("/dev/zero")
+    (place / "dddddddd.json").write_text(json.dumps({**record, "job_id": "dddddddd"}), encoding="utf-8")
+    os.mkfifo(place / "dddddddd.events.log")
+    assert [one["job_id"] for one in fleet.jobs()] == ["cccccccc", "dddddddd"]
+    assert [fleet.job_logs(one)["events"] for one in ("cccccccc", "dddddddd")] == [[], []]
+
+
+def test_a_job_of_another_root_stays_there(fleet, job, tmp_path):
+    elsewhere = str(tmp_path / "records")
+    job = register(fleet.world, new_id(), "x", registry_dir=elsewhere).id
+    before = Path(elsewhere, f"{job}.json").read_bytes()
+    (tmp_path / "other").mkdir()
+    with mam.open(str(tmp_path / "other")) as other:
+        assert other.job_status(job, folder=elsewhere)["status"] == "pending"
+        with pytest.raises(NotAllowed, match="is one of"):
+            other.job_cancel(job, folder=elsewhere)
+    assert Path(elsewhere, f"{job}.json").read_bytes() == before
+
+
+def test_what_was_recorded_is_told_and_not_what_another_recorded_since(fleet, job, monkeypatch):
+    told = event_verb.show
+
+    def show(world, job_id):
+        monkeypatch.setattr(event_verb, "show", told)
+        fleet.job_event(job, "progress", detail="another")
+
+    monkeypatch.setattr(event_verb, "show", show)
+    assert fleet.job_event(job, "started", detail="mine")["event"]["detail"] == "mine"
+
+
+@pytest.mark.parametrize(
+    ("data", "why"),
+    [({"a": float("nan")}, "not JSON"), ({"a": "x" * 70_000}, "too large"), ("deep", "nested")],
+)
+def test_what_would_be_believed_nowhere_is_not_recorded(fleet, job, data, why):
+    if data == "deep":
+        data = {}
+        for _ in range(5000):
+            data = {"a": data}
+    with pytest.raises(EventRefused, match=why):
+        fleet.job_event(job, "completed", data=data)
+    assert fleet.job_status(job)["status"] == "pending"

@@ -1,0 +1,255 @@
+"""The resident: what happens is in the registry at once, whatever happens to the resident itself."""
+
+import json
+import os
+import select
+import signal
+import threading
+import time
+from pathlib import Path
+
+import pytest
+from tests.app.watching import classes
+
+import mam
+from mam.adapters.store.tables import drifts
+from mam.adapters.tmux.client import Tmux
+from mam.app.context import start_resident
+from mam.app.monitor import resident as residents
+from mam.core import drift as rules
+from mam.core.errors import ResidentRuns
+
+QUICK = ["--speed", "0"]
+
+
+def holder(fleet):
+    return start_resident.lock(fleet.world).holder()
+
+
+def test_a_death_is_recorded_at_once(fleet, watched, until) -> None:
+    sessions = [fleet.create("sleep", args=["1000"], name=f"s{number}") for number in range(3)]
+    until(lambda: len(fleet.names(status=["running"])) == 3)
+    os.kill(sessions[1].row["pane"]["pid"], signal.SIGKILL)
+    until(lambda: fleet.names(status=["terminated"]) == ["s1"])
+    until(lambda: classes(watched) == [("A", "s1")])
+    assert fleet.names(status=["running"]) == ["s0", "s2"]
+
+
+def test_a_session_that_a_verb_ends_is_not_reported(fleet, watched, until) -> None:
+    session = fleet.create("practice", args=QUICK)
+    session.stop()
+    other = fleet.create("sleep", args=["1000"], name="other")
+    os.kill(other.row["pane"]["pid"], signal.SIGKILL)
+    until(lambda: ("A", "other") in classes(watched))
+    assert classes(watched) == [("A", "other")]
+    assert session.status()["status"] == "stopped"
+
+
+def test_a_conversation_that_appears_is_filled_in(fleet, watched, until) -> None:
+    session = fleet.create("practice", args=QUICK, name="one")
+    tmux = fleet.world.tmux(session.row["tmux_server"])
+    tmux.paste(session.row["pane"]["id"], "hello", mark=session.id, enter=True)
+    until(lambda: fleet.get("one").row["practice_session_id_own"])
+    until(lambda: classes(watched) == [("C", "one")])
+
+
+def test_an_edit_is_taken_in(fleet, watched, until) -> None:
+    fleet.create("sleep", args=["1000"], name="one")
+    path = Path(fleet.registry_file)
+    text = path.read_text(encoding="utf-8")
+    path.write_text(text.replace("name: one", "colour: blue\n  name: one"), encoding="utf-8")
+    until(lambda: not fleet.world.registry.is_edited())
+    assert fleet.get("one").row["colour"] == "blue"
+
+
+def test_one_at_a_time_and_the_other_follows(fleet, monitor, until) -> None:
+    fleet.create("sleep", args=["1000"], name="one")
+    first = monitor("--json")
+    until(lambda: holder(fleet))
+    with pytest.raises(ResidentRuns):
+        residents.Resident(fleet.world, print).run()
+    second = monitor("--timeout", "30")
+    pid = fleet.get("one").row["pane"]["pid"]
+    time.sleep(max(0.0, rules.rests_until(fleet.get("one").row) - time.time()))
+    os.kill(pid, signal.SIGKILL)
+    report = json.loads(first.stdout.readline())
+    assert [one["class"] for one in report["drifts"]] == ["A"]
+    assert second.stdout.readline().startswith("A  one: process ")
+    first.send_signal(signal.SIGTERM)
+    first.communicate(timeout=10)
+    assert first.returncode == 0
+    assert holder(fleet) is None
+
+
+def test_killed_it_leaves_nothing_and_another_takes_over(fleet, monitor, until) -> None:
+    session = fleet.create("sleep", args=["1000"], name="one")
+    first = monitor()
+    until(lambda: holder(fleet))
+    first.kill()
+    first.wait()
+    until(lambda: holder(fleet) is None)
+    os.kill(session.row["pane"]["pid"], signal.SIGKILL)
+    second = monitor()
+    until(lambda: fleet.names(status=["terminated"]) == ["one"], timeout=30)
+    second.send_signal(signal.SIGTERM)
+    second.communicate(timeout=10)
+    assert [one for one in fleet.doctor() if one["ok"] is False] == []
+
+
+def test_it_ends_when_its_time_is_over(fleet, monitor) -> None:
+    fleet.init()
+    for words in (("--timeout", "0.2"), ("--idle-timeout", "0.2")):
+        done = monitor(*words)
+        done.communicate(timeout=20)
+        assert done.returncode == 0
+
+
+def test_no_registry(monitor) -> None:
+    done = monitor()
+    _, said = done.communicate(timeout=20)
+    assert (done.returncode, said[:30]) == (1, "mam: there is no registry in /")
+
+
+def test_a_server_that_dies_and_one_that_appears(fleet, watched, tmux_server, until) -> None:
+    fleet.create("sleep", args=["1000"], name="one")
+    Tmux(tmux_server).kill_server()
+    until(lambda: fleet.names(status=["terminated"]) == ["one"])
+    session = fleet.create("sleep", args=["1000"], name="two")
+    os.kill(session.row["pane"]["pid"], signal.SIGKILL)
+    until(lambda: "two" in fleet.names(status=["terminated"]))
+
+
+def test_it_is_started_on_demand_and_ends_with_the_last_session(home, tmux_server, workspace, until) -> None:
+    (workspace / "mam.toml").write_text('resident = "auto"\n', encoding="utf-8")
+    with mam.open(str(workspace)) as fleet:
+        session = fleet.create("sleep", args=["1000"], name="one")
+        first = until(lambda: holder(fleet))
+        assert "MAM_SESSION" not in process_environment(first["pid"])
+        os.kill(first["pid"], signal.SIGKILL)
+        until(lambda: holder(fleet) is None)
+        other = fleet.create("sleep", args=["1000"], name="two")
+        second = until(lambda: holder(fleet))
+        assert second["pid"] != first["pid"]
+        session.stop()
+        other.stop()
+        until(lambda: holder(fleet) is None)
+
+
+def test_it_ends_with_its_root(fleet, monitor, workspace, until, tmp_path) -> None:
+    fleet.init()
+    running = monitor()
+    until(lambda: holder(fleet))
+    fleet.close()
+    workspace.rename(tmp_path / "moved")
+    # At the latest its next full pass finds nothing.
+    running.communicate(timeout=90)
+    assert running.returncode == 0
+
+
+def process_environment(pid):
+    return dict(
+        item.split("=", 1) for item in Path(f"/proc/{pid}/environ").read_bytes().decode().split("\0") if item
+    )
+
+
+def test_a_root_that_has_only_the_file(home, tmux_server, workspace, monitor) -> None:
+    """As the original system leaves it: no folder of ours is there yet."""
+    (workspace / ".hermes").mkdir()
+    (workspace / ".hermes/agent-sessions.yaml").write_text("tmux_sessions: []\n", encoding="utf-8")
+    running = monitor("--timeout", "0.2")
+    assert (running.communicate(timeout=20)[1], running.returncode) == ("", 0)
+
+
+@pytest.mark.parametrize("end", [signal.SIGKILL, signal.SIGTERM], ids=["killed", "ended"])
+def test_who_follows_takes_over(fleet, monitor, until, end) -> None:
+    fleet.init()
+    first = monitor()
+    until(lambda: holder(fleet))
+    second = monitor("--json")
+    follows(fleet, second, until)
+    first.send_signal(end)
+    first.communicate(timeout=10)
+    until(lambda: (holder(fleet) or {}).get("pid") == second.pid)
+
+
+def test_told_again_and_again_it_ends_no_later(fleet, monitor, tmux_server, until) -> None:
+    """Also while a tmux server does not answer: who presses Ctrl-C repeatedly must not keep it alive."""
+    fleet.create("sleep", args=["1000"], name="one")
+    server = Tmux(tmux_server).panes().server_pid
+    os.kill(server, signal.SIGSTOP)
+    try:
+        running = monitor()
+        until(lambda: is_listening_to(running.pid, signal.SIGTERM))
+        for _ in range(20):
+            running.send_signal(signal.SIGTERM)
+            time.sleep(0.2)
+            if running.poll() is not None:
+                break
+        # The last one may come when nobody listens any more.
+        assert running.poll() in (0, -signal.SIGTERM)
+    finally:
+        os.kill(server, signal.SIGCONT)
+
+
+def is_listening_to(pid, number):
+    lines = Path(f"/proc/{pid}/status").read_text(encoding="utf-8").splitlines()
+    caught = next(line for line in lines if line.startswith("SigCgt:"))
+    return int(caught.split()[1], 16) >> (number - 1) & 1
+
+
+def test_who_follows_is_told_who_needs_a_person(fleet, monitor, until) -> None:
+    fleet.init()
+    monitor()
+    until(lambda: holder(fleet))
+    second = monitor("--json")
+    said = follows(fleet, second, until)
+    session = fleet.create("practice", args=QUICK, name="one")
+    tmux = fleet.world.tmux(session.row["tmux_server"])
+    tmux.paste(session.row["pane"]["id"], "/limit", mark=session.id, enter=True)
+    told = until(lambda: attention(said), timeout=60)
+    assert (told["session"], told["kind"]) == ("one", "limit")
+
+
+def follows(fleet, running, until):
+    """Wait until a monitor shows what another one records; return its lines, as they come."""
+    drift = {"id": "A:x", "class": "A", "session": "x", "message": "as a resident records it"}
+
+    def is_shown():
+        fleet.world.registry.note(lambda draft: drifts.record(draft, drift, written=True))
+        return select.select([running.stdout], [], [], 0.2)[0]
+
+    until(is_shown)
+    said = lines_of(running)
+    assert json.loads(until(lambda: said and said[0]))["drifts"][0]["message"] == drift["message"]
+    return said
+
+
+def lines_of(running) -> list[str]:
+    """Return a list that gets each line that a process prints, as it comes."""
+    said: list[str] = []
+    threading.Thread(target=lambda: said.extend(iter(running.stdout.readline, "")), daemon=True).start()
+    return said
+
+
+def attention(said: list[str]):
+    """Return the first notice among the lines of a monitor, if there is one by now."""
+    found = (json.loads(line).get("attention") for line in list(said))
+    return next((one for one in found if one), None)
+
+
+def test_a_silent_server_is_not_waited_for_again_and_again(fleet, tmux_server) -> None:
+    """A death on another server is noticed meanwhile; and once it speaks it is given its time again."""
+    fleet.create("sleep", args=["1000"], name="one")
+    watching = residents.Resident(fleet.world, lambda _report: None)
+    asked = fleet.world.tmux(tmux_server)
+    whole, asked.timeout = asked.timeout, 0.2
+    server = Tmux(tmux_server).panes().server_pid
+    os.kill(server, signal.SIGSTOP)
+    try:
+        watching._pass()
+        assert asked.timeout < whole / 5
+    finally:
+        os.kill(server, signal.SIGCONT)
+    watching._pass()
+    assert asked.timeout == whole
+    watching.close()

@@ -1,0 +1,155 @@
+"""`monitor --subscribe`: events from a broker are in the records at once, and a lost broker loses none."""
+
+import json
+import os
+import threading
+from contextlib import contextmanager
+
+import pytest
+from tests.app.over_broker import SECONDS, log_of, publish, signed, submit
+from tests.app.watching import run_apart
+
+import mam
+from mam.app.brokers import config as brokers
+from mam.app.brokers.relay import Relay
+from mam.app.brokers.relay_pool import Relays
+from mam.app.monitor import resident as residents
+from mam.app.monitor.subscribe import subscribe
+from mam.core.errors import InvalidSettings
+
+
+@pytest.fixture
+def lines():
+    """Read what a process prints, each line a document."""
+
+    def read(process):
+        found = []
+
+        def take():
+            found.extend(json.loads(line) for line in process.stdout)
+
+        threading.Thread(target=take, daemon=True).start()
+        return found
+
+    return read
+
+
+@contextmanager
+def watching(workspace, told, **environ):
+    """A resident that listens, in a thread."""
+    with mam.open(str(workspace), environ={**os.environ, **environ}) as own:
+        one = residents.Resident(own.world, told.append, subscribe=brokers.find(own.world))
+        read, write = os.pipe()
+        thread = threading.Thread(target=run_apart, args=(one, read))
+        thread.start()
+        try:
+            yield one
+        finally:
+            os.write(write, b"!")
+            thread.join(SECONDS)
+            assert not thread.is_alive()
+            os.close(read)
+            os.close(write)
+
+
+def states(told):
+    return [one["broker"]["state"] for one in told if "broker" in one]
+
+
+def test_a_signed_event_is_in_the_record_at_once(mosquitto, fleet, stranger, monitor, lines, until) -> None:
+    fleet.init()
+    job_id = submit(fleet, broker=None)
+    told = lines(monitor("--subscribe", "--json", "--idle-timeout", "0"))
+    until(lambda: states(told) == ["connected"], SECONDS)
+    topic = f"python/mqtt/jobs/{job_id}/events"
+    publish(stranger, topic, signed(fleet, job_id, "completed", 1, "done elsewhere"))
+    until(lambda: fleet.job_status(job_id)["status"] == "completed", SECONDS)
+    until(lambda: [one["event"]["detail"] for one in told if "event" in one] == ["done elsewhere"])
+    publish(stranger, topic, signed(fleet, job_id, "error", 2).replace("error", "completed"))
+    until(lambda: [one["refused"]["job_id"] for one in told if "refused" in one] == [job_id])
+    assert log_of(fleet, job_id)[-1][0] == "dropped"
+
+
+def test_a_broker_that_is_killed_and_comes_back(
+    mosquitto, fleet, workspace, stranger, until, monkeypatch
+) -> None:
+    fleet.init()
+    job_id, told, passes = submit(fleet), [], []
+    reconcile = residents.monitor.reconcile
+    monkeypatch.setattr(residents.monitor, "reconcile", lambda *args: passes.append(1) or reconcile(*args))
+    with watching(workspace, told, RECONCILE_POLL_INTERVAL="0.05"):
+        until(lambda: states(told) == ["connected"], SECONDS)
+        mosquitto.kill()
+        until(lambda: states(told)[-1] == "lost", SECONDS)
+        before = len(passes)
+        until(lambda: len(passes) > before + 3, SECONDS)
+        # What happens meanwhile is in the ledger, and what is said elsewhere is retained as the status.
+        mosquitto.start()
+        stranger.open(SECONDS)
+        status = signed(fleet, job_id, "completed", 1, "while it was away")
+        publish(stranger, f"python/mqtt/jobs/{job_id}/status", status, retain=True)
+        until(lambda: states(told)[-1] == "connected", SECONDS)
+        until(lambda: fleet.job_status(job_id)["status"] == "completed", SECONDS)
+        after = submit(fleet)
+        publish(stranger, f"python/mqtt/jobs/{after}/events", signed(fleet, after, "started", 1))
+        until(lambda: fleet.job_status(after)["status"] == "running", SECONDS)
+
+
+def test_without_the_broker_it_looks_at_intervals(mosquitto, fleet, workspace, until, monkeypatch) -> None:
+    """A wrong password is told once, and ends nothing."""
+    fleet.init()
+    told, passes = [], []
+    reconcile = residents.monitor.reconcile
+    monkeypatch.setattr(residents.monitor, "reconcile", lambda *args: passes.append(1) or reconcile(*args))
+    mosquitto.password_file("mam").write_text("guess", encoding="utf-8")
+    with watching(workspace, told, RECONCILE_POLL_INTERVAL="0.05"):
+        until(lambda: states(told) == ["lost"], SECONDS)
+        before = len(passes)
+        until(lambda: len(passes) > before + 3, SECONDS)
+    assert [one["broker"]["error"]["code"] for one in told if "broker" in one] == ["broker_refused"]
+
+
+def test_a_relay_that_fails_is_told_once(mosquitto, fleet, workspace, until, monkeypatch) -> None:
+    fleet.init()
+    told, ticks, tick = [], [], Relays.tick
+    monkeypatch.setattr(Relay, "_connect", lambda _relay: 1 // 0)
+    monkeypatch.setattr(Relays, "tick", lambda relays: ticks.append(1) or tick(relays))
+    with watching(workspace, told):
+        until(lambda: told, SECONDS)
+        before = len(ticks)
+        fleet.board_create("something happens")
+        until(lambda: len(ticks) > before, SECONDS)
+    assert [one["error"]["code"] for one in told] == ["broken"]
+
+
+def test_beside_a_resident_it_listens(mosquitto, fleet, workspace, stranger, monitor, lines, until) -> None:
+    fleet.init()
+    job_id = submit(fleet, broker=None)
+    resident = monitor("--idle-timeout", "0")
+    until(lambda: residents.lock(fleet.world).holder(), SECONDS)
+    told = lines(monitor("--subscribe", "--json", "--idle-timeout", "0"))
+    until(lambda: states(told) == ["connected"], SECONDS)
+    publish(stranger, f"python/mqtt/jobs/{job_id}/events", signed(fleet, job_id, "completed", 1))
+    until(lambda: fleet.job_status(job_id)["status"] == "completed", SECONDS)
+    mosquitto.kill()
+    until(lambda: states(told)[-1] == "lost", SECONDS)
+    mosquitto.start()
+    until(lambda: states(told)[-1] == "connected", SECONDS)
+    assert resident.poll() is None
+
+
+def test_it_ends_when_its_time_is_over(mosquitto, fleet, monitor) -> None:
+    fleet.init()
+    for limit in ("--timeout", "--idle-timeout"):
+        running = monitor("--subscribe", limit, "0.5")
+        assert (running.wait(SECONDS), running.stdout.read().count("connected")) == (0, 1)
+
+
+def test_what_it_cannot_do_without(fleet, monkeypatch) -> None:
+    fleet.init()
+    with pytest.raises(InvalidSettings, match="no broker"):
+        subscribe(fleet.world, None, print)
+    for wrong in ("soon", "0", "-1", "nan"):
+        monkeypatch.setenv("RECONCILE_POLL_INTERVAL", wrong)
+        with pytest.raises(InvalidSettings, match="RECONCILE_POLL_INTERVAL"):
+            subscribe(fleet.world, "mqtt://127.0.0.1:1", print)

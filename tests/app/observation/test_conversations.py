@@ -1,0 +1,160 @@
+"""Whose conversation it is: never a neighbour's, never one that somebody has open."""
+
+import os
+import subprocess
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+import mam
+from mam.adapters.agents.kind import Launch
+from mam.adapters.agents.practice import Practice
+from mam.adapters.system import process
+from mam.app.observation import conversations
+from mam.app.sessions import launch
+from mam.core.errors import ConversationBusy
+from mam.core.session_row import own_id
+
+QUICK = ["--speed", "0"]
+
+
+@pytest.fixture
+def two(fleet):
+    sessions = [fleet.create("practice", name=name, args=QUICK, prompt="hello") for name in ("one", "two")]
+    for session in sessions:
+        session.wait("idle", timeout=10)
+    return sessions
+
+
+def test_an_agent_that_names_its_neighbours_conversation_does_not_get_it(fleet, two, monkeypatch) -> None:
+    one, other = (fleet.get(session.id).row for session in two)
+    theirs = own_id(other)
+    monkeypatch.setattr(conversations, "told", lambda world, row, words=None: (theirs, "state-file"))
+    with pytest.raises(ConversationBusy):
+        conversations.capture(fleet.world, one)
+    assert own_id(fleet.get("one").row) == own_id(one)
+    two[1].stop()
+    kept = conversations.capture(fleet.world, fleet.get("one").row)
+    assert own_id(kept) == own_id(one), "nor when nobody has it open: another row owns it"
+    stopped = two[0].stop(purge_conversation=True)
+    assert stopped.row["status"] == "terminated"
+    monkeypatch.undo()
+    assert two[1].status()["resume"]["on_disk"], "the neighbour's conversation is still there"
+
+
+@pytest.fixture
+def opened(monkeypatch):
+    """A function by which a person's own process opens a conversation; it ends with the context."""
+
+    @contextmanager
+    def opened(own):
+        person = subprocess.Popen(["sleep", "1000"])
+        try:
+            identity = process.identify(person.pid)
+            assert identity is not None
+            monkeypatch.setattr(
+                Practice,
+                "holders",
+                lambda self, conversation, stores: (
+                    [(identity.pid, identity.start)] if conversation == own else []
+                ),
+            )
+            yield person.pid
+        finally:
+            person.kill()
+            person.wait()
+
+    return opened
+
+
+def test_a_purge_leaves_a_conversation_that_a_person_has_open(two, opened) -> None:
+    with opened(own_id(two[0].stop().row)) as pid:
+        with pytest.raises(ConversationBusy, match=f"process {pid}"):
+            two[0].stop(purge_conversation=True)
+        assert two[0].status()["resume"]["on_disk"]
+    assert two[0].stop(purge_conversation=True).row["status"] == "terminated"
+
+
+def test_a_conversation_that_a_person_has_open_and_is_being_written_anew(two, opened, monkeypatch) -> None:
+    """Gemini does so: for a tenth of a second its chat file has no history."""
+    with opened(own_id(two[0].stop().row)) as pid, monkeypatch.context() as patch:
+        patch.setattr(Practice, "on_disk", lambda self, conversation, workspace, stores: False)
+        with pytest.raises(ConversationBusy, match=f"process {pid}"):
+            two[0].resume()
+    two[0].resume()
+
+
+def test_a_program_that_deletes_gets_the_sessions_stores_and_not_the_callers(fleet, two, monkeypatch) -> None:
+    monkeypatch.setattr(
+        Practice, "launch", lambda self, request: Launch([request.program], without=("THEIR_HOME",))
+    )
+    world = fleet.world
+    world.environ = {**world.environ, "THEIR_HOME": "/elsewhere", "CLAUDECODE": "1", "MAM_ROOT": "/x"}
+    row = {**fleet.get("one").row, "stores": {"STORE": "/of/the/session"}}
+    _, environ = launch._deleting(world, row, world.kind("practice"))
+    assert environ["STORE"] == "/of/the/session"
+    assert not {"THEIR_HOME", "CLAUDECODE"} & environ.keys()
+
+
+def test_what_agents_set_for_their_children_is_not_handed_on(
+    home, tmux_server, workspace, monkeypatch
+) -> None:
+    for name in (
+        "CLAUDECODE",
+        "CLAUDE_CODE_SESSION_ID",
+        "HERMES_SESSION_SOURCE",
+        "GEMINI_CLI",
+        "OPENCODE_PID",
+    ):
+        monkeypatch.setenv(name, "of another")
+    monkeypatch.setenv("CLAUDE_CODE_USE_BEDROCK", "1")
+    with mam.open(str(workspace)) as fleet:
+        session = fleet.create("practice", args=QUICK)
+        server = session.row["pane"]["server_pid"]
+        for pid in (session.row["pane"]["pid"], server):
+            variables = Path(f"/proc/{pid}/environ").read_bytes()
+            assert b"of another" not in variables
+        agent = Path(f"/proc/{session.row['pane']['pid']}/environ").read_bytes()
+        assert b"CLAUDE_CODE_USE_BEDROCK=1" in agent
+        assert os.environ["CLAUDECODE"] == "of another"
+
+
+def test_permissions_of_the_settings_that_a_kind_cannot_take(fleet, home, workspace) -> None:
+    config = home / ".config" / "mam" / "config.toml"
+    config.write_text('resident = "off"\npermissions = "ask"\n', encoding="utf-8")
+    warned: list[str] = []
+    with mam.open(str(workspace)) as own:
+        own.on_warning(warned.append)
+        session = own.create("sleep", args=["1000"])
+        assert session.row["permissions"] == "default"
+        assert own.create("practice", args=QUICK).row["permissions"] == "ask"
+    assert warned == ["mam does not know how sleep takes permissions: it runs with its own, not with 'ask'"]
+
+
+def test_who_has_not_spoken_for_long_is_not_booting(fleet, monkeypatch) -> None:
+    session = fleet.create("practice", args=["--slow-start", "60"], wait=False)
+    assert session.explain()["evidence"][0]["state"] == "booting"
+    now = fleet.world.now
+    monkeypatch.setattr(fleet.world, "now", lambda: now() + 130)
+    assert session.explain()["evidence"][0]["state"] == "unknown"
+
+
+def test_a_purge_leaves_a_conversation_that_another_row_names(fleet, two) -> None:
+    theirs = own_id(fleet.get("two").row)
+    for session in two:
+        session.stop()
+    fleet.world.registry.change(
+        lambda draft: draft.put({**draft.named("one"), "practice_session_id_own": theirs})
+    )
+    with pytest.raises(ConversationBusy, match="another session"):
+        two[0].stop(purge_conversation=True)
+    assert two[1].status()["resume"]["on_disk"]
+
+
+def test_a_strange_file_in_the_spool_stops_nothing(fleet, two) -> None:
+    spool = Path(fleet.world.place.spool)
+    for name in (f"{two[0].id}.²³.1.json", f"{two[0].id}.{'9' * 200}.1.json", f"{two[0].id}.-1.1.json"):
+        (spool / name).write_text("{}", encoding="utf-8")
+    assert len(fleet.ls()["sessions"]) == 2
+    assert two[0].stop().row["status"] == "stopped"

@@ -1,0 +1,158 @@
+"""The version of the program: read at launch, kept and shown, and what an untested one does not get."""
+
+import json
+import os
+import sys
+from pathlib import Path
+
+import pytest
+
+import mam
+from mam.adapters.agents import catalogue
+from mam.adapters.agents.practice import Practice
+from mam.adapters.system import process
+from mam.adapters.system.program_lookup import Running, package_version, parse_version, which
+from mam.adapters.tmux.client import Tmux
+from mam.core.errors import DialogOpen, UntestedVersion
+
+QUICK = ["--speed", "0"]
+
+
+class Dated(Practice):
+    """A practice agent whose version matters."""
+
+    known_versions = ("1.2.3",)
+    packages = ("@dated/agent",)
+
+
+class Mute(Dated):
+    """One of which nothing but the screen is known."""
+
+    has_hooks = False
+
+    def read_records(self, *args):
+        return []
+
+
+@pytest.fixture
+def bin_folder(tmp_path, monkeypatch):
+    """A folder at the head of PATH, in which `practice-agent` can be put."""
+    folder = tmp_path / "bin"
+    folder.mkdir()
+    return folder
+
+
+def use(monkeypatch, kind, folder, version):
+    """Make `practice` that kind, run by a script that names a version and becomes the real one."""
+    script = folder / "practice-agent"
+    answer = f'[ "$1" = --version ] && {{ echo "agent {version} (x)"; exit; }}'
+    script.write_text(f'#!/bin/sh\n{answer}\nexec {sys.executable} "$@"\n')
+    script.chmod(0o755)
+    monkeypatch.setattr(kind, "program", lambda self, command: str(script))
+    monkeypatch.setitem(catalogue._loaded, "practice", kind())
+
+
+@pytest.mark.parametrize(
+    ("text", "version"),
+    [
+        ("2.1.325 (Claude Code)", "2.1.325"),
+        ("codex-cli 0.166.0\n", "0.166.0"),
+        ("Hermes Agent v0.9.1-rc.2", "0.9.1-rc.2"),
+        ("1.18.33", "1.18.33"),
+        ("no number", None),
+        ("", None),
+    ],
+)
+def test_what_programs_print(text, version) -> None:
+    assert parse_version(text) == version
+
+
+def test_the_package_beside_a_program(tmp_path) -> None:
+    package = tmp_path / "lib" / "node_modules" / "@dated" / "agent"
+    (package / "bin").mkdir(parents=True)
+    (package / "bin" / "agent.js").write_text("")
+    (package / "package.json").write_text(json.dumps({"name": "@dated/agent", "version": "1.2.3"}))
+    (tmp_path / "agent").symlink_to(package / "bin" / "agent.js")
+    found = str(tmp_path / "agent")
+    assert package_version(found, Dated.packages) == "1.2.3"
+    assert package_version(found, ("another",)) is None
+    assert package_version(found, ()) is None
+    (package / "package.json").write_text("[" * 100_000)
+    assert package_version(found, Dated.packages) is None
+
+
+def test_a_program_that_does_not_end_or_start(tmp_path) -> None:
+    silent = Running([which("sleep", "/bin:/usr/bin") or "", "600"], {})
+    assert silent.finish(0.05).status is None
+    assert Running([str(tmp_path / "gone")], {}).finish(1).words == "No such file or directory"
+
+
+def test_it_is_read_kept_and_shown(fleet, monkeypatch, bin_folder) -> None:
+    use(monkeypatch, Dated, bin_folder, "1.2.3")
+    session = fleet.create("practice", args=QUICK)
+    assert session.row["pane"]["version"] == "1.2.3"
+    assert "version: 1.2.3" in Path(fleet.registry_file).read_text(encoding="utf-8")
+    assert (session.status()["agent_version"], session.status()["version_tested"]) == ("1.2.3", True)
+    use(monkeypatch, Dated, bin_folder, "1.3.0")
+    session.stop()
+    assert session.resume().row["pane"]["version"] == "1.3.0"
+    assert session.status()["version_tested"] is False
+    (finding,) = [one for one in fleet.doctor() if one["check"] == "version practice"]
+    assert finding["ok"] is None
+    assert "1.3.0" in finding["message"]
+    assert 'known_versions = ["practice 1.3.0"]' in finding["mend"]
+
+
+def test_its_own_word_is_enough_for_a_version_that_nobody_tested(fleet, monkeypatch, bin_folder) -> None:
+    use(monkeypatch, Dated, bin_folder, "9.9.9")
+    session = fleet.create("practice", args=QUICK, prompt="hello")
+    assert session.transcript()["turns"][0]["text"] == "hello"
+    session.wait("idle", timeout=10)
+    assert session.stop().row["termination_mode"] == "graceful"
+    assert session.row["status"] == "running"
+
+
+def test_its_screen_alone_is_not(fleet, monkeypatch, bin_folder, workspace, home) -> None:
+    use(monkeypatch, Mute, bin_folder, "9.9.9")
+    with pytest.raises(UntestedVersion, match=r"practice 9\.9\.9") as refused:
+        fleet.create("practice", name="mute", args=QUICK, prompt="hello")
+    assert "known_versions" in (refused.value.hint or "")
+    session = fleet.get("mute")
+    assert "hello" not in session.read()
+    typed = []
+    with monkeypatch.context() as patch:
+        patch.setattr(Tmux, "paste", lambda *args, **more: typed.append(args))
+        assert session.stop().row["status"] == "stopped"
+    assert not typed, "the exit word was typed on the word of the screen"
+
+    config = home / ".config" / "mam" / "config.toml"
+    config.write_text('resident = "off"\nknown_versions = ["practice 9.9.9"]\n', encoding="utf-8")
+    with mam.open(str(workspace)) as again:
+        session = again.create("practice", name="vouched", args=QUICK, prompt="hello")
+        assert session.status()["version_tested"] is True
+
+
+def test_a_dialog_of_it_is_not_answered(fleet, monkeypatch, bin_folder) -> None:
+    use(monkeypatch, Dated, bin_folder, "9.9.9")
+    with pytest.raises(DialogOpen, match="trust") as refused:
+        fleet.create("practice", name="asks", args=[*QUICK, "--trust-dialog"], trust=True)
+    assert "not tested with this version" in (refused.value.hint or "")
+
+
+def test_a_program_that_prints_without_end_or_leaves_children(tmp_path, until) -> None:
+    endless = Running([which("yes", "/bin:/usr/bin") or "", "1.2.3"], {})
+    assert endless.finish(20).status is None
+    script = tmp_path / "parent"
+    script.write_text(f"#!/bin/sh\nsleep 4321 & echo $! > {tmp_path}/child\nsleep 4321\n")
+    script.chmod(0o755)
+    parent = Running([str(script)], {"PATH": "/bin:/usr/bin"})
+    child = int(until(lambda: (tmp_path / "child").exists() and (tmp_path / "child").read_text().strip()))
+    assert parent.finish(0.05).status is None
+    until(lambda: process.identify(child) is None)
+
+
+def test_what_lies_beside_a_program_is_read_only_if_it_is_a_plain_file(tmp_path) -> None:
+    program = tmp_path / "agent"
+    program.touch()
+    os.mkfifo(tmp_path / "package.json")
+    assert package_version(str(program), Dated.packages) is None

@@ -1,0 +1,225 @@
+"""One pass of the monitor over real tmux: what it writes, what it only reports, and what it leaves alone."""
+
+import os
+import signal
+import time
+from pathlib import Path
+
+import pytest
+
+import mam
+from mam.adapters.store.tables import drifts as recorded
+from mam.adapters.tmux.client import Tmux
+from mam.app.sessions import death
+from mam.core.errors import DiskFull, NoRegistry
+
+QUICK = ["--speed", "0"]
+
+
+@pytest.fixture
+def later(fleet, monkeypatch):
+    """Let the time be a minute later, so that nothing is fresh from somebody's hands."""
+
+    def later(seconds=60.0):
+        real = time.time
+        monkeypatch.setattr(fleet.world, "now", lambda: real() + seconds)
+
+    return later
+
+
+def drifts(report):
+    return [(one["class"], one["session"], one["new"], one["written"]) for one in report["drifts"]]
+
+
+def kill(session, until):
+    os.kill(session.row["pane"]["pid"], signal.SIGKILL)
+    until(lambda: session.status()["activity"] == "exited")
+
+
+def test_nothing_differs(fleet, later) -> None:
+    fleet.create("practice", args=QUICK)
+    later()
+    before = Path(fleet.registry_file).stat()
+    report = fleet.reconcile()
+    assert report["drifts"] == report["actions"] == []
+    assert report["tmux_confirmed"] is True
+    assert report["yaml_path"] == fleet.registry_file
+    after = Path(fleet.registry_file).stat()
+    assert (before.st_ino, before.st_mtime_ns) == (after.st_ino, after.st_mtime_ns), "nothing was written"
+
+
+def test_no_registry(tmp_path, home) -> None:
+    with mam.open(str(tmp_path)) as fleet, pytest.raises(NoRegistry):
+        fleet.reconcile()
+
+
+def test_a_dead_agent_is_recorded_once(fleet, later, until) -> None:
+    session = fleet.create("sleep", args=["1000"], name="one")
+    kill(session, until)
+    assert fleet.reconcile()["drifts"] == [], "it is younger than five seconds"
+    later()
+    report = fleet.reconcile()
+    assert drifts(report) == [("A", "one", True, True)]
+    assert report["actions"] == [
+        {"action": "terminated", "session": "one", "server": session.row["tmux_server"]}
+    ]
+    row = session.status()
+    assert (row["status"], row["termination_mode"], row["exit_status"]) == (
+        "terminated",
+        "auto-detected",
+        137,
+    )
+    assert fleet.reconcile()["drifts"] == []
+    assert [entry["verb"] for entry in fleet.log("one")][-1] == "died"
+
+
+def test_a_dry_run_writes_nothing(fleet, later, until) -> None:
+    session = fleet.create("practice", args=QUICK, prompt="hello", name="one")
+    kill(session, until)
+    later()
+    state = Path(fleet.world.place.state)
+
+    def content():
+        # What SQLite shares between readers (-shm) changes with each look; a hook may still be writing.
+        paths = [path for path in state.rglob("*") if path.is_file() and path.suffix != ".db-shm"]
+        return {path: path.read_bytes() for path in paths if "spool" not in path.parts}
+
+    # The last hook is a process of its own: it may rename its payload while this looks.
+    before, waiting = content(), set((state / "spool").glob("*.json"))
+    report = fleet.reconcile(dry_run=True)
+    assert drifts(report) == [("A", "one", True, False)]
+    assert report["actions"][0]["action"] == "terminated"
+    assert content() == before
+    assert waiting <= set((state / "spool").glob("*.json")), "what hooks said is left for somebody else"
+    assert session.status()["status"] == "running"
+
+
+def test_a_stranger_in_the_pane(fleet, later, tmux_server) -> None:
+    session = fleet.create("sleep", args=["1000"], name="one")
+    pane = session.row["pane"]["id"]
+    Tmux(tmux_server)._call(["respawn-pane", "-k", "-t", pane, "sleep", "4321"])
+    later()
+    assert drifts(fleet.reconcile()) == [("A", "one", True, True)]
+    assert Tmux(tmux_server).pane(pane) is not None, "the stranger is left alone"
+
+
+def test_a_server_that_does_not_answer_terminates_nobody(fleet, later, tmux_server) -> None:
+    session = fleet.create("sleep", args=["1000"], name="one")
+    later()
+    server = Tmux(tmux_server).server_pid()
+    tmux = fleet.world.tmux(tmux_server)
+    os.kill(server, signal.SIGSTOP)
+    try:
+        tmux.timeout = 0.3
+        report = fleet.reconcile()
+    finally:
+        os.kill(server, signal.SIGCONT)
+        tmux.timeout = 5.0
+    assert report["tmux_confirmed"] is False
+    assert report["servers"][tmux_server]["confirmed"] is False
+    assert report["drifts"] == []
+    assert session.status()["status"] == "running"
+
+
+def test_a_server_that_is_gone_terminates_its_rows_and_no_others(fleet, later, tmux_server, until) -> None:
+    other = f"{tmux_server}-2"
+    try:
+        gone = fleet.create("sleep", args=["1000"], name="gone")
+        kept = fleet.create("sleep", args=["1000"], name="kept", tmux_server=other)
+        pid = gone.row["pane"]["pid"]
+        Tmux(tmux_server).kill_server()
+        until(lambda: not Path(f"/proc/{pid}").exists())
+        later()
+        assert drifts(fleet.reconcile()) == [("A", "gone", True, True)]
+        assert kept.status()["tmux_alive"] is True
+    finally:
+        Tmux(other).kill_server()
+
+
+def test_a_session_of_the_pattern_is_registered(fleet, later, tmux_server, workspace, tmp_path) -> None:
+    fleet.init()
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    marked = "set-option -p -t =other-creator-claude: @mam_session s_0000ffff"
+    script = [
+        f"new-session -d -s demo-app-creator-bash -c {workspace} -- sleep 1000",
+        f"new-session -d -s plain -c {workspace} -- sleep 1000",
+        f"new-session -d -s far-creator-bash -c {elsewhere} -- sleep 1000",
+        f"new-session -d -s other-creator-claude -c {workspace} -- sleep 1000",
+        marked,
+    ]
+    for line in script:
+        Tmux(tmux_server)._call(line.split())
+    later()
+    assert drifts(fleet.reconcile(dry_run=True)) == [("B", "demo-app-creator-bash", True, False)]
+    assert fleet.names() == []
+    assert drifts(fleet.reconcile()) == [("B", "demo-app-creator-bash", True, True)]
+    row = fleet.get("demo-app-creator-bash").row
+    assert (row["status"], row["last_visible_status"], row["agent"]) == ("running", "auto-registered", "bash")
+    assert row["workspace"] == str(workspace)
+    assert fleet.names() == ["demo-app-creator-bash"]
+    assert fleet.reconcile()["drifts"] == []
+    assert fleet.status("demo-app-creator-bash")["tmux_alive"] is True
+
+
+def test_a_conversation_appears_and_vanishes(fleet, later, until) -> None:
+    session = fleet.create("practice", args=QUICK, name="one")
+    later()
+    assert fleet.reconcile()["drifts"] == []
+    tmux = fleet.world.tmux(session.row["tmux_server"])
+    tmux.paste(session.row["pane"]["id"], "hello", mark=session.id, enter=True)
+    until(lambda: session.status()["resume"]["on_disk"])
+    assert session.status()["drift"] == "C"
+    report = fleet.reconcile()
+    assert drifts(report) == [("C", "one", True, True)]
+    own = session.status()["practice_session_id_own"]
+    assert own == report["drifts"][0]["after"]
+    (transcript,) = Path(os.environ["XDG_DATA_HOME"]).rglob(f"{own}.jsonl")
+    away = transcript.rename(transcript.with_suffix(".away"))
+    later(120.0)
+    assert drifts(fleet.reconcile()) == [("D", "one", True, False)]
+    assert drifts(fleet.reconcile()) == [("D", "one", False, False)], "it lasts, and is not news"
+    assert session.status()["practice_session_id_own"] == own
+    away.rename(transcript)
+    assert fleet.reconcile()["drifts"] == []
+    transcript.rename(away)
+    assert drifts(fleet.reconcile()) == [("D", "one", True, False)], "another episode"
+
+
+def test_what_nobody_printed_is_printed_once(fleet, later, until) -> None:
+    sessions = [fleet.create("sleep", args=["1000"], name=name) for name in ("one", "two")]
+    kill(sessions[0], until)
+    later()
+    assert drifts(fleet.reconcile(emit_diff=True)) == [("A", "one", True, True)]
+    kill(sessions[1], until)
+    assert drifts(fleet.reconcile()) == [("A", "two", True, True)]
+    assert fleet.reconcile(dry_run=True, emit_diff=True)["drifts"] == []
+    assert drifts(fleet.reconcile(emit_diff=True)) == [("A", "two", True, True)], (
+        "recorded, and not printed yet"
+    )
+    assert fleet.reconcile(emit_diff=True)["drifts"] == []
+
+
+def test_what_could_not_be_written_is_told_again_once_it_is(fleet, later, until, monkeypatch) -> None:
+    kill(fleet.create("sleep", args=["1000"], name="one"), until)
+    later()
+
+    def fail(*_given):
+        raise DiskFull("no space left")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(death, "record_death", fail)
+        assert drifts(fleet.reconcile(emit_diff=True)) == [("A", "one", True, False)]
+        assert drifts(fleet.reconcile(emit_diff=True)) == [("A", "one", False, False)]
+    assert drifts(fleet.reconcile()) == [("A", "one", True, True)]
+    assert drifts(fleet.reconcile(emit_diff=True)) == [("A", "one", True, True)], "recorded for who prints"
+    assert fleet.world.registry.peek(recorded.has_open, True) is False
+
+
+def test_ended_rows_are_left_alone(fleet, later) -> None:
+    session = fleet.create("practice", args=QUICK, prompt="hello", name="one")
+    session.stop()
+    later()
+    before = Path(fleet.registry_file).read_bytes()
+    assert fleet.reconcile()["drifts"] == []
+    assert Path(fleet.registry_file).read_bytes() == before

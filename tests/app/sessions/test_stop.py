@@ -1,0 +1,270 @@
+"""Stop: saved first, asked gently, proven at the end; never a key into a dialog or a draft."""
+
+import os
+import signal
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from mam.adapters.agents.practice import Practice
+from mam.adapters.store.tables import messages
+from mam.adapters.system import process
+from mam.adapters.tmux.client import Tmux
+from mam.app.context import claims
+from mam.app.messages import send as senders
+from mam.app.observation.hook_intake import listen
+from mam.app.sessions import stop as stops
+from mam.core import activity
+from mam.core.errors import NotAllowed, SessionNotFound, TerminalsDown
+
+QUICK = ["--speed", "0"]
+
+
+def is_there(pid: int) -> bool:
+    return process.identify(pid) is not None
+
+
+def test_a_graceful_stop(fleet, tmux_server) -> None:
+    session = fleet.create("practice", args=QUICK, prompt="hello")
+    session.wait("idle", timeout=10)
+    done = session.stop(reason="api_error")
+    row = done.row
+    assert (row["status"], row["resumable"], row["stop_reason"]) == ("stopped", True, "api_error")
+    assert (row["termination_mode"], row["exit_status"]) == ("graceful", 0)
+    assert row["practice_session_id_own"] == row["conversations"][0]["id"]
+    assert "❯ hello" in row["last_visible_note"]
+    assert row["pane"]["pid"] == session.row["pane"]["pid"]
+    assert not is_there(row["pane"]["pid"])
+    assert Tmux(tmux_server).panes().panes == []
+    assert "status: stopped" in Path(fleet.registry_file).read_text(encoding="utf-8")
+
+
+def test_stopping_again_says_so(fleet) -> None:
+    session = fleet.create("practice", args=QUICK)
+    session.stop()
+    again = fleet.stop(session.name)
+    assert again.changed is False
+    assert (again.note or "").startswith("already stopped (")
+
+
+def test_an_unregistered_name_is_refused(fleet) -> None:
+    fleet.create("practice", args=QUICK)
+    with pytest.raises(SessionNotFound) as caught:
+        fleet.stop("demo-app-creator-practise")
+    assert caught.value.exit_code == 1
+    assert "demo-app-creator-practice" in (caught.value.hint or "")
+
+
+def test_an_unregistered_tmux_session_by_force(fleet, tmux_server) -> None:
+    kept = fleet.create("sleep", name="bill", args=["1000"])
+    other = fleet.create("sleep", name="billing", args=["1000"])
+    fleet.world.registry.change(lambda draft: draft.remove(kept.id))
+    done = fleet.stop_unregistered("bill")
+    assert done["stopped"] == "bill"
+    assert not is_there(kept.row["pane"]["pid"])
+    assert is_there(other.row["pane"]["pid"])
+    assert fleet.log()[-1]["detail"]["name"] == "bill"
+
+
+def test_a_tool_never_runs_because_of_a_stop(fleet, workspace) -> None:
+    session = fleet.create("practice", args=QUICK)
+    Tmux(session.row["tmux_server"]).paste(
+        session.row["pane"]["id"], "/ask touch pwned", mark=session.id, enter=True
+    )
+    session.wait("waiting", timeout=10)
+    row = session.stop().row
+    assert row["status"] == "stopped"
+    assert "Do you want to proceed?" in row["last_visible_note"]
+    assert not (workspace / "pwned").exists()
+
+
+def test_a_draft_is_not_submitted(fleet, home) -> None:
+    session = fleet.create("practice", args=QUICK, prompt="hello")
+    session.wait("idle", timeout=10)
+    Tmux(session.row["tmux_server"]).paste(
+        session.row["pane"]["id"], "my half-typed", mark=session.id, enter=False
+    )
+    fleet.wait(session.name, "text:my half-typed", timeout=10)
+    row = session.stop().row
+    assert row["status"] == "stopped"
+    transcript = home / ".local/share/mam-practice" / f"{row['practice_session_id_own']}.jsonl"
+    assert "half-typed" not in transcript.read_text(encoding="utf-8")
+
+
+def test_an_agent_that_ignores_everything_is_killed_with_its_tree(fleet) -> None:
+    session = fleet.create("practice", args=["--ignore-sigterm", *QUICK])
+    row = session.stop(force=True).row
+    assert (row["status"], row["termination_mode"], row["exit_status"]) == ("stopped", "forced", 137)
+    assert not is_there(row["pane"]["pid"])
+
+
+def test_children_of_the_agent_end_with_it_and_strangers_do_not(fleet, workspace, until) -> None:
+    script = workspace / "family.sh"
+    script.write_text("sleep 1001 & setsid sleep 1002 & echo $! > setsid.pid; wait\n", encoding="utf-8")
+    session = fleet.create("sh", args=[str(script)])
+    stranger = fleet.create("sleep", args=["1003"])
+    root = session.row["pane"]["pid"]
+    until(lambda: len(process.tree(root)) == 3)
+    family = {one.pid for one in process.tree(root)}
+    session.stop()
+    assert not any(is_there(pid) for pid in family)
+    assert is_there(stranger.row["pane"]["pid"])
+
+
+def test_a_pane_that_is_gone_already_only_changes_the_record(fleet, tmux_server, until) -> None:
+    session = fleet.create("practice", args=QUICK)
+    os.kill(session.row["pane"]["pid"], signal.SIGKILL)
+    until(lambda: not is_there(session.row["pane"]["pid"]))
+    row = session.stop().row
+    assert (row["status"], row["exit_status"]) == ("stopped", 137)
+    assert Tmux(tmux_server).panes().panes == []
+
+
+def test_the_whole_server_is_gone(fleet, tmux_server) -> None:
+    session = fleet.create("practice", args=QUICK)
+    Tmux(tmux_server).kill_server()
+    assert session.stop().row["status"] == "stopped"
+
+
+def test_a_server_that_does_not_answer_leaves_everything(fleet, tmux_server) -> None:
+    session = fleet.create("practice", args=QUICK)
+    fleet.world.tmux(tmux_server).timeout = 0.5
+    before = Path(fleet.registry_file).read_bytes()
+    os.kill(session.row["pane"]["server_pid"], signal.SIGSTOP)
+    try:
+        with pytest.raises(TerminalsDown) as caught:
+            session.stop()
+        assert caught.value.exit_code == 2
+        assert fleet.status(session.id)["tmux_alive"] is None
+    finally:
+        os.kill(session.row["pane"]["server_pid"], signal.SIGCONT)
+    assert Path(fleet.registry_file).read_bytes() == before
+    assert is_there(session.row["pane"]["pid"])
+
+
+def test_purge_deletes_one_conversation_and_only_that(fleet, home) -> None:
+    first = fleet.create("practice", args=QUICK, prompt="first")
+    second = fleet.create("practice", args=QUICK, prompt="second")
+    folder = home / ".local/share/mam-practice"
+    row = first.stop(purge_conversation=True).row
+    assert (row["status"], row["resumable"], row["termination_mode"]) == ("terminated", False, "purge")
+    assert row["practice_session_id_own"] is None
+    assert [path.stem for path in folder.glob("*-*.jsonl")] == [second.row["practice_session_id_own"]]
+
+
+def test_purge_never_follows_a_link(fleet, home, tmp_path) -> None:
+    session = fleet.create("practice", args=QUICK, prompt="hello")
+    session.wait("idle", timeout=10)
+    transcript = home / ".local/share/mam-practice" / f"{session.row['practice_session_id_own']}.jsonl"
+    elsewhere = tmp_path / "precious"
+    transcript.rename(elsewhere)
+    transcript.symlink_to(elsewhere)
+    with pytest.raises(NotAllowed, match="link"):
+        session.stop(purge_conversation=True)
+    assert elsewhere.exists()
+    row = fleet.get(session.id).row
+    assert (row["status"], row["resumable"]) == ("stopped", True)
+
+
+def test_an_ended_session_can_still_be_purged(fleet, home) -> None:
+    session = fleet.create("practice", args=QUICK, prompt="hello")
+    session.stop()
+    assert session.stop(purge_conversation=True).row["status"] == "terminated"
+    assert not list((home / ".local/share/mam-practice").glob("*-*.jsonl"))
+
+
+def test_two_stops_at_once_are_one(fleet) -> None:
+    from concurrent.futures import ThreadPoolExecutor
+
+    from mam.app.api.fleet import Fleet
+
+    session = fleet.create("practice", args=QUICK)
+    fleets = [Fleet(fleet.world.clone()) for _ in range(4)]
+    with ThreadPoolExecutor(4) as pool:
+        done = list(pool.map(lambda one: one.stop(session.name), fleets))
+    assert sorted(one.changed for one in done) == [False, False, False, True]
+    for one in fleets:
+        one.close()
+    assert [entry["verb"] for entry in fleet.log(session.name)].count("stop") == 1
+
+
+@pytest.fixture
+def painted(fleet, monkeypatch, until):
+    """A function that opens a dialog and paints an empty box over it; then what is typed is listed."""
+    typed = []
+
+    def paint():
+        session = fleet.create("practice", name="one", args=["--speed", "0"])
+        tmux = fleet.world.tmux(session.row["tmux_server"])
+        tmux.paste(session.row["pane"]["id"], "run ls", mark=session.id, enter=True)
+        until(lambda: "Do you want to proceed" in session.read())
+        rule = "─" * 60
+        fake = f"\x1b[2J\x1b[H{rule}\r\n❯ \r\n{rule}\r\n  ? for help\x1b[2;3H"
+        with Path(tmux.pane(session.row["pane"]["id"]).tty).open("w", encoding="utf-8") as tty:
+            tty.write(fake)
+        until(lambda: "Do you want to proceed" not in session.read())
+        monkeypatch.setattr(Tmux, "paste", lambda self, pane, text, **more: typed.append(text))
+        return session, typed
+
+    return paint
+
+
+def test_a_box_that_is_only_painted_over_a_dialog_is_not_typed_into(fleet, painted, until) -> None:
+    """What a tool prints can look like an empty box; the agent's own word is that it waits."""
+    session, typed = painted()
+    until(lambda: recorded_hook(fleet, session)["state"] == "waiting")
+    assert session.send("words")["state"] == "held"
+    assert session.stop().row["status"] == "stopped"
+    assert typed == []
+
+
+def test_nor_while_the_hook_that_tells_of_the_dialog_is_late(painted, monkeypatch) -> None:
+    """Its title is ahead of it."""
+    heard = Practice.hear
+
+    def hear(self, payload):
+        found = heard(self, payload)
+        return None if found and found.state == "waiting" else found
+
+    monkeypatch.setattr(Practice, "hear", hear)
+    monkeypatch.setattr(activity, "FRESH_SECONDS", 1000.0)
+    session, typed = painted()
+    assert session.send("words")["state"] == "held"
+    assert session.stop().row["status"] == "stopped"
+    assert typed == []
+
+
+def recorded_hook(fleet, session):
+    """Return the newest word of the session's agent."""
+    return listen(fleet.world, [session.row])[session.id].data
+
+
+def test_no_exit_word_is_glued_to_a_message_that_is_being_typed(fleet, monkeypatch) -> None:
+    session = fleet.create("practice", name="one", args=["--speed", "0"])
+    typist = subprocess.Popen(["sleep", "1000"])
+    typed: list[str] = []
+    monkeypatch.setattr(stops, "submit", lambda world, row, word: typed.append(word))
+    monkeypatch.setattr(stops, "_TYPIST_SECONDS", 0.1)
+    monkeypatch.setattr(senders, "deliver", lambda *_given: None)
+    monkeypatch.setattr(senders, "_PATIENCE", 0.0)
+    try:
+        fleet.send("one", "hello", message_id="m_00000001")
+        owner = process.identify(typist.pid).as_json()
+        fleet.world.registry.note(
+            lambda draft: messages.update(draft, "m_00000001", state="typing", owner=owner)
+        )
+        assert session.stop().row["status"] == "stopped"
+    finally:
+        typist.kill()
+        typist.wait(10)
+    assert typed == []
+
+
+def test_no_message_is_typed_into_a_session_that_is_being_stopped(fleet) -> None:
+    session = fleet.create("practice", name="one", args=["--speed", "0"])
+    with claims.in_flight(fleet.world, "stop", "one", lambda _draft, _row: {}):
+        done = session.send("hello")
+    assert (done["state"], done["reason"]) == ("held", "it is being stopped")
+    assert session.send("and this", timeout=10)["state"] in ("submitted", "queued")
+    assert [one["state"] for one in fleet.inbox("one")] == ["submitted"] * 2

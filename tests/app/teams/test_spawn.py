@@ -1,0 +1,295 @@
+"""Spawn: a pane beside the caller, an agent that knows its role, and nothing left where it fails."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from tests.app.team_desk import QUICK, Desk, said
+
+import mam
+from mam.adapters.agents.practice import Practice
+from mam.adapters.store.tables import tasks, teams
+from mam.app.messages.delivery import deliver_all
+from mam.app.sessions.death import record_if_dead
+from mam.app.teams.placement import find_site
+from mam.app.teams.spawn import Spawn
+from mam.core.errors import DialogOpen, NotAllowed, NotReady, Refused
+
+
+def counts(fleet):
+    def read(draft):
+        tables = ("teams", "members", "tasks", "intents")
+        return {
+            table: draft.connection.execute(f"SELECT count(*) FROM {table}").fetchone()[0] for table in tables
+        }
+
+    return fleet.world.registry.peek(read, {})
+
+
+def test_a_member_beside_the_caller(desk, master):
+    done = master.spawn("dev", agent="practice", task="write it", args=QUICK)
+    row, member = done["session"], done["member"]
+    pane = row["pane"]["id"]
+    assert desk.panes() == [desk.pane, pane]
+    assert desk.place(desk.pane) == (0, 1), "below its border"
+    assert desk.place(pane)[0] > 0
+    assert desk.raw("display-message", "-p", "-t", "=desk:", "#{pane_id}") == desk.pane
+    assert (row["name"], row["role"], row["parent"], row["status"]) == ("dev", "dev", None, "running")
+    assert (row["tmux_server"], row["permissions"]) == (desk.server, "skip")
+    assert (desk.option(pane, "@mam_label"), desk.option(pane, "@mam_colour")) == ("dev", "#4a6e38")
+    assert desk.option(desk.pane, "@mam_label") == "master"
+    assert [one["state"] for one in done["identity"]] == ["submitted", "submitted"]
+    assert [one["proven"] for one in done["identity"]] == [None, True]
+    assert "dev-agent" in master.read("dev")
+    assert done["receipt"]["state"] == "submitted" and done["receipt"]["evidence"] in ("hook", "transcript")
+    (words,) = said(master, "dev")
+    assert all(one in words for one in ("dev agent", done["team"], "TASK-001: write it", "mam report"))
+    assert (member["state"], member["colour"], member["task"]) == ("active", "green", "TASK-001")
+    assert done["task"]["claimed_by"] == "dev" and done["task"]["pane"] == pane
+    text = Path(done["session_file"]).read_text(encoding="utf-8")
+    assert f"# Agent Sessions — {done['team']}" in text
+    assert f"| {pane} | dev |" in text and "### TASK-001 · in-progress (claimed:" in text
+
+
+def test_others_join_in_their_order(desk, master):
+    first = master.spawn("dev", agent="practice", args=QUICK)
+    second = master.spawn("dev", agent="practice", args=QUICK)
+    third = master.spawn("Tech Writer", agent="practice", args=QUICK)
+    assert {one["team"] for one in (first, second, third)} == {first["team"]}
+    names = [one["session"]["name"] for one in (first, second, third)]
+    assert names == ["dev", "dev-2", "tech-writer"]
+    assert desk.panes() == [desk.pane, *(one["session"]["pane"]["id"] for one in (first, second, third))]
+
+
+def test_a_member_that_spawns_is_the_parent_and_no_master(desk, master):
+    first = master.spawn("dev", agent="practice", args=QUICK)
+    master.world.known_actor = first["session"]["id"]
+    second = master.spawn("qa", agent="practice", args=QUICK)
+    assert second["session"]["parent"] == first["session"]["id"]
+    assert second["team"] == first["team"]
+    (words,) = said(master, "qa")
+    assert words.startswith(f"[mam {second['receipt']['message_id']} from dev (dev)]")
+    assert "You were started by session dev." in words
+
+
+def test_the_oldest_task_of_the_role_is_its_first(master):
+    master.task_add("older", role="dev")
+    master.task_add("newer", role="dev")
+    done = master.spawn("dev", agent="practice", args=QUICK)
+    assert done["task"]["text"] == "older"
+    assert "TASK-001: older" in said(master, "dev")[0]
+
+
+def test_a_name_that_has_ended_is_started_anew(master):
+    first = master.spawn("dev", agent="practice", args=QUICK)
+    master.stop("dev")
+    second = master.spawn("dev", agent="practice", args=QUICK)
+    assert second["session"]["id"] == first["session"]["id"]
+    assert second["member"]["state"] == "active"
+    assert len(said(master, "dev")) == 1, "a new conversation"
+
+
+def test_the_dead_pane_of_its_last_run_goes(desk, master, until):
+    first = master.spawn("dev", agent="practice", args=QUICK)["session"]
+    os.kill(first["pane"]["pid"], signal.SIGKILL)
+    until(lambda: record_if_dead(master.world, first)["status"] == "terminated")
+    assert first["pane"]["id"] in desk.panes()
+    second = master.spawn("dev", agent="practice", args=QUICK)["session"]
+    assert second["id"] == first["id"]
+    assert desk.panes() == [desk.pane, second["pane"]["id"]]
+
+
+def test_outside_of_tmux_a_team_has_its_own_session(fleet):
+    first = fleet.spawn("dev", agent="practice", args=QUICK)
+    second = fleet.spawn("qa", agent="practice", args=QUICK)
+    assert first["team"] == second["team"]
+    found = {pane.mark: pane for pane in fleet.world.tmux(first["session"]["tmux_server"]).panes().panes}
+    windows = {found[one["session"]["id"]].window_id for one in (first, second)}
+    assert len(windows) == 1
+    assert {pane.session_name for pane in found.values()} == {first["team"]}
+
+
+@pytest.mark.parametrize(("drill", "timeout"), [(["--no-such-option"], None), (["--slow-start", "600"], 0.3)])
+def test_failing_three_times_leaves_nothing_behind(desk, master, workspace, drill, timeout):
+    master.task_add("somebody else's", role="dev")
+    before = counts(master)
+    tries = []
+    master.on_progress(lambda text: tries.append(text) if text.startswith("starting") else None)
+    with pytest.raises(NotReady, match="3 tries"):
+        master.spawn("dev", agent="practice", args=drill, timeout=timeout)
+    assert len(tries) == 3
+    assert counts(master) == before
+    assert master.task_list()["tasks"][0]["status"] == "pending"
+    assert master.sessions() == []
+    assert desk.panes() == [desk.pane]
+    assert list((workspace / ".mam" / "launch").iterdir()) == []
+    assert "dev" not in (workspace / ".hermes" / "agent-sessions.yaml").read_text(encoding="utf-8")
+
+
+def test_nothing_is_left_to_be_said_to_one_that_was_started_anew(master):
+    """Another role of its team failed: whoever resumes it later must not be told that it is a member."""
+    master.spawn("dev", agent="practice", args=QUICK)
+    master.stop("dev")
+    before = len(master.inbox("dev"))
+    args = [*QUICK, "--trust-dialog"]
+    one = Spawn(master.world, find_site(master.world), "dev", agent="practice", args=args)
+    one.run()
+    one.finish()
+    assert [said["state"] for said in master.inbox("dev")[before:]] == ["held"] * 3
+    one.take_back()
+    assert [said["state"] for said in master.inbox("dev")[before:]] == ["failed"] * 3
+
+
+def test_a_program_that_is_not_there(desk, master):
+    with pytest.raises(mam.MamError, match="not on PATH"):
+        master.spawn("dev", agent="no-such-agent", task="x")
+    assert desk.panes() == [desk.pane]
+    assert not any(counts(master).values())
+
+
+def test_what_a_kind_refuses_leaves_nothing_behind(desk, master, tmp_path, monkeypatch):
+    """Claude takes no skipped permissions as root."""
+    monkeypatch.setattr("os.geteuid", lambda: 0)
+    (tmp_path / "bin").mkdir()
+    (tmp_path / "bin" / "claude").write_text("#!/bin/sh\nexec cat\n", encoding="utf-8")
+    (tmp_path / "bin" / "claude").chmod(0o755)
+    master.world.environ["PATH"] = f"{tmp_path / 'bin'}:{os.environ['PATH']}"
+    with pytest.raises(NotAllowed) as caught:
+        master.spawn("dev", task="x")
+    assert "another user" in caught.value.hint
+    assert desk.panes() == [desk.pane]
+    assert not any(counts(master).values()) and master.sessions() == []
+
+
+def test_a_dialog_keeps_what_is_to_be_said(desk, master, until):
+    with pytest.raises(DialogOpen) as caught:
+        master.spawn("dev", agent="practice", task="work", args=[*QUICK, "--trust-dialog"])
+    assert caught.value.session["name"] == "dev"
+    held = master.inbox("dev")
+    assert [one["state"] for one in held] == ["held"] * 3
+    desk.raw("send-keys", "-t", caught.value.session["pane"]["id"], "Down")
+    desk.raw("send-keys", "-t", caught.value.session["pane"]["id"], "Enter")
+
+    def delivered():
+        deliver_all(master.world)
+        return all(one["state"] == "submitted" for one in master.inbox("dev"))
+
+    until(delivered)
+    assert "TASK-001: work" in said(master, "dev")[0]
+
+
+def test_a_window_without_room(tmux_server, workspace):
+    small = Desk(tmux_server, workspace, width=80, height=12)
+    with small.fleet() as fleet:
+        fleet.spawn("dev", agent="practice", args=QUICK)
+        with pytest.raises(Refused, match="no room"):
+            fleet.spawn("qa", agent="practice", args=QUICK)
+        assert len(small.panes()) == 2
+
+
+SPAWNER = """
+import os, signal, sys
+import mam
+from mam.app import greet, spawn
+step = sys.argv[1]
+def die(*_args, **_more):
+    os.kill(os.getpid(), signal.SIGKILL)
+if step == "stand":
+    spawn.Spawn._stand = die
+elif step == "wait":
+    spawn.Spawn.wait = die
+elif step == "tell":
+    greet.tell = die
+elif step == "told":
+    greet.introduced = die
+mam.open().spawn("dev", agent="practice", task="work", args=["--speed", "0"])
+"""
+
+
+@pytest.mark.parametrize("step", ["stand", "wait", "tell", "told"])
+def test_a_spawner_that_is_killed(desk, master, step, until):
+    done = subprocess.run(
+        [sys.executable, "-c", SPAWNER, step], env=desk.environ(), cwd=desk.workspace, check=False
+    )
+    assert done.returncode == -signal.SIGKILL
+    # Any verb finishes it.
+    master.task_add("next", role="qa")
+    master.rebalance()
+    until(lambda: master.status("dev")["activity"] == "idle")
+
+    def arrived():
+        deliver_all(master.world)
+        return [words for words in said(master, "dev") if "TASK-001: work" in words]
+
+    assert len(until(arrived)) == 1
+    (member,) = master.team_list()["teams"][0]["members"]
+    assert (member["state"], member["task"]) == ("active", "TASK-001")
+    assert member["pane"] == master.get("dev").row["pane"]["id"]
+    assert desk.panes() == [desk.pane, member["pane"]]
+    master.rebalance()
+    assert [one["state"] for one in master.inbox("dev")].count("submitted") == 3, "and once"
+
+
+def test_a_pane_that_is_killed_while_it_is_named(desk, master, monkeypatch):
+    """It is a try that failed, like any other."""
+    tries = []
+    real = Practice.has_identity
+
+    def killed(self, command, conversation, stores, screen):
+        if not tries:
+            tries.append(desk.panes()[-1])
+            desk.raw("kill-pane", "-t", tries[0])
+            return False
+        return real(self, command, conversation, stores, screen)
+
+    monkeypatch.setattr(Practice, "has_identity", killed)
+    done = master.spawn("dev", agent="practice", task="work", args=QUICK)
+    assert desk.panes() == [desk.pane, done["session"]["pane"]["id"]]
+    assert (counts(master)["members"], counts(master)["tasks"], len(master.sessions())) == (1, 1, 1)
+
+
+def test_settings_change_the_permissions(desk, workspace):
+    config = Path(os.environ["XDG_CONFIG_HOME"]) / "mam" / "config.toml"
+    config.write_text(config.read_text(encoding="utf-8") + 'team_permissions = "ask"\n', encoding="utf-8")
+    with desk.fleet() as fleet:
+        done = fleet.spawn("dev", agent="practice", args=QUICK)
+    assert (done["permissions"], done["session"]["permissions"]) == ("ask", "ask")
+
+
+def test_the_records_are_json(master):
+    done = master.spawn("dev", agent="practice", args=QUICK)
+    assert json.loads(json.dumps(done)) == done
+    assert master.world.registry.peek(teams.starting, []) == []
+    assert master.world.registry.peek(tasks.listed, []) == []
+
+
+def test_a_command_without_effect_is_sent_once_more(master, monkeypatch):
+    from mam.adapters.agents.practice import Practice
+    from mam.app.teams import onboarding
+
+    monkeypatch.setattr(onboarding, "_PROOF_SECONDS", 0.05)
+    monkeypatch.setattr(Practice, "has_identity", lambda self, command, *_: not command.startswith("/rename"))
+    told = []
+    master.on_warning(told.append)
+    done = master.spawn("dev", agent="practice", args=QUICK)
+    assert [one["text"] for one in master.inbox("dev")][:3] == ["/color green", *["/rename dev-agent"] * 2]
+    assert [one["proven"] for one in done["identity"]] == [True, False]
+    assert told == ["'dev' did not take /rename dev-agent"]
+    assert done["receipt"]["state"] == "submitted", "its work does not wait for its name"
+
+
+def test_it_is_told_how_to_call_what_started_it(master, tmp_path):
+    (tmp_path / "mam").write_text("#!/bin/sh\n", encoding="utf-8")
+    (tmp_path / "mam").chmod(0o755)
+    path = master.world.environ["PATH"]
+    master.world.environ["PATH"] = os.pathsep.join([str(tmp_path), path])
+    master.spawn("dev", agent="practice", args=QUICK)
+    assert "shell: mam report" in said(master, "dev")[0]
+    without = [folder for folder in path.split(os.pathsep) if not (Path(folder) / "mam").exists()]
+    master.world.environ["PATH"] = os.pathsep.join(without)
+    master.spawn("qa", agent="practice", args=QUICK)
+    assert f"shell: {sys.executable} -m mam report" in said(master, "qa")[0]

@@ -1,0 +1,41 @@
+"""Where a stop begins: typing is safe only into an empty box."""
+
+import pytest
+
+from mam.core.stop_escalation import ASK, HANG_UP, KILL, already, first_step
+
+CALM = {
+    "force": False,
+    "exit_word": "/exit",
+    "ends_on_interrupt": True,
+    "box": "empty",
+    "dialog": None,
+    "is_busy": False,
+    "in_mode": False,
+}
+
+
+@pytest.mark.parametrize(
+    ("changes", "rung", "types", "presses"),
+    [
+        ({}, ASK, "/exit", None),
+        ({"force": True}, KILL, None, None),
+        ({"dialog": "permission"}, HANG_UP, None, None),
+        ({"box": "draft"}, HANG_UP, None, None),
+        ({"box": None}, HANG_UP, None, None),
+        ({"is_busy": True}, HANG_UP, None, None),
+        ({"in_mode": True}, HANG_UP, None, None),
+        ({"exit_word": None, "box": None}, ASK, None, "C-c"),
+        ({"exit_word": None, "ends_on_interrupt": False, "box": None}, HANG_UP, None, None),
+        ({"exit_word": None, "box": None, "dialog": "trust"}, HANG_UP, None, None),
+    ],
+)
+def test_first_step(changes, rung, types, presses) -> None:
+    step = first_step(**{**CALM, **changes})
+    assert (step.rung, step.types, step.presses) == (rung, types, presses)
+    assert step.reason
+
+
+def test_already_names_when_and_why() -> None:
+    row = {"status": "stopped", "stopped_at": "2026-11-15T08:00:00Z", "stop_reason": "done"}
+    assert already(row) == "already stopped (2026-11-15T08:00:00Z, done)"

@@ -1,0 +1,210 @@
+"""mam job: its words, what they print, and the exit code of each end."""
+
+import io
+import json
+
+import pytest
+from tests.surfaces.cli.test_startup import DEAR, HEAVY, modules_after
+
+from mam.app.jobs.find import token_of
+from mam.core import event as events
+from mam.surfaces.cli import parser
+from mam.surfaces.cli.verbs import job as verb
+
+
+@pytest.fixture
+def job(run):
+    return run("job", "submit", "--agent", "human", "--prompt", "paint it", "--detach", "--json").json["job"]
+
+
+def test_from_submission_to_the_last_line(run, workspace):
+    said = run(
+        *("job", "submit", "--agent", "practice", "--prompt", "create proof.txt", "--expect", "proof.txt"),
+        *("--", "--speed", "0"),
+    )
+    lines = said.out.splitlines()
+    assert said.code == 0, said
+    assert "permissions skip" in lines[0]
+    assert [line.split()[3] for line in lines[1:-2]][:2] == ["registered", "agent_launched"]
+    job = lines[1].split()[1].removeprefix("job=")
+    assert lines[-2] == f"{job} completed: done as asked"
+    assert lines[-1] == f"{workspace}/delegate_job_logs/{job}"
+    status = run("job", "status", job).out.splitlines()
+    assert status[0] == lines[-2]
+    assert [line.split() for line in status if "artifacts" in line] == [["expected_artifacts", "proof.txt"]]
+    assert [line.split()[1] for line in status if "timeout_sec" in line] == ["3600", "120"]
+    assert run("job", "list").out.splitlines()[1].split()[:3] == [job, "completed", "practice"]
+    shown = run("ls", "--json").json["sessions"][0]
+    assert (shown["job"], shown["job_status"]) == (job, "completed")
+
+
+def test_a_session_that_runs_keeps_its_permissions(run):
+    assert run("create", "--agent", "practice", "--session", "api", "--", "--speed", "0").code == 0
+    said = run("job", "submit", "--session", "api", "--prompt", "describe it", "--detach")
+    assert said.out.splitlines()[0].endswith(": practice in tmux:api, which runs with permissions default")
+
+
+def test_who_stops_following_is_told_that_the_job_goes_on(run, terminal):
+    shown = terminal("job", "submit", "--agent", "practice", "--prompt", "/hang", "--", "--speed", "0")
+    job = shown.sees("agent_launched").partition("job=")[2][:8]
+    shown.type("\x03")
+    assert shown.leave() == 130
+    assert f"interrupted while following job {job}; it goes on: mam job wait {job}, or cancel" in shown.text()
+    assert run("job", "cancel", job, "--stop").code == 0
+
+
+def test_one_object_a_line(run):
+    said = run(
+        *("job", "submit", "--agent", "practice", "--prompt", "please fail", "--json", "--", "--speed", "0")
+    )
+    found = [json.loads(line) for line in said.out.splitlines()]
+    assert said.code == 1
+    assert found[0]["event"] == "registered"
+    assert found[-2]["event"] == "error"
+    assert (found[-1]["job"]["status"], found[-1]["job"]["terminal_detail"]) == ("error", "practice error")
+
+
+def test_a_person_is_told_what_to_do(run, workspace):
+    said = run("job", "submit", "--agent", "human", "--prompt", "paint\nit \x1b[2J", "--detach")
+    assert "\x1b" not in said.out
+    assert "paint\nit" in said.out
+    job = said.out.split()[1]
+    assert f"job event --workspace {workspace} --job {job} --attempt 1 --event completed" in said.out
+    assert said.out.splitlines()[-1].endswith(f"/delegate_job_logs/{job}")
+
+
+def test_a_dry_run(run, workspace):
+    said = run("job", "submit", "--prompt", "do $(it)", "--dry-run")
+    assert said.code == 0
+    assert said.out.endswith("Task:\ndo $(it)\n")
+    assert list(workspace.iterdir()) == []
+
+
+def test_events_and_the_end(run, job):
+    name = job["job_id"]
+    assert run("job", "event", "--job", name, "--event", "started").out == (
+        f"{name}: started recorded, the job is running\n"
+    )
+    found = run("job", "event", name, "--event", "progress", "--data", '{"n": 1}', "--json").json
+    assert (found["status"], found["event"]["data"]["n"]) == ("running", 1)
+    assert run("job", "wait", name, "--timeout", "0.05").code == 2
+    assert run("job", "event", name, "--event", "error", "--detail", "no").code == 0
+    assert run("job", "wait", name).code == 1
+    none = run("job", "wait")
+    assert (none.code, none.out) == (0, "no job is open\n")
+    refused = run("job", "event", name, "--event", "completed", "--json")
+    assert (refused.code, refused.error["code"]) == (1, "event_refused")
+    assert "dropped" in run("job", "logs", name).out
+    assert name in run("job", "logs", "--list").out
+
+
+def test_inside_an_agent_its_own_job_is_meant(run, job, monkeypatch):
+    monkeypatch.setenv("MAM_JOB_ID", job["job_id"])
+    assert run("job", "event", "--event", "completed").code == 0
+    assert run("job", "status", "--json").json["job"]["status"] == "completed"
+
+
+def test_an_event_that_was_signed_elsewhere(run, job, workspace, monkeypatch):
+    import mam
+
+    with mam.open(str(workspace)) as fleet:
+        token = token_of(fleet.world, job["job_id"])
+    event = events.make(
+        job["job_id"], "completed", seq=1, attempt=1, timestamp="2026-11-15T08:00:00Z", detail="d"
+    )
+    for text, code, word in (
+        (events.write(events.sign(event, "f" * 64)), 1, "refused: "),
+        ("{", 1, "refused"),
+    ):
+        monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(text.encode()), encoding="utf-8"))
+        said = run("job", "event", job["job_id"], "--signed", "-")
+        assert (said.code, said.out.startswith(word)) == (code, True)
+    (workspace / "event.json").write_text(events.write(events.sign(event, token)), encoding="utf-8")
+    for word in ("applied", "duplicate"):
+        said = run("job", "event", job["job_id"], "--signed", "event.json")
+        assert (said.code, said.out) == (0, f"{word}\n")
+    assert run("job", "status", job["job_id"], "--json").json["job"]["status"] == "completed"
+
+
+def test_verify_exits_as_the_script_does(run, job, workspace):
+    (workspace / "check.sh").write_text('echo "of $JOB_ID"; exit $1\n', encoding="utf-8")
+    said = run("job", "verify", job["job_id"], "--validate", "check.sh")
+    assert (said.code, said.out) == (0, f"of {job['job_id']}\nvalidation: PASS\n")
+    (workspace / "check.sh").write_text("exit 7\n", encoding="utf-8")
+    said = run("job", "verify", "--job", job["job_id"], "--validate", "check.sh")
+    assert (said.code, said.out) == (7, "validation: FAIL (exit 7)\n")
+    assert (
+        run("job", "verify", job["job_id"], "--validate", "none.sh", "--json").error["code"] == "invalid_path"
+    )
+
+
+def test_cancel(run, job):
+    said = run("job", "cancel", job["job_id"], "--reason", "no need")
+    assert (said.code, said.out) == (0, f"{job['job_id']} cancelled: no need\n")
+    assert run("job", "cancel", job["job_id"]).out.endswith("it had ended already\n")
+    assert run("job", "wait", job["job_id"]).code == 1
+
+
+def test_the_folder_of_records(run, workspace, tmp_path, monkeypatch):
+    there = tmp_path / "records"
+    words = ("job", "submit", "--agent", "human", "--prompt", "x", "--detach", "--json")
+    name = run(*words, "--registry-dir", "../../records").json["job"]["job_id"]
+    assert (there / f"{name}.json").exists()
+    assert [
+        one["job_id"] for one in run("job", "list", "--registry-dir", str(there), "--json").json["jobs"]
+    ] == [name]
+    own = run(*words).json["job"]["job_id"]
+    monkeypatch.chdir(tmp_path)
+    folder = str(workspace / ".mam" / "jobs")
+    assert run("job", "status", own, "--registry-dir", folder, "--json").json["job"]["job_id"] == own
+    assert run("job", "event", own, "--event", "completed", "--registry-dir", folder).code == 0
+    assert run("job", "status", own, "--json").error["code"] == "job_not_found"
+
+
+def test_wrong_words(run, job):
+    for words in (
+        *(
+            ("submit",),
+            ("submit", "--prompt", "x", "--prompt-file", "y"),
+            ("event",),
+            ("event", "--event", "x"),
+        ),
+        *(("status", "a", "--job", "b"), ("wait", "--", "x"), ("verify", job["job_id"])),
+        *(("event", "--event", "progress", "--data", "[]"), ("submit", "--prompt", "x", "--type", "loop")),
+    ):
+        refused = run("job", *words, "--json") if "--" not in words else run("job", *words)
+        assert refused.code == 64, words
+    assert run("job", "status", "x", "--json").error["code"] == "job_not_found"
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "event --event started",
+        "event --job 1f00ab42 --attempt 2 --event progress --detail text --json",
+        "event --workspace /x --job 1f00ab42 --event error --registry /y",
+    ],
+)
+def test_a_quick_event_means_what_the_parser_says(line):
+    slow = vars(parser.parse(parser.build("job", verb), line.split()))
+    found = verb.quickly([], line.split())
+    assert {**slow, "rest": []} == vars(found)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        *("event --event dance", "event --detail", "event --detail -x", "event --event=started", "status x"),
+        *("event --attempt 0", "event x --event started", "wait event", "event --signed x", "event -h"),
+    ],
+)
+def test_another_line_goes_to_the_parser(line):
+    assert verb.quickly([], line.split()) is None
+
+
+def test_an_event_imports_nothing_heavy(run, job, workspace):
+    words = ("job", "event", "--job", job["job_id"], "--event", "progress", "--detail", "x")
+    loaded = modules_after(workspace, *words)
+    assert "mam.app.jobs.event" in loaded
+    assert not {name for name in loaded if name.split(".")[0] in HEAVY}
+    assert not loaded & DEAR
