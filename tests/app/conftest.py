@@ -14,8 +14,8 @@ from tests.mosquitto import PASSWORDS
 import mam
 from mam.adapters.mqtt.connection import Link
 from mam.app.brokers import config as brokers
-from mam.app.monitor.hubs import Hubs
 from mam.app.monitor import resident as residents
+from mam.app.monitor.hubs import Hubs
 from mam.core import drift as rules
 
 

@@ -17,8 +17,8 @@ from tests.app.watching import classes
 import mam
 from mam.adapters.store.yaml.yaml_text import parse
 from mam.adapters.tmux.client import Tmux
-from mam.app.monitor.hubs import Hubs
 from mam.app.monitor import resident as residents
+from mam.app.monitor.hubs import Hubs
 
 pytestmark = [pytest.mark.slow, pytest.mark.starts]
 FROZEN_SECONDS = 30

@@ -247,9 +247,10 @@ class Fleet(Messenger, Boards, Delegating, Teams, Overseer):
     ) -> Outcome:
         """Take up a session's conversation in the same row; a running one is left as it is."""
         from mam.app.sessions.resume import resume
+        from mam.app.teams.team_home import TeamHome
 
         self._settle()
-        done = resume(self.world, target, wait=wait, trust=trust, timeout=timeout)
+        done = resume(self.world, target, wait=wait, trust=trust, timeout=timeout, home=TeamHome())
         return Outcome(Session(self, done.row), done.changed, done.note)
 
     def resumable(self, *, agent: str | None = None, stopped: bool = False) -> list[str]:
@@ -264,9 +265,10 @@ class Fleet(Messenger, Boards, Delegating, Teams, Overseer):
     ) -> Outcome:
         """Stop a session and take its conversation up again."""
         from mam.app.sessions.restart import restart
+        from mam.app.teams.team_home import TeamHome
 
         self._settle()
-        done = restart(self.world, target, reason=reason, force=force, timeout=timeout)
+        done = restart(self.world, target, reason=reason, force=force, timeout=timeout, home=TeamHome())
         return Outcome(Session(self, done.row), done.changed, done.note)
 
     def fork(

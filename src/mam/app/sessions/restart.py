@@ -8,11 +8,18 @@ from mam.app.sessions.stop import stop
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from mam.app.context.context import World
+    from mam.app.sessions.resume import Home
 
 
 def restart(
-    world: World, target: str, *, reason: str | None = None, force: bool = False, timeout: float | None = None
+    world: World,
+    target: str,
+    *,
+    reason: str | None = None,
+    force: bool = False,
+    timeout: float | None = None,
+    home: Home | None = None,
 ) -> Resumed:
     """Stop and resume; a session that has ended is only resumed."""
     stopped = stop(world, target, reason=reason or "restart", force=force)
-    return resume(world, stopped.row["id"], timeout=timeout)
+    return resume(world, stopped.row["id"], timeout=timeout, home=home)

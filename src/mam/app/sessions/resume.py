@@ -10,7 +10,6 @@ from mam.app.observation import conversations
 from mam.app.sessions import launch, untrusted_rows
 from mam.app.sessions.create import bind_lease, wait_until_ready
 from mam.app.sessions.death import record_death
-from mam.app.teams.placement import home_of
 from mam.core import transitions
 from mam.core.errors import IllegalTransition, Refused, TerminalsDown
 from mam.core.resume_choice import Choice
@@ -19,12 +18,22 @@ from mam.core.times import stamp
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
+    from typing import Any, Protocol
 
     from mam.adapters.store.transaction import Draft
     from mam.app.context.context import World
-    from mam.app.sessions.launch import Started
+    from mam.app.sessions.launch import Started, Where
     from mam.core.session_row import Row
+
+    class Home(Protocol):
+        """Where a session goes on that has a place of its own, such as the window of its team."""
+
+        def find(self, world: World, row: Row) -> Where | None:
+            """Return the place, or None: then the session gets a tmux session of its own."""
+
+        def rejoin(self, world: World, row: Row) -> None:
+            """Put a session that goes on there in order."""
+
 
 NO_HISTORY = "there was no history to take up: the conversation had not begun"
 ANEW = "started anew: mam does not know how to take up a conversation of {}"
@@ -42,7 +51,13 @@ class Resumed:
 
 
 def resume(
-    world: World, target: str, *, wait: bool = True, trust: bool = False, timeout: float | None = None
+    world: World,
+    target: str,
+    *,
+    wait: bool = True,
+    trust: bool = False,
+    timeout: float | None = None,
+    home: Home | None = None,
 ) -> Resumed:
     """Take up a session's conversation; one that is alive is left as it is."""
     alive = _settle_running(world, target)
@@ -68,7 +83,7 @@ def resume(
         if row is None:
             return Resumed(found["row"], False, "already running")
         choice = Choice(*found["plan"]["choice"])
-        done = _start(world, row, choice, found["plan"]["launch_file"])
+        done = _start(world, row, choice, found["plan"]["launch_file"], home)
     if wait:
         done = wait_until_ready(world, done, found["plan"]["launch_file"], trust=trust, seconds=timeout)
     return Resumed(done, True, _note(world, done, choice))
@@ -122,10 +137,10 @@ def _choose(world: World, draft: Draft, row: Row) -> Choice:
     return choice
 
 
-def _start(world: World, row: Row, choice: Choice, launch_file: str) -> Row:
+def _start(world: World, row: Row, choice: Choice, launch_file: str, home: Home | None) -> Row:
     conversations.take_lease(world, row, choice.id, process.me())
     world.progress(f"resuming {row['name']}")
-    where = home_of(world, row)
+    where = home.find(world, row) if home is not None else None
     started = launch.run(
         world,
         row,
@@ -137,10 +152,8 @@ def _start(world: World, row: Row, choice: Choice, launch_file: str) -> Row:
         fork_of=_origin(world, row, choice),
     )
     done = launch.bound(world, row, started, lambda: bind(world, row, choice, started))
-    if where is not None:
-        from mam.app.teams.onboarding import welcome_back
-
-        welcome_back(world, done)
+    if home is not None and where is not None:
+        home.rejoin(world, done)
     return done
 
 

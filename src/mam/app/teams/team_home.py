@@ -1,0 +1,25 @@
+"""Where a member of a team goes on when it is resumed: in the window of its team."""
+
+from __future__ import annotations
+
+from mam.app.teams.placement import home_of
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from mam.app.context.context import World
+    from mam.app.sessions.launch import Where
+    from mam.core.session_row import Row
+
+
+class TeamHome:
+    """The home of `sessions.resume` for the members of teams; other sessions have none."""
+
+    def find(self, world: World, row: Row) -> Where | None:
+        """Return the window of the team, if the session is a member, the team is up and there is room."""
+        return home_of(world, row)
+
+    def rejoin(self, world: World, row: Row) -> None:
+        """Put a member that goes on in another pane into its place again."""
+        from mam.app.teams.onboarding import welcome_back
+
+        welcome_back(world, row)
