@@ -15,7 +15,6 @@ import mam
 from mam.adapters.mqtt.connection import Link
 from mam.app.brokers import config as brokers
 from mam.app.monitor import resident as residents
-from mam.app.monitor.hubs import Hubs
 from mam.core import drift as rules
 
 
@@ -26,19 +25,12 @@ def hands_on(monkeypatch):
 
 
 @pytest.fixture
-def hubs():
-    """The ears of a resident; another file's test gives it other ones."""
-    return Hubs()
-
-
-@pytest.fixture
-def watched(fleet, workspace, hands_on, hubs):
+def watched(fleet, workspace, hands_on):
     """A resident in a thread of this process, and what it told."""
     fleet.init()
     told: list[dict] = []
     with mam.open(str(workspace)) as own:
         watching = residents.Resident(own.world, told.append)
-        watching.hubs = hubs
         read, write = os.pipe()
         thread = threading.Thread(target=run_apart, args=(watching, read))
         thread.start()

@@ -204,8 +204,8 @@ def worker(real, card: str) -> int | None:
 
 
 def log(real, card: str) -> str:
-    path = real.file.with_name("kanban") / "logs" / f"{card}.log"
-    return path.read_text(encoding="utf-8", errors="replace") if path.exists() else "no log"
+    paths = [real.file.with_name("kanban") / "logs" / f"{card}.log", real.file.with_name("dispatcher.log")]
+    return "\n".join(path.read_text(encoding="utf-8", errors="replace") for path in paths if path.exists())
 
 
 @pytest.mark.long
@@ -280,11 +280,8 @@ def dispatcher(real, workspace):
     def start(program: str) -> None:
         environ = {**os.environ, "HERMES_BIN": program, "HERMES_KANBAN_CRASH_GRACE_SECONDS": "1"}
         words = [str(real.program), "kanban", "daemon", "--force", "--interval", "0.5"]
-        started.append(
-            subprocess.Popen(
-                words, cwd=workspace, env=environ, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
-            )
-        )
+        with real.file.with_name("dispatcher.log").open("wb") as said:
+            started.append(subprocess.Popen(words, cwd=workspace, env=environ, stdout=said, stderr=said))
 
     yield start
     for one in started:

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from mam.adapters.tmux.client import Tmux
-from mam.adapters.tmux.failures import NoAnswer, NoServer, PaneInMode, from_stderr, no_answer
+from mam.adapters.tmux.failures import NoAnswer, NoServer, PaneInMode, ServerEnded, from_stderr, no_answer
 from mam.core.errors import MamError, NameTaken, PaneGone, TerminalsDown, TmuxMissing
 
 LINES = [
@@ -24,10 +24,10 @@ LINES = [
     ("can't find window: @77", PaneGone),
     ("no such pane: %1", PaneGone),
     ("duplicate session: demo", NameTaken),
-    ("lost server", TerminalsDown),
-    ("[lost server]", TerminalsDown),
-    ("server exited unexpectedly", TerminalsDown),
-    ("server exited", TerminalsDown),
+    ("lost server", ServerEnded),
+    ("[lost server]", ServerEnded),
+    ("server exited unexpectedly", ServerEnded),
+    ("server exited", ServerEnded),
     ("protocol version mismatch (client 8, server 7)", TerminalsDown),
     ("access not allowed", TerminalsDown),
     ("unknown command: nosuch", TerminalsDown),

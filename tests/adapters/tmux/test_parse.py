@@ -27,10 +27,8 @@ def vis(text: bytes) -> bytes:
     return out
 
 
-def row(
-    texts: list[bytes], *, shown: list[bytes] | None = None, full: bool = False, hub: bytes = b"0"
-) -> bytes:
-    numbers = [b"%7", b"$3", b"@4", b"123", b"1", b"5", b"", b"1", b"99", hub]
+def row(texts: list[bytes], *, shown: list[bytes] | None = None, full: bool = False) -> bytes:
+    numbers = [b"%7", b"$3", b"@4", b"123", b"1", b"5", b"", b"1", b"99"]
     numbers += [b"200", b"50", b"3", b"4"] if full else []
     lengths = [b"%d" % len(text) for text in texts]
     key = NONCE.encode()
@@ -73,11 +71,6 @@ def test_a_cut_answer_is_unconfirmed(cut):
     whole = row([b"name", b"s_00000001", b"2f", b"/dev/pts/1", b""])
     listing = parse.listing(whole + whole.replace(b"%7", b"%8")[: len(whole) - 1 - cut], NONCE)
     assert not listing.confirmed and listing.panes == []
-
-
-def test_a_hub_is_no_pane_of_anybody():
-    listing = parse.listing(row([b"hub", b"", b"", b"", b""], hub=b"1"), NONCE)
-    assert listing.confirmed and listing.panes == []
 
 
 def test_a_window_in_two_sessions_is_one_pane():

@@ -256,7 +256,7 @@ class TestT6ForgedFields:
 
     def test_even_who_knew_the_nonce_forges_nothing(self):
         nonce = "00112233aabbccdd"
-        whole = b"%N%1,$1,@1,5,0,,,0,9,0,1,0,0,3,0%Na%N%N%Ntty%N%N\n".replace(b"%N", nonce.encode())
+        whole = b"%N%1,$1,@1,5,0,,,0,9,1,0,0,3,0%Na%N%N%Ntty%N%N\n".replace(b"%N", nonce.encode())
         assert [pane.id for pane in rows(whole, nonce)] == ["%1"]
         forged = whole.replace(b"tty", nonce.encode() + b",%9")
         with pytest.raises(Garbled):

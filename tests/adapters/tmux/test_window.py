@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from mam.adapters.tmux import window
+from mam.adapters.tmux.failures import from_stderr
 from mam.core.errors import PaneGone, TerminalsDown, Usage
 
 MARK, SECOND, THIRD = "s_00000001", "s_00000002", "s_00000003"
@@ -129,6 +130,14 @@ def test_what_a_window_has_of_its_own_stays(private, tmux, first):
     window.undress(tmux, first.window_id, [first.id])
     assert private.raw("show-options", "-w", "-t", first.window_id) == "pane-border-status bottom\n"
     assert "mam_label" not in private.raw("show-options", "-p", "-t", first.id)
+
+
+def test_a_server_that_ends_with_its_last_pane_has_nothing_left(tmux, first, monkeypatch):
+    def ended(*_words, **_more):
+        raise from_stderr("server exited unexpectedly", "show-options", "x")
+
+    monkeypatch.setattr(type(tmux), "_call", ended)
+    window.undress(tmux, first.window_id, [first.id])
 
 
 @pytest.mark.parametrize(

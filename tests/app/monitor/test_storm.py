@@ -12,13 +12,11 @@ from pathlib import Path
 import pytest
 from bench.crowd import name_of, settle
 from bench.stage import Stage
-from tests.app.watching import classes
 
 import mam
 from mam.adapters.store.yaml.yaml_text import parse
 from mam.adapters.tmux.client import Tmux
 from mam.app.monitor import resident as residents
-from mam.app.monitor.hubs import Hubs
 
 pytestmark = [pytest.mark.slow, pytest.mark.starts]
 FROZEN_SECONDS = 30
@@ -74,35 +72,18 @@ def test_told_to_stop_it_does_not_wait_for_a_frozen_server(fleet, monitor, tmux_
     assert fleet.names(status=["running"]) == ["one"]
 
 
-class TestEars:
-    @pytest.fixture
-    def hubs(self, monkeypatch):
-        """Connect to any server, and have no full pass in between."""
-        monkeypatch.setattr(residents, "_NET", 1000.0)
-        return Hubs(unsafe=True)
-
-    def test_a_session_that_appears_is_heard(
-        self, fleet, watched, hubs, tmux_server, workspace, until
-    ) -> None:
+def test_a_server_that_ends_takes_nobody_else_along(fleet, watched, tmux_server, until) -> None:
+    other = f"{tmux_server}-2"
+    try:
         fleet.create("sleep", args=["1000"], name="one")
-        until(hubs.handles)
-        name = "demo-app-creator-sleep"
-        Tmux(tmux_server)._call(["new-session", "-d", "-s", name, "-c", str(workspace), "sleep", "1000"])
-        until(lambda: ("B", name) in classes(watched))
-        assert fleet.get(name).row["last_visible_status"] == "auto-registered"
-
-    def test_a_server_that_ends_takes_nobody_else_along(self, fleet, watched, tmux_server, until) -> None:
-        other = f"{tmux_server}-2"
-        try:
-            fleet.create("sleep", args=["1000"], name="one")
-            fleet.create("sleep", args=["1000"], name="two", tmux_server=other)
-            until(lambda: len(fleet.names(status=["running"])) == 2)
-            Tmux(tmux_server).kill_server()
-            until(lambda: fleet.names(status=["terminated"]) == ["one"])
-            fleet.resume("one")
-            assert sorted(fleet.names(status=["running"])) == ["one", "two"]
-        finally:
-            Tmux(other).kill_server()
+        fleet.create("sleep", args=["1000"], name="two", tmux_server=other)
+        until(lambda: len(fleet.names(status=["running"])) == 2)
+        Tmux(tmux_server).kill_server()
+        until(lambda: fleet.names(status=["terminated"]) == ["one"])
+        fleet.resume("one")
+        assert sorted(fleet.names(status=["running"])) == ["one", "two"]
+    finally:
+        Tmux(other).kill_server()
 
 
 def test_fifty_of_two_hundred_die_while_residents_are_killed(until) -> None:

@@ -75,8 +75,8 @@ def test_a_broker_that_is_killed_and_comes_back(
 ) -> None:
     fleet.init()
     job_id, told, passes = submit(fleet), [], []
-    reconcile = residents.monitor.reconcile
-    monkeypatch.setattr(residents.monitor, "reconcile", lambda *args: passes.append(1) or reconcile(*args))
+    reconcile = residents.reconcile.reconcile
+    monkeypatch.setattr(residents.reconcile, "reconcile", lambda *args: passes.append(1) or reconcile(*args))
     with watching(workspace, told, RECONCILE_POLL_INTERVAL="0.05"):
         until(lambda: states(told) == ["connected"], SECONDS)
         mosquitto.kill()
@@ -99,8 +99,8 @@ def test_without_the_broker_it_looks_at_intervals(mosquitto, fleet, workspace, u
     """A wrong password is told once, and ends nothing."""
     fleet.init()
     told, passes = [], []
-    reconcile = residents.monitor.reconcile
-    monkeypatch.setattr(residents.monitor, "reconcile", lambda *args: passes.append(1) or reconcile(*args))
+    reconcile = residents.reconcile.reconcile
+    monkeypatch.setattr(residents.reconcile, "reconcile", lambda *args: passes.append(1) or reconcile(*args))
     mosquitto.password_file("mam").write_text("guess", encoding="utf-8")
     with watching(workspace, told, RECONCILE_POLL_INTERVAL="0.05"):
         until(lambda: states(told) == ["lost"], SECONDS)
@@ -141,8 +141,13 @@ def test_beside_a_resident_it_listens(mosquitto, fleet, workspace, stranger, mon
 def test_it_ends_when_its_time_is_over(mosquitto, fleet, monitor) -> None:
     fleet.init()
     for limit in ("--timeout", "--idle-timeout"):
-        running = monitor("--subscribe", limit, "0.5")
-        assert (running.wait(SECONDS), running.stdout.read().count("connected")) == (0, 1)
+        # On a busy machine a short time may be over before the broker has answered.
+        for seconds in ("0.5", "2", "8", "30"):
+            running = monitor("--subscribe", limit, seconds)
+            assert running.wait(2 * SECONDS) == 0
+            if "connected" in (said := running.stdout.read()):
+                break
+        assert said.count("connected") == 1
 
 
 def test_what_it_cannot_do_without(fleet, monkeypatch) -> None:

@@ -19,8 +19,12 @@ def type_into(session, text: str) -> None:
     Tmux(session.row["tmux_server"]).paste(session.row["pane"]["id"], text, mark=session.id, enter=True)
 
 
-def test_ls_shows_every_field_of_the_contract(fleet) -> None:
-    fleet.create("practice", role="developer", args=QUICK, prompt="hello").wait("idle", timeout=10)
+def test_ls_shows_every_field_of_the_contract(fleet, until) -> None:
+    session = fleet.create("practice", role="developer", args=QUICK, prompt="hello")
+    # Its screen may be at rest before its hooks have said that the turn began, and that it ended.
+    until(
+        lambda: ("hook", "Stop") in [(one["source"], one["detail"]) for one in session.explain()["evidence"]]
+    )
     document = fleet.ls()
     assert (document["root"], document["schema_version"]) == (fleet.root, 2)
     (one,) = document["sessions"]

@@ -19,7 +19,7 @@ _SERVER = _NAME + "._"
 # Numbers and ids, which tmux makes itself, then texts, which anybody may set. parse.Pane has the same order.
 NUMBERS = (
     *("pane_id", "session_id", "window_id", "pane_pid", "pane_dead", "pane_dead_status", "pane_dead_signal"),
-    *("pane_in_mode", "pid", "?@mam_hub,1,0"),
+    *("pane_in_mode", "pid"),
 )
 TEXTS = ("session_name", "@mam_session", "@mam_root", "pane_tty", "session_attached_list")
 # Enough to know whether sessions are alive: each field more costs tmux 2 ms for 1,000 panes.
@@ -283,47 +283,6 @@ def respawn(pane_id: str, launch: list[str], mark: str, root: str, nonce: str) -
     condition = guard(pane_id, mark, typing=False)
     then = [*own(pane_target(pane_id), mark, root), "respawn-pane", "-t", pane_id, "--", *launch]
     return [*guarded(pane_id, condition, then, nonce), ";", *show_pane(pane_id, nonce)]
-
-
-def hub(name: str, command: list[str]) -> list[str]:
-    """Attach to a new session that is no agent's and is not counted as one; it ends with its command."""
-    there = f"={checked_name(name)}:"
-    return [
-        *(
-            "new-session",
-            "-s",
-            name,
-            "-x",
-            "20",
-            "-y",
-            "5",
-            "-f",
-            "ignore-size,no-output",
-            "--",
-            *command,
-            ";",
-        ),
-        *("set-option", "-t", there, "@mam_hub", "1", ";"),
-        *("set-option", "-t", there, "destroy-unattached", "off", ";"),
-        # Otherwise the client would be moved to a session of somebody else when its own ends.
-        *("set-option", "-t", there, "detach-on-destroy", "on", ";"),
-        *("set-option", "-p", "-t", there, "remain-on-exit", "off"),
-    ]
-
-
-def leave_hub(name: str) -> list[str]:
-    """End a hub's session while its client is whole, which is the order that tmux takes well."""
-    return ["kill-session", "-t", f"={checked_name(name)}"]
-
-
-def watch(session_id: str) -> list[str]:
-    """Attach to a session to hear of its output, with no say in its size; output is paused, never queued."""
-    return ["attach-session", "-t", session_target(session_id), "-f", "ignore-size,pause-after=1"]
-
-
-def resume_output(pane_id: str) -> list[str]:
-    """Let the output of a paused pane come again."""
-    return ["refresh-client", "-A", f"{pane_target(pane_id)}:continue"]
 
 
 def capture(pane_id: str, scrollback: int = 0) -> list[str]:

@@ -290,10 +290,6 @@ class Tmux:
                 next_nudge = now + _PATIENCE
             sleep(0.003)
 
-    def server_version(self) -> str:
-        """Return the version of the running server, such as `3.3a`; the program on PATH may be another."""
-        return self._call(["display-message", "-p", "#{version}"]).decode("utf-8", "replace").strip()
-
     def socket_path(self) -> str:
         """Return where the server listens."""
         from mam.adapters.tmux import server_process as server

@@ -6,7 +6,7 @@ PaneGone
   PaneChanged   the pane is there, but its cursor is not where it was seen
 TerminalsDown
   NoAnswer      the server did not answer in time: the request may or may not have been carried out
-  ControlUnsafe this tmux can crash when a control client connects; it is asked by single calls
+  ServerEnded   the server ended while it was asked: the same, and every pane of it is absent by now
 """
 
 from __future__ import annotations
@@ -39,10 +39,8 @@ class NoAnswer(TerminalsDown):
     """The tmux server does not answer."""
 
 
-class ControlUnsafe(TerminalsDown):
-    """This tmux can crash when a control client connects."""
-
-    code, retryable = "control_unsafe", False
+class ServerEnded(TerminalsDown):
+    """The tmux server ended while it was asked."""
 
 
 # Looked for in this order: "error connecting" names both an absent server and a forbidden one.
@@ -67,7 +65,7 @@ def from_stderr(text: str, subcommand: str, server: str) -> MamError:
         hint = "the running server is of another tmux version; end it, or put that tmux first on PATH"
         return TerminalsDown(f"tmux server {server}: {said}", hint=hint)
     if "lost server" in line or line.startswith(("server exited", "[server exited")):
-        return TerminalsDown(f"tmux server {server} ended during {subcommand}")
+        return ServerEnded(f"tmux server {server} ended during {subcommand}")
     return TerminalsDown(f"tmux {subcommand} on server {server} failed: {said}")
 
 

@@ -15,11 +15,11 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 # In the order of argv.NUMBERS, argv.TEXTS and their extensions for a full row.
-_NUMBERS = 10
+_NUMBERS = 9
 _TEXTS = 5
 _BRIEF_NUMBERS = 3
 _BRIEF_PARTS = 3
-_FULL_NUMBERS = 14
+_FULL_NUMBERS = 13
 _FULL_TEXTS = 8
 _NO_NUMBER = "a field of tmux's answer is not a number"
 
@@ -55,7 +55,7 @@ class Pane:
             root = roots[texts[2]] = decode_root(texts[2])
         self.root = root
         self.tty = os.fsdecode(texts[3])
-        # Control clients, ours among them, are not named by a terminal: nobody sits there.
+        # Control clients are not named by a terminal: nobody sits there.
         self.attached = texts[4].count(b"/dev/") if texts[4] else 0
         self.width = self.height = self.cursor_x = self.cursor_y = 0
         self.title = self.path = self.command = ""
@@ -128,12 +128,10 @@ class Look:
 
 
 def rows(answer: bytes, nonce: str, full: bool = False) -> Iterator[Pane]:
-    """Yield one pane per row, hubs left out; raises Garbled for a row that is not whole."""
+    """Yield one pane per row; raises Garbled for a row that is not whole."""
     count, texts_count = (_FULL_NUMBERS, _FULL_TEXTS) if full else (_NUMBERS, _TEXTS)
     roots: dict[bytes, str] = {}
     for numbers, texts in _fields(answer, nonce, count, texts_count):
-        if numbers[9] == b"1":
-            continue
         try:
             pane = Pane(numbers, texts, roots)
             if full:
@@ -279,16 +277,6 @@ def version(answer: str) -> tuple[int, int] | None:
         if dot and major.isdecimal() and digits:
             return int(major), int(digits)
     return None
-
-
-def has_safe_control(said: str) -> bool:
-    """Tell whether a server of that version survives a control client that connects at a bad moment.
-
-    Up to 3.6 it writes to a client that has not said all of who it is, and crashes, if a session opens or
-    closes just then (pull requests 4980 and 5004). A development build may be older than its number.
-    """
-    found = version(said)
-    return found is not None and found >= (3, 7) and "next" not in said
 
 
 def options(answer: str) -> dict[str, str]:

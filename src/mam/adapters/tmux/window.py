@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from mam.adapters.tmux import argv
 from mam.adapters.tmux.client import new_nonce
+from mam.adapters.tmux.failures import ServerEnded
 from mam.core.errors import PaneGone, TerminalsDown, Usage
 
 TYPE_CHECKING = False
@@ -136,7 +137,17 @@ def dress(tmux: Tmux, pane_id: str, window_id: str, *, label: str, colour: str) 
 
 
 def undress(tmux: Tmux, window_id: str, pane_ids: list[str]) -> None:
-    """Take our options off a window and these panes; those that somebody changed stay."""
+    """Take our options off a window and these panes; those that somebody changed stay.
+
+    A server ends with its last pane, possibly just now; then there is nothing to take off.
+    """
+    try:
+        _undress(tmux, window_id, pane_ids)
+    except ServerEnded:
+        return
+
+
+def _undress(tmux: Tmux, window_id: str, pane_ids: list[str]) -> None:
     for option, value in _WINDOW_OPTIONS.items():
         try:
             has = tmux._call(["show-options", "-w", "-v", "-q", "-t", target(window_id), option])

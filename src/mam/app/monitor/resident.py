@@ -23,7 +23,6 @@ from mam.app.context.start_resident import lock
 from mam.app.job_runner.timers import Care
 from mam.app.messages.delivery_task import Postman
 from mam.app.monitor import notify
-from mam.app.monitor.hubs import Hubs
 from mam.app.monitor.stop_signal import Overdue, told_to_stop
 from mam.app.monitor.takeover import Limits
 from mam.app.observation import conversations
@@ -89,7 +88,6 @@ class Resident:
         ]
         self.exits = ExitWatch()
         self.files = FileWatch()
-        self.hubs = Hubs()
         self.lock = lock(world)
         self.stopping = ""
         self._watched: dict[str, Identity] = {}
@@ -125,7 +123,6 @@ class Resident:
         self.relays.close()
         self.exits.close()
         self.files.close()
-        self.hubs.close()
         self.lock.release()
 
     def _loop(self, wake: int, limits: Limits, while_any: bool) -> str:
@@ -174,7 +171,7 @@ class Resident:
         """Wait for something to happen; True if it did."""
         poll = select.poll()
         theirs = {handle for one in self.companions for handle in one.handles()}
-        for handle in (wake, self.exits.fileno(), self.files.fileno(), *self.hubs.handles(), *theirs):
+        for handle in (wake, self.exits.fileno(), self.files.fileno(), *theirs):
             poll.register(handle, select.POLLIN)
         ready = {handle for handle, _ in poll.poll(max(0.0, seconds) * 1000)}
         if not ready:
@@ -185,7 +182,7 @@ class Resident:
             return True
         self._is_unheard = self._is_unheard or not ready.isdisjoint(theirs)
         self._deaths |= {str(tag) for tag in self.exits.poll(0)}
-        if self.files.poll() or self.hubs.heard():
+        if self.files.poll():
             self._due = min(self._due, time.monotonic() + _BURST)
         return True
 
@@ -205,7 +202,6 @@ class Resident:
             if fresh:
                 self.tell({"drifts": fresh, "actions": done.actions})
             if only is None:
-                self.hubs.keep(_servers(done), self.world.environ)
                 self._notify(done)
         except MamError as error:
             self.tell({"error": error.as_json()["error"]})
@@ -296,9 +292,3 @@ class Resident:
             if folder:
                 found[folder] = _STORE
         return found
-
-
-def _servers(done: reconcile.Pass) -> dict[str, int]:
-    """Return the servers that answered, each with its process."""
-    listings = done.look.listings.items()
-    return {server: listing.server_pid for server, listing in listings if listing.server_pid}
