@@ -73,16 +73,30 @@ def test_the_verbs_of_this_part_are_there():
     assert verb_table.ALIASES["delete"] == "stop"
 
 
+def file_of(*words: str) -> Path:
+    """Return the file of a verb, or of a word below it; a verb with words below it is a folder."""
+    place = FOLDER.joinpath(*words)
+    return place / "__init__.py" if place.is_dir() else place.with_suffix(".py")
+
+
 @pytest.mark.parametrize("word", verb_table.VERBS)
 def test_a_verb_is_a_file_of_its_own(word):
-    text = (FOLDER / f"{word}.py").read_text(encoding="utf-8")
-    assert text.startswith(f'"""mam {word}: ')
+    assert file_of(word).read_text(encoding="utf-8").startswith(f'"""mam {word}: ')
     assert verb_table.VERBS[word][0] == word
 
 
+@pytest.mark.parametrize("verb", ["board", "job"])
+def test_a_word_below_a_verb_is_a_file_of_its_own(verb):
+    for word in verb_table.load(verb).WORDS:
+        assert file_of(verb, word).read_text(encoding="utf-8").startswith(f'"""mam {verb} {word}: ')
+
+
 def test_a_file_with_the_parts_of_a_verb_is_in_the_table():
+    found = [path for path in FOLDER.iterdir() if path.suffix == ".py" or (path / "__init__.py").exists()]
     with_run = {
-        path.stem for path in FOLDER.glob("*.py") if "\ndef add_options(" in path.read_text(encoding="utf-8")
+        path.stem
+        for path in found
+        if "\ndef add_options(" in file_of(path.stem).read_text(encoding="utf-8")
     }
     assert with_run == set(verb_table.VERBS)
 

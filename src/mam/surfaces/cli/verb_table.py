@@ -71,6 +71,12 @@ def load(word: str) -> ModuleType:
     return found
 
 
+def load_word(verb: str, word: str) -> ModuleType:
+    """Return the module of a word below a verb that has a folder of its own."""
+    found: ModuleType = __import__(f"mam.surfaces.cli.verbs.{verb}.{word}", fromlist=["run"])
+    return found
+
+
 def overview() -> str:
     """Return the help of the whole command line."""
     lines = [

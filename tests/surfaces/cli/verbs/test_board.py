@@ -92,7 +92,7 @@ def test_nothing_of_a_card_reaches_the_terminal_as_a_control(run):
         assert "\x07" not in said.out
 
 
-@pytest.mark.parametrize("word", board._WORDS)
+@pytest.mark.parametrize("word", board.WORDS)
 def test_every_word_explains_itself(run, word):
     said = run("board", word, "--help")
     assert said.code == 0
@@ -103,7 +103,7 @@ def test_every_word_explains_itself(run, word):
 
 def test_the_words_are_completed(run):
     said = run("completion", "bash").out
-    assert all(f"_mam_board_{word}" in said.replace("_shtab", "") for word in board._WORDS)
+    assert all(f"_mam_board_{word}" in said.replace("_shtab", "") for word in board.WORDS)
     options = parser.build_all().parse_args(["board", "block", "t_1", "why", "--json"])
     assert (options.word, options.reason, options.json) == ("block", "why", True)
 

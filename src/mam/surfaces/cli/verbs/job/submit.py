@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from mam.core.errors import Usage
+from mam.surfaces.cli.verbs.job.target import add_folder
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
 TYPES = ("once", "loop", "human")
 
 
-def of_submit(parser: Parser) -> None:
+def add_options(parser: Parser) -> None:
     """What is to be done, by whom, and for how long."""
     from mam.core.settings import PERMISSIONS
     from mam.surfaces.cli.parser import count, span
@@ -62,9 +63,10 @@ def of_submit(parser: Parser) -> None:
     add("--mcp", action="store_true", help="give the agent mam's own tools, for this launch (mam mcp)")
     add("--dry-run", action="store_true", help="print what the agent would be told, and do nothing")
     add("--detach", action="store_true", help="return when the agent has its task; mam job wait follows it")
+    add_folder(parser)
 
 
-def submit(call: Call) -> int:
+def run(call: Call) -> int:
     """Submit, and follow the job to its end unless that is not wanted."""
     given = call.options
     options = {

@@ -1,0 +1,24 @@
+"""mam board list: the cards that are not archived."""
+
+from __future__ import annotations
+
+from mam.surfaces.cli.verbs.board.target import add_board
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from mam.surfaces.cli.call import Call
+    from mam.surfaces.cli.parser import Parser
+
+
+def add_options(parser: Parser) -> None:
+    """Which cards."""
+    parser.add_argument("--status", metavar="STATUS", help="only those: ready, running, blocked, done, ...")
+    add_board(parser)
+
+
+def run(call: Call) -> int:
+    """List them."""
+    from mam.surfaces.cli.verbs.board.render_cards import table
+
+    done = call.fleet.board_list(status=call.options.status, board=call.options.board)
+    return call.say(done, *([] if call.as_json else table(done, call.paint())))

@@ -1,0 +1,23 @@
+"""mam board show: a card with its comments."""
+
+from __future__ import annotations
+
+from mam.surfaces.cli.verbs.board.target import add_card
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from mam.surfaces.cli.call import Call
+    from mam.surfaces.cli.parser import Parser
+
+
+def add_options(parser: Parser) -> None:
+    """Which card."""
+    add_card(parser)
+
+
+def run(call: Call) -> int:
+    """Show it."""
+    from mam.surfaces.cli.verbs.board.render_cards import whole
+
+    done = call.fleet.board_show(call.options.card, board=call.options.board)
+    return call.say(done, *([] if call.as_json else whole(done, call.paint())))

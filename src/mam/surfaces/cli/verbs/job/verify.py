@@ -1,0 +1,29 @@
+"""mam job verify: run a script on a job, and exit as it does."""
+
+from __future__ import annotations
+
+from mam.surfaces.cli.verbs.job.target import add_job, job_id
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from mam.surfaces.cli.call import Call
+    from mam.surfaces.cli.parser import Parser
+
+
+def add_options(parser: Parser) -> None:
+    """Which job, and the script."""
+    add_job(parser)
+    parser.add_argument("--validate", metavar="FILE", required=True, help="the script; it gets JOB_ID")
+
+
+def run(call: Call) -> int:
+    """Run the script."""
+    import os
+
+    from mam.core.safe_text import for_screen
+
+    script = os.path.abspath(call.options.validate)
+    done = call.fleet.job_verify(job_id(call), script, folder=call.options.registry_dir)
+    said = "PASS" if done["passed"] else f"FAIL (exit {done['exit_code']})"
+    call.say(done, *for_screen(done["output"]).splitlines(), f"validation: {said}")
+    return int(done["exit_code"])
