@@ -1,6 +1,8 @@
 """Hermes' board: found as Hermes finds it, never made, refused where it is not the one that was looked at."""
 
 import sqlite3
+import subprocess
+import sys
 import threading
 from contextlib import closing, suppress
 
@@ -129,3 +131,45 @@ def test_a_strange_path_is_no_option_of_the_database(hermes_file, clock) -> None
     strange = hermes_file.with_name("a?mode=rwc#%41.db")
     hermes_file.rename(strange)
     assert HermesBoard(str(strange), clock).create("one").status == "ready"
+
+
+# What Hermes 0.19.0 does in one go of its dispatcher: after each commit it opens and closes the file, to
+# compare its length with its header. With that, POSIX takes away every lock that the process has on it.
+DISPATCHER = """
+import sqlite3, sys
+board = sqlite3.connect(sys.argv[1], isolation_level=None)
+def write(words):
+    board.execute("BEGIN IMMEDIATE")
+    fields = "task_id, author, body, created_at"
+    board.execute(f"INSERT INTO task_comments({fields}) VALUES('t', 'me', ?, 0)", (words,))
+    board.execute("COMMIT")
+    open(sys.argv[1], "rb").close()
+for words in sys.stdin:
+    write(words.strip())
+    print(words.strip(), flush=True)
+"""
+
+
+@pytest.mark.parametrize("work", ["read", "write"])
+def test_what_others_write_is_not_lost_when_we_close(hermes_file, hermes, work) -> None:
+    with closing(sqlite3.connect(hermes_file)) as connection:
+        connection.execute("PRAGMA journal_mode=WAL")
+    # A board that was looked at before is not checked again.
+    hermes.list()
+    argv = [sys.executable, "-c", DISPATCHER, str(hermes_file)]
+    with subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as other:
+
+        def write(words: str) -> None:
+            other.stdin.write(f"{words}\n")
+            other.stdin.flush()
+            assert other.stdout.readline() == f"{words}\n"
+
+        write("claimed")
+        if work == "write":
+            hermes.create("one")
+        else:
+            assert hermes.list() == []
+        write("spawned")
+        said = hermes.read(lambda hand: hand.run("SELECT body FROM {comments}").fetchall(), [])
+        other.stdin.close()
+    assert said == [("claimed",), ("spawned",)]

@@ -94,9 +94,7 @@ def test_a_word_below_a_verb_is_a_file_of_its_own(verb):
 def test_a_file_with_the_parts_of_a_verb_is_in_the_table():
     found = [path for path in FOLDER.iterdir() if path.suffix == ".py" or (path / "__init__.py").exists()]
     with_run = {
-        path.stem
-        for path in found
-        if "\ndef add_options(" in file_of(path.stem).read_text(encoding="utf-8")
+        path.stem for path in found if "\ndef add_options(" in file_of(path.stem).read_text(encoding="utf-8")
     }
     assert with_run == set(verb_table.VERBS)
 

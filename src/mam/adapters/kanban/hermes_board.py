@@ -66,7 +66,8 @@ class HermesBoard(TableBoard):
 
     def write(self, work: Callable[[Hand], T]) -> T:
         """Run a change under the write lock; it is undone where it raises."""
-        with self._open() as connection:
+        # The one that reads stays open meanwhile, for what `_open` says.
+        with self._open(), closing(_connect(self.path, "rw")) as connection:
             connection.execute("BEGIN IMMEDIATE")
             result = work(Hand(connection, self.names, self._clock()))
             connection.execute("COMMIT")
@@ -74,6 +75,13 @@ class HermesBoard(TableBoard):
 
     @contextmanager
     def _open(self) -> Iterator[sqlite3.Connection]:
+        """Open the file for reading, so that closing it never removes its log.
+
+        SQLite removes the log with the last connection, and Hermes 0.19 gives its locks away: it opens and
+        closes the file after each commit. What its dispatcher then writes would be in a removed log, and
+        lost. A connection that only reads cannot remove the log, and while it is open no other one of this
+        process does.
+        """
         try:
             facts = os.stat(self.path)
         except OSError as error:
@@ -83,7 +91,9 @@ class HermesBoard(TableBoard):
             ) from error
         # Closing without a commit rolls back.
         try:
-            with closing(_connect(self.path)) as connection:
+            with closing(_connect(self.path, "ro")) as connection:
+                # Only who has read something has a lock.
+                connection.execute("SELECT 1 FROM sqlite_master LIMIT 1").fetchone()
                 if self._checked != (facts.st_dev, facts.st_ino):
                     _check(connection, self.path)
                     self._checked = (facts.st_dev, facts.st_ino)
@@ -137,11 +147,11 @@ def _current(home: str) -> str:
         return ""
 
 
-def _connect(path: str) -> sqlite3.Connection:
-    # mode=rw: a file that went away in between is not made again.
+def _connect(path: str, mode: str) -> sqlite3.Connection:
+    # A file that went away in between is not made again.
     quoted = path.replace("%", "%25").replace("?", "%3f").replace("#", "%23")
     connection = sqlite3.connect(
-        f"file:{quoted}?mode=rw", uri=True, timeout=_BUSY_SECONDS, isolation_level=None
+        f"file:{quoted}?mode={mode}", uri=True, timeout=_BUSY_SECONDS, isolation_level=None
     )
     # As Hermes opens it.
     for pragma in ("synchronous=FULL", "wal_autocheckpoint=100", "foreign_keys=ON", "secure_delete=ON"):
