@@ -14,7 +14,7 @@ import mam as api
 from bench.measure import Budget, Row, Times, alternate, run
 from bench.resident import start, stop
 from bench.stage import Stage, mam
-from mam.adapters.mqtt.connection import Link
+from mam.adapters.mqtt.connection import Connection
 from mam.adapters.store.tables import jobs
 from mam.app.brokers import config as brokers
 from mam.app.brokers import wait_remote
@@ -139,7 +139,7 @@ class _Plain:
     def __init__(self, fleet: Fleet) -> None:
         broker = brokers.find(fleet.world)
         assert broker is not None
-        self.here, self.there = (Link(broker, PASSWORDS["mam"], role="bench") for _ in range(2))
+        self.here, self.there = (Connection(broker, PASSWORDS["mam"], role="bench") for _ in range(2))
         for link in (self.here, self.there):
             link.open(_SECONDS)
         self.there.subscribe(["python/mqtt/jobs/plain/events"], _SECONDS)

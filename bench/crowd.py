@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from bench.stage import Stage
-    from mam.adapters.store.transaction import Draft
+    from mam.adapters.store.transaction import Transaction
     from mam.core.session_row import Pane
 
 _AGO = 60
@@ -35,7 +35,7 @@ def settle(stage: Stage, count: int, *, alive: bool, program: str = QUIET) -> Re
     store = Practice().stores(stage.environ)
     registry = Registry(of_root(str(stage.root)), time.time)
 
-    def work(draft: Draft) -> None:
+    def work(draft: Transaction) -> None:
         for number in range(count):
             row = new_row(stage, number, store, panes.get(name_of(number)))
             _write_transcript(store[STORE], row["conversations"][0]["id"])

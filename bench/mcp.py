@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from bench.crowd import settle
 from bench.measure import Budget, Row, Times, alternate, run, until
 from bench.stage import PYTHON, Stage, mam
-from mam.adapters.store.process_lock import Lock
+from mam.adapters.store.process_lock import ProcessLock
 from mam.adapters.store.root_paths import of_root
 
 if TYPE_CHECKING:
@@ -126,7 +126,7 @@ def _end_resident(stage: Stage) -> None:
     import os
     import signal
 
-    lock = Lock(str(Path(of_root(str(stage.root)).state) / "resident.lock"))
+    lock = ProcessLock(str(Path(of_root(str(stage.root)).state) / "resident.lock"))
     holder = lock.holder()
     if holder is not None:
         os.kill(holder["pid"], signal.SIGTERM)

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from mam.adapters.store.registry import Registry
-    from mam.adapters.store.transaction import Draft
+    from mam.adapters.store.transaction import Transaction
 
 
 def measure(quick: bool, tell: Callable[[str], None]) -> Iterator[Row]:
@@ -35,7 +35,7 @@ def _measure(registry: Registry, count: int, rounds: int) -> Row:
     other.write_bytes(file.read_bytes())
     notes = count_from(1)
 
-    def work(draft: Draft) -> None:
+    def work(draft: Transaction) -> None:
         row = draft.get(id_of(count // 2))
         assert row is not None
         row["last_visible_note"] = f"note {next(notes)}"

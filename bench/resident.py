@@ -15,7 +15,7 @@ import mam as api
 from bench.crowd import FLOOD, QUIET, name_of, settle
 from bench.measure import Budget, Row, Times, alternate, run, until
 from bench.stage import Stage, mam
-from mam.adapters.store.process_lock import Lock
+from mam.adapters.store.process_lock import ProcessLock
 from mam.adapters.store.root_paths import of_root
 
 if TYPE_CHECKING:
@@ -49,7 +49,7 @@ def start(stage: Stage) -> subprocess.Popen[bytes]:
         stdin=subprocess.DEVNULL,
         stdout=subprocess.DEVNULL,
     )
-    lock = Lock(str(Path(of_root(str(stage.root)).state) / "resident.lock"))
+    lock = ProcessLock(str(Path(of_root(str(stage.root)).state) / "resident.lock"))
     until(lock.holder, "the resident")
     return running
 

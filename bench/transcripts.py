@@ -22,7 +22,7 @@ from mam.core.times import stamp
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from mam.adapters.store.transaction import Draft
+    from mam.adapters.store.transaction import Transaction
 
 SMALL, LARGE = 1024, 50 * 1024 * 1024
 _numbers = iter(range(10**6))
@@ -63,7 +63,7 @@ def settle(stage: Stage, count: int, size: int) -> None:
     registry = Registry(of_root(str(stage.root)), time.time)
     home = stage.environ["HOME"]
 
-    def work(draft: Draft) -> None:
+    def work(draft: Transaction) -> None:
         for number in range(count):
             row = new_row(stage, number, {"HOME": home}, panes[f"bench-root-{number + 1}-creator-practice"])
             row |= {"agent": "claude", "start_command": ["claude"]}

@@ -42,10 +42,18 @@ _XDG = {
     "XDG_CACHE_HOME": ".cache",
 }
 _FOREIGN = (
-    *("MAM_", "TMUX", "AGENT_SESSIONS_YAML", "DELEGATE_"),
-    *("CLAUDE", "CODEX", "GEMINI", "OPENCODE", "HERMES"),
+    "MAM_",
+    "TMUX",
+    "AGENT_SESSIONS_YAML",
+    "DELEGATE_",
+    "CLAUDE",
+    "CODEX",
+    "GEMINI",
+    "OPENCODE",
+    "HERMES",
     # Programs that find themselves in one of these paint nothing.
-    *("CI_", "CONTINUOUS_INTEGRATION"),
+    "CI_",
+    "CONTINUOUS_INTEGRATION",
 )
 _ALSO_FOREIGN = ("CI",)
 

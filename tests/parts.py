@@ -23,9 +23,20 @@ _LANES = (os.cpu_count() or 1) + 1
 _KIND = re.compile(r"\[(claude|codex|gemini|opencode|hermes)\b")
 # The parts that take longest, longest first: what begins last would else be waited for alone.
 _LONG_PARTS = (
-    *("test_life gemini", "test_life opencode", "test_gemini", "test_opencode", "test_life hermes"),
-    *("test_words gemini", "test_kanban", "test_codex", "test_claude", "test_hermes"),
-    *("test_life codex", "test_life claude", "test_words codex", "test_words claude"),
+    "test_life gemini",
+    "test_life opencode",
+    "test_gemini",
+    "test_opencode",
+    "test_life hermes",
+    "test_words gemini",
+    "test_kanban",
+    "test_codex",
+    "test_claude",
+    "test_hermes",
+    "test_life codex",
+    "test_life claude",
+    "test_words codex",
+    "test_words claude",
 )
 
 

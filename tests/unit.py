@@ -16,9 +16,14 @@ from pathlib import Path
 import pytest
 
 _STARTERS = {
-    *("tmux_server", "mosquitto"),  # tests/conftest.py
-    *("machine", "private", "server", "runs"),  # faults, adapters/tmux, practice
-    *("terminals", "shared_desk"),  # conformance
+    "tmux_server",
+    "mosquitto",  # tests/conftest.py
+    "machine",
+    "private",
+    "server",
+    "runs",  # faults, adapters/tmux, practice
+    "terminals",
+    "shared_desk",  # conformance
 }
 # The name of a program, or a word of its arguments.
 _HEAVY = {"tmux", "mosquitto", "mam.practice"}

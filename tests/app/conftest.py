@@ -12,7 +12,7 @@ from tests.app.watching import run_apart
 from tests.mosquitto import PASSWORDS
 
 import mam
-from mam.adapters.mqtt.connection import Link
+from mam.adapters.mqtt.connection import Connection
 from mam.app.brokers import config as brokers
 from mam.app.monitor import resident as residents
 from mam.core import drift as rules
@@ -82,7 +82,7 @@ def master(desk):
 def stranger(mosquitto, workspace):
     """Somebody with the broker's password."""
     with mam.open(str(workspace)) as own:
-        one = Link(brokers.find(own.world), PASSWORDS["mam"], role="test", listens=True)
+        one = Connection(brokers.find(own.world), PASSWORDS["mam"], role="test", listens=True)
     one.open(SECONDS)
     yield one
     one.close()

@@ -38,8 +38,13 @@ def test_words_arrive_as_they_are(desk: Desk) -> None:
     session = desk.create("worker", prompt="!echo is not run", env={"COLORTERM": "truecolor"})
     wait_for(lambda: desk.model.saw("!echo is not run"), session.read)
     for text in (
-        *("/etc/passwd is a file", "# no title", "?what", "ends in a backslash \\"),
-        *("look at @notes", "two\nlines\tand a tab", "naïve 🙂 words"),
+        "/etc/passwd is a file",
+        "# no title",
+        "?what",
+        "ends in a backslash \\",
+        "look at @notes",
+        "two\nlines\tand a tab",
+        "naïve 🙂 words",
     ):
         desk.rests(session)
         desk.say(session, kind.typed(text) or "")

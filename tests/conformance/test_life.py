@@ -224,7 +224,8 @@ def test_stop_and_resume(desk: Desk) -> None:
     known = [one["id"] for one in desk.capture(session)["conversations"]]
     stopped = session.stop().row
     assert (stopped["status"], stopped["termination_mode"], stopped["exit_status"]) == (
-        *("stopped", "graceful"),
+        "stopped",
+        "graceful",
         0,
     )
     own = desk.own(session)

@@ -167,7 +167,9 @@ def test_our_own_record_reads_back():
         *[("last_seq", odd) for odd in (-1, 10**30, True, "7")],
         *[("timeout_sec", odd) for odd in (float("inf"), float("nan"), -1, True, "60")],
         *[("auth_token", odd) for odd in ("é" * 20, "x" * 5000, 5)],
-        *[("validation", 5), ("max_rounds", "3"), ("attempt", 10**18)],
+        ("validation", 5),
+        ("max_rounds", "3"),
+        ("attempt", 10**18),
     ],
 )
 def test_what_does_not_fit_in_a_record_is_left_away(field, value):

@@ -8,7 +8,7 @@ from hypothesis import strategies as some
 
 from mam.core import registry_edit
 from mam.core.errors import EditRefused
-from mam.core.registry_edit import Known
+from mam.core.registry_edit import KnownRow
 from mam.core.session_row import DEFAULTS, STATUSES, settled
 
 ACTION = {"by": "user", "verb": "edit", "at_epoch": 1794729600}
@@ -41,7 +41,7 @@ def row(number=1, **fields):
 
 
 def known(*rows, written=None):
-    return [Known(one["id"], one, one if written is None else written) for one in rows]
+    return [KnownRow(one["id"], one, one if written is None else written) for one in rows]
 
 
 def plan(rows, shown, *, forgotten=(), complete=True):
@@ -226,14 +226,14 @@ class TestWhileTheFileIsBehind:
 
     def test_a_row_that_was_never_in_the_file_was_not_removed(self):
         one = row()
-        assert plan([Known(one["id"], one, None)], []).is_empty()
+        assert plan([KnownRow(one["id"], one, None)], []).is_empty()
 
     def test_a_forgotten_row_that_is_still_in_the_file_is_no_addition(self):
         assert plan([], [row()], forgotten=[row()]).is_empty()
 
     def test_a_forgotten_row_whose_name_was_given_again(self):
         new = row(2, name="demo-1")
-        assert plan([Known(new["id"], new, None)], [row(1)], forgotten=[row(1)]).is_empty()
+        assert plan([KnownRow(new["id"], new, None)], [row(1)], forgotten=[row(1)]).is_empty()
 
 
 class TestRows:

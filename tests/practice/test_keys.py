@@ -58,24 +58,20 @@ def test_meaning_of_bytes(data, keys):
 
 PIECES = st.sampled_from(
     [
-        *(
-            b"abc",
-            "é漢👍🏽".encode(),
-            b"\r",
-            b"\n",
-            b"\x1b[A",
-            b"\x1bOM",
-            b"\x1b\r",
-            b"\x03",
-            b"\x7f",
-            b"\xff",
-        ),
-        *(
-            b"\x1b[200~one\r\ntwo \xe6\xbc\xa2\x1b[3mx\x1b[201~",
-            b"\x1b[200~\x1b[201~",
-            b"\x1b[1;5D",
-            b"\x1b[3~",
-        ),
+        b"abc",
+        "é漢👍🏽".encode(),
+        b"\r",
+        b"\n",
+        b"\x1b[A",
+        b"\x1bOM",
+        b"\x1b\r",
+        b"\x03",
+        b"\x7f",
+        b"\xff",
+        b"\x1b[200~one\r\ntwo \xe6\xbc\xa2\x1b[3mx\x1b[201~",
+        b"\x1b[200~\x1b[201~",
+        b"\x1b[1;5D",
+        b"\x1b[3~",
     ]
 )
 

@@ -10,18 +10,25 @@ from mam.practice.options import HELP, Usage, parse
 def test_everything_at_once():
     options = parse(
         [
-            *(
-                "--resume",
-                "a",
-                "--fork-session",
-                "--session-id=b",
-                "--settings",
-                "{}",
-                "--permissions",
-                "auto",
-            ),
-            *("--model", "m", "--name", "n", "--trust-dialog", "--slow-start", "0.5", "--ignore-sigterm"),
-            *("--speed", "100", "the prompt"),
+            "--resume",
+            "a",
+            "--fork-session",
+            "--session-id=b",
+            "--settings",
+            "{}",
+            "--permissions",
+            "auto",
+            "--model",
+            "m",
+            "--name",
+            "n",
+            "--trust-dialog",
+            "--slow-start",
+            "0.5",
+            "--ignore-sigterm",
+            "--speed",
+            "100",
+            "the prompt",
         ]
     )
     assert vars(options) == {

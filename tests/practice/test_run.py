@@ -208,8 +208,14 @@ def test_hooks_hear_a_whole_life_in_order(store, runs):
     run.send("/exit\r")
     assert run.exit_code() == 0
     assert store.heard_names() == [
-        *("SessionStart", "UserPromptSubmit", "Stop"),
-        *("UserPromptSubmit", "PermissionRequest", "PostToolUse", "Stop", "SessionEnd"),
+        "SessionStart",
+        "UserPromptSubmit",
+        "Stop",
+        "UserPromptSubmit",
+        "PermissionRequest",
+        "PostToolUse",
+        "Stop",
+        "SessionEnd",
     ]
     assert {payload["session_id"] for payload in store.heard()} == {ID}
     assert {payload["cwd"] for payload in store.heard()} == {str(store.folder)}

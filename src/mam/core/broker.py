@@ -18,7 +18,13 @@ EVENTS, STATUS, ASK = "events", "status", "ask"
 _PORTS = {"mqtt": 1883, "mqtts": 8883}
 # `password_dotenv` is a variable of the root's `.env` and of nothing else.
 _FIELDS = (
-    *("ca_file", "keepalive", "password_dotenv", "password_env", "password_file", "prefix", "protocol"),
+    "ca_file",
+    "keepalive",
+    "password_dotenv",
+    "password_env",
+    "password_file",
+    "prefix",
+    "protocol",
 )
 _LOOPBACK = ("localhost", "127.0.0.1", "::1")
 # Seconds: a silent connection is given up after at most twice this.

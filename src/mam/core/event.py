@@ -23,13 +23,23 @@ if TYPE_CHECKING:
 
 SCHEMA = 1
 STARTED, PERMISSION, PROGRESS, COMPLETED, ERROR = (
-    *("started", "permission_required", "progress", "completed", "error"),
+    "started",
+    "permission_required",
+    "progress",
+    "completed",
+    "error",
 )
 ON_THE_WIRE = (STARTED, PERMISSION, PROGRESS, COMPLETED, ERROR)
 TERMINAL = (COMPLETED, ERROR)
 # Only in the log.
 REGISTERED, LAUNCHED, CHECKING, VALIDATED, CANCELLED, TIMEOUT, DROPPED = (
-    *("registered", "agent_launched", "checking", "validated", "cancelled", "timeout", "dropped"),
+    "registered",
+    "agent_launched",
+    "checking",
+    "validated",
+    "cancelled",
+    "timeout",
+    "dropped",
 )
 NAMES = (*ON_THE_WIRE, REGISTERED, LAUNCHED, CHECKING, VALIDATED, CANCELLED, TIMEOUT, DROPPED)
 # What an event that was handed in turns out to be.

@@ -12,7 +12,12 @@ if TYPE_CHECKING:
     from typing import Any
 
 PENDING, RUNNING, CHECKING, DONE, FAILED, CANCELLED = (
-    *("pending", "running", "checking", "completed", "error", "cancelled"),
+    "pending",
+    "running",
+    "checking",
+    "completed",
+    "error",
+    "cancelled",
 )
 OPEN, ENDED = (PENDING, RUNNING, CHECKING), (DONE, FAILED, CANCELLED)
 EXIT_CODES = {DONE: 0, FAILED: 1, CANCELLED: 1}

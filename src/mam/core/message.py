@@ -9,7 +9,12 @@ from mam.core.errors import InvalidPrompt, Usage
 from mam.core.safe_text import for_paste, one_line
 
 SUBMITTED, QUEUED, HELD, TYPING, UNCONFIRMED, FAILED = (
-    *("submitted", "queued", "held", "typing", "unconfirmed", "failed"),
+    "submitted",
+    "queued",
+    "held",
+    "typing",
+    "unconfirmed",
+    "failed",
 )
 ENDED = (SUBMITTED, QUEUED, UNCONFIRMED, FAILED)
 EXIT_CODES = {SUBMITTED: 0, QUEUED: 0, HELD: 4, TYPING: 4, UNCONFIRMED: 3, FAILED: 2}

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 _MISSING = object()
 
 
-class Known:
+class KnownRow:
     """A row that we keep: as committed, and as the file last showed it (None: not in the file yet)."""
 
     __slots__ = ("id", "now", "written")
@@ -62,7 +62,7 @@ def refuse(path: str, line: int | None, reason: str) -> EditRefused:
 
 
 def plan_edit(
-    known: Sequence[Known], forgotten: Iterable[Row], rows: Sequence[Any], *, path: str, complete: bool
+    known: Sequence[KnownRow], forgotten: Iterable[Row], rows: Sequence[Any], *, path: str, complete: bool
 ) -> Plan:
     """Return what the file's rows change, or raise EditRefused with line and reason.
 
@@ -93,7 +93,7 @@ def plan_edit(
     return plan
 
 
-def _name(one: Known) -> str:
+def _name(one: KnownRow) -> str:
     return (one.written or one.now)["name"]
 
 
@@ -101,7 +101,7 @@ def _added(name: str) -> str:
     return f"the session '{name}' is not one of ours; sessions are added by mam create or mam adopt"
 
 
-def _compare(plan: Plan, one: Known, row: Any, path: str) -> None:
+def _compare(plan: Plan, one: KnownRow, row: Any, path: str) -> None:
     bases = [base for base in (one.written, one.now) if base is not None]
     for key in {**row, **bases[0]}:
         value = row.get(key, _MISSING)
@@ -165,7 +165,7 @@ def _problem(key: str, value: object, now: Row) -> str | None:
     return None
 
 
-def _find_removals(plan: Plan, known: Sequence[Known], path: str) -> None:
+def _find_removals(plan: Plan, known: Sequence[KnownRow], path: str) -> None:
     seen = set(plan.order)
     for one in known:
         if one.id in seen or one.written is None:

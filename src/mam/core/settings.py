@@ -21,7 +21,14 @@ RESIDENT = ("auto", "off")
 _LONGEST_SECONDS = 86_400
 _PERMISSIONS = ("job_permissions", "permissions", "team_permissions")
 OF_THE_USER = (
-    *("answers", "broker", "codex", "judge_command", "known_versions", "mcp", "messages", "notify_command"),
+    "answers",
+    "broker",
+    "codex",
+    "judge_command",
+    "known_versions",
+    "mcp",
+    "messages",
+    "notify_command",
 )
 # Tools that an agent gets only if the operator says so.
 GUARDED_TOOLS = ("answer_prompt", "kill", "purge")
@@ -31,18 +38,22 @@ class Settings:
     """The settings in force; each has a default."""
 
     __slots__ = (
-        *(
-            "answers",
-            "broker",
-            "codex",
-            "job_permissions",
-            "judge_command",
-            "known_versions",
-            "mcp",
-            "messages",
-        ),
-        *("notify_command", "notify_desktop", "permissions", "ready_timeout", "resident", "team_permissions"),
-        *("tmux_server", "validation_timeout"),
+        "answers",
+        "broker",
+        "codex",
+        "job_permissions",
+        "judge_command",
+        "known_versions",
+        "mcp",
+        "messages",
+        "notify_command",
+        "notify_desktop",
+        "permissions",
+        "ready_timeout",
+        "resident",
+        "team_permissions",
+        "tmux_server",
+        "validation_timeout",
     )
 
     def __init__(self) -> None:

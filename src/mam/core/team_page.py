@@ -14,8 +14,16 @@ if TYPE_CHECKING:
 
 _HEAD = "<!-- Written by mam after every change; what is changed here is lost. -->"
 _AGENTS = (
-    *("Pane ID", "Session", "Window", "Role", "Status", "Project Root", "Pane Name", "Name Source"),
-    *("Session ID", "Spawned At"),
+    "Pane ID",
+    "Session",
+    "Window",
+    "Role",
+    "Status",
+    "Project Root",
+    "Pane Name",
+    "Name Source",
+    "Session ID",
+    "Spawned At",
 )
 _LIFECYCLE = ("Session", "Pane ID", "Role", "Status", *(name.capitalize() for name in BOXES.values()))
 _NONE = "none"
@@ -64,8 +72,16 @@ def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
 
 def _agent(one: dict[str, Any]) -> list[str]:
     facts = (
-        *(one["pane"], one["session"], one["window"], one["role"], "busy" if one["task"] else "idle"),
-        *(one["workspace"], one["label"], one["name_source"], one["conversation"], one["spawned_at"]),
+        one["pane"],
+        one["session"],
+        one["window"],
+        one["role"],
+        "busy" if one["task"] else "idle",
+        one["workspace"],
+        one["label"],
+        one["name_source"],
+        one["conversation"],
+        one["spawned_at"],
     )
     return [_cell(fact) for fact in facts]
 

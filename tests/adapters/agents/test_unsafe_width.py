@@ -10,8 +10,17 @@ from mam.adapters.agents.unsafe_width import go_astray, without_strays
 @pytest.mark.parametrize(
     "text",
     [
-        *("हिन्दी", "สวัสดี", "e\u0301", "a\u202eb", "\u2067isolated\u2069", "\ufeffbom", "1️⃣", "👍🏽", "🇩🇪"),
-        *("👩\u200d👩", "two\u2028lines"),
+        "हिन्दी",
+        "สวัสดี",
+        "e\u0301",
+        "a\u202eb",
+        "\u2067isolated\u2069",
+        "\ufeffbom",
+        "1️⃣",
+        "👍🏽",
+        "🇩🇪",
+        "👩\u200d👩",
+        "two\u2028lines",
     ],
 )
 def test_words_that_a_program_would_leave_behind_go_as_a_file(text) -> None:

@@ -3,7 +3,7 @@
 import pytest
 from tests.mosquitto import PASSWORDS, Mosquitto
 
-from mam.adapters.mqtt.connection import Link
+from mam.adapters.mqtt.connection import Connection
 from mam.core.broker import Broker
 
 
@@ -18,7 +18,7 @@ def link():
         if tls:
             more.setdefault("ca_file", str(mosquitto.certificates / "ca.crt"))
         broker = Broker(mosquitto.url(user, tls=tls), **more)
-        one = Link(broker, password or PASSWORDS.get(user), role=role, listens=listens)
+        one = Connection(broker, password or PASSWORDS.get(user), role=role, listens=listens)
         made.append(one)
         return one
 

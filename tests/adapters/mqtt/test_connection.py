@@ -10,7 +10,7 @@ import pytest
 from tests.app.over_broker import SECONDS, receive, steps
 from tests.mosquitto import Mosquitto, free_port, make_certificates
 
-from mam.adapters.mqtt.connection import Link
+from mam.adapters.mqtt.connection import Connection
 from mam.core.broker import Broker
 from mam.core.errors import BrokerDown, BrokerRefused, BrokerUntrusted, InvalidSettings
 
@@ -131,7 +131,7 @@ def test_a_ca_that_did_not_sign_is_not_trusted(shared, link, tmp_path) -> None:
     with pytest.raises(BrokerUntrusted, match="not to be trusted"):
         link(shared, tls=True, ca_file=str(strange / "ca.crt")).open(SECONDS)
     with pytest.raises(BrokerUntrusted):
-        Link(Broker(shared.url(tls=True))).open(SECONDS)
+        Connection(Broker(shared.url(tls=True))).open(SECONDS)
 
 
 def test_an_expired_ca_is_not_trusted(shared, link, tmp_path) -> None:
@@ -148,20 +148,20 @@ def test_an_expired_ca_is_not_trusted(shared, link, tmp_path) -> None:
 def test_a_ca_file_that_is_none_is_named(tmp_path) -> None:
     for path in (tmp_path / "none", tmp_path):
         with pytest.raises(InvalidSettings, match=str(path)):
-            Link(Broker("mqtts://localhost", ca_file=str(path)))
+            Connection(Broker("mqtts://localhost", ca_file=str(path)))
 
 
 def test_tls_where_there_is_none(shared, link) -> None:
     broker = Broker(f"mqtts://mam@localhost:{shared.port}", ca_file=str(shared.certificates / "ca.crt"))
     with pytest.raises((BrokerDown, BrokerUntrusted)):
-        Link(broker, "x").open(SECONDS)
+        Connection(broker, "x").open(SECONDS)
     with pytest.raises(BrokerDown):
-        Link(Broker(f"mqtt://mam@localhost:{shared.tls_port}"), "x").open(SECONDS)
+        Connection(Broker(f"mqtt://mam@localhost:{shared.tls_port}"), "x").open(SECONDS)
 
 
 def test_nobody_listens(link) -> None:
     with pytest.raises(BrokerDown, match="no broker listens"):
-        Link(Broker(f"mqtt://127.0.0.1:{free_port()}")).open(SECONDS)
+        Connection(Broker(f"mqtt://127.0.0.1:{free_port()}")).open(SECONDS)
 
 
 def test_somebody_listens_who_is_no_broker() -> None:
@@ -176,7 +176,7 @@ def test_somebody_listens_who_is_no_broker() -> None:
         thread = threading.Thread(target=answer)
         thread.start()
         with pytest.raises(BrokerDown):
-            Link(Broker(f"mqtt://127.0.0.1:{server.getsockname()[1]}")).open(SECONDS)
+            Connection(Broker(f"mqtt://127.0.0.1:{server.getsockname()[1]}")).open(SECONDS)
         thread.join()
 
 

@@ -18,7 +18,7 @@ from mam.adapters.store import database
 from mam.adapters.store.intents import Intent
 from mam.adapters.store.registry import Registry
 from mam.adapters.store.tables import evidence
-from mam.adapters.store.user_state import Host
+from mam.adapters.store.user_state import UserState
 from mam.core.errors import (
     Damaged,
     DiskFull,
@@ -339,7 +339,7 @@ def as_nobody(work):
 class TestHost:
     @pytest.fixture
     def host(self, tmp_path):
-        made = Host(str(tmp_path / "state" / "mam"), lambda: NOON)
+        made = UserState(str(tmp_path / "state" / "mam"), lambda: NOON)
         yield made
         made.close()
 

@@ -5,11 +5,11 @@ import os
 import threading
 import time
 
-from mam.adapters.store.process_lock import Lock
+from mam.adapters.store.process_lock import ProcessLock
 
 
 def test_one_holds_it_and_is_known(tmp_path) -> None:
-    first, second = (Lock(str(tmp_path / "lock")) for _ in range(2))
+    first, second = (ProcessLock(str(tmp_path / "lock")) for _ in range(2))
     assert first.holder() is None
     assert first.take({"pid": 1})
     assert not second.take({"pid": 2})
@@ -26,7 +26,7 @@ def test_who_asks_keeps_nobody_from_taking_it(tmp_path) -> None:
     fcntl.flock(asking, fcntl.LOCK_SH)
     over = threading.Thread(target=lambda: (time.sleep(0.1), os.close(asking)))
     over.start()
-    wanted = Lock(path)
+    wanted = ProcessLock(path)
     assert wanted.take({"pid": 1})
     over.join()
     wanted.release()

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from mam.app.agent_tools.listener import Door, enter
+from mam.app.agent_tools.listener import Listener, enter
 
 
 @pytest.fixture
@@ -35,7 +35,7 @@ def full():
 def test_a_visitor_without_a_descriptor_is_turned_away_and_the_next_one_let_in(fleet, full) -> None:
     fill, free = full
     fleet.init()
-    door = Door(fleet.world)
+    door = Listener(fleet.world)
     try:
         line = enter(fleet.world)
         assert line is not None

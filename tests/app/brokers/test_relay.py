@@ -13,13 +13,13 @@ from tests.app.over_broker import SECONDS, is_published, log_of, publish, receiv
 from tests.mosquitto import PASSWORDS, free_port
 
 import mam
-from mam.adapters.mqtt.connection import Link
+from mam.adapters.mqtt.connection import Connection
 from mam.adapters.store.tables import jobs, outbox
 from mam.app.brokers import config as brokers
 from mam.app.brokers import relay_pool, wait_remote
 from mam.app.brokers.publish import flush
 from mam.app.brokers.relay import Relay
-from mam.app.brokers.relay_pool import Relays
+from mam.app.brokers.relay_pool import RelayPool
 from mam.app.job_runner.check import check
 from mam.app.jobs import find
 from mam.app.jobs.event import event as report
@@ -190,7 +190,7 @@ def test_who_comes_within_an_hour_of_the_end_hears_all_of_it_from_who_is_awake(
     for name in ("started", "progress", "completed"):
         fleet.job_event(job_id, name)
     told: list[dict] = []
-    relays = Relays(fleet.world, told.append)
+    relays = RelayPool(fleet.world, told.append)
     try:
         until(lambda: relays.tick() or told)
         with waiting(fleet, job_id) as (heard, _done):
@@ -476,7 +476,7 @@ def test_500_events_from_elsewhere_and_a_broker_that_is_killed(fleet, mosquitto,
     payloads = [signed(fleet, job_id, "progress", number, str(number)) for number in range(1, count)]
     payloads.append(signed(fleet, job_id, "completed", count, str(count)))
     topic = f"python/mqtt/jobs/{job_id}/events"
-    sender = Link(brokers.find(fleet.world), PASSWORDS["mam"], role="test")
+    sender = Connection(brokers.find(fleet.world), PASSWORDS["mam"], role="test")
 
     def seqs():
         entries = fleet.world.registry.peek(lambda draft: jobs.entries(draft, job_id), [])
@@ -515,7 +515,7 @@ def test_a_thread_that_was_told_to_end_may_still_speak(fleet) -> None:
             self.tell({"broker": {"address": "x", "state": "lost"}})
 
     told, slow = [], Slow()
-    pool = Relays(fleet.world, told.append)
+    pool = RelayPool(fleet.world, told.append)
     slow.tell = pool._hear
     thread = relay_pool._Thread(slow)
     pool._running["x"] = thread

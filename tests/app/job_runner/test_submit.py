@@ -305,7 +305,7 @@ def test_time_ends_a_job(fleet, submit):
 @pytest.mark.parametrize("jump", [86_400.0, -86_400.0])
 def test_a_clock_that_is_set_ends_no_job_and_keeps_none(fleet, monkeypatch, jump):
     job = fleet.job_submit("x", agent="human", timeout=600, idle_timeout=300)["job_id"]
-    care, ahead, later = timers.Care(fleet.world), jump, 0.0
+    care, ahead, later = timers.JobTimers(fleet.world), jump, 0.0
     monkeypatch.setattr(fleet.world, "now", lambda: time.time() + ahead + later)
     steady = clock_jump.steady
     monkeypatch.setattr(clock_jump, "steady", lambda: steady() + later)
@@ -319,11 +319,11 @@ def test_a_clock_that_is_set_ends_no_job_and_keeps_none(fleet, monkeypatch, jump
 
 def test_a_clock_that_was_set_while_no_job_was_open_moves_none(fleet, monkeypatch):
     earlier = fleet.job_submit("x", agent="human")["job_id"]
-    timers.Care(fleet.world).tick()
+    timers.JobTimers(fleet.world).tick()
     fleet.job_cancel(earlier)
     monkeypatch.setattr(fleet.world, "now", lambda: time.time() + 86_400)
     job = fleet.job_submit("x", agent="human", timeout=600)["job_id"]
-    timers.Care(fleet.world).tick()
+    timers.JobTimers(fleet.world).tick()
     assert "began" not in read(fleet, job).data
 
 
@@ -380,7 +380,8 @@ def test_while_it_is_checked_it_has_not_ended(fleet, workspace, until):
     job = fleet.job_submit("x", agent="human", validate="slow.sh")["job_id"]
     done = fleet.job_event(job, "completed", detail="mine")
     assert (done["status"], done["event"]["event"], done["event"]["data"]["checking"]) == (
-        *("checking", "progress"),
+        "checking",
+        "progress",
         True,
     )
     with pytest.raises(Exception, match="terminal event"):

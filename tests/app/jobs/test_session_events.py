@@ -55,8 +55,14 @@ ENDED = ("progress", "the agent ended its turn")
 
 def test_a_turn_with_a_question(fleet, job, hear):
     for state, after, asked in (
-        *(("idle", 0.5, None), ("working", 1, None), ("working", 2, None), ("waiting", 3, "permission")),
-        *(("waiting", 4, "permission"), ("working", 5, None), ("idle", 6, None), ("idle", 7, None)),
+        ("idle", 0.5, None),
+        ("working", 1, None),
+        ("working", 2, None),
+        ("waiting", 3, "permission"),
+        ("waiting", 4, "permission"),
+        ("working", 5, None),
+        ("idle", 6, None),
+        ("idle", 7, None),
     ):
         hear(state, after, asked)
     assert told(fleet, job) == [("started", ""), ("permission_required", "permission"), ENDED]

@@ -6,11 +6,11 @@ from pathlib import Path
 import pytest
 
 from mam.adapters.agents.dialog_options import Choices
-from mam.adapters.agents.kind import Look
+from mam.adapters.agents.kind import ScreenState
 from mam.adapters.agents.practice import Practice
 from mam.adapters.tmux.client import Tmux
 from mam.app.messages import answer as answering
-from mam.app.observation.activity import Known
+from mam.app.observation.activity import SessionEvidence
 from mam.core import activity
 from mam.core.errors import (
     Conflict,
@@ -137,10 +137,10 @@ def test_a_dialog_that_is_drawn_anew(fleet, one, monkeypatch) -> None:
 
     def torn(self, screen):
         looks.append(screen)
-        return Look() if len(looks) <= 3 else real(self, screen)
+        return ScreenState() if len(looks) <= 3 else real(self, screen)
 
     # No word of the agent's own says that it waits.
-    monkeypatch.setattr(answering, "known", lambda *_given: Known(one.row, None, None))
+    monkeypatch.setattr(answering, "known", lambda *_given: SessionEvidence(one.row, None, None))
     monkeypatch.setattr(Practice, "look", torn)
     assert fleet.dialog("one")["dialog"] == "question"
 

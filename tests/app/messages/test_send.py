@@ -12,7 +12,7 @@ import pytest
 from tests.app import dying
 
 import mam
-from mam.adapters.agents.kind import Look
+from mam.adapters.agents.kind import ScreenState
 from mam.adapters.agents.practice import Practice
 from mam.adapters.store.tables import messages
 from mam.adapters.system import process
@@ -451,7 +451,7 @@ def test_a_dialog_that_opens_between_paste_and_enter(fleet, one, monkeypatch) ->
         seen = real(world, row)
         looks.append(seen)
         if len(looks) > 2:
-            seen.look = Look("waiting", dialog="permission")
+            seen.look = ScreenState("waiting", dialog="permission")
         return seen
 
     with monkeypatch.context() as patch:
@@ -486,7 +486,7 @@ def test_a_look_between_two_parts_of_one_drawing(one, monkeypatch, first) -> Non
 
     def torn(seen, number):
         if number <= 5:
-            seen.look = Look()
+            seen.look = ScreenState()
 
     looks = spoiled(monkeypatch, torn, first)
     done = one.send("hello")
@@ -510,14 +510,14 @@ def spoiled_at_first(monkeypatch, look):
 
 
 def test_a_look_that_is_torn_before_anything_is_typed(one, monkeypatch) -> None:
-    spoiled_at_first(monkeypatch, Look)
+    spoiled_at_first(monkeypatch, ScreenState)
     assert one.send("hello")["state"] == "submitted"
 
 
 def test_a_box_that_still_shows_what_was_taken(one, monkeypatch) -> None:
     """The agent said that it took the words before it drew its box anew."""
     assert one.send("hello")["state"] == "submitted"
-    spoiled_at_first(monkeypatch, lambda: Look("idle", box="draft"))
+    spoiled_at_first(monkeypatch, lambda: ScreenState("idle", box="draft"))
     assert one.send("and this")["state"] in ("submitted", "queued")
 
 
@@ -569,7 +569,7 @@ def test_a_person_presses_enter_first(fleet, one, monkeypatch) -> None:
         if number == 1:
             press(fleet, one, "Enter")
             fleet.wait("one", "idle", timeout=10)
-        seen.look = Look()
+        seen.look = ScreenState()
 
     with monkeypatch.context() as patch:
         spoiled(patch, entered)
@@ -653,7 +653,7 @@ def test_words_of_before_prove_nothing(fleet, one, monkeypatch) -> None:
         return draft.put(merged(draft.get(one.id), conversations=[], practice_session_id_own=None))
 
     claims.change(fleet.world, forget)
-    monkeypatch.setattr(sending, "submit", lambda *_given, **_options: Look("idle"))
+    monkeypatch.setattr(sending, "submit", lambda *_given, **_options: ScreenState("idle"))
     monkeypatch.setattr(receipt_proof, "proof_seconds", lambda text: 0.5)
     assert one.send("go on")["state"] == "unconfirmed"
 

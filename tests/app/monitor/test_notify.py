@@ -82,8 +82,16 @@ def test_the_users_command_and_the_desktop(fleet, tmp_path, monkeypatch) -> None
     notify.spread(fleet.world, {"session": "one", "text": "it waits; $(touch x)", "kind": "waiting"})
     lines = log.read_text(encoding="utf-8").splitlines()
     assert lines == [
-        *("notify-send", "--app-name=mam", "--", "mam", "one: it waits; $(touch x)", "one"),
-        *("told", "-x", "one: it waits; $(touch x)", "one"),
+        "notify-send",
+        "--app-name=mam",
+        "--",
+        "mam",
+        "one: it waits; $(touch x)",
+        "one",
+        "told",
+        "-x",
+        "one: it waits; $(touch x)",
+        "one",
     ]
 
 

@@ -12,7 +12,7 @@ from tests.app.watching import run_apart
 import mam
 from mam.app.brokers import config as brokers
 from mam.app.brokers.relay import Relay
-from mam.app.brokers.relay_pool import Relays
+from mam.app.brokers.relay_pool import RelayPool
 from mam.app.monitor import resident as residents
 from mam.app.monitor.subscribe import subscribe
 from mam.core.errors import InvalidSettings
@@ -111,9 +111,9 @@ def test_without_the_broker_it_looks_at_intervals(mosquitto, fleet, workspace, u
 
 def test_a_relay_that_fails_is_told_once(mosquitto, fleet, workspace, until, monkeypatch) -> None:
     fleet.init()
-    told, ticks, tick = [], [], Relays.tick
+    told, ticks, tick = [], [], RelayPool.tick
     monkeypatch.setattr(Relay, "_connect", lambda _relay: 1 // 0)
-    monkeypatch.setattr(Relays, "tick", lambda relays: ticks.append(1) or tick(relays))
+    monkeypatch.setattr(RelayPool, "tick", lambda relays: ticks.append(1) or tick(relays))
     with watching(workspace, told):
         until(lambda: told, SECONDS)
         before = len(ticks)

@@ -111,7 +111,7 @@ class Screen:
         self.cursor_y = cursor_y
 
 
-class Look:
+class ScreenState:
     """What a screen shows: the state, an open dialog by name, and the input box (empty, draft, or None)."""
 
     __slots__ = ("box", "detail", "dialog", "state")
@@ -126,7 +126,7 @@ class Look:
         self.detail = detail
 
 
-class Heard:
+class HookEvent:
     """What a hook payload says."""
 
     __slots__ = ("conversation", "event", "prompt", "state", "waiting_for")
@@ -283,9 +283,9 @@ class Kind:
         """Return empty files as (store, path below it) for which a start would delete conversations."""
         return []
 
-    def look(self, screen: Screen) -> Look:
+    def look(self, screen: Screen) -> ScreenState:
         """Return what a screen shows; what it does not recognise is unknown and never idle."""
-        return Look()
+        return ScreenState()
 
     def read_title(self, title: str) -> str:
         """Return the state that the pane's title names, or unknown."""
@@ -295,7 +295,7 @@ class Kind:
         """Return the keys that give an answer (`trust`) to an open dialog; None where that is not known."""
         return None
 
-    def answer_keys(self, look: Look, answer: str) -> list[str] | None:
+    def answer_keys(self, look: ScreenState, answer: str) -> list[str] | None:
         """Return the next keys towards an answer; asked again when the dialog has changed by them."""
         return self.dialog_keys(look.dialog or "", answer)
 
@@ -329,7 +329,7 @@ class Kind:
         """Tell whether one of these commands had its effect; None where the program does not show it."""
         return None
 
-    def hear(self, payload: Mapping[str, Any]) -> Heard | None:
+    def hear(self, payload: Mapping[str, Any]) -> HookEvent | None:
         """Return what a hook payload says, or None for one that is not of this kind."""
         return None
 

@@ -9,7 +9,7 @@ import sys
 
 from mam.adapters.agents.input_box import find_box, screen_lines
 from mam.adapters.agents.jsonl import parse
-from mam.adapters.agents.kind import Heard, Kind, Launch, Look, Transcript, Turn
+from mam.adapters.agents.kind import HookEvent, Kind, Launch, ScreenState, Transcript, Turn
 from mam.core.activity import BOOTING, IDLE, UNKNOWN, WAITING, WORKING, Evidence
 
 TYPE_CHECKING = False
@@ -135,19 +135,19 @@ class Practice(Kind):
             return []
         return [(stores[STORE], os.path.join(_FOLDER, f"{conversation}.jsonl"))]
 
-    def look(self, screen: Screen) -> Look:
+    def look(self, screen: Screen) -> ScreenState:
         """Judge only the last screenful: dialogs first, because Enter in one of them approves."""
         lines = screen_lines(screen.text)
         box = find_box(lines)
         if box is not None:
-            return Look(WORKING if _BUSY.search(box.above) else IDLE, box=box.state())
+            return ScreenState(WORKING if _BUSY.search(box.above) else IDLE, box=box.state())
         tail = "\n".join(lines[-16:])
         if _CHOICE.search(tail):
             for name, pattern in _DIALOGS:
                 if pattern.search(tail):
                     reset = _RESET.search(tail) if name == "limit" else None
-                    return Look(WAITING, dialog=name, detail=reset[1] if reset else "")
-        return Look(BOOTING if "Starting…" in tail else UNKNOWN)
+                    return ScreenState(WAITING, dialog=name, detail=reset[1] if reset else "")
+        return ScreenState(BOOTING if "Starting…" in tail else UNKNOWN)
 
     def read_title(self, title: str) -> str:
         """The title ends in the state."""
@@ -174,14 +174,14 @@ class Practice(Kind):
         """A question mark alone shows its help, whatever blanks stand around it."""
         return None if text.strip() == "?" else super().typed(text)
 
-    def hear(self, payload: Mapping[str, Any]) -> Heard | None:
+    def hear(self, payload: Mapping[str, Any]) -> HookEvent | None:
         """The events are named as Claude's."""
         event = payload.get("hook_event_name")
         if not isinstance(event, str) or event not in _EVENTS:
             return None
         state, waiting_for = _STATES.get(event, (None, None))
         conversation, prompt = payload.get("session_id"), payload.get("prompt")
-        return Heard(
+        return HookEvent(
             event,
             state,
             waiting_for,

@@ -76,9 +76,25 @@ class Card:
 
 
 _ORDER = (
-    *("id", "title", "status", "assignee", "created_by", "created_at", "claimed_by", "claim_expires"),
-    *("heartbeat_at", "summary", "comments", "goal_mode", "goal_max_turns", "max_runtime", "workspace"),
-    *("worker_pid", "run_id", "key", "body"),
+    "id",
+    "title",
+    "status",
+    "assignee",
+    "created_by",
+    "created_at",
+    "claimed_by",
+    "claim_expires",
+    "heartbeat_at",
+    "summary",
+    "comments",
+    "goal_mode",
+    "goal_max_turns",
+    "max_runtime",
+    "workspace",
+    "worker_pid",
+    "run_id",
+    "key",
+    "body",
 )
 
 if TYPE_CHECKING:

@@ -102,7 +102,11 @@ class Hand:
         """Record what happened to a card."""
         self.run(
             "INSERT INTO {events} (task_id, run_id, kind, payload, created_at) VALUES (?, ?, ?, ?, ?)",
-            *(card, run_id, kind, json.dumps(payload, ensure_ascii=False) if payload else None, self.now),
+            card,
+            run_id,
+            kind,
+            json.dumps(payload, ensure_ascii=False) if payload else None,
+            self.now,
         )
 
     def end_run(self, card: Card, status: str, outcome: str, summary: str) -> int | None:
@@ -177,7 +181,10 @@ class TableBoard:
             hand.card(card)
             number = hand.run(
                 "INSERT INTO {comments} (task_id, author, body, created_at) VALUES (?, ?, ?, ?)",
-                *(card, author, text, hand.now),
+                card,
+                author,
+                text,
+                hand.now,
             ).lastrowid
             hand.event(card, "commented", {"author": author, "len": len(text)})
             return Comment(int(number or 0), author, text, hand.now)
@@ -284,9 +291,19 @@ def _create(hand: Hand, title: str, body: str, key: str | None, goal: dict[str, 
     assignee, goal_mode = goal.get("assignee"), bool(goal.get("goal_mode"))
     hand.run(
         _CREATE,
-        *(card, title, body or None, assignee, goal.get("created_by"), hand.now),
-        *("dir" if workspace else "scratch", workspace, key),
-        *(goal.get("max_runtime"), goal.get("max_retries"), int(goal_mode), goal.get("goal_max_turns")),
+        card,
+        title,
+        body or None,
+        assignee,
+        goal.get("created_by"),
+        hand.now,
+        "dir" if workspace else "scratch",
+        workspace,
+        key,
+        goal.get("max_runtime"),
+        goal.get("max_retries"),
+        int(goal_mode),
+        goal.get("goal_max_turns"),
     )
     facts: dict[str, Any] = {"assignee": assignee, "status": "ready", "parents": [], "tenant": None}
     hand.event(

@@ -43,7 +43,7 @@ _STEP = 1.0
 _GOODBYE_SECONDS = 1.0
 
 
-class Heard:
+class ReceivedMessage:
     """A message that arrived."""
 
     __slots__ = ("is_retained", "mid", "payload", "topic")
@@ -55,7 +55,7 @@ class Heard:
         self.mid = mid
 
 
-class Link:
+class Connection:
     """One client of one broker. Nothing of it may be used by two threads."""
 
     def __init__(
@@ -64,7 +64,7 @@ class Link:
         """Nothing is sent yet. One that `listens` leaves a session on the broker while it is away."""
         self.broker = broker
         self.client_id = f"mam-{role}-{os.getpid()}-{secrets.token_hex(4)}"
-        self.heard: list[Heard] = []
+        self.heard: list[ReceivedMessage] = []
         self.acknowledged: set[int] = set()
         # Whether the broker still knew this client when it was opened.
         self.was_known = False
@@ -196,12 +196,12 @@ class Link:
             raise self._fail(self._end)
         return self._go_on(seconds, *others)
 
-    def take(self) -> list[Heard]:
+    def take(self) -> list[ReceivedMessage]:
         """Return what was heard since the last time."""
         found, self.heard = self.heard, []
         return found
 
-    def done_with(self, heard: Heard) -> None:
+    def done_with(self, heard: ReceivedMessage) -> None:
         """Let the broker forget a message."""
         if heard.mid and self._end is None:
             self._client.ack(heard.mid, _QOS)
@@ -311,7 +311,7 @@ class Link:
         except UnicodeDecodeError:
             topic = ""
         mid = message.mid if message.qos else 0
-        self.heard.append(Heard(topic, bytes(message.payload), message.retain, mid))
+        self.heard.append(ReceivedMessage(topic, bytes(message.payload), message.retain, mid))
 
 
 def _send_at_once(_client: paho.Client, _data: Any, wire: Any) -> None:

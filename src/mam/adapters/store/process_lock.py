@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from typing import Any
 
 
-class Lock:
+class ProcessLock:
     """A file that one process holds."""
 
     __slots__ = ("_handle", "path")

@@ -15,7 +15,7 @@ from time import monotonic, sleep
 from mam.adapters.store import database, schema
 from mam.adapters.store.intents import Intents
 from mam.adapters.store.root_paths import fingerprint
-from mam.adapters.store.transaction import Draft, choose, not_found
+from mam.adapters.store.transaction import Transaction, choose, not_found
 from mam.core.errors import Damaged, MamError, Unavailable
 from mam.core.session_row import settled, whole
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from typing import Any, TypeVar
 
     from mam.adapters.store.intents import Intent
-    from mam.adapters.store.root_paths import Place
+    from mam.adapters.store.root_paths import RootPaths
     from mam.core.session_row import Row
 
     T = TypeVar("T")
@@ -59,7 +59,7 @@ class View:
 class Registry:
     """Reads and changes of one root's sessions."""
 
-    def __init__(self, place: Place, clock: Callable[[], float]) -> None:
+    def __init__(self, place: RootPaths, clock: Callable[[], float]) -> None:
         """Nothing is opened before it is needed."""
         self.place = place
         self.clock = clock
@@ -149,13 +149,13 @@ class Registry:
                 rows = self._preview(connection, rows)
         return View(rows, meta.get("identities") or {}, intents)
 
-    def change(self, work: Callable[[Draft], T], confirm: Confirm | None = None) -> T:
+    def change(self, work: Callable[[Transaction], T], confirm: Confirm | None = None) -> T:
         """Run work under the write lock, commit, and return once the file shows the effect."""
         result = self.commit(work, confirm)
         self.show(confirm)
         return result
 
-    def commit(self, work: Callable[[Draft], T], confirm: Confirm | None = None) -> T:
+    def commit(self, work: Callable[[Transaction], T], confirm: Confirm | None = None) -> T:
         """Run work under the write lock and commit; the file is left to the next `show`.
 
         A person's edit is taken in first; one that cannot be stops the change before it begins.
@@ -165,7 +165,7 @@ class Registry:
             return work(draft)
 
     @contextmanager
-    def _drafting(self) -> Iterator[Draft]:
+    def _drafting(self) -> Iterator[Transaction]:
         """Hold the write lock. After an error of the disk the next change opens the database anew.
 
         SQLite opens a file for reading only when it cannot for writing, and stays with that.
@@ -173,7 +173,7 @@ class Registry:
         try:
             connection = self.writer()
             with database.transaction(connection, self.place.db):
-                yield Draft(connection, self.clock())
+                yield Transaction(connection, self.clock())
         except Unavailable:
             self.close()
             raise
@@ -205,7 +205,7 @@ class Registry:
             ).fetchone()
         return bool(rows) or file is None or fingerprint(self.place.yaml) != json.loads(file)
 
-    def note(self, work: Callable[[Draft], T]) -> T:
+    def note(self, work: Callable[[Transaction], T]) -> T:
         """Run work that changes no session: intents, evidence, log. The file is left alone."""
         with self._drafting() as draft:
             return work(draft)
@@ -222,7 +222,7 @@ class Registry:
                 is_behind=lambda: self._is_behind(draft.connection),
             )
 
-    def peek(self, read: Callable[[Draft], T], default: T) -> T:
+    def peek(self, read: Callable[[Transaction], T], default: T) -> T:
         """Run a read on what is no session; `default` without a database, or with one of an older mam."""
         connection = self.reader()
         if connection is None:
@@ -230,7 +230,7 @@ class Registry:
         with database.errors(self.place.db), database.snapshot(connection):
             version = connection.execute("PRAGMA user_version").fetchone()[0]
             is_current = version == len(schema.STATE_MIGRATIONS)
-            return read(Draft(connection, self.clock())) if is_current else default
+            return read(Transaction(connection, self.clock())) if is_current else default
 
     def others(self) -> int | None:
         """Return a number that changes when somebody else commits; None without a database."""
@@ -259,7 +259,7 @@ class Registry:
         found = fingerprint(self.place.yaml)
         return found is not None and abs(self.clock() - found[2] / 1e9) < _YOUNG_SECONDS
 
-    def _take_in(self, draft: Draft, confirm: Confirm | None) -> None:
+    def _take_in(self, draft: Transaction, confirm: Confirm | None) -> None:
         if not self._is_edited(draft.meta("file")):
             return
         from mam.adapters.store.yaml import intake

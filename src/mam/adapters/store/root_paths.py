@@ -24,7 +24,7 @@ agent-sessions-*.md
 """
 
 
-class Place:
+class RootPaths:
     """The files of one root."""
 
     __slots__ = ("db", "jobs", "launches", "root", "settings", "spool", "state", "yaml")
@@ -76,18 +76,18 @@ class Place:
             raise NotAllowed(f"{self.state} can be written by others", hint=f"chmod 700 {self.state}")
 
 
-def of_root(root: str) -> Place:
+def of_root(root: str) -> RootPaths:
     """Return the files of a root."""
-    return Place(root, os.path.join(root, YAML), os.path.join(root, STATE))
+    return RootPaths(root, os.path.join(root, YAML), os.path.join(root, STATE))
 
 
-def of_registry(file: str) -> Place:
+def of_registry(file: str) -> RootPaths:
     """Return the files that belong to a registry file."""
     real = os.path.realpath(file)
     root = os.path.dirname(os.path.dirname(real))
     if os.path.join(root, YAML) == real:
         return of_root(root)
-    return Place(os.path.dirname(real), real, real + ".mam")
+    return RootPaths(os.path.dirname(real), real, real + ".mam")
 
 
 def find_root(start: str) -> str:

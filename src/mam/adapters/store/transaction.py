@@ -22,7 +22,7 @@ def new_session_id() -> str:
     return f"s_{os.urandom(4).hex()}"
 
 
-class Draft:
+class Transaction:
     """The registry inside one transaction. Rows that come out are copies; `put` writes them back."""
 
     def __init__(self, connection: sqlite3.Connection, now: float) -> None:

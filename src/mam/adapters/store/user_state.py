@@ -41,7 +41,7 @@ def state_home(environ: Mapping[str, str]) -> str:
     return os.path.join(base, "mam")
 
 
-class Host:
+class UserState:
     """The user's records, opened when first needed."""
 
     def __init__(self, folder: str, clock: Callable[[], float]) -> None:

@@ -18,8 +18,15 @@ _SERVER = _NAME + "._"
 
 # Numbers and ids, which tmux makes itself, then texts, which anybody may set. parse.Pane has the same order.
 NUMBERS = (
-    *("pane_id", "session_id", "window_id", "pane_pid", "pane_dead", "pane_dead_status", "pane_dead_signal"),
-    *("pane_in_mode", "pid"),
+    "pane_id",
+    "session_id",
+    "window_id",
+    "pane_pid",
+    "pane_dead",
+    "pane_dead_status",
+    "pane_dead_signal",
+    "pane_in_mode",
+    "pid",
 )
 TEXTS = ("session_name", "@mam_session", "@mam_root", "pane_tty", "session_attached_list")
 # Enough to know whether sessions are alive: each field more costs tmux 2 ms for 1,000 panes.
@@ -121,7 +128,7 @@ def show_pane(pane_id: str, nonce: str) -> list[str]:
 def look(pane_id: str, nonce: str) -> list[str]:
     """Show one pane, in full, and then its screen."""
     capture = ["capture-pane", "-p", "-t", pane_id]
-    return [*show_pane(pane_id, nonce), ";", *capture, ";", "display-message", "-p", nonce + "end"]
+    return in_turn(show_pane(pane_id, nonce), capture, ["display-message", "-p", nonce + "end"])
 
 
 def capture_script(pane_ids: list[str], nonce: str, scrollback: int = 0) -> bytes:
@@ -136,21 +143,31 @@ def capture_script(pane_ids: list[str], nonce: str, scrollback: int = 0) -> byte
     ).encode()
 
 
+def in_turn(*commands: list[str]) -> list[str]:
+    """Return several commands as one list, done one after the other; one that is empty is left out."""
+    found: list[str] = []
+    for command in commands:
+        if command:
+            found += [";", *command] if found else command
+    return found
+
+
 def start(
     name: str, launch: list[str], *, session_id: str, root: str, width: int, height: int, nonce: str
 ) -> list[str]:
     """Start a session of one pane, mark it and show it. A server without any session is made safe first."""
     there = f"={checked_name(name)}:"
-    return [
-        *("start-server", ";", "if-shell", "-F", "#{?#{S:1},0,1}", _CLAIM, ";"),
-        *("new-session", "-d", "-s", name, "-x", str(int(width)), "-y", str(int(height)), "--", *launch, ";"),
-        *own(there, session_id, root),
-        *("set-option", "-t", there, "destroy-unattached", "off", ";"),
+    return in_turn(
+        ["start-server"],
+        ["if-shell", "-F", "#{?#{S:1},0,1}", _CLAIM],
+        ["new-session", "-d", "-s", name, "-x", str(int(width)), "-y", str(int(height)), "--", *launch],
+        own(there, session_id, root),
+        ["set-option", "-t", there, "destroy-unattached", "off"],
         # tmux shows the errors of the user's file in the first pane, as a mode that would take our keys.
-        *("copy-mode", "-q", "-t", there, ";"),
-        *("display-message", "-p", "-t", there, row_format(nonce), ";"),
-        *("display-message", "-p", "-t", there, f"{nonce}alone#{{window_panes}},#{{session_windows}}"),
-    ]
+        ["copy-mode", "-q", "-t", there],
+        ["display-message", "-p", "-t", there, row_format(nonce)],
+        ["display-message", "-p", "-t", there, f"{nonce}alone#{{window_panes}},#{{session_windows}}"],
+    )
 
 
 def runs(word: str) -> str:
@@ -168,34 +185,33 @@ def which_runs(where: str, word: str) -> list[str]:
 
 def move_mark(wrong: str, right: str, session_id: str, root: str, nonce: str) -> list[str]:
     """Take our options off one pane, put them on another, and show that one."""
-    command: list[str] = []
-    for option in ("@mam_session", "@mam_root", "remain-on-exit", "allow-rename", "allow-passthrough"):
-        command += ["set-option", "-q", "-p", "-u", "-t", pane_target(wrong), option, ";"]
+    options = ("@mam_session", "@mam_root", "remain-on-exit", "allow-rename", "allow-passthrough")
+    taken = [["set-option", "-q", "-p", "-u", "-t", pane_target(wrong), option] for option in options]
     shown = ["display-message", "-p", "-t", pane_target(right), row_format(nonce)]
-    return [*command, *own(right, session_id, root), *shown]
+    return in_turn(*taken, own(right, session_id, root), shown)
 
 
 def own(target: str, session_id: str, root: str) -> list[str]:
     """Make a pane ours: its options, and whose it is."""
-    command: list[str] = []
-    for option, value in (
-        ("remain-on-exit", "on"),
-        ("allow-rename", "off"),
-        ("allow-passthrough", "off"),
-        ("@mam_session", checked_mark(session_id)),
-        ("@mam_root", encode_root(root)),
-    ):
-        command += ["set-option", "-q", "-p", "-t", target, option, value, ";"]
-    return command
+    options = {
+        "remain-on-exit": "on",
+        "allow-rename": "off",
+        "allow-passthrough": "off",
+        "@mam_session": checked_mark(session_id),
+        "@mam_root": encode_root(root),
+    }
+    return in_turn(
+        *(["set-option", "-q", "-p", "-t", target, option, value] for option, value in options.items())
+    )
 
 
 def mark(pane_id: str, session_id: str, root: str) -> list[str]:
     """Write our mark on a pane that somebody else started; its other options stay as they are."""
     target = pane_target(pane_id)
-    return [
-        *("set-option", "-p", "-t", target, "@mam_session", checked_mark(session_id), ";"),
-        *("set-option", "-p", "-t", target, "@mam_root", encode_root(root)),
-    ]
+    return in_turn(
+        ["set-option", "-p", "-t", target, "@mam_session", checked_mark(session_id)],
+        ["set-option", "-p", "-t", target, "@mam_root", encode_root(root)],
+    )
 
 
 def claim(pane_id: str, session_id: str, root: str, nonce: str) -> list[str]:
@@ -244,8 +260,8 @@ def guarded(
 
     The answer is the nonce and `yes` or `no`, after everything before it succeeded.
     """
-    yes = [*then, ";", "display-message", "-p", nonce + "yes"]
-    no = [*(otherwise or []), *([";"] if otherwise else []), "display-message", "-p", nonce + "no"]
+    yes = in_turn(then, ["display-message", "-p", nonce + "yes"])
+    no = in_turn(otherwise or [], ["display-message", "-p", nonce + "no"])
     return ["if-shell", "-F", "-t", pane_target(pane_id), condition, quoted(yes), quoted(no)]
 
 
@@ -281,8 +297,8 @@ def kill_pane(pane_id: str, mark: str | None, nonce: str) -> list[str]:
 def respawn(pane_id: str, launch: list[str], mark: str, root: str, nonce: str) -> list[str]:
     """Start a command in a dead pane of ours and show it; tmux itself refuses a live one."""
     condition = guard(pane_id, mark, typing=False)
-    then = [*own(pane_target(pane_id), mark, root), "respawn-pane", "-t", pane_id, "--", *launch]
-    return [*guarded(pane_id, condition, then, nonce), ";", *show_pane(pane_id, nonce)]
+    then = in_turn(own(pane_target(pane_id), mark, root), ["respawn-pane", "-t", pane_id, "--", *launch])
+    return in_turn(guarded(pane_id, condition, then, nonce), show_pane(pane_id, nonce))
 
 
 def capture(pane_id: str, scrollback: int = 0) -> list[str]:

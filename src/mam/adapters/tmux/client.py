@@ -29,7 +29,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
-    from mam.adapters.tmux.parse import Listing, Look, Pane
+    from mam.adapters.tmux.parse import Listing, Pane, PaneScreen
 
     # Where a cursor stands.
     Spot = tuple[int, int]
@@ -115,12 +115,12 @@ class Tmux:
         found = self._some(answer, nonce, full=True)
         return found if found is not None and found.id == pane_id else None
 
-    def look(self, pane_id: str) -> Look:
+    def look(self, pane_id: str) -> PaneScreen:
         """Return one pane and its screen, of the same moment. Raises PaneGone."""
         nonce = new_nonce()
         answer = self._call(argv.look(pane_id, nonce))
         row, screen = parse.look_parts(answer, nonce)
-        return parse.Look(self._one(row, nonce, full=True), screen)
+        return parse.PaneScreen(self._one(row, nonce, full=True), screen)
 
     def capture(self, pane_ids: Iterable[str], *, scrollback: int = 0) -> dict[str, str | None]:
         """Return the screens of many panes in one call; None for a pane that is not there.

@@ -12,8 +12,21 @@ KEYS: dict[str, str] = {
     **{
         word: word
         for word in (
-            *("Enter", "Escape", "Tab", "BTab", "Up", "Down", "Left", "Right", "Home", "End"),
-            *("PageUp", "PageDown", "Space", "y", "n"),
+            "Enter",
+            "Escape",
+            "Tab",
+            "BTab",
+            "Up",
+            "Down",
+            "Left",
+            "Right",
+            "Home",
+            "End",
+            "PageUp",
+            "PageDown",
+            "Space",
+            "y",
+            "n",
             *"0123456789",
         )
     },

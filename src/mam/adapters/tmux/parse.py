@@ -32,9 +32,27 @@ class Pane:
     """One pane as tmux shows it. `mark` and `root` are what mam wrote on it; `attached` counts terminals."""
 
     __slots__ = (
-        *("attached", "command", "cursor_x", "cursor_y", "dead", "dead_signal", "dead_status", "height"),
-        *("id", "in_mode", "mark", "path", "pid", "root", "server_pid", "session_id", "session_name"),
-        *("title", "tty", "width", "window_id"),
+        "attached",
+        "command",
+        "cursor_x",
+        "cursor_y",
+        "dead",
+        "dead_signal",
+        "dead_status",
+        "height",
+        "id",
+        "in_mode",
+        "mark",
+        "path",
+        "pid",
+        "root",
+        "server_pid",
+        "session_id",
+        "session_name",
+        "title",
+        "tty",
+        "width",
+        "window_id",
     )
 
     def __init__(self, numbers: list[bytes], texts: list[bytes], roots: dict[bytes, str]) -> None:
@@ -114,7 +132,7 @@ class Listing:
         return self._by_mark.get(mark or "", [])
 
 
-class Look:
+class PaneScreen:
     """One pane and its screen at one moment."""
 
     __slots__ = ("cursor_x", "cursor_y", "pane", "screen")

@@ -86,13 +86,13 @@ def split(tmux: Tmux, window_id: str, launch: list[str], *, cwd: str, session_id
 def split_command(window_id: str, launch: list[str], session_id: str, root: str, nonce: str) -> list[str]:
     """Return the command of split: the new pane is the active one until it is marked and shown."""
     there = target(window_id)
-    return [
-        *("split-window", "-h", "-f", "-t", there, "--", *launch, ";"),
-        *argv.own(there, session_id, root),
-        *("display-message", "-p", "-t", there, argv.row_format(nonce), ";"),
-        *("display-message", "-p", "-t", there, f"{nonce}ours{argv.runs(launch[-1])}", ";"),
-        *("select-pane", "-l", "-t", there),
-    ]
+    return argv.in_turn(
+        ["split-window", "-h", "-f", "-t", there, "--", *launch],
+        argv.own(there, session_id, root),
+        ["display-message", "-p", "-t", there, argv.row_format(nonce)],
+        ["display-message", "-p", "-t", there, f"{nonce}ours{argv.runs(launch[-1])}"],
+        ["select-pane", "-l", "-t", there],
+    )
 
 
 def arrange(tmux: Tmux, window_id: str, *, layout: str, main: str | None) -> Window:

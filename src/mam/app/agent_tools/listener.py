@@ -28,7 +28,7 @@ def address(world: World) -> str:
     return private_socket.address(world.place.state)
 
 
-class Door:
+class Listener:
     """Where this root's server listens; only the resident has it, who holds the root's lock."""
 
     def __init__(self, world: World) -> None:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
     from typing import Any
 
-    from mam.app.monitor.resident import Companion
+    from mam.app.monitor.resident import BackgroundTask
     from mam.core.session_row import Row
 
     Document = dict[str, Any]
@@ -148,7 +148,7 @@ class Fleet(Messenger, Boards, Delegating, Teams, Overseer):
         """Hear what deserves attention and stops nothing."""
         self.world.warn = tell
 
-    def accompany(self, companion: Companion) -> None:
+    def accompany(self, companion: BackgroundTask) -> None:
         """Have somebody go along whenever this fleet watches its root, in whichever way."""
         self.world.companions.append(companion)
 

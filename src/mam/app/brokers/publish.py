@@ -15,8 +15,8 @@ from mam.core.errors import MamError, NotPublished
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from mam.adapters.store.tables.outbox import Parcel
-    from mam.adapters.store.transaction import Draft
+    from mam.adapters.store.tables.outbox import OutboxRow
+    from mam.adapters.store.transaction import Transaction
     from mam.app.context.context import World
     from mam.core.broker import Broker
 
@@ -89,9 +89,9 @@ def _goes_out(world: World, job_id: str, seconds: float) -> bool:
 
 
 def _send(world: World, broker: Broker, job_id: str, deadline: float) -> None:
-    from mam.adapters.mqtt.connection import Link
+    from mam.adapters.mqtt.connection import Connection
 
-    link = Link(broker, brokers.password(world, broker), role="event")
+    link = Connection(broker, brokers.password(world, broker), role="event")
     try:
         link.open(deadline - time.monotonic())
         while parcels := _waiting(world, job_id):
@@ -105,13 +105,13 @@ def _send(world: World, broker: Broker, job_id: str, deadline: float) -> None:
         link.close()
 
 
-def _waiting(world: World, job_id: str) -> list[Parcel]:
-    none: list[Parcel] = []
+def _waiting(world: World, job_id: str) -> list[OutboxRow]:
+    none: list[OutboxRow] = []
     return world.registry.peek(lambda draft: outbox.waiting(draft, job_id=job_id), none)
 
 
 def _broker_of(world: World, job_id: str) -> Broker | None:
-    def read(draft: Draft) -> Broker | None:
+    def read(draft: Transaction) -> Broker | None:
         job = jobs.find(draft, job_id)
         return rules.of_record(job.data) if job else None
 

@@ -28,9 +28,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
 
-    from mam.adapters.mqtt.connection import Heard, Link
-    from mam.adapters.store.tables.outbox import Parcel
-    from mam.adapters.store.transaction import Draft
+    from mam.adapters.mqtt.connection import Connection, ReceivedMessage
+    from mam.adapters.store.tables.outbox import OutboxRow
+    from mam.adapters.store.transaction import Transaction
     from mam.app.context.context import World
     from mam.core.broker import Broker
 
@@ -62,7 +62,7 @@ class Relay:
         self.broker = broker
         self.tell = tell
         self.publishes = publishes
-        self._link: Link | None = None
+        self._link: Connection | None = None
         self._password: str | None = None
         self._is_subscribed = False
         self._state = ""
@@ -96,11 +96,11 @@ class Relay:
             self.world.close()
 
     def _connect(self) -> None:
-        from mam.adapters.mqtt.connection import Link
+        from mam.adapters.mqtt.connection import Connection
 
         password = brokers.password(self.world, self.broker)
         if self._link is None or password != self._password:
-            self._link = Link(self.broker, password, role="relay", listens=True)
+            self._link = Connection(self.broker, password, role="relay", listens=True)
             self._password, self._is_subscribed = password, False
         self._link.open(_CONNECT_SECONDS)
         self._is_subscribed = self._is_subscribed and self._link.was_known
@@ -112,7 +112,7 @@ class Relay:
             self._is_subscribed = True
         self._tell_state(CONNECTED, None)
 
-    def _renew(self, draft: Draft) -> None:
+    def _renew(self, draft: Transaction) -> None:
         for job_id in outbox.recent(draft, draft.now - _RECENT_SECONDS):
             self._again(draft, job_id)
 
@@ -149,7 +149,7 @@ class Relay:
         """Hand the broker what waits, and note what it acknowledged; the order of a job is kept."""
         link = self._link
         assert link is not None
-        none: list[Parcel] = []
+        none: list[OutboxRow] = []
         sent: dict[int, int] = {}
         try:
             for parcel in self.world.registry.peek(self._waiting, none):
@@ -163,11 +163,11 @@ class Relay:
             if done:
                 self.world.registry.note(lambda draft: outbox.settle(draft, done))
 
-    def _waiting(self, draft: Draft) -> list[Parcel]:
+    def _waiting(self, draft: Transaction) -> list[OutboxRow]:
         mine = [job_id for job_id in outbox.waiting_jobs(draft) if self._is_ours(draft, job_id)]
         return [parcel for job_id in mine for parcel in outbox.waiting(draft, job_id=job_id)]
 
-    def _is_ours(self, draft: Draft, job_id: str) -> bool:
+    def _is_ours(self, draft: Transaction, job_id: str) -> bool:
         """Tell whether a job is published here: a job's broker stays what it is."""
         if job_id not in self._known:
             job = jobs.find(draft, job_id)
@@ -175,7 +175,7 @@ class Relay:
             self._known[job_id] = theirs is not None and theirs.as_json() == self.broker.as_json()
         return self._known[job_id]
 
-    def _hear(self, heard: Heard) -> None:
+    def _hear(self, heard: ReceivedMessage) -> None:
         """Take in what is about a job of this root; what others have on the same broker is theirs."""
         for leaf in (events.EVENTS, events.STATUS, republish_request.ASK):
             job_id = self.broker.job_of(heard.topic, leaf)
@@ -193,7 +193,7 @@ class Relay:
             return False
         return True
 
-    def _is_echo(self, job_id: str, heard: Heard) -> bool:
+    def _is_echo(self, job_id: str, heard: ReceivedMessage) -> bool:
         """Tell whether these are our own words, or some that were looked at before."""
         mark = hash((job_id, heard.payload))
         if mark in self._judged:
@@ -201,7 +201,7 @@ class Relay:
         text = heard.payload.decode("utf-8", "replace")
         return self.world.registry.peek(lambda draft: outbox.has(draft, job_id, text), False)
 
-    def _take_in(self, job_id: str, heard: Heard, *, is_retained: bool) -> None:
+    def _take_in(self, job_id: str, heard: ReceivedMessage, *, is_retained: bool) -> None:
         # Others may listen too: to the same broker, or to it under another address.
         mark = hashlib.sha256(b"%d" % is_retained + heard.payload).hexdigest()
         done = take_in(self.world, heard.payload, job_id=job_id, is_retained=is_retained, mark=mark)
@@ -243,7 +243,7 @@ class Relay:
             self._may_again[job_id] = now + _AGAIN_SECONDS
             self.world.registry.note(partial(self._again, job_id=job_id))
 
-    def _again(self, draft: Draft, job_id: str) -> None:
+    def _again(self, draft: Transaction, job_id: str) -> None:
         if self._is_ours(draft, job_id):
             outbox.again(draft, job_id)
 

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
 
-    from mam.adapters.store.transaction import Draft
+    from mam.adapters.store.transaction import Transaction
     from mam.app.context.context import World
     from mam.core.broker import Broker
 
@@ -33,7 +33,7 @@ _WORTH_SECONDS = 3600.0
 _GOODBYE_SECONDS = 0.5
 
 
-class Relays:
+class RelayPool:
     """Goes along with a resident."""
 
     def __init__(
@@ -187,7 +187,7 @@ def poll_seconds(world: World) -> float:
     return seconds
 
 
-def _in_use(draft: Draft, since: float) -> dict[str, Broker]:
+def _in_use(draft: Transaction, since: float) -> dict[str, Broker]:
     """Return the brokers of open jobs, and of those of which something is to be published or was since then.
 
     Who begins to wait after the end asks for what was before it.

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from typing import Any
 
-    from mam.adapters.mqtt.connection import Link
+    from mam.adapters.mqtt.connection import Connection
     from mam.app.context.context import World
     from mam.core.broker import Broker
     from mam.core.event import Event
@@ -111,14 +111,14 @@ class _Waiting:
     """The way to the broker, for as long as somebody waits."""
 
     def __init__(self, world: World, broker: Broker, wanted: dict[str, _Job]) -> None:
-        from mam.adapters.mqtt.connection import Link
+        from mam.adapters.mqtt.connection import Connection
 
         self.world = world
         self.broker = broker
         self.wanted = wanted
         self.failures = 0
         self._has_asked = False
-        self.link: Link = Link(broker, brokers.password(world, broker), role="wait", listens=True)
+        self.link: Connection = Connection(broker, brokers.password(world, broker), role="wait", listens=True)
 
     def go_on(self, seconds: float) -> None:
         """Hear for so long; where the broker is away, try to find it again."""

@@ -12,7 +12,7 @@ from mam.core.session_row import merged
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from mam.adapters.store.transaction import Draft
+    from mam.adapters.store.transaction import Transaction
     from mam.app.context.context import World
     from mam.core.session_row import Row
 
@@ -107,7 +107,7 @@ def check_child(
     return given if permissions or kind.takes_permissions else None
 
 
-def limit_births(world: World, draft: Draft) -> None:
+def limit_births(world: World, draft: Transaction) -> None:
     """Refuse one child too many where it is claimed: calls that came at once see each other only there."""
     coming = [one.data["row"] for one in draft.intents.all() if one.verb == "create"]
     rows = {row["id"]: row for row in (*draft.rows(), *(merged(row, status="running") for row in coming))}
@@ -124,12 +124,12 @@ def _check_directory(world: World, own: Row) -> None:
         )
 
 
-def _share_team(draft: Draft, one: str, other: str) -> bool:
+def _share_team(draft: Transaction, one: str, other: str) -> bool:
     mine = _team_of(draft, one)
     return mine is not None and mine == _team_of(draft, other)
 
 
-def _team_of(draft: Draft, session_id: str) -> str | None:
+def _team_of(draft: Transaction, session_id: str) -> str | None:
     """Return the team of a session, as its member or as its master."""
     member = teams.member(draft, session_id)
     if member is not None and teams.is_open(member):

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from typing import Any, TypeVar
 
-    from mam.adapters.store.transaction import Draft
+    from mam.adapters.store.transaction import Transaction
     from mam.app.context.context import World
 
     T = TypeVar("T")
@@ -41,13 +41,13 @@ def is_owned(intent: Intent) -> bool:
     return owner.pid != os.getpid() or (intent.session_id, intent.at) not in _given_up
 
 
-def claim(world: World, work: Callable[[Draft], T]) -> T:
+def claim(world: World, work: Callable[[Transaction], T]) -> T:
     """Commit an intent. The file is not written: it shows no intents, and a full disk ends the verb here."""
     from mam.app.context.liveness import confirm
 
     begun: list[Intent] = []
 
-    def noted(draft: Draft) -> T:
+    def noted(draft: Transaction) -> T:
         done = work(draft)
         begun.extend(one for one in draft.intents.all() if one.at == draft.now and _is_mine(one))
         return done
@@ -62,7 +62,7 @@ def claim(world: World, work: Callable[[Draft], T]) -> T:
         raise
 
 
-def change(world: World, work: Callable[[Draft], T]) -> T:
+def change(world: World, work: Callable[[Transaction], T]) -> T:
     """Change the registry; a status that a person wrote by hand is confirmed by looking."""
     from mam.app.context.liveness import confirm
 
@@ -73,7 +73,7 @@ def change(world: World, work: Callable[[Draft], T]) -> T:
 
 @contextmanager
 def in_flight(
-    world: World, verb: str, target: str, prepare: Callable[[Draft, Row], dict[str, Any] | None]
+    world: World, verb: str, target: str, prepare: Callable[[Transaction, Row], dict[str, Any] | None]
 ) -> Iterator[Row | None]:
     """Claim a registered session for a verb; yields its row, or None when prepare found nothing to do.
 
@@ -111,7 +111,7 @@ def abandon(world: World, session_id: str, at: float, *, for_good: bool) -> None
 def withdraw(world: World, session_id: str, at: float, *, for_good: bool) -> Unavailable | None:
     """Give up an intent of this process, if it is there; return why nobody else can be told."""
 
-    def work(draft: Draft) -> None:
+    def work(draft: Transaction) -> None:
         intent = draft.intents.of(session_id)
         if intent is None or intent.at != at or not _is_mine(intent):
             return
@@ -135,11 +135,11 @@ def _is_mine(intent: Intent) -> bool:
 
 
 def _claim(
-    world: World, verb: str, target: str, prepare: Callable[[Draft, Row], dict[str, Any] | None]
+    world: World, verb: str, target: str, prepare: Callable[[Transaction, Row], dict[str, Any] | None]
 ) -> tuple[Row | None, float]:
     deadline = work_clock.now() + WAIT_SECONDS
 
-    def work(draft: Draft) -> tuple[bool, Row | None, float]:
+    def work(draft: Transaction) -> tuple[bool, Row | None, float]:
         row = draft.find(target)
         if not is_free(draft, row["id"], row["name"]):
             return False, None, draft.now
@@ -160,7 +160,7 @@ def _claim(
         time.sleep(_STEP)
 
 
-def annotate(draft: Draft, session_id: str, notes: dict[str, Any]) -> None:
+def annotate(draft: Transaction, session_id: str, notes: dict[str, Any]) -> None:
     """Note how far the verb got that holds a session."""
     intent = draft.intents.of(session_id)
     if intent is not None:
@@ -168,7 +168,7 @@ def annotate(draft: Draft, session_id: str, notes: dict[str, Any]) -> None:
         draft.intents.put(intent)
 
 
-def is_free(draft: Draft, session_id: str, name: str) -> bool:
+def is_free(draft: Transaction, session_id: str, name: str) -> bool:
     """Tell whether no living process works on a session or takes its name."""
     return not any(
         is_owned(intent)

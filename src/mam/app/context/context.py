@@ -7,7 +7,7 @@ import time
 
 from mam.adapters.store import root_paths as places
 from mam.adapters.store.registry import Registry
-from mam.adapters.store.user_state import Host, state_home
+from mam.adapters.store.user_state import UserState, state_home
 from mam.app.context.settings import load_settings
 from mam.core.errors import InvalidPath
 from mam.core.names import parse_server
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from mam.adapters.agents.kind import Kind
-    from mam.adapters.store.root_paths import Place
+    from mam.adapters.store.root_paths import RootPaths
     from mam.adapters.tmux.client import Tmux
     from mam.core.settings import Settings
 
@@ -26,13 +26,13 @@ if TYPE_CHECKING:
 class World:
     """One root with its registry, its tmux servers, the kinds, the clock and the caller."""
 
-    def __init__(self, place: Place, workspace: str, environ: Mapping[str, str]) -> None:
+    def __init__(self, place: RootPaths, workspace: str, environ: Mapping[str, str]) -> None:
         """Take the place as found; nothing is read before it is needed."""
         self.place = place
         self.workspace = workspace
         self.environ = environ
         self.registry = Registry(place, time.time)
-        self.host = Host(state_home(environ), time.time)
+        self.host = UserState(state_home(environ), time.time)
         self.progress: Callable[[str], None] = lambda _text: None
         self.warn: Callable[[str], None] = lambda _text: None
         # Who goes along when this root is watched; see resident.Companion.

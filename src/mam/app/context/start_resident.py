@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 
-from mam.adapters.store.process_lock import Lock
+from mam.adapters.store.process_lock import ProcessLock
 from mam.adapters.system import program_lookup
 from mam.core.agent_environment import without_inherited
 
@@ -42,6 +42,6 @@ def command(world: World) -> list[str]:
     return [sys.executable, "-P", "-m", "mam", "monitor", "--resident", *which]
 
 
-def lock(world: World) -> Lock:
+def lock(world: World) -> ProcessLock:
     """Return what one resident of a root holds."""
-    return Lock(os.path.join(world.place.state, "resident.lock"))
+    return ProcessLock(os.path.join(world.place.state, "resident.lock"))

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from mam.adapters.store.tables.jobs import Job
-    from mam.adapters.store.transaction import Draft
+    from mam.adapters.store.transaction import Transaction
     from mam.app.context.context import World
 
     Document = dict[str, Any]
@@ -75,10 +75,8 @@ def conclude(world: World, job: Job, detail: str) -> None:
     """Look at artifacts and run the script; end the job by what they say."""
     missing = missing_artifacts(job)
     if missing:
-        fail(
-            *(world, job.id, f"expected artifacts are missing: {', '.join(missing)}", "artifacts"),
-            missing=missing[:20],
-        )
+        reason = f"expected artifacts are missing: {', '.join(missing)}"
+        fail(world, job.id, reason, "artifacts", missing=missing[:20])
         return
     if job.data.get("validate"):
         done = _run_apart(world, job, job.data["validate"])
@@ -130,7 +128,7 @@ def _run_apart(world: World, job: Job, path: str) -> Document | None:
     def is_wanted() -> bool:
         return world.registry.peek(lambda draft: _is_checking(draft, job.id), True)
 
-    def note(draft: Draft) -> None:
+    def note(draft: Transaction) -> None:
         current = jobs.find(draft, job.id)
         if current is not None:
             jobs.update(draft, current, data=changes)
@@ -178,12 +176,12 @@ def _log_of(world: World, job: Job) -> str:
     return os.path.join(world.place.jobs, f"{job.id}.validation.log")
 
 
-def _is_checking(draft: Draft, job_id: str) -> bool:
+def _is_checking(draft: Transaction, job_id: str) -> bool:
     job = jobs.find(draft, job_id)
     return job is not None and job.status == CHECKING
 
 
-def _claim(draft: Draft, job_id: str) -> Job | None:
+def _claim(draft: Transaction, job_id: str) -> Job | None:
     """Become who checks a job; None if it is not due, or another living process is at it."""
     job = jobs.find(draft, job_id)
     if job is None or job.status != CHECKING:
@@ -196,7 +194,7 @@ def _claim(draft: Draft, job_id: str) -> Job | None:
 
 
 def _record(world: World, job_id: str, done: Document) -> None:
-    def work(draft: Draft) -> None:
+    def work(draft: Transaction) -> None:
         job = jobs.find(draft, job_id)
         if job is not None:
             word = "PASS" if done["passed"] else "FAIL"

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from mam.adapters.store.tables.jobs import Job
-    from mam.adapters.store.transaction import Draft
+    from mam.adapters.store.transaction import Transaction
     from mam.app.context.context import World
 
 
@@ -36,7 +36,7 @@ def finish(
     """
     token = job_files.own_token(world.place.jobs, job_id)
 
-    def work(draft: Draft) -> bool:
+    def work(draft: Transaction) -> bool:
         job = jobs.find(draft, job_id)
         if job is None or job.status not in OPEN or (seen is not None and _has_gone_on(job, seen)):
             return False

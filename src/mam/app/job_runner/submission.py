@@ -26,7 +26,7 @@ _TMUX = "tmux:"
 _HEADER_BYTES = 4096
 
 
-class Order:
+class Submission:
     """The options of a submission; see Delegating.job_submit for their meaning."""
 
     def __init__(self, world: World, prompt: str, **options: Any) -> None:

@@ -6,7 +6,7 @@ from mam.adapters.store.tables import jobs
 from mam.adapters.system import process
 from mam.app.context import start_resident
 from mam.app.job_runner.finish import fail
-from mam.app.job_runner.submission import Order, message_of
+from mam.app.job_runner.submission import Submission, message_of
 from mam.app.job_runner.turn import begin, create_for, start_session, take_session
 from mam.app.jobs.find import document
 from mam.app.jobs.register import new_id, register
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 def preview(world: World, prompt: str, **options: Any) -> Document:
     """Return what a submission would tell its agent. Nothing is started, and nothing is written."""
-    order, job_id = Order(world, prompt, **options), new_id()
+    order, job_id = Submission(world, prompt, **options), new_id()
     session = order.facts(job_id)["agent_session"]
     said = message_of(world, job_id, 1, order.prompt)
     return {"job_id": job_id, "agent": order.agent, "agent_session": session, "instructions": said}
@@ -37,7 +37,7 @@ def submit(world: World, prompt: str, **options: Any) -> Document:
 
     Whatever goes wrong after the record was made ends the job with an error, and is raised.
     """
-    order, job_id = Order(world, prompt, **options), new_id()
+    order, job_id = Submission(world, prompt, **options), new_id()
     facts = {**order.facts(job_id), "owner": process.me().as_json()}
     register(world, job_id, order.prompt, **facts)
     try:
@@ -66,7 +66,7 @@ def create_with(world: World, agent: str | None, task: str, **options: Any) -> R
     """Create a session as `create` does, and give it a job as its first message; return its row."""
     name = options.get("name")
     known = next((one["agent"] for one in world.registry.view().rows if name and one["name"] == name), None)
-    order, job_id = Order(world, task, agent=agent or known or "claude"), new_id()
+    order, job_id = Submission(world, task, agent=agent or known or "claude"), new_id()
     facts = {**order.facts(job_id), "agent_session": None, "owner": process.me().as_json()}
     # A session that a person sits at is told when it starts.
     is_told = not world.kind(order.agent).takes_prompt
@@ -83,7 +83,7 @@ def create_with(world: World, agent: str | None, task: str, **options: Any) -> R
     return world.registry.view().find(row["id"])
 
 
-def _delegate(world: World, job_id: str, order: Order, facts: dict[str, Any]) -> None:
+def _delegate(world: World, job_id: str, order: Submission, facts: dict[str, Any]) -> None:
     changes: dict[str, Any] = {}
     if order.existing:
         row = take_session(world, job_id, order.existing)
@@ -98,7 +98,7 @@ def _delegate(world: World, job_id: str, order: Order, facts: dict[str, Any]) ->
     begin(world, job_id, row, order.prompt)
 
 
-def _failure(order: Order, error: MamError) -> tuple[str, str]:
+def _failure(order: Submission, error: MamError) -> tuple[str, str]:
     """Return what the job's last event says of a start that failed."""
     if order.existing:
         return error.message, "refused"

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from mam.adapters.store.tables.jobs import Job
-    from mam.adapters.store.transaction import Draft
+    from mam.adapters.store.transaction import Transaction
     from mam.app.context.context import World
 
     # Sessions as `ls` shows them, by id.
@@ -47,7 +47,7 @@ _LONG = 3600.0
 _NET_OF_WAITER = 1.0
 
 
-class Care:
+class JobTimers:
     """Goes along with a resident, and with whoever waits; checks and later turns run beside it."""
 
     def __init__(self, world: World) -> None:
@@ -124,7 +124,7 @@ class Watcher:
 
     def __init__(self, world: World) -> None:
         """Take a world that is the waiter's own."""
-        self._care = Care(world)
+        self._care = JobTimers(world)
         self._lock = start_resident.lock(world)
         self._due = 0.0
         self._complaint = ""
@@ -199,10 +199,10 @@ def _hear(world: World, one: Any, at: float) -> None:
     """Report what a session was seen to do; `at` is before the look, so that no newer hook is overruled."""
     told: list[str | None] = []
 
-    def work(draft: Draft) -> None:
+    def work(draft: Transaction) -> None:
         told.append(session_events.hear(world, draft, one, one["activity"], one["waiting_for"], at=at))
 
-    def is_news(draft: Draft) -> bool:
+    def is_news(draft: Transaction) -> bool:
         job = jobs.find(draft, one.get("delegate_job_id") or "")
         return job is not None and job.data.get("activity") != one["activity"]
 
@@ -250,7 +250,7 @@ def _tell_again(world: World, job: Job, known: Known) -> None:
     give(world, job.id, known[job.session_id or ""], job.attempt, task)
 
 
-def _facts(draft: Draft, job: Job, one: dict[str, Any] | None) -> dict[str, Any]:
+def _facts(draft: Transaction, job: Job, one: dict[str, Any] | None) -> dict[str, Any]:
     """Return what decides what is due; `one` is the job's session as it was seen just now."""
     data = job.data
     given = session_events.prompted_at(draft, job)
@@ -268,7 +268,7 @@ def _facts(draft: Draft, job: Job, one: dict[str, Any] | None) -> dict[str, Any]
     }
 
 
-def _overdue(world: World, draft: Draft, job_id: str, one: dict[str, Any] | None) -> str | None:
+def _overdue(world: World, draft: Transaction, job_id: str, one: dict[str, Any] | None) -> str | None:
     job = jobs.find(draft, job_id)
     if job is None or job.status not in rules.OPEN or job.status == rules.CHECKING:
         return None
@@ -278,7 +278,7 @@ def _overdue(world: World, draft: Draft, job_id: str, one: dict[str, Any] | None
 def _next(world: World, job: Job, one: dict[str, Any] | None) -> float | None:
     """Return in how many seconds something may be due for a job."""
 
-    def read(draft: Draft) -> float | None:
+    def read(draft: Transaction) -> float | None:
         current = jobs.find(draft, job.id)
         return rules.next_due(**_facts(draft, current, one)) if current is not None else None
 
@@ -295,7 +295,7 @@ def _time_out(world: World, job: Job, what: str) -> None:
 def _nudge(world: World, job: Job) -> None:
     """Remind the agent once; that it was is recorded before a key is typed."""
 
-    def work(draft: Draft) -> bool:
+    def work(draft: Transaction) -> bool:
         current = jobs.find(draft, job.id)
         if current is None or current.status not in rules.OPEN or current.data.get("nudged_at"):
             return False

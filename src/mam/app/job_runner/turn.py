@@ -23,7 +23,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from mam.adapters.store.transaction import Draft
+    from mam.adapters.store.transaction import Transaction
     from mam.app.context.context import World
     from mam.core.session_row import Row
 
@@ -65,7 +65,7 @@ def take_session(world: World, job_id: str, target: str) -> Row:
     """Have a session that runs already work on a job, if the caller may write to it."""
     check_writer(world, world.registry.view().find(target))
 
-    def work(draft: Draft) -> Row:
+    def work(draft: Transaction) -> Row:
         row = draft.find(target)
         if not is_running(row):
             raise IllegalTransition(f"'{row['name']}' does not run", hint=f"mam resume {row['name']}")
@@ -86,7 +86,7 @@ def begin(world: World, job_id: str, row: Row, task: str | None, **changes: Any)
     """
     is_first = not changes
 
-    def bind(draft: Draft) -> int:
+    def bind(draft: Transaction) -> int:
         job = jobs.find(draft, job_id)
         assert job is not None
         attempt = job.attempt if is_first else job.attempt + 1
@@ -132,7 +132,7 @@ def _task_id(job_id: str, attempt: int) -> str:
     return f"m_{job_id}" if attempt == 1 else f"m_{job_id}-{attempt}"
 
 
-def note_given(draft: Draft, job_id: str, attempt: int) -> None:
+def note_given(draft: Transaction, job_id: str, attempt: int) -> None:
     """Note when the task of an attempt was given."""
     job = jobs.find(draft, job_id)
     if job is not None and job.attempt == attempt and job.data.get("prompted_at") is None:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from typing import Any, Protocol
 
     from mam.adapters.store.tables.jobs import Entry
-    from mam.adapters.store.transaction import Draft
+    from mam.adapters.store.transaction import Transaction
     from mam.app.context.context import World
 
     class Tend(Protocol):
@@ -79,7 +79,7 @@ def _since(world: World, number: int, wanted: Sequence[str]) -> list[Entry]:
 
 
 def _open(world: World, wanted: Sequence[str]) -> set[str]:
-    def read(draft: Draft) -> set[str]:
+    def read(draft: Transaction) -> set[str]:
         found = {job_id: jobs.find(draft, job_id) for job_id in wanted}
         return {job_id for job_id, job in found.items() if job is not None and job.status in OPEN}
 

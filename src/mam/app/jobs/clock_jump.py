@@ -16,7 +16,7 @@ from mam.core.job import moved
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from mam.adapters.store.tables.jobs import Job
-    from mam.adapters.store.transaction import Draft
+    from mam.adapters.store.transaction import Transaction
     from mam.app.context.context import World
 
 _KEY = "jobs:clock"
@@ -25,12 +25,12 @@ _TIMES = ("prompted_at", "activity_at", "worked_at", "turn_told", "nudged_at")
 _JUMP = 30.0
 
 
-def is_set(world: World, draft: Draft) -> bool:
+def is_set(world: World, draft: Transaction) -> bool:
     """Tell whether the clock was set since somebody looked in this boot, or nobody has yet."""
     return _jump(world, draft) is None or abs(_jump(world, draft) or 0.0) > _JUMP
 
 
-def settle(world: World, draft: Draft) -> None:
+def settle(world: World, draft: Transaction) -> None:
     """Have the times of open jobs go along with a clock that was set."""
     if not is_set(world, draft):
         return
@@ -46,7 +46,7 @@ def steady() -> float:
     return time.clock_gettime(getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC))
 
 
-def _jump(world: World, draft: Draft) -> float | None:
+def _jump(world: World, draft: Transaction) -> float | None:
     """Return by how much the clock was set; None if nobody knows how it stood in this boot."""
     known = draft.meta(_KEY)
     if known is None or known["boot"] != process.me().boot:
@@ -54,7 +54,7 @@ def _jump(world: World, draft: Draft) -> float | None:
     return float(world.now() - steady() - known["offset"])
 
 
-def _move(draft: Draft, job: Job, jump: float, now: float) -> None:
+def _move(draft: Transaction, job: Job, jump: float, now: float) -> None:
     kept = {key: value for key in _TIMES if (value := job.data.get(key)) is not None}
     kept["began"] = job.data.get("began") or job.created_at
     data = {key: moved(value, jump, now) for key, value in kept.items()}

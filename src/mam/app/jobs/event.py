@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from mam.adapters.store.tables.jobs import Job
-    from mam.adapters.store.transaction import Draft
+    from mam.adapters.store.transaction import Transaction
     from mam.app.context.context import World
     from mam.core.event import Event
 
@@ -49,7 +49,7 @@ def event(
     events.check_data(given)
     done: Document = {}
 
-    def work(draft: Draft, job: Job) -> None:
+    def work(draft: Transaction, job: Job) -> None:
         _check_caller(job, me)
         if attempt is not None and attempt != job.attempt:
             raise EventRefused(f"it is of an older attempt ({attempt}, now it is {job.attempt})")
@@ -101,7 +101,7 @@ def _take(world: World, job_id: str, parsed: Event, mark: str | None) -> str:
     token = token_of(world, job_id)
     verdicts: list[str] = []
 
-    def work(draft: Draft, job: Job) -> None:
+    def work(draft: Transaction, job: Job) -> None:
         verdicts.append(ledger.take(draft, job, parsed, token)[0])
 
     _guarded(world, job_id, work, mark)
@@ -118,7 +118,7 @@ def _check_caller(job: Job, me: str) -> None:
 def _guarded(world: World, job_id: str, work: Any, mark: str | None = None) -> None:
     """Run work on a job under the write lock; a refusal is committed to its log, and then raised."""
 
-    def guarded(draft: Draft) -> EventRefused | NotAllowed | None:
+    def guarded(draft: Transaction) -> EventRefused | NotAllowed | None:
         job = jobs.find(draft, job_id)
         if job is None:
             raise unknown(world, job_id)
@@ -141,7 +141,7 @@ def _note_refused(world: World, job_id: str | None, reason: str, mark: str | Non
     if not world.place.exists():
         return
 
-    def work(draft: Draft) -> bool:
+    def work(draft: Transaction) -> bool:
         job = jobs.find(draft, job_id) if job_id else None
         if job is None:
             draft.log(caller.reporter(world), "job event", None, reason, job=job_id)

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from mam.adapters.store.tables.jobs import Job
-    from mam.adapters.store.transaction import Draft
+    from mam.adapters.store.transaction import Transaction
     from mam.app.context.context import World
 
     Document = dict[str, Any]
@@ -27,8 +27,16 @@ _REGISTRY = ".hermes/agent-sessions.yaml"
 _LISTED_PROMPT = 200
 # A repository can carry a record: nothing is run, started, written elsewhere or published for what one says.
 _NOT_TAKEN = (
-    *("broker", "logs_dir", "max_rounds", "permissions", "registry_dir", "reviewer", "reviewer_session"),
-    *("root", "type", "validate"),
+    "broker",
+    "logs_dir",
+    "max_rounds",
+    "permissions",
+    "registry_dir",
+    "reviewer",
+    "reviewer_session",
+    "root",
+    "type",
+    "validate",
 )
 
 
@@ -143,11 +151,11 @@ def unknown(world: World, job_id: str) -> JobNotFound:
     return JobNotFound(f"there is no job {job_id} in {world.place.root}", hint="mam job list shows them")
 
 
-def _listed(draft: Draft) -> list[tuple[Job, str]]:
+def _listed(draft: Transaction) -> list[tuple[Job, str]]:
     return [(job, jobs.prompt_of(draft, job.id)) for job in jobs.listed(draft)]
 
 
-def _one(draft: Draft, job_id: str) -> tuple[Job, str] | None:
+def _one(draft: Transaction, job_id: str) -> tuple[Job, str] | None:
     job = jobs.find(draft, job_id)
     return (job, jobs.prompt_of(draft, job_id)) if job else None
 
@@ -177,7 +185,7 @@ def _log_in(folder: str, job_id: str) -> str:
     return os.path.join(folder, f"{job_id}.events.log")
 
 
-def _take_in(draft: Draft, found: Document, facts: Document, log: list[Document]) -> None:
+def _take_in(draft: Transaction, found: Document, facts: Document, log: list[Document]) -> None:
     if jobs.find(draft, found["job_id"]) is not None:
         return
     created = parse_stamp(found["created_at"])

@@ -15,14 +15,14 @@ if TYPE_CHECKING:
     from typing import Any
 
     from mam.adapters.store.tables.jobs import Job
-    from mam.adapters.store.transaction import Draft
+    from mam.adapters.store.transaction import Transaction
     from mam.core.event import Event
 
 # So many refused events of one job are written down one by one; the others are counted.
 _MOST_DROPPED = 100
 
 
-def enter(draft: Draft, job: Job, name: str, detail: str = "", **data: Any) -> Job:
+def enter(draft: Transaction, job: Job, name: str, detail: str = "", **data: Any) -> Job:
     """Write an entry that is for the log alone: it has no number of its own and is not published."""
     event = events.make(
         job.id, name, seq=0, attempt=job.attempt, timestamp=stamp(draft.now), detail=detail, data=data
@@ -32,7 +32,7 @@ def enter(draft: Draft, job: Job, name: str, detail: str = "", **data: Any) -> J
 
 
 def emit(
-    draft: Draft,
+    draft: Transaction,
     job: Job,
     name: str,
     token: str,
@@ -45,7 +45,7 @@ def emit(
     return _apply(draft, job, _next(draft, job, name, token, detail=detail, data=data), log_as or name)
 
 
-def take(draft: Draft, job: Job, event: Event, token: str) -> tuple[str, Job]:
+def take(draft: Transaction, job: Job, event: Event, token: str) -> tuple[str, Job]:
     """Take in an event that was signed elsewhere; return what it turned out to be, and the job after it.
 
     Raises EventRefused; whoever catches it calls `drop`.
@@ -68,13 +68,15 @@ def take(draft: Draft, job: Job, event: Event, token: str) -> tuple[str, Job]:
     return verdict, _apply(draft, job, *_checked(job, event, token), signature=signature)
 
 
-def report(draft: Draft, job: Job, name: str, token: str, detail: str = "", *, data: dict[str, Any]) -> Job:
+def report(
+    draft: Transaction, job: Job, name: str, token: str, detail: str = "", *, data: dict[str, Any]
+) -> Job:
     """Write what an agent, a person or a hook says of a job now; raises EventRefused once it has ended."""
     return take(draft, job, _next(draft, job, name, token, detail=detail, data=data), token)[1]
 
 
 def _next(
-    draft: Draft, job: Job, name: str, token: str, *, detail: str, data: dict[str, Any] | None
+    draft: Transaction, job: Job, name: str, token: str, *, detail: str, data: dict[str, Any] | None
 ) -> Event:
     """Return an event of now, with the next number and signed."""
     event = events.make(
@@ -89,7 +91,7 @@ def _next(
     return events.sign(event, token)
 
 
-def drop(draft: Draft, job: Job, reason: str, *, mark: str | None = None, **data: Any) -> Job:
+def drop(draft: Transaction, job: Job, reason: str, *, mark: str | None = None, **data: Any) -> Job:
     """Write down that an event of this job was refused, and why. What it said is not repeated.
 
     One with a `mark` that was written down before is the same one, heard by another.
@@ -117,7 +119,7 @@ def needs_checking(job: Job) -> bool:
     return bool(data.get("expected_artifacts") or data.get("validate") or data.get("type") == rules.LOOP)
 
 
-def publish(draft: Draft, job: Job, event: Event, *, is_status: bool) -> None:
+def publish(draft: Transaction, job: Job, event: Event, *, is_status: bool) -> None:
     """Have an event published if its job has a broker; the newest one is also the retained status."""
     if not job.data.get("broker"):
         return
@@ -136,7 +138,7 @@ def _checked(job: Job, event: Event, token: str) -> tuple[Event, str]:
     return events.sign(held, token), events.CHECKING
 
 
-def _apply(draft: Draft, job: Job, event: Event, name: str, signature: str | None = None) -> Job:
+def _apply(draft: Transaction, job: Job, event: Event, name: str, signature: str | None = None) -> Job:
     signature = signature or event["data"]["hmac_sig"]
     jobs.enter(draft, job.id, name, event, attempt=job.attempt, signature=signature)
     known: dict[str, Any] = {}

@@ -14,7 +14,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from mam.adapters.store.transaction import Draft
+    from mam.adapters.store.transaction import Transaction
     from mam.app.context.context import World
 
     Document = dict[str, Any]
@@ -31,7 +31,7 @@ def audit_root(world: World) -> str:
 def logs(world: World, job_id: str, *, folder: str | None = None) -> Document:
     """Return `{job_id, directory, events}`, oldest first. Reads only."""
 
-    def read(draft: Draft) -> Document | None:
+    def read(draft: Transaction) -> Document | None:
         job = jobs.find(draft, job_id)
         if job is None:
             return None

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from mam.adapters.store.tables.jobs import Job
-    from mam.adapters.store.transaction import Draft
+    from mam.adapters.store.transaction import Transaction
     from mam.app.context.context import World
 
 _ID_BYTES = 4
@@ -43,7 +43,7 @@ def register(world: World, job_id: str, prompt: str, **facts: Any) -> Job:
     world.registry.writer()
     job_files.new_token(world.place.jobs, job_id)
 
-    def work(draft: Draft) -> Job:
+    def work(draft: Transaction) -> Job:
         clock_jump.settle(world, draft)
         job = jobs.add(draft, job_id, prompt, data)
         draft.log(data["created_by"], "job submit", None, None, job=job_id, agent=data["agent"])

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from mam.adapters.store.tables.jobs import Job
-    from mam.adapters.store.transaction import Draft
+    from mam.adapters.store.transaction import Transaction
     from mam.app.context.context import World
     from mam.core.session_row import Row
 
@@ -29,7 +29,7 @@ BOOTSTRAP, EXITED = "bootstrap", "agent exited"
 _SENT = ("typing", "submitted", "queued", "unconfirmed")
 
 
-def open_job(world: World, draft: Draft, row: Row) -> tuple[Job, str] | None:
+def open_job(world: World, draft: Transaction, row: Row) -> tuple[Job, str] | None:
     """Return the open job that a session works on now, and its token."""
     job_id = row.get("delegate_job_id")
     job = jobs.find(draft, job_id) if job_id else None
@@ -43,7 +43,7 @@ def stopping(world: World, row: Row) -> None:
     if not row.get("delegate_job_id"):
         return
 
-    def work(draft: Draft) -> None:
+    def work(draft: Transaction) -> None:
         if found := open_job(world, draft, row):
             ledger.emit(draft, found[0], events.PROGRESS, found[1], TERMINATING, data={"by": "mam"})
 
@@ -51,14 +51,14 @@ def stopping(world: World, row: Row) -> None:
     show(world, row["delegate_job_id"] or "")
 
 
-def stopped(world: World, draft: Draft, row: Row, reason: str | None) -> None:
+def stopped(world: World, draft: Transaction, row: Row, reason: str | None) -> None:
     """End the job of a session that was stopped: it is cancelled, whatever its last event is called."""
     if found := open_job(world, draft, row):
         data = {"by": "mam", "stopped": True, "reason": "stopped"}
         ledger.emit(draft, found[0], events.COMPLETED, found[1], reason or "", data=data)
 
 
-def died(world: World, draft: Draft, row: Row, status: int | None) -> None:
+def died(world: World, draft: Transaction, row: Row, status: int | None) -> None:
     """End the job of a session whose agent is gone; one that has reported is only checked any more."""
     found = open_job(world, draft, row)
     if found is None or found[0].status == CHECKING:
@@ -73,7 +73,7 @@ def died(world: World, draft: Draft, row: Row, status: int | None) -> None:
     ledger.emit(draft, job, events.ERROR, token, detail, data=data)
 
 
-def renamed(draft: Draft, row: Row, before: str, after: str) -> list[str]:
+def renamed(draft: Transaction, row: Row, before: str, after: str) -> list[str]:
     """Have the jobs of a session name it as it is called now; return their ids."""
     found = [*jobs.listed(draft, only_open=True), *jobs.listed(draft, session_id=row["id"])]
     changed = {
@@ -104,7 +104,7 @@ def open_of(world: World) -> set[str]:
     return world.registry.peek(jobs.open_ids, none)
 
 
-def prompted_at(draft: Draft, job: Job) -> float | None:
+def prompted_at(draft: Transaction, job: Job) -> float | None:
     """Return when the agent was given its task in this attempt; None if it was not yet."""
     known: float | None = job.data.get("prompted_at")
     if known is not None or not job.data.get("message_id"):
@@ -114,7 +114,7 @@ def prompted_at(draft: Draft, job: Job) -> float | None:
 
 
 def hear(
-    world: World, draft: Draft, row: Row, state: str, waiting_for: str | None, *, at: float
+    world: World, draft: Transaction, row: Row, state: str, waiting_for: str | None, *, at: float
 ) -> str | None:
     """Report what an agent was seen to do, once per change: start, permission waits, the end of a turn.
 
@@ -144,7 +144,7 @@ def hear(
         return None
 
 
-def _say(draft: Draft, job: Job, token: str, state: str) -> bool:
+def _say(draft: Transaction, job: Job, token: str, state: str) -> bool:
     said, by = job.last_seq, {"by": "hook"}
     if state == WORKING and job.status == PENDING:
         job = ledger.report(draft, job, events.STARTED, token, data=by)

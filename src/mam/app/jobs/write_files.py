@@ -18,15 +18,30 @@ if TYPE_CHECKING:
     from typing import Any
 
     from mam.adapters.store.tables.jobs import Entry, Job
-    from mam.adapters.store.transaction import Draft
+    from mam.adapters.store.transaction import Transaction
     from mam.app.context.context import World
 
     Document = dict[str, Any]
 
 _META = (
-    *("schema_version", "job_id", "created_at", "prompt", "agent", "agent_session", "type", "workdir"),
-    *("timeout_sec", "idle_timeout_sec", "expected_artifacts", "validate", "reviewer", "max_rounds"),
-    *("permissions", "created_by", "registry_dir", "root"),
+    "schema_version",
+    "job_id",
+    "created_at",
+    "prompt",
+    "agent",
+    "agent_session",
+    "type",
+    "workdir",
+    "timeout_sec",
+    "idle_timeout_sec",
+    "expected_artifacts",
+    "validate",
+    "reviewer",
+    "max_rounds",
+    "permissions",
+    "created_by",
+    "registry_dir",
+    "root",
 )
 _IGNORE = "# Made by mam: the audit of jobs is state of this machine.\n*\n"
 
@@ -82,13 +97,13 @@ def _write_audit(folder: str, document: Document) -> None:
     job_files.replace(os.path.join(folder, "status.json"), status)
 
 
-def _folders(draft: Draft, job_id: str) -> tuple[str | None, str | None] | None:
+def _folders(draft: Transaction, job_id: str) -> tuple[str | None, str | None] | None:
     job = jobs.find(draft, job_id)
     return (job.data.get("registry_dir"), job.data.get("logs_dir")) if job else None
 
 
 def _look(world: World, job_id: str, after: int) -> tuple[Job, str, list[Entry]]:
-    def read(draft: Draft) -> tuple[Job, str, list[Entry]] | None:
+    def read(draft: Transaction) -> tuple[Job, str, list[Entry]] | None:
         job = jobs.find(draft, job_id)
         if job is None:
             return None

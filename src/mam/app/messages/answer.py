@@ -15,7 +15,7 @@ from mam.app.context.authority import check_answerer
 from mam.app.context.liveness import DEAD, GONE
 from mam.app.messages.keys import look_inside, press, space_out
 from mam.app.observation.hook_intake import listen
-from mam.app.observation.pane_look import glance, known, made_out
+from mam.app.observation.pane_look import glance, known, look_until_clear
 from mam.app.observation.versions import is_known, untested
 from mam.core.activity import UNKNOWN, WAITING
 from mam.core.errors import (
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from mam.adapters.agents.dialog_options import Choices
     from mam.adapters.agents.kind import Kind
     from mam.app.context.context import World
-    from mam.app.observation.pane_look import Glance
+    from mam.app.observation.pane_look import PaneLook
     from mam.core.session_row import Row
 
 ALLOW, DENY = "allow", "deny"
@@ -51,7 +51,7 @@ class Dialog:
 
     __slots__ = ("choices", "fingerprint", "name", "seen", "text")
 
-    def __init__(self, seen: Glance, choices: Choices | None) -> None:
+    def __init__(self, seen: PaneLook, choices: Choices | None) -> None:
         self.seen = seen
         self.name: str = seen.look.dialog or ""
         self.choices = choices
@@ -221,7 +221,7 @@ class _Answering:
             self._until(lambda seen, at=at: self._at(seen) not in (None, at))
 
     def _press(self, key: str, wanted: int | None = None) -> None:
-        def check(seen: Glance) -> None:
+        def check(seen: PaneLook) -> None:
             dialog = Dialog(seen, self.kind.choices(seen.screen))
             if dialog.name != self.shown.name or dialog.fingerprint != self.shown.fingerprint:
                 raise _changed(self.row, dialog)
@@ -240,11 +240,11 @@ class _Answering:
                     raise
                 time.sleep(_STEP)
 
-    def _at(self, seen: Glance) -> int | None:
+    def _at(self, seen: PaneLook) -> int | None:
         found = self.kind.choices(seen.screen)
         return found.at if found else None
 
-    def _still(self, seen: Glance) -> Glance:
+    def _still(self, seen: PaneLook) -> PaneLook:
         """Return a look unless something else took the place of the dialog that takes the words.
 
         The field for them may look like no dialog, but never like the box that takes prompts.
@@ -254,7 +254,7 @@ class _Answering:
             raise _changed(self.row, Dialog(seen, self.kind.choices(seen.screen)))
         return seen
 
-    def _until(self, condition: Any) -> Glance:
+    def _until(self, condition: Any) -> PaneLook:
         deadline = work_clock.now() + _MOVE_SECONDS
         while not condition(seen := look_inside(self.world, self.row)):
             if work_clock.now() > deadline:
@@ -267,7 +267,7 @@ class _Answering:
         return seen
 
 
-def _drawing(seen: Glance) -> tuple[str, tuple[int, int]]:
+def _drawing(seen: PaneLook) -> tuple[str, tuple[int, int]]:
     return seen.screen.text, seen.cursor
 
 
@@ -296,11 +296,11 @@ def _drawn(world: World, row: Row) -> Dialog:
     return Dialog(seen, world.kind(row["agent"]).choices(seen.screen))
 
 
-def _made_out(world: World, row: Row) -> Glance:
-    return made_out(lambda: look_inside(world, row))
+def _made_out(world: World, row: Row) -> PaneLook:
+    return look_until_clear(lambda: look_inside(world, row))
 
 
-def _gone(world: World, row: Row, shown: Dialog) -> Glance:
+def _gone(world: World, row: Row, shown: Dialog) -> PaneLook:
     """Wait until the dialog is gone: another one may stand in its place, and some agents leave over it."""
     kind = world.kind(row["agent"])
     deadline = work_clock.now() + _SECONDS

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from typing import Any
 
-    from mam.adapters.store.transaction import Draft
+    from mam.adapters.store.transaction import Transaction
     from mam.app.context.context import World
     from mam.core.session_row import Row
 
@@ -76,7 +76,7 @@ def _chosen(world: World, roles: Sequence[str], team: Sequence[str], kinds: Sequ
     ]
 
 
-def _members(draft: Draft, names: Sequence[str]) -> set[str]:
+def _members(draft: Transaction, names: Sequence[str]) -> set[str]:
     """Return the sessions of teams that are up, by the name or id of the team."""
     found = [one for one in teams.listed(draft) if one.id in names or one.name in names]
     members = {one.session_id for up in found for one in teams.members(draft, up.id) if teams.is_open(one)}

@@ -16,7 +16,7 @@ from mam.app.context import claims
 from mam.app.messages import carrier, receipt_proof
 from mam.app.messages.enter_text import submit
 from mam.app.observation import conversations
-from mam.app.observation.pane_look import glance, known, made_out
+from mam.app.observation.pane_look import glance, known, look_until_clear
 from mam.app.observation.transcript import now_open
 from mam.app.observation.versions import is_known, says_idle
 from mam.core import message as rules
@@ -27,12 +27,12 @@ from mam.core.session_row import current_conversation
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from mam.adapters.agents.kind import Kind, Look
+    from mam.adapters.agents.kind import Kind, ScreenState
     from mam.adapters.store.tables.messages import Message
-    from mam.adapters.store.transaction import Draft
+    from mam.adapters.store.transaction import Transaction
     from mam.app.context.context import World
     from mam.app.messages.carrier import Load
-    from mam.app.observation.pane_look import Glance
+    from mam.app.observation.pane_look import PaneLook
     from mam.core.session_row import Row
 
 _NOTHING: list[Message] = []
@@ -133,8 +133,8 @@ def _try(world: World, message: Message) -> bool:
         _at_work.discard(message.id)
 
 
-def _trial(world: World, message: Message, words: str, conversation: str) -> receipt_proof.Trial:
-    return receipt_proof.Trial(
+def _trial(world: World, message: Message, words: str, conversation: str) -> receipt_proof.DeliveryProof:
+    return receipt_proof.DeliveryProof(
         message,
         words,
         conversation=conversation,
@@ -144,11 +144,11 @@ def _trial(world: World, message: Message, words: str, conversation: str) -> rec
     )
 
 
-def _look(world: World, row: Row) -> Glance:
+def _look(world: World, row: Row) -> PaneLook:
     """Look at a session; what was typed a moment ago may still be shown, though it was taken."""
     since, deadline = world.now() - _SHOWN_SECONDS, work_clock.now() + _SHOWN_SECONDS
     while True:
-        seen = made_out(lambda: glance(world, row))
+        seen = look_until_clear(lambda: glance(world, row))
         if seen.look.box != "draft" or work_clock.now() > deadline:
             return seen
         if not world.registry.peek(lambda draft: messages.was_taken_lately(draft, row["id"], since), False):
@@ -156,12 +156,12 @@ def _look(world: World, row: Row) -> Glance:
         time.sleep(_STEP)
 
 
-def _type(world: World, row: Row, message: Message, trial: receipt_proof.Trial, state: str) -> bool:
+def _type(world: World, row: Row, message: Message, trial: receipt_proof.DeliveryProof, state: str) -> bool:
     """Type it after another look; what no screen tells is still as it was known to be a moment ago."""
     kind = world.kind(row["agent"])
     taken = SUBMITTED
 
-    def check(look: Look) -> str | None:
+    def check(look: ScreenState) -> str | None:
         return _reason_seen(kind, look, message, state if look.state == UNKNOWN else look.state)
 
     try:
@@ -194,7 +194,7 @@ def _type(world: World, row: Row, message: Message, trial: receipt_proof.Trial, 
     return _end(world, message, UNCONFIRMED, reason=_UNPROVEN)
 
 
-def _reason(world: World, row: Row, message: Message, seen: Glance) -> str | None:
+def _reason(world: World, row: Row, message: Message, seen: PaneLook) -> str | None:
     """Return why a message cannot be typed now, by all that is known."""
     if seen.absence:
         return rules.not_there(seen.absence)
@@ -215,7 +215,7 @@ def _reason(world: World, row: Row, message: Message, seen: Glance) -> str | Non
     return found
 
 
-def _reason_seen(kind: Kind, look: Look, message: Message, state: str) -> str | None:
+def _reason_seen(kind: Kind, look: ScreenState, message: Message, state: str) -> str | None:
     return rules.reason_to_hold(
         state=state,
         dialog=look.dialog,
@@ -232,7 +232,7 @@ def _begin(world: World, message: Message, load: Load, before: int) -> Message |
     A stop types as well: it says so before it looks for messages that are typed, and is seen here.
     """
 
-    def work(draft: Draft) -> Message | None:
+    def work(draft: Transaction) -> Message | None:
         waiting = messages.open_of(draft, message.session_id)
         if not waiting or waiting[0].id != message.id or waiting[0].state != HELD:
             return None
@@ -260,7 +260,7 @@ def _is_repeated(world: World, message: Message) -> bool:
 
 
 def _hold(world: World, message: Message, reason: str) -> bool:
-    def work(draft: Draft) -> None:
+    def work(draft: Transaction) -> None:
         if _stands(draft, message):
             messages.update(draft, message.id, state=HELD, reason=reason, owner=None)
 
@@ -269,7 +269,7 @@ def _hold(world: World, message: Message, reason: str) -> bool:
     return False
 
 
-def _stands(draft: Draft, message: Message) -> bool:
+def _stands(draft: Transaction, message: Message) -> bool:
     """Tell whether a message is still as it was read: while one looks, another may have typed it."""
     now = messages.find(draft, message.id)
     return now is not None and (now.state, now.owner) == (message.state, message.owner)
@@ -278,7 +278,7 @@ def _stands(draft: Draft, message: Message) -> bool:
 def _end(
     world: World, message: Message, state: str, *, reason: str | None, evidence: str | None = None
 ) -> bool:
-    def work(draft: Draft) -> None:
+    def work(draft: Transaction) -> None:
         if not _stands(draft, message):
             return
         done = messages.update(draft, message.id, state=state, reason=reason, evidence=evidence, owner=None)

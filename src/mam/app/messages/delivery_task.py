@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 _SOON, _LATER, _SELDOM = 1.0, 10.0, 3600.0
 
 
-class Postman:
+class DeliveryTask:
     """Goes along with the resident: after each pass, and again while something is held."""
 
     def __init__(self, world: World) -> None:

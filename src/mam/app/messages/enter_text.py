@@ -14,7 +14,7 @@ from mam.adapters.system import work_clock
 from mam.adapters.tmux.failures import PaneChanged, PaneInMode
 from mam.app.context.liveness import UNKNOWN
 from mam.app.observation.hook_intake import COARSE_SECONDS, listen
-from mam.app.observation.pane_look import SHELL, glance, made_out
+from mam.app.observation.pane_look import SHELL, glance, look_until_clear
 from mam.core.activity import IDLE, WAITING, WORKING
 from mam.core.errors import DeliveryUnconfirmed, PaneGone, TerminalsDown, Unavailable
 from mam.core.message import WAITS, not_there
@@ -23,13 +23,13 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from mam.adapters.agents.kind import Look
+    from mam.adapters.agents.kind import ScreenState
     from mam.app.context.context import World
-    from mam.app.observation.pane_look import Glance
+    from mam.app.observation.pane_look import PaneLook
     from mam.core.session_row import Row
 
     # Says why nothing may be typed into what was seen, or None.
-    Check = Callable[[Look], str | None]
+    Check = Callable[[ScreenState], str | None]
 
 _SEEN_SECONDS = 5.0
 _STEP = 0.02
@@ -53,7 +53,7 @@ def submit(
     *,
     is_command: bool = False,
     is_resting: bool = True,
-) -> Look:
+) -> ScreenState:
     """Type a text into the session's empty box and press Enter; return what was seen before that.
 
     `is_resting`: nobody says that it works, whatever its screen shows. Raises InTheWay, or what a paste
@@ -87,8 +87,8 @@ def proof_seconds(text: str) -> float:
     return 10.0 + len(text) / 5000
 
 
-def _look(world: World, row: Row, check: Check, since: float) -> Glance:
-    seen = made_out(lambda: glance(world, row))
+def _look(world: World, row: Row, check: Check, since: float) -> PaneLook:
+    seen = look_until_clear(lambda: glance(world, row))
     reason = not_there(seen.absence) if seen.absence else check(seen.look)
     if reason is None and seen.look.state != IDLE and _asks(world, row, seen, since):
         reason = WAITS
@@ -97,11 +97,11 @@ def _look(world: World, row: Row, check: Check, since: float) -> Glance:
     return seen
 
 
-def _not_empty(look: Look) -> str | None:
+def _not_empty(look: ScreenState) -> str | None:
     return None if look.box == "empty" and look.dialog is None else "its box is not empty"
 
 
-def _enter(world: World, row: Row, pause: float, since: float) -> Look:
+def _enter(world: World, row: Row, pause: float, since: float) -> ScreenState:
     """Press Enter once the text is seen in the box, and only while that is all that is seen."""
     deadline = work_clock.now() + _SEEN_SECONDS
     while not _holds_text(world, row, seen := _look_for_text(world, row, deadline), since):
@@ -117,7 +117,7 @@ def _enter(world: World, row: Row, pause: float, since: float) -> Look:
         _wait(row, deadline, "its screen does not stand still")
 
 
-def _look_for_text(world: World, row: Row, deadline: float) -> Glance:
+def _look_for_text(world: World, row: Row, deadline: float) -> PaneLook:
     """Look at an agent that was typed to; InTheWay where it is gone, and what was typed with it."""
     while (absence := (seen := glance(world, row)).absence) is not None:
         if absence not in (UNKNOWN, SHELL):
@@ -127,7 +127,7 @@ def _look_for_text(world: World, row: Row, deadline: float) -> Glance:
     return seen
 
 
-def _press_enter(world: World, row: Row, seen: Glance) -> bool:
+def _press_enter(world: World, row: Row, seen: PaneLook) -> bool:
     """Press Enter; False where what was seen is not there any more."""
     try:
         world.tmux(row["tmux_server"]).keys(row["pane"]["id"], ["Enter"], mark=row["id"], at=seen.cursor)
@@ -147,12 +147,12 @@ def _wait(row: Row, deadline: float, why: str) -> None:
     time.sleep(_STEP)
 
 
-def _holds_text(world: World, row: Row, seen: Glance, since: float) -> bool:
+def _holds_text(world: World, row: Row, seen: PaneLook, since: float) -> bool:
     """Tell whether the text is in the box; a look between two parts of one drawing shows nothing."""
     return seen.look.dialog is None and seen.look.box == "draft" and not _asks(world, row, seen, since)
 
 
-def _asks(world: World, row: Row, seen: Glance, since: float) -> bool:
+def _asks(world: World, row: Row, seen: PaneLook, since: float) -> bool:
     """Tell whether the agent's own word since then is that it asks: its dialog may not be drawn yet."""
     title = seen.sight.pane.title if seen.sight.pane else ""
     if world.kind(row["agent"]).read_title(title) == WAITING:

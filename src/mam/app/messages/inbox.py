@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from mam.adapters.store.tables.messages import Message
-    from mam.adapters.store.transaction import Draft
+    from mam.adapters.store.transaction import Transaction
     from mam.app.context.context import World
 
 
@@ -26,14 +26,14 @@ def inbox(world: World, target: str | None, *, sent: bool = False, limit: int = 
     else:
         whose = {"session_id": view.find(target or "")["id"]}
 
-    def read(draft: Draft) -> list[dict[str, Any]]:
+    def read(draft: Transaction) -> list[dict[str, Any]]:
         return [_shown(draft, one, names) for one in messages.listed(draft, limit=limit, **whose)]
 
     nothing: list[dict[str, Any]] = []
     return world.registry.peek(read, nothing)
 
 
-def reason_of(draft: Draft, one: Message) -> str | None:
+def reason_of(draft: Transaction, one: Message) -> str | None:
     """Return why a message stands as it does; of one that was not tried, why not."""
     if (one.state, one.reason) != (HELD, NOT_TRIED):
         return one.reason
@@ -41,7 +41,7 @@ def reason_of(draft: Draft, one: Message) -> str | None:
     return one.reason if first.reason in (None, NOT_TRIED) else behind(first.id, first.reason)
 
 
-def _shown(draft: Draft, one: Message, names: dict[Any, str]) -> dict[str, Any]:
+def _shown(draft: Transaction, one: Message, names: dict[Any, str]) -> dict[str, Any]:
     return {
         "message_id": one.id,
         "session": names.get(one.session_id, one.session_id),

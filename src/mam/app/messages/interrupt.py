@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from mam.adapters.agents.kind import Kind
     from mam.app.context.context import World
-    from mam.app.observation.pane_look import Glance
+    from mam.app.observation.pane_look import PaneLook
     from mam.core.session_row import Row
 
 _STEP = 0.05
@@ -58,7 +58,7 @@ def interrupt(world: World, target: str) -> dict[str, Any]:
     )
 
 
-def _state(world: World, row: Row, seen: Glance) -> str:
+def _state(world: World, row: Row, seen: PaneLook) -> str:
     """Return what it is doing: its screen first, because a hook says nothing about what happened since."""
     if seen.look.dialog or asks(world, row, seen):
         raise DialogOpen(
@@ -79,15 +79,15 @@ def _press(world: World, row: Row, kind: Kind) -> None:
         press(world, row, key, lambda seen: _refuse_dialog(row, seen))
 
 
-def _refuse_dialog(row: Row, seen: Glance) -> None:
+def _refuse_dialog(row: Row, seen: PaneLook) -> None:
     if seen.look.dialog:
         raise DialogOpen(f"a {seen.look.dialog} dialog opened in '{row['name']}'", session=row)
 
 
-def _rests(kind: Kind, seen: Glance) -> bool:
+def _rests(kind: Kind, seen: PaneLook) -> bool:
     title = seen.sight.pane.title if seen.sight.pane else ""
     return seen.look.state == IDLE and seen.look.box is not None and kind.read_title(title) != WORKING
 
 
-def _told(row: Row, was: str, activity: str, seen: Glance) -> dict[str, Any]:
+def _told(row: Row, was: str, activity: str, seen: PaneLook) -> dict[str, Any]:
     return {"session": row["name"], "was": was, "activity": activity, "box": seen.look.box}

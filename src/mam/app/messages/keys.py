@@ -12,7 +12,7 @@ from mam.adapters.tmux.keys import tmux_keys
 from mam.app.context.authority import check_writer
 from mam.app.context.liveness import UNKNOWN
 from mam.app.observation.log import log
-from mam.app.observation.pane_look import glance, known, made_out
+from mam.app.observation.pane_look import glance, known, look_until_clear
 from mam.core.activity import WAITING, is_asking
 from mam.core.errors import DialogOpen, NotReady, PaneGone, Usage
 from mam.core.message import not_there
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from mam.app.context.context import World
-    from mam.app.observation.pane_look import Glance
+    from mam.app.observation.pane_look import PaneLook
     from mam.core.session_row import Row
 
 # They choose nothing and consent to nothing in any program that mam knows.
@@ -49,10 +49,10 @@ def keys(world: World, target: str, words: list[str]) -> dict[str, Any]:
     return {"session": row["name"], "keys": pressed}
 
 
-def press(world: World, row: Row, key: str, check: Any) -> Glance:
+def press(world: World, row: Row, key: str, check: Any) -> PaneLook:
     """Look, have the look checked, and press one key while it still holds; return what was seen before."""
     for _ in range(_MOST_LOOKS):
-        seen = made_out(lambda: look_inside(world, row))
+        seen = look_until_clear(lambda: look_inside(world, row))
         check(seen)
         try:
             world.tmux(row["tmux_server"]).keys(seen.pane_id, [key], mark=row["id"], at=seen.cursor)
@@ -71,7 +71,7 @@ def space_out(world: World, row: Row, key: str) -> None:
         time.sleep(apart)
 
 
-def look_inside(world: World, row: Row) -> Glance:
+def look_inside(world: World, row: Row) -> PaneLook:
     """Look at a session whose agent is there; raise PaneGone where it is not."""
     seen = glance(world, row)
     if seen.absence:
@@ -81,13 +81,13 @@ def look_inside(world: World, row: Row) -> Glance:
     return seen
 
 
-def asks(world: World, row: Row, seen: Glance) -> bool:
+def asks(world: World, row: Row, seen: PaneLook) -> bool:
     """Tell whether the agent's own word or its title is that it asks, whatever its screen seems to show."""
     heard = known(world, row, seen)
     return is_asking(heard.evidence) or heard.verdict(world.now()).state == WAITING
 
 
-def _check(world: World, row: Row, seen: Glance, key: str) -> None:
+def _check(world: World, row: Row, seen: PaneLook, key: str) -> None:
     if key in HARMLESS:
         return
     name = row["name"]

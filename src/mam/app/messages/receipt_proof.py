@@ -16,7 +16,7 @@ from mam.core.session_row import current_conversation
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from mam.adapters.agents.kind import Heard
+    from mam.adapters.agents.kind import HookEvent
     from mam.adapters.store.tables.messages import Message
     from mam.app.context.context import World
     from mam.core.session_row import Row
@@ -26,7 +26,7 @@ _STEPS = (0.002, 0.005, 0.01, 0.02)
 _ON_THE_WAY_SECONDS = 3.0
 
 
-class Trial:
+class DeliveryProof:
     """What to look for: these words, beyond what the record held before, and in hooks of later than that.
 
     `before` is of the conversation that was open then. The same words may have been typed a moment ago, and
@@ -53,7 +53,7 @@ class Trial:
         self.is_repeated = is_repeated and message.carrier != FILE
 
 
-def wait_for(world: World, row: Row, trial: Trial, seconds: float | None = None) -> str | None:
+def wait_for(world: World, row: Row, trial: DeliveryProof, seconds: float | None = None) -> str | None:
     """Return what proves that the agent took the words, as soon as something does; None if nothing did."""
     deadline = work_clock.now() + (proof_seconds(trial.words) if seconds is None else seconds)
     steps = iter(_STEPS)
@@ -64,7 +64,7 @@ def wait_for(world: World, row: Row, trial: Trial, seconds: float | None = None)
     return found
 
 
-def find(world: World, row: Row, trial: Trial) -> str | None:
+def find(world: World, row: Row, trial: DeliveryProof) -> str | None:
     """Return what proves now that the agent took the words; a command leaves nothing but an empty box."""
     if trial.is_command:
         seen = glance(world, row)
@@ -81,7 +81,7 @@ def find(world: World, row: Row, trial: Trial) -> str | None:
     return None
 
 
-def was_working(world: World, row: Row, trial: Trial) -> bool:
+def was_working(world: World, row: Row, trial: DeliveryProof) -> bool:
     """Tell whether the agent's hooks say that it worked when it took the words."""
     # The spool comes first: what is taken out of it meanwhile is in the record.
     before = []
@@ -96,7 +96,7 @@ def was_working(world: World, row: Row, trial: Trial) -> bool:
     return states[-1:] == [WORKING]
 
 
-def _open_now(world: World, row: Row, heard: list[Heard]) -> str:
+def _open_now(world: World, row: Row, heard: list[HookEvent]) -> str:
     """Return the conversation that the agent has now; its hooks are left to whoever else waits for them."""
     named = next((one.conversation for one in reversed(heard) if one.conversation), None)
     if named:
@@ -106,7 +106,7 @@ def _open_now(world: World, row: Row, heard: list[Heard]) -> str:
     return said[0] if said else current_conversation(row) or ""
 
 
-def find_late(world: World, row: Row, trial: Trial) -> str | None:
+def find_late(world: World, row: Row, trial: DeliveryProof) -> str | None:
     """Return what proves that words of a typist who died were taken; keys may still be on their way."""
     if trial.is_command:
         return None

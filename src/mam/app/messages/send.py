@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from mam.adapters.store.tables.messages import Message
-    from mam.adapters.store.transaction import Draft
+    from mam.adapters.store.transaction import Transaction
     from mam.app.context.context import World
     from mam.core.session_row import Row
 
@@ -118,7 +118,7 @@ def withdraw(world: World, message_id: str, reason: str) -> bool:
     """
     me = caller.actor(world)
 
-    def work(draft: Draft) -> bool:
+    def work(draft: Transaction) -> bool:
         found = messages.find(draft, message_id)
         if found is None or found.state != HELD:
             return False
@@ -140,7 +140,7 @@ def _checked(text: str) -> str:
     return text
 
 
-def _record(draft: Draft, wanted: dict[str, Any]) -> Message:
+def _record(draft: Transaction, wanted: dict[str, Any]) -> Message:
     sender, target = wanted["sender"], wanted["session_id"]
     known = messages.find(draft, wanted["id"])
     if known is not None and known.session_id != target:

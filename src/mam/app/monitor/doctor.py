@@ -99,9 +99,9 @@ def _broker(world: World) -> Iterator[Finding]:
     broker = brokers.find(world)
     if broker is None:
         return
-    from mam.adapters.mqtt.connection import Link
+    from mam.adapters.mqtt.connection import Connection
 
-    link = Link(broker, brokers.password(world, broker), role="doctor")
+    link = Connection(broker, brokers.password(world, broker), role="doctor")
     try:
         link.open(_BROKER_SECONDS)
     except MamError as error:

@@ -23,8 +23,12 @@ if TYPE_CHECKING:
 _SECONDS = 30.0
 # Where programs, tmux servers and files are; what starts a service does not say it.
 _WHERE = (
-    *("PATH", "TMUX_TMPDIR", "TMUX_SERVER_NAME"),
-    *("XDG_CONFIG_HOME", "XDG_DATA_HOME", "XDG_STATE_HOME"),
+    "PATH",
+    "TMUX_TMPDIR",
+    "TMUX_SERVER_NAME",
+    "XDG_CONFIG_HOME",
+    "XDG_DATA_HOME",
+    "XDG_STATE_HOME",
 )
 
 

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from mam.adapters.store.registry import View
-    from mam.adapters.store.transaction import Draft
+    from mam.adapters.store.transaction import Transaction
     from mam.adapters.tmux.parse import Listing
     from mam.app.context.context import World
 
@@ -63,7 +63,7 @@ def _given(listing: Listing) -> Callable[[], Listing]:
     return lambda: listing
 
 
-def _keep(draft: Draft, now: list[Notice], unsure: Collection[str]) -> list[Notice]:
+def _keep(draft: Transaction, now: list[Notice], unsure: Collection[str]) -> list[Notice]:
     found = notices.fresh(draft, now)
     notices.keep(draft, now, unsure)
     return found

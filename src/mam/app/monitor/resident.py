@@ -16,12 +16,12 @@ from mam.adapters.system import process
 from mam.adapters.system.exit_watch import ExitWatch
 from mam.adapters.system.file_watch import FileWatch
 from mam.adapters.tmux.run_client import TIMEOUT
-from mam.app.brokers.relay_pool import Relays
+from mam.app.brokers.relay_pool import RelayPool
 from mam.app.context import claims
 from mam.app.context.liveness import identity_of
 from mam.app.context.start_resident import lock
-from mam.app.job_runner.timers import Care
-from mam.app.messages.delivery_task import Postman
+from mam.app.job_runner.timers import JobTimers
+from mam.app.messages.delivery_task import DeliveryTask
 from mam.app.monitor import notify
 from mam.app.monitor.stop_signal import Overdue, told_to_stop
 from mam.app.monitor.takeover import Limits
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from mam.core.broker import Broker
     from mam.core.session_row import Row
 
-    class Companion(Protocol):
+    class BackgroundTask(Protocol):
         """Somebody who goes along: heard after each pass, when it is due on the monotonic clock, and when
         one of its handles can be read.
         """
@@ -74,17 +74,21 @@ class Resident:
         self,
         world: World,
         tell: Callable[[dict[str, Any]], None],
-        companions: Iterable[Companion] = (),
+        companions: Iterable[BackgroundTask] = (),
         *,
         subscribe: Broker | None = None,
     ) -> None:
         """`tell` gets the report of every pass that found something, and what came from a broker."""
         self.world = world
         self.tell = tell
-        self.relays = Relays(world, tell, always=subscribe)
-        self.companions: list[Companion] = [
-            *(self.relays, Postman(world), Care(world), TeamWatch(world)),
-            *(*companions, *world.companions),
+        self.relays = RelayPool(world, tell, always=subscribe)
+        self.companions: list[BackgroundTask] = [
+            self.relays,
+            DeliveryTask(world),
+            JobTimers(world),
+            TeamWatch(world),
+            *companions,
+            *world.companions,
         ]
         self.exits = ExitWatch()
         self.files = FileWatch()

@@ -11,7 +11,7 @@ import time
 
 from mam.adapters.system.file_watch import FileWatch
 from mam.app.brokers import config as brokers
-from mam.app.brokers.relay_pool import Relays, poll_seconds
+from mam.app.brokers.relay_pool import RelayPool, poll_seconds
 from mam.app.monitor import takeover
 from mam.app.monitor.follow_resident import News
 from mam.app.monitor.resident import Resident
@@ -57,7 +57,7 @@ class _Beside:
         self.world = world
         self.tell = tell
         self.limits = limits
-        self.relays = Relays(world, self._hear, always=broker, is_alone=False)
+        self.relays = RelayPool(world, self._hear, always=broker, is_alone=False)
         self.news = News(world)
         self.due = time.monotonic() + _NET
 

@@ -24,8 +24,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from typing import Any
 
-    from mam.adapters.agents.kind import Kind, Look
-    from mam.adapters.store.transaction import Draft
+    from mam.adapters.agents.kind import Kind, ScreenState
+    from mam.adapters.store.transaction import Transaction
     from mam.app.context.context import World
     from mam.app.context.liveness import Sight
     from mam.app.observation.hook_intake import Word
@@ -40,7 +40,7 @@ LOOK, _SEEN_SECONDS = "look", 60.0
 _AHEAD_SECONDS = 60.0
 
 
-class Known:
+class SessionEvidence:
     """A session with what is there of it, and what speaks of its activity."""
 
     __slots__ = ("conversation", "evidence", "kind", "remembered", "row", "sight")
@@ -65,14 +65,14 @@ class Known:
 
 def gather(
     world: World, rows: Sequence[Row], sights: dict[str, Sight], words: dict[str, Word], *, thorough: bool
-) -> list[Known]:
+) -> list[SessionEvidence]:
     """Return the evidence for many sessions; screens are captured in one call per server.
 
     A thorough gathering reads every live screen and record; a quick one only where nobody speaks.
     """
     now = world.now()
     kinds = {agent: world.kind(agent) for agent in {row["agent"] for row in rows}}
-    found = [Known(row, sights[row["name"]], kinds[row["agent"]]) for row in rows]
+    found = [SessionEvidence(row, sights[row["name"]], kinds[row["agent"]]) for row in rows]
     for one in found:
         _add_cheap(one, words.get(one.row.get("id") or ""), now)
         if thorough:
@@ -118,17 +118,17 @@ def _record_size(world: World, one: Mapping[str, Any]) -> int:
     return world.kind(one["agent"]).record_size(conversation, one.get("stores") or {})
 
 
-def _remember(draft: Draft, new: Mapping[str, dict[str, Any]], over: Sequence[str]) -> None:
+def _remember(draft: Transaction, new: Mapping[str, dict[str, Any]], over: Sequence[str]) -> None:
     for session_id in over:
         evidence.clear(draft.connection, session_id, LOOK)
     for session_id, data in new.items():
         evidence.record(draft.connection, session_id, LOOK, data["seen"], data)
 
 
-def add_up(world: World, row: Row, sight: Sight, word: Word | None, look: Look) -> Known:
+def add_up(world: World, row: Row, sight: Sight, word: Word | None, look: ScreenState) -> SessionEvidence:
     """Return the evidence for one session whose screen was looked at just now."""
     now = world.now()
-    found = Known(row, sight, world.kind(row["agent"]))
+    found = SessionEvidence(row, sight, world.kind(row["agent"]))
     _add_cheap(found, word, now)
     _add_records(found, now)
     if sight.state == ALIVE and found.kind.reads_screen:
@@ -136,7 +136,7 @@ def add_up(world: World, row: Row, sight: Sight, word: Word | None, look: Look) 
     return found
 
 
-def _add_cheap(one: Known, word: Word | None, now: float) -> None:
+def _add_cheap(one: SessionEvidence, word: Word | None, now: float) -> None:
     sight = one.sight
     if not is_running(one.row) or sight.state in (DEAD, GONE):
         at = one.row.get("stopped_at_epoch") or one.row.get("terminated_at_epoch") or now
@@ -154,7 +154,7 @@ def _add_cheap(one: Known, word: Word | None, now: float) -> None:
         one.conversation = one.conversation or word.data.get("conversation")
 
 
-def _add_state(one: Known, now: float) -> None:
+def _add_state(one: SessionEvidence, now: float) -> None:
     pane = one.row.get("pane") or {}
     said = one.kind.read_state(pane.get("pid", 0), pane.get("pid_start", 0), one.row.get("stores") or {})
     if said:
@@ -162,7 +162,7 @@ def _add_state(one: Known, now: float) -> None:
         one.conversation = said[1]
 
 
-def _add_records(one: Known, now: float) -> None:
+def _add_records(one: SessionEvidence, now: float) -> None:
     if one.sight.state != ALIVE or one.sight.pane is None:
         return
     title = one.sight.pane.title
@@ -181,14 +181,14 @@ def _dated(one: Evidence, now: float) -> Evidence:
     return one
 
 
-def _wants_screen(one: Known, thorough: bool, now: float) -> bool:
+def _wants_screen(one: SessionEvidence, thorough: bool, now: float) -> bool:
     if one.sight.state != ALIVE or not one.kind.reads_screen:
         return False
     return thorough or needs_screen(one.evidence, now)
 
 
-def _add_screens(world: World, wanted: list[Known], now: float) -> None:
-    by_server: dict[str, list[Known]] = {}
+def _add_screens(world: World, wanted: list[SessionEvidence], now: float) -> None:
+    by_server: dict[str, list[SessionEvidence]] = {}
     for one in wanted:
         by_server.setdefault(one.row["tmux_server"], []).append(one)
     for server, group in by_server.items():
@@ -199,11 +199,11 @@ def _add_screens(world: World, wanted: list[Known], now: float) -> None:
                 one.evidence.append(_of_screen(one.kind.look(Screen(text)), now))
 
 
-def _of_screen(look: Look, now: float) -> Evidence:
+def _of_screen(look: ScreenState, now: float) -> Evidence:
     detail = ", ".join(part for part in (look.dialog, look.box, look.detail) if part)
     return Evidence("screen", look.state, now, _wants(look), detail)
 
 
-def _wants(look: Look) -> str | None:
+def _wants(look: ScreenState) -> str | None:
     """Return what a screen waits for; a limit with the time at which it ends."""
     return f"limit, resets {look.detail}" if look.dialog == "limit" and look.detail else look.dialog

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from typing import Any
 
-    from mam.adapters.store.transaction import Draft
+    from mam.adapters.store.transaction import Transaction
     from mam.app.context.context import World
     from mam.app.observation.hook_intake import Word
     from mam.core.session_row import Row
@@ -118,7 +118,7 @@ def captured(
     return row
 
 
-def remember(world: World, draft: Draft, row: Row) -> None:
+def remember(world: World, draft: Transaction, row: Row) -> None:
     """Keep the session's own conversation as the last known one of its kind."""
     own = own_id(row)
     key = "conversation_id" if row["agent"] == "agy" else "session_id"
@@ -128,7 +128,7 @@ def remember(world: World, draft: Draft, row: Row) -> None:
         draft.set_identity(row["agent"], {key: own, "project_cwd": row["workspace"], "updated_at": at})
 
 
-def disown(draft: Draft, row: Row, conversation: str | None) -> None:
+def disown(draft: Transaction, row: Row, conversation: str | None) -> None:
     """Forget a conversation that was deleted."""
     known = draft.identities().get(row["agent"]) or {}
     if conversation and conversation in (known.get("session_id"), known.get("conversation_id")):
@@ -142,7 +142,7 @@ def capture(world: World, row: Row) -> Row:
     if holder and wanted and wanted != own_id(row):
         take_lease(world, row, wanted, holder)
 
-    def work(draft: Draft) -> Row:
+    def work(draft: Transaction) -> Row:
         current = draft.get(row["id"]) or row
         seen = captured(world, current, said, draft.rows)
         if seen == current:
@@ -166,7 +166,7 @@ def note_open(world: World, row: Row) -> Row:
     if holder is not None:
         take_lease(world, row, said[0], holder)
 
-    def work(draft: Draft) -> Row:
+    def work(draft: Transaction) -> Row:
         current = draft.get(row["id"]) or row
         known = current.get("conversations") or []
         if any(one["id"] == said[0] for one in known) or _is_anothers(said[0], current, draft.rows()):

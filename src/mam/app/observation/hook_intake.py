@@ -18,9 +18,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
     from typing import Any
 
-    from mam.adapters.agents.kind import Heard
+    from mam.adapters.agents.kind import HookEvent
     from mam.adapters.store.tables.evidence import Payload
-    from mam.adapters.store.transaction import Draft
+    from mam.adapters.store.transaction import Transaction
     from mam.app.context.context import World
     from mam.core.session_row import Row
 
@@ -80,14 +80,14 @@ def listen(world: World, rows: Iterable[Row]) -> dict[str, Word]:
     return words
 
 
-def overhear(world: World, row: Row, since: float = 0.0) -> Iterator[Heard]:
+def overhear(world: World, row: Row, since: float = 0.0) -> Iterator[HookEvent]:
     """Yield what the agent of one session said since then and nobody took in yet; it stays in the spool."""
     for payload in evidence.pending(world.place.spool, session_id=row["id"]):
         if payload.at >= since and (heard := _hear(world, row, payload)) is not None:
             yield heard
 
 
-def _hear(world: World, row: Row, payload: Payload) -> Heard | None:
+def _hear(world: World, row: Row, payload: Payload) -> HookEvent | None:
     kind = world.kind(row["agent"])
     pane_pid = (row.get("pane") or {}).get("pid") or 0
     return kind.hear(payload.data) if kind.is_voice(int(payload.pid), pane_pid) else None
@@ -111,7 +111,7 @@ def _is_nobodys(payload: Payload, now: float) -> bool:
 
 
 def _keep(
-    world: World, draft: Draft, heard: list[tuple[Payload, dict[str, Any]]], rows: dict[str, Row]
+    world: World, draft: Transaction, heard: list[tuple[Payload, dict[str, Any]]], rows: dict[str, Row]
 ) -> set[str]:
     """Keep what was heard; return the jobs that it was reported of."""
     told: set[str] = set()

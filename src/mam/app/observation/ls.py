@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from mam.adapters.store.registry import View
     from mam.adapters.tmux.parse import Listing
-    from mam.app.observation.activity import Known
+    from mam.app.observation.activity import SessionEvidence
     from mam.core.session_row import Row
 
 SCHEMA_VERSION = 2
@@ -123,7 +123,7 @@ def _conversation(world: World, row: Row) -> tuple[str | None, bool | None]:
 def _entry(
     world: World,
     view: View,
-    one: Known,
+    one: SessionEvidence,
     had: tuple[str | None, bool | None],
     now: float,
     *,
@@ -154,13 +154,13 @@ def _entry(
         "job_status": status,
         "job_silent": is_silent,
         "drift": letter(
-            *(row, sight.state), conversation=current, on_disk=on_disk, own_on_disk=on_disk if own else None
+            row, sight.state, conversation=current, on_disk=on_disk, own_on_disk=on_disk if own else None
         ),
     }
 
 
 def _resume(
-    world: World, view: View, one: Known, current: str | None, on_disk: bool | None
+    world: World, view: View, one: SessionEvidence, current: str | None, on_disk: bool | None
 ) -> dict[str, Any]:
     """Return what a resume would take; a running session has its conversation, others may have to look."""
     if on_disk:

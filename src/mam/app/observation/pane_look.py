@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import time
 
-from mam.adapters.agents.kind import Look, Screen
+from mam.adapters.agents.kind import Screen, ScreenState
 from mam.adapters.system import process, work_clock
 from mam.adapters.tmux.parse import Listing
 from mam.app.context.liveness import ALIVE, GONE, UNKNOWN, Sight, see, see_one
@@ -29,7 +29,7 @@ _DRAWS_SECONDS, _STEP = 0.3, 0.02
 _SHELLS = ("sh", "bash", "dash", "zsh", "fish", "ksh", "csh", "tcsh")
 
 
-class Glance:
+class PaneLook:
     """What was seen: whether its agent is there, what its screen shows, and where the cursor stood."""
 
     __slots__ = ("cursor", "look", "pane_id", "screen", "sight")
@@ -37,7 +37,7 @@ class Glance:
     def __init__(self, sight: Sight) -> None:
         self.sight = sight
         self.pane_id = sight.pane.id if sight.pane else ""
-        self.look = Look()
+        self.look = ScreenState()
         self.screen = Screen("")
         self.cursor = (0, 0)
 
@@ -51,29 +51,29 @@ class Glance:
         return SHELL if _is_shell(self.sight) else None
 
 
-def glance(world: World, row: Row) -> Glance:
+def glance(world: World, row: Row) -> PaneLook:
     """Look at a session now. Never raises for a pane that is not there."""
     pane_id = (row.get("pane") or {}).get("id")
     if not pane_id:
-        return Glance(see_one(world, row))
+        return PaneLook(see_one(world, row))
     try:
         seen = world.tmux(row["tmux_server"]).look(pane_id)
     except PaneGone:
-        return Glance(see_one(world, row))
+        return PaneLook(see_one(world, row))
     except Unavailable as error:
-        return Glance(Sight(UNKNOWN, reason=error.message))
+        return PaneLook(Sight(UNKNOWN, reason=error.message))
     sight = see(row, Listing(True, [seen.pane]), world.place.root)
     if sight.state != ALIVE:
         # This pane is not it; another one may be.
-        return Glance(see_one(world, row))
-    found = Glance(sight)
+        return PaneLook(see_one(world, row))
+    found = PaneLook(sight)
     found.cursor = seen.cursor_x, seen.cursor_y
     found.screen = Screen(seen.screen, *found.cursor)
     found.look = world.kind(row["agent"]).look(found.screen)
     return found
 
 
-def made_out(look: Callable[[], Glance]) -> Glance:
+def look_until_clear(look: Callable[[], PaneLook]) -> PaneLook:
     """Look until something is made out: a look may fall between two parts of one drawing."""
     deadline = work_clock.now() + _DRAWS_SECONDS
     while not (seen := look()).absence and seen.look.box is None and seen.look.dialog is None:
@@ -83,7 +83,7 @@ def made_out(look: Callable[[], Glance]) -> Glance:
     return seen
 
 
-def known(world: World, row: Row, seen: Glance) -> activity.Known:
+def known(world: World, row: Row, seen: PaneLook) -> activity.SessionEvidence:
     """Return all that speaks of what the session is doing, with the screen as it was seen."""
     return activity.add_up(world, row, seen.sight, listen(world, [row]).get(row["id"]), seen.look)
 

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 DEFAULT = "default"
 
 
-class Look:
+class Snapshot:
     """An observation with what it was made of, for those who act on it."""
 
     __slots__ = ("found", "listings", "sights")
@@ -44,7 +44,7 @@ def servers(world: World, rows: Sequence[Row]) -> list[str]:
 
 def observe(
     world: World, rows: Sequence[Row], words: Mapping[str, Word], only: Collection[str] | None = None
-) -> Look:
+) -> Snapshot:
     """Look at every server with one call each, and at the conversation of each session that is alive.
 
     With `only` some ids are looked at and no others, and nobody asks what has no row.
@@ -62,7 +62,7 @@ def observe(
     confirmed = {server: listing.confirmed for server, listing in listings.items()}
     named = {row["name"] for row in rows}
     strays = _strays(world, listings, named) if only is None else []
-    return Look(Observation(confirmed, seen, strays), listings, sights)
+    return Snapshot(Observation(confirmed, seen, strays), listings, sights)
 
 
 def _seen(world: World, row: Row, sight: Sight, words: Mapping[str, Word]) -> Seen:

@@ -17,9 +17,9 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from mam.adapters.agents.kind import Kind
-    from mam.adapters.store.transaction import Draft
+    from mam.adapters.store.transaction import Transaction
     from mam.app.context.context import World
-    from mam.app.observation.activity import Known
+    from mam.app.observation.activity import SessionEvidence
     from mam.core.session_row import Pane, Row
 
 _ANSWER_SECONDS = 10.0
@@ -60,7 +60,7 @@ def record(world: World, row: Row, reading: Reading | None) -> Row:
     if version is None:
         return row
 
-    def work(draft: Draft) -> Row:
+    def work(draft: Transaction) -> Row:
         current = draft.get(row["id"]) or row
         if current["pane"].get("pid") != row["pane"].get("pid"):
             return current
@@ -82,13 +82,13 @@ def is_tested(world: World, kind: Kind, version: str | None) -> bool | None:
     return version in kind.known_versions or f"{kind.name} {version}" in world.settings().known_versions
 
 
-def says_idle(known: Known, now: float) -> bool:
+def says_idle(known: SessionEvidence, now: float) -> bool:
     """Tell whether the agent's own word, and not only its screen, is that it waits for input."""
     spoke = any(one.source in _WORDS and one.state == IDLE for one in known.evidence)
     return spoke and known.verdict(now).state == IDLE
 
 
-def says_waiting(known: Known) -> bool:
+def says_waiting(known: SessionEvidence) -> bool:
     """Tell whether the agent's own word is that a dialog is open, whatever its screen seems to show.
 
     What a program prints can look like an empty box. A hook's word holds until it says otherwise; a title

@@ -13,7 +13,7 @@ from mam.core.times import stamp
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from mam.adapters.store.transaction import Draft
+    from mam.adapters.store.transaction import Transaction
     from mam.adapters.tmux.parse import Pane
     from mam.app.context.context import World
     from mam.core.drift import Stray
@@ -68,7 +68,7 @@ def new_row(world: World, name: str, kind: str, pane: Pane, *, server: str, work
 def take(world: World, row: Row, pane: Pane, *, rename: bool = True) -> Row:
     """Reserve the name, mark the pane, and commit the row; `rename` gives it to the tmux session too."""
 
-    def reserve(draft: Draft) -> float:
+    def reserve(draft: Transaction) -> float:
         if draft.named(row["name"]) or not claims.is_free(draft, row["id"], row["name"]):
             raise NameTaken(
                 f"a session named '{row['name']}' is registered already", hint="give another with --session"
@@ -94,7 +94,7 @@ def take(world: World, row: Row, pane: Pane, *, rename: bool = True) -> Row:
 def bind(world: World, row: Row, pane: Pane) -> Row:
     """Commit the row of an adopted pane and end the intent; recovery does the same."""
 
-    def work(draft: Draft) -> Row:
+    def work(draft: Transaction) -> Row:
         action = caller.action(world, "adopt")
         at = action["at_epoch"]
         made = merged(

@@ -9,7 +9,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from mam.adapters.store.transaction import Draft
+    from mam.adapters.store.transaction import Transaction
     from mam.app.context.context import World
     from mam.core.session_row import Row
 
@@ -18,7 +18,7 @@ def archive(world: World, target: str) -> Row:
     """Archive a session that has ended; an archived one is left as it is."""
     result: dict[str, Row] = {}
 
-    def prepare(draft: Draft, row: Row) -> dict[str, Any] | None:
+    def prepare(draft: Transaction, row: Row) -> dict[str, Any] | None:
         result["row"] = row
         if row["status"] != "archived":
             action = caller.action(world, "archive")

@@ -15,7 +15,7 @@ from mam.adapters.system import process, work_clock
 from mam.app.context import caller, claims
 from mam.app.observation import conversations
 from mam.app.sessions import launch, untrusted_rows
-from mam.app.sessions.create_options import Order
+from mam.app.sessions.create_options import CreateOptions
 from mam.app.sessions.first_prompt import first_prompt, refuse_command
 from mam.app.sessions.init import warn_of_network
 from mam.app.sessions.readiness import Watch
@@ -37,21 +37,29 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from mam.adapters.store.transaction import Draft
+    from mam.adapters.store.transaction import Transaction
     from mam.app.context.context import World
     from mam.app.sessions.launch import Started
     from mam.core.session_row import Row
 
 _MOST_NUMBERS = 1000
 _RENEWED = (
-    *("role", "start_command", "permissions", "model", "tmux_server", "stores", "workspace", "worktree"),
-    *("parent", "delegate_job_id"),
+    "role",
+    "start_command",
+    "permissions",
+    "model",
+    "tmux_server",
+    "stores",
+    "workspace",
+    "worktree",
+    "parent",
+    "delegate_job_id",
 )
 
 
 def create(world: World, agent: str | None, **options: Any) -> Row:
     """Create a session and return its row once the agent is ready."""
-    order = Order(world, agent, **options)
+    order = CreateOptions(world, agent, **options)
     row, launch_file = begin(world, order)
     if order.wait:
         row = wait_until_ready(world, row, launch_file, trust=order.trust, seconds=order.timeout)
@@ -61,7 +69,7 @@ def create(world: World, agent: str | None, **options: Any) -> Row:
     return row
 
 
-def begin(world: World, order: Order) -> tuple[Row, str]:
+def begin(world: World, order: CreateOptions) -> tuple[Row, str]:
     """Start a session; return its row and its launch file, which `wait_until_ready` wants."""
     if order.agent is None and order.name is None:
         raise Usage("name an agent kind", hint="mam create --agent claude")
@@ -80,7 +88,7 @@ def begin(world: World, order: Order) -> tuple[Row, str]:
     return row, plan["launch_file"]
 
 
-def _reserve(world: World, order: Order, workspace: str) -> dict[str, Any]:
+def _reserve(world: World, order: CreateOptions, workspace: str) -> dict[str, Any]:
     """Commit the intent: from here on the name is ours, and a death is noticed."""
     deadline = work_clock.now() + claims.WAIT_SECONDS
     while True:
@@ -93,7 +101,7 @@ def _reserve(world: World, order: Order, workspace: str) -> dict[str, Any]:
         time.sleep(0.02)
 
 
-def _check_program(world: World, order: Order) -> None:
+def _check_program(world: World, order: CreateOptions) -> None:
     if order.agent:
         kind = world.kind(order.agent)
         order.check_kind(kind)
@@ -102,7 +110,7 @@ def _check_program(world: World, order: Order) -> None:
             refuse_command(kind, order.prompt)
 
 
-def _claim(world: World, draft: Draft, order: Order, workspace: str) -> dict[str, Any] | None:
+def _claim(world: World, draft: Transaction, order: CreateOptions, workspace: str) -> dict[str, Any] | None:
     name, old = _choose_name(world, draft, order, workspace)
     session_id = old["id"] if old else new_session_id()
     if not claims.is_free(draft, session_id, name):
@@ -132,7 +140,9 @@ def _claim(world: World, draft: Draft, order: Order, workspace: str) -> dict[str
     return plan
 
 
-def _choose_name(world: World, draft: Draft, order: Order, workspace: str) -> tuple[str, Row | None]:
+def _choose_name(
+    world: World, draft: Transaction, order: CreateOptions, workspace: str
+) -> tuple[str, Row | None]:
     if order.name:
         row = draft.named(order.name)
         if row and is_running(row):
@@ -169,7 +179,7 @@ def _choose_name(world: World, draft: Draft, order: Order, workspace: str) -> tu
     raise InvalidName("no free name is left", hint="give one with --session")
 
 
-def _fits(row: Row, order: Order, workspace: str) -> bool:
+def _fits(row: Row, order: CreateOptions, workspace: str) -> bool:
     """Tell whether an ended session may be started anew: of this kind, workspace (or worktree) and role."""
     repository = (row.get("worktree") or {}).get("repo")
     is_here = row["workspace"] == workspace or bool(
@@ -185,7 +195,7 @@ def _may_renew(world: World, row: Row) -> bool:
     return me in ("user", row.get("parent")) or len(row.get("start_command") or ()) <= 1
 
 
-def _new_row(world: World, order: Order, session_id: str, name: str, workspace: str) -> Row:
+def _new_row(world: World, order: CreateOptions, session_id: str, name: str, workspace: str) -> Row:
     agent = order.agent or ""
     environ = {**world.environ, **order.env}
     row: Row = {
@@ -219,7 +229,7 @@ def _usual_permissions(world: World, agent: str) -> str:
     return "default"
 
 
-def _renewed(world: World, row: Row, order: Order) -> Row:
+def _renewed(world: World, row: Row, order: CreateOptions) -> Row:
     if order.role and row.get("role") and order.role != row["role"]:
         raise Refused(f"'{row['name']}' has the role '{row['role']}', which never changes")
     if not row.get("worktree"):
@@ -240,7 +250,7 @@ def _renewed(world: World, row: Row, order: Order) -> Row:
     )
 
 
-def _start(world: World, order: Order, plan: dict[str, Any]) -> Row:
+def _start(world: World, order: CreateOptions, plan: dict[str, Any]) -> Row:
     row = _with_worktree(world, plan, order)
     conversations.take_lease(world, row, plan["conversation"], process.me())
     world.progress(f"starting {row['agent']} as {row['name']}")
@@ -269,7 +279,7 @@ def bind(world: World, plan: dict[str, Any], started: Started) -> Row:
         if plan.get("fork_of"):
             entry["fork_of"] = plan["fork_of"]
 
-    def work(draft: Draft) -> Row:
+    def work(draft: Transaction) -> Row:
         action = caller.action(world, "create")
         if plan["anew"]:
             current = draft.get(row["id"]) or row
@@ -338,7 +348,7 @@ def wait_until_ready(
     return conversations.note_open(world, row)
 
 
-def _with_worktree(world: World, plan: dict[str, Any], order: Order) -> Row:
+def _with_worktree(world: World, plan: dict[str, Any], order: CreateOptions) -> Row:
     """Give the session a worktree, and tell recovery about it."""
     row: Row = plan["row"]
     if not order.worktree and not row.get("worktree"):

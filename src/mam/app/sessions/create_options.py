@@ -13,13 +13,13 @@ if TYPE_CHECKING:
     from typing import Any
 
     from mam.adapters.agents.kind import Kind
-    from mam.adapters.store.transaction import Draft
+    from mam.adapters.store.transaction import Transaction
     from mam.app.context.context import World
     from mam.app.sessions.launch import Where
     from mam.core.session_row import Row
 
 
-class Order:
+class CreateOptions:
     """What the caller asked for, checked as far as it can be without looking at the world."""
 
     def __init__(self, world: World, agent: str | None, **options: Any) -> None:
@@ -45,7 +45,7 @@ class Order:
         # The window that it is to have a pane of, instead of a tmux session of its own.
         self.where: Where | None = options.get("where")
         # What is to be recorded together with the intent.
-        self.also: Callable[[Draft, Row], None] | None = options.get("also")
+        self.also: Callable[[Transaction, Row], None] | None = options.get("also")
         self.mcp = bool(options.get("mcp"))
         self.taken: set[str] = set()
         words = [*self.args, *self.env, *self.env.values(), self.worktree]

@@ -16,7 +16,7 @@ from mam.core.session_row import current_conversation, is_running
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from mam.adapters.store.transaction import Draft
+    from mam.adapters.store.transaction import Transaction
     from mam.app.context.context import World
     from mam.app.context.liveness import Sight
     from mam.core.session_row import Row
@@ -40,7 +40,7 @@ def record_death(world: World, row: Row, sight: Sight) -> Row:
     status = exit_status(world, row, sight)
     said = conversations.told(world, row)
 
-    def work(draft: Draft) -> Row:
+    def work(draft: Transaction) -> Row:
         current = draft.get(row["id"]) or row
         if not is_running(current) or not claims.is_free(draft, row["id"], row["name"]):
             # It ended already, or somebody is ending it just now: theirs to record.

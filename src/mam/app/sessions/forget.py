@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from typing import Any
 
-    from mam.adapters.store.transaction import Draft
+    from mam.adapters.store.transaction import Transaction
     from mam.app.context.context import World
     from mam.core.session_row import Row
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 def forget(world: World, target: str, *, worktree: bool = False) -> dict[str, Any]:
     """Drop one ended session, and its worktree if asked and nothing in it would be lost."""
 
-    def prepare(draft: Draft, row: Row) -> dict[str, Any] | None:
+    def prepare(draft: Transaction, row: Row) -> dict[str, Any] | None:
         transitions.next_status(row["status"], "forget")
         if worktree and not row.get("worktree"):
             raise Refused(f"'{row['name']}' has no worktree", hint="repeat without --worktree")
@@ -32,7 +32,7 @@ def forget(world: World, target: str, *, worktree: bool = False) -> dict[str, An
         removed = _remove_worktree(world, row) if worktree else None
         remove_dead_pane(world, row)
 
-        def work(draft: Draft) -> None:
+        def work(draft: Transaction) -> None:
             draft.remove(row["id"])
             draft.intents.end(row["id"])
             draft.log(caller.actor(world), "forget", row, worktree=removed)

@@ -17,7 +17,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from mam.adapters.store.transaction import Draft
+    from mam.adapters.store.transaction import Transaction
     from mam.app.context.context import World
     from mam.core.session_row import Row
 
@@ -50,7 +50,7 @@ def fork(
 
 
 def _claim(
-    world: World, draft: Draft, target: str, name: str | None, *, role: str | None, taken: set[str]
+    world: World, draft: Transaction, target: str, name: str | None, *, role: str | None, taken: set[str]
 ) -> dict[str, Any]:
     source = draft.find(target)
     kind = world.kind(source["agent"])
@@ -96,7 +96,7 @@ def _claim(
     return plan
 
 
-def _free_name(draft: Draft, source: Row, taken: set[str]) -> str:
+def _free_name(draft: Transaction, source: Row, taken: set[str]) -> str:
     for number in range(1, 1000):
         name = names.default_name(source["workspace"], source["agent"], number)
         if draft.named(name) is None and name not in taken:

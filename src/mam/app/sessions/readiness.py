@@ -22,7 +22,7 @@ from mam.core.errors import DialogOpen, NotReady, PaneGone
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from mam.adapters.agents.kind import Kind, Look
+    from mam.adapters.agents.kind import Kind, ScreenState
     from mam.app.context.context import World
     from mam.core.session_row import Row
 
@@ -106,12 +106,12 @@ class Watch:
         is_launcher = any(word.endswith("launcher.py") for word in words[:5])
         return not is_launcher and self.clock() - self.began >= _STAYS_UP
 
-    def _look(self) -> Look:
+    def _look(self) -> ScreenState:
         seen = self.tmux.look(self.row["pane"]["id"])
         self.cursor = seen.cursor_x, seen.cursor_y
         return self.kind.look(Screen(seen.screen, *self.cursor))
 
-    def _judge(self, look: Look) -> bool:
+    def _judge(self, look: ScreenState) -> bool:
         if look.dialog:
             self._meet(look, look.dialog)
             return False
@@ -123,7 +123,7 @@ class Watch:
         self.boxed = self.boxed or now
         return now - self.boxed >= self.kind.ready_settles
 
-    def _meet(self, look: Look, dialog: str) -> None:
+    def _meet(self, look: ScreenState, dialog: str) -> None:
         may_answer = dialog == "trust" and self.may_trust and self._is_readable()
         keys = self.kind.answer_keys(look, "trust") if may_answer else None
         now = self.clock()

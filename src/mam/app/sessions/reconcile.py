@@ -25,10 +25,10 @@ if TYPE_CHECKING:
     from typing import Any
 
     from mam.adapters.store.registry import View
-    from mam.adapters.store.transaction import Draft
+    from mam.adapters.store.transaction import Transaction
     from mam.app.context.context import World
     from mam.app.observation.hook_intake import Word
-    from mam.app.observation.snapshot import Look
+    from mam.app.observation.snapshot import Snapshot
     from mam.core.drift import Drift
 
 DRIFT_ACTIONS = {"A": "terminated", "B": "registered", "C": "filled"}
@@ -39,7 +39,7 @@ class Pass:
 
     __slots__ = ("actions", "drifts", "look", "view")
 
-    def __init__(self, look: Look, view: View) -> None:
+    def __init__(self, look: Snapshot, view: View) -> None:
         self.look = look
         self.view = view
         self.drifts: list[dict[str, Any]] = []
@@ -140,7 +140,9 @@ def _write(world: World, drift: Drift, done: Pass) -> bool:
     return bool(conversations.capture(world, row).get(drift.field or "") == drift.after)
 
 
-def _record(draft: Draft, planned: list[Drift], written: dict[str, bool], done: Pass) -> list[dict[str, Any]]:
+def _record(
+    draft: Transaction, planned: list[Drift], written: dict[str, bool], done: Pass
+) -> list[dict[str, Any]]:
     found = []
     for one in planned:
         # What could not be written the last time is news once it is.
@@ -165,7 +167,7 @@ def _looked_at(done: Pass) -> list[str]:
 def _since_last_print(world: World, now: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """Return what nobody has printed yet, and after it what still lasts; from here on it is printed."""
 
-    def work(draft: Draft) -> list[dict[str, Any]]:
+    def work(draft: Transaction) -> list[dict[str, Any]]:
         unprinted = [{**one, "new": True} for one in drifts.unprinted(draft)]
         drifts.set_printed(draft)
         keys = {one["id"] for one in unprinted}

@@ -26,7 +26,7 @@ from mam.core.session_row import current_conversation, is_running
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from mam.adapters.store.intents import Intent
-    from mam.adapters.store.transaction import Draft
+    from mam.adapters.store.transaction import Transaction
     from mam.adapters.tmux.parse import Pane
     from mam.app.context.context import World
     from mam.core.session_row import Row
@@ -59,7 +59,7 @@ def recover(world: World) -> None:
 def _take_over(world: World, intent: Intent) -> bool:
     """Become the owner, so that two recoveries do not meet; False if somebody was faster."""
 
-    def work(draft: Draft) -> bool:
+    def work(draft: Transaction) -> bool:
         current = draft.intents.of(intent.session_id)
         if current is None or claims.is_owned(current):
             return False
@@ -133,7 +133,7 @@ def _finish_stop(world: World, intent: Intent) -> None:
         purge_files(world, row, current_conversation(row))
     reason = intent.data.get("reason") or MANUAL
 
-    def work(draft: Draft) -> None:
+    def work(draft: Transaction) -> None:
         current = conversations.captured(world, draft.get(row["id"]) or row)
         action = caller.action(world, "stop")
         if intent.data.get("purge"):

@@ -14,7 +14,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from mam.adapters.store.transaction import Draft
+    from mam.adapters.store.transaction import Transaction
     from mam.app.context.context import World
     from mam.app.context.liveness import Sight
     from mam.core.session_row import Row
@@ -26,7 +26,7 @@ def rename(world: World, target: str, name: str) -> Row:
     result: dict[str, Row] = {}
     told: list[str] = []
 
-    def prepare(draft: Draft, row: Row) -> dict[str, Any] | None:
+    def prepare(draft: Transaction, row: Row) -> dict[str, Any] | None:
         if row["name"] == wanted:
             result["row"] = row
             return None
@@ -64,7 +64,7 @@ def _check(world: World, row: Row, sight: Sight, wanted: str) -> None:
         raise NameTaken(f"tmux server '{row['tmux_server']}' has a session named '{wanted}' already")
 
 
-def _commit(world: World, draft: Draft, row: Row, name: str, told: list[str]) -> Row:
+def _commit(world: World, draft: Transaction, row: Row, name: str, told: list[str]) -> Row:
     current = draft.get(row["id"]) or row
     action = caller.action(world, "rename")
     done = draft.put(merged(current, name=name, last_action=action))

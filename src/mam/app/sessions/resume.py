@@ -20,7 +20,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any, Protocol
 
-    from mam.adapters.store.transaction import Draft
+    from mam.adapters.store.transaction import Transaction
     from mam.app.context.context import World
     from mam.app.sessions.launch import Started, Where
     from mam.core.session_row import Row
@@ -65,7 +65,7 @@ def resume(
         return Resumed(alive, False, "already running")
     found: dict[str, Any] = {}
 
-    def prepare(draft: Draft, row: Row) -> dict[str, Any] | None:
+    def prepare(draft: Transaction, row: Row) -> dict[str, Any] | None:
         if is_running(row):
             found["row"] = row
             return None
@@ -118,7 +118,7 @@ def _settle_running(world: World, target: str) -> Row | None:
     return None
 
 
-def _choose(world: World, draft: Draft, row: Row) -> Choice:
+def _choose(world: World, draft: Transaction, row: Row) -> Choice:
     kind = world.kind(row["agent"])
     if not kind.can_resume:
         return Choice(None, None, None)
@@ -161,7 +161,7 @@ def bind(world: World, row: Row, choice: Choice, started: Started) -> Row:
     """Commit the row of a pane in which the session goes on, and end the intent; recovery does the same."""
     started.pane["mcp_attachments"] = launch.attachments(launch.has_tools(row))
 
-    def work(draft: Draft) -> Row:
+    def work(draft: Transaction) -> Row:
         current = draft.get(row["id"]) or row
         action = caller.action(world, "resume")
         fields: dict[str, Any] = {}

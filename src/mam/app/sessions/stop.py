@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 
-from mam.adapters.agents.kind import Look, Screen
+from mam.adapters.agents.kind import Screen, ScreenState
 from mam.adapters.system import exit_watch, process, work_clock
 from mam.app.context import caller, claims
 from mam.app.context.caller import runs_inside
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
 
-    from mam.adapters.store.transaction import Draft
+    from mam.adapters.store.transaction import Transaction
     from mam.adapters.system.process import Identity
     from mam.app.context.context import World
     from mam.app.context.liveness import Sight
@@ -68,7 +68,7 @@ def stop(
     """Stop one session; a session that has ended already is left as it is."""
     found: dict[str, Row] = {}
 
-    def prepare(draft: Draft, row: Row) -> dict[str, Any] | None:
+    def prepare(draft: Transaction, row: Row) -> dict[str, Any] | None:
         found["row"] = row
         if not is_running(row) and not purge:
             return None
@@ -152,16 +152,16 @@ class Stop:
         )
         self._climb(step, sight, root)
 
-    def _save(self, sight: Sight) -> tuple[Look, bool]:
+    def _save(self, sight: Sight) -> tuple[ScreenState, bool]:
         """Keep the conversation's id and the last screen, durably, before anything is done to the agent."""
         said = conversations.told(self.world, self.row)
-        screen, look, in_mode = "", Look(), False
+        screen, look, in_mode = "", ScreenState(), False
         if sight.pane is not None:
             seen = self.tmux.look(sight.pane.id)
             screen, in_mode = seen.screen, seen.pane.in_mode
             look = self.kind.look(Screen(seen.screen, seen.cursor_x, seen.cursor_y))
 
-        def work(draft: Draft) -> Row:
+        def work(draft: Transaction) -> Row:
             current = draft.get(self.row["id"]) or self.row
             saved = conversations.captured(self.world, current, said, draft.rows)
             saved = merged(saved, last_visible_note=safe_text.note(screen) or saved.get("last_visible_note"))
@@ -271,7 +271,7 @@ class Stop:
     def _commit(self, status: int | None) -> Row:
         mode = "forced" if self.was_killed else "graceful"
 
-        def work(draft: Draft) -> Row:
+        def work(draft: Transaction) -> Row:
             current = draft.get(self.row["id"]) or self.row
             action = caller.action(self.world, "stop")
             if not is_running(current):
@@ -299,7 +299,7 @@ class Stop:
                 self.row = self._commit(status)
             raise
 
-        def work(draft: Draft) -> Row:
+        def work(draft: Transaction) -> Row:
             current = draft.get(self.row["id"]) or self.row
             action = caller.action(self.world, "purge")
             done = draft.put(transitions.purged(current, action, reason=self.reason, exit_status=status))
@@ -311,7 +311,7 @@ class Stop:
 
         return self._end(work)
 
-    def _end(self, work: Callable[[Draft], Row]) -> Row:
+    def _end(self, work: Callable[[Transaction], Row]) -> Row:
         """Commit the end, and let go of what the session held."""
         done: Row = claims.change(self.world, work)
         session_events.settled(self.world, done)

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from mam.adapters.store.tables.teams import Member, Team
-    from mam.adapters.store.transaction import Draft
+    from mam.adapters.store.transaction import Transaction
     from mam.app.context.context import World
     from mam.core.session_row import Row
 
@@ -61,7 +61,7 @@ def is_member(world: World, target: str) -> bool:
     return found is not None and teams.is_open(found)
 
 
-def membership(draft: Draft, world: World, row: Row) -> tuple[Member | None, Team | None]:
+def membership(draft: Transaction, world: World, row: Row) -> tuple[Member | None, Team | None]:
     """Return a membership with what is known by now: the conversation, and whether the report came."""
     found = teams.member(draft, row["id"])
     if found is None:
@@ -117,7 +117,7 @@ def mark_closed(world: World, member: Member) -> list[int]:
     """Record that a member's pane is gone; what it had not finished waits again. Returns those tasks."""
     who = caller.actor(world)
 
-    def work(draft: Draft) -> list[int]:
+    def work(draft: Transaction) -> list[int]:
         current = draft.get(member.session_id)
         released = tasks.release(draft, member.session_id)
         found = (saved_conversation(world, current) if current else None) or member.conversation
@@ -129,7 +129,7 @@ def mark_closed(world: World, member: Member) -> list[int]:
 
 
 def _answer(world: World, row: Row, *, changed: bool, note: str | None) -> dict[str, Any]:
-    def read(draft: Draft) -> dict[str, Any] | None:
+    def read(draft: Transaction) -> dict[str, Any] | None:
         found = teams.member(draft, row["id"])
         return team_page.describe(draft, found) if found else None
 

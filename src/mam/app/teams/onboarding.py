@@ -21,9 +21,9 @@ if TYPE_CHECKING:
     from typing import Any
 
     from mam.adapters.store.tables.teams import Member
-    from mam.adapters.store.transaction import Draft
+    from mam.adapters.store.transaction import Transaction
     from mam.app.context.context import World
-    from mam.app.teams.placement import Site
+    from mam.app.teams.placement import Placement
     from mam.core.session_row import Row
 
 _PROOF_SECONDS = 5.0
@@ -102,7 +102,7 @@ def _say(world: World, row: Row, word: dict[str, Any], patience: float = 0.0) ->
     raise Broken("nobody spoke")
 
 
-def crown(world: World, site: Site) -> None:
+def name_master(world: World, site: Placement) -> None:
     """Give the master its colour and name, where it is an agent that has them; it may take them later."""
     rows = world.registry.view().rows if site.is_uncrowned else []
     site.is_uncrowned = False
@@ -129,7 +129,7 @@ def settle_in(world: World, row: Row, member: Member) -> Member:
     pane = windows.pane_of(tmux, row["pane"]["id"])
     window_id = pane.window_id if pane else None
 
-    def work(draft: Draft) -> Member:
+    def work(draft: Transaction) -> Member:
         team = teams.find(draft, member.team_id)
         if team is not None and team.window_id is None and pane is not None:
             teams.change(draft, team.id, window_id=window_id, server_pid=pane.server_pid)
@@ -144,7 +144,7 @@ def settle_in(world: World, row: Row, member: Member) -> Member:
     return done
 
 
-def introduced(draft: Draft, row: Row | None) -> None:
+def introduced(draft: Transaction, row: Row | None) -> None:
     """Record that a member was told everything: from here on it is what its messages make of it."""
     member = teams.member(draft, row["id"]) if row else None
     if member is not None and row is not None and member.state == rules.SPAWNING:
@@ -186,7 +186,7 @@ def _finish_one(world: World, member: Member) -> None:
 def _take_over(world: World, member: Member) -> bool:
     """Become the one who greets a member; False while its spawner lives, or if somebody was faster."""
 
-    def work(draft: Draft) -> bool:
+    def work(draft: Transaction) -> bool:
         current = teams.member(draft, member.session_id)
         if current is None or current.state != rules.SPAWNING or _lives(current):
             return False
@@ -201,7 +201,7 @@ def _lives(member: Member) -> bool:
     return identity is not None and process.is_alive(identity)
 
 
-def _drop(draft: Draft, member: Member) -> None:
+def _drop(draft: Transaction, member: Member) -> None:
     tasks.release(draft, member.session_id)
     teams.leave(draft, member)
     team = teams.find(draft, member.team_id)

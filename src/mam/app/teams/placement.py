@@ -16,13 +16,13 @@ from mam.core.errors import PaneGone, Refused, Usage
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from mam.adapters.store.tables.teams import Team
-    from mam.adapters.store.transaction import Draft
+    from mam.adapters.store.transaction import Transaction
     from mam.app.context.context import World
     from mam.app.teams.caller_pane import Here
     from mam.core.session_row import Row
 
 
-class Site:
+class Placement:
     """A team that is up, or one that begins with its first member."""
 
     def __init__(self, *, team_id: str, name: str | None, server: str, layout: str) -> None:
@@ -46,7 +46,7 @@ class Site:
         self.master_pane = place.pane.id
         self.master_id = place.row["id"] if place.row else None
 
-    def open(self, draft: Draft, by: str) -> None:
+    def open(self, draft: Transaction, by: str) -> None:
         """Record the team with its first member; who was faster in the same window has made it."""
         found = teams.find(draft, self.team_id) or self._of_window(draft)
         if found is None:
@@ -75,15 +75,15 @@ class Site:
         if windows.show(world.tmux(self.server), self.window_id) is None:
             self.window_id = self.server_pid = None
 
-    def _of_window(self, draft: Draft) -> Team | None:
+    def _of_window(self, draft: Transaction) -> Team | None:
         if self.window_id is None:
             return None
         return next((one for one in teams.listed(draft) if _is_in(one, self)), None)
 
 
-def of_team(team: Team) -> Site:
+def of_team(team: Team) -> Placement:
     """Return the site of a team that is up."""
-    found = Site(team_id=team.id, name=team.name, server=team.server, layout=team.layout)
+    found = Placement(team_id=team.id, name=team.name, server=team.server, layout=team.layout)
     found.window_id, found.server_pid = team.window_id, team.server_pid
     found.master_pane, found.master_id = team.master_pane, team.master_id
     return found
@@ -91,7 +91,7 @@ def of_team(team: Team) -> Site:
 
 def find_site(
     world: World, team_id: str | None = None, *, name: str | None = None, layout: str | None = None
-) -> Site:
+) -> Placement:
     """Return where a new member belongs: to the team that is named, else to that of the caller's window.
 
     Outside of tmux that is the last team which somebody outside began, else a new one.
@@ -103,7 +103,7 @@ def find_site(
     if found is not None:
         return of_team(found)
     day = time.strftime("%Y-%m-%d", time.gmtime(world.now()))
-    fresh = Site(
+    fresh = Placement(
         team_id=rules.team_id(day, name or "by hand", secrets.token_hex(2)),
         name=name,
         server=world.server_name(None),
@@ -147,7 +147,7 @@ def _is_at(team: Team, place: Here) -> bool:
     return (team.server, team.server_pid, team.window_id) == where
 
 
-def _is_in(team: Team, site: Site) -> bool:
+def _is_in(team: Team, site: Placement) -> bool:
     where = (site.server, site.server_pid, site.window_id)
     return (team.server, team.server_pid, team.window_id) == where
 
@@ -174,7 +174,7 @@ def home_of(world: World, row: Row) -> Where | None:
     return Where(window_id=team.window_id, keeps_pane=True)
 
 
-def check_room(world: World, site: Site) -> None:
+def check_room(world: World, site: Placement) -> None:
     """Refuse a pane more where no agent's input box would be seen in it any more."""
     if site.window_id is None:
         return

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from mam.adapters.store.tables.teams import Team
-    from mam.adapters.store.transaction import Draft
+    from mam.adapters.store.transaction import Transaction
     from mam.app.context.context import World
 
 
@@ -75,7 +75,7 @@ def _dress_master(world: World, team: Team) -> None:
         return
 
 
-def _read(draft: Draft, team_id: str) -> tuple[Team | None, list[str], list[str]]:
+def _read(draft: Transaction, team_id: str) -> tuple[Team | None, list[str], list[str]]:
     """Return a team, the panes that its window should have, and those that it may have.
 
     The master's may have been closed, and of one that has ended the pane may be gone, or kept for review.

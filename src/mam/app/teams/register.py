@@ -26,10 +26,10 @@ if TYPE_CHECKING:
 
     from mam.adapters.store.tables.tasks import Task
     from mam.adapters.store.tables.teams import Member
-    from mam.adapters.store.transaction import Draft
+    from mam.adapters.store.transaction import Transaction
     from mam.app.context.context import World
     from mam.app.teams.caller_pane import Here
-    from mam.app.teams.placement import Site
+    from mam.app.teams.placement import Placement
     from mam.core.session_row import Row
 
 _MOST_NUMBERS = 100
@@ -110,7 +110,7 @@ def _free_name(world: World, role: str) -> str:
     return next((one for one in found if one not in taken), names.numbered(role, _MOST_NUMBERS))
 
 
-def _join(draft: Draft, by: str, site: Site, row: Row, role: str) -> tuple[Member, Task | None]:
+def _join(draft: Transaction, by: str, site: Placement, row: Row, role: str) -> tuple[Member, Task | None]:
     current = teams.member(draft, row["id"])
     if current is not None and teams.is_open(current):
         raise Refused(f"'{row['name']}' is the {current.role} of the team {current.team_id} already")
@@ -130,7 +130,7 @@ def _join(draft: Draft, by: str, site: Site, row: Row, role: str) -> tuple[Membe
     return member, take(draft, found, row["id"], row, by=by) if found else None
 
 
-def _answer(draft: Draft, world: World, row: Row, found: Task | None) -> dict[str, Any]:
+def _answer(draft: Transaction, world: World, row: Row, found: Task | None) -> dict[str, Any]:
     member = teams.member(draft, row["id"])
     assert member is not None
     return {

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from mam.adapters.store.tables.tasks import Task
     from mam.adapters.store.tables.teams import Member
-    from mam.adapters.store.transaction import Draft
+    from mam.adapters.store.transaction import Transaction
     from mam.app.context.context import World
     from mam.core.session_row import Row
 
@@ -68,7 +68,14 @@ def _reporter(world: World, session: str | None) -> Row:
 
 
 def _finish(
-    draft: Draft, world: World, row: Row, number: int | None, result: str, *, by: str, target: Row | None
+    draft: Transaction,
+    world: World,
+    row: Row,
+    number: int | None,
+    result: str,
+    *,
+    by: str,
+    target: Row | None,
 ) -> tuple[str, str, dict[str, Any] | None]:
     """End the task and record the report: its words, and the id of the message that carries them."""
     member, _ = membership(draft, world, row)
@@ -95,7 +102,7 @@ def _finish(
     return text, message_id, team_page.described(draft, found) if found else None
 
 
-def _task(draft: Draft, row: Row, number: int | None) -> Task | None:
+def _task(draft: Transaction, row: Row, number: int | None) -> Task | None:
     if number is None:
         return next(iter(tasks.claimed(draft, row["id"])), None)
     found = tasks.find(draft, number)
@@ -154,13 +161,13 @@ def _spawner(world: World, row: Row) -> Row | None:
     return parent
 
 
-def _master(draft: Draft, row: Row) -> str | None:
+def _master(draft: Transaction, row: Row) -> str | None:
     member = teams.member(draft, row["id"])
     team = teams.find(draft, member.team_id) if member else None
     return team.master_id if team else None
 
 
-def _next(draft: Draft, row: Row, receipt: dict[str, Any], by: str) -> dict[str, Any] | None:
+def _next(draft: Transaction, row: Row, receipt: dict[str, Any], by: str) -> dict[str, Any] | None:
     """Tick the box of a report that arrived; hand out the next task, or say that all is done."""
     member = teams.member(draft, row["id"])
     assert member is not None
@@ -181,7 +188,7 @@ def _next(draft: Draft, row: Row, receipt: dict[str, Any], by: str) -> dict[str,
     return team_page.described(draft, found) if found else None
 
 
-def _described(draft: Draft, world: World, row: Row) -> tuple[dict[str, Any], str]:
+def _described(draft: Transaction, world: World, row: Row) -> tuple[dict[str, Any], str]:
     member: Member | None
     member, _ = membership(draft, world, row)
     assert member is not None

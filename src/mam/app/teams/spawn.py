@@ -16,10 +16,10 @@ from mam.adapters.system import process, program_lookup, work_clock
 from mam.app.context import caller
 from mam.app.context.liveness import ALIVE, see_one
 from mam.app.sessions.create import begin, wait_until_ready
-from mam.app.sessions.create_options import Order
+from mam.app.sessions.create_options import CreateOptions
 from mam.app.sessions.launch import Where
 from mam.app.teams import onboarding, register, team_page
-from mam.app.teams.placement import Site, check_room, find_site
+from mam.app.teams.placement import Placement, check_room, find_site
 from mam.app.teams.rebalance import arrange
 from mam.core import task as task_rules
 from mam.core import team as rules
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from mam.adapters.store.tables.teams import Member
-    from mam.adapters.store.transaction import Draft
+    from mam.adapters.store.transaction import Transaction
     from mam.app.context.context import World
     from mam.core.session_row import Row
 
@@ -58,7 +58,7 @@ def spawn(world: World, role: str, *, team: str | None = None, **options: Any) -
 class Spawn:
     """One member on its way into a team."""
 
-    def __init__(self, world: World, site: Site, role: str, **options: Any) -> None:
+    def __init__(self, world: World, site: Placement, role: str, **options: Any) -> None:
         """Take what is asked for; nothing is started."""
         self.world = world
         self.site = site
@@ -125,11 +125,11 @@ class Spawn:
             self.take_back()
             raise
 
-    def order(self) -> Order:
+    def order(self) -> CreateOptions:
         """Return what create is asked for."""
         given = self.options
         where = Where(window_id=self.site.window_id, session_name=self.site.team_id)
-        self._order = Order(
+        self._order = CreateOptions(
             self.world,
             self.agent,
             role=self.role,
@@ -148,7 +148,7 @@ class Spawn:
         )
         return self._order
 
-    def _enrol(self, draft: Draft, row: Row) -> None:
+    def _enrol(self, draft: Transaction, row: Row) -> None:
         """Record team, member, task and first words with the intent of the start."""
         by = caller.actor(self.world)
         self.site.open(draft, by)
@@ -174,7 +174,7 @@ class Spawn:
             words=self._words(prompt),
         )
 
-    def _take_task(self, draft: Draft, row: Row, by: str) -> tasks.Task | None:
+    def _take_task(self, draft: Transaction, row: Row, by: str) -> tasks.Task | None:
         if self.task is not None:
             found: tasks.Task | None = tasks.add(
                 draft, role=self.role, text=self.task, by=by, team_id=self.site.team_id
@@ -187,7 +187,7 @@ class Spawn:
         self.task_seq = found.seq
         return tasks.claim(draft, found.seq, row["id"], None)
 
-    def _prompt(self, draft: Draft, found: tasks.Task | None) -> str:
+    def _prompt(self, draft: Transaction, found: tasks.Task | None) -> str:
         spawner = draft.get(caller.actor(self.world))
         return rules.first_words(
             role=self.role,
@@ -240,7 +240,7 @@ class Spawn:
             return
         withdraw(self.world, member.session_id, is_fresh=self.is_fresh)
 
-        def work(draft: Draft) -> None:
+        def work(draft: Transaction) -> None:
             for one in member.words:
                 said = messages.find(draft, one["id"])
                 if said is not None and said.state == HELD:
@@ -260,7 +260,7 @@ class Spawn:
         assert self.row is not None and self.member is not None
         patience = 0.0 if self.dialog else work_clock.stretched(_PROMPT_SECONDS)
         # The master first: what this one reports may come soon.
-        onboarding.crown(self.world, self.site)
+        onboarding.name_master(self.world, self.site)
         receipt = onboarding.tell(self.world, self.row, self.member, patience)
         self.world.registry.note(lambda draft: onboarding.introduced(draft, self.row))
         team_page.write(self.world, [self.site.team_id])
@@ -270,7 +270,7 @@ class Spawn:
         assert self.row is not None
         session_id = self.row["id"]
 
-        def read(draft: Draft) -> dict[str, Any]:
+        def read(draft: Transaction) -> dict[str, Any]:
             member = teams.member(draft, session_id)
             found = tasks.find(draft, self.task_seq) if self.task_seq else None
             return {

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from mam.adapters.store.tables.tasks import Task
-    from mam.adapters.store.transaction import Draft
+    from mam.adapters.store.transaction import Transaction
     from mam.app.context.context import World
     from mam.core.session_row import Row
 
@@ -25,7 +25,7 @@ def add(world: World, text: str, *, role: str, team: str | None = None) -> dict[
     words, wanted, by = rules.parse_text(text), rules.parse_role(role), caller.actor(world)
     team_id = find_team(world, team).id if team is not None else None
 
-    def work(draft: Draft) -> dict[str, Any]:
+    def work(draft: Transaction) -> dict[str, Any]:
         made = tasks.add(draft, role=wanted, text=words, by=by, team_id=team_id)
         draft.log(by, "task add", None, task=rules.shown(made.seq), role=wanted)
         return team_page.described(draft, made)
@@ -41,7 +41,7 @@ def list_tasks(world: World, *, role: str | None = None, status: str | None = No
         raise Usage(f"a task is {', '.join(rules.STATUSES)}")
     wanted = rules.parse_role(role) if role else None
 
-    def read(draft: Draft) -> list[dict[str, Any]]:
+    def read(draft: Transaction) -> list[dict[str, Any]]:
         found = tasks.listed(draft, role=wanted, status=status)
         return [team_page.described(draft, one) for one in found]
 
@@ -62,7 +62,7 @@ def claim(
     number = rules.parse(which) if which else None
     wanted = rules.parse_role(role or (row.get("role") if row else None)) if number is None else None
 
-    def work(draft: Draft) -> tuple[dict[str, Any], bool]:
+    def work(draft: Transaction) -> tuple[dict[str, Any], bool]:
         team_id = team_of(draft, who)
         if number is None:
             found = tasks.oldest(draft, wanted or "", team_id)
@@ -81,7 +81,7 @@ def claim(
     return {"task": done, "changed": changed}
 
 
-def take(draft: Draft, found: Task, who: str, row: Row | None, *, by: str) -> Task:
+def take(draft: Transaction, found: Task, who: str, row: Row | None, *, by: str) -> Task:
     """Give a task that is free to somebody, in the transaction that found it free."""
     done = tasks.claim(draft, found.seq, who, (row.get("pane") or {}).get("id") if row else None)
     draft.log(by, "task claim", row, task=rules.shown(found.seq))
@@ -92,7 +92,7 @@ def finish(world: World, which: str, *, result: str | None = None) -> dict[str, 
     """Say that a task is done; `{task, changed}`. Only who has it, who gave it, or a person may."""
     number, who = rules.parse(which), caller.actor(world)
 
-    def work(draft: Draft) -> tuple[dict[str, Any], bool]:
+    def work(draft: Transaction) -> tuple[dict[str, Any], bool]:
         found = _known(draft, number)
         if found.status == rules.DONE:
             return team_page.described(draft, found), False
@@ -106,20 +106,20 @@ def finish(world: World, which: str, *, result: str | None = None) -> dict[str, 
     return {"task": done, "changed": changed}
 
 
-def team_of(draft: Draft, who: str) -> str | None:
+def team_of(draft: Transaction, who: str) -> str | None:
     """Return the team that somebody is in now."""
     found = teams.member(draft, who)
     return found.team_id if found and teams.is_open(found) else None
 
 
-def _known(draft: Draft, number: int) -> Task:
+def _known(draft: Transaction, number: int) -> Task:
     found = tasks.find(draft, number)
     if found is None:
         raise TaskNotFound(f"there is no {rules.shown(number)}", hint="mam task list")
     return found
 
 
-def _check_free(draft: Draft, found: Task) -> None:
+def _check_free(draft: Transaction, found: Task) -> None:
     """Refuse a task that is done, or that somebody has who is still there."""
     if found.status == rules.DONE:
         raise Conflict(f"{rules.shown(found.seq)} is done")
@@ -132,7 +132,7 @@ def _check_free(draft: Draft, found: Task) -> None:
             raise Conflict(f"{rules.shown(found.seq)} is claimed by {name}", hint="mam task list")
 
 
-def _check_mine(draft: Draft, found: Task, who: str) -> None:
+def _check_mine(draft: Transaction, found: Task, who: str) -> None:
     holder = draft.get(found.claimed_by or "")
     may = (found.claimed_by, found.created_by, (holder or {}).get("parent"), "user")
     if who not in may:

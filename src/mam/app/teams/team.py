@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from typing import Any, TypeVar
 
     from mam.adapters.store.tables.teams import Member, Team
-    from mam.adapters.store.transaction import Draft
+    from mam.adapters.store.transaction import Transaction
     from mam.app.context.context import World
 
     T = TypeVar("T")
@@ -79,7 +79,7 @@ def _bring_up(world: World, crew: list[Spawn]) -> list[dict[str, Any]]:
         for one in crew:
             world.progress(f"starting {one.role}")
             one.start()
-        onboarding.crown(world, crew[0].site)
+        onboarding.name_master(world, crew[0].site)
         done = _side_by_side(world, crew, _see_through)
         failed = next((error for error in done if isinstance(error, BaseException)), None)
         if failed is not None:
@@ -165,7 +165,7 @@ def _end_team(world: World, team: Team, members: list[Member]) -> None:
 def listing(world: World, *, ended: bool = False) -> dict[str, Any]:
     """Return `{teams, presets}`: the teams that are up, or all, each with its members. Reads only."""
 
-    def read(draft: Draft) -> list[dict[str, Any]]:
+    def read(draft: Transaction) -> list[dict[str, Any]]:
         return [
             {
                 **team_page.describe_team(draft, team),
@@ -180,7 +180,7 @@ def listing(world: World, *, ended: bool = False) -> dict[str, Any]:
     return {"teams": world.registry.peek(read, nothing), "presets": team_presets.presets(world.environ)}
 
 
-def _describe(draft: Draft, team_id: str) -> dict[str, Any] | None:
+def _describe(draft: Transaction, team_id: str) -> dict[str, Any] | None:
     found = teams.find(draft, team_id)
     return team_page.describe_team(draft, found) if found else None
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from mam.adapters.store.tables.tasks import Task
     from mam.adapters.store.tables.teams import Member, Team
-    from mam.adapters.store.transaction import Draft
+    from mam.adapters.store.transaction import Transaction
     from mam.app.context.context import World
 
 _LOST = (FAILED, UNCONFIRMED)
@@ -28,7 +28,7 @@ _LOST = (FAILED, UNCONFIRMED)
 def write(world: World, team_ids: Iterable[str] | None = None) -> None:
     """Write the files of these teams, or of all that are up. It stops no verb: the next one writes again."""
 
-    def work(draft: Draft) -> None:
+    def work(draft: Transaction) -> None:
         for team in teams.listed(draft, ended=True):
             if (team.ended_at is None) if team_ids is None else (team.id in team_ids):
                 _note_lost(draft, team)
@@ -41,14 +41,14 @@ def write(world: World, team_ids: Iterable[str] | None = None) -> None:
         world.warn(f"the session file could not be written: {error}")
 
 
-def _write_one(world: World, draft: Draft, team: Team) -> None:
+def _write_one(world: World, draft: Transaction, team: Team) -> None:
     found = [describe(draft, one) for one in teams.members(draft, team.id)]
     work = [described(draft, one) for one in tasks.listed(draft, team_id=team.id)]
     text = pages.render(describe_team(draft, team), found, work, teams.lines(draft, team.id))
     team_page_file.write(world.place, team.id, text)
 
 
-def _note_lost(draft: Draft, team: Team) -> None:
+def _note_lost(draft: Transaction, team: Team) -> None:
     """Keep a line for each message to or from the team that failed or stayed unconfirmed."""
     found = teams.members(draft, team.id)
     names = {one.session_id: one.name for one in found}
@@ -62,7 +62,7 @@ def _note_lost(draft: Draft, team: Team) -> None:
                 teams.note(draft, team.id, one.id, what)
 
 
-def describe_team(draft: Draft, team: Team) -> dict[str, Any]:
+def describe_team(draft: Transaction, team: Team) -> dict[str, Any]:
     """Return a team as documents show it."""
     master = draft.get(team.master_id) if team.master_id else None
     return {
@@ -78,7 +78,7 @@ def describe_team(draft: Draft, team: Team) -> dict[str, Any]:
     }
 
 
-def describe(draft: Draft, one: Member) -> dict[str, Any]:
+def describe(draft: Transaction, one: Member) -> dict[str, Any]:
     """Return a member as documents show it, with its boxes."""
     at = tasks.claimed(draft, one.session_id)
     row = draft.get(one.session_id)
@@ -104,7 +104,7 @@ def describe(draft: Draft, one: Member) -> dict[str, Any]:
     }
 
 
-def boxes(draft: Draft, one: Member) -> dict[str, bool]:
+def boxes(draft: Transaction, one: Member) -> dict[str, bool]:
     """Return which of the four boxes are ticked."""
     return {
         "reported": one.reported_at is not None,
@@ -114,7 +114,7 @@ def boxes(draft: Draft, one: Member) -> dict[str, bool]:
     }
 
 
-def described(draft: Draft, one: Task) -> dict[str, Any]:
+def described(draft: Transaction, one: Task) -> dict[str, Any]:
     """Return a task as documents show it."""
     row = draft.get(one.claimed_by) if one.claimed_by else None
     return {

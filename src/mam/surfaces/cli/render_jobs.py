@@ -29,9 +29,25 @@ _STYLES = {
     "timeout": "red",
 }
 _FIELDS = (
-    *("type", "agent", "agent_session", "workdir", "created_at", "started_at", "last_event_at"),
-    *("finished_at", "attempt", "round", "reviewer", "timeout_sec", "idle_timeout_sec"),
-    *("expected_artifacts", "validate", "validation", "terminal_event", "terminal_detail", "reason"),
+    "type",
+    "agent",
+    "agent_session",
+    "workdir",
+    "created_at",
+    "started_at",
+    "last_event_at",
+    "finished_at",
+    "attempt",
+    "round",
+    "reviewer",
+    "timeout_sec",
+    "idle_timeout_sec",
+    "expected_artifacts",
+    "validate",
+    "validation",
+    "terminal_event",
+    "terminal_detail",
+    "reason",
 )
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import time
 
-from mam.app.agent_tools.listener import Door
+from mam.app.agent_tools.listener import Listener
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ _LOOK = 60.0
 _MOMENT = 10.0
 
 
-class Host:
+class McpTask:
     """A companion of the resident."""
 
     def __init__(self, world: World, *, awaits: bool = False) -> None:
@@ -32,11 +32,11 @@ class Host:
         """
         self.world = world
         self._until = time.monotonic() + _MOMENT if awaits else 0.0
-        self._door: Door | None = None
+        self._door: Listener | None = None
         self._due = 0.0
         self._service: Service | None = None
 
-    def __enter__(self) -> Host:
+    def __enter__(self) -> McpTask:
         """Use as a context to leave no socket behind."""
         return self
 
@@ -68,7 +68,7 @@ class Host:
             self._door.close()
             self._door = None
         if self._door is None:
-            self._door = Door(self.world)
+            self._door = Listener(self.world)
         while (line := self._door.accept()) is not None:
             if self._service is None:
                 from mam.surfaces.mcp.server_thread import Service

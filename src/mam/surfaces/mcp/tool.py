@@ -42,7 +42,7 @@ _TIERS = (READ, CHANGE, DESTROY)
 _MOST_THREADS = 256
 
 
-class Call:
+class ToolCall:
     """One call of a tool: the fleet as the caller sees it, and a way to tell how it goes."""
 
     def __init__(self, fleet: Fleet, tell: Callable[[str], None], over: threading.Event) -> None:
@@ -95,7 +95,7 @@ class FleetTool(Tool):
             if self.name not in READS:
                 who.check_claim(fleet.world)
             fleet.on_progress(tell)
-            done: dict[str, Any] = self.fn(Call(fleet, tell, over), **given)
+            done: dict[str, Any] = self.fn(ToolCall(fleet, tell, over), **given)
         return done
 
 

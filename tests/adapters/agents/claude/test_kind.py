@@ -102,16 +102,20 @@ class TestLaunch:
     @pytest.mark.parametrize(
         "word",
         [
-            *("--resume", "-r", "-r0123", "--continue", "-c", "--session-id=x", "--fork-session"),
-            *(
-                "-w",
-                "--worktree=x",
-                "--bg",
-                "--background",
-                "--teleport",
-                "--no-session-persistence",
-                "--tmux",
-            ),
+            "--resume",
+            "-r",
+            "-r0123",
+            "--continue",
+            "-c",
+            "--session-id=x",
+            "--fork-session",
+            "-w",
+            "--worktree=x",
+            "--bg",
+            "--background",
+            "--teleport",
+            "--no-session-persistence",
+            "--tmux",
         ],
     )
     def test_the_conversation_is_mams_to_choose(self, word) -> None:

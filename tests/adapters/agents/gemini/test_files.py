@@ -212,8 +212,11 @@ def test_a_purge_takes_what_is_the_conversations_own(store) -> None:
         assert remove(base, path), path
     left = {str(path.relative_to(store.folder)) for path in store.folder.rglob("*") if path.is_file()}
     assert left == {
-        *(".project_root", "logs.json", f"chats/{store.path(other).name}"),
-        *(f"{other}/plans/plan.md", f"tool-outputs/session-{other}/x.txt"),
+        ".project_root",
+        "logs.json",
+        f"chats/{store.path(other).name}",
+        f"{other}/plans/plan.md",
+        f"tool-outputs/session-{other}/x.txt",
     }
 
 
@@ -399,7 +402,9 @@ class TestTranscript:
         )
         found = KIND.read_transcript(ident, WORKSPACE, store.stores, 10)
         assert [(turn.role, turn.text) for turn in found.turns] == [
-            *(("user", "first"), ("assistant", "one"), ("user", "second")),
+            ("user", "first"),
+            ("assistant", "one"),
+            ("user", "second"),
             ("assistant", "Let me see.\ndone"),
         ]
         assert found.turns[0].at == stamp(1)

@@ -169,8 +169,12 @@ def test_words_in_a_dialog_do_not_make_it_another(said) -> None:
     [
         (
             (
-                *("Usage limit reached for gemini-3.1-pro.", "Access resets at 3:00 PM GMT+1."),
-                *("/model to switch models.", "", "● 1. Keep trying", "  2. Stop"),
+                "Usage limit reached for gemini-3.1-pro.",
+                "Access resets at 3:00 PM GMT+1.",
+                "/model to switch models.",
+                "",
+                "● 1. Keep trying",
+                "  2. Stop",
             ),
             "limit",
             "3:00 PM GMT+1",

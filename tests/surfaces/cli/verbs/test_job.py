@@ -163,14 +163,15 @@ def test_the_folder_of_records(run, workspace, tmp_path, monkeypatch):
 
 def test_wrong_words(run, job):
     for words in (
-        *(
-            ("submit",),
-            ("submit", "--prompt", "x", "--prompt-file", "y"),
-            ("event",),
-            ("event", "--event", "x"),
-        ),
-        *(("status", "a", "--job", "b"), ("wait", "--", "x"), ("verify", job["job_id"])),
-        *(("event", "--event", "progress", "--data", "[]"), ("submit", "--prompt", "x", "--type", "loop")),
+        ("submit",),
+        ("submit", "--prompt", "x", "--prompt-file", "y"),
+        ("event",),
+        ("event", "--event", "x"),
+        ("status", "a", "--job", "b"),
+        ("wait", "--", "x"),
+        ("verify", job["job_id"]),
+        ("event", "--event", "progress", "--data", "[]"),
+        ("submit", "--prompt", "x", "--type", "loop"),
     ):
         refused = run("job", *words, "--json") if "--" not in words else run("job", *words)
         assert refused.code == 64, words
@@ -194,8 +195,16 @@ def test_a_quick_event_means_what_the_parser_says(line):
 @pytest.mark.parametrize(
     "line",
     [
-        *("event --event dance", "event --detail", "event --detail -x", "event --event=started", "status x"),
-        *("event --attempt 0", "event x --event started", "wait event", "event --signed x", "event -h"),
+        "event --event dance",
+        "event --detail",
+        "event --detail -x",
+        "event --event=started",
+        "status x",
+        "event --attempt 0",
+        "event x --event started",
+        "wait event",
+        "event --signed x",
+        "event -h",
     ],
 )
 def test_another_line_goes_to_the_parser(line):

@@ -14,7 +14,7 @@ from mam.adapters.agents.arguments import Options
 from mam.adapters.agents.claude import files
 from mam.adapters.agents.claude import screen as claude_screen
 from mam.adapters.agents.jsonl import UUID
-from mam.adapters.agents.kind import Heard, Kind, Launch
+from mam.adapters.agents.kind import HookEvent, Kind, Launch
 from mam.adapters.agents.unsafe_width import go_astray
 from mam.core.activity import IDLE, WAITING, WORKING
 from mam.core.errors import NotAllowed, Usage
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from typing import Any
 
-    from mam.adapters.agents.kind import Attachment, Look, Request, Screen, Transcript
+    from mam.adapters.agents.kind import Attachment, Request, Screen, ScreenState, Transcript
     from mam.core.activity import Evidence
 
 _EVENTS = (
@@ -66,36 +66,67 @@ _PERMISSIONS = {
 }
 # Options that choose a conversation, a directory, or another place to run: that is mam's part.
 _CHOOSES = (
-    *("--session-id", "--resume", "-r", "--continue", "-c", "--fork-session", "--from-pr", "--teleport"),
-    *(
-        "--no-session-persistence",
-        "--worktree",
-        "-w",
-        "--tmux",
-        "--bg",
-        "--background",
-        "--cloud",
-        "--desktop",
-    ),
+    "--session-id",
+    "--resume",
+    "-r",
+    "--continue",
+    "-c",
+    "--fork-session",
+    "--from-pr",
+    "--teleport",
+    "--no-session-persistence",
+    "--worktree",
+    "-w",
+    "--tmux",
+    "--bg",
+    "--background",
+    "--cloud",
+    "--desktop",
 )
 _OPTIONS = Options(
     flags=(
-        *("--allow-dangerously-skip-permissions", "--ax-screen-reader", "--bare", "--brief", "--chrome"),
-        *(
-            "--dangerously-skip-permissions",
-            "--disable-slash-commands",
-            "--ide",
-            "--no-chrome",
-            "--restricted",
-        ),
-        *("--exclude-dynamic-system-prompt-sections", "--safe-mode", "--strict-mcp-config", "--verbose"),
-        *("--print", "-p", "--help", "-h", "--version", "-v"),
+        "--allow-dangerously-skip-permissions",
+        "--ax-screen-reader",
+        "--bare",
+        "--brief",
+        "--chrome",
+        "--dangerously-skip-permissions",
+        "--disable-slash-commands",
+        "--ide",
+        "--no-chrome",
+        "--restricted",
+        "--exclude-dynamic-system-prompt-sections",
+        "--safe-mode",
+        "--strict-mcp-config",
+        "--verbose",
+        "--print",
+        "-p",
+        "--help",
+        "-h",
+        "--version",
+        "-v",
     ),
     single=(
-        *("--agent", "--agents", "--append-system-prompt", "--autocompact", "--debug-file", "--effort"),
-        *("--fallback-model", "--model", "--name", "-n", "--permission-mode", "--plugin-dir", "--plugin-url"),
-        *("--setting-sources", "--settings", "--system-prompt", "--system-prompt-snapshot"),
-        *("--append-system-prompt-file", "--system-prompt-file", "--remote-control-session-name-prefix"),
+        "--agent",
+        "--agents",
+        "--append-system-prompt",
+        "--autocompact",
+        "--debug-file",
+        "--effort",
+        "--fallback-model",
+        "--model",
+        "--name",
+        "-n",
+        "--permission-mode",
+        "--plugin-dir",
+        "--plugin-url",
+        "--setting-sources",
+        "--settings",
+        "--system-prompt",
+        "--system-prompt-snapshot",
+        "--append-system-prompt-file",
+        "--system-prompt-file",
+        "--remote-control-session-name-prefix",
     ),
 )
 _HINT = "mam resume NAME, mam fork NAME, mam adopt, or mam create --worktree"
@@ -185,11 +216,11 @@ class Claude(Kind):
         """The transcript and what lies beside it; the user's list of prompts is shared and stays."""
         return files.paths_of(conversation, workspace, stores)
 
-    def look(self, screen: Screen) -> Look:
+    def look(self, screen: Screen) -> ScreenState:
         """Find the box, else a dialog."""
         return claude_screen.look(screen)
 
-    def answer_keys(self, look: Look, answer: str) -> list[str] | None:
+    def answer_keys(self, look: ScreenState, answer: str) -> list[str] | None:
         """The trust dialog stands on its No, and is drawn anew shortly after it came: Enter only on Yes."""
         if (look.dialog, answer) != ("trust", "trust"):
             return None
@@ -222,7 +253,7 @@ class Claude(Kind):
         """It puts accents together, and signs of several parts make it draw over its own box in tmux."""
         return super().keeps(text) and not go_astray(text) and is_normalized("NFC", text)
 
-    def hear(self, payload: Mapping[str, Any]) -> Heard | None:
+    def hear(self, payload: Mapping[str, Any]) -> HookEvent | None:
         """Return what an event says; one of a subagent says nothing about the session."""
         event = payload.get("hook_event_name")
         if not isinstance(event, str) or event not in _EVENTS:
@@ -234,7 +265,7 @@ class Claude(Kind):
         elif not UUID.match(conversation):
             conversation = None
         state, waiting_for = (None, None) if payload.get("agent_id") else _state_of(event, payload)
-        return Heard(event, state, waiting_for, conversation, prompt if isinstance(prompt, str) else None)
+        return HookEvent(event, state, waiting_for, conversation, prompt if isinstance(prompt, str) else None)
 
     def read_state(
         self, pid: int, start: int, stores: Mapping[str, str]

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 
 from mam.adapters.agents.input_box import find_box
-from mam.adapters.agents.kind import Look
+from mam.adapters.agents.kind import ScreenState
 from mam.core.activity import IDLE, UNKNOWN, WAITING, WORKING
 
 TYPE_CHECKING = False
@@ -50,7 +50,7 @@ _DIALOGS = (
 _RESET = re.compile(r"resets? (?:at )?([^\n·]+)")
 
 
-def look(screen: Screen) -> Look:
+def look(screen: Screen) -> ScreenState:
     """Return the state, the dialog and the box of a screen."""
     # Not rstrip(): it would take the no-break space of an empty box.
     lines = [line.rstrip(" ") for line in screen.text.rstrip(" \n").split("\n")]
@@ -60,11 +60,11 @@ def look(screen: Screen) -> Look:
         close = find_box([line for line in lines if line], PROMPT)
         return _look_at_box(box, close.above if close else box.above, screen)
     if find_box(lines, SHELL_PROMPT) is not None:
-        return Look(UNKNOWN, box="draft", detail="shell mode")
+        return ScreenState(UNKNOWN, box="draft", detail="shell mode")
     return _look_at_dialog("\n".join(lines[-40:]))
 
 
-def _look_at_box(box: Box, above: str, screen: Screen) -> Look:
+def _look_at_box(box: Box, above: str, screen: Screen) -> ScreenState:
     if _BUSY_BELOW in box.below or _SPINNER.search(above):
         state = WORKING
     elif _HIDES_BUSY in box.below and not _TURN_OVER.search(above.rpartition("\n❯ ")[2]):
@@ -74,17 +74,17 @@ def _look_at_box(box: Box, above: str, screen: Screen) -> Look:
     is_queued = box.inside == _QUEUED
     is_empty = is_queued or (_SUGGESTION.match(box.inside) and screen.cursor_x == len(PROMPT))
     detail = "messages are queued" if is_queued else "not logged in" if _NOT_LOGGED_IN.search(above) else ""
-    return Look(state, box="empty" if is_empty else box.state(), detail=detail)
+    return ScreenState(state, box="empty" if is_empty else box.state(), detail=detail)
 
 
-def _look_at_dialog(tail: str) -> Look:
+def _look_at_dialog(tail: str) -> ScreenState:
     last = tail.rpartition("\n")[2].strip()
     if not _FOOTER.search(last) or not _POINTER.search(tail):
-        return Look()
+        return ScreenState()
     if last == _START and (trust := _TRUST.search(tail)):
-        return Look(WAITING, dialog="trust", detail=YES if trust[1] else NO)
+        return ScreenState(WAITING, dialog="trust", detail=YES if trust[1] else NO)
     for name, pattern in _AT_START if last == _START else _DIALOGS:
         if pattern.search(tail):
             reset = _RESET.search(tail) if name == "limit" else None
-            return Look(WAITING, dialog=name, detail=reset[1].strip() if reset else "")
-    return Look(WAITING, dialog="menu")
+            return ScreenState(WAITING, dialog=name, detail=reset[1].strip() if reset else "")
+    return ScreenState(WAITING, dialog="menu")

@@ -15,7 +15,7 @@ from mam.adapters.agents.arguments import REST, Options
 from mam.adapters.agents.codex import files, process
 from mam.adapters.agents.codex import screen as codex_screen
 from mam.adapters.agents.jsonl import UUID
-from mam.adapters.agents.kind import Heard, Kind, Launch
+from mam.adapters.agents.kind import HookEvent, Kind, Launch
 from mam.core.activity import IDLE, WAITING, WORKING
 from mam.core.errors import IllegalTransition, Usage
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from typing import Any
 
-    from mam.adapters.agents.kind import Attachment, Look, Request, Screen, Transcript
+    from mam.adapters.agents.kind import Attachment, Request, Screen, ScreenState, Transcript
     from mam.core.activity import Evidence
 
 _PERMISSIONS = {
@@ -42,33 +42,72 @@ _STATES: dict[str, tuple[str | None, str | None]] = {
 }
 _OPTIONS = Options(
     flags=(
-        *("--strict-config", "--oss", "--approve-for-me", "--dangerously-bypass-approvals-and-sandbox"),
-        *("--dangerously-bypass-hook-trust", "--worktree", "--search", "--no-alt-screen", "--no-daemon"),
-        *("-h", "--help", "-V", "--version"),
+        "--strict-config",
+        "--oss",
+        "--approve-for-me",
+        "--dangerously-bypass-approvals-and-sandbox",
+        "--dangerously-bypass-hook-trust",
+        "--worktree",
+        "--search",
+        "--no-alt-screen",
+        "--no-daemon",
+        "-h",
+        "--help",
+        "-V",
+        "--version",
     ),
     single=(
-        *(
-            "-c",
-            "--config",
-            "-m",
-            "--model",
-            "-p",
-            "--profile",
-            "-s",
-            "--sandbox",
-            "-a",
-            "--ask-for-approval",
-        ),
-        *("-C", "--cd", "--add-dir", "--enable", "--disable", "--remote", "--local-provider"),
+        "-c",
+        "--config",
+        "-m",
+        "--model",
+        "-p",
+        "--profile",
+        "-s",
+        "--sandbox",
+        "-a",
+        "--ask-for-approval",
+        "-C",
+        "--cd",
+        "--add-dir",
+        "--enable",
+        "--disable",
+        "--remote",
+        "--local-provider",
         "--remote-auth-token-env",
     ),
 )
 # Words that make it another program, or choose a conversation: that is mam's part.
 _COMMANDS = (
-    *("agents", "exec", "e", "review", "login", "logout", "mcp", "plugin", "app-server", "remote-control"),
-    *("completion", "update", "doctor", "sandbox", "debug", "apply", "a", "resume", "queue", "archive"),
-    *("delete", "migrate-rollouts", "migrate-nfs-db", "unarchive", "fork", "cloud", "exec-server"),
-    *("features", "help"),
+    "agents",
+    "exec",
+    "e",
+    "review",
+    "login",
+    "logout",
+    "mcp",
+    "plugin",
+    "app-server",
+    "remote-control",
+    "completion",
+    "update",
+    "doctor",
+    "sandbox",
+    "debug",
+    "apply",
+    "a",
+    "resume",
+    "queue",
+    "archive",
+    "delete",
+    "migrate-rollouts",
+    "migrate-nfs-db",
+    "unarchive",
+    "fork",
+    "cloud",
+    "exec-server",
+    "features",
+    "help",
 )
 _CHOOSES = ("--last",)
 # It runs what follows an exclamation mark in a shell, whatever blanks stand before it.
@@ -163,7 +202,7 @@ class Codex(Kind):
         """Its database and its index have an entry each; it refuses while a fork or a process needs it."""
         return [program, "delete", "--force", conversation]
 
-    def look(self, screen: Screen) -> Look:
+    def look(self, screen: Screen) -> ScreenState:
         """Find the box, else a dialog."""
         return codex_screen.look(screen)
 
@@ -171,7 +210,7 @@ class Codex(Kind):
         """The title alone shows that an answer streams."""
         return codex_screen.read_title(title)
 
-    def answer_keys(self, look: Look, answer: str) -> list[str] | None:
+    def answer_keys(self, look: ScreenState, answer: str) -> list[str] | None:
         """The trust dialog stands on its Yes."""
         if (look.dialog, answer) != ("trust", "trust"):
             return None
@@ -184,7 +223,7 @@ class Codex(Kind):
         words = super().typed(text) or text
         return f"{words} " if _MENTION.search(words) else words
 
-    def hear(self, payload: Mapping[str, Any]) -> Heard | None:
+    def hear(self, payload: Mapping[str, Any]) -> HookEvent | None:
         """Return that a turn was completed, as a mere wake-up; its hooks, where it has them, say more.
 
         The thread may be the hidden one that makes the title, and the rollout says the same at the same time.
@@ -197,7 +236,7 @@ class Codex(Kind):
         said = payload.get("input-messages")
         prompt = said[-1] if isinstance(said, list) and said and isinstance(said[-1], str) else None
         known = conversation if UUID.match(conversation) else None
-        return Heard(event, None, None, known, prompt)
+        return HookEvent(event, None, None, known, prompt)
 
     def is_voice(self, pid: int, pane_pid: int) -> bool:
         """The program is a child of npm's wrapper; a Codex that a tool started has another wrapper."""
@@ -259,14 +298,14 @@ def _hooks(command: str) -> str:
     return "{" + each + "}"
 
 
-def _heard(payload: Mapping[str, Any]) -> Heard | None:
+def _heard(payload: Mapping[str, Any]) -> HookEvent | None:
     event = str(payload.get("hook_event_name"))
     if event not in _STATES:
         return None
     state, waiting_for = _STATES[event]
     conversation, prompt = payload.get("session_id"), payload.get("prompt")
     known = isinstance(conversation, str) and UUID.match(conversation)
-    return Heard(
+    return HookEvent(
         event,
         state,
         waiting_for,

@@ -11,7 +11,7 @@ import re
 import time
 
 from mam.adapters.agents.codex import limit
-from mam.adapters.agents.kind import Look
+from mam.adapters.agents.kind import ScreenState
 from mam.core.activity import IDLE, UNKNOWN, WAITING, WORKING
 
 TYPE_CHECKING = False
@@ -59,7 +59,7 @@ _DIALOGS = (
 _LARGEST_DIALOG = 40
 
 
-def look(screen: Screen) -> Look:
+def look(screen: Screen) -> ScreenState:
     """Return the state, the dialog and the box of a screen."""
     lines = [line.rstrip() for line in screen.text.rstrip().split("\n")]
     found = _find_box(lines)
@@ -68,7 +68,7 @@ def look(screen: Screen) -> Look:
     top, bottom = found
     inside = "\n".join(line[2:] for line in lines[top:bottom]).strip()
     if lines[top].startswith(SHELL_PROMPT):
-        return Look(UNKNOWN, box="draft", detail="shell mode")
+        return ScreenState(UNKNOWN, box="draft", detail="shell mode")
     is_empty = inside in ("", _PLACEHOLDER) and screen.cursor_x in _AT_START
     return _look_above(_blocks(lines[:top]), "empty" if is_empty else "draft")
 
@@ -118,49 +118,49 @@ def _blocks(lines: Sequence[str]) -> list[list[str]]:
     return [block for block in blocks if block]
 
 
-def _look_above(blocks: list[list[str]], box: str) -> Look:
+def _look_above(blocks: list[list[str]], box: str) -> ScreenState:
     prompts = [number for number, block in enumerate(blocks) if block[0].startswith(f"{PROMPT} ")]
     turn = blocks[prompts[-1] :] if prompts else blocks
     if any(_BUSY.match(block[0]) for block in turn):
-        return Look(WORKING, box=box)
+        return ScreenState(WORKING, box=box)
     if any(block[0] == _QUEUED for block in turn):
-        return Look(WORKING, box=box, detail="messages are queued")
+        return ScreenState(WORKING, box=box, detail="messages are queued")
     last = blocks[-1] if blocks else [""]
     if last[0].startswith(_FAILED):
         return _look_at_failure(" ".join(last), box)
     is_new = not prompts and any(_HEADER.match(line) for block in blocks for line in block)
-    return Look(IDLE if is_new or _WORKED.match(last[-1]) else UNKNOWN, box=box)
+    return ScreenState(IDLE if is_new or _WORKED.match(last[-1]) else UNKNOWN, box=box)
 
 
-def _look_at_failure(said: str, box: str) -> Look:
+def _look_at_failure(said: str, box: str) -> ScreenState:
     if not _LIMIT.match(said):
-        return Look(IDLE, box=box)
+        return ScreenState(IDLE, box=box)
     end = limit.named_end(said)
     if limit.is_on(end, time.time()):
         # No dialog stands there, but whatever is typed gets the same answer until the limit is lifted.
-        return Look(WAITING, dialog="limit", box=box, detail=end)
-    return Look(
+        return ScreenState(WAITING, dialog="limit", box=box, detail=end)
+    return ScreenState(
         IDLE, box=box, detail=f"a limit was reached, to reset {end}" if end else "a limit was reached"
     )
 
 
-def _look_at_dialog(lines: Sequence[str]) -> Look:
+def _look_at_dialog(lines: Sequence[str]) -> ScreenState:
     tail = "\n".join(lines[-_LARGEST_DIALOG:])
     if _LOCKED.search(tail):
-        return Look(WAITING, dialog="locked")
+        return ScreenState(WAITING, dialog="locked")
     keys = "\n".join([line for line in lines if line][-2:])
     if not _KEYS.search(keys) or not _POINTER.search(tail):
-        return Look()
+        return ScreenState()
     if _QUESTION.search(keys):
-        return Look(WAITING, dialog="question")
+        return ScreenState(WAITING, dialog="question")
     options = _last_options(lines)
     trust = _TRUST.match(options)
     if trust:
-        return Look(WAITING, dialog="trust", detail=YES if trust[1] == PROMPT else NO)
+        return ScreenState(WAITING, dialog="trust", detail=YES if trust[1] == PROMPT else NO)
     for name, pattern in _DIALOGS:
         if pattern.match(options):
-            return Look(WAITING, dialog=name)
-    return Look(WAITING, dialog="menu")
+            return ScreenState(WAITING, dialog=name)
+    return ScreenState(WAITING, dialog="menu")
 
 
 def _last_options(lines: Sequence[str]) -> str:

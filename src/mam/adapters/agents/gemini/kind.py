@@ -18,7 +18,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from mam.adapters.agents.kind import Look, Request, Screen, Transcript
+    from mam.adapters.agents.kind import Request, Screen, ScreenState, Transcript
     from mam.core.activity import Evidence
 
 _PERMISSIONS = {
@@ -28,16 +28,41 @@ _PERMISSIONS = {
 }
 # Options that choose a conversation or a directory: that is mam's part.
 _CHOOSES = (
-    *("--session-id", "--sessionId", "--session-file", "--sessionFile", "--resume", "-r"),
-    *("--list-sessions", "--listSessions", "--delete-session", "--deleteSession", "--worktree", "-w"),
+    "--session-id",
+    "--sessionId",
+    "--session-file",
+    "--sessionFile",
+    "--resume",
+    "-r",
+    "--list-sessions",
+    "--listSessions",
+    "--delete-session",
+    "--deleteSession",
+    "--worktree",
+    "-w",
 )
 _HINT = "mam resume NAME, mam adopt, or mam create --worktree"
 _PROMPTS = ("-i", "--prompt-interactive", "--promptInteractive")
 _OPTIONS = Options(
     flags=(
-        *("-d", "--debug", "--skip-trust", "-s", "--sandbox", "-y", "--yolo", "--acp", "--experimental-acp"),
-        *("-l", "--list-extensions", "--screen-reader", "--raw-output", "--accept-raw-output-risk"),
-        *("-h", "--help", "-v", "--version"),
+        "-d",
+        "--debug",
+        "--skip-trust",
+        "-s",
+        "--sandbox",
+        "-y",
+        "--yolo",
+        "--acp",
+        "--experimental-acp",
+        "-l",
+        "--list-extensions",
+        "--screen-reader",
+        "--raw-output",
+        "--accept-raw-output-risk",
+        "-h",
+        "--help",
+        "-v",
+        "--version",
     ),
     single=("-m", "--model", "-p", "--prompt", "--approval-mode", "-o", "--output-format", *_PROMPTS),
 )
@@ -128,7 +153,7 @@ class Gemini(Kind):
         except OSError:
             return []
 
-    def look(self, screen: Screen) -> Look:
+    def look(self, screen: Screen) -> ScreenState:
         """Find the box, else a dialog."""
         return gemini_screen.look(screen)
 
@@ -136,7 +161,7 @@ class Gemini(Kind):
         """The title shows that it works or asks."""
         return gemini_screen.read_title(title)
 
-    def answer_keys(self, look: Look, answer: str) -> list[str] | None:
+    def answer_keys(self, look: ScreenState, answer: str) -> list[str] | None:
         """The trust dialog stands on its Yes."""
         if (look.dialog, answer) != ("trust", "trust"):
             return None

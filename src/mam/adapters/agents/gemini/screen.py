@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 
-from mam.adapters.agents.kind import Look
+from mam.adapters.agents.kind import ScreenState
 from mam.core.activity import IDLE, UNKNOWN, WAITING, WORKING
 
 TYPE_CHECKING = False
@@ -55,7 +55,7 @@ _DIALOGS = (
 _MENU = re.compile(r"● |\bEsc to (?:close|cancel|exit)|\((?:Press|Use) ", re.I)
 
 
-def look(screen: Screen) -> Look:
+def look(screen: Screen) -> ScreenState:
     """Return the state, the dialog and the box of a screen."""
     lines = [line.rstrip() for line in screen.text.rstrip().split("\n")]
     found = _find_box(lines)
@@ -63,12 +63,12 @@ def look(screen: Screen) -> Look:
         return _look_at_frame(lines)
     top, mark, inside = found
     if not _has_started(lines[:top]):
-        return Look()
+        return ScreenState()
     if mark == "!":
-        return Look(UNKNOWN, box="draft", detail="shell mode")
+        return ScreenState(UNKNOWN, box="draft", detail="shell mode")
     state = WORKING if any(_SPINNER.match(line) for line in lines[max(0, top - _STATUS_ROWS) : top]) else IDLE
     box = "empty" if inside in _PLACEHOLDERS or not inside.strip() else "draft"
-    return Look(state, box=box, detail="messages are queued" if _QUEUED in lines[:top] else "")
+    return ScreenState(state, box=box, detail="messages are queued" if _QUEUED in lines[:top] else "")
 
 
 def read_title(title: str) -> str:
@@ -101,22 +101,22 @@ def _has_started(above: Sequence[str]) -> bool:
     return any(_HINT.sub("", line) and not _BEFORE_START.match(line) for line in above)
 
 
-def _look_at_frame(lines: Sequence[str]) -> Look:
+def _look_at_frame(lines: Sequence[str]) -> ScreenState:
     inside = _last_frame(lines)
     if inside is None:
-        return Look()
+        return ScreenState()
     text = "\n".join(inside)
     if trust := _TRUST.search(text):
-        return Look(WAITING, dialog="trust", detail=YES if trust[1] else NO)
+        return ScreenState(WAITING, dialog="trust", detail=YES if trust[1] else NO)
     if _LIMIT.search(text) and _STOP.search(text):
         reset = _RESET.search(text)
-        return Look(WAITING, dialog="limit", detail=reset[1] if reset else "")
+        return ScreenState(WAITING, dialog="limit", detail=reset[1] if reset else "")
     if inside and _QUESTION.match(inside[0]):
-        return Look(WAITING, dialog="question")
+        return ScreenState(WAITING, dialog="question")
     for name, pattern in _DIALOGS:
         if pattern.search(text):
-            return Look(WAITING, dialog=name)
-    return Look(WAITING, dialog="menu") if _MENU.search(text) else Look()
+            return ScreenState(WAITING, dialog=name)
+    return ScreenState(WAITING, dialog="menu") if _MENU.search(text) else ScreenState()
 
 
 def _last_frame(lines: Sequence[str]) -> list[str] | None:

@@ -21,7 +21,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from mam.adapters.agents.kind import Look, Request, Screen, Transcript
+    from mam.adapters.agents.kind import Request, Screen, ScreenState, Transcript
 
 # Options that choose a conversation or a home: that is mam's part. Hermes takes any beginning of them.
 _OURS = ("--resume", "--continue", "--source", "--profile")
@@ -95,7 +95,7 @@ class Hermes(Kind):
             return None
         return [program, "sessions", "delete", conversation, "--yes"]
 
-    def look(self, screen: Screen) -> Look:
+    def look(self, screen: Screen) -> ScreenState:
         """Read the sign before the prompt's arrow."""
         return hermes_screen.look(screen)
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 
-from mam.adapters.agents.kind import Look
+from mam.adapters.agents.kind import ScreenState
 from mam.core.activity import IDLE, WAITING, WORKING
 
 TYPE_CHECKING = False
@@ -35,7 +35,7 @@ _CONFIRM = re.compile(r"^ +type 1/2/3, or ↑/↓ to select, Enter to confirm", 
 _SETUP = re.compile(r"^Run setup now\? \[Y/n\]\Z", re.MULTILINE)
 
 
-def look(screen: Screen) -> Look:
+def look(screen: Screen) -> ScreenState:
     """Return the state, the dialog and the box of a screen."""
     lines = [line.rstrip() for line in screen.text.rstrip().split("\n")]
     rules = [at for at, line in enumerate(lines) if _RULE.match(line)]
@@ -44,41 +44,41 @@ def look(screen: Screen) -> Look:
     top, end = rules[-1], len(lines)
     if len(lines[top]) >= _WIDE:
         if len(rules) < 2 or len(lines[rules[-2]]) != len(lines[top]):
-            return Look()
+            return ScreenState()
         top, end = rules[-2], top
     above = lines[:top]
     if above and _BAR.match(above[-1]):
         return _judge(lines[top + 1 : end], "".join(lines[end + 1 :]).strip(), "\n".join(above[-8:]))
-    return Look(WAITING, dialog="menu") if _ends_in_menu(above) else Look()
+    return ScreenState(WAITING, dialog="menu") if _ends_in_menu(above) else ScreenState()
 
 
-def _judge(inside: list[str], below: str, above: str) -> Look:
+def _judge(inside: list[str], below: str, above: str) -> ScreenState:
     if not inside:
-        return Look()
+        return ScreenState()
     if rest := _REST.match(inside[0]):
         text = "".join([inside[0][rest.end() :], *inside[1:]]).strip()
         if text:
-            return Look(IDLE, box="draft")
+            return ScreenState(IDLE, box="draft")
         # A crashed program leaves its box, with a line of the terminal below it.
-        return Look() if below else Look(IDLE, box="empty")
+        return ScreenState() if below else ScreenState(IDLE, box="empty")
     sign = _SIGN.match(inside[0])
     if sign is None:
-        return Look()
+        return ScreenState()
     text = "".join([inside[0][sign.end() :], *inside[1:]]).strip()
     if sign[1] == _TURN:
-        return Look(WORKING, box="empty" if not text or text.startswith(_HINT) else "draft")
+        return ScreenState(WORKING, box="empty" if not text or text.startswith(_HINT) else "draft")
     if sign[1] in _COMMAND:
-        return Look(WORKING, detail="a command runs")
+        return ScreenState(WORKING, detail="a command runs")
     dialog = _DIALOGS.get(sign[1])
     if dialog == "permission" and _CONFIRM.search(above):
         dialog = "confirm"
-    return Look(WAITING, dialog=dialog) if dialog else Look()
+    return ScreenState(WAITING, dialog=dialog) if dialog else ScreenState()
 
 
-def _before_the_box(lines: Sequence[str]) -> Look:
+def _before_the_box(lines: Sequence[str]) -> ScreenState:
     if _SETUP.search("\n".join(lines[-3:])):
-        return Look(WAITING, dialog="login", detail="no provider is configured")
-    return Look()
+        return ScreenState(WAITING, dialog="login", detail="no provider is configured")
+    return ScreenState()
 
 
 def _ends_in_menu(above: Sequence[str]) -> bool:

@@ -13,7 +13,7 @@ import shlex
 
 from mam.adapters.agents.arguments import Options
 from mam.adapters.agents.dialog_options import read
-from mam.adapters.agents.kind import Heard, Kind, Launch
+from mam.adapters.agents.kind import HookEvent, Kind, Launch
 from mam.adapters.agents.opencode import files
 from mam.adapters.agents.opencode import screen as opencode_screen
 from mam.adapters.agents.read_only_sqlite import Unreadable
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from mam.adapters.agents.dialog_options import Choices
-    from mam.adapters.agents.kind import Attachment, Look, Request, Screen, Transcript
+    from mam.adapters.agents.kind import Attachment, Request, Screen, ScreenState, Transcript
     from mam.core.activity import Evidence
 
 CONFIG, SPOOL, ROUTE = "OPENCODE_CONFIG_CONTENT", "MAM_SPOOL", "OPENCODE_ROUTE"
@@ -44,11 +44,26 @@ _CHOOSES = ("--session", "-s", "--continue", "-c", "--fork", "--no-continue", "-
 _PROMPTS = ("--prompt",)
 _OPTIONS = Options(
     flags=(
-        *("--print-logs", "--pure", "--mdns", "--auto", "--mini", "--no-replay"),
-        *("-h", "--help", "-v", "--version"),
+        "--print-logs",
+        "--pure",
+        "--mdns",
+        "--auto",
+        "--mini",
+        "--no-replay",
+        "-h",
+        "--help",
+        "-v",
+        "--version",
     ),
     single=(
-        *("--log-level", "--port", "--hostname", "--mdns-domain", "-m", "--model", "--agent", *_PROMPTS),
+        "--log-level",
+        "--port",
+        "--hostname",
+        "--mdns-domain",
+        "-m",
+        "--model",
+        "--agent",
+        *_PROMPTS,
         "--replay-limit",
     ),
 )
@@ -136,7 +151,7 @@ class Opencode(Kind):
             return None
         return ["/bin/sh", DELETE, program, conversation]
 
-    def look(self, screen: Screen) -> Look:
+    def look(self, screen: Screen) -> ScreenState:
         """Find a menu, the box, else a dialog."""
         return opencode_screen.look(screen)
 
@@ -159,7 +174,7 @@ class Opencode(Kind):
         """Signs that join others stay behind in its box, which then never looks empty again."""
         return super().keeps(text) and not go_astray(text)
 
-    def hear(self, payload: Mapping[str, Any]) -> Heard | None:
+    def hear(self, payload: Mapping[str, Any]) -> HookEvent | None:
         """Return what the plugin wrote; it leaves out what a subagent does, except what that asks."""
         event = payload.get("event")
         if payload.get("agent") != self.name or event not in _EVENTS:
@@ -168,7 +183,7 @@ class Opencode(Kind):
         if not isinstance(conversation, str) or not files.ID.match(conversation):
             conversation = None
         state, waiting_for = _state_of(str(event), payload)
-        return Heard(
+        return HookEvent(
             str(event),
             state,
             waiting_for,

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 
 from mam.adapters.agents.dialog_options import Choices
-from mam.adapters.agents.kind import Look
+from mam.adapters.agents.kind import ScreenState
 from mam.adapters.agents.unsafe_width import without_strays
 from mam.core.activity import IDLE, UNKNOWN, WAITING, WORKING
 
@@ -44,7 +44,7 @@ _LIMIT = re.compile(r"limit reached\b")
 _RESET = re.compile(r"reset in ([^.\n]+)")
 
 
-def look(screen: Screen) -> Look:
+def look(screen: Screen) -> ScreenState:
     """Return the state, the dialog and the box of a screen."""
     lines = [line.rstrip() for line in screen.text.rstrip().split("\n")]
     menu = _menu(lines)
@@ -56,7 +56,7 @@ def look(screen: Screen) -> Look:
     return _look_at_dialog(lines)
 
 
-def _menu(lines: list[str]) -> Look | None:
+def _menu(lines: list[str]) -> ScreenState | None:
     """Return the dialog that is drawn over the screen, if there is one."""
     for number, line in enumerate(lines[:-1]):
         for esc in _ESC.finditer(line):
@@ -76,11 +76,11 @@ def _menu(lines: list[str]) -> Look | None:
     return None
 
 
-def _named(title: str, inside: str) -> Look:
+def _named(title: str, inside: str) -> ScreenState:
     for name, pattern in _TITLES:
         if pattern.match(title):
-            return Look(WAITING, dialog=name, detail=_reset(inside) if name == "limit" else "")
-    return Look(WAITING, dialog="menu")
+            return ScreenState(WAITING, dialog=name, detail=_reset(inside) if name == "limit" else "")
+    return ScreenState(WAITING, dialog="menu")
 
 
 def _reset(text: str) -> str:
@@ -88,16 +88,16 @@ def _reset(text: str) -> str:
     return f"in {found[1]}" if found else ""
 
 
-def _look_at_box(lines: list[str], bottom: int, foot: re.Match[str], screen: Screen) -> Look:
+def _look_at_box(lines: list[str], bottom: int, foot: re.Match[str], screen: Screen) -> ScreenState:
     left, right = foot.end(1), foot.end(2)
     top = bottom
     while top and lines[top - 1][left : left + 1] == _BAR:
         top -= 1
     rows = [line[left + 1 : right].strip() for line in lines[top:bottom]]
     if not rows or _is_elsewhere(screen, top, bottom):
-        return Look()
+        return ScreenState()
     if rows[-1] == _SHELL:
-        return Look(UNKNOWN, box="draft", detail="shell mode")
+        return ScreenState(UNKNOWN, box="draft", detail="shell mode")
     below = lines[bottom + 1][:right].rstrip() if bottom + 1 < len(lines) else ""
     # What is left of a text that it took may stand there, and nothing of it can be seen.
     text = without_strays("\n".join(rows[:-1])).strip()
@@ -105,10 +105,10 @@ def _look_at_box(lines: list[str], bottom: int, foot: re.Match[str], screen: Scr
     box = "empty" if is_empty else "draft"
     if _BUSY.match(below):
         if _LIMIT.search(below):
-            return Look(WAITING, dialog="limit", detail=_reset(below))
+            return ScreenState(WAITING, dialog="limit", detail=_reset(below))
         above = "\n".join(line[:right].rstrip() for line in lines[:top])
-        return Look(WORKING, box=box, detail="messages are queued" if _QUEUED.search(above) else "")
-    return Look(IDLE if _AT_REST.search(below) else UNKNOWN, box=box)
+        return ScreenState(WORKING, box=box, detail="messages are queued" if _QUEUED.search(above) else "")
+    return ScreenState(IDLE if _AT_REST.search(below) else UNKNOWN, box=box)
 
 
 def _is_elsewhere(screen: Screen, top: int, bottom: int) -> bool:
@@ -141,8 +141,8 @@ def _last_block(lines: list[str]) -> list[str]:
     return lines[first:]
 
 
-def _look_at_dialog(lines: list[str]) -> Look:
+def _look_at_dialog(lines: list[str]) -> ScreenState:
     text = "\n".join(_last_block(lines))
     if _ASKS_PERMISSION.search(text) and _CONFIRMS.search(text):
-        return Look(WAITING, dialog="permission")
-    return Look(WAITING, dialog="question") if _ASKS.search(text) else Look()
+        return ScreenState(WAITING, dialog="permission")
+    return ScreenState(WAITING, dialog="question") if _ASKS.search(text) else ScreenState()

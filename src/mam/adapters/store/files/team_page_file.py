@@ -8,15 +8,15 @@ from mam.adapters.store.database import translate_os
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from mam.adapters.store.root_paths import Place
+    from mam.adapters.store.root_paths import RootPaths
 
 
-def path_of(place: Place, team_id: str) -> str:
+def path_of(place: RootPaths, team_id: str) -> str:
     """Return where the file of a team lies."""
     return f"{os.path.splitext(place.yaml)[0]}-{team_id}.md"
 
 
-def write(place: Place, team_id: str, text: str) -> str:
+def write(place: RootPaths, team_id: str, text: str) -> str:
     """Put the text in the file's place, unless it stands there; return the path."""
     path = path_of(place, team_id)
     content = text.encode("utf-8", "replace")

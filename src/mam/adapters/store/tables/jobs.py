@@ -11,13 +11,21 @@ if TYPE_CHECKING:
     from collections.abc import Collection
     from typing import Any
 
-    from mam.adapters.store.transaction import Draft
+    from mam.adapters.store.transaction import Transaction
 
     Event = dict[str, Any]
 
 _FIELDS = (
-    *("id", "status", "attempt", "last_seq", "ended_seq", "session_id", "created_at", "updated_at"),
-    *("last_event_at", "data"),
+    "id",
+    "status",
+    "attempt",
+    "last_seq",
+    "ended_seq",
+    "session_id",
+    "created_at",
+    "updated_at",
+    "last_event_at",
+    "data",
 )
 _OPEN = "status IN ('pending', 'running', 'checking')"
 
@@ -57,7 +65,7 @@ class Entry:
         self.document: Event = json.loads(payload)
 
 
-def add(draft: Draft, job_id: str, prompt: str, data: dict[str, Any], **fields: Any) -> Job:
+def add(draft: Transaction, job_id: str, prompt: str, data: dict[str, Any], **fields: Any) -> Job:
     """Record a new job."""
     facts = {
         "status": "pending",
@@ -81,19 +89,19 @@ def add(draft: Draft, job_id: str, prompt: str, data: dict[str, Any], **fields: 
     return found
 
 
-def find(draft: Draft, job_id: str) -> Job | None:
+def find(draft: Transaction, job_id: str) -> Job | None:
     """Return one job."""
     found = draft.connection.execute(f"{_SELECT} WHERE id=?", (job_id,)).fetchone()
     return Job(found) if found else None
 
 
-def prompt_of(draft: Draft, job_id: str) -> str:
+def prompt_of(draft: Transaction, job_id: str) -> str:
     """Return what a job is about."""
     found = draft.connection.execute("SELECT prompt FROM job_prompts WHERE job_id=?", (job_id,)).fetchone()
     return str(found[0]) if found else ""
 
 
-def listed(draft: Draft, *, only_open: bool = False, session_id: str | None = None) -> list[Job]:
+def listed(draft: Transaction, *, only_open: bool = False, session_id: str | None = None) -> list[Job]:
     """Return jobs, oldest first: all, those that are open, those of one session."""
     conditions = [_OPEN] if only_open else []
     conditions += ["session_id=?"] if session_id is not None else []
@@ -103,12 +111,12 @@ def listed(draft: Draft, *, only_open: bool = False, session_id: str | None = No
     return [Job(values) for values in found]
 
 
-def open_ids(draft: Draft) -> set[str]:
+def open_ids(draft: Transaction) -> set[str]:
     """Return the ids of the jobs that have not ended."""
     return {job_id for (job_id,) in draft.connection.execute(f"SELECT id FROM jobs WHERE {_OPEN}")}  # noqa: S608
 
 
-def statuses(draft: Draft, job_ids: Collection[str]) -> dict[str, tuple[str, float | None]]:
+def statuses(draft: Transaction, job_ids: Collection[str]) -> dict[str, tuple[str, float | None]]:
     """Return the status of each of these jobs that is known, and when its agent was reminded of it."""
     marks = ", ".join("?" * len(job_ids))
     query = f"SELECT id, status, json_extract(data, '$.nudged_at') FROM jobs WHERE id IN ({marks})"  # noqa: S608
@@ -116,7 +124,7 @@ def statuses(draft: Draft, job_ids: Collection[str]) -> dict[str, tuple[str, flo
     return {job_id: (status, nudged) for job_id, status, nudged in found}
 
 
-def update(draft: Draft, job: Job, **fields: Any) -> Job:
+def update(draft: Transaction, job: Job, **fields: Any) -> Job:
     """Change what is known of a job; `data` is given as what is to be changed in it."""
     if "data" in fields:
         fields["data"] = dump({**job.data, **fields["data"]})
@@ -132,7 +140,7 @@ def update(draft: Draft, job: Job, **fields: Any) -> Job:
 
 
 def enter(
-    draft: Draft,
+    draft: Transaction,
     job_id: str,
     name: str,
     event: Event,
@@ -158,13 +166,13 @@ def enter(
     return int(done.lastrowid or 0)
 
 
-def was_dropped(draft: Draft, job_id: str, mark: str) -> bool:
+def was_dropped(draft: Transaction, job_id: str, mark: str) -> bool:
     """Tell whether a refused event with this mark is in the log."""
     query = "SELECT 1 FROM job_events WHERE job_id=? AND name='dropped' AND signature=? LIMIT 1"
     return draft.connection.execute(query, (job_id, mark)).fetchone() is not None
 
 
-def entries(draft: Draft, job_id: str, after: int = 0, limit: int = -1) -> list[Entry]:
+def entries(draft: Transaction, job_id: str, after: int = 0, limit: int = -1) -> list[Entry]:
     """Return the log of one job from behind an entry on."""
     found = draft.connection.execute(
         "SELECT number, job_id, name, at, payload FROM job_events WHERE job_id=? AND number>?"
@@ -174,7 +182,7 @@ def entries(draft: Draft, job_id: str, after: int = 0, limit: int = -1) -> list[
     return [Entry(*values) for values in found]
 
 
-def since(draft: Draft, number: int, job_ids: Collection[str]) -> list[Entry]:
+def since(draft: Transaction, number: int, job_ids: Collection[str]) -> list[Entry]:
     """Return what was entered behind a number, of some jobs."""
     found = draft.connection.execute(
         "SELECT number, job_id, name, at, payload FROM job_events WHERE number>? ORDER BY number", (number,)
@@ -182,13 +190,13 @@ def since(draft: Draft, number: int, job_ids: Collection[str]) -> list[Entry]:
     return [Entry(*values) for values in found if values[1] in job_ids]
 
 
-def newest(draft: Draft) -> int:
+def newest(draft: Transaction) -> int:
     """Return the number of the last entry of all logs."""
     found = draft.connection.execute("SELECT max(number) FROM job_events").fetchone()
     return int(found[0] or 0)
 
 
-def last_entry(draft: Draft, job_id: str) -> Entry | None:
+def last_entry(draft: Transaction, job_id: str) -> Entry | None:
     """Return the newest entry of a job's log."""
     found = draft.connection.execute(
         "SELECT number, job_id, name, at, payload FROM job_events WHERE job_id=?"
@@ -198,7 +206,7 @@ def last_entry(draft: Draft, job_id: str) -> Entry | None:
     return Entry(*found) if found else None
 
 
-def seen(draft: Draft, job_id: str, attempt: int, seq: int, signature: str | None) -> Event | None:
+def seen(draft: Transaction, job_id: str, attempt: int, seq: int, signature: str | None) -> Event | None:
     """Return the event of this number that was taken in before, with the signature that it came with.
 
     A terminal event may have the number of another one; the one with the same signature is meant then.

@@ -9,11 +9,26 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from mam.adapters.store.transaction import Draft
+    from mam.adapters.store.transaction import Transaction
 
 _FIELDS = (
-    *("id", "session_id", "sender", "text", "is_command", "wanted", "state", "reason", "evidence", "carrier"),
-    *("attempts", "owner", "before", "conversation", "added", "created_at", "changed_at"),
+    "id",
+    "session_id",
+    "sender",
+    "text",
+    "is_command",
+    "wanted",
+    "state",
+    "reason",
+    "evidence",
+    "carrier",
+    "attempts",
+    "owner",
+    "before",
+    "conversation",
+    "added",
+    "created_at",
+    "changed_at",
 )
 _KEPT = 1000
 _AHEAD_SECONDS = 60.0
@@ -53,7 +68,7 @@ def new_id() -> str:
     return f"m_{os.urandom(4).hex()}"
 
 
-def add(draft: Draft, message: dict[str, Any]) -> Message:
+def add(draft: Transaction, message: dict[str, Any]) -> Message:
     """Record a message; the same id twice is the same message."""
     known = find(draft, message["id"])
     if known is not None:
@@ -74,7 +89,7 @@ def add(draft: Draft, message: dict[str, Any]) -> Message:
     return found
 
 
-def update(draft: Draft, message_id: str, **fields: Any) -> Message:
+def update(draft: Transaction, message_id: str, **fields: Any) -> Message:
     """Change what is known of a message."""
     if "owner" in fields:
         fields["owner"] = json.dumps(fields["owner"]) if fields["owner"] else None
@@ -89,13 +104,13 @@ def update(draft: Draft, message_id: str, **fields: Any) -> Message:
     return found
 
 
-def find(draft: Draft, message_id: str) -> Message | None:
+def find(draft: Transaction, message_id: str) -> Message | None:
     """Return one message."""
     found = draft.connection.execute(f"{_SELECT} WHERE id=?", (message_id,)).fetchone()
     return Message(found) if found else None
 
 
-def open_of(draft: Draft, session_id: str | None = None) -> list[Message]:
+def open_of(draft: Transaction, session_id: str | None = None) -> list[Message]:
     """Return what is held or being typed, in order; of one session, or of all."""
     which = "" if session_id is None else " AND session_id=?"
     values = () if session_id is None else (session_id,)
@@ -105,14 +120,14 @@ def open_of(draft: Draft, session_id: str | None = None) -> list[Message]:
     return [Message(values) for values in found]
 
 
-def has_open(draft: Draft) -> bool:
+def has_open(draft: Transaction) -> bool:
     """Tell whether anything is held or being typed; the cheapest look there is."""
     found = draft.connection.execute("SELECT 1 FROM messages WHERE state IN ('held', 'typing') LIMIT 1")
     return found.fetchone() is not None
 
 
 def listed(
-    draft: Draft, *, session_id: str | None = None, sender: str | None = None, limit: int = 50
+    draft: Transaction, *, session_id: str | None = None, sender: str | None = None, limit: int = 50
 ) -> list[Message]:
     """Return the last messages to a session, or from a sender, oldest first."""
     field, value = ("session_id", session_id) if session_id else ("sender", sender)
@@ -120,7 +135,7 @@ def listed(
     return [Message(values) for values in found.fetchall()][::-1]
 
 
-def was_typed_lately(draft: Draft, message: Message, since: float) -> bool:
+def was_typed_lately(draft: Transaction, message: Message, since: float) -> bool:
     """Tell whether the same words were typed into the same session since then, as another message."""
     query = (
         "SELECT 1 FROM messages WHERE session_id=? AND id!=? AND attempts > 0 AND changed_at >= ? AND text=?"
@@ -129,7 +144,7 @@ def was_typed_lately(draft: Draft, message: Message, since: float) -> bool:
     return draft.connection.execute(query, values).fetchone() is not None
 
 
-def was_taken_lately(draft: Draft, session_id: str, since: float) -> bool:
+def was_taken_lately(draft: Transaction, session_id: str, since: float) -> bool:
     """Tell whether a session took a message since then."""
     query = (
         "SELECT 1 FROM messages WHERE session_id=? AND state IN ('submitted', 'queued') AND changed_at >= ?"
@@ -137,7 +152,9 @@ def was_taken_lately(draft: Draft, session_id: str, since: float) -> bool:
     return draft.connection.execute(query, (session_id, since)).fetchone() is not None
 
 
-def count_since(draft: Draft, sender: str, session_id: str, since: float, text: str | None = None) -> int:
+def count_since(
+    draft: Transaction, sender: str, session_id: str, since: float, text: str | None = None
+) -> int:
     """Return how many messages one session wrote to another since then, or how many with these words.
 
     Words that were taken back, or could not be typed, may be sent again. What is from the future was written

@@ -8,11 +8,22 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from mam.adapters.store.transaction import Draft
+    from mam.adapters.store.transaction import Transaction
 
 _FIELDS = (
-    *("seq", "team_id", "role", "text", "status", "claimed_by", "pane", "result", "report_id", "created_by"),
-    *("created_at", "claimed_at", "done_at"),
+    "seq",
+    "team_id",
+    "role",
+    "text",
+    "status",
+    "claimed_by",
+    "pane",
+    "result",
+    "report_id",
+    "created_by",
+    "created_at",
+    "claimed_at",
+    "done_at",
 )
 _SELECT = f"SELECT {', '.join(_FIELDS)} FROM tasks"  # noqa: S608  (our names)
 
@@ -39,7 +50,7 @@ class Task:
         self.__dict__.update(zip(_FIELDS, values, strict=True))
 
 
-def add(draft: Draft, *, role: str, text: str, by: str, team_id: str | None = None) -> Task:
+def add(draft: Transaction, *, role: str, text: str, by: str, team_id: str | None = None) -> Task:
     """Record a task that waits for its role; without a team, any team's."""
     done = draft.connection.execute(
         "INSERT INTO tasks(team_id, role, text, status, created_by, created_at) VALUES(?, ?, ?, ?, ?, ?)",
@@ -48,21 +59,21 @@ def add(draft: Draft, *, role: str, text: str, by: str, team_id: str | None = No
     return get(draft, int(done.lastrowid or 0))
 
 
-def get(draft: Draft, seq: int) -> Task:
+def get(draft: Transaction, seq: int) -> Task:
     """Return one task that is known to exist."""
     found = find(draft, seq)
     assert found is not None
     return found
 
 
-def find(draft: Draft, seq: int) -> Task | None:
+def find(draft: Transaction, seq: int) -> Task | None:
     """Return one task."""
     found = draft.connection.execute(f"{_SELECT} WHERE seq=?", (seq,)).fetchone()
     return Task(found) if found else None
 
 
 def listed(
-    draft: Draft, *, role: str | None = None, status: str | None = None, team_id: str | None = None
+    draft: Transaction, *, role: str | None = None, status: str | None = None, team_id: str | None = None
 ) -> list[Task]:
     """Return tasks in the order in which they came; those of a team, and those of no team, with it."""
     wanted = {"role": role, "status": status}
@@ -76,12 +87,12 @@ def listed(
     return [Task(one) for one in draft.connection.execute(f"{_SELECT}{where} ORDER BY seq", values)]
 
 
-def oldest(draft: Draft, role: str, team_id: str | None) -> Task | None:
+def oldest(draft: Transaction, role: str, team_id: str | None) -> Task | None:
     """Return the task that a role of a team does next."""
     return next(iter(listed(draft, role=role, status=PENDING, team_id=team_id or "")), None)
 
 
-def claim(draft: Draft, seq: int, who: str, pane: str | None) -> Task:
+def claim(draft: Transaction, seq: int, who: str, pane: str | None) -> Task:
     """Give a task to somebody; the caller has checked that it may."""
     draft.connection.execute(
         "UPDATE tasks SET status=?, claimed_by=?, pane=?, claimed_at=? WHERE seq=?",
@@ -90,7 +101,7 @@ def claim(draft: Draft, seq: int, who: str, pane: str | None) -> Task:
     return get(draft, seq)
 
 
-def claimed(draft: Draft, who: str) -> list[Task]:
+def claimed(draft: Transaction, who: str) -> list[Task]:
     """Return what somebody is at, oldest first."""
     found = draft.connection.execute(
         f"{_SELECT} WHERE status=? AND claimed_by=? ORDER BY seq", (CLAIMED, who)
@@ -98,7 +109,7 @@ def claimed(draft: Draft, who: str) -> list[Task]:
     return [Task(one) for one in found]
 
 
-def finish(draft: Draft, seq: int, result: str, report_id: str | None) -> Task:
+def finish(draft: Transaction, seq: int, result: str, report_id: str | None) -> Task:
     """Say that a task is done, and which message says so."""
     draft.connection.execute(
         "UPDATE tasks SET status=?, result=?, report_id=coalesce(?, report_id), done_at=? WHERE seq=?",
@@ -107,7 +118,7 @@ def finish(draft: Draft, seq: int, result: str, report_id: str | None) -> Task:
     return get(draft, seq)
 
 
-def release(draft: Draft, who: str) -> list[int]:
+def release(draft: Transaction, who: str) -> list[int]:
     """Give back what somebody was at and did not finish; return the numbers."""
     found = [one.seq for one in claimed(draft, who)]
     draft.connection.execute(
@@ -118,6 +129,6 @@ def release(draft: Draft, who: str) -> list[int]:
     return found
 
 
-def remove(draft: Draft, seq: int) -> None:
+def remove(draft: Transaction, seq: int) -> None:
     """Drop a task of a spawn that failed."""
     draft.connection.execute("DELETE FROM tasks WHERE seq=?", (seq,))

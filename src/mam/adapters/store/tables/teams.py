@@ -10,15 +10,39 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from mam.adapters.store.transaction import Draft
+    from mam.adapters.store.transaction import Transaction
 
 _TEAM = (
-    *("id", "name", "server", "server_pid", "window_id", "master_pane", "master_id", "layout", "by"),
-    *("started_at", "ended_at"),
+    "id",
+    "name",
+    "server",
+    "server_pid",
+    "window_id",
+    "master_pane",
+    "master_id",
+    "layout",
+    "by",
+    "started_at",
+    "ended_at",
 )
 _MEMBER = (
-    *("team_id", "session_id", "name", "role", "colour", "name_source", "pane", "window_id", "workspace"),
-    *("state", "owner", "words", "conversation", "report_id", "reported_at", "spawned_at", "closed_at"),
+    "team_id",
+    "session_id",
+    "name",
+    "role",
+    "colour",
+    "name_source",
+    "pane",
+    "window_id",
+    "workspace",
+    "state",
+    "owner",
+    "words",
+    "conversation",
+    "report_id",
+    "reported_at",
+    "spawned_at",
+    "closed_at",
 )
 _JSON = ("owner", "words")
 _TEAMS = f"SELECT {', '.join(_TEAM)} FROM teams"  # noqa: S608  (our names)
@@ -74,7 +98,7 @@ class Member:
         self.__dict__.update(facts)
 
 
-def add(draft: Draft, **facts: Any) -> Team:
+def add(draft: Transaction, **facts: Any) -> Team:
     """Record a team."""
     facts["started_at"] = draft.now
     _insert(draft, "teams", _TEAM, facts)
@@ -83,19 +107,19 @@ def add(draft: Draft, **facts: Any) -> Team:
     return found
 
 
-def find(draft: Draft, team_id: str) -> Team | None:
+def find(draft: Transaction, team_id: str) -> Team | None:
     """Return one team."""
     found = draft.connection.execute(f"{_TEAMS} WHERE id=?", (team_id,)).fetchone()
     return Team(found) if found else None
 
 
-def listed(draft: Draft, *, ended: bool = False) -> list[Team]:
+def listed(draft: Transaction, *, ended: bool = False) -> list[Team]:
     """Return the teams that are up, or with `ended` all, oldest first."""
     where = "" if ended else " WHERE ended_at IS NULL"
     return [Team(one) for one in draft.connection.execute(f"{_TEAMS}{where} ORDER BY started_at, id")]
 
 
-def change(draft: Draft, team_id: str, **facts: Any) -> None:
+def change(draft: Transaction, team_id: str, **facts: Any) -> None:
     """Change what is known of a team."""
     names = ", ".join(f"{name}=?" for name in facts)
     draft.connection.execute(
@@ -104,7 +128,7 @@ def change(draft: Draft, team_id: str, **facts: Any) -> None:
     )
 
 
-def remove(draft: Draft, team_id: str) -> None:
+def remove(draft: Transaction, team_id: str) -> None:
     """Drop a team that never had a member."""
     draft.connection.execute(
         "DELETE FROM teams WHERE id=? AND NOT EXISTS(SELECT 1 FROM members WHERE team_id=?)",
@@ -112,7 +136,7 @@ def remove(draft: Draft, team_id: str) -> None:
     )
 
 
-def join(draft: Draft, **facts: Any) -> Member:
+def join(draft: Transaction, **facts: Any) -> Member:
     """Record a member."""
     facts["spawned_at"] = draft.now
     _insert(draft, "members", _MEMBER, facts)
@@ -121,7 +145,7 @@ def join(draft: Draft, **facts: Any) -> Member:
     return found
 
 
-def member(draft: Draft, session_id: str) -> Member | None:
+def member(draft: Transaction, session_id: str) -> Member | None:
     """Return the membership that a session has now, or had last."""
     found = draft.connection.execute(
         f"{_MEMBERS} WHERE session_id=? ORDER BY closed_at IS NOT NULL, seq DESC LIMIT 1", (session_id,)
@@ -129,20 +153,20 @@ def member(draft: Draft, session_id: str) -> Member | None:
     return Member(found) if found else None
 
 
-def members(draft: Draft, team_id: str) -> list[Member]:
+def members(draft: Transaction, team_id: str) -> list[Member]:
     """Return the members of a team in the order in which they came."""
     found = draft.connection.execute(f"{_MEMBERS} WHERE team_id=? ORDER BY seq", (team_id,))
     return [Member(one) for one in found]
 
 
-def starting(draft: Draft) -> list[Member]:
+def starting(draft: Transaction) -> list[Member]:
     """Return the members that nobody has greeted to the end."""
     return [
         Member(one) for one in draft.connection.execute(f"{_MEMBERS} WHERE state=? ORDER BY seq", (SPAWNING,))
     ]
 
 
-def update(draft: Draft, one: Member, **facts: Any) -> Member:
+def update(draft: Transaction, one: Member, **facts: Any) -> Member:
     """Change what is known of a member."""
     for name in _JSON:
         if name in facts:
@@ -157,7 +181,7 @@ def update(draft: Draft, one: Member, **facts: Any) -> Member:
     return found
 
 
-def leave(draft: Draft, one: Member) -> None:
+def leave(draft: Transaction, one: Member) -> None:
     """Drop a member of a spawn that failed."""
     draft.connection.execute(
         "DELETE FROM members WHERE team_id=? AND session_id=? AND spawned_at=?",
@@ -170,7 +194,7 @@ def is_open(one: Member) -> bool:
     return one.state != CLOSED
 
 
-def note(draft: Draft, team_id: str, message_id: str, line: str) -> bool:
+def note(draft: Transaction, team_id: str, message_id: str, line: str) -> bool:
     """Keep a line about a message for a team's session file; False if it is there already."""
     done = draft.connection.execute(
         "INSERT OR IGNORE INTO team_lines(team_id, message_id, at, line) VALUES(?, ?, ?, ?)",
@@ -179,7 +203,7 @@ def note(draft: Draft, team_id: str, message_id: str, line: str) -> bool:
     return done.rowcount == 1
 
 
-def lines(draft: Draft, team_id: str) -> list[tuple[float, str]]:
+def lines(draft: Transaction, team_id: str) -> list[tuple[float, str]]:
     """Return the lines about messages of a team, oldest first."""
     found = draft.connection.execute(
         "SELECT at, line FROM team_lines WHERE team_id=? ORDER BY at, message_id", (team_id,)
@@ -187,7 +211,7 @@ def lines(draft: Draft, team_id: str) -> list[tuple[float, str]]:
     return [(float(at), str(line)) for at, line in found]
 
 
-def _insert(draft: Draft, table: str, known: tuple[str, ...], facts: dict[str, Any]) -> None:
+def _insert(draft: Transaction, table: str, known: tuple[str, ...], facts: dict[str, Any]) -> None:
     for name in _JSON:
         if facts.get(name) is not None:
             facts[name] = json.dumps(facts[name])

@@ -10,7 +10,7 @@ from mam.adapters.store.transaction import dump, new_session_id
 from mam.adapters.store.yaml import document, yaml_text
 from mam.core import registry_edit
 from mam.core.errors import Unavailable
-from mam.core.registry_edit import Known, refuse
+from mam.core.registry_edit import KnownRow, refuse
 from mam.core.row_checks import flaws
 from mam.core.session_row import settled
 
@@ -20,12 +20,12 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
 
-    from mam.adapters.store.root_paths import Place
-    from mam.adapters.store.transaction import Draft
+    from mam.adapters.store.root_paths import RootPaths
+    from mam.adapters.store.transaction import Transaction
     from mam.core.session_row import Action, Row
 
 
-def read_file(place: Place) -> document.Document | None:
+def read_file(place: RootPaths) -> document.Document | None:
     """Return what the file says, each row checked; None where there is nothing, which is never an edit."""
     try:
         with database.errors(place.yaml), open(place.yaml, "rb") as file:
@@ -44,7 +44,7 @@ def read_file(place: Place) -> document.Document | None:
     return found
 
 
-def take_in(draft: Draft, place: Place, confirm: Callable[[Row, str], bool | None] | None) -> None:
+def take_in(draft: Transaction, place: RootPaths, confirm: Callable[[Row, str], bool | None] | None) -> None:
     """Bring what the file says into the database, or raise and leave both as they are."""
     seen = fingerprint(place.yaml)
     found = read_file(place)
@@ -58,7 +58,7 @@ def take_in(draft: Draft, place: Place, confirm: Callable[[Row, str], bool | Non
     draft.set_meta("file", seen)
 
 
-def preview(connection: sqlite3.Connection, place: Place, rows: list[Row], now: float) -> list[Row]:
+def preview(connection: sqlite3.Connection, place: RootPaths, rows: list[Row], now: float) -> list[Row]:
     """Return the rows as they would be after taking in the file; a claimed status is not believed yet."""
     found = read_file(place)
     if found is None or (rows and not found.has_list()):
@@ -75,7 +75,7 @@ def preview(connection: sqlite3.Connection, place: Place, rows: list[Row], now: 
     return [settled(changed.get(row["id"]) or row) for row in rows if row["id"] not in plan.removals]
 
 
-def _import(draft: Draft, found: document.Document) -> None:
+def _import(draft: Transaction, found: document.Document) -> None:
     blocks = found.parts.blocks if found.parts else [None] * len(found.rows)
     for number, (row, block) in enumerate(zip(found.rows, blocks, strict=True), 1):
         session_id = row.get("id") or new_session_id()
@@ -93,8 +93,8 @@ def _import(draft: Draft, found: document.Document) -> None:
 
 
 def _edit(
-    draft: Draft,
-    place: Place,
+    draft: Transaction,
+    place: RootPaths,
     found: document.Document,
     confirm: Callable[[Row, str], bool | None],
 ) -> None:
@@ -122,7 +122,7 @@ def _edit(
     _keep_text(draft, found)
 
 
-def _keep_blocks(draft: Draft, found: document.Document, plan: registry_edit.Plan) -> None:
+def _keep_blocks(draft: Transaction, found: document.Document, plan: registry_edit.Plan) -> None:
     """Copy the text of rows that the file shows as they are, so that a new comment in one stays."""
     if found.parts is None:
         draft.connection.execute(
@@ -144,13 +144,13 @@ def _keep_blocks(draft: Draft, found: document.Document, plan: registry_edit.Pla
             )
 
 
-def _keep_text(draft: Draft, found: document.Document) -> None:
+def _keep_text(draft: Transaction, found: document.Document) -> None:
     parts = found.parts
     draft.set_meta("head", parts.head if parts else None)
     draft.set_meta("tail", parts.tail if parts else "")
 
 
-def _refuse_twins(rows: list[Any], place: Place) -> None:
+def _refuse_twins(rows: list[Any], place: RootPaths) -> None:
     seen: set[str] = set()
     for row in rows:
         for key in ("id", "name"):
@@ -160,12 +160,14 @@ def _refuse_twins(rows: list[Any], place: Place) -> None:
             seen.add(f"{key}:{value}")
 
 
-def _known(connection: sqlite3.Connection) -> list[Known]:
+def _known(connection: sqlite3.Connection) -> list[KnownRow]:
     found = connection.execute("SELECT id, data, written, block IS NOT NULL FROM sessions ORDER BY position")
     known = []
     for session_id, data, written, has_block in found:
         now = json.loads(data)
-        known.append(Known(session_id, now, json.loads(written) if written else (now if has_block else None)))
+        known.append(
+            KnownRow(session_id, now, json.loads(written) if written else (now if has_block else None))
+        )
     return known
 
 

@@ -22,13 +22,15 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from mam.adapters.store.root_paths import Place
-    from mam.adapters.store.transaction import Draft
+    from mam.adapters.store.root_paths import RootPaths
+    from mam.adapters.store.transaction import Transaction
 
 _ATTEMPTS = 5
 
 
-def write(draft: Draft, place: Place, take_in: Callable[[], None], is_behind: Callable[[], bool]) -> None:
+def write(
+    draft: Transaction, place: RootPaths, take_in: Callable[[], None], is_behind: Callable[[], bool]
+) -> None:
     """Make the file show what is committed; a file that shows it already is left alone."""
     for _ in range(_ATTEMPTS):
         # In this order: an edit that comes after the look is not taken for the file that was read.
@@ -45,7 +47,7 @@ def write(draft: Draft, place: Place, take_in: Callable[[], None], is_behind: Ca
     raise RegistryBusy(f"{place.yaml} is being edited right now", hint="repeat the command")
 
 
-def _render(draft: Draft) -> tuple[dict[str, str], document.Parts]:
+def _render(draft: Transaction) -> tuple[dict[str, str], document.Parts]:
     """Return the new blocks and the whole file. Nothing is recorded yet: the file may change under us."""
     fresh: dict[str, str] = {}
     blocks = []
@@ -58,7 +60,7 @@ def _render(draft: Draft) -> tuple[dict[str, str], document.Parts]:
     return fresh, _around(draft, blocks)
 
 
-def _around(draft: Draft, blocks: list[str]) -> document.Parts:
+def _around(draft: Transaction, blocks: list[str]) -> document.Parts:
     """Return the blocks between head and tail, of which only the time and the identities change."""
     updated_at, identities = stamp(draft.now), draft.identities()
     parts: document.Parts | None = None
@@ -73,7 +75,7 @@ def _around(draft: Draft, blocks: list[str]) -> document.Parts:
     return document.with_marks(parts)
 
 
-def _settle(draft: Draft, fresh: dict[str, str], parts: document.Parts, after: list[int]) -> None:
+def _settle(draft: Transaction, fresh: dict[str, str], parts: document.Parts, after: list[int]) -> None:
     """Record that the file shows everything."""
     draft.connection.executemany(
         "UPDATE sessions SET block=?, written=NULL WHERE id=?",

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from mam.surfaces.cli.call import Call
     from mam.surfaces.cli.parser import Parser
     from mam.surfaces.cli.style import Paint
-    from mam.surfaces.mcp.resident_task import Host
+    from mam.surfaces.mcp.resident_task import McpTask
 
 DESCRIPTION = """\
 Bring the registry in line with what is there, and report each difference once.
@@ -195,11 +195,11 @@ def _reside(call: Call) -> int:
     return 0
 
 
-def _host(call: Call, *, awaits: bool = False) -> Host:
+def _host(call: Call, *, awaits: bool = False) -> McpTask:
     """Have whoever watches the root serve agents as well."""
-    from mam.surfaces.mcp.resident_task import Host
+    from mam.surfaces.mcp.resident_task import McpTask
 
-    host = Host(call.fleet.world, awaits=awaits)
+    host = McpTask(call.fleet.world, awaits=awaits)
     call.fleet.accompany(host)
     return host
 

@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from mam.surfaces.mcp.results import Applied, Spawned
-from mam.surfaces.mcp.tool import CHANGE, DESTROY, Call, make
+from mam.surfaces.mcp.tool import CHANGE, DESTROY, ToolCall, make
 
 AgentId = Annotated[str, Field(description="id or name of the agent", min_length=1, max_length=120)]
 Milliseconds = Annotated[int, Field(ge=1, le=3_600_000)]
@@ -18,7 +18,7 @@ Permissions = Annotated[
 
 
 def spawn_agent(
-    call: Call,
+    call: ToolCall,
     *,
     cli: Annotated[str, Field(description="claude, codex, gemini, opencode, …, practice", min_length=1)],
     prompt: Annotated[str, Field(description="its first message")] = "",
@@ -61,7 +61,7 @@ def asked(permissions: str) -> str | None:
 
 
 def resume_agent(
-    call: Call,
+    call: ToolCall,
     agent_id: AgentId,
     timeout_ms: Annotated[Milliseconds, Field(description="how long it may take to be ready")] = 60_000,
 ) -> Spawned:
@@ -77,7 +77,7 @@ def resume_agent(
 
 
 def stop_agent(
-    call: Call,
+    call: ToolCall,
     agent_id: AgentId,
     force: Annotated[bool, Field(description="end its whole process tree at once")] = False,
 ) -> Applied:

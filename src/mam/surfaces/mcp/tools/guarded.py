@@ -15,7 +15,7 @@ from pydantic import Field
 from mam.core.authority import ancestors
 from mam.core.errors import MamError, NeedsConfirmation
 from mam.surfaces.mcp.results import Answered, Applied, Killed
-from mam.surfaces.mcp.tool import CHANGE, DESTROY, Call, make
+from mam.surfaces.mcp.tool import CHANGE, DESTROY, ToolCall, make
 from mam.surfaces.mcp.tools.agents import AgentId
 
 Confirm = Annotated[str, Field(description="the word that the first call gave", max_length=40)]
@@ -26,7 +26,7 @@ _words: dict[str, tuple[tuple[object, ...], float]] = {}
 
 
 def answer_prompt(
-    call: Call,
+    call: ToolCall,
     agent_id: AgentId,
     answer: Annotated[str, Field(description="allow, deny, an option, or words", min_length=1)],
     expect: Annotated[str, Field(description="the fingerprint that get_agent_state showed")] = "",
@@ -38,7 +38,7 @@ def answer_prompt(
     return {"agent_id": agent_id, "dialog": done["dialog"], "answer": done["answer"], "next": done["next"]}
 
 
-def purge(call: Call, agent_id: AgentId, confirm: Confirm = "") -> Applied:
+def purge(call: ToolCall, agent_id: AgentId, confirm: Confirm = "") -> Applied:
     """End an agent and delete its conversation from disk, for good. The first call is refused with a word;
     call again with it within a minute."""
     row = call.fleet.authorize("purge", agent_id)
@@ -50,7 +50,7 @@ def purge(call: Call, agent_id: AgentId, confirm: Confirm = "") -> Applied:
 
 
 def kill(
-    call: Call,
+    call: ToolCall,
     target: Annotated[
         AgentId | Annotated[list[AgentId], Field(min_length=1, max_length=200)],
         Field(description="an agent, several, or all"),
@@ -84,7 +84,7 @@ def kill(
     return {"killed": killed, "errors": errors, "force": force}
 
 
-def _confirm(call: Call, word: str, what: tuple[object, ...], said: str) -> None:
+def _confirm(call: ToolCall, word: str, what: tuple[object, ...], said: str) -> None:
     """Refuse with a fresh word, unless one was given for exactly this; a word is good once."""
     now = time.monotonic()
     whole = (call.who.pid, *what)

@@ -7,14 +7,14 @@ from typing import Annotated, Any, Literal
 from pydantic import Field
 
 from mam.surfaces.mcp.results import Job, Reported
-from mam.surfaces.mcp.tool import CHANGE, READ, Call, make
+from mam.surfaces.mcp.tool import CHANGE, READ, ToolCall, make
 from mam.surfaces.mcp.tools.agents import Permissions, asked
 
 JobId = Annotated[str, Field(description="8 of 0-9 and a-f; empty: your own job", max_length=40)]
 
 
 def submit_job(
-    call: Call,
+    call: ToolCall,
     *,
     prompt: Annotated[str, Field(description="the whole task, and how it is judged", min_length=1)],
     cli: Annotated[str, Field(description="claude, codex, gemini, opencode, …, practice")] = "claude",
@@ -39,13 +39,13 @@ def submit_job(
     return _shown(call.fleet.job_submit(prompt, **options))
 
 
-def job_status(call: Call, job_id: JobId = "") -> Job:
+def job_status(call: ToolCall, job_id: JobId = "") -> Job:
     """Return a job: pending, running, checking, completed, error or cancelled, with its record."""
     return _shown(call.fleet.job_status(job_id or None))
 
 
 def job_event(
-    call: Call,
+    call: ToolCall,
     event: Literal["started", "permission_required", "progress", "completed", "error"],
     job_id: JobId = "",
     detail: Annotated[str, Field(description="one line about it", max_length=500)] = "",

@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field
 
 from mam.surfaces.mcp.results import Interacted, Receipt, Receipts
-from mam.surfaces.mcp.tool import CHANGE, Call, make
+from mam.surfaces.mcp.tool import CHANGE, ToolCall, make
 from mam.surfaces.mcp.tools.agents import AgentId
 
 Text = Annotated[str, Field(description="what the agent reads, up to 1 MB", min_length=1)]
@@ -15,7 +15,7 @@ DELIVERED = ("submitted", "queued")
 
 
 def send_to(
-    call: Call,
+    call: ToolCall,
     agent_id: AgentId,
     text: Text,
     when: Annotated[
@@ -37,7 +37,7 @@ def receipt(agent_id: str, done: dict[str, Any]) -> Receipt:
 
 
 def broadcast(
-    call: Call,
+    call: ToolCall,
     *,
     text: Text,
     role: Annotated[str, Field(description="only agents of this role")] = "",
@@ -61,7 +61,7 @@ def broadcast(
 
 
 def interact(
-    call: Call,
+    call: ToolCall,
     agent: AgentId,
     action: Literal["send", "interrupt", "model", "resume"],
     text: Annotated[str, Field(description="for send")] = "",

@@ -12,7 +12,7 @@ from mam.app.context import caller
 from mam.core.errors import Refused, TimedOut, Unavailable, Usage
 from mam.core.job import OPEN
 from mam.surfaces.mcp.results import Agents, AgentState, Health, Screen, Surfaces, Waited
-from mam.surfaces.mcp.tool import READ, Call, make
+from mam.surfaces.mcp.tool import READ, ToolCall, make
 from mam.surfaces.mcp.tools.agents import AgentId
 
 State = Literal["any", "booting", "ready", "working", "idle", "done", "error", "unknown"]
@@ -25,7 +25,7 @@ _PIECE = 1.0
 
 
 def list_agents(
-    call: Call,
+    call: ToolCall,
     *,
     state: State = "any",
     blocked_on_prompt: Annotated[bool | None, Field(description="only those that wait for a person")] = None,
@@ -47,14 +47,14 @@ def list_agents(
     return {"agents": kept, "count": len(kept)}  # type: ignore[typeddict-item]  # the same fields
 
 
-def get_agent_state(call: Call, agent_id: AgentId) -> AgentState:
+def get_agent_state(call: ToolCall, agent_id: AgentId) -> AgentState:
     """Return one agent with its whole record: process, conversation, tokens, how it ended, last lines."""
     agent, record = call.fleet.agent(agent_id), call.fleet.status(agent_id)
     facts = {"health": record["attention"], "prompt": _prompt(call, agent), "record": record}
     return {**agent, **facts}  # type: ignore[typeddict-item]  # the same fields
 
 
-def _prompt(call: Call, agent: dict[str, Any]) -> dict[str, Any] | None:
+def _prompt(call: ToolCall, agent: dict[str, Any]) -> dict[str, Any] | None:
     """Return the question that an agent asks, if it can be read."""
     if not agent["blocked_on_prompt"]:
         return None
@@ -66,7 +66,7 @@ def _prompt(call: Call, agent: dict[str, Any]) -> dict[str, Any] | None:
 
 
 def wait_for(
-    call: Call,
+    call: ToolCall,
     *,
     agent_id: Annotated[str, Field(description="one agent")] = "",
     ids: Annotated[Ids | None, Field(description="several")] = None,
@@ -96,7 +96,7 @@ def wait_for(
     return call.fleet.gather(ids=wanted, mine=mine, tell=tell, **options)  # type: ignore[return-value]
 
 
-def _wait_for_job(call: Call, job_id: str, timeout: float) -> Waited:
+def _wait_for_job(call: ToolCall, job_id: str, timeout: float) -> Waited:
     """Wait in short pieces: a client that is gone is noticed between them."""
     began = time.monotonic()
     while True:
@@ -118,7 +118,7 @@ def _wait_for_job(call: Call, job_id: str, timeout: float) -> Waited:
 
 
 def read_screen(
-    call: Call,
+    call: ToolCall,
     surface: Annotated[str, Field(description="id or name of the agent, or its pane (%7)", min_length=1)],
     lines: Annotated[int, Field(description="so many from the end", ge=1, le=500)] = 20,
     scrollback: Annotated[bool, Field(description="also what has scrolled away")] = False,
@@ -131,12 +131,12 @@ def read_screen(
     return {"surface": surface, "agent_id": agent["agent_id"], "state": agent["state"], "text": text}
 
 
-def list_surfaces(call: Call) -> Surfaces:
+def list_surfaces(call: ToolCall) -> Surfaces:
     """List every pane on the tmux servers of this root, with the agent in it where it is one of ours."""
     return call.fleet.surfaces()  # type: ignore[return-value]  # the same fields
 
 
-def control_health(call: Call) -> Health:
+def control_health(call: ToolCall) -> Health:
     """Check tmux, the registry and the agents' programs; `mend` says how to mend what is wrong."""
     checks = call.fleet.doctor()
     return {

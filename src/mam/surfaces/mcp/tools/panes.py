@@ -9,12 +9,12 @@ from pydantic import Field
 from mam.core.agent_state import ENDED
 from mam.core.errors import NeedsConfirmation, Usage
 from mam.surfaces.mcp.results import Closed, Split
-from mam.surfaces.mcp.tool import CHANGE, DESTROY, Call, make
+from mam.surfaces.mcp.tool import CHANGE, DESTROY, ToolCall, make
 from mam.surfaces.mcp.tools.agents import Milliseconds, Permissions, asked
 
 
 def new_split(
-    call: Call,
+    call: ToolCall,
     *,
     role: Annotated[str, Field(description="what it is for: dev, qa, …", min_length=1, max_length=60)],
     cli: Annotated[str, Field(description="claude, codex, …, practice; empty: your own kind")] = "",
@@ -44,7 +44,7 @@ def new_split(
 
 
 def close_surface(
-    call: Call,
+    call: ToolCall,
     *,
     surface: Annotated[str, Field(description="the pane of the agent (%7)")] = "",
     agent_id: Annotated[str, Field(description="or the agent")] = "",
