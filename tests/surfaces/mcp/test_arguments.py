@@ -8,10 +8,10 @@ import string
 import pytest
 from mcp import Client
 
-from mam.app.agent_tools.listener import Visitor
+from mam.app.agent_tools.connected_client import ConnectedClient
 from mam.core.settings import GUARDED_TOOLS
 from mam.surfaces.mcp.server import Server
-from mam.surfaces.mcp.tool import visitor
+from mam.surfaces.mcp.tool import current_client
 from mam.surfaces.mcp.tools import all_tools
 
 TOOLS = {one.name: one.parameters for one in all_tools()}
@@ -101,11 +101,11 @@ def ask(fleet, workspace):
     fleet.init()
     ours, theirs = socket.socketpair()
     said = {"cwd": str(workspace), "environ": dict(fleet.world.environ), "allow": list(GUARDED_TOOLS)}
-    who = Visitor(fleet.world, theirs, said)
+    who = ConnectedClient(fleet.world, theirs, said)
 
     def run(name, many):
         async def all_of_them():
-            visitor.set(who)
+            current_client.set(who)
             async with Client(Server()) as client:
                 return [(given, await client.call_tool(name, given)) for given in many]
 

@@ -6,7 +6,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from mam.app.agent_tools.listener import Visitor
+from mam.app.agent_tools.connected_client import ConnectedClient
 from mam.app.api.fleet import Fleet
 from mam.core import authority
 from mam.core.errors import NotAllowed
@@ -118,7 +118,7 @@ def line():
 
 def test_where_a_client_says_that_it_is_leads_out_of_no_root(fleet, workspace, line) -> None:
     session = fleet.create("practice", name="one")
-    world = Visitor(fleet.world, line, {"cwd": f"{workspace}/.."}).world()
+    world = ConnectedClient(fleet.world, line, {"cwd": f"{workspace}/.."}).world()
     world.known_actor = session.id
     with Fleet(world) as theirs, pytest.raises(NotAllowed, match="below"):
         theirs.authorize_child("practice", None, "skip")
@@ -128,9 +128,9 @@ def test_a_client_of_another_root_is_not_served(fleet, line) -> None:
     """The folder of a root that was removed leaves its number to the next one that is made."""
     fleet.init()
     state = fleet.world.place.state
-    assert Visitor(fleet.world, line, {"state": state}).place.state == state
+    assert ConnectedClient(fleet.world, line, {"state": state}).place.state == state
     with pytest.raises(NotAllowed, match="another root"):
-        Visitor(fleet.world, line, {"state": f"{state}-elsewhere"})
+        ConnectedClient(fleet.world, line, {"state": f"{state}-elsewhere"})
 
 
 def test_a_session_starts_nothing_anew_that_it_could_not_resume_or_that_has_options_of_others(

@@ -308,8 +308,8 @@ class Fleet(Messenger, Boards, Delegating, Teams, Overseer):
         `tell` gets what each pass found. Raises ResidentRuns where somebody watches already: `attend`
         goes along with that one.
         """
+        from mam.app.monitor.limits import Limits
         from mam.app.monitor.resident import Resident
-        from mam.app.monitor.takeover import Limits
 
         self._settle()
         return Resident(self.world, tell).run(Limits(timeout, idle_timeout), while_any=while_any)
@@ -319,7 +319,7 @@ class Fleet(Messenger, Boards, Delegating, Teams, Overseer):
     ) -> str:
         """Watch as `monitor` does; where somebody watches already, tell what that one finds until it ends."""
         from mam.app.monitor.follow_resident import attend
-        from mam.app.monitor.takeover import Limits
+        from mam.app.monitor.limits import Limits
 
         self._settle()
         return attend(self.world, tell, Limits(timeout, idle_timeout))

@@ -9,8 +9,8 @@ from mam.app.boards.board import HERMES, open_board
 from mam.app.boards.card_reporter import CardWatch, claimer
 from mam.app.context.commit_watch import Commits
 from mam.app.monitor import takeover
+from mam.app.monitor.limits import Limits
 from mam.app.monitor.resident import Resident
-from mam.app.monitor.takeover import Limits
 from mam.app.sessions import reconcile as passes
 from mam.core import card as rules
 from mam.core.errors import MamError, NoRegistry, Unavailable, Usage
@@ -59,7 +59,7 @@ def monitor(
     companion = CardWatch(world, board, _named(world, board, card))
     held = companion.claim()
     tell({"card": held.as_json(), "board": {"name": board.name, "path": board.path}})
-    why = takeover.in_turn(
+    why = takeover.watch_or_follow(
         lambda: Resident(world, tell, [companion]).run(limits),
         lambda: _accompany(world, companion, tell, limits),
     )

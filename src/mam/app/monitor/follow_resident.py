@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from mam.app.context.context import World
-    from mam.app.monitor.takeover import Limits
+    from mam.app.monitor.limits import Limits
 
     Document = dict[str, Any]
     Tell = Callable[[Document], None]
@@ -24,7 +24,9 @@ if TYPE_CHECKING:
 
 def attend(world: World, tell: Tell, limits: Limits) -> str:
     """Watch, or follow the resident of this root until it ends and then watch; return why it ended."""
-    return takeover.in_turn(lambda: Resident(world, tell).run(limits), lambda: follow(world, tell, limits))
+    return takeover.watch_or_follow(
+        lambda: Resident(world, tell).run(limits), lambda: follow(world, tell, limits)
+    )
 
 
 def follow(world: World, tell: Tell, limits: Limits) -> str:

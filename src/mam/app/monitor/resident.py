@@ -23,8 +23,8 @@ from mam.app.context.start_resident import lock
 from mam.app.job_runner.timers import JobTimers
 from mam.app.messages.delivery_task import DeliveryTask
 from mam.app.monitor import notify
+from mam.app.monitor.limits import Limits
 from mam.app.monitor.stop_signal import Overdue, told_to_stop
-from mam.app.monitor.takeover import Limits
 from mam.app.observation import conversations
 from mam.app.sessions import reconcile
 from mam.app.sessions.begin_change import settle

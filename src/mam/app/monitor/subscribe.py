@@ -14,8 +14,8 @@ from mam.app.brokers import config as brokers
 from mam.app.brokers.relay_pool import RelayPool, poll_seconds
 from mam.app.monitor import takeover
 from mam.app.monitor.follow_resident import News
+from mam.app.monitor.limits import Limits
 from mam.app.monitor.resident import Resident
-from mam.app.monitor.takeover import Limits
 from mam.app.sessions import reconcile as passes
 from mam.core.errors import InvalidSettings, MamError, NoRegistry
 
@@ -44,7 +44,7 @@ def subscribe(
         raise InvalidSettings("no broker is configured", hint="--broker mqtt://user@host names one")
     poll_seconds(world)
     limits = Limits(timeout, idle_timeout)
-    return takeover.in_turn(
+    return takeover.watch_or_follow(
         lambda: Resident(world, tell, subscribe=broker).run(limits),
         lambda: _Beside(world, broker, tell, limits).run(),
     )

@@ -8,7 +8,7 @@ from mcp.server.mcpserver.exceptions import ResourceError, ResourceNotFoundError
 
 from mam.app.api.fleet import Fleet
 from mam.core.errors import JobNotFound, MamError, SessionNotFound
-from mam.surfaces.mcp.tool import visitor
+from mam.surfaces.mcp.tool import current_client
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ def add(server: MCPServer) -> None:
 
 def _read(look: Callable[[Fleet], str]) -> str:
     try:
-        with Fleet(visitor.get().world()) as fleet:
+        with Fleet(current_client.get().world()) as fleet:
             return look(fleet)
     except (JobNotFound, SessionNotFound) as error:
         raise ResourceNotFoundError(json.dumps(error.as_json()["error"])) from error

@@ -16,7 +16,7 @@ import mam
 from mam.core.errors import MamError, Usage
 from mam.core.settings import GUARDED_TOOLS
 from mam.surfaces.mcp import prompts, resources
-from mam.surfaces.mcp.tool import failed, visitor
+from mam.surfaces.mcp.tool import current_client, failed
 from mam.surfaces.mcp.tools import all_tools
 
 TYPE_CHECKING = False
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from mcp_types import CallToolResult, InputRequiredResult
     from mcp_types import Tool as Described
 
-    from mam.app.agent_tools.listener import Visitor
+    from mam.app.agent_tools.connected_client import ConnectedClient
 
 _INSTRUCTIONS = """\
 mam runs AI coding agents in tmux. spawn_agent starts one, send_to gives it work, wait_for waits until it is \
@@ -52,9 +52,9 @@ class Server(MCPServer):
         resources.add(self)
         prompts.add(self)
 
-    async def serve(self, who: Visitor, reader: StreamReader, writer: StreamWriter) -> None:
+    async def serve(self, who: ConnectedClient, reader: StreamReader, writer: StreamWriter) -> None:
         """Serve one client until it is gone."""
-        visitor.set(who)
+        current_client.set(who)
         server = self._lowlevel_server
         sink = _Sink(writer)
         async with stdio_server(_Lines(reader, sink), sink) as (received, sent):  # type: ignore[arg-type]
@@ -62,7 +62,7 @@ class Server(MCPServer):
 
     async def list_tools(self) -> list[Described]:
         """List what this client may see."""
-        hidden = _hidden(visitor.get())
+        hidden = _hidden(current_client.get())
         return [one for one in await super().list_tools() if one.name not in hidden]
 
     async def call_tool(
@@ -78,7 +78,7 @@ class Server(MCPServer):
         return await super().call_tool(name, arguments, context)
 
 
-def _hidden(who: Visitor) -> set[str]:
+def _hidden(who: ConnectedClient) -> set[str]:
     return set(GUARDED_TOOLS) - set(who.allowed())
 
 

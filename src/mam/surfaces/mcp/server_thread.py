@@ -10,7 +10,7 @@ import json
 import threading
 from contextlib import suppress
 
-from mam.app.agent_tools.listener import Visitor
+from mam.app.agent_tools.connected_client import ConnectedClient
 from mam.core.errors import MamError
 from mam.surfaces.mcp.bridge import LONGEST_LINE
 
@@ -79,28 +79,28 @@ class Service:
         line.setblocking(False)
         reader, writer = await asyncio.open_unix_connection(sock=line, limit=LONGEST_LINE)
         try:
-            visitor = await self._welcome(reader, line)
-            if visitor is not None:
-                await self._serve_visitor(visitor, reader, writer)
+            client = await self._welcome(reader, line)
+            if client is not None:
+                await self._serve_client(client, reader, writer)
         finally:
             writer.close()
             with suppress(OSError):
                 await writer.wait_closed()
 
-    async def _welcome(self, reader: asyncio.StreamReader, line: socket) -> Visitor | None:
+    async def _welcome(self, reader: asyncio.StreamReader, line: socket) -> ConnectedClient | None:
         """Return who came in; None for one who does not say it in time, or is not let in."""
         try:
             said = json.loads(await asyncio.wait_for(reader.readline(), _HELLO_SECONDS))
-            return Visitor(self.world, line, said) if isinstance(said, dict) else None
+            return ConnectedClient(self.world, line, said) if isinstance(said, dict) else None
         except (ValueError, OSError, TimeoutError, MamError):
             return None
 
-    async def _serve_visitor(
-        self, visitor: Visitor, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
+    async def _serve_client(
+        self, client: ConnectedClient, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
     ) -> None:
         from mam.surfaces.mcp.server import Server
 
         if self._server is None:
             self._server = Server()
         with suppress(ConnectionError):
-            await self._server.serve(visitor, reader, writer)
+            await self._server.serve(client, reader, writer)

@@ -18,7 +18,7 @@ from mcp.server.mcpserver.tools import Tool
 from mcp_types import CallToolResult, TextContent, ToolAnnotations
 from pydantic import ValidationError
 
-from mam.app.agent_tools.listener import Visitor
+from mam.app.agent_tools.connected_client import ConnectedClient
 from mam.app.api.fleet import Fleet
 from mam.core.errors import Broken, MamError, Usage
 from mam.surfaces.mcp.read_only import READS
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     Work = Callable[..., Any]
 
 # Who calls; every task and thread of a client's connection inherits it.
-visitor: ContextVar[Visitor] = ContextVar("visitor")
+current_client: ContextVar[ConnectedClient] = ContextVar("current_client")
 
 # What a tool may do, at most. One without a tier does not exist.
 READ, CHANGE, DESTROY = "read", "change", "destroy"
@@ -46,7 +46,7 @@ class ToolCall:
     """One call of a tool: the fleet as the caller sees it, and a way to tell how it goes."""
 
     def __init__(self, fleet: Fleet, tell: Callable[[str], None], over: threading.Event) -> None:
-        self.who = visitor.get()
+        self.who = current_client.get()
         self.fleet = fleet
         self.tell = tell
         # Set when the client is gone, or wants no answer any more.
@@ -90,7 +90,7 @@ class FleetTool(Tool):
     def _work(
         self, given: dict[str, Any], tell: Callable[[str], None], over: threading.Event
     ) -> dict[str, Any]:
-        who = visitor.get()
+        who = current_client.get()
         with Fleet(who.world()) as fleet:
             if self.name not in READS:
                 who.check_claim(fleet.world)
