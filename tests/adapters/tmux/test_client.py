@@ -11,7 +11,7 @@ import time
 import pytest
 
 from mam.adapters.tmux.client import Tmux, clean_environment
-from mam.adapters.tmux.failures import NoAnswer, PaneChanged, PaneInMode
+from mam.adapters.tmux.failures import NoAnswer, PaneChanged, PaneInMode, from_stderr
 from mam.core.errors import (
     DeliveryUnconfirmed,
     IllegalTransition,
@@ -107,6 +107,20 @@ class TestStart:
             private.start(name="a", mark=OTHER, root="/second")
         (pane,) = tmux.panes().panes
         assert (pane.id, pane.mark, pane.root) == (first.id, MARK, "/first")
+
+    def test_a_server_that_ends_with_its_last_pane_is_started_anew(self, private, tmux, monkeypatch):
+        real, calls = Tmux._call, []
+
+        def ending(self, command, **more):
+            calls.append(command[0])
+            if calls.count("start-server") == 1:
+                raise from_stderr("server exited unexpectedly", command[0], "x")
+            return real(self, command, **more)
+
+        monkeypatch.setattr(Tmux, "_call", ending)
+        pane = private.start(name="a")
+        assert [one.id for one in tmux.panes().panes] == [pane.id]
+        assert calls.count("start-server") == 2
 
     def test_a_directory_that_is_not_there(self, private, tmux):
         with pytest.raises(InvalidPath):

@@ -11,7 +11,7 @@ import sys
 from time import monotonic, sleep
 
 from mam.adapters.tmux import argv, parse, run_client
-from mam.adapters.tmux.failures import NoServer, from_stderr, no_answer, refusal
+from mam.adapters.tmux.failures import NoServer, ServerEnded, from_stderr, no_answer, refusal
 from mam.adapters.tmux.run_client import clean_environment
 from mam.core.errors import (
     DeliveryUnconfirmed,
@@ -37,6 +37,8 @@ if TYPE_CHECKING:
 OLDEST = (3, 2)
 _SIGCHLD = 20 if sys.platform == "darwin" else 17
 _PATIENCE = 0.015
+# How long a server that ends may take for it.
+_ENDING_SECONDS = 5.0
 _new_enough: dict[str, str] = {}
 
 
@@ -161,11 +163,25 @@ class Tmux:
             name, launch, session_id=session_id, root=root, width=width, height=height, nonce=nonce
         )
         # The last one: a session may be called so.
-        answer, _, alone = self._call(command, cwd=cwd).rpartition(f"{nonce}alone".encode())
+        answer, _, alone = self._call_anew(command, cwd).rpartition(f"{nonce}alone".encode())
         pane = self._one(answer, nonce)
         if alone.strip() == b"1,1":
             return pane
         return self._find_started(name, launch[-1], pane, session_id, root)
+
+    def _call_anew(self, command: list[str], cwd: str) -> bytes:
+        """Call a server that may be ending: one that lost its last pane a moment ago takes nothing any more.
+
+        What such a server had begun ended with it, so the command is repeated, and starts another server.
+        """
+        deadline = monotonic() + _ENDING_SECONDS
+        while True:
+            try:
+                return self._call(command, cwd=cwd)
+            except ServerEnded:
+                if monotonic() > deadline:
+                    raise
+                sleep(0.01)
 
     def _find_started(self, where: str, word: str, pane: Pane, session_id: str, root: str) -> Pane:
         """Move the mark to the pane that runs our launcher: a hook of the user's opened others beside it."""
