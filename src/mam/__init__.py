@@ -10,7 +10,7 @@ with mam.open() as fleet:
 
 from __future__ import annotations
 
-__version__ = "0.1.0"
+__version__ = "0.2.0.dev0"
 __all__ = ["Fleet", "MamError", "Outcome", "Session", "__version__", "open"]
 
 TYPE_CHECKING = False

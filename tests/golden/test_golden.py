@@ -6,6 +6,7 @@ import json
 import shutil
 import sqlite3
 from pathlib import Path
+from zipfile import ZipFile
 
 import pytest
 import yaml
@@ -17,6 +18,7 @@ from mam.core.session_row import settled
 
 HERE = Path(__file__).resolve().parent
 CASES = sorted(path.parent for path in HERE.glob("*/*/expected.json"))
+WHEELS = sorted((HERE / "wheels").glob("*.whl"))
 
 
 @pytest.fixture(params=CASES, ids=lambda path: f"{path.parent.name}-{path.name}")
@@ -44,7 +46,18 @@ def expected(case):
 
 
 def test_this_version_has_its_registries():
-    assert mam.__version__ in {path.parent.name for path in CASES}, "python -m tests.golden.make"
+    made = {path.parent.name for path in CASES}
+    assert mam.__version__ in made or ".dev" in mam.__version__, "python -m tests.golden.make"
+
+
+@pytest.mark.parametrize("wheel", WHEELS, ids=lambda path: path.name)
+def test_the_wheel_of_a_release_is_whole(wheel):
+    version = wheel.name.split("-")[1]
+    assert version in {path.parent.name for path in CASES}
+    with ZipFile(wheel) as files:
+        assert files.testzip() is None
+        (metadata,) = [name for name in files.namelist() if name.endswith(".dist-info/METADATA")]
+        assert f"\nVersion: {version}\n" in files.read(metadata).decode("utf-8")
 
 
 def test_both_together(golden, expected):
