@@ -1,4 +1,4 @@
-"""Waiting for a condition on a machine of any speed: by the clock of `adapters.system.work_clock`."""
+"""Waiting for a condition on a machine of any speed: by `adapters.system.load_adjusted_clock`."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable
 from typing import TypeVar
 
-from mam.adapters.system import work_clock
+from mam.adapters.system import load_adjusted_clock
 
 T = TypeVar("T")
 
@@ -21,10 +21,12 @@ def wait_until(
 
     The pause is twice as long as the look took: who waits leaves the machine to who works.
     """
-    deadline = work_clock.now() + seconds
+    deadline = load_adjusted_clock.now() + seconds
     while True:
         began = time.monotonic()
         if value := condition():
             return value
-        assert work_clock.now() < deadline, f"waited in vain for {what() if callable(what) else what}"
+        assert load_adjusted_clock.now() < deadline, (
+            f"waited in vain for {what() if callable(what) else what}"
+        )
         time.sleep(min(max(2 * (time.monotonic() - began), _SHORTEST_PAUSE), _LONGEST_PAUSE))

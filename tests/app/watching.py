@@ -1,6 +1,6 @@
 """A resident in a thread of the test, and what it told."""
 
-from mam.app.monitor.limits import Limits
+from mam.app.monitor.run_time_limits import Limits
 
 
 def run_apart(watching, wake):

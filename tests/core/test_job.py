@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from mam.core import event as events
 from mam.core import job as rules
+from mam.core import job_event as events
 from mam.core.job_record import parse_record, record
 
 

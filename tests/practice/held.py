@@ -5,9 +5,9 @@ from __future__ import annotations
 from mam.practice.agent import Agent
 from mam.practice.live_region import live_region
 from mam.practice.options import parse
-from mam.practice.output import Output
-from mam.practice.session import Session
+from mam.practice.scrollback import Output
 from mam.practice.transcript import open_conversation
+from mam.practice.turn_runner import Session
 
 BOX = ["─" * 80, "❯ ", "─" * 80, "  ? for help · permissions: ask"]
 

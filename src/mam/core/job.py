@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from mam.core import event as events
+from mam.core import job_event as events
 from mam.core.activity import IDLE, WAITING
 
 TYPE_CHECKING = False

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 
-from mam.core import event as events
+from mam.core import job_event as events
 
 ASK = "ask"
 _LARGEST = 4096

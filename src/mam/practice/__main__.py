@@ -37,11 +37,11 @@ def main(arguments: list[str]) -> int:
     from .agent import Agent
     from .hooks import Hooks
     from .loop import Loop
-    from .output import Output
     from .screen import Screen
-    from .session import Session
+    from .scrollback import Output
     from .signal_pipe import Signals
     from .terminal import Terminal
+    from .turn_runner import Session
 
     signals = Signals(ignore_endings=options.ignore_sigterm)
     terminal = Terminal(signals.is_stopping)

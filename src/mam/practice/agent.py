@@ -7,9 +7,9 @@ from .editor import Editor
 from .layout import FRAME_SECONDS, header_rows
 from .options import Options
 from .screen import COLOURS
-from .session import Session
 from .slash_commands import HELP, complaint, parse_command
 from .text_width import clean, shorten
+from .turn_runner import Session
 
 AGAIN_SECONDS = 2.0
 _TRUSTED = 1

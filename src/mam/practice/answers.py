@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from zlib import crc32
 
-from .phrases import CLOSINGS, CODE, LISTS, OPENINGS, SENTENCES, TOPICS
+from .answer_phrases import CLOSINGS, CODE, LISTS, OPENINGS, SENTENCES, TOPICS
 from .text_width import clean, shorten
 
 _RECALLS = ("what did i say", "what have i said", "what did i ask", "what did i tell", "what did i write")

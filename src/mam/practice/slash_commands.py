@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from .scripted_turns import DRILLS
+from .requested_turns import DRILLS
 
 HELP = """\
 Practice agent: type a message and press Enter; Alt+Enter or Ctrl-J begins a new line.

@@ -8,7 +8,7 @@ An interrupt closes it.
 from __future__ import annotations
 
 from .dialog import CANCEL, Dialog, permission
-from .output import INTERRUPTED, Output
+from .scrollback import INTERRUPTED, Output
 from .tools import run_tool
 
 TYPE_CHECKING = False

@@ -23,7 +23,7 @@ from mam.app.brokers.relay_pool import RelayPool
 from mam.app.job_runner.check import check
 from mam.app.jobs import find
 from mam.app.jobs.event import event as report
-from mam.core import event as events
+from mam.core import job_event as events
 from mam.core import republish_request
 from mam.core.errors import BrokerRefused, NotAllowed, NotPublished, TimedOut
 
@@ -285,7 +285,7 @@ def test_the_claim_its_check_and_the_end_in_any_order(order) -> None:
 
 def test_what_is_missing_is_waited_for_while_it_still_comes(monkeypatch) -> None:
     now = 100.0
-    monkeypatch.setattr(wait_remote.work_clock, "now", lambda: now)
+    monkeypatch.setattr(wait_remote.load_adjusted_clock, "now", lambda: now)
     job = wait_remote._Job("1f00ab42", "t" * 64)
     for seq, name, by in ((9, "completed", {"by": "mam"}), (1, "progress", {}), (2, "progress", {})):
         made = events.make("1f00ab42", name, seq=seq, attempt=1, timestamp="2026-11-15T08:00:00Z", data=by)

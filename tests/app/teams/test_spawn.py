@@ -15,8 +15,8 @@ from mam.adapters.agents.practice import Practice
 from mam.adapters.store.tables import tasks, teams
 from mam.app.messages.delivery import deliver_all
 from mam.app.sessions.death import record_if_dead
-from mam.app.teams.placement import find_site
 from mam.app.teams.spawn import Spawn
+from mam.app.teams.team_window import find_site
 from mam.core.errors import DialogOpen, NotAllowed, NotReady, Refused
 
 
@@ -194,7 +194,7 @@ def test_a_window_without_room(tmux_server, workspace):
 SPAWNER = """
 import os, signal, sys
 import mam
-from mam.app import greet, spawn
+from mam.app.teams import onboarding, spawn
 step = sys.argv[1]
 def die(*_args, **_more):
     os.kill(os.getpid(), signal.SIGKILL)
@@ -203,9 +203,9 @@ if step == "stand":
 elif step == "wait":
     spawn.Spawn.wait = die
 elif step == "tell":
-    greet.tell = die
+    onboarding.tell = die
 elif step == "told":
-    greet.introduced = die
+    onboarding.introduced = die
 mam.open().spawn("dev", agent="practice", task="work", args=["--speed", "0"])
 """
 

@@ -504,7 +504,7 @@ def test_reading_makes_nothing(fleet, workspace):
 
 
 def test_the_resident_greets_whom_a_dead_spawner_left(master):
-    from mam.app.teams.team_watch import TeamWatch
+    from mam.app.teams.background_task import TeamTask
 
     done = spawn(master)
     nobody = {"pid": 1, "start": 1, "boot": "another"}
@@ -517,7 +517,7 @@ def test_the_resident_greets_whom_a_dead_spawner_left(master):
             words=[{"id": "m_00000001", "text": "are you there", "command": False}],
         )
     )
-    watch = TeamWatch(master.world)
+    watch = TeamTask(master.world)
     assert watch.tick() == ""
     assert said(master, "dev")[-1] == "are you there"
     assert members(master)["dev"]["state"] == "active"

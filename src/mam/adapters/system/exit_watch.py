@@ -10,7 +10,7 @@ import os
 import sys
 from time import monotonic
 
-from mam.adapters.system import work_clock
+from mam.adapters.system import load_adjusted_clock
 from mam.adapters.system.process import Identity, is_alive
 
 TYPE_CHECKING = False
@@ -34,16 +34,16 @@ _LONGEST_WAIT = 0.1
 
 
 def wait_gone(identities: Iterable[Identity], timeout: float) -> set[Identity]:
-    """Wait until all are gone or the time is over, by the work clock; return those that are still alive."""
+    """Wait until all are gone or the time is over, by the load-adjusted clock; return those still alive."""
     left = {identity for identity in identities if is_alive(identity)}
     if not left:
         return left
-    deadline = work_clock.now() + timeout
+    deadline = load_adjusted_clock.now() + timeout
     watch = ExitWatch()
     try:
         for identity in left:
             watch.add(identity, identity)
-        while left and (rest := deadline - work_clock.now()) > 0:
+        while left and (rest := deadline - load_adjusted_clock.now()) > 0:
             left.difference_update(watch.poll(min(rest, _LONGEST_WAIT)))
     finally:
         watch.close()

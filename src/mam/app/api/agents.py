@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from mam.app.api.sessions import Reader
+from mam.app.api.sessions import SessionVerbs
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     Document = dict[str, Any]
 
 
-class Overseer(Reader):
+class AgentVerbs(SessionVerbs):
     """Sessions in the words of agents, and what a session may do to another."""
 
     def agents(
@@ -56,13 +56,13 @@ class Overseer(Reader):
 
     def surfaces(self) -> Document:
         """Return the tmux servers of this root and every pane on them."""
-        from mam.app.agent_tools.panes import surfaces
+        from mam.app.agent_tools.list_panes import surfaces
 
         return surfaces(self.world)
 
     def in_pane(self, pane: str) -> str:
         """Return the id of the session in a pane of the tmux server in use; SessionNotFound."""
-        from mam.app.agent_tools.panes import in_pane
+        from mam.app.agent_tools.list_panes import in_pane
 
         return in_pane(self.world, pane)
 

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     Document = dict[str, Any]
 
 
-class Boards:
+class BoardVerbs:
     """What can be done with cards. `board` is `ours` or `hermes`; without it the environment decides."""
 
     world: World
@@ -85,7 +85,7 @@ class Boards:
 
     def reconcile_card(self, card: str, *, emit_diff: bool = False, board: str | None = None) -> Document:
         """Make one pass as `reconcile` does and tell the card what is new; the report has `card`."""
-        from mam.app.boards.monitor_card import one_pass
+        from mam.app.boards.monitor_with_card import one_pass
 
         return one_pass(self.world, card, which=board, emit_diff=emit_diff)
 
@@ -102,14 +102,14 @@ class Boards:
 
         `tell` first gets `{card}`. Returns why it ended.
         """
-        from mam.app.boards.monitor_card import monitor
+        from mam.app.boards.monitor_with_card import monitor
 
         limits = {"timeout": timeout, "idle_timeout": idle_timeout}
         return monitor(self.world, card, tell, which=board, **limits)
 
     def monitor_as_worker(self, tell: Callable[[Document], None]) -> str:
         """Monitor as the worker that Hermes' dispatcher started, until stop, cap or block."""
-        from mam.app.boards.monitor_card import work
+        from mam.app.boards.monitor_with_card import work
 
         return work(self.world, tell)
 
@@ -118,6 +118,6 @@ class Boards:
 
         `{board, card, created, spawned, worker, note}`; as long as the card is open there is only one.
         """
-        from mam.app.boards.hermes_dispatch import dispatch
+        from mam.app.boards.hermes_monitor import dispatch
 
         return dispatch(self.world)

@@ -6,11 +6,11 @@ called; an error is always one of `mam.core.errors`.
 
 from __future__ import annotations
 
-from mam.app.api.agents import Overseer
-from mam.app.api.boards import Boards
-from mam.app.api.jobs import Delegating
-from mam.app.api.messages import Messenger
-from mam.app.api.teams import Teams
+from mam.app.api.agents import AgentVerbs
+from mam.app.api.boards import BoardVerbs
+from mam.app.api.jobs import JobVerbs
+from mam.app.api.messages import MessageVerbs
+from mam.app.api.teams import TeamVerbs
 from mam.app.context.context import open_world
 
 TYPE_CHECKING = False
@@ -115,7 +115,7 @@ class Outcome:
         self.note = note
 
 
-class Fleet(Messenger, Boards, Delegating, Teams, Overseer):
+class Fleet(MessageVerbs, BoardVerbs, JobVerbs, TeamVerbs, AgentVerbs):
     """The sessions of one root."""
 
     def __enter__(self) -> Fleet:
@@ -247,7 +247,7 @@ class Fleet(Messenger, Boards, Delegating, Teams, Overseer):
     ) -> Outcome:
         """Take up a session's conversation in the same row; a running one is left as it is."""
         from mam.app.sessions.resume import resume
-        from mam.app.teams.team_home import TeamHome
+        from mam.app.teams.resume_placement import TeamHome
 
         self._settle()
         done = resume(self.world, target, wait=wait, trust=trust, timeout=timeout, home=TeamHome())
@@ -265,7 +265,7 @@ class Fleet(Messenger, Boards, Delegating, Teams, Overseer):
     ) -> Outcome:
         """Stop a session and take its conversation up again."""
         from mam.app.sessions.restart import restart
-        from mam.app.teams.team_home import TeamHome
+        from mam.app.teams.resume_placement import TeamHome
 
         self._settle()
         done = restart(self.world, target, reason=reason, force=force, timeout=timeout, home=TeamHome())
@@ -308,8 +308,8 @@ class Fleet(Messenger, Boards, Delegating, Teams, Overseer):
         `tell` gets what each pass found. Raises ResidentRuns where somebody watches already: `attend`
         goes along with that one.
         """
-        from mam.app.monitor.limits import Limits
         from mam.app.monitor.resident import Resident
+        from mam.app.monitor.run_time_limits import Limits
 
         self._settle()
         return Resident(self.world, tell).run(Limits(timeout, idle_timeout), while_any=while_any)
@@ -319,7 +319,7 @@ class Fleet(Messenger, Boards, Delegating, Teams, Overseer):
     ) -> str:
         """Watch as `monitor` does; where somebody watches already, tell what that one finds until it ends."""
         from mam.app.monitor.follow_resident import attend
-        from mam.app.monitor.limits import Limits
+        from mam.app.monitor.run_time_limits import Limits
 
         self._settle()
         return attend(self.world, tell, Limits(timeout, idle_timeout))

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     Document = dict[str, Any]
 
 
-class Delegating:
+class JobVerbs:
     """What can be done with jobs. `folder` is another folder of records than the root's own."""
 
     world: World
@@ -176,7 +176,7 @@ class Delegating:
 
         `tell` also gets `{event}`, `{refused}` and `{broker: {address, state, error}}`. Returns why it ended.
         """
-        from mam.app.monitor.subscribe import subscribe
+        from mam.app.monitor.broker_subscription import subscribe
         from mam.app.sessions.begin_change import settle
 
         settle(self.world)

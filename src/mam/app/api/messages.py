@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from mam.app.api.sessions import Reader
+from mam.app.api.sessions import SessionVerbs
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     Document = dict[str, Any]
 
 
-class Messenger(Reader):
+class MessageVerbs(SessionVerbs):
     """What can be said to the sessions of one root."""
 
     def _settle(self) -> None:

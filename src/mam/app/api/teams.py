@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     Document = dict[str, Any]
 
 
-class Teams:
+class TeamVerbs:
     """What can be done with roles, panes and tasks."""
 
     world: World

@@ -6,7 +6,7 @@ import time
 from functools import partial
 
 from mam.adapters.store.tables import jobs, outbox
-from mam.adapters.system import work_clock
+from mam.adapters.system import load_adjusted_clock
 from mam.app.brokers import config as brokers
 from mam.app.context import start_resident
 from mam.app.context.commit_watch import Commits
@@ -30,7 +30,7 @@ def publish(world: World, job_id: str, seconds: float | None = None) -> bool:
 
     Raises NotPublished: it is recorded, and goes out when the broker is there.
     """
-    seconds = work_clock.stretched(_SECONDS) if seconds is None else seconds
+    seconds = load_adjusted_clock.stretched(_SECONDS) if seconds is None else seconds
     deadline = time.monotonic() + seconds
     broker = _broker_of(world, job_id)
     if broker is None:
@@ -38,7 +38,7 @@ def publish(world: World, job_id: str, seconds: float | None = None) -> bool:
     # A resident may have been faster.
     if not _waiting(world, job_id):
         return True
-    resident_seconds = work_clock.stretched(_RESIDENT_SECONDS)
+    resident_seconds = load_adjusted_clock.stretched(_RESIDENT_SECONDS)
     if start_resident.lock(world).holder() is not None and _goes_out(
         world, job_id, min(seconds, resident_seconds)
     ):

@@ -19,7 +19,7 @@ from mam.app.brokers import config as brokers
 from mam.app.jobs.event import take_in
 from mam.app.jobs.find import enrol, token_of
 from mam.core import broker as rules
-from mam.core import event as events
+from mam.core import job_event as events
 from mam.core import republish_request
 from mam.core.errors import JobNotFound, MamError, NotAllowed
 

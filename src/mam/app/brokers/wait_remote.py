@@ -10,11 +10,11 @@ import random
 import secrets
 import time
 
-from mam.adapters.system import work_clock
+from mam.adapters.system import load_adjusted_clock
 from mam.app.brokers import config as brokers
 from mam.core import broker as rules
-from mam.core import event as events
 from mam.core import job as states
+from mam.core import job_event as events
 from mam.core import republish_request
 from mam.core.errors import BrokerDown, EventRefused, NotAllowed, TimedOut, Usage
 from mam.core.times import stamp
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from mam.adapters.mqtt.connection import Connection
     from mam.app.context.context import World
     from mam.core.broker import Broker
-    from mam.core.event import Event
+    from mam.core.job_event import Event
 
     Document = dict[str, Any]
 
@@ -65,7 +65,7 @@ class _Job:
         if signature in self._seen:
             return None
         self._seen.add(signature)
-        self._heard_at = work_clock.now()
+        self._heard_at = load_adjusted_clock.now()
         self._numbers.add(event["seq"])
         self._attempt = max(self._attempt, events.attempt_of(event))
         if event["data"].get("checking"):
@@ -87,7 +87,7 @@ class _Job:
         if self.end is None:
             return False
         is_whole = len(self._numbers) >= self.end["seq"] and not _is_claim(self.end)
-        return is_whole or work_clock.now() >= self._heard_at + _LINGER_SECONDS
+        return is_whole or load_adjusted_clock.now() >= self._heard_at + _LINGER_SECONDS
 
     def as_json(self) -> Document:
         """Return how it ended, as a record says it."""

@@ -11,7 +11,7 @@ import time
 from contextlib import contextmanager
 
 from mam.adapters.store.intents import Intent
-from mam.adapters.system import process, work_clock
+from mam.adapters.system import load_adjusted_clock, process
 from mam.adapters.system.process import Identity
 from mam.app.context import caller
 from mam.core.errors import Refused, RegistryBusy, StartUnconfirmed, Unavailable, Unconfirmed
@@ -137,7 +137,7 @@ def _is_mine(intent: Intent) -> bool:
 def _claim(
     world: World, verb: str, target: str, prepare: Callable[[Transaction, Row], dict[str, Any] | None]
 ) -> tuple[Row | None, float]:
-    deadline = work_clock.now() + WAIT_SECONDS
+    deadline = load_adjusted_clock.now() + WAIT_SECONDS
 
     def work(draft: Transaction) -> tuple[bool, Row | None, float]:
         row = draft.find(target)
@@ -155,7 +155,7 @@ def _claim(
             if row is None:
                 change(world, lambda draft: None)
             return row, at
-        if work_clock.now() > deadline:
+        if load_adjusted_clock.now() > deadline:
             raise busy(world, target)
         time.sleep(_STEP)
 

@@ -73,7 +73,7 @@ class World:
         found = self._servers.get(server)
         if found is None:
             from mam.adapters.tmux.client import Tmux
-            from mam.core.agent_environment import without_inherited
+            from mam.core.inherited_variables import without_inherited
 
             found = self._servers[server] = Tmux(server, environ=without_inherited(self.environ))
         return found

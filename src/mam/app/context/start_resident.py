@@ -7,7 +7,7 @@ import sys
 
 from mam.adapters.store.process_lock import ProcessLock
 from mam.adapters.system import program_lookup
-from mam.core.agent_environment import without_inherited
+from mam.core.inherited_variables import without_inherited
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ from mam.adapters.store.tables import jobs
 from mam.app.context import caller
 from mam.app.job_runner.finish import finish
 from mam.app.jobs.find import document, enrol, unknown
-from mam.core import event as events
+from mam.core import job_event as events
 from mam.core.errors import NotAllowed
 from mam.core.job import CANCELLED, OPEN
 from mam.core.session_row import is_running

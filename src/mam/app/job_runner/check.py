@@ -15,7 +15,7 @@ from mam.app.job_runner.finish import fail, finish
 from mam.app.jobs import ledger
 from mam.app.jobs.find import enrol, unknown
 from mam.app.jobs.write_files import show
-from mam.core import event as events
+from mam.core import job_event as events
 from mam.core.errors import InvalidPath
 from mam.core.job import CHECKING, LOOP
 

@@ -6,7 +6,7 @@ from mam.adapters.store.files import job_files
 from mam.adapters.store.tables import jobs
 from mam.app.jobs import ledger
 from mam.app.jobs.write_files import show
-from mam.core import event as events
+from mam.core import job_event as events
 from mam.core.job import CHECKING, OPEN
 
 TYPE_CHECKING = False

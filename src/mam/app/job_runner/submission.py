@@ -27,7 +27,7 @@ _HEADER_BYTES = 4096
 
 
 class Submission:
-    """The options of a submission; see Delegating.job_submit for their meaning."""
+    """The options of a submission; see JobVerbs.job_submit for their meaning."""
 
     def __init__(self, world: World, prompt: str, **options: Any) -> None:
         """Take the options by name. Paths are made absolute before anybody changes a directory."""

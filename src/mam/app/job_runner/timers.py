@@ -24,8 +24,8 @@ from mam.app.messages.delivery import deliver_all
 from mam.app.messages.send import send
 from mam.app.observation.ls import describe
 from mam.app.sessions.reconcile import reconcile
-from mam.core import event as events
 from mam.core import job as rules
+from mam.core import job_event as events
 from mam.core.errors import MamError
 from mam.core.message import FAILED
 from mam.core.session_row import is_running

@@ -14,7 +14,7 @@ from mam.app.jobs import ledger
 from mam.app.jobs.write_files import show
 from mam.app.messages.send import send
 from mam.app.sessions.create import create
-from mam.core import event as events
+from mam.core import job_event as events
 from mam.core.errors import DialogOpen, IllegalTransition, NameTaken, NotReady, UntestedVersion
 from mam.core.message import FAILED, HELD
 from mam.core.session_row import is_running, merged

@@ -10,7 +10,7 @@ from mam.app.context import caller
 from mam.app.jobs import ledger
 from mam.app.jobs.find import enrol, meant, token_of, unknown
 from mam.app.jobs.write_files import show
-from mam.core import event as events
+from mam.core import job_event as events
 from mam.core.errors import EventRefused, JobNotFound, NotAllowed, Usage
 
 TYPE_CHECKING = False
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from mam.adapters.store.tables.jobs import Job
     from mam.adapters.store.transaction import Transaction
     from mam.app.context.context import World
-    from mam.core.event import Event
+    from mam.core.job_event import Event
 
     Document = dict[str, Any]
 

@@ -7,8 +7,8 @@ import os
 from mam.adapters.store.files import job_files
 from mam.adapters.store.tables import jobs
 from mam.core.errors import JobNotFound, NotAllowed, Usage
-from mam.core.event import NAMES, is_job_id
 from mam.core.job import OPEN
+from mam.core.job_event import NAMES, is_job_id
 from mam.core.job_record import DEFAULTS, parse_record, record
 from mam.core.times import parse_stamp
 

@@ -6,8 +6,8 @@ All of it works on a draft, so an entry, the new status and the rows of the outb
 from __future__ import annotations
 
 from mam.adapters.store.tables import jobs, outbox
-from mam.core import event as events
 from mam.core import job as rules
+from mam.core import job_event as events
 from mam.core.times import stamp
 
 TYPE_CHECKING = False
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from mam.adapters.store.tables.jobs import Job
     from mam.adapters.store.transaction import Transaction
-    from mam.core.event import Event
+    from mam.core.job_event import Event
 
 # So many refused events of one job are written down one by one; the others are counted.
 _MOST_DROPPED = 100

@@ -8,7 +8,7 @@ from mam.adapters.store.files import job_files
 from mam.adapters.store.tables import jobs
 from mam.app.jobs.find import log_of_stranger, unknown
 from mam.app.jobs.write_files import line
-from mam.core.event import is_job_id
+from mam.core.job_event import is_job_id
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

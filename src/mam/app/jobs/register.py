@@ -10,7 +10,7 @@ from mam.app.context import caller
 from mam.app.jobs import clock_jump, ledger
 from mam.app.jobs.logs import audit_root
 from mam.app.jobs.write_files import show
-from mam.core import event as events
+from mam.core import job_event as events
 from mam.core.job_record import DEFAULTS
 
 TYPE_CHECKING = False

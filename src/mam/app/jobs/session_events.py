@@ -10,7 +10,7 @@ from mam.adapters.store.files import job_files
 from mam.adapters.store.tables import jobs, messages
 from mam.app.jobs import ledger
 from mam.app.jobs.write_files import show
-from mam.core import event as events
+from mam.core import job_event as events
 from mam.core.activity import IDLE, WAITING, WORKING
 from mam.core.errors import EventRefused
 from mam.core.job import CHECKING, OPEN, PENDING

@@ -10,7 +10,7 @@ import hashlib
 import time
 
 from mam.adapters.store.tables import evidence
-from mam.adapters.system import work_clock
+from mam.adapters.system import load_adjusted_clock
 from mam.app.context.authority import check_answerer
 from mam.app.context.liveness import DEAD, GONE
 from mam.app.messages.keys import look_inside, press, space_out
@@ -185,8 +185,8 @@ class _Answering:
         """Wait until what was just opened stands still: words that come sooner may be lost."""
         settles = max(_STEP, self.kind.dialog_settles)
         before = _drawing(look_inside(self.world, self.row))
-        deadline = work_clock.now() + _MOVE_SECONDS
-        while work_clock.now() < deadline:
+        deadline = load_adjusted_clock.now() + _MOVE_SECONDS
+        while load_adjusted_clock.now() < deadline:
             time.sleep(settles)
             seen = _drawing(look_inside(self.world, self.row))
             if seen == before:
@@ -229,14 +229,14 @@ class _Answering:
             if wanted is not None and self._at(seen) != wanted:
                 raise _changed(self.row, dialog)
 
-        deadline = work_clock.now() + _STANDS_SECONDS
+        deadline = load_adjusted_clock.now() + _STANDS_SECONDS
         while True:
             try:
                 press(self.world, self.row, key, check)
                 return
             except Conflict:
                 # A look may fall between two parts of one drawing.
-                if work_clock.now() > deadline:
+                if load_adjusted_clock.now() > deadline:
                     raise
                 time.sleep(_STEP)
 
@@ -255,9 +255,9 @@ class _Answering:
         return seen
 
     def _until(self, condition: Any) -> PaneLook:
-        deadline = work_clock.now() + _MOVE_SECONDS
+        deadline = load_adjusted_clock.now() + _MOVE_SECONDS
         while not condition(seen := look_inside(self.world, self.row)):
-            if work_clock.now() > deadline:
+            if load_adjusted_clock.now() > deadline:
                 raise DeliveryUnconfirmed(
                     f"the dialog of '{self.row['name']}' does not follow the keys",
                     hint=f"look: mam read {self.row['name']}",
@@ -274,9 +274,9 @@ def _drawing(seen: PaneLook) -> tuple[str, tuple[int, int]]:
 def _dialog(world: World, row: Row) -> Dialog:
     """Return the dialog that is open once it stands still: one that was just drawn may be drawn anew."""
     settles = max(_STEP, world.kind(row["agent"]).dialog_settles)
-    deadline = work_clock.now() + _MOVE_SECONDS
+    deadline = load_adjusted_clock.now() + _MOVE_SECONDS
     found = _drawn(world, row)
-    while work_clock.now() < deadline:
+    while load_adjusted_clock.now() < deadline:
         time.sleep(settles)
         before, found = found, _drawn(world, row)
         if (before.name, before.fingerprint) == (found.name, found.fingerprint):
@@ -285,11 +285,14 @@ def _dialog(world: World, row: Row) -> Dialog:
 
 
 def _drawn(world: World, row: Row) -> Dialog:
-    deadline = work_clock.now() + _MOVE_SECONDS
+    deadline = load_adjusted_clock.now() + _MOVE_SECONDS
     # A limit may be told beside the box: there is nothing to answer.
     while not (seen := _made_out(world, row)).look.dialog or seen.look.box is not None:
         # Its own word may come before the dialog is drawn.
-        if known(world, row, seen).verdict(world.now()).state == WAITING and work_clock.now() < deadline:
+        if (
+            known(world, row, seen).verdict(world.now()).state == WAITING
+            and load_adjusted_clock.now() < deadline
+        ):
             time.sleep(_STEP)
             continue
         raise NoDialog(f"'{row['name']}' shows no dialog", hint=f"mam read {row['name']} shows its screen")
@@ -303,17 +306,17 @@ def _made_out(world: World, row: Row) -> PaneLook:
 def _gone(world: World, row: Row, shown: Dialog) -> PaneLook:
     """Wait until the dialog is gone: another one may stand in its place, and some agents leave over it."""
     kind = world.kind(row["agent"])
-    deadline = work_clock.now() + _SECONDS
+    deadline = load_adjusted_clock.now() + _SECONDS
     other, since = "", 0.0
-    while work_clock.now() < deadline:
+    while load_adjusted_clock.now() < deadline:
         seen = glance(world, row)
         if seen.absence in (DEAD, GONE) or (seen.look.dialog != shown.name and not seen.absence):
             return seen
         found = Dialog(seen, kind.choices(seen.screen)).fingerprint
         if found != other:
-            other, since = found, work_clock.now()
+            other, since = found, load_adjusted_clock.now()
         # One that is on its way out may be drawn in parts.
-        if found != shown.fingerprint and work_clock.now() - since > _STANDS_SECONDS:
+        if found != shown.fingerprint and load_adjusted_clock.now() - since > _STANDS_SECONDS:
             return seen
         time.sleep(_STEP)
     raise DeliveryUnconfirmed(

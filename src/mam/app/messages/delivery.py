@@ -10,7 +10,7 @@ import itertools
 import time
 
 from mam.adapters.store.tables import messages
-from mam.adapters.system import process, work_clock
+from mam.adapters.system import load_adjusted_clock, process
 from mam.adapters.system.process import Identity
 from mam.app.context import claims
 from mam.app.messages import carrier, receipt_proof
@@ -146,10 +146,10 @@ def _trial(world: World, message: Message, words: str, conversation: str) -> rec
 
 def _look(world: World, row: Row) -> PaneLook:
     """Look at a session; what was typed a moment ago may still be shown, though it was taken."""
-    since, deadline = world.now() - _SHOWN_SECONDS, work_clock.now() + _SHOWN_SECONDS
+    since, deadline = world.now() - _SHOWN_SECONDS, load_adjusted_clock.now() + _SHOWN_SECONDS
     while True:
         seen = look_until_clear(lambda: glance(world, row))
-        if seen.look.box != "draft" or work_clock.now() > deadline:
+        if seen.look.box != "draft" or load_adjusted_clock.now() > deadline:
             return seen
         if not world.registry.peek(lambda draft: messages.was_taken_lately(draft, row["id"], since), False):
             return seen

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import time
 
-from mam.adapters.system import work_clock
+from mam.adapters.system import load_adjusted_clock
 from mam.adapters.tmux.failures import PaneChanged, PaneInMode
 from mam.app.context.liveness import UNKNOWN
 from mam.app.observation.hook_intake import COARSE_SECONDS, listen
@@ -64,14 +64,14 @@ def submit(
     if is_command:
         pause = max(pause, _COMMAND_PAUSE)
     since = world.now() - COARSE_SECONDS
-    deadline = work_clock.now() + _STILL_SECONDS
+    deadline = load_adjusted_clock.now() + _STILL_SECONDS
     while True:
         seen = _look(world, row, check or _not_empty, since)
         at_once = pause <= 0 and is_resting and seen.look.state == IDLE
         try:
             tmux.paste(pane_id, text, mark=row["id"], enter=at_once, at=seen.cursor)
         except PaneChanged:
-            if work_clock.now() > deadline:
+            if load_adjusted_clock.now() > deadline:
                 raise InTheWay("its screen does not stand still") from None
             time.sleep(_STEP)
             continue
@@ -103,11 +103,11 @@ def _not_empty(look: ScreenState) -> str | None:
 
 def _enter(world: World, row: Row, pause: float, since: float) -> ScreenState:
     """Press Enter once the text is seen in the box, and only while that is all that is seen."""
-    deadline = work_clock.now() + _SEEN_SECONDS
+    deadline = load_adjusted_clock.now() + _SEEN_SECONDS
     while not _holds_text(world, row, seen := _look_for_text(world, row, deadline), since):
         _wait(row, deadline, "it is not seen in its box")
     time.sleep(pause)
-    deadline = work_clock.now() + _SEEN_SECONDS
+    deadline = load_adjusted_clock.now() + _SEEN_SECONDS
     while True:
         seen = _look_for_text(world, row, deadline)
         if seen.look.dialog:
@@ -142,7 +142,7 @@ def _press_enter(world: World, row: Row, seen: PaneLook) -> bool:
 
 
 def _wait(row: Row, deadline: float, why: str) -> None:
-    if work_clock.now() > deadline:
+    if load_adjusted_clock.now() > deadline:
         raise _not_entered(row, why)
     time.sleep(_STEP)
 

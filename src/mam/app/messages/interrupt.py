@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 
-from mam.adapters.system import work_clock
+from mam.adapters.system import load_adjusted_clock
 from mam.app.context.authority import check_writer
 from mam.app.messages.keys import asks, look_inside, press, space_out
 from mam.app.observation.pane_look import known
@@ -41,15 +41,15 @@ def interrupt(world: World, target: str) -> dict[str, Any]:
         return _told(row, was, was, seen)
     _press(world, row, kind)
     world.registry.note(lambda draft: draft.log(by, "interrupt", row, None, was=was))
-    deadline, pressed = work_clock.now() + _SECONDS, work_clock.now()
-    while kind.reads_screen and work_clock.now() < deadline:
+    deadline, pressed = load_adjusted_clock.now() + _SECONDS, load_adjusted_clock.now()
+    while kind.reads_screen and load_adjusted_clock.now() < deadline:
         seen = look_inside(world, row)
         if _rests(kind, seen):
             return _told(row, was, IDLE, seen)
-        if work_clock.now() - pressed > _AGAIN_SECONDS and seen.look.state == WORKING:
+        if load_adjusted_clock.now() - pressed > _AGAIN_SECONDS and seen.look.state == WORKING:
             # One that has only begun to ask its model may not have taken the key.
             _press(world, row, kind)
-            pressed = work_clock.now()
+            pressed = load_adjusted_clock.now()
         time.sleep(_STEP)
     raise DeliveryUnconfirmed(
         f"{' '.join(kind.interrupt_keys)} was pressed in '{row['name']}', and nothing shows that it rests",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 
 from mam.adapters.store.tables.evidence import recorded
-from mam.adapters.system import work_clock
+from mam.adapters.system import load_adjusted_clock
 from mam.app.messages.enter_text import proof_seconds
 from mam.app.observation import conversations
 from mam.app.observation.hook_intake import COARSE_SECONDS, Word, overhear
@@ -55,10 +55,10 @@ class DeliveryProof:
 
 def wait_for(world: World, row: Row, trial: DeliveryProof, seconds: float | None = None) -> str | None:
     """Return what proves that the agent took the words, as soon as something does; None if nothing did."""
-    deadline = work_clock.now() + (proof_seconds(trial.words) if seconds is None else seconds)
+    deadline = load_adjusted_clock.now() + (proof_seconds(trial.words) if seconds is None else seconds)
     steps = iter(_STEPS)
     while not (found := find(world, row, trial)):
-        if work_clock.now() > deadline:
+        if load_adjusted_clock.now() > deadline:
             return None
         time.sleep(next(steps, _STEPS[-1]))
     return found

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 
 from mam.adapters.store.tables import messages
-from mam.adapters.system import work_clock
+from mam.adapters.system import load_adjusted_clock
 from mam.app.context import caller, start_resident
 from mam.app.context.authority import check_writer
 from mam.app.messages.delivery import comes_next, deliver
@@ -53,8 +53,8 @@ def send(
         message = _again(world, message.id)
         left = timeout - (time.monotonic() - began)
         if left <= 0 and over is None:
-            over = work_clock.now()
-        is_waited_for = over is None or _is_next(world, message, work_clock.now() - over)
+            over = load_adjusted_clock.now()
+        is_waited_for = over is None or _is_next(world, message, load_adjusted_clock.now() - over)
         if message.state in rules.ENDED or not is_waited_for:
             if message.state == HELD:
                 # Somebody has to be awake when the reason ends.

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from mam.app.context.context import World
-    from mam.app.monitor.limits import Limits
+    from mam.app.monitor.run_time_limits import Limits
 
     Document = dict[str, Any]
     Tell = Callable[[Document], None]

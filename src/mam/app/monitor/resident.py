@@ -23,12 +23,12 @@ from mam.app.context.start_resident import lock
 from mam.app.job_runner.timers import JobTimers
 from mam.app.messages.delivery_task import DeliveryTask
 from mam.app.monitor import notify
-from mam.app.monitor.limits import Limits
+from mam.app.monitor.run_time_limits import Limits
 from mam.app.monitor.stop_signal import Overdue, told_to_stop
 from mam.app.observation import conversations
 from mam.app.sessions import reconcile
 from mam.app.sessions.begin_change import settle
-from mam.app.teams.team_watch import TeamWatch
+from mam.app.teams.background_task import TeamTask
 from mam.core.drift import rests_until
 from mam.core.errors import MamError, ResidentRuns
 from mam.core.session_row import current_conversation, is_running
@@ -86,7 +86,7 @@ class Resident:
             self.relays,
             DeliveryTask(world),
             JobTimers(world),
-            TeamWatch(world),
+            TeamTask(world),
             *companions,
             *world.companions,
         ]

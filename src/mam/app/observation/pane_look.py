@@ -9,7 +9,7 @@ import os
 import time
 
 from mam.adapters.agents.kind import Screen, ScreenState
-from mam.adapters.system import process, work_clock
+from mam.adapters.system import load_adjusted_clock, process
 from mam.adapters.tmux.parse import Listing
 from mam.app.context.liveness import ALIVE, GONE, UNKNOWN, Sight, see, see_one
 from mam.app.observation import activity
@@ -75,9 +75,9 @@ def glance(world: World, row: Row) -> PaneLook:
 
 def look_until_clear(look: Callable[[], PaneLook]) -> PaneLook:
     """Look until something is made out: a look may fall between two parts of one drawing."""
-    deadline = work_clock.now() + _DRAWS_SECONDS
+    deadline = load_adjusted_clock.now() + _DRAWS_SECONDS
     while not (seen := look()).absence and seen.look.box is None and seen.look.dialog is None:
-        if work_clock.now() > deadline:
+        if load_adjusted_clock.now() > deadline:
             break
         time.sleep(_STEP)
     return seen

@@ -11,7 +11,7 @@ import uuid
 
 from mam.adapters.store.tables import evidence
 from mam.adapters.store.transaction import new_session_id
-from mam.adapters.system import process, work_clock
+from mam.adapters.system import load_adjusted_clock, process
 from mam.app.context import caller, claims
 from mam.app.observation import conversations
 from mam.app.sessions import launch, untrusted_rows
@@ -90,13 +90,13 @@ def begin(world: World, order: CreateOptions) -> tuple[Row, str]:
 
 def _reserve(world: World, order: CreateOptions, workspace: str) -> dict[str, Any]:
     """Commit the intent: from here on the name is ours, and a death is noticed."""
-    deadline = work_clock.now() + claims.WAIT_SECONDS
+    deadline = load_adjusted_clock.now() + claims.WAIT_SECONDS
     while True:
         _check_program(world, order)
         plan = claims.claim(world, lambda draft: _claim(world, draft, order, workspace))
         if plan is not None:
             return plan
-        if work_clock.now() > deadline:
+        if load_adjusted_clock.now() > deadline:
             raise claims.busy(world, order.name or "")
         time.sleep(0.02)
 

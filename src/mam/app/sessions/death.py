@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 
-from mam.adapters.system import work_clock
+from mam.adapters.system import load_adjusted_clock
 from mam.app.context import caller, claims
 from mam.app.context.liveness import DEAD, GONE, see_one
 from mam.app.jobs import session_events
@@ -71,7 +71,7 @@ def exit_status(world: World, row: Row, sight: Sight) -> int | None:
         return None
     if pane.dead_status is None and pane.dead_signal is None:
         try:
-            deadline = time.monotonic() + work_clock.stretched(_PATIENCE)
+            deadline = time.monotonic() + load_adjusted_clock.stretched(_PATIENCE)
             pane = world.tmux(row["tmux_server"]).dead_status(pane.id, pane.server_pid, deadline)
         except PaneGone:
             return None

@@ -26,7 +26,7 @@ def server_name(pid: int) -> str:
 
 def show(world: World, server: str) -> None:
     """Show the running sessions to the person at this terminal, and return when they have left."""
-    from mam.adapters.tmux.side_by_side import visit
+    from mam.adapters.tmux.tiled_view import visit
 
     rows = [row for row in world.registry.view().rows if is_running(row) and row.get("tmux_session_id")]
     if rows:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from mam.adapters.system import work_clock
+from mam.adapters.system import load_adjusted_clock
 from mam.app.messages.send import send, withdraw
 from mam.app.observation.versions import untested
 from mam.core import message as rules
@@ -45,7 +45,7 @@ def first_prompt(world: World, row: Row, prompt: str) -> None:
     """
     if not world.kind(row["agent"]).keeps_indent:
         prompt = prompt.lstrip()
-    seconds = work_clock.stretched(_WORD_SECONDS)
+    seconds = load_adjusted_clock.stretched(_WORD_SECONDS)
     done = send(world, row["id"], prompt, timeout=seconds)
     if done["state"] == rules.HELD and not withdraw(world, done["message_id"], _NOT_TYPED):
         done = send(world, row["id"], prompt, message_id=done["message_id"], timeout=seconds)

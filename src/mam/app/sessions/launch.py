@@ -20,7 +20,6 @@ from mam.app.context import start_resident
 from mam.app.context.liveness import find_pane
 from mam.app.jobs.session_events import is_open
 from mam.app.observation import versions
-from mam.core.agent_environment import is_inherited
 from mam.core.errors import (
     AgentMissing,
     InvalidPath,
@@ -31,6 +30,7 @@ from mam.core.errors import (
     StartUnconfirmed,
     Unconfirmed,
 )
+from mam.core.inherited_variables import is_inherited
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

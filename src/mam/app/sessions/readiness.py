@@ -10,7 +10,7 @@ from __future__ import annotations
 import time
 
 from mam.adapters.agents.kind import Screen
-from mam.adapters.system import process, work_clock
+from mam.adapters.system import load_adjusted_clock, process
 from mam.adapters.tmux import launch_file as launches
 from mam.adapters.tmux.failures import PaneChanged
 from mam.app.context.liveness import identity_of
@@ -46,7 +46,7 @@ class Watch:
     def __init__(
         self, world: World, row: Row, launch_file: str, *, trust: bool, seconds: float | None
     ) -> None:
-        """Begin the clock. A time that the caller gave is by the wall; the usual one by the work clock."""
+        """Begin the clock: by the wall for a time that the caller gave, else the load-adjusted one."""
         self.world = world
         self.row = row
         self.kind: Kind = world.kind(row["agent"])
@@ -58,7 +58,7 @@ class Watch:
         self.met_first: float | None = None
         self.pressed: tuple[str, float] | None = None
         self.seconds = seconds or max(world.settings().ready_timeout, self.kind.boot_seconds)
-        self.clock = time.monotonic if seconds else work_clock.now
+        self.clock = time.monotonic if seconds else load_adjusted_clock.now
         self.began = self.clock()
         self.last_look = -_LOOK_EVERY
         self.cursor = (0, 0)
@@ -163,7 +163,7 @@ class Watch:
         """Return its exit status and the last lines that it printed, once tmux has read all of them."""
         pane_id = self.row["pane"]["id"]
         try:
-            deadline = time.monotonic() + work_clock.stretched(_LAST_WORDS_SECONDS)
+            deadline = time.monotonic() + load_adjusted_clock.stretched(_LAST_WORDS_SECONDS)
             pane = self.tmux.dead_status(pane_id, self.row["pane"]["server_pid"], deadline)
         except PaneGone:
             return ""

@@ -9,7 +9,7 @@ from __future__ import annotations
 import time
 
 from mam.adapters.agents.kind import Screen, ScreenState
-from mam.adapters.system import exit_watch, process, work_clock
+from mam.adapters.system import exit_watch, load_adjusted_clock, process
 from mam.app.context import caller, claims
 from mam.app.context.caller import runs_inside
 from mam.app.context.liveness import ALIVE, LOOSE, UNKNOWN, identity_of, see_one
@@ -213,9 +213,9 @@ class Stop:
         """Wait until nobody types a message into it any more, so that the exit word is not glued to one."""
         from mam.app.messages.delivery import is_typed_to
 
-        deadline = work_clock.now() + _TYPIST_SECONDS
+        deadline = load_adjusted_clock.now() + _TYPIST_SECONDS
         while is_typed_to(self.world, self.row["id"]):
-            if work_clock.now() > deadline:
+            if load_adjusted_clock.now() > deadline:
                 return False
             time.sleep(_STEP)
         return True

@@ -6,7 +6,7 @@ import time
 
 from mam.adapters.agents.kind import Screen
 from mam.adapters.store.tables import messages, tasks, teams
-from mam.adapters.system import process, work_clock
+from mam.adapters.system import load_adjusted_clock, process
 from mam.adapters.tmux import window as windows
 from mam.app.messages.send import send
 from mam.app.teams import team_page
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from mam.adapters.store.tables.teams import Member
     from mam.adapters.store.transaction import Transaction
     from mam.app.context.context import World
-    from mam.app.teams.placement import Placement
+    from mam.app.teams.team_window import TeamWindow
     from mam.core.session_row import Row
 
 _PROOF_SECONDS = 5.0
@@ -56,7 +56,7 @@ def identify(world: World, row: Row, word: dict[str, Any], patience: float) -> d
 
 def _proof(world: World, row: Row, command: str) -> bool | None:
     kind, tmux = world.kind(row["agent"]), world.tmux(row["tmux_server"])
-    deadline = work_clock.now() + _PROOF_SECONDS
+    deadline = load_adjusted_clock.now() + _PROOF_SECONDS
     while True:
         try:
             seen = tmux.look(row["pane"]["id"])
@@ -64,7 +64,7 @@ def _proof(world: World, row: Row, command: str) -> bool | None:
             return None
         screen = Screen(seen.screen, seen.cursor_x, seen.cursor_y)
         found = kind.has_identity(command, current_conversation(row) or "", row.get("stores") or {}, screen)
-        if found is not False or work_clock.now() > deadline:
+        if found is not False or load_adjusted_clock.now() > deadline:
             return found
         time.sleep(_STEP)
 
@@ -102,7 +102,7 @@ def _say(world: World, row: Row, word: dict[str, Any], patience: float = 0.0) ->
     raise Broken("nobody spoke")
 
 
-def name_master(world: World, site: Placement) -> None:
+def name_master(world: World, site: TeamWindow) -> None:
     """Give the master its colour and name, where it is an agent that has them; it may take them later."""
     rows = world.registry.view().rows if site.is_uncrowned else []
     site.is_uncrowned = False

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from mam.adapters.store.tables import teams
 from mam.adapters.tmux import window as windows
-from mam.app.teams.placement import find_team
+from mam.app.teams.team_window import find_team
 from mam.core import team as rules
 from mam.core.errors import PaneGone, Usage
 from mam.core.session_row import is_running

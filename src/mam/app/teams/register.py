@@ -12,9 +12,9 @@ from mam.app.context import caller
 from mam.app.sessions import adopt
 from mam.app.teams import onboarding, team_page
 from mam.app.teams.caller_pane import here
-from mam.app.teams.placement import find_site
 from mam.app.teams.rebalance import arrange
 from mam.app.teams.task import take
+from mam.app.teams.team_window import find_site
 from mam.core import names
 from mam.core import task as task_rules
 from mam.core import team as rules
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from mam.adapters.store.transaction import Transaction
     from mam.app.context.context import World
     from mam.app.teams.caller_pane import Here
-    from mam.app.teams.placement import Placement
+    from mam.app.teams.team_window import TeamWindow
     from mam.core.session_row import Row
 
 _MOST_NUMBERS = 100
@@ -110,7 +110,7 @@ def _free_name(world: World, role: str) -> str:
     return next((one for one in found if one not in taken), names.numbered(role, _MOST_NUMBERS))
 
 
-def _join(draft: Transaction, by: str, site: Placement, row: Row, role: str) -> tuple[Member, Task | None]:
+def _join(draft: Transaction, by: str, site: TeamWindow, row: Row, role: str) -> tuple[Member, Task | None]:
     current = teams.member(draft, row["id"])
     if current is not None and teams.is_open(current):
         raise Refused(f"'{row['name']}' is the {current.role} of the team {current.team_id} already")

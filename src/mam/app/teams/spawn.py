@@ -12,15 +12,15 @@ import sys
 
 from mam.adapters.store.files import team_page_file as files
 from mam.adapters.store.tables import messages, tasks, teams
-from mam.adapters.system import process, program_lookup, work_clock
+from mam.adapters.system import load_adjusted_clock, process, program_lookup
 from mam.app.context import caller
 from mam.app.context.liveness import ALIVE, see_one
 from mam.app.sessions.create import begin, wait_until_ready
 from mam.app.sessions.create_options import CreateOptions
 from mam.app.sessions.launch import Where
 from mam.app.teams import onboarding, register, team_page
-from mam.app.teams.placement import Placement, check_room, find_site
 from mam.app.teams.rebalance import arrange
+from mam.app.teams.team_window import TeamWindow, check_room, find_site
 from mam.core import task as task_rules
 from mam.core import team as rules
 from mam.core.errors import DialogOpen, MamError, NotReady, Refused, StartUnconfirmed
@@ -58,7 +58,7 @@ def spawn(world: World, role: str, *, team: str | None = None, **options: Any) -
 class Spawn:
     """One member on its way into a team."""
 
-    def __init__(self, world: World, site: Placement, role: str, **options: Any) -> None:
+    def __init__(self, world: World, site: TeamWindow, role: str, **options: Any) -> None:
         """Take what is asked for; nothing is started."""
         self.world = world
         self.site = site
@@ -228,7 +228,7 @@ class Spawn:
         except DialogOpen as error:
             self.dialog = error
         commands = [one for one in self.member.words if one["command"]]
-        patience = 0.0 if self.dialog else work_clock.stretched(_COMMAND_SECONDS)
+        patience = 0.0 if self.dialog else load_adjusted_clock.stretched(_COMMAND_SECONDS)
         self.receipts = [onboarding.identify(self.world, self.row, one, patience) for one in commands]
         if see_one(self.world, self.row).state != ALIVE:
             raise NotReady(f"'{self.row['name']}' ended when it was given its name", session=self.row)
@@ -258,7 +258,7 @@ class Spawn:
     def finish(self) -> dict[str, Any]:
         """Give it its first words; return the member, its task, and what became of the words."""
         assert self.row is not None and self.member is not None
-        patience = 0.0 if self.dialog else work_clock.stretched(_PROMPT_SECONDS)
+        patience = 0.0 if self.dialog else load_adjusted_clock.stretched(_PROMPT_SECONDS)
         # The master first: what this one reports may come soon.
         onboarding.name_master(self.world, self.site)
         receipt = onboarding.tell(self.world, self.row, self.member, patience)

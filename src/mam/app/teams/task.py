@@ -5,7 +5,7 @@ from __future__ import annotations
 from mam.adapters.store.tables import tasks, teams
 from mam.app.context import caller
 from mam.app.teams import team_page
-from mam.app.teams.placement import find_team
+from mam.app.teams.team_window import find_team
 from mam.core import task as rules
 from mam.core.errors import Conflict, NotAllowed, TaskNotFound, Usage
 from mam.core.session_row import is_running

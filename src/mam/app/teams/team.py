@@ -14,8 +14,8 @@ from mam.app.sessions.stop import stop
 from mam.app.teams import onboarding, register, team_page
 from mam.app.teams.caller_pane import here
 from mam.app.teams.close import check_may, mark_closed
-from mam.app.teams.placement import find_site, find_team
 from mam.app.teams.spawn import Spawn
+from mam.app.teams.team_window import find_site, find_team
 from mam.core.errors import Broken, MamError, NotAllowed, Refused
 from mam.core.session_row import is_running
 from mam.core.task import parse_text, shown

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from mam.app.api.fleet import Fleet, Outcome
-    from mam.surfaces.cli.call import Call
+    from mam.surfaces.cli.invocation import Invocation
 
     # Does the verb to one session; returns the answer as a document and as a line.
     Work = Callable[[Fleet, str], tuple[dict[str, Any], str]]
@@ -20,7 +20,7 @@ AT_ONCE = 4
 
 
 def run(
-    call: Call, names: Sequence[str], work: Work, *, several: bool, nothing: str = "nothing to do"
+    call: Invocation, names: Sequence[str], work: Work, *, several: bool, nothing: str = "nothing to do"
 ) -> int:
     """Do the work to each session and answer; the exit code is the highest.
 
@@ -40,7 +40,7 @@ def run(
 class _Crew:
     """The threads and what they have brought home."""
 
-    def __init__(self, call: Call, names: Sequence[str], work: Work) -> None:
+    def __init__(self, call: Invocation, names: Sequence[str], work: Work) -> None:
         self.call = call
         self.work = work
         self.world = call.fleet.world

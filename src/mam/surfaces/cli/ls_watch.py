@@ -12,7 +12,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from mam.surfaces.cli.call import Call
+    from mam.surfaces.cli.invocation import Invocation
 
 SECONDS = 1.0
 _ENTER, _LEAVE = "\x1b[?1049h\x1b[?25l", "\x1b[?25h\x1b[?1049l"
@@ -20,7 +20,7 @@ _HOME, _TO_LINE_END, _TO_SCREEN_END = "\x1b[H", "\x1b[K", "\x1b[J"
 _QUIT = (b"q", b"Q", b"\x03", b"\x04")
 
 
-def watch(call: Call, wanted: dict[str, Any], *, is_filtered: bool) -> int:
+def watch(call: Invocation, wanted: dict[str, Any], *, is_filtered: bool) -> int:
     """Show the listing until the person leaves, or for ever to a program that reads."""
     on_screen = (
         is_terminal(sys.stdin) and is_terminal(sys.stdout) and os.environ.get("TERM") not in ("", "dumb")
@@ -32,7 +32,7 @@ def watch(call: Call, wanted: dict[str, Any], *, is_filtered: bool) -> int:
     return _repaint(call, wanted, is_filtered)
 
 
-def _repaint(call: Call, wanted: dict[str, Any], is_filtered: bool) -> int:
+def _repaint(call: Invocation, wanted: dict[str, Any], is_filtered: bool) -> int:
     import signal
     import termios
     import tty
@@ -56,7 +56,7 @@ def _repaint(call: Call, wanted: dict[str, Any], is_filtered: bool) -> int:
         termios.tcsetattr(terminal, termios.TCSANOW, before)
 
 
-def _frame(call: Call, wanted: dict[str, Any], is_filtered: bool) -> str:
+def _frame(call: Invocation, wanted: dict[str, Any], is_filtered: bool) -> str:
     from mam.surfaces.cli.render_listing import show
 
     paint = call.paint()

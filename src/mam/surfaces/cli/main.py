@@ -85,9 +85,9 @@ def dispatch(words: list[str], as_json: bool) -> int:
 
     if verb_table.module_of(word) is None:
         raise _unknown(word)
-    from mam.surfaces.cli.call import Call
+    from mam.surfaces.cli.invocation import Invocation
 
-    with Call(_options(word, verb_table.load(word), before, after)) as call:
+    with Invocation(_options(word, verb_table.load(word), before, after)) as call:
         return int(verb_table.load(word).run(call))
 
 

@@ -12,7 +12,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from mam.surfaces.cli.call import Call
+    from mam.surfaces.cli.invocation import Invocation
     from mam.surfaces.cli.style import Paint
 
     Document = dict[str, Any]
@@ -61,7 +61,7 @@ def line(entry: Document, paint: Paint) -> str:
     return f"{clean(entry.get('timestamp'))} {said} {'' if detail == '-' else detail}{more}".rstrip()
 
 
-def tell(call: Call, entry: Document) -> None:
+def tell(call: Invocation, entry: Document) -> None:
     """Print an entry when it is heard."""
     call.quiet()
     if call.as_json:
@@ -70,7 +70,7 @@ def tell(call: Call, entry: Document) -> None:
         write_lines([line(entry, call.paint())], flush=True)
 
 
-def ended(call: Call, done: list[Document]) -> int:
+def ended(call: Invocation, done: list[Document]) -> int:
     """Print how jobs ended; return the exit code: the highest of all."""
     call.quiet()
     for one in done:

@@ -7,12 +7,12 @@ from mam.core.names import is_session_id, parse_name
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from mam.surfaces.cli.call import Call
+    from mam.surfaces.cli.invocation import Invocation
 
 _LONGEST = 200
 
 
-def one(call: Call) -> str:
+def one(call: Invocation) -> str:
     """Return the session that was named."""
     name = one_or_none(call)
     if name is None:
@@ -20,7 +20,7 @@ def one(call: Call) -> str:
     return name
 
 
-def one_or_none(call: Call) -> str | None:
+def one_or_none(call: Invocation) -> str | None:
     """Return the session that was named, if one was."""
     given, option = call.options.name, call.options.session
     if given is not None and option is not None and given != option:
@@ -29,13 +29,13 @@ def one_or_none(call: Call) -> str | None:
     return None if name is None else checked(call, name)
 
 
-def several(call: Call) -> list[str]:
+def several(call: Invocation) -> list[str]:
     """Return the sessions that were named, each once, in their order."""
     named = dict.fromkeys([*call.options.names, *(call.options.session or [])])
     return [checked(call, name) for name in named]
 
 
-def checked(call: Call, text: str) -> str:
+def checked(call: Invocation, text: str) -> str:
     """Return a name or id that may be looked up.
 
     A row that a person wrote by hand may carry a name that mam itself would not give; it is
@@ -51,7 +51,7 @@ def checked(call: Call, text: str) -> str:
         raise
 
 
-def _is_registered(call: Call, text: str) -> bool:
+def _is_registered(call: Invocation, text: str) -> bool:
     try:
         return call.fleet.get(text).name == text
     except MamError:

@@ -14,7 +14,7 @@ import select
 import time
 
 from mam.core.errors import Unavailable, Unconfirmed, Usage
-from mam.surfaces.mcp.read_only import READS
+from mam.surfaces.mcp.read_only_tools import READS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

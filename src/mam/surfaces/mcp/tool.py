@@ -21,7 +21,7 @@ from pydantic import ValidationError
 from mam.app.agent_tools.connected_client import ConnectedClient
 from mam.app.api.fleet import Fleet
 from mam.core.errors import Broken, MamError, Usage
-from mam.surfaces.mcp.read_only import READS
+from mam.surfaces.mcp.read_only_tools import READS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

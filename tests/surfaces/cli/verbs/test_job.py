@@ -7,7 +7,7 @@ import pytest
 from tests.surfaces.cli.test_startup import DEAR, HEAVY, modules_after
 
 from mam.app.jobs.find import token_of
-from mam.core import event as events
+from mam.core import job_event as events
 from mam.surfaces.cli import parser
 from mam.surfaces.cli.verbs import job as verb
 

@@ -1,4 +1,4 @@
-"""The log of what was done to sessions, as it is read; `Draft.log` writes it."""
+"""The log of what was done to sessions, as it is read; `Transaction.log` writes it."""
 
 from __future__ import annotations
 

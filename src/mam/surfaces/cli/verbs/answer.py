@@ -8,7 +8,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from mam.surfaces.cli.call import Call
+    from mam.surfaces.cli.invocation import Invocation
     from mam.surfaces.cli.parser import Parser
 
 DESCRIPTION = """\
@@ -35,7 +35,7 @@ def add_options(parser: Parser) -> None:
     add("--expect", metavar="FINGERPRINT", help="only if the dialog is the one that was shown with it")
 
 
-def run(call: Call) -> int:
+def run(call: Invocation) -> int:
     """Show it, or answer it."""
     from mam.surfaces.cli.render_sessions import clean
     from mam.surfaces.cli.targets import checked

@@ -7,7 +7,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from mam.app.api.fleet import Fleet
-    from mam.surfaces.cli.call import Call
+    from mam.surfaces.cli.invocation import Invocation
     from mam.surfaces.cli.parser import Parser
 
 DESCRIPTION = "Put ended sessions away. They stay in the registry and can still be resumed."
@@ -23,7 +23,7 @@ def add_options(parser: Parser) -> None:
     add_names(parser)
 
 
-def run(call: Call) -> int:
+def run(call: Invocation) -> int:
     """Archive each and say so."""
     from mam.core.errors import Usage
     from mam.surfaces.cli import batch, targets

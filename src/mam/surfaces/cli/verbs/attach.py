@@ -7,7 +7,7 @@ import sys
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from mam.surfaces.cli.call import Call
+    from mam.surfaces.cli.invocation import Invocation
     from mam.surfaces.cli.parser import Parser
 
 DESCRIPTION = """\
@@ -28,7 +28,7 @@ def add_options(parser: Parser) -> None:
     parser.add_argument("--next", action="store_true", help="the next one that waits for a person")
 
 
-def run(call: Call) -> int:
+def run(call: Invocation) -> int:
     """Switch to the session, or become the tmux client that shows it."""
     from mam.surfaces.cli import targets
 

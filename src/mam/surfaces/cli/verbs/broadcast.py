@@ -6,7 +6,7 @@ from mam.core.errors import Usage
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from mam.surfaces.cli.call import Call
+    from mam.surfaces.cli.invocation import Invocation
     from mam.surfaces.cli.parser import Parser
 
 DESCRIPTION = """\
@@ -37,7 +37,7 @@ def add_options(parser: Parser) -> None:
     add("--timeout", metavar="TIME", type=span, default=0.0, help="wait so long while one is held (0)")
 
 
-def run(call: Call) -> int:
+def run(call: Invocation) -> int:
     """Send, and print the receipts."""
     from mam.core.message import EXIT_CODES
     from mam.surfaces.cli.verbs.send import show, words

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from mam.surfaces.cli.call import Call
+    from mam.surfaces.cli.invocation import Invocation
     from mam.surfaces.cli.parser import Parser
 
 DESCRIPTION = """\
@@ -26,7 +26,7 @@ def add_options(parser: Parser) -> None:
     parser.add_argument("--force", action="store_true", help="without its boxes; its tasks wait again")
 
 
-def run(call: Call) -> int:
+def run(call: Invocation) -> int:
     """Close it."""
     from mam.core.errors import Usage
     from mam.surfaces.cli.render_sessions import clean, line

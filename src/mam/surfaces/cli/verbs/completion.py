@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from typing import Any
 
-    from mam.surfaces.cli.call import Call
+    from mam.surfaces.cli.invocation import Invocation
     from mam.surfaces.cli.parser import Parser
 
 DESCRIPTION = "Print the script that completes verbs, options, sessions and jobs in a shell."
@@ -79,7 +79,7 @@ def add_options(parser: Parser) -> None:
     parser.add_argument("shell", metavar="SHELL", choices=SHELLS, help=f"one of {', '.join(SHELLS)}")
 
 
-def run(call: Call) -> int:
+def run(call: Invocation) -> int:
     """Print the script."""
     shell = call.options.shell
     text = script(shell, call.fleet.kinds(), call.fleet.team_list()["presets"])

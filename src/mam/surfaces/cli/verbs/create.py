@@ -6,7 +6,7 @@ import sys
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from mam.surfaces.cli.call import Call
+    from mam.surfaces.cli.invocation import Invocation
     from mam.surfaces.cli.parser import Parser
 
 DESCRIPTION = """\
@@ -64,7 +64,7 @@ def add_options(parser: Parser) -> None:
     add("--timeout", metavar="TIME", type=span, help="how long to wait for it: 90, 2m (default 60)")
 
 
-def run(call: Call) -> int:
+def run(call: Invocation) -> int:
     """Create the session and say its name."""
     from mam.core.errors import Usage
     from mam.core.names import parse_environment

@@ -11,8 +11,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from mam.surfaces.cli.call import Call
     from mam.surfaces.cli.demo_tour import Place, Tour
+    from mam.surfaces.cli.invocation import Invocation
     from mam.surfaces.cli.parser import Parser
 
 DESCRIPTION = """\
@@ -32,7 +32,7 @@ def add_options(parser: Parser) -> None:
     parser.add_argument("--fast", action="store_true", help="do not stop to let things be read")
 
 
-def run(call: Call) -> int:
+def run(call: Invocation) -> int:
     """Give the tour and clean up after it, whatever happens."""
     from mam.app.sessions.demo_server import server_name
     from mam.surfaces.cli.demo_tour import Failed, Place, Tour
@@ -92,7 +92,7 @@ def _clean(place: Place) -> None:
     place.remove()
 
 
-def _farewell(call: Call, tour: Tour, place: Place, keeps: bool, code: int) -> int:
+def _farewell(call: Invocation, tour: Tour, place: Place, keeps: bool, code: int) -> int:
     document = {"steps": tour.steps, "server": place.server, "workspace": place.workspace, "kept": keeps}
     if code:
         return call.say(document, "", "The folder is deleted. mam doctor says what is missing here")

@@ -6,7 +6,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from mam.surfaces.cli.call import Call
+    from mam.surfaces.cli.invocation import Invocation
     from mam.surfaces.cli.parser import Parser
     from mam.surfaces.cli.style import Paint
 
@@ -21,7 +21,7 @@ def add_options(parser: Parser) -> None:
     """No options of its own."""
 
 
-def run(call: Call) -> int:
+def run(call: Invocation) -> int:
     """Print every check."""
     checks = call.fleet.doctor()
     call.say({"checks": checks}, *([] if call.as_json else show(checks, call.paint())))

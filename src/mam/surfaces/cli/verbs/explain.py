@@ -6,7 +6,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from mam.surfaces.cli.call import Call
+    from mam.surfaces.cli.invocation import Invocation
     from mam.surfaces.cli.parser import Parser
     from mam.surfaces.cli.style import Paint
 
@@ -25,7 +25,7 @@ def add_options(parser: Parser) -> None:
     add_name(parser)
 
 
-def run(call: Call) -> int:
+def run(call: Invocation) -> int:
     """Print evidence and verdict."""
     from mam.surfaces.cli import targets
 

@@ -7,7 +7,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from mam.app.api.fleet import Fleet
-    from mam.surfaces.cli.call import Call
+    from mam.surfaces.cli.invocation import Invocation
     from mam.surfaces.cli.parser import Parser
 
 DESCRIPTION = """\
@@ -30,7 +30,7 @@ def add_options(parser: Parser) -> None:
     add("--yes", action="store_true", help="do not ask before several are dropped")
 
 
-def run(call: Call) -> int:
+def run(call: Invocation) -> int:
     """Forget each and say so."""
     from mam.core.errors import Usage
     from mam.surfaces.cli import batch, targets
@@ -52,7 +52,7 @@ def run(call: Call) -> int:
     return batch.run(call, names, work, several=by_age or len(names) > 1, nothing="nothing is that old")
 
 
-def _confirm(call: Call, names: list[str]) -> None:
+def _confirm(call: Invocation, names: list[str]) -> None:
     from mam.core.errors import NeedsConfirmation, Refused
     from mam.surfaces.cli.output import write_lines
     from mam.surfaces.cli.render_sessions import clean

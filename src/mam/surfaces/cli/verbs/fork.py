@@ -4,7 +4,7 @@ from __future__ import annotations
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from mam.surfaces.cli.call import Call
+    from mam.surfaces.cli.invocation import Invocation
     from mam.surfaces.cli.parser import Parser
 
 DESCRIPTION = """\
@@ -27,7 +27,7 @@ def add_options(parser: Parser) -> None:
     add("--timeout", metavar="TIME", type=span, help="how long to wait for it: 90, 2m (default 60)")
 
 
-def run(call: Call) -> int:
+def run(call: Invocation) -> int:
     """Fork it and say the new name."""
     from mam.core.names import parse_name
     from mam.surfaces.cli import targets

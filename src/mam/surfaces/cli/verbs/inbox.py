@@ -8,7 +8,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from mam.surfaces.cli.call import Call
+    from mam.surfaces.cli.invocation import Invocation
     from mam.surfaces.cli.parser import Parser
     from mam.surfaces.cli.style import Paint
 
@@ -33,7 +33,7 @@ def add_options(parser: Parser) -> None:
     parser.add_argument("--limit", metavar="N", type=count, default=50, help="at most so many (50)")
 
 
-def run(call: Call) -> int:
+def run(call: Invocation) -> int:
     """Print them."""
     options = call.options
     if options.withdraw is not None:
@@ -44,7 +44,7 @@ def run(call: Call) -> int:
     return call.say({"messages": found}, *([] if call.as_json else show(found, call.paint())))
 
 
-def _withdraw(call: Call, message_id: str) -> int:
+def _withdraw(call: Invocation, message_id: str) -> int:
     from mam.surfaces.cli.render_sessions import clean
 
     done = call.fleet.withdraw(message_id)

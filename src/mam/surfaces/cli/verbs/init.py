@@ -4,7 +4,7 @@ from __future__ import annotations
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from mam.surfaces.cli.call import Call
+    from mam.surfaces.cli.invocation import Invocation
     from mam.surfaces.cli.parser import Parser
 
 DESCRIPTION = """\
@@ -19,7 +19,7 @@ def add_options(parser: Parser) -> None:
     """No options of its own."""
 
 
-def run(call: Call) -> int:
+def run(call: Invocation) -> int:
     """Make the root and say where the registry is."""
     from mam.core.safe_text import one_line
 

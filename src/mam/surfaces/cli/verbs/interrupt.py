@@ -7,7 +7,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from mam.app.api.fleet import Fleet
-    from mam.surfaces.cli.call import Call
+    from mam.surfaces.cli.invocation import Invocation
     from mam.surfaces.cli.parser import Parser
 
 DESCRIPTION = """\
@@ -27,7 +27,7 @@ def add_options(parser: Parser) -> None:
     add_names(parser)
 
 
-def run(call: Call) -> int:
+def run(call: Invocation) -> int:
     """Interrupt each."""
     from mam.core.errors import Usage
     from mam.surfaces.cli import batch, targets

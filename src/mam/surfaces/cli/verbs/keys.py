@@ -6,7 +6,7 @@ from mam.core.errors import Usage
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from mam.surfaces.cli.call import Call
+    from mam.surfaces.cli.invocation import Invocation
     from mam.surfaces.cli.parser import Parser
 
 DESCRIPTION = """\
@@ -28,7 +28,7 @@ def add_options(parser: Parser) -> None:
     parser.add_argument("--session", metavar="NAME", help="the session, as an option")
 
 
-def run(call: Call) -> int:
+def run(call: Invocation) -> int:
     """Press them."""
     from mam.surfaces.cli.render_sessions import clean
     from mam.surfaces.cli.targets import checked

@@ -6,7 +6,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from mam.surfaces.cli.call import Call
+    from mam.surfaces.cli.invocation import Invocation
     from mam.surfaces.cli.parser import Parser
     from mam.surfaces.cli.style import Paint
 
@@ -26,7 +26,7 @@ def add_options(parser: Parser) -> None:
     parser.add_argument("--since", metavar="TIME", type=span, help="only of the last 30m, 2h, 7d")
 
 
-def run(call: Call) -> int:
+def run(call: Invocation) -> int:
     """Print the entries."""
     from mam.surfaces.cli import targets
 

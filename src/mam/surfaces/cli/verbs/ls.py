@@ -7,7 +7,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from typing import Any
 
-    from mam.surfaces.cli.call import Call
+    from mam.surfaces.cli.invocation import Invocation
     from mam.surfaces.cli.parser import Parser
 
 DESCRIPTION = """\
@@ -48,7 +48,7 @@ def add_options(parser: Parser) -> None:
     add("--names", dest="only_names", action="store_true", help="print names only, one a line")
 
 
-def run(call: Call) -> int:
+def run(call: Invocation) -> int:
     """Print the listing."""
     options, wanted = call.options, filters(call)
     if options.only_names and not call.as_json and not any(wanted.values()):
@@ -70,7 +70,7 @@ def run(call: Call) -> int:
     return call.say(None, *show(document, call.paint(), is_filtered=is_filtered(wanted), here=here))
 
 
-def filters(call: Call) -> dict[str, Any]:
+def filters(call: Invocation) -> dict[str, Any]:
     """Return the options that choose sessions, as the fleet takes them."""
     from mam.core.names import parse_kind
 

@@ -12,7 +12,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from mam.surfaces.cli.call import Call
+    from mam.surfaces.cli.invocation import Invocation
     from mam.surfaces.cli.parser import Parser
 
 DESCRIPTION = """\
@@ -41,7 +41,7 @@ def add_options(parser: Parser) -> None:
     )
 
 
-def run(call: Call) -> int:
+def run(call: Invocation) -> int:
     """Carry lines to the resident's server; where there is none and shall be none, serve here."""
     from mam.app.agent_tools import listener
     from mam.app.context import start_resident

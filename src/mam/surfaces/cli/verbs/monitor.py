@@ -8,7 +8,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from mam.surfaces.cli.call import Call
+    from mam.surfaces.cli.invocation import Invocation
     from mam.surfaces.cli.parser import Parser
     from mam.surfaces.cli.style import Paint
     from mam.surfaces.mcp.resident_task import McpTask
@@ -76,7 +76,7 @@ def add_options(parser: Parser) -> None:
     add("--awaits-client", action="store_true", help=SUPPRESS)
 
 
-def run(call: Call) -> int:
+def run(call: Invocation) -> int:
     """Make one pass, or stay."""
     options = call.options
     if options.subscribe or options.broker is not None:
@@ -96,7 +96,7 @@ def run(call: Call) -> int:
     return call.say(document, *([] if call.as_json else show(document, call.paint())))
 
 
-def _one_pass(call: Call) -> dict[str, Any]:
+def _one_pass(call: Invocation) -> dict[str, Any]:
     options = call.options
     if options.card is None:
         return call.fleet.reconcile(dry_run=options.dry_run, emit_diff=options.emit_diff)
@@ -105,7 +105,7 @@ def _one_pass(call: Call) -> dict[str, Any]:
     return call.fleet.reconcile_card(options.card, emit_diff=options.emit_diff, board=options.board)
 
 
-def _hand_over(call: Call) -> int:
+def _hand_over(call: Invocation) -> int:
     given = call.options
     others = (given.once, given.emit_diff, given.dry_run, given.timeout, given.idle_timeout, given.card)
     if any(others) or given.board == "ours" or (given.dispatch and given.worker):
@@ -115,7 +115,7 @@ def _hand_over(call: Call) -> int:
     return _dispatch(call) if given.dispatch else _work(call)
 
 
-def _dispatch(call: Call) -> int:
+def _dispatch(call: Invocation) -> int:
     from mam.surfaces.cli.render_sessions import clean
 
     call.tell("asking hermes")
@@ -126,14 +126,14 @@ def _dispatch(call: Call) -> int:
     return call.say(done, said, *([] if done["spawned"] else [later]))
 
 
-def _work(call: Call) -> int:
+def _work(call: Invocation) -> int:
     with _host(call):
         why = call.fleet.monitor_as_worker(lambda report: _tell(call, report))
     call.tell(f"the monitor has ended: {why}")
     return 0
 
 
-def _stay(call: Call) -> int:
+def _stay(call: Invocation) -> int:
     from mam.core.errors import NoRegistry
 
     if not call.fleet.world.place.exists():
@@ -156,7 +156,7 @@ def _stay(call: Call) -> int:
     return 0
 
 
-def _subscribe(call: Call) -> int:
+def _subscribe(call: Invocation) -> int:
     given = call.options
     if not given.subscribe:
         raise Usage("a broker is for --subscribe", hint="write --subscribe --broker URL")
@@ -173,7 +173,7 @@ def _subscribe(call: Call) -> int:
     return 0
 
 
-def _service(call: Call) -> int:
+def _service(call: Invocation) -> int:
     from mam.surfaces.cli.render_sessions import clean
 
     if call.options.install and call.options.uninstall:
@@ -183,7 +183,7 @@ def _service(call: Call) -> int:
     return call.say(done, f"{verb} {clean(done['unit'])}", *(clean(note, 500) for note in done["notes"]))
 
 
-def _reside(call: Call) -> int:
+def _reside(call: Invocation) -> int:
     """Watch while anything runs; somebody who was faster is as good."""
     from mam.core.errors import ResidentRuns
 
@@ -195,7 +195,7 @@ def _reside(call: Call) -> int:
     return 0
 
 
-def _host(call: Call, *, awaits: bool = False) -> McpTask:
+def _host(call: Invocation, *, awaits: bool = False) -> McpTask:
     """Have whoever watches the root serve agents as well."""
     from mam.surfaces.mcp.resident_task import McpTask
 
@@ -204,7 +204,7 @@ def _host(call: Call, *, awaits: bool = False) -> McpTask:
     return host
 
 
-def _tell(call: Call, report: dict[str, Any]) -> None:
+def _tell(call: Invocation, report: dict[str, Any]) -> None:
     from mam.surfaces.cli.output import write_json, write_lines
     from mam.surfaces.cli.render_sessions import clean
 

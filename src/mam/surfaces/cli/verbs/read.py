@@ -6,7 +6,7 @@ from mam.core.errors import Usage
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from mam.surfaces.cli.call import Call
+    from mam.surfaces.cli.invocation import Invocation
     from mam.surfaces.cli.parser import Parser
 
 DESCRIPTION = "Print what a session's pane shows; of an ended session the last screen. Reads only."
@@ -33,7 +33,7 @@ def add_options(parser: Parser) -> None:
     )
 
 
-def run(call: Call) -> int:
+def run(call: Invocation) -> int:
     """Print the screen."""
     from mam.core.safe_text import for_screen
     from mam.surfaces.cli import targets
@@ -48,7 +48,7 @@ def run(call: Call) -> int:
     )
 
 
-def _parsed(call: Call, name: str) -> int:
+def _parsed(call: Invocation, name: str) -> int:
     if call.options.scrollback:
         raise Usage("--scrollback is of the screen, --parsed of the conversation", hint="take one of them")
     from mam.core.safe_text import for_screen

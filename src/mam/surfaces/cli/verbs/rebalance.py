@@ -4,7 +4,7 @@ from __future__ import annotations
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from mam.surfaces.cli.call import Call
+    from mam.surfaces.cli.invocation import Invocation
     from mam.surfaces.cli.parser import Parser
 
 DESCRIPTION = """\
@@ -21,7 +21,7 @@ def add_options(parser: Parser) -> None:
     parser.add_argument("--team", metavar="TEAM", help="which team, where it is not that of this window")
 
 
-def run(call: Call) -> int:
+def run(call: Invocation) -> int:
     """Put it in order."""
     from mam.surfaces.cli.render_sessions import clean
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from mam.surfaces.cli.call import Call
+    from mam.surfaces.cli.invocation import Invocation
     from mam.surfaces.cli.parser import Parser
 
 DESCRIPTION = "Give a session and its tmux session another name. The id stays."
@@ -19,7 +19,7 @@ def add_options(parser: Parser) -> None:
     parser.add_argument("--session", metavar="NAME", help="the session, as an option")
 
 
-def run(call: Call) -> int:
+def run(call: Invocation) -> int:
     """Rename it and say so."""
     from mam.core.errors import Usage
     from mam.core.names import parse_name

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from mam.surfaces.cli.call import Call
+    from mam.surfaces.cli.invocation import Invocation
     from mam.surfaces.cli.parser import Parser
 
 DESCRIPTION = """\
@@ -28,7 +28,7 @@ def add_options(parser: Parser) -> None:
     add("--session", metavar="NAME", help="who reports; without it, the calling session")
 
 
-def run(call: Call) -> int:
+def run(call: Invocation) -> int:
     """Report, and print what is next."""
     from mam.core.message import EXIT_CODES
     from mam.core.safe_text import for_screen

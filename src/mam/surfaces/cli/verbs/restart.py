@@ -7,7 +7,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from mam.app.api.fleet import Fleet
-    from mam.surfaces.cli.call import Call
+    from mam.surfaces.cli.invocation import Invocation
     from mam.surfaces.cli.parser import Parser
 
 DESCRIPTION = "Stop sessions and take their conversations up again, in the same rows."
@@ -31,7 +31,7 @@ def add_options(parser: Parser) -> None:
     )
 
 
-def run(call: Call) -> int:
+def run(call: Invocation) -> int:
     """Restart each and say what came of it."""
     from mam.core.errors import Usage
     from mam.surfaces.cli import batch, targets

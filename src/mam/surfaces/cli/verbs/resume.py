@@ -7,7 +7,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from mam.app.api.fleet import Fleet
-    from mam.surfaces.cli.call import Call
+    from mam.surfaces.cli.invocation import Invocation
     from mam.surfaces.cli.parser import Parser
 
 DESCRIPTION = """\
@@ -38,7 +38,7 @@ def add_options(parser: Parser) -> None:
     add("--timeout", metavar="TIME", type=span, help="how long to wait for each: 90, 2m (default 60)")
 
 
-def run(call: Call) -> int:
+def run(call: Invocation) -> int:
     """Resume each and say what came of it."""
     from mam.core.errors import Usage
     from mam.core.names import parse_kind

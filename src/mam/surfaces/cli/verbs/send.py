@@ -8,7 +8,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from mam.surfaces.cli.call import Call
+    from mam.surfaces.cli.invocation import Invocation
     from mam.surfaces.cli.parser import Parser
 
 DESCRIPTION = """\
@@ -45,7 +45,7 @@ def add_options(parser: Parser) -> None:
     )
 
 
-def run(call: Call) -> int:
+def run(call: Invocation) -> int:
     """Send, and print the receipt."""
     from mam.core.message import EXIT_CODES
 

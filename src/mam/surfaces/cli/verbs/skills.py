@@ -4,7 +4,7 @@ from __future__ import annotations
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from mam.surfaces.cli.call import Call
+    from mam.surfaces.cli.invocation import Invocation
     from mam.surfaces.cli.parser import Parser
 
 DESCRIPTION = """\
@@ -34,7 +34,7 @@ def add_options(parser: Parser) -> None:
     )
 
 
-def run(call: Call) -> int:
+def run(call: Invocation) -> int:
     """Do it, and say what became of each."""
     from mam.surfaces.cli.render_sessions import clean
 

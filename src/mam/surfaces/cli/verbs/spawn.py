@@ -6,7 +6,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from mam.surfaces.cli.call import Call
+    from mam.surfaces.cli.invocation import Invocation
     from mam.surfaces.cli.parser import Namespace, Parser
 
 DESCRIPTION = """\
@@ -66,7 +66,7 @@ def start(options: Namespace) -> dict[str, Any]:
     }
 
 
-def run(call: Call) -> int:
+def run(call: Invocation) -> int:
     """Spawn it, and say what became of its first words."""
     from mam.core.message import EXIT_CODES
 

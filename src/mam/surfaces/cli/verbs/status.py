@@ -4,7 +4,7 @@ from __future__ import annotations
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from mam.surfaces.cli.call import Call
+    from mam.surfaces.cli.invocation import Invocation
     from mam.surfaces.cli.parser import Parser
 
 DESCRIPTION = """\
@@ -22,7 +22,7 @@ def add_options(parser: Parser) -> None:
     add_name(parser)
 
 
-def run(call: Call) -> int:
+def run(call: Invocation) -> int:
     """Print the session."""
     from mam.surfaces.cli import targets
     from mam.surfaces.cli.render_sessions import whole
@@ -34,7 +34,7 @@ def run(call: Call) -> int:
     return call.say({"session": found}, *([] if call.as_json else whole(found, call.paint())))
 
 
-def _listing(call: Call) -> int:
+def _listing(call: Invocation) -> int:
     from mam.core.errors import Refused
     from mam.surfaces.cli.render_listing import show
 

@@ -7,7 +7,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from mam.app.api.fleet import Fleet
-    from mam.surfaces.cli.call import Call
+    from mam.surfaces.cli.invocation import Invocation
     from mam.surfaces.cli.parser import Parser
 
 DESCRIPTION = """\
@@ -37,7 +37,7 @@ def add_options(parser: Parser) -> None:
     add("--tmux-server", metavar="SERVER", help="where --force-no-yaml looks for it")
 
 
-def run(call: Call) -> int:
+def run(call: Invocation) -> int:
     """Stop each and say what came of it."""
     from mam.surfaces.cli import batch
 
@@ -66,7 +66,7 @@ def run(call: Call) -> int:
     return batch.run(call, names, work, several=options.all or len(names) > 1, nothing="nothing is running")
 
 
-def _names(call: Call) -> list[str]:
+def _names(call: Invocation) -> list[str]:
     from mam.core.errors import Usage
     from mam.surfaces.cli import targets
 
@@ -78,7 +78,7 @@ def _names(call: Call) -> list[str]:
     return names
 
 
-def _confirm(call: Call, names: list[str]) -> None:
+def _confirm(call: Invocation, names: list[str]) -> None:
     """Get a yes for every deletion before the first session is touched."""
     from mam.core.errors import NeedsConfirmation, Refused
 

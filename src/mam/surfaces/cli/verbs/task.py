@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
 
-    from mam.surfaces.cli.call import Call
+    from mam.surfaces.cli.invocation import Invocation
     from mam.surfaces.cli.parser import Parser
     from mam.surfaces.cli.style import Paint
 
@@ -71,32 +71,37 @@ def _of_done(parser: Parser) -> None:
     parser.add_argument("--result", metavar="TEXT", help="what came of it, in one line")
 
 
-def run(call: Call) -> int:
+def run(call: Invocation) -> int:
     """Do what the word says."""
     done = _WORDS[call.options.word](call)
     return call.say(done, *([] if call.as_json else _show(call.options.word, done, call.paint())))
 
 
-def _add(call: Call) -> Document:
+def _add(call: Invocation) -> Document:
     given = call.options
     text = sys.stdin.read() if given.text == "-" else given.text
     return call.fleet.task_add(text, role=given.role, team=given.team)
 
 
-def _list(call: Call) -> Document:
+def _list(call: Invocation) -> Document:
     return call.fleet.task_list(role=call.options.role, status=call.options.status)
 
 
-def _claim(call: Call) -> Document:
+def _claim(call: Invocation) -> Document:
     given = call.options
     return call.fleet.task_claim(given.task, role=given.role, session=given.session)
 
 
-def _done(call: Call) -> Document:
+def _done(call: Invocation) -> Document:
     return call.fleet.task_done(call.options.task, result=call.options.result)
 
 
-_WORDS: dict[str, Callable[[Call], Document]] = {"add": _add, "list": _list, "claim": _claim, "done": _done}
+_WORDS: dict[str, Callable[[Invocation], Document]] = {
+    "add": _add,
+    "list": _list,
+    "claim": _claim,
+    "done": _done,
+}
 
 
 def _show(word: str, done: Document, paint: Paint) -> list[str]:

@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
 
-    from mam.surfaces.cli.call import Call
+    from mam.surfaces.cli.invocation import Invocation
     from mam.surfaces.cli.parser import Parser
     from mam.surfaces.cli.style import Paint
     from mam.surfaces.cli.table import Cell, Column
@@ -63,14 +63,14 @@ def _of_list(parser: Parser) -> None:
     parser.add_argument("--all", action="store_true", help="those that are down, too")
 
 
-def run(call: Call) -> int:
+def run(call: Invocation) -> int:
     """Do what the word says."""
     if call.options.rest and call.options.word != "up":
         raise Usage("words after -- are for agents that are started")
     return _WORDS[call.options.word](call)
 
 
-def _up(call: Call) -> int:
+def _up(call: Invocation) -> int:
     from mam.core.message import EXIT_CODES
     from mam.surfaces.cli.verbs.spawn import start
 
@@ -80,7 +80,7 @@ def _up(call: Call) -> int:
     return max([EXIT_CODES[one["receipt"]["state"]] for one in done["members"] if one["receipt"]], default=0)
 
 
-def _down(call: Call) -> int:
+def _down(call: Invocation) -> int:
     from mam.surfaces.cli.render_sessions import clean
 
     done = call.fleet.team_down(call.options.team, force=call.options.force)
@@ -94,12 +94,12 @@ def _down(call: Call) -> int:
     return 3 if done["failed"] else 0
 
 
-def _list(call: Call) -> int:
+def _list(call: Invocation) -> int:
     done = call.fleet.team_list(ended=call.options.all)
     return call.say(done, *([] if call.as_json else _show_list(done, call.paint())))
 
 
-_WORDS: dict[str, Callable[[Call], int]] = {"up": _up, "down": _down, "list": _list}
+_WORDS: dict[str, Callable[[Invocation], int]] = {"up": _up, "down": _down, "list": _list}
 
 
 def _show_up(done: Document) -> list[str]:

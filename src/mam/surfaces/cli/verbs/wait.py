@@ -4,7 +4,7 @@ from __future__ import annotations
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from mam.surfaces.cli.call import Call
+    from mam.surfaces.cli.invocation import Invocation
     from mam.surfaces.cli.parser import Parser
 
 DESCRIPTION = """\
@@ -32,7 +32,7 @@ def add_options(parser: Parser) -> None:
     add("--timeout", metavar="TIME", type=span, help="give up after this time: 90, 2m (default: never)")
 
 
-def run(call: Call) -> int:
+def run(call: Invocation) -> int:
     """Wait, and print the session as it is then."""
     from mam.core.safe_text import one_line
     from mam.surfaces.cli import targets

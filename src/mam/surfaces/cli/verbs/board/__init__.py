@@ -6,7 +6,7 @@ from mam.surfaces.cli.verb_table import load_word
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from mam.surfaces.cli.call import Call
+    from mam.surfaces.cli.invocation import Invocation
     from mam.surfaces.cli.parser import Parser
 
 DESCRIPTION = """\
@@ -44,6 +44,6 @@ def add_options(parser: Parser) -> None:
     add_words(parser, words, EXAMPLES)
 
 
-def run(call: Call) -> int:
+def run(call: Invocation) -> int:
     """Do what the word says."""
     return int(load_word("board", call.options.word).run(call))

@@ -8,7 +8,7 @@ from mam.surfaces.cli.verbs.board.target import add_card
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from mam.surfaces.cli.call import Call
+    from mam.surfaces.cli.invocation import Invocation
     from mam.surfaces.cli.parser import Parser
 
 
@@ -18,7 +18,7 @@ def add_options(parser: Parser) -> None:
     parser.add_argument("reason", metavar="REASON", help="one sentence: what has to be decided")
 
 
-def run(call: Call) -> int:
+def run(call: Invocation) -> int:
     """Do it, and show the card."""
     if not call.options.reason.strip():
         raise Usage("say what has to be decided")

@@ -7,7 +7,7 @@ from mam.surfaces.cli.verbs.board.target import add_claim
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from mam.surfaces.cli.call import Call
+    from mam.surfaces.cli.invocation import Invocation
     from mam.surfaces.cli.parser import Parser
 
 
@@ -16,7 +16,7 @@ def add_options(parser: Parser) -> None:
     add_claim(parser)
 
 
-def run(call: Call) -> int:
+def run(call: Invocation) -> int:
     """Do it, and show the card."""
     given = call.options
     done = call.fleet.board_claim(given.card, who=given.who, ttl=given.ttl, board=given.board)

@@ -7,7 +7,7 @@ from mam.surfaces.cli.verbs.board.target import add_card, read_text
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from mam.surfaces.cli.call import Call
+    from mam.surfaces.cli.invocation import Invocation
     from mam.surfaces.cli.parser import Parser
 
 
@@ -18,7 +18,7 @@ def add_options(parser: Parser) -> None:
     parser.add_argument("--author", metavar="WHO", help="who says it; without it, you or the calling session")
 
 
-def run(call: Call) -> int:
+def run(call: Invocation) -> int:
     """Do it, and show the card."""
     given = call.options
     done = call.fleet.board_comment(given.card, read_text(given.text), author=given.author, board=given.board)

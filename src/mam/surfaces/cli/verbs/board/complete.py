@@ -7,7 +7,7 @@ from mam.surfaces.cli.verbs.board.target import add_card
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from mam.surfaces.cli.call import Call
+    from mam.surfaces.cli.invocation import Invocation
     from mam.surfaces.cli.parser import Parser
 
 
@@ -17,7 +17,7 @@ def add_options(parser: Parser) -> None:
     parser.add_argument("--summary", metavar="TEXT", default="", help="what came of it")
 
 
-def run(call: Call) -> int:
+def run(call: Invocation) -> int:
     """Do it, and show the card."""
     done = call.fleet.board_complete(call.options.card, call.options.summary, board=call.options.board)
     return say_card(call, done)

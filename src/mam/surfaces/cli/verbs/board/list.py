@@ -6,7 +6,7 @@ from mam.surfaces.cli.verbs.board.target import add_board
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from mam.surfaces.cli.call import Call
+    from mam.surfaces.cli.invocation import Invocation
     from mam.surfaces.cli.parser import Parser
 
 
@@ -16,7 +16,7 @@ def add_options(parser: Parser) -> None:
     add_board(parser)
 
 
-def run(call: Call) -> int:
+def run(call: Invocation) -> int:
     """List them."""
     from mam.surfaces.cli.verbs.board.render_cards import table
 

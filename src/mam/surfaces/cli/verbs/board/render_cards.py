@@ -6,7 +6,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from mam.surfaces.cli.call import Call
+    from mam.surfaces.cli.invocation import Invocation
     from mam.surfaces.cli.style import Paint
 
     Document = dict[str, Any]
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 _STYLES = {"ready": "blue", "running": "cyan", "blocked": "yellow bold", "done": "green", "triage": "red"}
 
 
-def say_card(call: Call, done: Document) -> int:
+def say_card(call: Invocation, done: Document) -> int:
     """Answer with one card."""
     return call.say(done, *([] if call.as_json else [line(done["card"], call.paint())]))
 

@@ -6,7 +6,7 @@ from mam.surfaces.cli.verbs.board.target import add_card
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from mam.surfaces.cli.call import Call
+    from mam.surfaces.cli.invocation import Invocation
     from mam.surfaces.cli.parser import Parser
 
 
@@ -15,7 +15,7 @@ def add_options(parser: Parser) -> None:
     add_card(parser)
 
 
-def run(call: Call) -> int:
+def run(call: Invocation) -> int:
     """Show it."""
     from mam.surfaces.cli.verbs.board.render_cards import whole
 

@@ -7,8 +7,8 @@ from mam.surfaces.cli.verb_table import load_word
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from mam.surfaces.cli.call import Call
     from mam.surfaces.cli.fast_parse import Options
+    from mam.surfaces.cli.invocation import Invocation
     from mam.surfaces.cli.parser import Parser
 
 DESCRIPTION = """\
@@ -58,7 +58,7 @@ def quickly(before: list[str], after: list[str]) -> Options | None:
     return event.quickly([*before, *after[1:]])
 
 
-def run(call: Call) -> int:
+def run(call: Invocation) -> int:
     """Do what the word says."""
     if call.options.rest and call.options.word != "submit":
         raise Usage("words after -- are for the agent of a new job")
@@ -67,7 +67,7 @@ def run(call: Call) -> int:
     return int(load_word("job", call.options.word).run(call))
 
 
-def _choose_folder(call: Call) -> None:
+def _choose_folder(call: Invocation) -> None:
     """Take the folder of records as it is meant here and now; that of a root's own jobs names the root."""
     import os
 

@@ -6,7 +6,7 @@ from mam.surfaces.cli.verbs.job.target import add_job, job_id
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from mam.surfaces.cli.call import Call
+    from mam.surfaces.cli.invocation import Invocation
     from mam.surfaces.cli.parser import Parser
 
 
@@ -17,7 +17,7 @@ def add_options(parser: Parser) -> None:
     parser.add_argument("--stop", action="store_true", help="stop its session, too")
 
 
-def run(call: Call) -> int:
+def run(call: Invocation) -> int:
     """End it."""
     from mam.surfaces.cli import render_jobs
 

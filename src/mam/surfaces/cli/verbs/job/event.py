@@ -12,8 +12,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
 
-    from mam.surfaces.cli.call import Call
     from mam.surfaces.cli.fast_parse import Options
+    from mam.surfaces.cli.invocation import Invocation
     from mam.surfaces.cli.parser import Parser
 
     Document = dict[str, Any]
@@ -70,7 +70,7 @@ _PLAIN: dict[str, tuple[str, Callable[[str], Any]]] = {
 }
 
 
-def run(call: Call) -> int:
+def run(call: Invocation) -> int:
     """Report it."""
     given = call.options
     if given.signed is not None:
@@ -90,7 +90,7 @@ def run(call: Call) -> int:
     return call.say(done, f"{done['job_id']}: {given.event} {done_so}, the job is {done['status']}")
 
 
-def _take_in(call: Call) -> int:
+def _take_in(call: Invocation) -> int:
     from mam.surfaces.cli.render_sessions import clean
 
     if call.options.signed == "-":

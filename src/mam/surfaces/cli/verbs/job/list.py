@@ -6,7 +6,7 @@ from mam.surfaces.cli.verbs.job.target import add_folder
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from mam.surfaces.cli.call import Call
+    from mam.surfaces.cli.invocation import Invocation
     from mam.surfaces.cli.parser import Parser
 
 
@@ -17,7 +17,7 @@ def add_options(parser: Parser) -> None:
     add_folder(parser)
 
 
-def run(call: Call) -> int:
+def run(call: Invocation) -> int:
     """List them."""
     from mam.surfaces.cli import render_jobs
 

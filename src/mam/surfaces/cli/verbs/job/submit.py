@@ -9,7 +9,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from mam.surfaces.cli.call import Call
+    from mam.surfaces.cli.invocation import Invocation
     from mam.surfaces.cli.parser import Parser
 
     Document = dict[str, Any]
@@ -66,7 +66,7 @@ def add_options(parser: Parser) -> None:
     add_folder(parser)
 
 
-def run(call: Call) -> int:
+def run(call: Invocation) -> int:
     """Submit, and follow the job to its end unless that is not wanted."""
     given = call.options
     options = {
@@ -95,7 +95,7 @@ def run(call: Call) -> int:
     return _detached(call, job) if given.detach else _follow(call, job)
 
 
-def _preview(call: Call, found: Document) -> int:
+def _preview(call: Invocation, found: Document) -> int:
     from mam.core.safe_text import for_screen
     from mam.surfaces.cli.render_sessions import clean
 
@@ -104,13 +104,13 @@ def _preview(call: Call, found: Document) -> int:
     return call.say(found, said, "", *for_screen(found["instructions"]).splitlines())
 
 
-def _detached(call: Call, job: Document) -> int:
+def _detached(call: Invocation, job: Document) -> int:
     from mam.surfaces.cli import render_jobs
 
     return call.say({"job": job}, *_begun(call, job), render_jobs.audit(job))
 
 
-def _follow(call: Call, job: Document) -> int:
+def _follow(call: Invocation, job: Document) -> int:
     from mam.surfaces.cli import render_jobs
     from mam.surfaces.cli.output import write_lines
 
@@ -126,7 +126,7 @@ def _follow(call: Call, job: Document) -> int:
     return code
 
 
-def _begun(call: Call, job: Document) -> list[str]:
+def _begun(call: Invocation, job: Document) -> list[str]:
     from mam.core.safe_text import for_screen
     from mam.surfaces.cli.render_sessions import clean
 
@@ -141,7 +141,7 @@ def _begun(call: Call, job: Document) -> list[str]:
     return [f"{said}, {permissions} (setting job_permissions, or --permissions)"]
 
 
-def _prompt(call: Call) -> str:
+def _prompt(call: Invocation) -> str:
     from mam.surfaces.cli.verbs.create import read_prompt
 
     given = call.options

@@ -6,7 +6,7 @@ from mam.core.errors import Usage
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from mam.surfaces.cli.call import Call
+    from mam.surfaces.cli.invocation import Invocation
     from mam.surfaces.cli.parser import Parser
 
 
@@ -22,7 +22,7 @@ def add_job(parser: Parser) -> None:
     add_folder(parser)
 
 
-def job_id(call: Call) -> str | None:
+def job_id(call: Invocation) -> str | None:
     """Return the job that is named; None where none is."""
     given: str | None = call.options.id
     option: str | None = call.options.job

@@ -6,7 +6,7 @@ from mam.surfaces.cli.verbs.job.target import add_job, job_id
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from mam.surfaces.cli.call import Call
+    from mam.surfaces.cli.invocation import Invocation
     from mam.surfaces.cli.parser import Parser
 
 
@@ -16,7 +16,7 @@ def add_options(parser: Parser) -> None:
     parser.add_argument("--validate", metavar="FILE", required=True, help="the script; it gets JOB_ID")
 
 
-def run(call: Call) -> int:
+def run(call: Invocation) -> int:
     """Run the script."""
     import os
 

@@ -9,7 +9,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from mam.surfaces.cli.call import Call
+    from mam.surfaces.cli.invocation import Invocation
     from mam.surfaces.cli.parser import Parser
 
     Document = dict[str, Any]
@@ -29,7 +29,7 @@ def add_options(parser: Parser) -> None:
     add_folder(parser)
 
 
-def run(call: Call) -> int:
+def run(call: Invocation) -> int:
     """Wait, and print each event."""
     from mam.surfaces.cli import render_jobs
 
@@ -48,7 +48,7 @@ def run(call: Call) -> int:
     return render_jobs.ended(call, done)
 
 
-def _wait_remote(call: Call, named: list[str]) -> list[Document]:
+def _wait_remote(call: Invocation, named: list[str]) -> list[Document]:
     from mam.surfaces.cli import render_jobs
 
     given = call.options

@@ -8,12 +8,12 @@ from __future__ import annotations
 from .dialog import Dialog
 from .hooks import Hooks
 from .options import Options
-from .output import INTERRUPTED, Output
-from .scripted_turns import DRILLS
+from .ordinary_turn import ordinary_turn
+from .requested_turns import DRILLS
+from .scrollback import INTERRUPTED, Output
 from .slash_commands import parse_command
 from .transcript import Conversation, new_id
 from .turn_actions import Stage
-from .turns import ordinary_turn
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

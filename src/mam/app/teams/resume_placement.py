@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from mam.app.teams.placement import home_of
+from mam.app.teams.team_window import home_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -6,8 +6,8 @@ import threading
 
 import pytest
 
-from mam.adapters.system import work_clock
-from mam.adapters.system.work_clock import WorkClock
+from mam.adapters.system import load_adjusted_clock
+from mam.adapters.system.load_adjusted_clock import WorkClock
 
 
 @pytest.fixture
@@ -18,9 +18,9 @@ def machine(monkeypatch):
         at, runnable = 100.0, 1.0
 
     made = Machine()
-    monkeypatch.setattr(work_clock, "monotonic", lambda: made.at)
-    monkeypatch.setattr(work_clock, "_runnable", lambda: made.runnable)
-    monkeypatch.setattr(work_clock.os, "cpu_count", lambda: 2)
+    monkeypatch.setattr(load_adjusted_clock, "monotonic", lambda: made.at)
+    monkeypatch.setattr(load_adjusted_clock, "_runnable", lambda: made.runnable)
+    monkeypatch.setattr(load_adjusted_clock.os, "cpu_count", lambda: 2)
     return made
 
 
@@ -29,8 +29,8 @@ def machine(monkeypatch):
 )
 def test_the_share_of_a_core(machine, runnable, share) -> None:
     machine.runnable = runnable
-    assert work_clock.share() == share
-    assert work_clock.stretched(3.0) == pytest.approx(min(3.0 / share, 12.0))
+    assert load_adjusted_clock.share() == share
+    assert load_adjusted_clock.stretched(3.0) == pytest.approx(min(3.0 / share, 12.0))
 
 
 def test_it_goes_slower_while_the_machine_is_busy(machine) -> None:
@@ -47,21 +47,21 @@ def test_it_goes_slower_while_the_machine_is_busy(machine) -> None:
 
 
 def test_this_machine_tells() -> None:
-    assert 0.0 < work_clock.share() <= 1.0
-    assert work_clock._runnable() >= 0
+    assert 0.0 < load_adjusted_clock.share() <= 1.0
+    assert load_adjusted_clock._runnable() >= 0
 
 
 def test_where_nothing_is_told_the_average_counts(monkeypatch) -> None:
-    monkeypatch.setattr(work_clock, "_LOADAVG", "/nowhere")
-    monkeypatch.setattr(work_clock.os, "getloadavg", lambda: (3.5, 1.0, 1.0))
-    assert work_clock._runnable() == 3.5
+    monkeypatch.setattr(load_adjusted_clock, "_LOADAVG", "/nowhere")
+    monkeypatch.setattr(load_adjusted_clock.os, "getloadavg", lambda: (3.5, 1.0, 1.0))
+    assert load_adjusted_clock._runnable() == 3.5
 
 
 @pytest.mark.parametrize("text", ["", "0.1 0.2 0.3", "0.1 0.2 0.3 many/80 5"])
 def test_what_cannot_be_read_slows_nothing(tmp_path, monkeypatch, text) -> None:
     (tmp_path / "loadavg").write_text(text, encoding="ascii")
-    monkeypatch.setattr(work_clock, "_LOADAVG", str(tmp_path / "loadavg"))
-    assert work_clock._runnable() == 1.0
+    monkeypatch.setattr(load_adjusted_clock, "_LOADAVG", str(tmp_path / "loadavg"))
+    assert load_adjusted_clock._runnable() == 1.0
 
 
 def test_threads_do_not_make_it_faster(machine) -> None:

@@ -14,8 +14,8 @@ from mam.app.brokers import config as brokers
 from mam.app.brokers.relay_pool import RelayPool, poll_seconds
 from mam.app.monitor import takeover
 from mam.app.monitor.follow_resident import News
-from mam.app.monitor.limits import Limits
 from mam.app.monitor.resident import Resident
+from mam.app.monitor.run_time_limits import Limits
 from mam.app.sessions import reconcile as passes
 from mam.core.errors import InvalidSettings, MamError, NoRegistry
 

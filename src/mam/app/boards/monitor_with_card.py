@@ -6,13 +6,13 @@ import os
 import time
 
 from mam.app.boards.board import HERMES, open_board
-from mam.app.boards.card_reporter import CardWatch, claimer
+from mam.app.boards.monitor_comments import CardWatch, claimer
 from mam.app.context.commit_watch import Commits
 from mam.app.monitor import takeover
-from mam.app.monitor.limits import Limits
 from mam.app.monitor.resident import Resident
+from mam.app.monitor.run_time_limits import Limits
 from mam.app.sessions import reconcile as passes
-from mam.core import card as rules
+from mam.core import monitor_card as rules
 from mam.core.errors import MamError, NoRegistry, Unavailable, Usage
 
 TYPE_CHECKING = False

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from mam.core.agent_environment import is_inherited, without_inherited
+from mam.core.inherited_variables import is_inherited, without_inherited
 
 OF_AN_AGENT = [
     "CLAUDECODE",

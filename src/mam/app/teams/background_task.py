@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 _SELDOM = 3600.0
 
 
-class TeamWatch:
+class TeamTask:
     """Goes along with the resident: after each pass it looks at the teams that are up."""
 
     def __init__(self, world: World) -> None:

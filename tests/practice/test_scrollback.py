@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from mam.practice.output import Output
+from mam.practice.scrollback import Output
 
 
 @pytest.mark.parametrize(

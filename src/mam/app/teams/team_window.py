@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from mam.core.session_row import Row
 
 
-class Placement:
+class TeamWindow:
     """A team that is up, or one that begins with its first member."""
 
     def __init__(self, *, team_id: str, name: str | None, server: str, layout: str) -> None:
@@ -81,9 +81,9 @@ class Placement:
         return next((one for one in teams.listed(draft) if _is_in(one, self)), None)
 
 
-def of_team(team: Team) -> Placement:
+def of_team(team: Team) -> TeamWindow:
     """Return the site of a team that is up."""
-    found = Placement(team_id=team.id, name=team.name, server=team.server, layout=team.layout)
+    found = TeamWindow(team_id=team.id, name=team.name, server=team.server, layout=team.layout)
     found.window_id, found.server_pid = team.window_id, team.server_pid
     found.master_pane, found.master_id = team.master_pane, team.master_id
     return found
@@ -91,7 +91,7 @@ def of_team(team: Team) -> Placement:
 
 def find_site(
     world: World, team_id: str | None = None, *, name: str | None = None, layout: str | None = None
-) -> Placement:
+) -> TeamWindow:
     """Return where a new member belongs: to the team that is named, else to that of the caller's window.
 
     Outside of tmux that is the last team which somebody outside began, else a new one.
@@ -103,7 +103,7 @@ def find_site(
     if found is not None:
         return of_team(found)
     day = time.strftime("%Y-%m-%d", time.gmtime(world.now()))
-    fresh = Placement(
+    fresh = TeamWindow(
         team_id=rules.team_id(day, name or "by hand", secrets.token_hex(2)),
         name=name,
         server=world.server_name(None),
@@ -147,7 +147,7 @@ def _is_at(team: Team, place: Here) -> bool:
     return (team.server, team.server_pid, team.window_id) == where
 
 
-def _is_in(team: Team, site: Placement) -> bool:
+def _is_in(team: Team, site: TeamWindow) -> bool:
     where = (site.server, site.server_pid, site.window_id)
     return (team.server, team.server_pid, team.window_id) == where
 
@@ -174,7 +174,7 @@ def home_of(world: World, row: Row) -> Where | None:
     return Where(window_id=team.window_id, keeps_pane=True)
 
 
-def check_room(world: World, site: Placement) -> None:
+def check_room(world: World, site: TeamWindow) -> None:
     """Refuse a pane more where no agent's input box would be seen in it any more."""
     if site.window_id is None:
         return

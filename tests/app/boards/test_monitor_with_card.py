@@ -15,12 +15,12 @@ from tests.adapters.kanban.conftest import make_hermes
 import mam
 from mam.adapters.kanban.mam_board import OurBoard
 from mam.adapters.store.tables import drifts
-from mam.app.boards import card_reporter
+from mam.app.boards import monitor_comments
 from mam.app.boards.board import open_board
 from mam.app.context import start_resident
 from mam.core import drift as rules
-from mam.core.card import AUTHOR, LONGEST_COMMENT
 from mam.core.errors import Conflict, NoRegistry, Unavailable, Usage
+from mam.core.monitor_card import AUTHOR, LONGEST_COMMENT
 
 
 @pytest.fixture
@@ -52,7 +52,7 @@ def held(fleet, card):
     """A monitor's companion that holds the card."""
 
     def hold(card=card, **options):
-        companion = card_reporter.CardWatch(fleet.world, open_board(fleet.world), card, **options)
+        companion = monitor_comments.CardWatch(fleet.world, open_board(fleet.world), card, **options)
         companion.claim()
         return companion
 
@@ -346,9 +346,9 @@ class TestClaim:
         )
         ours = open_board(fleet.world, "ours")
         with pytest.raises(Conflict, match="another run"):
-            card_reporter.CardWatch(fleet.world, ours, card).claim()
+            monitor_comments.CardWatch(fleet.world, ours, card).claim()
         monkeypatch.setattr(fleet.world, "environ", {**os.environ, **said, "HERMES_KANBAN_RUN_ID": str(run)})
-        companion = card_reporter.CardWatch(fleet.world, ours, card)
+        companion = monitor_comments.CardWatch(fleet.world, ours, card)
         companion.claim()
         assert companion.tick() == ""
         fleet.board_block(card, "again", board="ours")
@@ -358,12 +358,12 @@ class TestClaim:
     def test_a_holder_that_died_is_replaced(self, fleet, held, card) -> None:
         dead = subprocess.Popen([sys.executable, "-c", ""])
         dead.wait()
-        host = card_reporter.socket.gethostname()
+        host = monitor_comments.socket.gethostname()
         fleet.board_claim(card, who=f"{host}:{dead.pid}")
         assert held().tick() == ""
 
     def test_a_holder_that_lives_is_not(self, fleet, held, card) -> None:
-        host = card_reporter.socket.gethostname()
+        host = monitor_comments.socket.gethostname()
         for who in (f"{host}:{os.getppid()}", f"elsewhere:{2**22 - 1}", "builder"):
             other = fleet.board_create("watch")["card"]["id"]
             fleet.board_claim(other, who=who)
@@ -432,7 +432,7 @@ class TestJudge:
         fleet.board_claim(card, who="host:1")
         said = {"HERMES_KANBAN_TASK": card, "HERMES_KANBAN_CLAIM_LOCK": "host:1"}
         monkeypatch.setattr(fleet.world, "environ", {**os.environ, **said})
-        visit = card_reporter.CardWatch(fleet.world, open_board(fleet.world, "ours"), card, is_visit=True)
+        visit = monitor_comments.CardWatch(fleet.world, open_board(fleet.world, "ours"), card, is_visit=True)
         assert visit.tick() == ""
         assert visit._state["beat"] > 0
         assert visit._judge._thread is None

@@ -6,7 +6,7 @@ They make every state of an agent reachable on purpose, for demonstrations and t
 from __future__ import annotations
 
 from .dialog import CANCEL, limit, question
-from .output import INTERRUPTED
+from .scrollback import INTERRUPTED
 from .turn_actions import Crash, Stage
 
 TYPE_CHECKING = False

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from mam.surfaces.cli.progress import Progress
 
 
-class Call:
+class Invocation:
     """What a verb gets. The fleet is opened when it is first used."""
 
     def __init__(self, options: Any) -> None:
@@ -27,7 +27,7 @@ class Call:
         self._progress: Progress | None = None
         self._fleet: Fleet | None = None
 
-    def __enter__(self) -> Call:
+    def __enter__(self) -> Invocation:
         """Use as a context to leave nothing open."""
         return self
 

@@ -14,7 +14,7 @@ from mam.app.brokers import config as brokers
 from mam.app.brokers.relay import Relay
 from mam.app.brokers.relay_pool import RelayPool
 from mam.app.monitor import resident as residents
-from mam.app.monitor.subscribe import subscribe
+from mam.app.monitor.broker_subscription import subscribe
 from mam.core.errors import InvalidSettings
 
 
