@@ -151,7 +151,7 @@ def test_what_we_write_is_what_hermes_writes(real, fleet, end) -> None:
     ours = fleet.board_create("watch", body="text", key="other", workspace="/tmp", board="hermes", **goal)[
         "card"
     ]["id"]
-    with reading(real.file) as board:
+    with reading(real.file), closing(sqlite3.connect(real.file)) as board:
         board.execute("UPDATE tasks SET created_by = 'me' WHERE id = ?", (ours,))
         board.commit()
     fleet.board_comment(ours, "hello", author="me", board="hermes")
