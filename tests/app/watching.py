@@ -1,13 +1,13 @@
 """A resident in a thread of the test, and what it told."""
 
-from mam.app.monitor.run_time_limits import Limits
+from mam.app.monitor.monitor_timeouts import MonitorTimeouts
 
 
 def run_apart(watching, wake):
     """Run it where signals cannot be had: in a thread."""
     assert watching.lock.take({})
     try:
-        watching._loop(wake, Limits(), False)
+        watching._loop(wake, MonitorTimeouts(), False)
     finally:
         watching.close()
 

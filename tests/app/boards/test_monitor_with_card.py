@@ -20,7 +20,7 @@ from mam.app.boards.board import open_board
 from mam.app.context import start_resident
 from mam.core import drift as rules
 from mam.core.errors import Conflict, NoRegistry, Unavailable, Usage
-from mam.core.monitor_card import AUTHOR, LONGEST_COMMENT
+from mam.core.monitor_card_comments import AUTHOR, LONGEST_COMMENT
 
 
 @pytest.fixture

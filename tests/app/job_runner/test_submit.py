@@ -15,7 +15,7 @@ import pytest
 
 from mam.adapters.store.tables import jobs, messages
 from mam.adapters.system import process
-from mam.app.job_runner import check, timers, turn
+from mam.app.job_runner import check, resident_task, turn
 from mam.app.jobs import clock_jump
 from mam.app.jobs.find import token_of
 from mam.core.errors import (
@@ -305,7 +305,7 @@ def test_time_ends_a_job(fleet, submit):
 @pytest.mark.parametrize("jump", [86_400.0, -86_400.0])
 def test_a_clock_that_is_set_ends_no_job_and_keeps_none(fleet, monkeypatch, jump):
     job = fleet.job_submit("x", agent="human", timeout=600, idle_timeout=300)["job_id"]
-    care, ahead, later = timers.JobTimers(fleet.world), jump, 0.0
+    care, ahead, later = resident_task.JobTask(fleet.world), jump, 0.0
     monkeypatch.setattr(fleet.world, "now", lambda: time.time() + ahead + later)
     steady = clock_jump.steady
     monkeypatch.setattr(clock_jump, "steady", lambda: steady() + later)
@@ -319,11 +319,11 @@ def test_a_clock_that_is_set_ends_no_job_and_keeps_none(fleet, monkeypatch, jump
 
 def test_a_clock_that_was_set_while_no_job_was_open_moves_none(fleet, monkeypatch):
     earlier = fleet.job_submit("x", agent="human")["job_id"]
-    timers.JobTimers(fleet.world).tick()
+    resident_task.JobTask(fleet.world).tick()
     fleet.job_cancel(earlier)
     monkeypatch.setattr(fleet.world, "now", lambda: time.time() + 86_400)
     job = fleet.job_submit("x", agent="human", timeout=600)["job_id"]
-    timers.JobTimers(fleet.world).tick()
+    resident_task.JobTask(fleet.world).tick()
     assert "began" not in read(fleet, job).data
 
 
@@ -439,14 +439,14 @@ def test_a_job_whose_token_is_spoiled_ends_in_time_or_is_cancelled(fleet, spoil)
 def test_a_job_that_cannot_be_seen_to_holds_up_no_other(fleet, monkeypatch):
     ill = fleet.job_submit("x", agent="human", idle_timeout=0.2)["job_id"]
     other = fleet.job_submit("y", agent="human", idle_timeout=0.2)["job_id"]
-    finish = timers.finish
+    finish = resident_task.finish
 
     def refuse(world, job_id, *given, **named):
         if job_id == ill:
             raise NotAllowed("not now")
         return finish(world, job_id, *given, **named)
 
-    monkeypatch.setattr(timers, "finish", refuse)
+    monkeypatch.setattr(resident_task, "finish", refuse)
     said = []
     fleet.on_warning(said.append)
     (done,) = fleet.job_wait([other], timeout=60)
@@ -544,9 +544,9 @@ def test_who_reported_and_left_is_not_failed_by_an_older_look(fleet, submit, wor
     before = read(fleet, job)
     fleet.job_event(job, "completed", detail="done")
     row = {**fleet.world.registry.view().find(before.session_id), "status": "exited", "exit_status": 0}
-    timers.tend(fleet.world, before, {before.session_id: row})
-    timers.tend(fleet.world, before, {})
-    timers._time_out(fleet.world, before, "timeout:idle")
+    resident_task.tend(fleet.world, before, {before.session_id: row})
+    resident_task.tend(fleet.world, before, {})
+    resident_task._time_out(fleet.world, before, "timeout:idle")
     assert read(fleet, job).status == "checking"
 
 
@@ -555,7 +555,7 @@ def test_a_submission_that_was_handed_over_is_not_cut_off(fleet):
     job = fleet.job_submit("x", agent="human")["job_id"]
     before = read(fleet, job)
     before.data["owner"] = {"pid": 2**22 - 1, "start": 1, "boot": "another"}
-    timers.tend(fleet.world, before, {})
+    resident_task.tend(fleet.world, before, {})
     assert read(fleet, job).status == "pending"
 
 
@@ -584,7 +584,7 @@ def test_a_task_that_was_held_is_given_once_however_many_messages_follow(fleet, 
 
     fleet.world.registry.note(forget_when)
     known = {seen.session_id: fleet.world.registry.view().find(seen.session_id) | {"activity": "working"}}
-    timers.tend(fleet.world, read(fleet, job), known)
+    resident_task.tend(fleet.world, read(fleet, job), known)
     assert read(fleet, job).data["prompted_at"] is not None
 
 
@@ -649,7 +649,7 @@ def test_a_held_task_that_fails_ends_its_job_with_the_reason(fleet, submit):
     fleet.world.registry.note(work)
     seen = read(fleet, job)
     row = fleet.world.registry.view().find(seen.session_id) | {"activity": "idle"}
-    timers.tend(fleet.world, seen, {seen.session_id: row})
+    resident_task.tend(fleet.world, seen, {seen.session_id: row})
     done = fleet.job_status(job)
     assert (done["reason"], done["terminal_detail"]) == (
         "undelivered",

@@ -504,7 +504,7 @@ def test_reading_makes_nothing(fleet, workspace):
 
 
 def test_the_resident_greets_whom_a_dead_spawner_left(master):
-    from mam.app.teams.background_task import TeamTask
+    from mam.app.teams.resident_task import TeamTask
 
     done = spawn(master)
     nobody = {"pid": 1, "start": 1, "boot": "another"}

@@ -8,7 +8,7 @@ import sqlite3
 import time
 from contextlib import ExitStack, contextmanager
 
-from mam.adapters.store import queue_lock
+from mam.adapters.store import fifo_lock
 from mam.core.errors import (
     DiskFull,
     MamError,
@@ -121,8 +121,8 @@ def _turn(path: str) -> Iterator[None]:
     """
     with ExitStack() as stack:
         try:
-            stack.enter_context(queue_lock.hold(f"{path}.queue", BUSY_SECONDS))
-        except queue_lock.StandsStill:
+            stack.enter_context(fifo_lock.hold(f"{path}.queue", BUSY_SECONDS))
+        except fifo_lock.StandsStill:
             raise _busy(path) from None
         except OSError:
             pass

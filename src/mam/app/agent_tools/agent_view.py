@@ -6,7 +6,7 @@ from mam.app.context import caller
 from mam.app.observation.ls import describe
 from mam.core import authority
 from mam.core.activity import WAITING
-from mam.core.agent_state import agent_state
+from mam.core.delegated_agent_state import agent_state
 from mam.core.session_row import own_id
 
 TYPE_CHECKING = False

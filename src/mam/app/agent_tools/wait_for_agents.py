@@ -8,7 +8,7 @@ from __future__ import annotations
 import time
 
 from mam.app.agent_tools.agent_view import agents
-from mam.core.agent_state import ENDED, TARGETS, reached
+from mam.core.delegated_agent_state import ENDED, TARGETS, reached
 from mam.core.errors import Usage
 
 TYPE_CHECKING = False

@@ -118,6 +118,6 @@ class BoardVerbs:
 
         `{board, card, created, spawned, worker, note}`; as long as the card is open there is only one.
         """
-        from mam.app.boards.hermes_monitor import dispatch
+        from mam.app.boards.run_monitor_in_hermes import dispatch
 
         return dispatch(self.world)

@@ -6,7 +6,7 @@ called; an error is always one of `mam.core.errors`.
 
 from __future__ import annotations
 
-from mam.app.api.agents import AgentVerbs
+from mam.app.api.agent_tools import AgentToolVerbs
 from mam.app.api.boards import BoardVerbs
 from mam.app.api.jobs import JobVerbs
 from mam.app.api.messages import MessageVerbs
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
     from typing import Any
 
-    from mam.app.monitor.resident import BackgroundTask
+    from mam.app.monitor.resident import ResidentTask
     from mam.core.session_row import Row
 
     Document = dict[str, Any]
@@ -115,7 +115,7 @@ class Outcome:
         self.note = note
 
 
-class Fleet(MessageVerbs, BoardVerbs, JobVerbs, TeamVerbs, AgentVerbs):
+class Fleet(MessageVerbs, BoardVerbs, JobVerbs, TeamVerbs, AgentToolVerbs):
     """The sessions of one root."""
 
     def __enter__(self) -> Fleet:
@@ -148,7 +148,7 @@ class Fleet(MessageVerbs, BoardVerbs, JobVerbs, TeamVerbs, AgentVerbs):
         """Hear what deserves attention and stops nothing."""
         self.world.warn = tell
 
-    def accompany(self, companion: BackgroundTask) -> None:
+    def accompany(self, companion: ResidentTask) -> None:
         """Have somebody go along whenever this fleet watches its root, in whichever way."""
         self.world.companions.append(companion)
 
@@ -308,21 +308,21 @@ class Fleet(MessageVerbs, BoardVerbs, JobVerbs, TeamVerbs, AgentVerbs):
         `tell` gets what each pass found. Raises ResidentRuns where somebody watches already: `attend`
         goes along with that one.
         """
+        from mam.app.monitor.monitor_timeouts import MonitorTimeouts
         from mam.app.monitor.resident import Resident
-        from mam.app.monitor.run_time_limits import Limits
 
         self._settle()
-        return Resident(self.world, tell).run(Limits(timeout, idle_timeout), while_any=while_any)
+        return Resident(self.world, tell).run(MonitorTimeouts(timeout, idle_timeout), while_any=while_any)
 
     def attend(
         self, tell: Callable[[Document], None], *, timeout: float = 0.0, idle_timeout: float = 0.0
     ) -> str:
         """Watch as `monitor` does; where somebody watches already, tell what that one finds until it ends."""
         from mam.app.monitor.follow_resident import attend
-        from mam.app.monitor.run_time_limits import Limits
+        from mam.app.monitor.monitor_timeouts import MonitorTimeouts
 
         self._settle()
-        return attend(self.world, tell, Limits(timeout, idle_timeout))
+        return attend(self.world, tell, MonitorTimeouts(timeout, idle_timeout))
 
     def install_monitor(self) -> Document:
         """Have the machine start a resident of this root at login; `{unit, changed, notes}`."""

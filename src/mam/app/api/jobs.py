@@ -128,7 +128,7 @@ class JobVerbs:
 
         `tell` gets each entry of their logs when it is recorded; with `from_start` those before it, too.
         """
-        from mam.app.job_runner.timers import Watcher
+        from mam.app.job_runner.resident_task import Watcher
         from mam.app.job_runner.wait import wait
         from mam.app.jobs.find import meant
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from mam.app.api.sessions import SessionVerbs
+from mam.app.api.observation import ObservationVerbs
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     Document = dict[str, Any]
 
 
-class MessageVerbs(SessionVerbs):
+class MessageVerbs(ObservationVerbs):
     """What can be said to the sessions of one root."""
 
     def _settle(self) -> None:

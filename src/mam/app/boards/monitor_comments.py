@@ -12,8 +12,8 @@ import time
 
 from mam.adapters.store.tables import drifts
 from mam.adapters.system import process
-from mam.app.boards.monitor_judge_command import Judge
-from mam.core import monitor_card as rules
+from mam.app.boards.monitor_stop_command import Judge
+from mam.core import monitor_card_comments as rules
 from mam.core.errors import CardNotFound, Conflict, MamError
 from mam.core.session_row import is_running
 from mam.core.times import stamp

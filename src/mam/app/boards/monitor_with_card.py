@@ -9,10 +9,10 @@ from mam.app.boards.board import HERMES, open_board
 from mam.app.boards.monitor_comments import CardWatch, claimer
 from mam.app.context.commit_watch import Commits
 from mam.app.monitor import takeover
+from mam.app.monitor.monitor_timeouts import MonitorTimeouts
 from mam.app.monitor.resident import Resident
-from mam.app.monitor.run_time_limits import Limits
 from mam.app.sessions import reconcile as passes
-from mam.core import monitor_card as rules
+from mam.core import monitor_card_comments as rules
 from mam.core.errors import MamError, NoRegistry, Unavailable, Usage
 
 TYPE_CHECKING = False
@@ -55,7 +55,7 @@ def monitor(
     """Watch the root and keep its card up to date; beside a resident, tell what that one records."""
     _need_registry(world)
     board = open_board(world, which)
-    limits = Limits(timeout, idle_timeout)
+    limits = MonitorTimeouts(timeout, idle_timeout)
     companion = CardWatch(world, board, _named(world, board, card))
     held = companion.claim()
     tell({"card": held.as_json(), "board": {"name": board.name, "path": board.path}})
@@ -98,7 +98,7 @@ def _need_registry(world: World) -> None:
         raise NoRegistry(f"there is no registry in {world.place.root}", hint="mam init makes one")
 
 
-def _accompany(world: World, companion: CardWatch, tell: Tell, limits: Limits) -> str:
+def _accompany(world: World, companion: CardWatch, tell: Tell, limits: MonitorTimeouts) -> str:
     """Go along with a resident of another process, by what it records; return nothing when it has ended."""
     with Commits(world) as commits:
         while takeover.is_watched(world):

@@ -8,8 +8,8 @@ from mam.app.context import start_resident
 from mam.app.job_runner.finish import fail
 from mam.app.job_runner.submission import Submission, message_of
 from mam.app.job_runner.turn import begin, create_for, start_session, take_session
+from mam.app.jobs.create import new_id, register
 from mam.app.jobs.find import document
-from mam.app.jobs.register import new_id, register
 from mam.core.errors import MamError, NotReady, Usage
 from mam.core.job import HUMAN, LOOP
 

@@ -14,8 +14,8 @@ from mam.app.brokers import config as brokers
 from mam.app.brokers.relay_pool import RelayPool, poll_seconds
 from mam.app.monitor import takeover
 from mam.app.monitor.follow_resident import News
+from mam.app.monitor.monitor_timeouts import MonitorTimeouts
 from mam.app.monitor.resident import Resident
-from mam.app.monitor.run_time_limits import Limits
 from mam.app.sessions import reconcile as passes
 from mam.core.errors import InvalidSettings, MamError, NoRegistry
 
@@ -43,7 +43,7 @@ def subscribe(
     if broker is None:
         raise InvalidSettings("no broker is configured", hint="--broker mqtt://user@host names one")
     poll_seconds(world)
-    limits = Limits(timeout, idle_timeout)
+    limits = MonitorTimeouts(timeout, idle_timeout)
     return takeover.watch_or_follow(
         lambda: Resident(world, tell, subscribe=broker).run(limits),
         lambda: _Beside(world, broker, tell, limits).run(),
@@ -53,7 +53,7 @@ def subscribe(
 class _Beside:
     """Listens beside a resident of another process, and tells what that one records."""
 
-    def __init__(self, world: World, broker: Broker, tell: Tell, limits: Limits) -> None:
+    def __init__(self, world: World, broker: Broker, tell: Tell, limits: MonitorTimeouts) -> None:
         self.world = world
         self.tell = tell
         self.limits = limits

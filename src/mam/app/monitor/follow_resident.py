@@ -16,20 +16,20 @@ if TYPE_CHECKING:
     from typing import Any
 
     from mam.app.context.context import World
-    from mam.app.monitor.run_time_limits import Limits
+    from mam.app.monitor.monitor_timeouts import MonitorTimeouts
 
     Document = dict[str, Any]
     Tell = Callable[[Document], None]
 
 
-def attend(world: World, tell: Tell, limits: Limits) -> str:
+def attend(world: World, tell: Tell, limits: MonitorTimeouts) -> str:
     """Watch, or follow the resident of this root until it ends and then watch; return why it ended."""
     return takeover.watch_or_follow(
         lambda: Resident(world, tell).run(limits), lambda: follow(world, tell, limits)
     )
 
 
-def follow(world: World, tell: Tell, limits: Limits) -> str:
+def follow(world: World, tell: Tell, limits: MonitorTimeouts) -> str:
     """Tell what is recorded from now on; return why that is over, nothing where the resident has ended."""
     with Commits(world) as commits:
         news = News(world)

@@ -20,15 +20,15 @@ from mam.app.brokers.relay_pool import RelayPool
 from mam.app.context import claims
 from mam.app.context.liveness import identity_of
 from mam.app.context.start_resident import lock
-from mam.app.job_runner.timers import JobTimers
-from mam.app.messages.delivery_task import DeliveryTask
+from mam.app.job_runner.resident_task import JobTask
+from mam.app.messages.resident_task import DeliveryTask
 from mam.app.monitor import notify
-from mam.app.monitor.run_time_limits import Limits
+from mam.app.monitor.monitor_timeouts import MonitorTimeouts
 from mam.app.monitor.stop_signal import Overdue, told_to_stop
 from mam.app.observation import conversations
 from mam.app.sessions import reconcile
 from mam.app.sessions.begin_change import settle
-from mam.app.teams.background_task import TeamTask
+from mam.app.teams.resident_task import TeamTask
 from mam.core.drift import rests_until
 from mam.core.errors import MamError, ResidentRuns
 from mam.core.session_row import current_conversation, is_running
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from mam.core.broker import Broker
     from mam.core.session_row import Row
 
-    class BackgroundTask(Protocol):
+    class ResidentTask(Protocol):
         """Somebody who goes along: heard after each pass, when it is due on the monotonic clock, and when
         one of its handles can be read.
         """
@@ -74,7 +74,7 @@ class Resident:
         self,
         world: World,
         tell: Callable[[dict[str, Any]], None],
-        companions: Iterable[BackgroundTask] = (),
+        companions: Iterable[ResidentTask] = (),
         *,
         subscribe: Broker | None = None,
     ) -> None:
@@ -82,10 +82,10 @@ class Resident:
         self.world = world
         self.tell = tell
         self.relays = RelayPool(world, tell, always=subscribe)
-        self.companions: list[BackgroundTask] = [
+        self.companions: list[ResidentTask] = [
             self.relays,
             DeliveryTask(world),
-            JobTimers(world),
+            JobTask(world),
             TeamTask(world),
             *companions,
             *world.companions,
@@ -102,7 +102,7 @@ class Resident:
         self._rows: list[Row] = []
         self._silent: dict[str, int] = {}
 
-    def run(self, limits: Limits | None = None, *, while_any: bool = False) -> str:
+    def run(self, limits: MonitorTimeouts | None = None, *, while_any: bool = False) -> str:
         """Watch; return why it ended. Raises ResidentRuns where another one is awake."""
         try:
             if not self.world.place.exists():
@@ -110,7 +110,7 @@ class Resident:
             if not self._take():
                 raise ResidentRuns("another resident watches this root", hint="mam monitor follows it")
             with told_to_stop() as wake:
-                return self._loop(wake, limits or Limits(), while_any)
+                return self._loop(wake, limits or MonitorTimeouts(), while_any)
         except Overdue:
             return _TOLD
         finally:
@@ -129,7 +129,7 @@ class Resident:
         self.files.close()
         self.lock.release()
 
-    def _loop(self, wake: int, limits: Limits, while_any: bool) -> str:
+    def _loop(self, wake: int, limits: MonitorTimeouts, while_any: bool) -> str:
         self._pass()
         while True:
             if why := self._tick():

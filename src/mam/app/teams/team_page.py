@@ -1,4 +1,4 @@
-"""Writing the session files of teams: what the database says, and which messages did not arrive."""
+"""Writing the pages of teams: what the database says, and which messages did not arrive."""
 
 from __future__ import annotations
 

@@ -13,7 +13,7 @@ import os
 import stat
 from contextlib import ExitStack, contextmanager
 
-from mam.adapters.store import queue_lock
+from mam.adapters.store import fifo_lock
 from mam.adapters.store.database import errors
 from mam.core.errors import NotAllowed, RegistryBusy
 
@@ -130,8 +130,8 @@ def locked(folder: str) -> Iterator[None]:
     with ExitStack() as stack:
         with errors(path):
             try:
-                stack.enter_context(queue_lock.hold(path, _PATIENCE))
-            except queue_lock.StandsStill:
+                stack.enter_context(fifo_lock.hold(path, _PATIENCE))
+            except fifo_lock.StandsStill:
                 raise RegistryBusy(f"{path} is held by another process") from None
         yield
 

@@ -1,4 +1,4 @@
-"""Teams, their members, and lines about messages that did not arrive: what the session files show."""
+"""Teams, their members, and lines about messages that did not arrive: what the team pages show."""
 
 from __future__ import annotations
 
@@ -195,7 +195,7 @@ def is_open(one: Member) -> bool:
 
 
 def note(draft: Transaction, team_id: str, message_id: str, line: str) -> bool:
-    """Keep a line about a message for a team's session file; False if it is there already."""
+    """Keep a line about a message for a team's page; False if it is there already."""
     done = draft.connection.execute(
         "INSERT OR IGNORE INTO team_lines(team_id, message_id, at, line) VALUES(?, ?, ?, ?)",
         (team_id, message_id, draft.now, line),

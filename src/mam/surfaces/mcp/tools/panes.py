@@ -6,7 +6,7 @@ from typing import Annotated
 
 from pydantic import Field
 
-from mam.core.agent_state import ENDED
+from mam.core.delegated_agent_state import ENDED
 from mam.core.errors import NeedsConfirmation, Usage
 from mam.surfaces.mcp.results import Closed, Split
 from mam.surfaces.mcp.tool import CHANGE, DESTROY, ToolCall, make

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 
 
-class Limits:
+class MonitorTimeouts:
     """How long something goes on: so many seconds in all, and so many without anything; 0 is for ever."""
 
     __slots__ = ("_began", "_heard", "_idle", "_timeout")

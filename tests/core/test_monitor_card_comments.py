@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mam.core import monitor_card
+from mam.core import monitor_card_comments
 
 
 @pytest.mark.parametrize(
@@ -19,8 +19,8 @@ from mam.core import monitor_card
     ],
 )
 def test_who_asks_for_the_end_is_heard(body) -> None:
-    assert monitor_card.says_stop("default", body)
-    assert not monitor_card.says_stop(monitor_card.AUTHOR, body)
+    assert monitor_card_comments.says_stop("default", body)
+    assert not monitor_card_comments.says_stop(monitor_card_comments.AUTHOR, body)
 
 
 @pytest.mark.parametrize(
@@ -28,37 +28,37 @@ def test_who_asks_for_the_end_is_heard(body) -> None:
     ["", "it stopped", "do not stop", "stop it", "stopped", "when does it stop?", "non-stop", "st\nop"],
 )
 def test_the_word_alone_counts(body) -> None:
-    assert not monitor_card.says_stop("default", body)
+    assert not monitor_card_comments.says_stop("default", body)
 
 
 @given(st.lists(st.text(st.characters(codec="utf-8", exclude_characters="\n"), max_size=500), max_size=60))
 def test_every_line_is_in_a_comment_and_no_comment_is_too_long(lines) -> None:
     short = [line[:400] for line in lines]
-    comments = monitor_card.comments_of(short)
+    comments = monitor_card_comments.comments_of(short)
     assert "\n".join(comments).split("\n") == (short or [""])
-    assert all(len(one.encode()) <= monitor_card.LONGEST_COMMENT for one in comments)
+    assert all(len(one.encode()) <= monitor_card_comments.LONGEST_COMMENT for one in comments)
 
 
 def test_few_comments_hold_many_lines() -> None:
-    assert monitor_card.comments_of(["a", "b"]) == ["a\nb"]
-    assert len(monitor_card.comments_of(["x" * 100] * 50)) == 3
+    assert monitor_card_comments.comments_of(["a", "b"]) == ["a\nb"]
+    assert len(monitor_card_comments.comments_of(["x" * 100] * 50)) == 3
 
 
 def test_a_line_of_a_difference() -> None:
     drift = {"class": "A", "message": "one: gone\x1b[31m\nreally", "written": True}
-    assert monitor_card.line_of(drift, 0) == "1970-01-01T00:00:00Z A: one: gone[31m really"
-    assert monitor_card.line_of({**drift, "written": False}, 0).endswith(" (not written)")
-    assert len(monitor_card.line_of({**drift, "message": "x" * 9000}, 0)) == 500
+    assert monitor_card_comments.line_of(drift, 0) == "1970-01-01T00:00:00Z A: one: gone[31m really"
+    assert monitor_card_comments.line_of({**drift, "written": False}, 0).endswith(" (not written)")
+    assert len(monitor_card_comments.line_of({**drift, "message": "x" * 9000}, 0)) == 500
 
 
 def test_a_heartbeat_has_numbers() -> None:
-    assert monitor_card.note_of(0, None, 2) == "alive, 0 drifts, none so far; 2 running"
-    assert monitor_card.note_of(1, 0, 0) == "alive, 1 drift, last at 1970-01-01T00:00:00Z; 0 running"
+    assert monitor_card_comments.note_of(0, None, 2) == "alive, 0 drifts, none so far; 2 running"
+    assert monitor_card_comments.note_of(1, 0, 0) == "alive, 1 drift, last at 1970-01-01T00:00:00Z; 0 running"
 
 
 @pytest.mark.parametrize("words", ["done", "it looked\nDone: nobody needs it", "done."])
 def test_a_judge_says_done(words) -> None:
-    assert monitor_card.is_done(monitor_card.verdict_of(0, words))
+    assert monitor_card_comments.is_done(monitor_card_comments.verdict_of(0, words))
 
 
 @pytest.mark.parametrize(
@@ -74,9 +74,9 @@ def test_a_judge_says_done(words) -> None:
     ],
 )
 def test_anything_else_goes_on(status, words) -> None:
-    assert not monitor_card.is_done(monitor_card.verdict_of(status, words))
+    assert not monitor_card_comments.is_done(monitor_card_comments.verdict_of(status, words))
 
 
 @pytest.mark.parametrize(("cap", "end"), [(8 * 3600, 8 * 3600 - 60), (60, 54), (5, 4)])
 def test_it_ends_before_it_is_ended(cap, end) -> None:
-    assert monitor_card.ends_at(100.0, cap) == 100 + end
+    assert monitor_card_comments.ends_at(100.0, cap) == 100 + end

@@ -2,7 +2,7 @@
 
 import pytest
 
-from mam.core.agent_state import ENDED, STATES, TARGETS, agent_state, reached
+from mam.core.delegated_agent_state import ENDED, STATES, TARGETS, agent_state, reached
 
 
 @pytest.mark.parametrize(

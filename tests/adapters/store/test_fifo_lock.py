@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from mam.adapters.store import queue_lock
-from mam.adapters.store.queue_lock import StandsStill, hold
+from mam.adapters.store import fifo_lock
+from mam.adapters.store.fifo_lock import StandsStill, hold
 
 STANDS = 0.05
 LONG = 60.0
@@ -65,7 +65,7 @@ def test_a_queue_that_moves_is_waited_for(tmp_path, monkeypatch) -> None:
         return real(handle)
 
     times = iter(range(1, 10_000_000))
-    monkeypatch.setattr(queue_lock.os, "fstat", fstat)
+    monkeypatch.setattr(fifo_lock.os, "fstat", fstat)
 
     def take() -> None:
         with hold(path, STANDS):
@@ -95,7 +95,7 @@ def test_the_kernel_lets_go_of_a_dead_holder(tmp_path) -> None:
         [
             sys.executable,
             "-c",
-            "import sys; from mam.adapters.store.queue_lock import hold\n"
+            "import sys; from mam.adapters.store.fifo_lock import hold\n"
             "with hold(sys.argv[1], 60.0): print('held', flush=True); sys.stdin.read()",
             path,
         ],
@@ -117,16 +117,16 @@ def test_the_kernel_lets_go_of_a_dead_holder(tmp_path) -> None:
 @pytest.mark.parametrize("comes", ["before the turn", "with the turn"])
 def test_an_interrupt_gives_the_place_up(tmp_path, monkeypatch, comes) -> None:
     path = str(tmp_path / "queue")
-    real = queue_lock._Place.comes_up
+    real = fifo_lock._Place.comes_up
     free = threading.Event()
 
-    def interrupted(place: queue_lock._Place, seconds: float) -> bool:
+    def interrupted(place: fifo_lock._Place, seconds: float) -> bool:
         if comes == "with the turn":
             free.set()
             assert real(place, LONG)
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(queue_lock._Place, "comes_up", interrupted)
+    monkeypatch.setattr(fifo_lock._Place, "comes_up", interrupted)
 
     def block() -> None:
         with hold(path, LONG):
@@ -159,7 +159,7 @@ def test_a_line_that_stands_still_for_long_costs_one_thread(tmp_path) -> None:
 
 def test_without_a_thread_it_is_asked_for(tmp_path, monkeypatch) -> None:
     path = str(tmp_path / "queue")
-    monkeypatch.setattr(queue_lock._Place, "enter", lambda place: False)
+    monkeypatch.setattr(fifo_lock._Place, "enter", lambda place: False)
     with hold(path, LONG), pytest.raises(StandsStill), hold(path, STANDS):
         raise AssertionError("two hold it")
     with hold(path, LONG):

@@ -6,7 +6,7 @@ import json
 import threading
 
 from mam.adapters.system import program_lookup
-from mam.core.monitor_card import verdict_of
+from mam.core.monitor_card_comments import verdict_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from mam.app.api.sessions import SessionVerbs
+from mam.app.api.observation import ObservationVerbs
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     Document = dict[str, Any]
 
 
-class AgentVerbs(SessionVerbs):
+class AgentToolVerbs(ObservationVerbs):
     """Sessions in the words of agents, and what a session may do to another."""
 
     def agents(

@@ -47,7 +47,7 @@ _LONG = 3600.0
 _NET_OF_WAITER = 1.0
 
 
-class JobTimers:
+class JobTask:
     """Goes along with a resident, and with whoever waits; checks and later turns run beside it."""
 
     def __init__(self, world: World) -> None:
@@ -124,7 +124,7 @@ class Watcher:
 
     def __init__(self, world: World) -> None:
         """Take a world that is the waiter's own."""
-        self._care = JobTimers(world)
+        self._care = JobTask(world)
         self._lock = start_resident.lock(world)
         self._due = 0.0
         self._complaint = ""

@@ -1,4 +1,4 @@
-"""The resident's part in teams: it greets whom a dead spawner left, and keeps the session files true."""
+"""The resident's part in teams: it greets whom a dead spawner left, and keeps the team pages true."""
 
 from __future__ import annotations
 

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     Document = dict[str, Any]
 
 
-class SessionVerbs:
+class ObservationVerbs:
     """What can be asked about the sessions of one root."""
 
     def __init__(self, world: World) -> None:
