@@ -35,7 +35,7 @@ class World:
         self.host = UserState(state_home(environ), time.time)
         self.progress: Callable[[str], None] = lambda _text: None
         self.warn: Callable[[str], None] = lambda _text: None
-        # Who goes along when this root is watched; see resident.Companion.
+        # Who goes along when this root is watched; see resident.ResidentTask.
         self.companions: list[Any] = []
         self._servers: dict[str, Tmux] = {}
         self._settings: Settings | None = None
