@@ -10,6 +10,7 @@ import pytest
 
 import mam
 from mam.adapters.tmux.client import Tmux
+from mam.app.sessions import wait as waiting
 from mam.core.errors import PaneGone, SessionNotFound, TimedOut, Usage
 
 QUICK = ["--speed", "0"]
@@ -267,3 +268,18 @@ def test_watch_yields_when_something_changes(fleet) -> None:
     assert next(stream)["sessions"][0]["status"] == "running"
     session.stop()
     assert next(stream)["sessions"][0]["status"] == "stopped"
+
+
+def test_wait_returns_what_it_saw(fleet, monkeypatch) -> None:
+    """A second look may show another state: the first one is what was waited for."""
+    session = fleet.create("practice", args=QUICK)
+    real, looks = waiting.look, []
+
+    def look(world, target):
+        looks.append(real(world, target))
+        return looks[-1]
+
+    monkeypatch.setattr(waiting, "look", look)
+    found = session.wait("idle", timeout=10)
+    assert found is looks[-1]
+    assert (found["activity"], found["version_tested"]) == ("idle", session.status()["version_tested"])

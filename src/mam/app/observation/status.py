@@ -15,9 +15,20 @@ if TYPE_CHECKING:
 
 def status(world: World, target: str) -> dict[str, Any]:
     """Return one session as `ls` shows it, looked at thoroughly."""
+    return completed(world, look(world, target))
+
+
+def look(world: World, target: str) -> dict[str, Any]:
+    """Look at one session thoroughly; what is told by its files alone is not in it."""
     view = world.registry.view()
     row = view.find(target)
-    found = describe(world, view, lambda one: one["name"] == row["name"], thorough=True)[0]
+    (found,) = describe(world, view, lambda one: one["name"] == row["name"], thorough=True)
+    return found
+
+
+def completed(world: World, found: dict[str, Any]) -> dict[str, Any]:
+    """Add the version of its program, and its model and tokens, to a session as it was seen."""
+    row = world.registry.view().find(found["name"])
     found["agent_version"] = row["pane"].get("version")
     found["version_tested"] = is_known(world, row)
     found["usage"] = usage(world, row)

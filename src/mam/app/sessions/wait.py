@@ -10,9 +10,8 @@ import time
 
 from mam.adapters.system.exit_watch import ExitWatch
 from mam.app.context.liveness import ALIVE, LOOSE, UNKNOWN, identity_of, see_one
-from mam.app.observation.ls import describe
 from mam.app.observation.read import read
-from mam.app.observation.status import status
+from mam.app.observation.status import completed, look, status
 from mam.core.errors import MamError, PaneGone, TerminalsDown, TimedOut, Usage
 from mam.core.session_row import is_running
 
@@ -36,8 +35,8 @@ def wait(world: World, target: str, condition: str, *, timeout: float | None = N
             row = world.registry.view().find(target)
             sight = see_one(world, row)
             ended = not is_running(row) or sight.state not in (ALIVE, LOOSE, UNKNOWN)
-            if sight.state != UNKNOWN and _holds(world, target, condition, pattern, ended):
-                return status(world, target)
+            if sight.state != UNKNOWN and (found := _seen(world, target, condition, pattern, ended)):
+                return found
             if ended:
                 raise PaneGone(
                     f"'{row['name']}' has ended; it will not be {condition}", hint=f"mam resume {row['name']}"
@@ -78,15 +77,17 @@ def _pattern(condition: str) -> re.Pattern[str] | None:
     return None
 
 
-def _holds(world: World, target: str, condition: str, pattern: re.Pattern[str] | None, ended: bool) -> bool:
+def _seen(
+    world: World, target: str, condition: str, pattern: re.Pattern[str] | None, ended: bool
+) -> dict[str, Any] | None:
+    """Return the status in which the condition was seen to hold; a later look may show another one."""
     if pattern is not None:
-        return bool(pattern.search(read(world, target, scrollback=not ended)))
+        holds = pattern.search(read(world, target, scrollback=not ended))
+        return status(world, target) if holds else None
     if ended:
-        return condition == "exited"
-    view = world.registry.view()
-    row = view.find(target)
-    (found,) = describe(world, view, lambda one: one["name"] == row["name"], thorough=True)
-    return bool(found["activity"] == condition)
+        return status(world, target) if condition == "exited" else None
+    found = look(world, target)
+    return completed(world, found) if found["activity"] == condition else None
 
 
 def _too_late(name: str, condition: str, timeout: float | None, state: str) -> MamError:
