@@ -127,7 +127,7 @@ def test_a_question(fleet, one) -> None:
         one.answer("none of these")
     assert one.answer(options[1].upper())["answer"] == options[1]
     one.wait("idle", timeout=10)
-    assert options[1] in one.read()
+    one.wait(f"text:{options[1]}", timeout=10)
 
 
 def test_a_dialog_that_is_drawn_anew(fleet, one, monkeypatch) -> None:

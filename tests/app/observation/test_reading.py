@@ -200,6 +200,7 @@ def test_read_is_cleaned_and_tailed(fleet, workspace) -> None:
 
 def test_read_of_an_ended_session_is_its_last_screen(fleet) -> None:
     session = fleet.create("practice", args=QUICK, prompt="hello walrus")
+    session.wait("text:hello walrus", timeout=10)
     session.wait("idle", timeout=10)
     session.stop()
     assert "hello walrus" in session.read()
