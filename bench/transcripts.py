@@ -108,8 +108,8 @@ def follow(quick: bool, tell: Callable[[str], None]) -> Iterator[Row]:
     shown, spoken = "a turn begins: until status says working", "until its hook is in the spool"
     with Stage() as stage, api.open(str(stage.root), environ=stage.environ) as fleet:
         session = fleet.create("practice", args=["--speed", "40"])
-        tmux = fleet.world.tmux(session.row["tmux_server"])
-        spool = Path(fleet.world.place.spool)
+        tmux = fleet.context.tmux(session.row["tmux_server"])
+        spool = Path(fleet.context.paths.spool)
 
         def submit() -> float:
             session.wait("idle", timeout=30)

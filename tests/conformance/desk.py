@@ -171,7 +171,7 @@ class Desk:
         time.sleep(0.5)
 
     def capture(self, session: mam.Session) -> Any:
-        return conversations.capture(self.fleet.world, self.fleet.get(session.id).row)
+        return conversations.capture(self.fleet.context, self.fleet.get(session.id).row)
 
     def own(self, session: mam.Session) -> str | None:
         """Return the id of the session's own conversation, taken in as any changing verb does."""

@@ -25,7 +25,7 @@ def agy(fleet, tmp_path, monkeypatch, tmux_server, until):
     program.write_text(f'#!/bin/sh\nexec "{sys.executable}" "{STAND_IN}" "$@"\n', encoding="utf-8")
     program.chmod(0o755)
     monkeypatch.setenv("PATH", f"{program.parent}:{os.environ['PATH']}")
-    fleet.world.environ["PATH"] = os.environ["PATH"]
+    fleet.context.environ["PATH"] = os.environ["PATH"]
     return Person(fleet, Tmux(tmux_server), until)
 
 
@@ -46,7 +46,7 @@ class Person:
         self.until(lambda: answer in session.read())
 
     def own(self, session):
-        return conversations.capture(self.fleet.world, self.fleet.get(session.id).row)[
+        return conversations.capture(self.fleet.context, self.fleet.get(session.id).row)[
             "agy_conversation_id_own"
         ]
 
@@ -127,7 +127,7 @@ def test_a_conversation_that_a_person_has_open_is_not_resumed(agy) -> None:
 
 def test_a_program_that_closes_its_database_has_no_proof(agy, monkeypatch) -> None:
     """Then only the map is left, and that a resume takes it is shown."""
-    agy.fleet.world.environ["AGY_STAND_IN_CLOSES"] = "1"
+    agy.fleet.context.environ["AGY_STAND_IN_CLOSES"] = "1"
     session = agy.create("worker")
     agy.say(session, "remember xylophone", "answer 1")
     assert agy.own(session) is None

@@ -180,7 +180,7 @@ def test_a_folder_with_a_long_and_strange_name(desk, tmp_path) -> None:
         session = fleet.create("claude", name="far", permissions="ask", prompt="hello from afar")
         wait_for(lambda: session.status()["resume"]["on_disk"], "the transcript where mam looks for it")
         session.stop()
-        assert fleet.world.kind("claude").conversations(str(place), {"HOME": str(desk.home)})
+        assert fleet.context.kind("claude").conversations(str(place), {"HOME": str(desk.home)})
 
 
 def test_what_the_child_inherits_and_what_is_refused(desk, monkeypatch) -> None:
@@ -224,7 +224,7 @@ def test_a_member_of_a_team(desk) -> None:
     """Beside the caller, with the colour and the name of its role: its own record and screen show them."""
     boss = desk.create("boss")
     beside = {**os.environ, "TMUX_PANE": boss.row["pane"]["id"], "IS_SANDBOX": "1"}
-    tmux = desk.fleet.world.tmux(boss.row["tmux_server"])
+    tmux = desk.fleet.context.tmux(boss.row["tmux_server"])
     beside["TMUX"] = f"{tmux.socket_path()},{boss.row['pane']['server_pid']},0"
     report = shlex.join([sys.executable, "-m", "mam", "report", "--result", "remembered"])
     desk.model.answer(Shell(f"{report} > report.txt 2>&1", asks=False))
@@ -242,7 +242,7 @@ def test_a_member_of_a_team(desk) -> None:
 
         # The master gets its own as well, as soon as it rests.
         def is_crowned() -> bool:
-            deliver_all(fleet.world)
+            deliver_all(fleet.context)
             return "master-agent ─" in boss.read()
 
         wait_for(is_crowned, lambda: str(fleet.inbox("boss")))

@@ -118,8 +118,8 @@ def test_a_reached_limit(desk, monkeypatch) -> None:
 
 def test_the_id_is_known_before_the_first_message(desk) -> None:
     one, two = desk.create("one"), desk.create("two")
-    world = desk.fleet.world
-    ids = {session.name: told(world, session.row)[0] for session in (one, two)}
+    context = desk.fleet.context
+    ids = {session.name: told(context, session.row)[0] for session in (one, two)}
     assert len(set(ids.values())) == 2
     # Nothing was said, so there is nothing to resume, and above all not the other's.
     assert [desk.own(session) for session in (one, two)] == [None, None]
@@ -137,11 +137,11 @@ def test_a_finished_turn_is_heard_from_the_program_behind_the_wrapper(desk) -> N
     own = None
 
     def is_heard():
-        heard = list(overhear(desk.fleet.world, session.row))
+        heard = list(overhear(desk.fleet.context, session.row))
         return any(one.event == "agent-turn-complete" and one.conversation == own for one in heard)
 
     # Whoever listens takes the payload away, so nothing else is asked before it was seen.
-    own = told(desk.fleet.world, session.row)[0]
+    own = told(desk.fleet.context, session.row)[0]
     wait_for(is_heard, session.read)
     desk.rests(session)
 
@@ -197,7 +197,7 @@ def test_a_conversation_that_a_person_has_open_is_not_resumed(desk) -> None:
     own = session.stop().row["codex_session_id_own"]
     words = ["codex", "resume", own, "--no-daemon", *HABITS["codex"].arguments(desk.model, desk.workspace)]
     person = desk.fleet.create("bash", args=["-c", f"{shlex.join(words)}; sleep 60"])
-    kind, stores = desk.fleet.world.kind("codex"), session.row["stores"]
+    kind, stores = desk.fleet.context.kind("codex"), session.row["stores"]
     wait_for(lambda: kind.holders(own, stores), person.read)
     with pytest.raises(ConversationBusy, match="process"):
         session.resume()

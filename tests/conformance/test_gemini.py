@@ -28,7 +28,7 @@ def desk(fresh_desk):
 
 
 def kind_of(desk: Desk):
-    return desk.fleet.world.kind("gemini")
+    return desk.fleet.context.kind("gemini")
 
 
 @pytest.mark.long

@@ -169,7 +169,7 @@ def test_words_for_an_agent_that_works(desk: Desk) -> None:
     desk.say(session, "count slowly once more")
     desk.becomes(session, "working")
     done = session.send("and then this")
-    if desk.fleet.world.kind(desk.kind).queues:
+    if desk.fleet.context.kind(desk.kind).queues:
         assert done["state"] == "queued", done
     else:
         assert (done["state"], done["reason"]) == ("held", "it is working"), done
@@ -289,7 +289,7 @@ def test_neighbours_and_purge(desk: Desk) -> None:
     assert None not in own.values() and len(set(own.values())) == 2
     two.stop()
     assert one.stop(purge_conversation=True).row["status"] == "terminated"
-    kind, stores = desk.fleet.world.kind(desk.kind), one.row["stores"]
+    kind, stores = desk.fleet.context.kind(desk.kind), one.row["stores"]
     assert kind.on_disk(own["one"], str(desk.workspace), stores) is False
     assert kind.on_disk(own["two"], str(desk.workspace), stores) is True
     assert own["one"] not in kind.conversations(str(desk.workspace), stores)
@@ -302,7 +302,7 @@ def test_neighbours_and_purge(desk: Desk) -> None:
 
 def test_fork(desk: Desk) -> None:
     session = desk.worker()
-    if not desk.fleet.world.kind(desk.kind).can_fork:
+    if not desk.fleet.context.kind(desk.kind).can_fork:
         with pytest.raises(Refused, match="fork"):
             session.fork(name="fork")
         return

@@ -52,7 +52,7 @@ def desk(fresh_desk):
 def first_prompt(desk: Desk, prompt: str) -> mam.Session:
     """Submit a prompt to the shared session exactly as `create` does once the agent is ready."""
     session = desk.worker()
-    prompts.first_prompt(desk.fleet.world, session.row, prompts.check_prompt(prompt))
+    prompts.first_prompt(desk.fleet.context, desk.fleet.caller, session.row, prompts.check_prompt(prompt))
     return session
 
 
@@ -104,7 +104,7 @@ def test_a_conversation_that_ends_in_the_background_does_not_come_back(shared: D
     wait_for(lambda: shared.own(session) != first, session.read, 60)
     second = shared.own(session)
     in_background.set()
-    kind, stores = shared.fleet.world.kind("opencode"), session.row["stores"]
+    kind, stores = shared.fleet.context.kind("opencode"), session.row["stores"]
 
     def has_ended():
         return [one.state for one in kind.read_records(first, session.row["workspace"], stores)] == ["idle"]
@@ -125,7 +125,7 @@ def test_a_child_of_its_own_kind_is_not_its_voice(desk: Desk) -> None:
     desk.say(session, "start a child")
     wait_for(lambda: desk.model.saw("a word of the child"), session.read, 90)
     pid = desk.fleet.get(session.id).row["pane"]["pid"]
-    spool = desk.fleet.world.place.spool
+    spool = desk.fleet.context.paths.spool
 
     def heard_child():
         return any(str(pid) != one.pid for one in evidence.pending(spool))

@@ -50,7 +50,7 @@ def settle(fleet) -> None:
     from mam.app.context import claims
 
     fleet._settle()
-    claims.change(fleet.world, lambda draft: None)
+    claims.change(fleet.context, lambda draft: None)
 
 
 VERBS["settle"] = settle

@@ -367,16 +367,16 @@ class JobEvent(Case):
         self.machine.clear()
         self._stopped("other")
         with mam.open(str(self.machine.root)) as fleet:
-            register(fleet.world, "1f00ab42", "the task")
+            register(fleet.context, fleet.caller, "1f00ab42", "the task")
         self.machine.save()
 
     def look(self, statuses: dict[str, str]) -> None:
         with mam.open(str(self.machine.root)) as fleet:
             if fleet.job_status("1f00ab42")["status"] == "pending":
                 fleet.job_event("1f00ab42", "completed", detail="done")
-            show(fleet.world, "1f00ab42")
+            show(fleet.context, "1f00ab42")
             found = fleet.job_logs("1f00ab42")["events"]
-            folder = Path(fleet.world.place.jobs)
+            folder = Path(fleet.context.paths.jobs)
         # A second report of the end, by a process that could not know of the first one, is refused.
         assert [one["event"] for one in found if one["event"] != "dropped"] == ["registered", "completed"]
         logs = (

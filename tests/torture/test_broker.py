@@ -14,6 +14,7 @@ from mam.app.brokers import wait_remote
 from mam.app.brokers.relay import Relay
 from mam.app.jobs import ledger
 from mam.app.jobs.find import token_of
+from mam.core import caller as callers
 
 SECONDS = 300.0
 MANY = 5000
@@ -41,9 +42,9 @@ def both_ends(fleet):
 
     def start(job_id):
         heard, done = [], []
-        worlds = [fleet.world.clone() for _ in range(2)]
-        broker, token = brokers.find(fleet.world), token_of(fleet.world, job_id)
-        relay = Relay(worlds[0], broker, lambda _told: None)
+        worlds = [fleet.context.for_thread() for _ in range(2)]
+        broker, token = brokers.find(fleet.context), token_of(fleet.context, job_id)
+        relay = Relay(worlds[0], callers.user(), broker, lambda _told: None)
 
         def wait():
             done.extend(wait_remote.wait(worlds[1], broker, {job_id: token}, heard.append, timeout=SECONDS))
@@ -62,14 +63,14 @@ def both_ends(fleet):
 
 
 def record(fleet, job_id, count, *, ends=False):
-    token = token_of(fleet.world, job_id)
+    token = token_of(fleet.context, job_id)
 
     def work(draft):
         for number in range(count):
             name = "completed" if ends and number == count - 1 else "progress"
             ledger.report(draft, jobs.find(draft, job_id), name, token, "x" * 400, data={})
 
-    fleet.world.registry.note(work)
+    fleet.context.registry.note(work)
 
 
 def test_a_burst_while_the_broker_is_down(fleet, mosquitto, both_ends, until) -> None:

@@ -16,7 +16,7 @@ pytestmark = pytest.mark.slow
 def facts(fleet):
     """What the records say of the team, and what is really there."""
     rows = {one.name: one.row for one in fleet.sessions()}
-    panes = [pane for pane in fleet.world.tmux(fleet.world.server_name(None)).panes().panes if pane.mark]
+    panes = [pane for pane in fleet.context.tmux(fleet.context.server_name(None)).panes().panes if pane.mark]
     return rows, panes, fleet.team_list()["teams"], fleet.task_list()["tasks"]
 
 
@@ -26,13 +26,13 @@ def settled(machine):
 
         def is_done() -> bool:
             fleet._begin()
-            deliver_all(fleet.world)
-            left = fleet.world.registry.peek(teams.starting, [])
+            deliver_all(fleet.context)
+            left = fleet.context.registry.peek(teams.starting, [])
             open_words = [
                 one for row in fleet.sessions() for one in fleet.inbox(row.id) if one["state"] == "held"
             ]
             running = [one for one in fleet.sessions() if one.row["status"] == "running"]
-            return not left and not (open_words and running) and not fleet.world.registry.view().intents
+            return not left and not (open_words and running) and not fleet.context.registry.view().intents
 
         machine.until(is_done, "something stays open")
 

@@ -27,7 +27,7 @@ def test_from_card_to_done(fleet) -> None:
     fleet.board_block(card, "which?")
     assert fleet.board_complete(card, "done")["card"]["status"] == "done"
     shown = fleet.board_show(card)
-    assert shown["board"] == {"name": "ours", "path": fleet.world.place.db}
+    assert shown["board"] == {"name": "ours", "path": fleet.context.paths.db}
     assert [(one["author"], one["body"]) for one in shown["comments"]] == [("user", "hello")]
     assert [one["id"] for one in fleet.board_list()["cards"]] == [card]
 
@@ -57,22 +57,24 @@ def test_of_many_claims_one_wins(fleet, workspace) -> None:
 
 def test_the_environment_says_which_board(fleet, hermes, monkeypatch) -> None:
     for said in ({}, {"HERMES_HOME": "/x"}):
-        monkeypatch.setattr(fleet.world, "environ", said)
-        assert boards.open_board(fleet.world).name == "ours"
+        fleet.context = fleet.context.replace(environ=said)
+        assert boards.open_board(fleet.context).name == "ours"
     for said in (
         {"HERMES_KANBAN_DB": str(hermes)},
         {"HERMES_KANBAN_TASK": "t_1", "HERMES_HOME": str(hermes.parent)},
     ):
-        monkeypatch.setattr(fleet.world, "environ", said)
-        opened = boards.open_board(fleet.world)
+        fleet.context = fleet.context.replace(environ=said)
+        opened = boards.open_board(fleet.context)
         assert (opened.name, opened.path) == ("hermes", str(hermes))
-        assert boards.open_board(fleet.world, "ours").name == "ours"
+        assert boards.open_board(fleet.context, "ours").name == "ours"
     with pytest.raises(Usage):
-        boards.open_board(fleet.world, "jira")
+        boards.open_board(fleet.context, "jira")
 
 
 def test_who_writes(fleet, hermes, monkeypatch) -> None:
-    monkeypatch.setattr(fleet.world, "environ", {"HERMES_KANBAN_DB": str(hermes), "HERMES_PROFILE": "coder"})
+    fleet.context = fleet.context.replace(
+        environ={"HERMES_KANBAN_DB": str(hermes), "HERMES_PROFILE": "coder"}
+    )
     card = fleet.board_create("watch")["card"]
     assert card["created_by"] == "coder"
     assert fleet.board_comment(card["id"], "hello")["comment"]["author"] == "coder"
@@ -89,7 +91,7 @@ def test_looking_makes_nothing(fleet, workspace) -> None:
 
 
 def test_a_board_that_is_not_there(fleet, tmp_path, monkeypatch) -> None:
-    monkeypatch.setattr(fleet.world, "environ", {"HERMES_KANBAN_DB": str(tmp_path / "none.db")})
+    fleet.context = fleet.context.replace(environ={"HERMES_KANBAN_DB": str(tmp_path / "none.db")})
     with pytest.raises(Unavailable):
         fleet.board_list()
     assert not (tmp_path / "none.db").exists()

@@ -43,7 +43,7 @@ def now(fleet, monkeypatch):
         ahead = 0.0
 
     clock = Clock()
-    monkeypatch.setattr(fleet.world, "now", lambda: time.time() + clock.ahead)
+    fleet.context = fleet.context.replace(clock=lambda: time.time() + clock.ahead)
     return clock
 
 
@@ -52,7 +52,7 @@ def held(fleet, card):
     """A monitor's companion that holds the card."""
 
     def hold(card=card, **options):
-        companion = monitor_comments.CardWatch(fleet.world, open_board(fleet.world), card, **options)
+        companion = monitor_comments.CardWatch(fleet.context, open_board(fleet.context), card, **options)
         companion.claim()
         return companion
 
@@ -64,7 +64,7 @@ def hermes(fleet, tmp_path, monkeypatch):
     """A board of Hermes that the environment names; returns its file."""
     path = make_hermes(tmp_path)
     fleet.init()
-    monkeypatch.setattr(fleet.world, "environ", {**os.environ, "HERMES_KANBAN_DB": str(path)})
+    fleet.context = fleet.context.replace(environ={**os.environ, "HERMES_KANBAN_DB": str(path)})
     return path
 
 
@@ -72,7 +72,7 @@ def differ(fleet, *messages):
     """Record differences as a resident does."""
     for message in messages:
         drift = {"id": f"A:{message}", "class": "A", "session": message, "message": message}
-        fleet.world.registry.note(lambda draft, drift=drift: drifts.record(draft, drift, written=True))
+        fleet.context.registry.note(lambda draft, drift=drift: drifts.record(draft, drift, written=True))
 
 
 def bodies(fleet, card, author=AUTHOR):
@@ -173,14 +173,14 @@ class TestHeartbeat:
     def test_a_claim_that_is_shorter_than_that_does_not_run_out(
         self, fleet, hermes, held, now, monkeypatch
     ) -> None:
-        brief = {**fleet.world.environ, "HERMES_KANBAN_CLAIM_TTL_SECONDS": "60"}
-        monkeypatch.setattr(fleet.world, "environ", brief)
+        brief = {**fleet.context.environ, "HERMES_KANBAN_CLAIM_TTL_SECONDS": "60"}
+        fleet.context = fleet.context.replace(environ=brief)
         card = fleet.board_create("watch")["card"]["id"]
         companion = held(card)
-        board = open_board(fleet.world)
+        board = open_board(fleet.context)
         for now.ahead in (0, 20, 40, 70, 100):
             assert companion.tick() == ""
-            assert board.show(card).claim_expires > fleet.world.now() + 20
+            assert board.show(card).claim_expires > fleet.context.now() + 20
         with closing(sqlite3.connect(hermes)) as connection:
             beats = connection.execute("SELECT count(*) FROM task_events WHERE kind = 'heartbeat'").fetchone()
         assert beats == (1,)
@@ -191,7 +191,7 @@ class TestHeartbeat:
         fleet.reconcile_card(card)
         assert heartbeats(fleet, card) == []
         mine = {"HERMES_KANBAN_TASK": card, "HERMES_KANBAN_CLAIM_LOCK": "worker"}
-        monkeypatch.setattr(fleet.world, "environ", {**os.environ, **mine})
+        fleet.context = fleet.context.replace(environ={**os.environ, **mine})
         for _ in range(2):
             fleet.reconcile_card(card, board="ours")
         assert len(heartbeats(fleet, card)) == 1
@@ -263,7 +263,9 @@ class TestOtherEnds:
 
     def test_a_card_that_is_gone(self, fleet, held, card) -> None:
         companion = held()
-        fleet.world.registry.note(lambda draft: draft.connection.execute("DELETE FROM board_tasks") and None)
+        fleet.context.registry.note(
+            lambda draft: draft.connection.execute("DELETE FROM board_tasks") and None
+        )
         assert companion.tick() == f"card {card} is gone"
 
     def test_a_board_that_cannot_be_read_ends_nothing(self, fleet, hermes, held) -> None:
@@ -300,7 +302,7 @@ class TestOtherEnds:
 @pytest.mark.parametrize("is_done", [False, True], ids=["before the commit", "after the commit"])
 def test_dying_at_any_write_neither_loses_nor_repeats(fleet, held, card, monkeypatch, is_done) -> None:
     """Each write in turn is the last one of its process; the next process goes on from there."""
-    note = fleet.world.registry.note
+    note = fleet.context.registry.note
     left = [0]
 
     def dying(work):
@@ -320,11 +322,11 @@ def test_dying_at_any_write_neither_loses_nor_repeats(fleet, held, card, monkeyp
         differ(fleet, names[0])
         fleet.board_comment(card, "stop")
         left[0] = number
-        monkeypatch.setattr(fleet.world.registry, "note", dying)
+        monkeypatch.setattr(fleet.context.registry, "note", dying)
         with suppress(KeyboardInterrupt):
             held(card).tick()
         ended += left[0] > 0
-        monkeypatch.setattr(fleet.world.registry, "note", note)
+        monkeypatch.setattr(fleet.context.registry, "note", note)
         differ(fleet, names[1])
         if status(fleet, card)[0] == "running":
             held(card).tick()
@@ -341,14 +343,16 @@ class TestClaim:
     ) -> None:
         run = fleet.board_claim(card, who="host:1")["card"]["run_id"]
         said = {"HERMES_KANBAN_TASK": card, "HERMES_KANBAN_CLAIM_LOCK": "host:1"}
-        monkeypatch.setattr(
-            fleet.world, "environ", {**os.environ, **said, "HERMES_KANBAN_RUN_ID": str(run + 1)}
+        fleet.context = fleet.context.replace(
+            environ={**os.environ, **said, "HERMES_KANBAN_RUN_ID": str(run + 1)}
         )
-        ours = open_board(fleet.world, "ours")
+        ours = open_board(fleet.context, "ours")
         with pytest.raises(Conflict, match="another run"):
-            monitor_comments.CardWatch(fleet.world, ours, card).claim()
-        monkeypatch.setattr(fleet.world, "environ", {**os.environ, **said, "HERMES_KANBAN_RUN_ID": str(run)})
-        companion = monitor_comments.CardWatch(fleet.world, ours, card)
+            monitor_comments.CardWatch(fleet.context, ours, card).claim()
+        fleet.context = fleet.context.replace(
+            environ={**os.environ, **said, "HERMES_KANBAN_RUN_ID": str(run)}
+        )
+        companion = monitor_comments.CardWatch(fleet.context, ours, card)
         companion.claim()
         assert companion.tick() == ""
         fleet.board_block(card, "again", board="ours")
@@ -380,7 +384,7 @@ class TestJudge:
             path = tmp_path / "judge"
             path.write_text(f"#!/bin/sh\n{script}\n", encoding="utf-8")
             path.chmod(0o755)
-            monkeypatch.setattr(fleet.world.settings(), "judge_command", (str(path),))
+            monkeypatch.setattr(fleet.context.settings(), "judge_command", (str(path),))
 
         return judge
 
@@ -412,7 +416,7 @@ class TestJudge:
         assert companion.tick() == ""
 
     def test_a_missing_judge_goes_on(self, fleet, held, until, monkeypatch) -> None:
-        monkeypatch.setattr(fleet.world.settings(), "judge_command", ("/nonexistent/judge",))
+        monkeypatch.setattr(fleet.context.settings(), "judge_command", ("/nonexistent/judge",))
         companion = held(self.goal(fleet))
         companion.tick()
         until(lambda: self.has_answered(companion))
@@ -431,8 +435,10 @@ class TestJudge:
         card = self.goal(fleet)
         fleet.board_claim(card, who="host:1")
         said = {"HERMES_KANBAN_TASK": card, "HERMES_KANBAN_CLAIM_LOCK": "host:1"}
-        monkeypatch.setattr(fleet.world, "environ", {**os.environ, **said})
-        visit = monitor_comments.CardWatch(fleet.world, open_board(fleet.world, "ours"), card, is_visit=True)
+        fleet.context = fleet.context.replace(environ={**os.environ, **said})
+        visit = monitor_comments.CardWatch(
+            fleet.context, open_board(fleet.context, "ours"), card, is_visit=True
+        )
         assert visit.tick() == ""
         assert visit._state["beat"] > 0
         assert visit._judge._thread is None
@@ -447,7 +453,7 @@ class TestWorker:
     def test_without_a_registry_the_card_says_so(self, fleet, hermes, tmp_path, monkeypatch) -> None:
         card = fleet.board_create("watch")["card"]["id"]
         (tmp_path / "empty").mkdir()
-        environ = {**fleet.world.environ, "HERMES_KANBAN_TASK": card}
+        environ = {**fleet.context.environ, "HERMES_KANBAN_TASK": card}
         with (
             mam.open(str(tmp_path / "empty"), environ=environ) as other,
             pytest.raises(NoRegistry),
@@ -461,13 +467,13 @@ class TestLive:
     def test_the_resident_beside_it_dies_and_it_takes_over(self, fleet, monitor, until) -> None:
         fleet.init()
         first = monitor()
-        until(lambda: start_resident.lock(fleet.world).holder())
+        until(lambda: start_resident.lock(fleet.context).holder())
         running = monitor("--card", "new", "--json")
         card = json.loads(running.stdout.readline())["card"]["id"]
         until(lambda: heartbeats(fleet, card))
         first.kill()
         first.wait()
-        until(lambda: (start_resident.lock(fleet.world).holder() or {}).get("pid") == running.pid)
+        until(lambda: (start_resident.lock(fleet.context).holder() or {}).get("pid") == running.pid)
         fleet.board_comment(card, "stop")
         running.communicate(timeout=20)
         assert status(fleet, card)[0] == "blocked"
@@ -477,7 +483,7 @@ class TestLive:
         fleet.init()
         if beside:
             monitor()
-            until(lambda: start_resident.lock(fleet.world).holder())
+            until(lambda: start_resident.lock(fleet.context).holder())
         session = fleet.create("sleep", args=["1000"], name="one")
         running = monitor("--card", "new", "--json")
         card = json.loads(running.stdout.readline())["card"]["id"]
@@ -515,7 +521,7 @@ class TestLive:
 
 def heartbeats(fleet, card):
     """Return the notes of a card's heartbeats."""
-    board = open_board(fleet.world, "ours")
+    board = open_board(fleet.context, "ours")
     assert isinstance(board, OurBoard)
     return board.read(
         lambda hand: [

@@ -39,8 +39,8 @@ def hermes(fleet, tmp_path, monkeypatch):
         program.write_text(text, encoding="utf-8")
         program.chmod(0o755)
         more = {"PATH": f"{tmp_path}/bin:{os.environ['PATH']}", "HERMES_KANBAN_DB": str(path)}
-        monkeypatch.setattr(
-            fleet.world, "environ", {**os.environ, **more, "MAM_SESSION": "s_1", "TMUX": "x,1,0"}
+        fleet.context = fleet.context.replace(
+            environ={**os.environ, **more, "MAM_SESSION": "s_1", "TMUX": "x,1,0"}
         )
 
     return install
@@ -58,7 +58,7 @@ def test_nothing_to_watch(fleet, hermes) -> None:
 
 def test_no_hermes(fleet, monkeypatch) -> None:
     fleet.init()
-    monkeypatch.setattr(fleet.world, "environ", {**os.environ, "PATH": "/nonexistent"})
+    fleet.context = fleet.context.replace(environ={**os.environ, "PATH": "/nonexistent"})
     with pytest.raises(AgentMissing):
         fleet.dispatch_monitor()
 
@@ -89,12 +89,12 @@ def test_the_worker_of_a_root_with_a_strange_name(home, tmux_server, tmp_path, h
     root = tmp_path / "it's $(touch marker) here"
     root.mkdir()
     hermes()
-    with mam.open(str(root), environ=fleet.world.environ) as strange:
+    with mam.open(str(root), environ=fleet.context.environ) as strange:
         strange.init()
         done = strange.dispatch_monitor()
         card = done["card"]["id"]
         script = done["worker"]
-        environ = {**fleet.world.environ, "HERMES_KANBAN_TASK": card, "HERMES_KANBAN_DB": "/nonexistent"}
+        environ = {**fleet.context.environ, "HERMES_KANBAN_TASK": card, "HERMES_KANBAN_DB": "/nonexistent"}
         ran = subprocess.run(
             [script, "chat"], env=environ, cwd=tmp_path, capture_output=True, text=True, check=False
         )
@@ -102,7 +102,7 @@ def test_the_worker_of_a_root_with_a_strange_name(home, tmux_server, tmp_path, h
         assert "no Hermes board at /nonexistent" in ran.stderr
         other = subprocess.run(
             [script, "-p", "default", "a b"],
-            env={**fleet.world.environ, "HERMES_KANBAN_TASK": "t_other", "HERMES_BIN": script},
+            env={**fleet.context.environ, "HERMES_KANBAN_TASK": "t_other", "HERMES_BIN": script},
             cwd=tmp_path,
             capture_output=True,
             text=True,

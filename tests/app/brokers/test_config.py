@@ -16,7 +16,7 @@ def configure(home, workspace, monkeypatch):
         (workspace / ".env").write_text(env_file, encoding="utf-8")
         for name, value in variables.items():
             monkeypatch.setenv(name, value)
-        return mam.open(str(workspace)).world
+        return mam.open(str(workspace)).context
 
     return make
 
@@ -29,10 +29,10 @@ def test_nothing_is_configured(configure) -> None:
 
 
 def test_the_settings_of_the_user(configure) -> None:
-    world = configure(SETTINGS, SECRET="s3cret")
-    found = brokers.find(world)
+    context = configure(SETTINGS, SECRET="s3cret")
+    found = brokers.find(context)
     assert (found.address, found.ca_file, found.prefix) == ("mqtts://me@one.test:8883", "/ca", "a/b")
-    assert brokers.password(world, found) == "s3cret"
+    assert brokers.password(context, found) == "s3cret"
 
 
 def test_a_repository_names_no_broker_in_its_settings(configure, workspace) -> None:
@@ -44,25 +44,25 @@ def test_a_repository_names_no_broker_in_its_settings(configure, workspace) -> N
 
 def test_the_nearer_source_wins(configure) -> None:
     env_file = "# a comment\nexport MAM_BROKER='mqtt://three.test'\n"
-    world = configure(SETTINGS, env_file)
-    assert brokers.find(world).host == "three.test"
-    world = configure(SETTINGS, env_file, MAM_BROKER="mqtt://two.test")
-    assert brokers.find(world).host == "two.test"
-    assert brokers.find(world, "mqtt://four.test").host == "four.test"
+    context = configure(SETTINGS, env_file)
+    assert brokers.find(context).host == "three.test"
+    context = configure(SETTINGS, env_file, MAM_BROKER="mqtt://two.test")
+    assert brokers.find(context).host == "two.test"
+    assert brokers.find(context, "mqtt://four.test").host == "four.test"
 
 
 def test_what_the_settings_know_counts_for_the_same_broker_alone(configure) -> None:
-    world = configure(SETTINGS)
-    assert brokers.find(world, "mqtts://me@one.test:8883").password_env == "SECRET"
-    other = brokers.find(world, "mqtts://me@two.test")
+    context = configure(SETTINGS)
+    assert brokers.find(context, "mqtts://me@one.test:8883").password_env == "SECRET"
+    other = brokers.find(context, "mqtts://me@two.test")
     assert (other.password_env, other.ca_file, other.prefix) == (None, None, "python/mqtt/jobs")
 
 
 def test_what_the_environment_knows_counts_for_the_same_broker_alone(configure) -> None:
     beside = {"MAM_BROKER_PASSWORD_ENV": "SECRET", "MAM_BROKER_PREFIX": "other"}
-    world = configure(MAM_BROKER="mqtt://me@localhost", **beside)
-    assert brokers.find(world, "mqtt://me@localhost:1883").password_env == "SECRET"
-    other = brokers.find(world, "mqtts://me@two.test")
+    context = configure(MAM_BROKER="mqtt://me@localhost", **beside)
+    assert brokers.find(context, "mqtt://me@localhost:1883").password_env == "SECRET"
+    other = brokers.find(context, "mqtts://me@two.test")
     assert (other.password_env, other.prefix) == (None, "python/mqtt/jobs")
     assert brokers.find(configure(MAM_BROKER="", **beside), "mqtts://me@two.test").password_env == "SECRET"
 
@@ -71,14 +71,14 @@ def test_a_password_file(configure, home) -> None:
     path = home / "password"
     path.touch(0o600)
     path.write_text("with spaces \n", encoding="utf-8")
-    world = configure(MAM_BROKER="mqtt://me@localhost", MAM_BROKER_PASSWORD_FILE=str(path))
-    assert brokers.password(world, brokers.find(world)) == "with spaces "
-    world = configure(MAM_BROKER_PASSWORD_FILE="~/password")
-    assert brokers.password(world, brokers.find(world)) == "with spaces "
+    context = configure(MAM_BROKER="mqtt://me@localhost", MAM_BROKER_PASSWORD_FILE=str(path))
+    assert brokers.password(context, brokers.find(context)) == "with spaces "
+    context = configure(MAM_BROKER_PASSWORD_FILE="~/password")
+    assert brokers.password(context, brokers.find(context)) == "with spaces "
     for text in (None, "\n"):
         path.unlink() if text is None else path.write_text(text, encoding="utf-8")
         with pytest.raises(InvalidSettings, match=str(path)):
-            brokers.password(world, brokers.find(world))
+            brokers.password(context, brokers.find(context))
 
 
 @pytest.mark.parametrize("mode", [0o640, 0o604, 0o660, 0o666])
@@ -86,36 +86,36 @@ def test_a_password_file_that_is_open_to_others_is_refused(configure, home, mode
     path = home / "password"
     path.write_text("secret\n", encoding="utf-8")
     path.chmod(mode)
-    world = configure(MAM_BROKER="mqtt://me@localhost", MAM_BROKER_PASSWORD_FILE=str(path))
+    context = configure(MAM_BROKER="mqtt://me@localhost", MAM_BROKER_PASSWORD_FILE=str(path))
     with pytest.raises(InvalidSettings, match="open to others") as refused:
-        brokers.password(world, brokers.find(world))
+        brokers.password(context, brokers.find(context))
     assert refused.value.hint == f"chmod 600 {path}, if nobody read it"
 
 
 def test_a_password_that_is_not_there_is_named(configure) -> None:
-    world = configure(MAM_BROKER="mqtt://me@localhost", MAM_BROKER_PASSWORD_ENV="NOT_SET")
+    context = configure(MAM_BROKER="mqtt://me@localhost", MAM_BROKER_PASSWORD_ENV="NOT_SET")
     with pytest.raises(InvalidSettings, match="NOT_SET"):
-        brokers.password(world, brokers.find(world))
+        brokers.password(context, brokers.find(context))
 
 
 def test_the_env_file_may_hold_the_password_of_a_broker_named_elsewhere(configure) -> None:
-    world = configure(
+    context = configure(
         env_file='MINE="of the file"\n', MAM_BROKER="mqtt://me@localhost", MAM_BROKER_PASSWORD_ENV="MINE"
     )
-    assert brokers.password(world, brokers.find(world)) == "of the file"
-    world = configure(env_file="MINE=of the file\n", MINE="of the environment")
-    assert brokers.password(world, brokers.find(world)) == "of the environment"
+    assert brokers.password(context, brokers.find(context)) == "of the file"
+    context = configure(env_file="MINE=of the file\n", MINE="of the environment")
+    assert brokers.password(context, brokers.find(context)) == "of the environment"
 
 
 def test_an_env_file_sends_no_secret_from_elsewhere(configure) -> None:
     text = "MAM_BROKER=mqtt://me@evil.test\nMAM_BROKER_PASSWORD_ENV=AWS_SECRET\n"
-    world = configure(env_file=text, AWS_SECRET="s3cret")
-    found = brokers.find(world)
+    context = configure(env_file=text, AWS_SECRET="s3cret")
+    found = brokers.find(context)
     for one in (found, brokers.of_json(found.as_json())):
         with pytest.raises(InvalidSettings, match="AWS_SECRET"):
-            brokers.password(world, one)
-    world = configure(env_file=text + "AWS_SECRET=of the file\n")
-    assert brokers.password(world, brokers.find(world)) == "of the file"
+            brokers.password(context, one)
+    context = configure(env_file=text + "AWS_SECRET=of the file\n")
+    assert brokers.password(context, brokers.find(context)) == "of the file"
     with pytest.raises(InvalidSettings, match="password file"):
         brokers.find(
             configure(env_file="MAM_BROKER=mqtt://evil.test\nMAM_BROKER_PASSWORD_FILE=/etc/shadow\n")
@@ -123,10 +123,9 @@ def test_an_env_file_sends_no_secret_from_elsewhere(configure) -> None:
 
 
 def test_a_password_in_the_clear_is_warned_of(configure) -> None:
-    world = configure(MAM_BROKER="mqtt://me@far.test")
     said = []
-    world.warn = said.append
-    assert brokers.find(world)
+    context = configure(MAM_BROKER="mqtt://me@far.test").replace(warn=said.append)
+    assert brokers.find(context)
     assert "in the clear" in said[0]
-    brokers.find(world, "mqtt://me@localhost")
+    brokers.find(context, "mqtt://me@localhost")
     assert len(said) == 1

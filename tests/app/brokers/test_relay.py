@@ -5,6 +5,7 @@ import json
 import os
 import signal
 import threading
+import time
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -23,6 +24,7 @@ from mam.app.brokers.relay_pool import RelayPool
 from mam.app.job_runner.check import check
 from mam.app.jobs import find
 from mam.app.jobs.event import event as report
+from mam.core import caller as callers
 from mam.core import job_event as events
 from mam.core import republish_request
 from mam.core.errors import BrokerRefused, NotAllowed, NotPublished, TimedOut
@@ -40,8 +42,10 @@ def fleet(home, workspace, mosquitto):
 def relaying(fleet, told=None):
     """A relay in a thread, as the resident has it."""
     read, write = os.pipe()
-    world = fleet.world.clone()
-    relay = Relay(world, brokers.find(fleet.world), (told if told is not None else []).append)
+    context = fleet.context.for_thread()
+    relay = Relay(
+        context, callers.user(), brokers.find(fleet.context), (told if told is not None else []).append
+    )
     thread = threading.Thread(target=relay.run, args=(read,))
     thread.start()
     try:
@@ -57,11 +61,13 @@ def relaying(fleet, told=None):
 def waiting(fleet, *ids):
     """Somebody who waits elsewhere, in a thread; what they heard, and how it ended."""
     heard, done = [], []
-    world = fleet.world.clone()
-    tokens = {job_id: find.token_of(fleet.world, job_id) for job_id in ids}
+    context = fleet.context.for_thread()
+    tokens = {job_id: find.token_of(fleet.context, job_id) for job_id in ids}
 
     def wait():
-        done.extend(wait_remote.wait(world, brokers.find(world), tokens, heard.append, timeout=SECONDS * 2))
+        done.extend(
+            wait_remote.wait(context, brokers.find(context), tokens, heard.append, timeout=SECONDS * 2)
+        )
 
     thread = threading.Thread(target=wait)
     thread.start()
@@ -106,11 +112,11 @@ def test_a_broker_that_is_away_holds_up_no_other(fleet) -> None:
     away = [submit(fleet, broker={"url": nobody}) for _ in range(2)]
     job_id = submit(fleet)
     for one in (*away, job_id):
-        report(fleet.world, one, "started")
+        report(fleet.context, fleet.caller, one, "started")
     said = []
     fleet.on_warning(said.append)
-    flush(fleet.world)
-    assert set(fleet.world.registry.peek(outbox.waiting_jobs, [])) == set(away)
+    flush(fleet.context)
+    assert set(fleet.context.registry.peek(outbox.waiting_jobs, [])) == set(away)
     assert len(said) == 1
 
 
@@ -122,7 +128,7 @@ def test_the_doctor_asks_the_broker(fleet, mosquitto) -> None:
     assert said() == (True, True, f"{mosquitto.url()} answers, MQTT 5")
     job_id = submit(fleet)
     mosquitto.kill()
-    report(fleet.world, job_id, "started")
+    report(fleet.context, fleet.caller, job_id, "started")
     assert said() == (False, None, f"no broker listens at {mosquitto.url()}")
 
 
@@ -139,7 +145,7 @@ def test_a_wrong_password_is_said(fleet, mosquitto, monkeypatch) -> None:
     with pytest.raises(NotPublished, match="refuses"):
         fleet.job_event(job_id, "started")
     with pytest.raises(BrokerRefused):
-        wait_remote.wait(fleet.world, brokers.find(fleet.world), {job_id: "x"}, print, timeout=SECONDS)
+        wait_remote.wait(fleet.context, brokers.find(fleet.context), {job_id: "x"}, print, timeout=SECONDS)
 
 
 def test_the_relay_publishes_what_is_recorded(fleet, stranger, until) -> None:
@@ -150,7 +156,7 @@ def test_the_relay_publishes_what_is_recorded(fleet, stranger, until) -> None:
         assert told[0]["broker"]["state"] == "connected"
         stranger.subscribe([f"python/mqtt/jobs/{job_id}/events"], SECONDS)
         for number in range(3):
-            report(fleet.world, job_id, "progress", detail=str(number))
+            report(fleet.context, fleet.caller, job_id, "progress", detail=str(number))
         assert [json.loads(one.payload)["detail"] for one in receive(stranger, 3)] == ["0", "1", "2"]
     assert len(told) == 1
 
@@ -190,7 +196,9 @@ def test_who_comes_within_an_hour_of_the_end_hears_all_of_it_from_who_is_awake(
     for name in ("started", "progress", "completed"):
         fleet.job_event(job_id, name)
     told: list[dict] = []
-    relays = RelayPool(fleet.world, told.append)
+    later = 0.0
+    context = fleet.context.replace(clock=lambda: time.time() + later)
+    relays = RelayPool(context, fleet.caller, told.append)
     try:
         until(lambda: relays.tick() or told)
         with waiting(fleet, job_id) as (heard, _done):
@@ -198,8 +206,7 @@ def test_who_comes_within_an_hour_of_the_end_hears_all_of_it_from_who_is_awake(
         assert sorted(event["seq"] for event in heard) == [1, 2, 3]
         # What was asked for is acknowledged, and then nobody is kept awake.
         until(lambda: not relays.is_needed())
-        later = fleet.world.now() + 3700
-        monkeypatch.setattr(fleet.world, "now", lambda: later)
+        later = 3700.0
         relays.tick()
         assert not relays._running
     finally:
@@ -208,9 +215,9 @@ def test_who_comes_within_an_hour_of_the_end_hears_all_of_it_from_who_is_awake(
 
 def test_the_waiting_ends_in_time(fleet) -> None:
     job_id = submit(fleet)
-    token = {job_id: find.token_of(fleet.world, job_id)}
+    token = {job_id: find.token_of(fleet.context, job_id)}
     with pytest.raises(TimedOut, match=job_id):
-        wait_remote.wait(fleet.world, brokers.find(fleet.world), token, print, timeout=0.3)
+        wait_remote.wait(fleet.context, brokers.find(fleet.context), token, print, timeout=0.3)
 
 
 def test_a_token_file_that_others_can_read_is_refused(tmp_path) -> None:
@@ -241,8 +248,8 @@ def test_a_signed_event_from_elsewhere_is_taken_in_once(fleet, stranger, until) 
 
 def test_a_question_is_answered_once_however_often_it_is_heard(fleet) -> None:
     job_id = submit(fleet)
-    token = find.token_of(fleet.world, job_id)
-    relay = Relay(fleet.world, brokers.find(fleet.world), print)
+    token = find.token_of(fleet.context, job_id)
+    relay = Relay(fleet.context, fleet.caller, brokers.find(fleet.context), print)
     for nonce, is_answered in (("a", True), ("a", False), ("b", True)):
         relay._owed.clear()
         relay._listen_to(
@@ -259,7 +266,7 @@ def test_elsewhere_too_a_claim_is_not_believed_before_it_was_checked(fleet, stra
         publish(stranger, f"python/mqtt/jobs/{job_id}/events", signed(fleet, job_id, "completed", 2, "done"))
         until(lambda: fleet.job_status(job_id)["status"] == "checking")
         until(lambda: any(event["data"].get("checking") for event in heard))
-        check(fleet.world, job_id)
+        check(fleet.context, fleet.caller, job_id)
         until(lambda: done, SECONDS)
     assert (done[0]["status"], done[0]["reason"]) == ("error", "artifacts")
 
@@ -364,7 +371,7 @@ def test_our_own_words_are_no_news(fleet, stranger, until, monkeypatch) -> None:
     with relaying(fleet, told):
         until(lambda: told)
         stranger.subscribe([topic], SECONDS)
-        report(fleet.world, job_id, "started")
+        report(fleet.context, fleet.caller, job_id, "started")
         publish(stranger, topic, signed(fleet, job_id, "completed", 5))
         heard = [json.loads(one.payload) for one in receive(stranger, 2)]
         assert [one["data"].get("checking") for one in heard] == [None, True]
@@ -384,9 +391,9 @@ def test_a_record_from_elsewhere_names_no_broker(fleet, stranger) -> None:
         "prompt": "x",
         "auth_token": "t" * 64,
     }
-    folder = Path(fleet.world.place.jobs)
+    folder = Path(fleet.context.paths.jobs)
     folder.mkdir(exist_ok=True)
-    record["broker"] = brokers.find(fleet.world).as_json()
+    record["broker"] = brokers.find(fleet.context).as_json()
     (folder / f"{job_id}.json").write_text(json.dumps(record), encoding="utf-8")
     assert fleet.job_event(job_id, "completed")["published"] is None
     assert fleet.job_status(job_id)["broker"] is None
@@ -399,12 +406,12 @@ def test_a_half_open_connection_delays_and_loses_nothing(fleet, mosquitto, until
     (home / ".config" / "mam" / "config.toml").write_text(settings, encoding="utf-8")
     job_id, told = submit(fleet), []
     with relaying(fleet, told), waiting(fleet, job_id) as (heard, done):
-        report(fleet.world, job_id, "started")
+        report(fleet.context, fleet.caller, job_id, "started")
         until(lambda: heard, SECONDS)
         mosquitto.signal(signal.SIGSTOP)
-        report(fleet.world, job_id, "progress")
+        report(fleet.context, fleet.caller, job_id, "progress")
         until(lambda: any("broker" in one and one["broker"]["state"] == "lost" for one in told), SECONDS)
-        report(fleet.world, job_id, "completed")
+        report(fleet.context, fleet.caller, job_id, "completed")
         mosquitto.signal(signal.SIGCONT)
         until(lambda: done, SECONDS)
     assert sorted(event["seq"] for event in heard) == [1, 2, 3]
@@ -419,10 +426,10 @@ def test_somebody_elsewhere_believes_no_forged_end(fleet, stranger, until) -> No
         retain=True,
     )
     said: list[str] = []
-    fleet.world.warn = said.append
-    token = {job_id: find.token_of(fleet.world, job_id)}
+    fleet.on_warning(said.append)
+    token = {job_id: find.token_of(fleet.context, job_id)}
     with pytest.raises(TimedOut):
-        wait_remote.wait(fleet.world, brokers.find(fleet.world), token, print, timeout=1.0)
+        wait_remote.wait(fleet.context, brokers.find(fleet.context), token, print, timeout=1.0)
     assert any("signature" in one for one in said)
 
 
@@ -443,7 +450,7 @@ def test_a_broker_killed_in_the_middle_of_500_events(fleet, mosquitto, until, mo
     """All of them are applied at the other end, once each, though the broker forgets what it acknowledged."""
     monkeypatch.setenv("MAM_BROKER_PROTOCOL", protocol)
     job_id, count = submit(fleet), 500
-    token = find.token_of(fleet.world, job_id)
+    token = find.token_of(fleet.context, job_id)
 
     def record(first, last):
         """As `job event` does, without a broker in its way."""
@@ -455,7 +462,7 @@ def test_a_broker_killed_in_the_middle_of_500_events(fleet, mosquitto, until, mo
                 name = "completed" if number == count else "progress"
                 ledger.report(draft, job, name, token, str(number), data={})
 
-        fleet.world.registry.note(work)
+        fleet.context.registry.note(work)
 
     with relaying(fleet), waiting(fleet, job_id) as (heard, done):
         for first in range(1, count, 100):
@@ -476,10 +483,10 @@ def test_500_events_from_elsewhere_and_a_broker_that_is_killed(fleet, mosquitto,
     payloads = [signed(fleet, job_id, "progress", number, str(number)) for number in range(1, count)]
     payloads.append(signed(fleet, job_id, "completed", count, str(count)))
     topic = f"python/mqtt/jobs/{job_id}/events"
-    sender = Connection(brokers.find(fleet.world), PASSWORDS["mam"], role="test")
+    sender = Connection(brokers.find(fleet.context), PASSWORDS["mam"], role="test")
 
     def seqs():
-        entries = fleet.world.registry.peek(lambda draft: jobs.entries(draft, job_id), [])
+        entries = fleet.context.registry.peek(lambda draft: jobs.entries(draft, job_id), [])
         return sorted(one.document["seq"] for one in entries if one.document["seq"])
 
     def send(some):
@@ -515,7 +522,7 @@ def test_a_thread_that_was_told_to_end_may_still_speak(fleet) -> None:
             self.tell({"broker": {"address": "x", "state": "lost"}})
 
     told, slow = [], Slow()
-    pool = RelayPool(fleet.world, told.append)
+    pool = RelayPool(fleet.context, fleet.caller, told.append)
     slow.tell = pool._hear
     thread = relay_pool._Thread(slow)
     pool._running["x"] = thread

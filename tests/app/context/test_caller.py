@@ -4,7 +4,7 @@ import os
 from types import SimpleNamespace
 
 from mam.adapters.system import process
-from mam.app.context import caller
+from mam.app.context.caller import find_caller
 
 
 def row(name, pid, **me):
@@ -12,22 +12,27 @@ def row(name, pid, **me):
     return {"id": f"s_{name}", "name": name, "status": "running", "pane": pane}
 
 
-def world(rows, **environ):
+def context(rows, **environ):
     view = SimpleNamespace(rows=rows)
-    return SimpleNamespace(registry=SimpleNamespace(view=lambda: view), environ=environ, pid=os.getpid())
+    return SimpleNamespace(registry=SimpleNamespace(view=lambda: view), environ=environ)
+
+
+def find(rows, **environ):
+    """Return the session that calls by this process."""
+    return find_caller(context(rows, **environ), os.getpid()).session_id
 
 
 def test_a_pane_of_another_server_with_the_same_id() -> None:
     me = process.ancestors(os.getpid())[0]
     rows = [row("other", 1), row("mine", me.pid, start=me.start, boot=me.boot)]
     for order in (rows, rows[::-1]):
-        assert caller.calling_session(world(order, TMUX_PANE="%1"))["name"] == "mine"
-    assert caller.calling_session(world(rows, TMUX_PANE="%2")) is None
+        assert find(order, TMUX_PANE="%1") == "s_mine"
+    assert find(rows, TMUX_PANE="%2") is None
 
 
 def test_what_the_environment_claims_is_checked() -> None:
     me = process.ancestors(os.getpid())[0]
     rows = [row("other", 1), row("mine", me.pid, start=me.start, boot=me.boot)]
-    assert caller.calling_session(world(rows, MAM_SESSION="s_other")) is None
-    assert caller.calling_session(world(rows, MAM_SESSION="s_mine"))["name"] == "mine"
-    assert caller.calling_session(world(rows)) is None
+    assert find(rows, MAM_SESSION="s_other") is None
+    assert find(rows, MAM_SESSION="s_mine") == "s_mine"
+    assert find(rows) is None

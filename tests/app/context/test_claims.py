@@ -20,12 +20,12 @@ QUICK = ["--speed", "0"]
 
 def test_a_verb_never_ends_the_intent_of_the_next_one(fleet) -> None:
     session = fleet.create("sleep", args=["1000"])
-    with claims.in_flight(fleet.world, "stop", session.id, lambda draft, row: {}):
+    with claims.in_flight(fleet.context, "stop", session.id, lambda draft, row: {}):
         # As a verb does with its last commit, and then the next one claims the session.
-        fleet.world.registry.note(lambda draft: draft.intents.end(session.id))
+        fleet.context.registry.note(lambda draft: draft.intents.end(session.id))
         later = claims.new_intent(session.id, session.name, "rename", 1.0, {})
-        fleet.world.registry.note(lambda draft: draft.intents.put(later))
-    assert [one.verb for one in fleet.world.registry.view().intents] == ["rename"]
+        fleet.context.registry.note(lambda draft: draft.intents.put(later))
+    assert [one.verb for one in fleet.context.registry.view().intents] == ["rename"]
 
 
 def test_a_start_that_is_recorded_is_not_taken_back(fleet) -> None:
@@ -46,7 +46,7 @@ def test_a_start_that_is_recorded_is_not_taken_back(fleet) -> None:
     assert row["status"] == "running"
     assert process.identify(row["pane"]["pid"]) is not None
     fleet.create("sleep", name="third", args=["1000"])
-    assert fleet.world.registry.view().intents == []
+    assert fleet.context.registry.view().intents == []
 
 
 def test_a_copy_of_a_root_does_not_command_the_originals_panes(fleet, workspace, tmp_path) -> None:
@@ -114,7 +114,7 @@ def test_a_conversation_that_is_open_elsewhere_is_not_purged(fleet, tmp_path) ->
     with mam.open(str(other_root)) as other:
         twin = other.create("practice", name="twin", args=QUICK)
         twin.stop()
-        other.world.registry.change(
+        other.context.registry.change(
             lambda draft: draft.put({**draft.get(twin.id), "practice_session_id_own": own})
         )
         other.resume("twin")
@@ -126,11 +126,13 @@ def test_a_conversation_that_is_open_elsewhere_is_not_purged(fleet, tmp_path) ->
 def test_an_agent_is_not_ended_for_a_purge_that_is_refused(fleet) -> None:
     session = fleet.create("practice", args=QUICK)
     held = Lease("/elsewhere", "s_00000000", process.me().as_json())
-    fleet.world.host.take("practice", session.row["conversations"][-1]["id"], held, lambda holder: False)
+    fleet.context.user_state.take(
+        "practice", session.row["conversations"][-1]["id"], held, lambda holder: False
+    )
     with pytest.raises(ConversationBusy):
         session.stop(purge_conversation=True)
     assert session.status()["tmux_alive"] is True
-    assert fleet.world.registry.view().intents == []
+    assert fleet.context.registry.view().intents == []
 
 
 def test_two_who_adopt_one_pane(fleet, tmux_server) -> None:
@@ -142,7 +144,7 @@ def test_two_who_adopt_one_pane(fleet, tmux_server) -> None:
     outcomes: list[str] = []
 
     def adopt(name: str) -> None:
-        one = Fleet(fleet.world.clone())
+        one = Fleet(fleet.context.for_thread())
         try:
             one.adopt("foreign", agent="sleep", name=name)
             outcomes.append("adopted")
@@ -167,7 +169,7 @@ def test_a_link_in_the_state_is_refused_and_nothing_behind_it_is_touched(fleet, 
     precious = tmp_path / "precious"
     precious.mkdir()
     (precious / "package.json").write_text("{}", encoding="utf-8")
-    folder = Path(fleet.world.place.state) / name
+    folder = Path(fleet.context.paths.state) / name
     shutil.rmtree(folder)
     folder.symlink_to(precious)
     with mam.open(fleet.root) as again, pytest.raises(NotAllowed, match="symbolic link"):

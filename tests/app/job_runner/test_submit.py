@@ -18,6 +18,7 @@ from mam.adapters.system import process
 from mam.app.job_runner import check, resident_task, turn
 from mam.app.jobs import clock_jump
 from mam.app.jobs.find import token_of
+from mam.core import caller as callers
 from mam.core.errors import (
     IllegalTransition,
     InvalidPath,
@@ -152,7 +153,7 @@ def test_the_token_stays_where_it_is(fleet, submit):
     finally:
         stop.set()
         watching.join()
-    token = token_of(fleet.world, job).encode()
+    token = token_of(fleet.context, job).encode()
     assert is_seen, "the command was seen"
     assert not any(token in one for one in seen)
     session = fleet.job_status(job)["agent_session"].removeprefix("tmux:")
@@ -227,24 +228,24 @@ def test_the_agent_of_a_job_is_started_by_the_settings_that_hold_for_its_caller(
 ):
     """What a client says of its environment must not decide which settings hold."""
     held = {"HOME": str(home)}
-    fleet.world.settings_environ = held
+    fleet.context = fleet.context.replace(settings_environ=held)
     seen = []
 
-    def create(world, *_given, **_named):
-        seen.append((world.settings_environ, world.pid, world.workspace))
+    def create(context, caller, *_given, **_named):
+        seen.append((context.settings_environ, caller.pid, context.workspace))
         raise NotAllowed("enough")
 
     monkeypatch.setattr(turn, "create", create)
-    fleet.world.pid = 1
-    (Path(fleet.world.workspace) / "below").mkdir()
+    fleet._caller = callers.user(1)
+    (Path(fleet.context.workspace) / "below").mkdir()
     with pytest.raises(NotAllowed, match="enough"):
         submit(workdir="below")
-    assert seen == [(held, 1, f"{fleet.world.workspace}/below")]
+    assert seen == [(held, 1, f"{fleet.context.workspace}/below")]
 
 
 def test_a_session_that_may_not_be_written_to_is_given_no_job(fleet):
     mine = fleet.create("practice", name="mine", args=FAST)
-    fleet.world.known_actor = mine.id
+    fleet._caller = callers.session(mine.id)
     with pytest.raises(NotAllowed, match="itself"):
         fleet.job_submit("x", session="mine")
     assert fleet.get("mine").row["delegate_job_id"] is None
@@ -305,8 +306,9 @@ def test_time_ends_a_job(fleet, submit):
 @pytest.mark.parametrize("jump", [86_400.0, -86_400.0])
 def test_a_clock_that_is_set_ends_no_job_and_keeps_none(fleet, monkeypatch, jump):
     job = fleet.job_submit("x", agent="human", timeout=600, idle_timeout=300)["job_id"]
-    care, ahead, later = resident_task.JobTask(fleet.world), jump, 0.0
-    monkeypatch.setattr(fleet.world, "now", lambda: time.time() + ahead + later)
+    ahead, later = jump, 0.0
+    fleet.context = fleet.context.replace(clock=lambda: time.time() + ahead + later)
+    care = resident_task.JobTask(fleet.context, fleet.caller)
     steady = clock_jump.steady
     monkeypatch.setattr(clock_jump, "steady", lambda: steady() + later)
     for _ in range(2):
@@ -319,11 +321,11 @@ def test_a_clock_that_is_set_ends_no_job_and_keeps_none(fleet, monkeypatch, jump
 
 def test_a_clock_that_was_set_while_no_job_was_open_moves_none(fleet, monkeypatch):
     earlier = fleet.job_submit("x", agent="human")["job_id"]
-    resident_task.JobTask(fleet.world).tick()
+    resident_task.JobTask(fleet.context, fleet.caller).tick()
     fleet.job_cancel(earlier)
-    monkeypatch.setattr(fleet.world, "now", lambda: time.time() + 86_400)
+    fleet.context = fleet.context.replace(clock=lambda: time.time() + 86_400)
     job = fleet.job_submit("x", agent="human", timeout=600)["job_id"]
-    resident_task.JobTask(fleet.world).tick()
+    resident_task.JobTask(fleet.context, fleet.caller).tick()
     assert "began" not in read(fleet, job).data
 
 
@@ -349,7 +351,7 @@ def test_a_script_decides(fleet, workspace, code, status):
     assert names(fleet, job)[-3:] == ["checking", "validated", "completed" if code == 0 else "error"]
     shown = fleet.job_verify(job, "check.sh")
     assert (shown["passed"], shown["exit_code"]) == (code == 0, code)
-    assert shown["output"] == f"{job} in {fleet.world.place.jobs}\n{workspace}"
+    assert shown["output"] == f"{job} in {fleet.context.paths.jobs}\n{workspace}"
     assert done["reason"] == (None if code == 0 else "validation")
 
 
@@ -412,14 +414,14 @@ def test_a_loop_gives_up(fleet, submit):
 
 def test_who_may_cancel(fleet, submit):
     job = fleet.job_submit("x", agent="human")["job_id"]
-    fleet.world.known_actor = "s_00000000"
+    fleet._caller = callers.session("s_00000000")
     with pytest.raises(NotAllowed, match="submitted by somebody else"):
         fleet.job_cancel(job)
     with pytest.raises(NotAllowed, match="belongs to another session"):
         fleet.job_event(job, "completed")
     own = fleet.job_submit("x", agent="human")["job_id"]
     assert fleet.job_cancel(own)["changed"] is True
-    fleet.world.known_actor = "user"
+    fleet._caller = callers.user()
     assert fleet.job_cancel(job, reason="no need")["changed"] is True
     done = fleet.job_cancel(job)
     assert (done["changed"], done["job"]["status"]) == (False, "cancelled")
@@ -430,7 +432,7 @@ def test_who_may_cancel(fleet, submit):
 def test_a_job_whose_token_is_spoiled_ends_in_time_or_is_cancelled(fleet, spoil):
     timed, cancelled = (fleet.job_submit("x", agent="human", idle_timeout=1)["job_id"] for _ in range(2))
     for job in (timed, cancelled):
-        spoil(Path(fleet.world.place.jobs, f"{job}.token"))
+        spoil(Path(fleet.context.paths.jobs, f"{job}.token"))
     assert fleet.job_cancel(cancelled)["job"]["status"] == "cancelled"
     (done,) = fleet.job_wait([timed], timeout=60)
     assert done["reason"] == "timeout:idle"
@@ -441,10 +443,10 @@ def test_a_job_that_cannot_be_seen_to_holds_up_no_other(fleet, monkeypatch):
     other = fleet.job_submit("y", agent="human", idle_timeout=0.2)["job_id"]
     finish = resident_task.finish
 
-    def refuse(world, job_id, *given, **named):
+    def refuse(context, job_id, *given, **named):
         if job_id == ill:
             raise NotAllowed("not now")
-        return finish(world, job_id, *given, **named)
+        return finish(context, job_id, *given, **named)
 
     monkeypatch.setattr(resident_task, "finish", refuse)
     said = []
@@ -497,7 +499,7 @@ def test_a_resident_sees_to_it(fleet, submit, home, until):
     (home / ".config" / "mam" / "config.toml").write_text("", encoding="utf-8")
     job = submit("forget to report")
     until(lambda: fleet.job_status(job["job_id"])["status"] == "completed", 60)
-    assert fleet.world.registry.peek(lambda draft: jobs.find(draft, job["job_id"]).data["nudged_at"], None)
+    assert fleet.context.registry.peek(lambda draft: jobs.find(draft, job["job_id"]).data["nudged_at"], None)
 
 
 @pytest.mark.slow
@@ -512,7 +514,7 @@ def test_many_events_at_once(fleet, workspace):
     found = [one for one in fleet.job_logs(job)["events"] if one["event"] == "progress"]
     assert sorted(one["seq"] for one in found) == list(range(1, 101))
     assert {one["detail"] for one in found} == {str(number) for number in range(100)}
-    log = Path(fleet.world.place.jobs, f"{job}.events.log").read_text(encoding="utf-8").splitlines()
+    log = Path(fleet.context.paths.jobs, f"{job}.events.log").read_text(encoding="utf-8").splitlines()
     assert [json.loads(line)["number"] for line in log] == sorted(json.loads(line)["number"] for line in log)
     assert len(log) == 101
 
@@ -535,7 +537,7 @@ def test_create_with_a_job(fleet):
 
 
 def read(fleet, job):
-    return fleet.world.registry.peek(lambda draft: jobs.find(draft, job), None)
+    return fleet.context.registry.peek(lambda draft: jobs.find(draft, job), None)
 
 
 def test_who_reported_and_left_is_not_failed_by_an_older_look(fleet, submit, workspace):
@@ -543,10 +545,10 @@ def test_who_reported_and_left_is_not_failed_by_an_older_look(fleet, submit, wor
     job = submit("never report it", expect=["there.txt"])["job_id"]
     before = read(fleet, job)
     fleet.job_event(job, "completed", detail="done")
-    row = {**fleet.world.registry.view().find(before.session_id), "status": "exited", "exit_status": 0}
-    resident_task.tend(fleet.world, before, {before.session_id: row})
-    resident_task.tend(fleet.world, before, {})
-    resident_task._time_out(fleet.world, before, "timeout:idle")
+    row = {**fleet.context.registry.view().find(before.session_id), "status": "exited", "exit_status": 0}
+    resident_task.tend(fleet.context, fleet.caller, before, {before.session_id: row})
+    resident_task.tend(fleet.context, fleet.caller, before, {})
+    resident_task._time_out(fleet.context, before, "timeout:idle")
     assert read(fleet, job).status == "checking"
 
 
@@ -555,7 +557,7 @@ def test_a_submission_that_was_handed_over_is_not_cut_off(fleet):
     job = fleet.job_submit("x", agent="human")["job_id"]
     before = read(fleet, job)
     before.data["owner"] = {"pid": 2**22 - 1, "start": 1, "boot": "another"}
-    resident_task.tend(fleet.world, before, {})
+    resident_task.tend(fleet.context, fleet.caller, before, {})
     assert read(fleet, job).status == "pending"
 
 
@@ -570,8 +572,8 @@ def test_a_check_that_failed_is_begun_again(fleet, workspace, monkeypatch):
 
     with monkeypatch.context() as patch, pytest.raises(NotAllowed, match="not now"):
         patch.setattr(check, "finish", refuse)
-        check.check(fleet.world, job)
-    check.check(fleet.world, job)
+        check.check(fleet.context, fleet.caller, job)
+    check.check(fleet.context, fleet.caller, job)
     assert fleet.job_status(job)["status"] == "completed"
 
 
@@ -582,9 +584,9 @@ def test_a_task_that_was_held_is_given_once_however_many_messages_follow(fleet, 
     def forget_when(draft):
         jobs.update(draft, seen, data={"prompted_at": None})
 
-    fleet.world.registry.note(forget_when)
-    known = {seen.session_id: fleet.world.registry.view().find(seen.session_id) | {"activity": "working"}}
-    resident_task.tend(fleet.world, read(fleet, job), known)
+    fleet.context.registry.note(forget_when)
+    known = {seen.session_id: fleet.context.registry.view().find(seen.session_id) | {"activity": "working"}}
+    resident_task.tend(fleet.context, fleet.caller, read(fleet, job), known)
     assert read(fleet, job).data["prompted_at"] is not None
 
 
@@ -596,7 +598,7 @@ def test_a_job_is_shown_with_the_session_that_has_it(fleet):
     assert (told["agent"], told["permissions"], told["agent_session"]) == ("practice", "auto", "tmux:mine")
     fleet.rename("mine", "yours")
     assert fleet.job_status(job)["agent_session"] == "tmux:yours"
-    record = Path(fleet.world.place.jobs, f"{job}.json")
+    record = Path(fleet.context.paths.jobs, f"{job}.json")
     assert json.loads(record.read_text(encoding="utf-8"))["agent_session"] == "tmux:yours"
 
 
@@ -610,7 +612,10 @@ def test_a_script_ends_with_its_job_and_with_who_ran_it(fleet, workspace, until)
     (workspace / "slow.sh").write_text("echo $$ >pid.new; mv pid.new pid; sleep 60\n", encoding="utf-8")
     job = fleet.job_submit("x", agent="human", validate="slow.sh")["job_id"]
     fleet.job_event(job, "completed")
-    code = f"import mam\nfrom mam.app.job_runner.check import check\ncheck(mam.open('.').world, '{job}')\n"
+    code = (
+        "import mam\nfrom mam.app.job_runner.check import check\nfleet = mam.open('.')\n"
+        f"check(fleet.context, fleet.caller, '{job}')\n"
+    )
     checker = subprocess.Popen([sys.executable, "-c", code], cwd=workspace)
     try:
         until(lambda: _pid(workspace / "pid") and read(fleet, job).data.get("script"))
@@ -618,7 +623,7 @@ def test_a_script_ends_with_its_job_and_with_who_ran_it(fleet, workspace, until)
         checker.kill()
         checker.wait()
     first = process.identify(_pid(workspace / "pid"))
-    thread = threading.Thread(target=check.check, args=(fleet.world.clone(), job))
+    thread = threading.Thread(target=check.check, args=(fleet.context.for_thread(), fleet.caller, job))
     thread.start()
     until(lambda: _pid(workspace / "pid") != first.pid)
     until(lambda: not process.is_alive(first))
@@ -646,10 +651,10 @@ def test_a_held_task_that_fails_ends_its_job_with_the_reason(fleet, submit):
         jobs.update(draft, jobs.find(draft, job), data={"prompted_at": None})
         messages.update(draft, f"m_{job}", state="failed", reason="nobody took it")
 
-    fleet.world.registry.note(work)
+    fleet.context.registry.note(work)
     seen = read(fleet, job)
-    row = fleet.world.registry.view().find(seen.session_id) | {"activity": "idle"}
-    resident_task.tend(fleet.world, seen, {seen.session_id: row})
+    row = fleet.context.registry.view().find(seen.session_id) | {"activity": "idle"}
+    resident_task.tend(fleet.context, fleet.caller, seen, {seen.session_id: row})
     done = fleet.job_status(job)
     assert (done["reason"], done["terminal_detail"]) == (
         "undelivered",

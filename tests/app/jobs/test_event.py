@@ -31,14 +31,14 @@ def fleet(quick_path, home):
 
 @pytest.fixture
 def job(fleet):
-    return register(fleet.world, new_id(), "do it").id
+    return register(fleet.context, fleet.caller, new_id(), "do it").id
 
 
 def signed(fleet, job, name="progress", seq=1, attempt=1, token=None, **data):
     event = events.make(
         job, name, seq=seq, attempt=attempt, timestamp="2026-11-15T08:00:00Z", detail="d", data=data
     )
-    return events.write(events.sign(event, token or token_of(fleet.world, job)))
+    return events.write(events.sign(event, token or token_of(fleet.context, job)))
 
 
 def names(fleet, job):
@@ -58,7 +58,7 @@ def test_from_start_to_end(fleet, job):
 
 def test_what_was_said_is_signed(fleet, job):
     event = fleet.job_event(job, "progress", detail="é", data={"n": 1, "by": "somebody"})["event"]
-    assert events.is_signed(event, token_of(fleet.world, job))
+    assert events.is_signed(event, token_of(fleet.context, job))
     assert event["data"]["by"] == "user"
 
 
@@ -88,11 +88,11 @@ def test_any_order_and_twice(fleet, job, order):
 
 
 def test_forged_events_are_refused_and_logged(fleet, job):
-    other = register(fleet.world, new_id(), "another").id
+    other = register(fleet.context, fleet.caller, new_id(), "another").id
     mine = json.loads(signed(fleet, job))
     fleet.job_take_in(signed(fleet, job, seq=7), job=job)
     forged = {
-        "another job's token": signed(fleet, job, "completed", token=token_of(fleet.world, other)),
+        "another job's token": signed(fleet, job, "completed", token=token_of(fleet.context, other)),
         "a guessed token": signed(fleet, job, "completed", token="0" * 64),
         "no signature": json.dumps({**mine, "data": {"attempt": 1}}),
         "an empty signature": json.dumps({**mine, "data": {**mine["data"], "hmac_sig": ""}}),
@@ -159,13 +159,13 @@ def test_an_event_of_no_job_is_in_the_log_of_the_root(fleet, job):
 def test_retained_messages_are_echoes(fleet, job):
     from mam.app.jobs.event import take_in
 
-    done = take_in(fleet.world, signed(fleet, job, "completed"), job_id=job, is_retained=True)
+    done = take_in(fleet.context, fleet.caller, signed(fleet, job, "completed"), job_id=job, is_retained=True)
     assert done["verdict"] == "refused"
 
 
 def test_an_older_attempt_is_refused(fleet, job):
-    world = fleet.world
-    world.registry.note(lambda draft: jobs.update(draft, jobs.find(draft, job), attempt=2))
+    context = fleet.context
+    context.registry.note(lambda draft: jobs.update(draft, jobs.find(draft, job), attempt=2))
     with pytest.raises(EventRefused, match="older attempt"):
         fleet.job_event(job, "completed", attempt=1)
     assert fleet.job_take_in(signed(fleet, job, "completed"), job=job)["verdict"] == "refused"
@@ -188,7 +188,7 @@ def test_a_job_that_is_not_there(fleet, job, tmp_path):
 
 
 def test_without_its_token_nothing_is_signed(fleet, job):
-    path = Path(fleet.world.place.jobs) / f"{job}.token"
+    path = Path(fleet.context.paths.jobs) / f"{job}.token"
     path.chmod(0o644)
     with pytest.raises(NotAllowed, match="open to others"):
         fleet.job_event(job, "started")
@@ -200,7 +200,7 @@ def test_without_its_token_nothing_is_signed(fleet, job):
 def test_the_files_of_the_original(fleet, job):
     fleet.job_event(job, "started")
     fleet.job_event(job, "completed", detail="done")
-    place, audit = Path(fleet.world.place.jobs), Path(fleet.root) / "delegate_job_logs" / job
+    place, audit = Path(fleet.context.paths.jobs), Path(fleet.root) / "delegate_job_logs" / job
     files = [place / f"{job}.json", place / f"{job}.events.log", place / f"{job}.token"]
     files += [audit / name for name in ("meta.json", "events.ndjson", "status.json")]
     for path in files:
@@ -209,13 +209,13 @@ def test_the_files_of_the_original(fleet, job):
     assert (record["job_id"], record["status"], record["prompt"]) == (job, "completed", "do it")
     lines = [json.loads(line) for line in files[4].read_text(encoding="utf-8").splitlines()]
     assert [one["event"] for one in lines] == ["registered", "started", "completed"]
-    token = token_of(fleet.world, job)
+    token = token_of(fleet.context, job)
     for path in (*place.iterdir(), *audit.iterdir()):
         assert path.suffix == ".token" or token not in path.read_text(encoding="utf-8"), path
 
 
 def test_files_that_were_lost_or_cut_are_whole_again(fleet, job):
-    place, audit = Path(fleet.world.place.jobs), Path(fleet.root) / "delegate_job_logs" / job
+    place, audit = Path(fleet.context.paths.jobs), Path(fleet.root) / "delegate_job_logs" / job
     fleet.job_event(job, "started")
     log = place / f"{job}.events.log"
     log.write_bytes(log.read_bytes()[:-20])
@@ -231,8 +231,8 @@ def test_files_that_were_lost_or_cut_are_whole_again(fleet, job):
 def test_files_that_cannot_be_written_stop_nothing(fleet, job):
     said = []
     fleet.on_warning(said.append)
-    Path(fleet.world.place.jobs, ".lock").unlink()
-    Path(fleet.world.place.jobs, ".lock").mkdir()
+    Path(fleet.context.paths.jobs, ".lock").unlink()
+    Path(fleet.context.paths.jobs, ".lock").mkdir()
     assert fleet.job_event(job, "started")["status"] == "running"
     assert job in said[0]
 
@@ -241,23 +241,23 @@ def test_somebody_who_holds_the_files_and_sleeps_holds_up_no_report(fleet, job, 
     monkeypatch.setattr(job_files, "_PATIENCE", 0.2)
     said = []
     fleet.on_warning(said.append)
-    with Path(fleet.world.place.jobs, ".lock").open("rb") as lock:
+    with Path(fleet.context.paths.jobs, ".lock").open("rb") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         assert fleet.job_event(job, "started")["status"] == "running"
     assert "behind" in said[0]
     fleet.job_event(job, "progress")
-    log = Path(fleet.world.place.jobs, f"{job}.events.log").read_text(encoding="utf-8")
+    log = Path(fleet.context.paths.jobs, f"{job}.events.log").read_text(encoding="utf-8")
     assert [json.loads(line)["event"] for line in log.splitlines()] == ["registered", "started", "progress"]
 
 
 def test_an_audit_folder_that_cannot_be_written_keeps_no_record_back(fleet, job, tmp_path):
     said = []
     fleet.on_warning(said.append)
-    audits = Path(fleet.world.place.root, "delegate_job_logs")
+    audits = Path(fleet.context.paths.root, "delegate_job_logs")
     shutil.rmtree(audits)
     audits.symlink_to(tmp_path)
     fleet.job_event(job, "started")
-    place = Path(fleet.world.place.jobs)
+    place = Path(fleet.context.paths.jobs)
     assert json.loads((place / f"{job}.json").read_text(encoding="utf-8"))["status"] == "running"
     assert "started" in (place / f"{job}.events.log").read_text(encoding="utf-8")
     assert "symbolic link" in said[0]
@@ -265,7 +265,7 @@ def test_an_audit_folder_that_cannot_be_written_keeps_no_record_back(fleet, job,
 
 
 def test_a_record_of_the_original_goes_on_here(fleet):
-    place = Path(fleet.world.place.jobs)
+    place = Path(fleet.context.paths.jobs)
     place.mkdir(parents=True)
     old = {
         "schema_version": 1,
@@ -304,17 +304,17 @@ def test_a_record_of_the_original_goes_on_here(fleet):
 
 def test_what_is_to_be_published(fleet):
     broker = {"host": "127.0.0.1", "port": 1883}
-    job = register(fleet.world, new_id(), "x", broker=broker).id
+    job = register(fleet.context, fleet.caller, new_id(), "x", broker=broker).id
     fleet.job_event(job, "started")
     fleet.job_event(job, "completed")
-    waiting = fleet.world.registry.peek(outbox.waiting, [])
+    waiting = fleet.context.registry.peek(outbox.waiting, [])
     assert [(one.topic, one.retain, json.loads(one.payload)["event"]) for one in waiting] == [
         ("events", False, "started"),
         ("events", False, "completed"),
         ("status", True, "completed"),
     ]
-    fleet.world.registry.note(lambda draft: outbox.settle(draft, [one.seq for one in waiting]))
-    assert fleet.world.registry.peek(outbox.waiting, []) == []
+    fleet.context.registry.note(lambda draft: outbox.settle(draft, [one.seq for one in waiting]))
+    assert fleet.context.registry.peek(outbox.waiting, []) == []
 
 
 @pytest.mark.starts
@@ -346,8 +346,8 @@ def test_waiting_ends_and_the_job_does_not(fleet, job):
 
 def test_the_folder_of_records(fleet, tmp_path, monkeypatch):
     elsewhere = str(tmp_path / "records")
-    job = register(fleet.world, new_id(), "x", registry_dir=elsewhere).id
-    own = register(fleet.world, new_id(), "y").id
+    job = register(fleet.context, fleet.caller, new_id(), "x", registry_dir=elsewhere).id
+    own = register(fleet.context, fleet.caller, new_id(), "y").id
     fleet.job_event(job, "completed", folder=elsewhere)
     assert Path(elsewhere, f"{job}.json").exists()
     assert [one["job_id"] for one in fleet.jobs(folder=elsewhere)] == [job]
@@ -388,7 +388,7 @@ def test_odd_records_are_listed_and_cancelled(fleet, tmp_path):
     lines = [{"event": "\ud800", "data": {}}, {"event": "started", "data": {"reason": 1}, "detail": []}]
     log = "".join(json.dumps(one) + "\n" for one in lines)
     (folder / f"{job}.events.log").write_text(log, encoding="utf-8")
-    own = register(fleet.world, new_id(), "x", registry_dir=str(folder)).id
+    own = register(fleet.context, fleet.caller, new_id(), "x", registry_dir=str(folder)).id
     assert {one["job_id"] for one in fleet.jobs(folder=str(folder))} == {job, own}
     assert len(fleet.job_logs(job, folder=str(folder))["events"]) == 2
     assert fleet.job_cancel(job, folder=str(folder))["changed"]
@@ -396,7 +396,7 @@ def test_odd_records_are_listed_and_cancelled(fleet, tmp_path):
 
 
 def test_a_pipe_a_link_or_a_folder_in_place_of_a_file_holds_nobody_up(fleet):
-    place = Path(fleet.world.place.jobs)
+    place = Path(fleet.context.paths.jobs)
     place.mkdir(parents=True, exist_ok=True)
     os.mkfifo(place / "aaaaaaaa.json")
     (place / "bbbbbbbb.json").mkdir()
@@ -411,7 +411,7 @@ def test_a_pipe_a_link_or_a_folder_in_place_of_a_file_holds_nobody_up(fleet):
 
 def test_a_job_of_another_root_stays_there(fleet, job, tmp_path):
     elsewhere = str(tmp_path / "records")
-    job = register(fleet.world, new_id(), "x", registry_dir=elsewhere).id
+    job = register(fleet.context, fleet.caller, new_id(), "x", registry_dir=elsewhere).id
     before = Path(elsewhere, f"{job}.json").read_bytes()
     (tmp_path / "other").mkdir()
     with mam.open(str(tmp_path / "other")) as other:
@@ -424,7 +424,7 @@ def test_a_job_of_another_root_stays_there(fleet, job, tmp_path):
 def test_what_was_recorded_is_told_and_not_what_another_recorded_since(fleet, job, monkeypatch):
     told = event_verb.show
 
-    def show(world, job_id):
+    def show(context, job_id):
         monkeypatch.setattr(event_verb, "show", told)
         fleet.job_event(job, "progress", detail="another")
 

@@ -25,9 +25,9 @@ def fleet(quick_path, home):
 
 @pytest.fixture
 def job(fleet):
-    found = register(fleet.world, new_id(), "do it")
+    found = register(fleet.context, fleet.caller, new_id(), "do it")
     at = found.created_at
-    fleet.world.registry.note(
+    fleet.context.registry.note(
         lambda draft: jobs.update(draft, found, session_id=ROW["id"], data={"prompted_at": at})
     )
     return found
@@ -39,8 +39,8 @@ def hear(fleet, job):
 
     def hear(state, after, waiting_for=None):
         at = job.created_at + after
-        return fleet.world.registry.note(
-            lambda draft: session_events.hear(fleet.world, draft, row, state, waiting_for, at=at)
+        return fleet.context.registry.note(
+            lambda draft: session_events.hear(fleet.context, draft, row, state, waiting_for, at=at)
         )
 
     return hear
@@ -90,8 +90,8 @@ def test_what_was_before_the_task_speaks_of_something_else(fleet, job, hear):
 def test_another_session_says_nothing_of_it(fleet, job):
     row = {**ROW, "id": "s_00000000", "delegate_job_id": job.id}
     at = job.created_at + 1
-    fleet.world.registry.note(
-        lambda draft: session_events.hear(fleet.world, draft, row, "working", None, at=at)
+    fleet.context.registry.note(
+        lambda draft: session_events.hear(fleet.context, draft, row, "working", None, at=at)
     )
     assert told(fleet, job) == []
 
@@ -104,12 +104,12 @@ def test_an_ended_job_is_left_alone(fleet, job, hear):
 
 def test_stop_and_death(fleet, job):
     row = {**ROW, "delegate_job_id": job.id}
-    session_events.stopping(fleet.world, row)
-    fleet.world.registry.note(lambda draft: session_events.stopped(fleet.world, draft, row, "enough"))
+    session_events.stopping(fleet.context, row)
+    fleet.context.registry.note(lambda draft: session_events.stopped(fleet.context, draft, row, "enough"))
     assert told(fleet, job) == [("progress", "terminating"), ("completed", "enough")]
     assert fleet.job_status(job.id)["status"] == "cancelled"
-    fleet.world.registry.note(lambda draft: session_events.died(fleet.world, draft, row, 1))
-    session_events.stopping(fleet.world, row)
+    fleet.context.registry.note(lambda draft: session_events.died(fleet.context, draft, row, 1))
+    session_events.stopping(fleet.context, row)
     assert len(told(fleet, job)) == 2
 
 
@@ -127,11 +127,11 @@ def test_stop_and_death(fleet, job):
 )
 def test_whatever_became_of_the_token_a_session_can_be_ended(fleet, job, spoil):
     row = {**ROW, "delegate_job_id": job.id}
-    spoil(Path(fleet.world.place.jobs, f"{job.id}.token"))
+    spoil(Path(fleet.context.paths.jobs, f"{job.id}.token"))
     with pytest.raises(NotAllowed):
         fleet.job_event(job.id, "started")
-    session_events.stopping(fleet.world, row)
-    fleet.world.registry.note(lambda draft: session_events.stopped(fleet.world, draft, row, "enough"))
+    session_events.stopping(fleet.context, row)
+    fleet.context.registry.note(lambda draft: session_events.stopped(fleet.context, draft, row, "enough"))
     assert fleet.job_status(job.id)["status"] == "cancelled"
     assert [one["event"] for one in fleet.job_logs(job.id)["events"]][-2:] == ["progress", "completed"]
 
@@ -149,17 +149,17 @@ def test_a_death_ends_the_job_in_the_same_commit(fleet, job, given, status, deta
 
     def work(draft):
         jobs.update(draft, jobs.find(draft, job.id), data={"prompted_at": given})
-        session_events.died(fleet.world, draft, row, status)
+        session_events.died(fleet.context, draft, row, status)
 
-    fleet.world.registry.note(work)
+    fleet.context.registry.note(work)
     assert told(fleet, job) == [("error", detail)]
 
 
 def test_an_agent_that_has_reported_may_leave(fleet, job):
-    fleet.world.registry.note(
+    fleet.context.registry.note(
         lambda draft: jobs.update(draft, jobs.find(draft, job.id), data={"expected_artifacts": ["x"]})
     )
     fleet.job_event(job.id, "completed")
     row = {**ROW, "delegate_job_id": job.id}
-    fleet.world.registry.note(lambda draft: session_events.died(fleet.world, draft, row, 0))
+    fleet.context.registry.note(lambda draft: session_events.died(fleet.context, draft, row, 0))
     assert fleet.job_status(job.id)["status"] == "checking"

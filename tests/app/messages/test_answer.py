@@ -12,6 +12,7 @@ from mam.adapters.tmux.client import Tmux
 from mam.app.messages import answer as answering
 from mam.app.observation.activity import SessionEvidence
 from mam.core import activity
+from mam.core import caller as callers
 from mam.core.errors import (
     Conflict,
     DeliveryUnconfirmed,
@@ -39,7 +40,9 @@ def drill(fleet, session, words, dialog):
 
 
 def press(fleet, session, *keys):
-    fleet.world.tmux(session.row["tmux_server"]).keys(session.row["pane"]["id"], list(keys), mark=session.id)
+    fleet.context.tmux(session.row["tmux_server"]).keys(
+        session.row["pane"]["id"], list(keys), mark=session.id
+    )
 
 
 def test_what_is_asked(fleet, one) -> None:
@@ -303,20 +306,20 @@ def test_what_a_dialog_does_not_offer(fleet, one) -> None:
 def test_who_may_answer(fleet, one, monkeypatch, home) -> None:
     """The session that started another may answer for it; nobody else, and nobody for itself."""
     other = fleet.create("practice", name="other", args=QUICK)
-    monkeypatch.setattr(fleet.world, "known_actor", one.id)
+    fleet._caller = callers.session(one.id)
     child = fleet.create("practice", name="child", args=QUICK)
     assert child.row["parent"] == one.id
-    monkeypatch.setattr(fleet.world, "known_actor", "user")
+    fleet._caller = callers.user()
     for session in (one, child):
         drill(fleet, session, "/ask touch foo", "permission")
-    monkeypatch.setattr(fleet.world, "known_actor", one.id)
+    fleet._caller = callers.session(one.id)
     with pytest.raises(NotAllowed, match="answers"):
         one.answer("allow")
     assert child.answer("allow")["answer"] == "Yes"
-    monkeypatch.setattr(fleet.world, "known_actor", other.id)
+    fleet._caller = callers.session(other.id)
     with pytest.raises(NotAllowed, match="answers"):
         one.answer("allow")
-    monkeypatch.setattr(fleet.world.settings(), "answers", "all")
+    monkeypatch.setattr(fleet.context.settings(), "answers", "all")
     assert one.answer("deny")["next"] is None
 
 
@@ -368,7 +371,7 @@ def test_no_key_is_pressed_while_it_says_that_it_asks(fleet, one, monkeypatch, s
         payload = '{"hook_event_name": "PermissionRequest"}'
         # However long the two calls take, it is a fresh word.
         monkeypatch.setattr(activity, "FRESH_SECONDS", 600.0)
-        Path(fleet.world.place.spool, name).write_text(payload, encoding="utf-8")
+        Path(fleet.context.paths.spool, name).write_text(payload, encoding="utf-8")
     with pytest.raises(DialogOpen, match="its own dialog; Enter was not pressed"):
         fleet.keys("one", "Enter")
     with pytest.raises(DialogOpen, match="nothing was interrupted"):

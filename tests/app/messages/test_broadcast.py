@@ -3,6 +3,7 @@
 import pytest
 
 from mam.adapters.store.tables import teams
+from mam.core import caller as callers
 from mam.core.errors import NotAllowed, Refused, Usage
 
 QUICK = ["--speed", "0"]
@@ -25,7 +26,7 @@ def test_to_whom(fleet, crew, monkeypatch) -> None:
     fleet.create("sleep", name="nap", args=["1000"])
     for session in crew.values():
         session.wait("idle", timeout=20)
-    fleet.world.registry.note(lambda draft: make_team(draft, "core", crew["ann"].row))
+    fleet.context.registry.note(lambda draft: make_team(draft, "core", crew["ann"].row))
 
     def told(text, **choice):
         done = fleet.broadcast(text, timeout=10, **choice)
@@ -36,9 +37,9 @@ def test_to_whom(fleet, crew, monkeypatch) -> None:
     assert told("to developers", role=["developer"]) == {"ann", "ben"}
     assert told("to both", role=["developer", "tester"], agent=["practice"]) == {"ann", "ben", "cid"}
     assert told("to a team", team=["core"]) == {"ann"}
-    monkeypatch.setattr(fleet.world, "known_actor", crew["ben"].id)
+    fleet._caller = callers.session(crew["ben"].id)
     assert told("not to me", role=["developer"]) == {"ann"}
-    monkeypatch.setattr(fleet.world, "known_actor", "user")
+    fleet._caller = callers.user()
     assert heard(crew["cid"]) == ["to all", "to both"]
     (failed,) = fleet.broadcast("to a program", agent=["sleep"])
     assert (failed["session"], failed["state"]) == ("nap", "failed")
@@ -65,11 +66,11 @@ def make_team(draft, name, row):
 
 def test_who_may_write_to_whom(fleet, crew, monkeypatch) -> None:
     ann, ben, cid = crew.values()
-    settings = fleet.world.settings()
+    settings = fleet.context.settings()
 
     def may(sender, target, rule) -> bool:
         monkeypatch.setattr(settings, "messages", rule)
-        monkeypatch.setattr(fleet.world, "known_actor", sender)
+        fleet._caller = callers.session(sender)
         try:
             fleet.send(target.id, f"{sender} {rule}", when="idle")
         except NotAllowed:
@@ -79,9 +80,9 @@ def test_who_may_write_to_whom(fleet, crew, monkeypatch) -> None:
     assert all(may("user", cid, rule) for rule in ("none", "team", "family"))
     assert may(ann.id, ben, "all")
     assert not any(may(ann.id, ben, rule) for rule in ("none", "team", "family", ()))
-    fleet.world.registry.note(lambda draft: make_team(draft, "core", ann.row))
+    fleet.context.registry.note(lambda draft: make_team(draft, "core", ann.row))
     assert not may(ann.id, ben, "team")
-    fleet.world.registry.note(lambda draft: teams.change(draft, "t_00000001", master_id=ben.id))
+    fleet.context.registry.note(lambda draft: teams.change(draft, "t_00000001", master_id=ben.id))
     assert may(ann.id, ben, "team")
     assert may(ben.id, ann, "team")
     assert not may(ann.id, cid, "team")

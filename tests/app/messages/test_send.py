@@ -24,6 +24,7 @@ from mam.app.messages import enter_text as submitting
 from mam.app.messages import receipt_proof
 from mam.app.messages import send as senders
 from mam.app.observation import conversations
+from mam.core import caller as callers
 from mam.core.errors import (
     Conflict,
     ConversationBusy,
@@ -52,13 +53,15 @@ def said(session):
 
 
 def paste(fleet, session, text, enter=False):
-    fleet.world.tmux(session.row["tmux_server"]).paste(
+    fleet.context.tmux(session.row["tmux_server"]).paste(
         session.row["pane"]["id"], text, mark=session.id, enter=enter
     )
 
 
 def press(fleet, session, *keys):
-    fleet.world.tmux(session.row["tmux_server"]).keys(session.row["pane"]["id"], list(keys), mark=session.id)
+    fleet.context.tmux(session.row["tmux_server"]).keys(
+        session.row["pane"]["id"], list(keys), mark=session.id
+    )
 
 
 def test_the_receipt(one) -> None:
@@ -122,7 +125,7 @@ def test_a_dialog_is_not_typed_into(fleet, one, workspace) -> None:
     assert one.send("and this as well")["state"] == "held"
     press(fleet, one, "Escape")
     one.wait("idle", timeout=10)
-    sending.deliver_all(fleet.world)
+    sending.deliver_all(fleet.context)
     assert said(one) == ["run ls", "must wait", "and this as well"], "in order"
 
 
@@ -162,8 +165,8 @@ def test_it_is_queued_whenever_it_is_seen_to_work(fleet, monkeypatch, shown, spo
     session.wait("working", timeout=15)
     real, looks = submitting.glance, []
 
-    def glance(world, row):
-        seen = real(world, row)
+    def glance(context, row):
+        seen = real(context, row)
         looks.append(seen)
         if spoils(len(looks)):
             seen.look.state = shown
@@ -180,8 +183,8 @@ def test_it_is_queued_by_a_hook_alone(fleet, monkeypatch) -> None:
     session.wait("working", timeout=15)
     real = submitting.glance
 
-    def glance(world, row):
-        seen = real(world, row)
+    def glance(context, row):
+        seen = real(context, row)
         seen.look.state = "idle"
         return seen
 
@@ -195,16 +198,18 @@ def test_an_agent_that_has_ended(fleet, one) -> None:
     done = one.send("hello")
     assert (done["state"], done["reason"]) == ("held", "it has ended")
     one.resume()
-    sending.deliver_all(fleet.world)
+    sending.deliver_all(fleet.context)
     assert said(one) == ["hello"]
 
 
 def test_copy_mode(fleet, one) -> None:
-    fleet.world.tmux(one.row["tmux_server"])._call(["copy-mode", "-t", one.row["pane"]["id"]])
+    fleet.context.tmux(one.row["tmux_server"])._call(["copy-mode", "-t", one.row["pane"]["id"]])
     done = one.send("hello")
     assert done["state"] == "held"
     assert "scrolling" in done["reason"]
-    fleet.world.tmux(one.row["tmux_server"])._call(["send-keys", "-X", "-t", one.row["pane"]["id"], "cancel"])
+    fleet.context.tmux(one.row["tmux_server"])._call(
+        ["send-keys", "-X", "-t", one.row["pane"]["id"], "cancel"]
+    )
     assert one.send("again", timeout=10)["state"] == "submitted"
     assert said(one) == ["hello", "again"]
 
@@ -245,7 +250,7 @@ def test_inbox(fleet, one) -> None:
 
 def test_sessions_sign_what_they_write_and_cannot_loop(fleet, one, monkeypatch) -> None:
     other = fleet.create("practice", name="other", args=QUICK)
-    monkeypatch.setattr(fleet.world, "known_actor", other.id)
+    fleet._caller = callers.session(other.id)
     done = fleet.send("one", "the work is done", timeout=10)
     assert said(one) == [f"[mam {done['message_id']} from other]\nthe work is done"]
     with pytest.raises(Refused, match="same words"):
@@ -261,12 +266,12 @@ def test_sessions_sign_what_they_write_and_cannot_loop(fleet, one, monkeypatch) 
 def test_a_clock_that_was_put_back_makes_no_loop(fleet, one, monkeypatch) -> None:
     other = fleet.create("practice", name="other", args=QUICK)
     one.stop()
-    monkeypatch.setattr(fleet.world, "known_actor", other.id)
+    fleet._caller = callers.session(other.id)
     for number in range(20):
         fleet.send("one", f"message {number}")
     with pytest.raises(Refused, match="loop"):
         fleet.send("one", "one more")
-    fleet.world.registry.note(
+    fleet.context.registry.note(
         lambda draft: draft.connection.execute("UPDATE messages SET created_at = created_at + 86400")
     )
     assert fleet.send("one", "message 1")["state"] == "held"
@@ -274,7 +279,7 @@ def test_a_clock_that_was_put_back_makes_no_loop(fleet, one, monkeypatch) -> Non
 
 def test_the_line_that_names_a_file_is_signed_as_well(fleet, one, workspace, monkeypatch) -> None:
     other = fleet.create("practice", name="other", args=QUICK)
-    monkeypatch.setattr(fleet.world, "known_actor", other.id)
+    fleet._caller = callers.session(other.id)
     done = fleet.send("one", "a\tb", timeout=10)
     header = f"[mam {done['message_id']} from other]"
     assert (done["state"], done["carrier"]) == ("submitted", "file")
@@ -307,13 +312,13 @@ def test_who_comes_second_is_not_told_to_wait(fleet, one) -> None:
 
 def test_new_messages_before_it_are_no_reason_to_wait(fleet, one) -> None:
     """Their senders are about to type them; one that is held for a reason is another matter."""
-    registry = fleet.world.registry
+    registry = fleet.context.registry
     wanted = [senders.written(None, "user", one.row, f"message {number}") for number in range(3)]
     first, _, last = registry.note(lambda draft: [messages.add(draft, fields) for fields in wanted])
-    assert sending.comes_next(fleet.world, last)
+    assert sending.comes_next(fleet.context, last)
     registry.note(lambda draft: messages.update(draft, first.id, reason="a draft is in its box"))
-    assert not sending.comes_next(fleet.world, last)
-    assert sending.comes_next(fleet.world, first)
+    assert not sending.comes_next(fleet.context, last)
+    assert sending.comes_next(fleet.context, first)
 
 
 # What becomes of a message whose sender was killed at a step, what the agent heard, and of the next message.
@@ -378,7 +383,7 @@ def test_a_typist_that_was_stopped_is_not_waited_for_without_end(fleet, one, mon
     typist = subprocess.Popen(["sleep", "1000"])
     try:
         owner = process.identify(typist.pid).as_json()
-        fleet.world.registry.note(
+        fleet.context.registry.note(
             lambda draft: messages.update(draft, "m_00000001", state="typing", owner=owner)
         )
         monkeypatch.setattr(senders, "_PATIENCE", 0.1)
@@ -440,15 +445,15 @@ def test_an_agent_that_dies_between_paste_and_enter(fleet, one, monkeypatch, unt
     assert not one.status()["resume"]["on_disk"]
     fleet.reconcile()
     one.resume()
-    sending.deliver_all(fleet.world)
+    sending.deliver_all(fleet.context)
     assert said(one) == ["hello"]
 
 
 def test_a_dialog_that_opens_between_paste_and_enter(fleet, one, monkeypatch) -> None:
     real, looks = submitting.glance, []
 
-    def glance(world, row):
-        seen = real(world, row)
+    def glance(context, row):
+        seen = real(context, row)
         looks.append(seen)
         if len(looks) > 2:
             seen.look = ScreenState("waiting", dialog="permission")
@@ -468,8 +473,8 @@ def spoiled(monkeypatch, spoil, first=2):
     """Let the looks of a submission be spoiled from the third on, which is right before Enter."""
     real, looks = submitting.glance, []
 
-    def glance(world, row):
-        seen = real(world, row)
+    def glance(context, row):
+        seen = real(context, row)
         looks.append(seen)
         if len(looks) > first:
             spoil(seen, len(looks) - first)
@@ -499,8 +504,8 @@ def spoiled_at_first(monkeypatch, look):
     """Let the first three looks of a delivery show something else."""
     real, looks = sending.glance, []
 
-    def glance(world, row):
-        seen = real(world, row)
+    def glance(context, row):
+        seen = real(context, row)
         looks.append(seen)
         if len(looks) <= 3:
             seen.look = look()
@@ -553,7 +558,7 @@ def test_its_own_word_of_a_dialog_between_paste_and_enter(fleet, one, monkeypatc
         if number == 1:
             payload = {"hook_event_name": "PermissionRequest", "session_id": "x"}
             name = f"{one.id}.{one.row['pane']['pid']}.1.json"
-            Path(fleet.world.place.spool, name).write_text(json.dumps(payload), encoding="utf-8")
+            Path(fleet.context.paths.spool, name).write_text(json.dumps(payload), encoding="utf-8")
 
     with monkeypatch.context() as patch:
         spoiled(patch, asks)
@@ -600,7 +605,7 @@ def test_a_dialog_that_opens_after_the_first_look(fleet, one, monkeypatch, works
 
 
 def test_a_stranger_in_the_pane(fleet, one) -> None:
-    tmux, pane = fleet.world.tmux(one.row["tmux_server"]), one.row["pane"]["id"]
+    tmux, pane = fleet.context.tmux(one.row["tmux_server"]), one.row["pane"]["id"]
     tmux._call(["respawn-pane", "-k", "-t", pane, "sleep", "1000"])
     done = one.send("hello")
     assert (done["state"], done["reason"]) == ("held", "another process is in its pane")
@@ -638,7 +643,7 @@ def test_the_record_of_a_conversation_that_was_begun_anew(fleet, one) -> None:
     """The same words again: no hook counts, and the record is not the one that the row knows."""
     assert one.send("go on", timeout=10)["state"] == "submitted"
     one.wait("idle", timeout=10)
-    conversations.capture(fleet.world, one.row)
+    conversations.capture(fleet.context, one.row)
     assert fleet.send("one", "/clear", command=True, timeout=10)["state"] == "submitted"
     done = one.send("go on", timeout=10)
     assert (done["state"], done["evidence"]) == ("submitted", "transcript"), done
@@ -652,7 +657,7 @@ def test_words_of_before_prove_nothing(fleet, one, monkeypatch) -> None:
     def forget(draft):
         return draft.put(merged(draft.get(one.id), conversations=[], practice_session_id_own=None))
 
-    claims.change(fleet.world, forget)
+    claims.change(fleet.context, forget)
     monkeypatch.setattr(sending, "submit", lambda *_given, **_options: ScreenState("idle"))
     monkeypatch.setattr(receipt_proof, "proof_seconds", lambda text: 0.5)
     assert one.send("go on")["state"] == "unconfirmed"
@@ -679,12 +684,12 @@ def test_a_file_that_cannot_be_written(one, workspace) -> None:
 def test_what_the_resident_types_just_now_is_not_held(fleet, one, monkeypatch) -> None:
     looks = []
 
-    def deliver(world, session_id):
-        (message,) = world.registry.peek(lambda draft: messages.open_of(draft, session_id), [])
+    def deliver(context, session_id):
+        (message,) = context.registry.peek(lambda draft: messages.open_of(draft, session_id), [])
         looks.append(message.state)
         state = "typing" if len(looks) == 1 else "submitted"
         owner = process.me().as_json()
-        world.registry.note(lambda draft: messages.update(draft, message.id, state=state, owner=owner))
+        context.registry.note(lambda draft: messages.update(draft, message.id, state=state, owner=owner))
 
     monkeypatch.setattr(senders, "deliver", deliver)
     assert one.send("hello there")["state"] == "submitted"
@@ -740,20 +745,20 @@ def test_who_looks_late_does_not_take_a_message_back(fleet, one, monkeypatch) ->
     done: list[dict] = []
     look = sending.glance
 
-    def slow_look(world, row):
+    def slow_look(context, row):
         if not done:
             done.append({})
             done[0] = fleet.send("one", "the one message", message_id="m_00000001", timeout=10)
             paste(fleet, one, "a draft")
             fleet.wait("one", "text:a draft", timeout=10)
-        return look(world, row)
+        return look(context, row)
 
     with monkeypatch.context() as patch:
         patch.setattr(senders, "deliver", lambda *_given: None)
         patch.setattr(senders, "_PATIENCE", 0.0)
         fleet.send("one", "the one message", message_id="m_00000001")
     monkeypatch.setattr(sending, "glance", slow_look)
-    sending.deliver(fleet.world, one.id)
+    sending.deliver(fleet.context, one.id)
     assert done[0]["state"] == "submitted"
     assert fleet.inbox("one")[0]["state"] == "submitted", "it would be typed once more"
 
@@ -795,13 +800,13 @@ def test_only_who_sent_it_takes_it_back(fleet, one, monkeypatch) -> None:
     other = fleet.create("practice", name="other", args=QUICK)
     one.stop()
     kept = fleet.send("one", "hello")["message_id"]
-    monkeypatch.setattr(fleet.world, "known_actor", other.id)
+    fleet._caller = callers.session(other.id)
     own = fleet.send("one", "from another")["message_id"]
     with pytest.raises(NotAllowed, match="not sent by"):
         fleet.withdraw(kept)
     assert fleet.withdraw(own)
     assert fleet.send("one", "from another")["state"] == "held", "what was taken back is no loop"
-    monkeypatch.setattr(fleet.world, "known_actor", "user")
+    fleet._caller = callers.user()
     assert fleet.withdraw(kept)
 
 

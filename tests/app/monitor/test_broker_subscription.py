@@ -38,7 +38,7 @@ def lines():
 def watching(workspace, told, **environ):
     """A resident that listens, in a thread."""
     with mam.open(str(workspace), environ={**os.environ, **environ}) as own:
-        one = residents.Resident(own.world, told.append, subscribe=brokers.find(own.world))
+        one = residents.Resident(own.context, own.caller, told.append, subscribe=brokers.find(own.context))
         read, write = os.pipe()
         thread = threading.Thread(target=run_apart, args=(one, read))
         thread.start()
@@ -126,7 +126,7 @@ def test_beside_a_resident_it_listens(mosquitto, fleet, workspace, stranger, mon
     fleet.init()
     job_id = submit(fleet, broker=None)
     resident = monitor("--idle-timeout", "0")
-    until(lambda: residents.lock(fleet.world).holder(), SECONDS)
+    until(lambda: residents.lock(fleet.context).holder(), SECONDS)
     told = lines(monitor("--subscribe", "--json", "--idle-timeout", "0"))
     until(lambda: states(told) == ["connected"], SECONDS)
     publish(stranger, f"python/mqtt/jobs/{job_id}/events", signed(fleet, job_id, "completed", 1))
@@ -153,8 +153,8 @@ def test_it_ends_when_its_time_is_over(mosquitto, fleet, monitor) -> None:
 def test_what_it_cannot_do_without(fleet, monkeypatch) -> None:
     fleet.init()
     with pytest.raises(InvalidSettings, match="no broker"):
-        subscribe(fleet.world, None, print)
+        subscribe(fleet.context, fleet.caller, None, print)
     for wrong in ("soon", "0", "-1", "nan"):
         monkeypatch.setenv("RECONCILE_POLL_INTERVAL", wrong)
         with pytest.raises(InvalidSettings, match="RECONCILE_POLL_INTERVAL"):
-            subscribe(fleet.world, "mqtt://127.0.0.1:1", print)
+            subscribe(fleet.context, fleet.caller, "mqtt://127.0.0.1:1", print)

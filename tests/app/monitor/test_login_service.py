@@ -54,7 +54,7 @@ def test_it_looks_where_its_installer_looks(home, workspace, systemctl, monkeypa
     monkeypatch.setenv("TMUX_SERVER_NAME", "mine")
     monkeypatch.setenv("MAM_BROKER_PASSWORD", "secret")
     with mam.open(str(workspace)) as fleet:
-        text = login_service.unit(fleet.world)[1]
+        text = login_service.unit(fleet.context)[1]
     said = [line.partition("=")[2] for line in text.splitlines() if line.startswith("Environment=")]
     assert f'"TMUX_TMPDIR={tmp_path}/100%% $HOME"' in said
     assert '"TMUX_SERVER_NAME=mine"' in said
@@ -68,7 +68,7 @@ def test_two_roots_of_one_name_have_two_units(home, tmp_path) -> None:
         root = tmp_path / parent / "app"
         root.mkdir(parents=True)
         with mam.open(str(root)) as fleet:
-            units.add(login_service.unit(fleet.world)[0])
+            units.add(login_service.unit(fleet.context)[0])
     assert len(units) == 2
 
 

@@ -22,9 +22,9 @@ def pass_on(fleet):
 
     def pass_on(seconds=0.0):
         with mam.open(fleet.root) as fresh:
-            fresh.world.now = lambda: time.time() + seconds
-            done = reconcile.reconcile(fresh.world)
-            return notify.look(fresh.world, fresh.world.registry.view(), done.look.listings)
+            fresh.context = fresh.context.replace(clock=lambda: time.time() + seconds)
+            done = reconcile.reconcile(fresh.context, fresh.caller)
+            return notify.look(fresh.context, fresh.context.registry.view(), done.look.listings)
 
     return pass_on
 
@@ -42,7 +42,7 @@ def waits(session, until) -> None:
 @pytest.fixture
 def asking(fleet, until):
     session = fleet.create("practice", name="one", args=["--speed", "0"])
-    tmux = fleet.world.tmux(session.row["tmux_server"])
+    tmux = fleet.context.tmux(session.row["tmux_server"])
     tmux.paste(session.row["pane"]["id"], "run ls", mark=session.id, enter=True)
     waits(session, until)
     return session
@@ -59,7 +59,7 @@ def test_waiting_is_told_once_per_episode(fleet, asking, pass_on, until) -> None
     assert kinds(pass_on(125)) == [("one", "waiting")]
     assert kinds(pass_on(126)) == [], "another resident, the same episode"
     assert fleet.ls()["sessions"][0]["attention"] is None
-    tmux = fleet.world.tmux(asking.row["tmux_server"])
+    tmux = fleet.context.tmux(asking.row["tmux_server"])
     tmux.keys(asking.row["pane"]["id"], ["Escape"], mark=asking.id)
     asking.wait("idle", timeout=10)
     assert kinds(pass_on(130)) == []
@@ -76,10 +76,10 @@ def test_the_users_command_and_the_desktop(fleet, tmp_path, monkeypatch) -> None
         script.chmod(0o755)
     settings = Settings()
     settings.take({"notify_command": [str(tmp_path / "told"), "-x"]}, "here")
-    monkeypatch.setattr(fleet.world, "_settings", settings)
+    fleet.context._settings["found"] = settings
     environ = {**os.environ, "PATH": f"{tmp_path}:{os.environ['PATH']}", "DISPLAY": ":0"}
-    monkeypatch.setattr(fleet.world, "environ", environ)
-    notify.spread(fleet.world, {"session": "one", "text": "it waits; $(touch x)", "kind": "waiting"})
+    fleet.context = fleet.context.replace(environ=environ)
+    notify.spread(fleet.context, {"session": "one", "text": "it waits; $(touch x)", "kind": "waiting"})
     lines = log.read_text(encoding="utf-8").splitlines()
     assert lines == [
         "notify-send",
@@ -98,10 +98,10 @@ def test_the_users_command_and_the_desktop(fleet, tmp_path, monkeypatch) -> None
 def test_a_command_that_fails_is_a_warning(fleet, monkeypatch) -> None:
     settings = Settings()
     settings.take({"notify_command": ["/bin/false"], "notify_desktop": False}, "here")
-    monkeypatch.setattr(fleet.world, "_settings", settings)
+    fleet.context._settings["found"] = settings
     warned = []
     fleet.on_warning(warned.append)
-    notify.spread(fleet.world, {"session": "one", "text": "x", "kind": "waiting"})
+    notify.spread(fleet.context, {"session": "one", "text": "x", "kind": "waiting"})
     assert warned == ["/bin/false did not take the notice: 1"]
     assert json.dumps(warned)
 
@@ -126,7 +126,7 @@ def test_a_dialog_that_only_the_screen_shows(fleet, unasked, pass_on, until) -> 
     assert kinds(pass_on(125)) == [("one", "waiting")]
     assert kinds(pass_on(126)) == [], "the same episode"
     with mam.open(fleet.root) as reader:
-        reader.world.now = lambda: time.time() + 127
+        reader.context = reader.context.replace(clock=lambda: time.time() + 127)
         assert reader.ls()["sessions"][0]["attention"] == "it has waited for a person for 2m (trust)"
     assert kinds(pass_on(1000)) == [], "nobody looked for too long: who knows what was in between"
     unasked.answer("allow")
@@ -154,7 +154,7 @@ def test_a_command_that_hangs_holds_up_nothing(fleet, tmp_path, until) -> None:
     config = Path(os.environ["XDG_CONFIG_HOME"]) / "mam/config.toml"
     config.parent.mkdir(parents=True, exist_ok=True)
     config.write_text(f'notify_command = ["/bin/cat", "{pipe}"]\nnotify_desktop = false\n', encoding="utf-8")
-    told = notify.spread_apart(fleet.world, [{"session": "one", "text": "x", "kind": "waiting"}])
+    told = notify.spread_apart(fleet.context, [{"session": "one", "text": "x", "kind": "waiting"}])
     assert told.is_alive(), "the command waits for somebody to write, and nobody waits for the command"
     pipe.write_text("", encoding="utf-8")
     until(lambda: not told.is_alive())
@@ -162,7 +162,7 @@ def test_a_command_that_hangs_holds_up_nothing(fleet, tmp_path, until) -> None:
 
 def test_a_limit_is_told_although_the_hook_says_that_the_turn_is_over(fleet, pass_on, until) -> None:
     session = fleet.create("practice", name="one", args=["--speed", "0"])
-    tmux = fleet.world.tmux(session.row["tmux_server"])
+    tmux = fleet.context.tmux(session.row["tmux_server"])
     tmux.paste(session.row["pane"]["id"], "/limit", mark=session.id, enter=True)
     until(lambda: "StopFailure" in [one["detail"] for one in session.explain()["evidence"]])
     # While the hook is fresh a listing does not look at the screen.

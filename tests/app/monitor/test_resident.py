@@ -23,7 +23,7 @@ QUICK = ["--speed", "0"]
 
 
 def holder(fleet):
-    return start_resident.lock(fleet.world).holder()
+    return start_resident.lock(fleet.context).holder()
 
 
 def test_a_death_is_recorded_at_once(fleet, watched, until) -> None:
@@ -47,7 +47,7 @@ def test_a_session_that_a_verb_ends_is_not_reported(fleet, watched, until) -> No
 
 def test_a_conversation_that_appears_is_filled_in(fleet, watched, until) -> None:
     session = fleet.create("practice", args=QUICK, name="one")
-    tmux = fleet.world.tmux(session.row["tmux_server"])
+    tmux = fleet.context.tmux(session.row["tmux_server"])
     tmux.paste(session.row["pane"]["id"], "hello", mark=session.id, enter=True)
     until(lambda: fleet.get("one").row["practice_session_id_own"])
     until(lambda: classes(watched) == [("C", "one")])
@@ -58,7 +58,7 @@ def test_an_edit_is_taken_in(fleet, watched, until) -> None:
     path = Path(fleet.registry_file)
     text = path.read_text(encoding="utf-8")
     path.write_text(text.replace("name: one", "colour: blue\n  name: one"), encoding="utf-8")
-    until(lambda: not fleet.world.registry.is_edited())
+    until(lambda: not fleet.context.registry.is_edited())
     assert fleet.get("one").row["colour"] == "blue"
 
 
@@ -67,7 +67,7 @@ def test_one_at_a_time_and_the_other_follows(fleet, monitor, until) -> None:
     first = monitor("--json")
     until(lambda: holder(fleet))
     with pytest.raises(ResidentRuns):
-        residents.Resident(fleet.world, print).run()
+        residents.Resident(fleet.context, fleet.caller, print).run()
     second = monitor("--timeout", "30")
     pid = fleet.get("one").row["pane"]["pid"]
     time.sleep(max(0.0, rules.rests_until(fleet.get("one").row) - time.time()))
@@ -204,7 +204,7 @@ def test_who_follows_is_told_who_needs_a_person(fleet, monitor, until) -> None:
     second = monitor("--json")
     said = follows(fleet, second, until)
     session = fleet.create("practice", args=QUICK, name="one")
-    tmux = fleet.world.tmux(session.row["tmux_server"])
+    tmux = fleet.context.tmux(session.row["tmux_server"])
     tmux.paste(session.row["pane"]["id"], "/limit", mark=session.id, enter=True)
     told = until(lambda: attention(said), timeout=60)
     assert (told["session"], told["kind"]) == ("one", "limit")
@@ -215,7 +215,7 @@ def follows(fleet, running, until):
     drift = {"id": "A:x", "class": "A", "session": "x", "message": "as a resident records it"}
 
     def is_shown():
-        fleet.world.registry.note(lambda draft: drifts.record(draft, drift, written=True))
+        fleet.context.registry.note(lambda draft: drifts.record(draft, drift, written=True))
         return select.select([running.stdout], [], [], 0.2)[0]
 
     until(is_shown)
@@ -240,8 +240,8 @@ def attention(said: list[str]):
 def test_a_silent_server_is_not_waited_for_again_and_again(fleet, tmux_server) -> None:
     """A death on another server is noticed meanwhile; and once it speaks it is given its time again."""
     fleet.create("sleep", args=["1000"], name="one")
-    watching = residents.Resident(fleet.world, lambda _report: None)
-    asked = fleet.world.tmux(tmux_server)
+    watching = residents.Resident(fleet.context, fleet.caller, lambda _report: None)
+    asked = fleet.context.tmux(tmux_server)
     whole, asked.timeout = asked.timeout, 0.2
     server = Tmux(tmux_server).panes().server_pid
     os.kill(server, signal.SIGSTOP)

@@ -51,7 +51,7 @@ def test_a_server_frozen_for_half_a_minute_terminates_nobody(fleet, monitor, tmu
         thaw = time.monotonic() + FROZEN_SECONDS
         while time.monotonic() < thaw:
             # Each hook payload wakes the resident, which then asks in vain.
-            Path(fleet.world.place.spool, "ffffffff.1.x.json").write_text("{}", encoding="utf-8")
+            Path(fleet.context.paths.spool, "ffffffff.1.x.json").write_text("{}", encoding="utf-8")
             time.sleep(0.5)
             assert running.poll() is None
     assert fleet.names(status=["running"]) == names

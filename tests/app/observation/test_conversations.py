@@ -30,12 +30,12 @@ def two(fleet):
 def test_an_agent_that_names_its_neighbours_conversation_does_not_get_it(fleet, two, monkeypatch) -> None:
     one, other = (fleet.get(session.id).row for session in two)
     theirs = own_id(other)
-    monkeypatch.setattr(conversations, "told", lambda world, row, words=None: (theirs, "state-file"))
+    monkeypatch.setattr(conversations, "told", lambda context, row, words=None: (theirs, "state-file"))
     with pytest.raises(ConversationBusy):
-        conversations.capture(fleet.world, one)
+        conversations.capture(fleet.context, one)
     assert own_id(fleet.get("one").row) == own_id(one)
     two[1].stop()
-    kept = conversations.capture(fleet.world, fleet.get("one").row)
+    kept = conversations.capture(fleet.context, fleet.get("one").row)
     assert own_id(kept) == own_id(one), "nor when nobody has it open: another row owns it"
     stopped = two[0].stop(purge_conversation=True)
     assert stopped.row["status"] == "terminated"
@@ -89,10 +89,10 @@ def test_a_program_that_deletes_gets_the_sessions_stores_and_not_the_callers(fle
     monkeypatch.setattr(
         Practice, "launch", lambda self, request: Launch([request.program], without=("THEIR_HOME",))
     )
-    world = fleet.world
-    world.environ = {**world.environ, "THEIR_HOME": "/elsewhere", "CLAUDECODE": "1", "MAM_ROOT": "/x"}
+    more = {"THEIR_HOME": "/elsewhere", "CLAUDECODE": "1", "MAM_ROOT": "/x"}
+    context = fleet.context.replace(environ={**fleet.context.environ, **more})
     row = {**fleet.get("one").row, "stores": {"STORE": "/of/the/session"}}
-    _, environ = launch._deleting(world, row, world.kind("practice"))
+    _, environ = launch._deleting(context, row, context.kind("practice"))
     assert environ["STORE"] == "/of/the/session"
     assert not {"THEIR_HOME", "CLAUDECODE"} & environ.keys()
 
@@ -135,8 +135,8 @@ def test_permissions_of_the_settings_that_a_kind_cannot_take(fleet, home, worksp
 def test_who_has_not_spoken_for_long_is_not_booting(fleet, monkeypatch) -> None:
     session = fleet.create("practice", args=["--slow-start", "60"], wait=False)
     assert session.explain()["evidence"][0]["state"] == "booting"
-    now = fleet.world.now
-    monkeypatch.setattr(fleet.world, "now", lambda: now() + 130)
+    now = fleet.context.now
+    fleet.context = fleet.context.replace(clock=lambda: now() + 130)
     assert session.explain()["evidence"][0]["state"] == "unknown"
 
 
@@ -144,7 +144,7 @@ def test_a_purge_leaves_a_conversation_that_another_row_names(fleet, two) -> Non
     theirs = own_id(fleet.get("two").row)
     for session in two:
         session.stop()
-    fleet.world.registry.change(
+    fleet.context.registry.change(
         lambda draft: draft.put({**draft.named("one"), "practice_session_id_own": theirs})
     )
     with pytest.raises(ConversationBusy, match="another session"):
@@ -153,7 +153,7 @@ def test_a_purge_leaves_a_conversation_that_another_row_names(fleet, two) -> Non
 
 
 def test_a_strange_file_in_the_spool_stops_nothing(fleet, two) -> None:
-    spool = Path(fleet.world.place.spool)
+    spool = Path(fleet.context.paths.spool)
     for name in (f"{two[0].id}.²³.1.json", f"{two[0].id}.{'9' * 200}.1.json", f"{two[0].id}.-1.1.json"):
         (spool / name).write_text("{}", encoding="utf-8")
     assert len(fleet.ls()["sessions"]) == 2

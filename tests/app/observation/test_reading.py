@@ -84,7 +84,7 @@ def test_reading_changes_nothing(fleet) -> None:
     session = fleet.create("practice", args=QUICK, prompt="hello")
     session.wait("idle", timeout=10)
     os.kill(session.row["pane"]["pid"], signal.SIGKILL)
-    place = fleet.world.place
+    place = fleet.context.paths
     before = {path: Path(path).read_bytes() for path in (place.yaml, place.yaml + ".bak")}
     version = fleet.get(session.id).row["version"]
     fleet.ls()
@@ -152,7 +152,7 @@ def test_a_disagreement_is_shown(fleet, until) -> None:
 def test_a_child_that_inherits_the_environment_says_nothing(fleet, workspace) -> None:
     session = fleet.create("practice", args=QUICK)
     payload = json.dumps({"hook_event_name": "UserPromptSubmit", "session_id": "x", "prompt": "y"})
-    spool = Path(fleet.world.place.spool)
+    spool = Path(fleet.context.paths.spool)
     forged = spool / f"{session.id}.{os.getpid()}.1.json"
     forged.write_text(payload, encoding="utf-8")
     assert session.status()["activity"] == "idle"
@@ -169,7 +169,7 @@ def test_a_stop_leaves_the_payloads_of_other_sessions(fleet, until) -> None:
     # Its own first word may come after its box was seen, and would be the last one.
     until(lambda: hook_state(two) == "idle")
     payload = json.dumps({"hook_event_name": "UserPromptSubmit", "session_id": "x", "prompt": "y"})
-    waiting = Path(fleet.world.place.spool) / f"{two.id}.{two.row['pane']['pid']}.1.json"
+    waiting = Path(fleet.context.paths.spool) / f"{two.id}.{two.row['pane']['pid']}.1.json"
     waiting.write_text(payload, encoding="utf-8")
     one.stop()
     assert waiting.exists()
@@ -178,7 +178,7 @@ def test_a_stop_leaves_the_payloads_of_other_sessions(fleet, until) -> None:
 
 def test_broken_payloads_are_dropped(fleet) -> None:
     session = fleet.create("practice", args=QUICK)
-    spool = Path(fleet.world.place.spool)
+    spool = Path(fleet.context.paths.spool)
     contents = [b"", b"{", b"[]", b"\xff\xfe", b'{"hook_event_name": 5}', b"[" * 100_000]
     broken = [spool / f"{session.id}.{session.row['pane']['pid']}.{n}.json" for n in range(len(contents))]
     for path, content in zip(broken, contents, strict=True):
@@ -253,10 +253,10 @@ def test_the_log_says_who_what_and_why(fleet) -> None:
 def test_doctor_names_what_is_wrong_and_how_to_mend_it(fleet, tmux_server) -> None:
     session = fleet.create("practice", name="lost", args=QUICK)
     assert [one for one in fleet.doctor() if one["ok"] is False] == []
-    Path(fleet.world.place.state).chmod(0o755)
+    Path(fleet.context.paths.state).chmod(0o755)
     os.kill(session.row["pane"]["pid"], signal.SIGKILL)
     orphan = fleet.create("sleep", name="orphan", args=["1000"])
-    fleet.world.registry.change(lambda draft: draft.remove(orphan.id))
+    fleet.context.registry.change(lambda draft: draft.remove(orphan.id))
     bad = {one["check"]: one for one in fleet.doctor() if one["ok"] is False}
     assert "chmod 700" in bad["mode"]["mend"]
     assert bad["session lost"]["mend"] == "mam resume lost"
@@ -276,8 +276,8 @@ def test_wait_returns_what_it_saw(fleet, monkeypatch) -> None:
     session = fleet.create("practice", args=QUICK)
     real, looks = waiting.look, []
 
-    def look(world, target):
-        looks.append(real(world, target))
+    def look(context, target):
+        looks.append(real(context, target))
         return looks[-1]
 
     monkeypatch.setattr(waiting, "look", look)

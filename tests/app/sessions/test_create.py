@@ -75,7 +75,7 @@ def test_nothing_of_the_caller_stands_in_an_argv(fleet, tmux_server) -> None:
     words += Path(f"/proc/{session.row['pane']['pid']}/cmdline").read_bytes()
     assert b"walrus" not in words
     assert b"hunter2" not in words
-    assert not list(Path(fleet.world.place.launches).iterdir())
+    assert not list(Path(fleet.context.paths.launches).iterdir())
 
 
 def test_a_default_name_that_is_alive_gets_a_number_and_one_given_by_hand_is_refused(fleet) -> None:
@@ -218,7 +218,7 @@ def test_a_person_gets_a_shell_with_the_instructions(fleet, monkeypatch) -> None
 def test_bad_names_are_refused_before_anything_happens(fleet, tmux_server, name) -> None:
     with pytest.raises(InvalidName):
         fleet.create("practice", name=name)
-    assert not fleet.world.place.exists()
+    assert not fleet.context.paths.exists()
     assert panes(tmux_server) == []
 
 

@@ -77,7 +77,7 @@ def test_forgettable_by_age(fleet) -> None:
         row = draft.named("old")
         draft.put({**row, "stopped_at_epoch": row["stopped_at_epoch"] - 1000})
 
-    fleet.world.registry.change(age)
+    fleet.context.registry.change(age)
     assert fleet.forgettable(older_than=500) == ["old"]
     assert fleet.forgettable() == ["old", "new"]
 

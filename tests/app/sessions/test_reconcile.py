@@ -22,7 +22,7 @@ def later(fleet, monkeypatch):
 
     def later(seconds=60.0):
         real = time.time
-        monkeypatch.setattr(fleet.world, "now", lambda: real() + seconds)
+        fleet.context = fleet.context.replace(clock=lambda: real() + seconds)
 
     return later
 
@@ -77,7 +77,7 @@ def test_a_dry_run_writes_nothing(fleet, later, until) -> None:
     session = fleet.create("practice", args=QUICK, prompt="hello", name="one")
     kill(session, until)
     later()
-    state = Path(fleet.world.place.state)
+    state = Path(fleet.context.paths.state)
 
     def content():
         # What SQLite shares between readers (-shm) changes with each look; a hook may still be writing.
@@ -107,7 +107,7 @@ def test_a_server_that_does_not_answer_terminates_nobody(fleet, later, tmux_serv
     session = fleet.create("sleep", args=["1000"], name="one")
     later()
     server = Tmux(tmux_server).server_pid()
-    tmux = fleet.world.tmux(tmux_server)
+    tmux = fleet.context.tmux(tmux_server)
     os.kill(server, signal.SIGSTOP)
     try:
         tmux.timeout = 0.3
@@ -166,7 +166,7 @@ def test_a_conversation_appears_and_vanishes(fleet, later, until) -> None:
     session = fleet.create("practice", args=QUICK, name="one")
     later()
     assert fleet.reconcile()["drifts"] == []
-    tmux = fleet.world.tmux(session.row["tmux_server"])
+    tmux = fleet.context.tmux(session.row["tmux_server"])
     tmux.paste(session.row["pane"]["id"], "hello", mark=session.id, enter=True)
     until(lambda: session.status()["resume"]["on_disk"])
     assert session.status()["drift"] == "C"
@@ -213,7 +213,7 @@ def test_what_could_not_be_written_is_told_again_once_it_is(fleet, later, until,
         assert drifts(fleet.reconcile(emit_diff=True)) == [("A", "one", False, False)]
     assert drifts(fleet.reconcile()) == [("A", "one", True, True)]
     assert drifts(fleet.reconcile(emit_diff=True)) == [("A", "one", True, True)], "recorded for who prints"
-    assert fleet.world.registry.peek(recorded.has_open, True) is False
+    assert fleet.context.registry.peek(recorded.has_open, True) is False
 
 
 def test_ended_rows_are_left_alone(fleet, later) -> None:

@@ -91,7 +91,7 @@ def test_never_a_siblings_conversation(fleet) -> None:
         draft.put({**row, "conversations": []})
 
     other.stop()
-    fleet.world.registry.change(forget_ids)
+    fleet.context.registry.change(forget_ids)
     with pytest.raises(IllegalTransition, match="no conversation"):
         fleet.resume(other.name)
 
@@ -101,7 +101,7 @@ def test_a_conversation_that_a_live_process_holds_is_refused(fleet) -> None:
     other = fleet.create("practice", args=QUICK)
     other.stop()
     own = holder.row["practice_session_id_own"]
-    fleet.world.registry.change(
+    fleet.context.registry.change(
         lambda draft: draft.put({**draft.get(other.id), "practice_session_id_own": own})
     )
     with pytest.raises(ConversationBusy) as caught:
@@ -123,7 +123,7 @@ def test_the_workspace_is_gone(fleet, home, tmux_server, tmp_path) -> None:
     place = tmp_path / "short-lived"
     place.mkdir()
     with mam.open(str(fleet.root)) as one:
-        one.world.workspace = str(place)
+        one.context = one.context.replace(workspace=str(place))
         session = one.create("practice", args=QUICK, prompt="hello")
         session.stop()
         place.rmdir()
@@ -168,7 +168,7 @@ def test_two_of_which_no_conversation_is_known_take_none_that_is_found(fleet, mo
             draft.put(row)
         draft.set_identity("practice", None)
 
-    fleet.world.registry.change(forget)
+    fleet.context.registry.change(forget)
     for session in sessions:
         with pytest.raises(IllegalTransition, match="no conversation of it is known"):
             session.resume()

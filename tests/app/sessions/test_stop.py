@@ -59,7 +59,7 @@ def test_an_unregistered_name_is_refused(fleet) -> None:
 def test_an_unregistered_tmux_session_by_force(fleet, tmux_server) -> None:
     kept = fleet.create("sleep", name="bill", args=["1000"])
     other = fleet.create("sleep", name="billing", args=["1000"])
-    fleet.world.registry.change(lambda draft: draft.remove(kept.id))
+    fleet.context.registry.change(lambda draft: draft.remove(kept.id))
     done = fleet.stop_unregistered("bill")
     assert done["stopped"] == "bill"
     assert not is_there(kept.row["pane"]["pid"])
@@ -129,7 +129,7 @@ def test_the_whole_server_is_gone(fleet, tmux_server) -> None:
 
 def test_a_server_that_does_not_answer_leaves_everything(fleet, tmux_server) -> None:
     session = fleet.create("practice", args=QUICK)
-    fleet.world.tmux(tmux_server).timeout = 0.5
+    fleet.context.tmux(tmux_server).timeout = 0.5
     before = Path(fleet.registry_file).read_bytes()
     os.kill(session.row["pane"]["server_pid"], signal.SIGSTOP)
     try:
@@ -180,7 +180,7 @@ def test_two_stops_at_once_are_one(fleet) -> None:
     from mam.app.api.fleet import Fleet
 
     session = fleet.create("practice", args=QUICK)
-    fleets = [Fleet(fleet.world.clone()) for _ in range(4)]
+    fleets = [Fleet(fleet.context.for_thread()) for _ in range(4)]
     with ThreadPoolExecutor(4) as pool:
         done = list(pool.map(lambda one: one.stop(session.name), fleets))
     assert sorted(one.changed for one in done) == [False, False, False, True]
@@ -196,7 +196,7 @@ def painted(fleet, monkeypatch, until):
 
     def paint():
         session = fleet.create("practice", name="one", args=["--speed", "0"])
-        tmux = fleet.world.tmux(session.row["tmux_server"])
+        tmux = fleet.context.tmux(session.row["tmux_server"])
         tmux.paste(session.row["pane"]["id"], "run ls", mark=session.id, enter=True)
         until(lambda: "Do you want to proceed" in session.read())
         rule = "─" * 60
@@ -237,21 +237,21 @@ def test_nor_while_the_hook_that_tells_of_the_dialog_is_late(painted, monkeypatc
 
 def recorded_hook(fleet, session):
     """Return the newest word of the session's agent."""
-    return listen(fleet.world, [session.row])[session.id].data
+    return listen(fleet.context, [session.row])[session.id].data
 
 
 def test_no_exit_word_is_glued_to_a_message_that_is_being_typed(fleet, monkeypatch) -> None:
     session = fleet.create("practice", name="one", args=["--speed", "0"])
     typist = subprocess.Popen(["sleep", "1000"])
     typed: list[str] = []
-    monkeypatch.setattr(stops, "submit", lambda world, row, word: typed.append(word))
+    monkeypatch.setattr(stops, "submit", lambda context, row, word: typed.append(word))
     monkeypatch.setattr(stops, "_TYPIST_SECONDS", 0.1)
     monkeypatch.setattr(senders, "deliver", lambda *_given: None)
     monkeypatch.setattr(senders, "_PATIENCE", 0.0)
     try:
         fleet.send("one", "hello", message_id="m_00000001")
         owner = process.identify(typist.pid).as_json()
-        fleet.world.registry.note(
+        fleet.context.registry.note(
             lambda draft: messages.update(draft, "m_00000001", state="typing", owner=owner)
         )
         assert session.stop().row["status"] == "stopped"
@@ -263,7 +263,7 @@ def test_no_exit_word_is_glued_to_a_message_that_is_being_typed(fleet, monkeypat
 
 def test_no_message_is_typed_into_a_session_that_is_being_stopped(fleet) -> None:
     session = fleet.create("practice", name="one", args=["--speed", "0"])
-    with claims.in_flight(fleet.world, "stop", "one", lambda _draft, _row: {}):
+    with claims.in_flight(fleet.context, "stop", "one", lambda _draft, _row: {}):
         done = session.send("hello")
     assert (done["state"], done["reason"]) == ("held", "it is being stopped")
     assert session.send("and this", timeout=10)["state"] in ("submitted", "queued")

@@ -23,7 +23,7 @@ def cloned(fleet, workspace, home):
         session = fleet.create("practice", name="one", prompt="hello", **{"args": QUICK, **options})
         session.stop()
         fleet.close()
-        Path(user_state.state_home(fleet.world.environ), "host.db").unlink()
+        Path(user_state.state_home(fleet.context.environ), "host.db").unlink()
         return session
 
     return end
@@ -50,7 +50,7 @@ def test_a_command_of_its_own_is_refused(cloned, fleet, workspace, tmp_path) -> 
             verb()
     assert not marker.exists()
     assert fleet.get("one").row["status"] == "stopped"
-    assert fleet.world.registry.view().intents == []
+    assert fleet.context.registry.view().intents == []
 
 
 def test_a_plain_one_is_resumed(cloned, fleet) -> None:
@@ -63,7 +63,7 @@ def test_a_plain_one_is_resumed(cloned, fleet) -> None:
 )
 def test_other_permissions_and_stores_are_no_plain_ones(cloned, fleet, workspace, field, value) -> None:
     session = cloned(args=[])
-    with sqlite3.connect(fleet.world.place.db) as database:
+    with sqlite3.connect(fleet.context.paths.db) as database:
         database.execute(
             f"UPDATE sessions SET data=json_set(data, '$.{field}', json(?))", [json.dumps(value)]
         )

@@ -17,6 +17,7 @@ from mam.app.messages.delivery import deliver_all
 from mam.app.sessions.death import record_if_dead
 from mam.app.teams.spawn import Spawn
 from mam.app.teams.team_window import find_site
+from mam.core import caller as callers
 from mam.core.errors import DialogOpen, NotAllowed, NotReady, Refused
 
 
@@ -27,7 +28,7 @@ def counts(fleet):
             table: draft.connection.execute(f"SELECT count(*) FROM {table}").fetchone()[0] for table in tables
         }
 
-    return fleet.world.registry.peek(read, {})
+    return fleet.context.registry.peek(read, {})
 
 
 def test_a_member_beside_the_caller(desk, master):
@@ -67,7 +68,7 @@ def test_others_join_in_their_order(desk, master):
 
 def test_a_member_that_spawns_is_the_parent_and_no_master(desk, master):
     first = master.spawn("dev", agent="practice", args=QUICK)
-    master.world.known_actor = first["session"]["id"]
+    master._caller = callers.session(first["session"]["id"])
     second = master.spawn("qa", agent="practice", args=QUICK)
     assert second["session"]["parent"] == first["session"]["id"]
     assert second["team"] == first["team"]
@@ -96,7 +97,7 @@ def test_a_name_that_has_ended_is_started_anew(master):
 def test_the_dead_pane_of_its_last_run_goes(desk, master, until):
     first = master.spawn("dev", agent="practice", args=QUICK)["session"]
     os.kill(first["pane"]["pid"], signal.SIGKILL)
-    until(lambda: record_if_dead(master.world, first)["status"] == "terminated")
+    until(lambda: record_if_dead(master.context, master.caller, first)["status"] == "terminated")
     assert first["pane"]["id"] in desk.panes()
     second = master.spawn("dev", agent="practice", args=QUICK)["session"]
     assert second["id"] == first["id"]
@@ -107,7 +108,7 @@ def test_outside_of_tmux_a_team_has_its_own_session(fleet):
     first = fleet.spawn("dev", agent="practice", args=QUICK)
     second = fleet.spawn("qa", agent="practice", args=QUICK)
     assert first["team"] == second["team"]
-    found = {pane.mark: pane for pane in fleet.world.tmux(first["session"]["tmux_server"]).panes().panes}
+    found = {pane.mark: pane for pane in fleet.context.tmux(first["session"]["tmux_server"]).panes().panes}
     windows = {found[one["session"]["id"]].window_id for one in (first, second)}
     assert len(windows) == 1
     assert {pane.session_name for pane in found.values()} == {first["team"]}
@@ -136,7 +137,14 @@ def test_nothing_is_left_to_be_said_to_one_that_was_started_anew(master):
     master.stop("dev")
     before = len(master.inbox("dev"))
     args = [*QUICK, "--trust-dialog"]
-    one = Spawn(master.world, find_site(master.world), "dev", agent="practice", args=args)
+    one = Spawn(
+        master.context,
+        master.caller,
+        find_site(master.context, master.caller),
+        "dev",
+        agent="practice",
+        args=args,
+    )
     one.run()
     one.finish()
     assert [said["state"] for said in master.inbox("dev")[before:]] == ["held"] * 3
@@ -157,7 +165,7 @@ def test_what_a_kind_refuses_leaves_nothing_behind(desk, master, tmp_path, monke
     (tmp_path / "bin").mkdir()
     (tmp_path / "bin" / "claude").write_text("#!/bin/sh\nexec cat\n", encoding="utf-8")
     (tmp_path / "bin" / "claude").chmod(0o755)
-    master.world.environ["PATH"] = f"{tmp_path / 'bin'}:{os.environ['PATH']}"
+    master.context.environ["PATH"] = f"{tmp_path / 'bin'}:{os.environ['PATH']}"
     with pytest.raises(NotAllowed) as caught:
         master.spawn("dev", task="x")
     assert "another user" in caught.value.hint
@@ -175,7 +183,7 @@ def test_a_dialog_keeps_what_is_to_be_said(desk, master, until):
     desk.raw("send-keys", "-t", caught.value.session["pane"]["id"], "Enter")
 
     def delivered():
-        deliver_all(master.world)
+        deliver_all(master.context)
         return all(one["state"] == "submitted" for one in master.inbox("dev"))
 
     until(delivered)
@@ -222,7 +230,7 @@ def test_a_spawner_that_is_killed(desk, master, step, until):
     until(lambda: master.status("dev")["activity"] == "idle")
 
     def arrived():
-        deliver_all(master.world)
+        deliver_all(master.context)
         return [words for words in said(master, "dev") if "TASK-001: work" in words]
 
     assert len(until(arrived)) == 1
@@ -263,8 +271,8 @@ def test_settings_change_the_permissions(desk, workspace):
 def test_the_records_are_json(master):
     done = master.spawn("dev", agent="practice", args=QUICK)
     assert json.loads(json.dumps(done)) == done
-    assert master.world.registry.peek(teams.starting, []) == []
-    assert master.world.registry.peek(tasks.listed, []) == []
+    assert master.context.registry.peek(teams.starting, []) == []
+    assert master.context.registry.peek(tasks.listed, []) == []
 
 
 def test_a_command_without_effect_is_sent_once_more(master, monkeypatch):
@@ -285,11 +293,11 @@ def test_a_command_without_effect_is_sent_once_more(master, monkeypatch):
 def test_it_is_told_how_to_call_what_started_it(master, tmp_path):
     (tmp_path / "mam").write_text("#!/bin/sh\n", encoding="utf-8")
     (tmp_path / "mam").chmod(0o755)
-    path = master.world.environ["PATH"]
-    master.world.environ["PATH"] = os.pathsep.join([str(tmp_path), path])
+    path = master.context.environ["PATH"]
+    master.context.environ["PATH"] = os.pathsep.join([str(tmp_path), path])
     master.spawn("dev", agent="practice", args=QUICK)
     assert "shell: mam report" in said(master, "dev")[0]
     without = [folder for folder in path.split(os.pathsep) if not (Path(folder) / "mam").exists()]
-    master.world.environ["PATH"] = os.pathsep.join(without)
+    master.context.environ["PATH"] = os.pathsep.join(without)
     master.spawn("qa", agent="practice", args=QUICK)
     assert f"shell: {sys.executable} -m mam report" in said(master, "qa")[0]

@@ -6,11 +6,12 @@ import sys
 
 import pytest
 
+from mam.core import caller as callers
 from mam.core.errors import Conflict, NotAllowed, TaskNotFound, Usage
 
 
 def speak_as(fleet, who):
-    fleet.world.known_actor = who
+    fleet._caller = callers.session(who)
 
 
 def test_oldest_first_and_by_role(fleet):
@@ -47,7 +48,7 @@ def test_ten_claimers_of_one_task(fleet, workspace):
     assert [one["task"]["id"] for one in won] == ["TASK-001"]
     lost = {(code, answer["error"]["code"]) for code, answer in answers if code != 0}
     assert lost == {(1, "task_not_found")}
-    assert len(fleet.world.registry.peek(_claims, [])) == 1
+    assert len(fleet.context.registry.peek(_claims, [])) == 1
 
 
 def _claims(draft):

@@ -13,6 +13,7 @@ import mam
 from mam.adapters.store.tables import teams
 from mam.app.messages.delivery import deliver_all
 from mam.app.teams.onboarding import welcome_back
+from mam.core import caller as callers
 from mam.core.errors import InvalidPath, InvalidPrompt, InvalidSettings, NotAllowed, NotReady, Refused, Usage
 
 FIVE = """\
@@ -104,7 +105,7 @@ class TestUpAndDown:
             desk.raw("send-keys", "-t", one["session"]["pane"]["id"], "Enter")
 
         def told():
-            deliver_all(master.world)
+            deliver_all(master.context)
             return said(master, "dev") and said(master, "qa")
 
         until(told)
@@ -143,7 +144,7 @@ class TestUpAndDown:
 
     def test_outside_of_tmux(self, fleet):
         done = fleet.team_up("dev-qa", agent="practice", args=QUICK)
-        tmux = fleet.world.tmux(done["team"]["tmux_server"])
+        tmux = fleet.context.tmux(done["team"]["tmux_server"])
         assert {pane.session_name for pane in tmux.panes().panes} == {done["team"]["id"]}
         assert done["team"]["master"] is None
         assert sorted(fleet.team_down()["closed"]) == ["dev", "qa"]
@@ -179,9 +180,9 @@ class TestUpAndDown:
 class TestReport:
     def test_to_the_spawner_and_on_to_the_next(self, master):
         boss = master.create("practice", name="boss", args=QUICK)
-        master.world.known_actor = boss.id
+        master._caller = callers.session(boss.id)
         spawn(master, task="one")
-        master.world.known_actor = None
+        master._caller = None
         master.task_add("two", role="dev")
         done = master.report(session="dev", result="all\nwell")
         conversation = done["member"]["conversation"]
@@ -200,9 +201,9 @@ class TestReport:
 
     def test_a_report_that_is_held_ticks_no_box(self, master, until):
         boss = master.create("practice", name="boss", args=QUICK)
-        master.world.known_actor = boss.id
+        master._caller = callers.session(boss.id)
         spawn(master, task="one")
-        master.world.known_actor = None
+        master._caller = None
         boss.send("run ls")
         boss.wait("waiting", timeout=10)
         done = master.report(session="dev")
@@ -210,16 +211,16 @@ class TestReport:
         with pytest.raises(Refused, match="report received"):
             master.close_member("dev")
         row = boss.row
-        master.world.tmux(row["tmux_server"]).keys(row["pane"]["id"], ["Escape"], mark=row["id"])
+        master.context.tmux(row["tmux_server"]).keys(row["pane"]["id"], ["Escape"], mark=row["id"])
         boss.wait("idle", timeout=10)
-        deliver_all(master.world)
+        deliver_all(master.context)
         assert master.close_member("dev")["changed"]
 
     def test_the_same_report_without_a_task_goes_out_once(self, master):
         boss = master.create("practice", name="boss", args=QUICK)
-        master.world.known_actor = boss.id
+        master._caller = callers.session(boss.id)
         spawn(master)
-        master.world.known_actor = None
+        master._caller = None
         first = master.report(session="dev", result="well")
         again = master.report(session="dev", result="well")
         assert again["receipt"]["message_id"] == first["receipt"]["message_id"]
@@ -231,15 +232,15 @@ class TestReport:
     def test_a_reporter_that_is_killed(self, master, monkeypatch):
         """Its task is done: then its report is recorded as well, and goes out with the next verb."""
         boss = master.create("practice", name="boss", args=QUICK)
-        master.world.known_actor = boss.id
+        master._caller = callers.session(boss.id)
         spawn(master, task="one")
-        master.world.known_actor = None
+        master._caller = None
         with monkeypatch.context() as patch:
             patch.setattr("mam.app.teams.report.send", interrupted)
             with pytest.raises(KeyboardInterrupt):
                 master.report(session="dev", result="well")
         assert master.task_list()["tasks"][0]["status"] == "done"
-        deliver_all(master.world)
+        deliver_all(master.context)
         assert "STEP COMPLETE: TASK-001 | result: well" in said(master, "boss")[0]
 
     def test_to_a_person_it_is_recorded(self, master):
@@ -250,7 +251,7 @@ class TestReport:
 
     def test_a_person_at_a_shell_reports_from_inside(self, desk, master, until):
         boss = master.create("practice", name="boss", args=QUICK)
-        master.world.known_actor = boss.id
+        master._caller = callers.session(boss.id)
         done = master.spawn("tester", agent="human", task="try it", env={"PS1": "$ "})
         pane = done["session"]["pane"]["id"]
         until(lambda: "TASK-001: try it" in master.read("tester"))
@@ -298,7 +299,7 @@ class TestClose:
         pane = done["session"]["pane"]["id"]
         with desk.fleet(pane) as inside, pytest.raises(NotAllowed, match="where this command runs"):
             inside.close_member("dev", force=True)
-        master.world.known_actor = done["session"]["id"]
+        master._caller = callers.session(done["session"]["id"])
         with pytest.raises(NotAllowed, match="where this command runs"):
             master.close_member("dev", force=True)
         assert pane in desk.panes()
@@ -311,7 +312,7 @@ class TestClose:
         with desk.fleet(pane) as inside:
             spawn(inside, "qa")
         # The master of a second team that is a member of the first.
-        master.world.registry.note(
+        master.context.registry.note(
             lambda draft: teams.add(
                 draft,
                 id="other",
@@ -331,7 +332,7 @@ class TestClose:
     def test_no_neighbour(self, desk, master):
         spawn(master)
         other = spawn(master, "qa")
-        master.world.known_actor = other["session"]["id"]
+        master._caller = callers.session(other["session"]["id"])
         with pytest.raises(NotAllowed, match="only the master"):
             master.close_member("dev", force=True)
         with pytest.raises(NotAllowed):
@@ -417,7 +418,7 @@ class TestRebalance:
         pane = spawn(master)["session"]["pane"]["id"]
         spawn(master, "qa")
         desk.raw("break-pane", "-d", "-s", pane)
-        welcome_back(master.world, master.get("dev").row)
+        welcome_back(master.context, master.get("dev").row)
         assert (done := master.rebalance())["runs"] == 1 and done["expected"] == len(done["panes"]) == 2
 
     def test_no_team(self, fleet):
@@ -508,7 +509,7 @@ def test_the_resident_greets_whom_a_dead_spawner_left(master):
 
     done = spawn(master)
     nobody = {"pid": 1, "start": 1, "boot": "another"}
-    master.world.registry.note(
+    master.context.registry.note(
         lambda draft: teams.update(
             draft,
             teams.member(draft, done["session"]["id"]),
@@ -517,7 +518,7 @@ def test_the_resident_greets_whom_a_dead_spawner_left(master):
             words=[{"id": "m_00000001", "text": "are you there", "command": False}],
         )
     )
-    watch = TeamTask(master.world)
+    watch = TeamTask(master.context)
     assert watch.tick() == ""
     assert said(master, "dev")[-1] == "are you there"
     assert members(master)["dev"]["state"] == "active"

@@ -33,7 +33,7 @@ def client(fleet, workspace, resident):
 @pytest.fixture
 def holder(fleet):
     """Say which process is the resident now."""
-    return lambda: (start_resident.lock(fleet.world).holder() or {}).get("pid")
+    return lambda: (start_resident.lock(fleet.context).holder() or {}).get("pid")
 
 
 class Inside:

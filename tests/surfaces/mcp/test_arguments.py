@@ -100,8 +100,8 @@ def ask(fleet, workspace):
     """Call tools in this process, as the operator with every guarded tool."""
     fleet.init()
     ours, theirs = socket.socketpair()
-    said = {"cwd": str(workspace), "environ": dict(fleet.world.environ), "allow": list(GUARDED_TOOLS)}
-    who = ConnectedClient(fleet.world, theirs, said)
+    said = {"cwd": str(workspace), "environ": dict(fleet.context.environ), "allow": list(GUARDED_TOOLS)}
+    who = ConnectedClient(fleet.context, theirs, said)
 
     def run(name, many):
         async def all_of_them():
@@ -117,7 +117,7 @@ def ask(fleet, workspace):
 
 
 def state_of(fleet):
-    database = fleet.world.place.db
+    database = fleet.context.paths.db
     import sqlite3
 
     with sqlite3.connect(database) as connection:

@@ -55,15 +55,15 @@ def test_a_client_that_disappears_while_it_waits_leaves_nothing_behind(fleet, un
     waiting: list[str] = []
     really = gathers.gather
 
-    def gather(world, **options):
+    def gather(context, **options):
         waiting.append("somebody")
         try:
-            return really(world, **options)
+            return really(context, **options)
         finally:
             waiting.pop()
 
     monkeypatch.setattr(gathers, "gather", gather)
-    service = Service(fleet.world)
+    service = Service(fleet.context)
     try:
         ours, theirs = socket.socketpair()
         with ours:

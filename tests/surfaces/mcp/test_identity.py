@@ -9,6 +9,7 @@ import pytest
 from mam.app.agent_tools.connected_client import ConnectedClient
 from mam.app.api.fleet import Fleet
 from mam.core import authority
+from mam.core import caller as callers
 from mam.core.errors import NotAllowed
 from mam.surfaces.mcp.tools.agents import spawn_agent
 from mam.surfaces.mcp.tools.jobs import submit_job
@@ -37,7 +38,7 @@ def test_a_session_runs_what_it_started_and_nobody_else(fleet, inside) -> None:
 
 def test_a_session_stops_neither_its_parent_nor_above(fleet, inside) -> None:
     top = inside("top")
-    fleet.world.known_actor = top.id
+    fleet._caller = callers.session(top.id)
     below = inside("below")
     assert fleet.get("below").row["parent"] == top.id
     assert code(below.call("stop_agent", agent_id="top", force=True)) == "not_allowed"
@@ -73,13 +74,13 @@ def test_a_child_has_at_most_its_parents_permissions_and_stays_in_the_root(fleet
 
 def test_a_session_that_is_held_to_permissions_starts_no_program_that_cannot_be(fleet) -> None:
     held, free = (fleet.create("practice", name=one, permissions=one) for one in ("default", "skip"))
-    fleet.world.known_actor = held.id
+    fleet._caller = callers.session(held.id)
     for program in ("make", "sh"):
         with pytest.raises(NotAllowed, match=program):
             fleet.authorize_child(program, None, "skip")
     assert fleet.authorize_child("practice", None, "skip") == "default"
     assert fleet.authorize_child("human", None, "skip") is None
-    fleet.world.known_actor = free.id
+    fleet._caller = callers.session(free.id)
     assert fleet.authorize_child("make", None, "skip") is None
 
 
@@ -89,9 +90,7 @@ def test_calls_that_come_at_once_start_no_more_than_one_after_the_other(fleet, m
     codes = []
 
     def call(tool, **arguments):
-        world = fleet.world.clone()
-        world.known_actor = lead.id
-        with Fleet(world) as theirs:
+        with Fleet(fleet.context.for_thread(), callers.session(lead.id), child_limit=True) as theirs:
             try:
                 tool(SimpleNamespace(fleet=theirs), cli="practice", **arguments)
                 codes.append("")
@@ -118,19 +117,18 @@ def line():
 
 def test_where_a_client_says_that_it_is_leads_out_of_no_root(fleet, workspace, line) -> None:
     session = fleet.create("practice", name="one")
-    world = ConnectedClient(fleet.world, line, {"cwd": f"{workspace}/.."}).world()
-    world.known_actor = session.id
-    with Fleet(world) as theirs, pytest.raises(NotAllowed, match="below"):
+    context = ConnectedClient(fleet.context, line, {"cwd": f"{workspace}/.."}).context()
+    with Fleet(context, callers.session(session.id)) as theirs, pytest.raises(NotAllowed, match="below"):
         theirs.authorize_child("practice", None, "skip")
 
 
 def test_a_client_of_another_root_is_not_served(fleet, line) -> None:
     """The folder of a root that was removed leaves its number to the next one that is made."""
     fleet.init()
-    state = fleet.world.place.state
-    assert ConnectedClient(fleet.world, line, {"state": state}).place.state == state
+    state = fleet.context.paths.state
+    assert ConnectedClient(fleet.context, line, {"state": state}).place.state == state
     with pytest.raises(NotAllowed, match="another root"):
-        ConnectedClient(fleet.world, line, {"state": f"{state}-elsewhere"})
+        ConnectedClient(fleet.context, line, {"state": f"{state}-elsewhere"})
 
 
 def test_a_session_starts_nothing_anew_that_it_could_not_resume_or_that_has_options_of_others(

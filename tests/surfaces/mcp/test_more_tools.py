@@ -7,6 +7,7 @@ import pytest
 from tests.surfaces.mcp.client import Client
 
 from mam.app.api.fleet import Fleet
+from mam.core import caller as callers
 from mam.core.errors import NeedsConfirmation, StopUnconfirmed
 from mam.surfaces.mcp.tools.agents import stop_agent
 from mam.surfaces.mcp.tools.guarded import kill
@@ -141,9 +142,9 @@ def test_what_cannot_be_undone_is_confirmed(trusted, fleet) -> None:
 
 def test_children_are_killed_first_and_each_once_and_nobody_killed_is_an_error(fleet, monkeypatch) -> None:
     fleet.create("practice", name="above")
-    fleet.world.known_actor = fleet.get("above").id
+    fleet._caller = callers.session(fleet.get("above").id)
     fleet.create("practice", name="below")
-    fleet.world.known_actor = "user"
+    fleet._caller = callers.user()
     call = SimpleNamespace(fleet=fleet, who=SimpleNamespace(pid=1))
 
     def sure(target):

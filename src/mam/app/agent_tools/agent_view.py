@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from mam.app.context import caller
 from mam.app.observation.ls import describe
 from mam.core import authority
 from mam.core.activity import WAITING
@@ -14,14 +13,16 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from typing import Any
 
-    from mam.app.context.context import World
+    from mam.app.context.context import Context
+    from mam.core.caller import Caller
     from mam.core.session_row import Row
 
     Agent = dict[str, Any]
 
 
 def agents(
-    world: World,
+    context: Context,
+    caller: Caller,
     *,
     ids: Sequence[str] = (),
     mine: bool = False,
@@ -32,10 +33,10 @@ def agents(
 
     `mine` are those that the caller started, and what these started; a person's are all.
     """
-    view = world.registry.view()
+    view = context.registry.view()
     wanted = {view.find(one)["id"] for one in ids}
     above = view.find(parent)["id"] if parent else None
-    me = caller.actor(world)
+    me = caller.name
 
     def fits(row: Row) -> bool:
         return (
@@ -44,12 +45,12 @@ def agents(
             and (not mine or me == authority.OPERATOR or authority.descends(row["id"], me, view.rows))
         )
 
-    return [shown(one) for one in describe(world, view, fits, thorough=thorough)]
+    return [shown(one) for one in describe(context, view, fits, thorough=thorough)]
 
 
-def agent(world: World, target: str) -> Agent:
+def agent(context: Context, caller: Caller, target: str) -> Agent:
     """Return one session, looked at thoroughly."""
-    return agents(world, ids=[target], thorough=True)[0]
+    return agents(context, caller, ids=[target], thorough=True)[0]
 
 
 def shown(one: dict[str, Any]) -> Agent:

@@ -10,19 +10,19 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from mam.app.context.context import World
+    from mam.app.context.context import Context
 
 
-def surfaces(world: World) -> dict[str, Any]:
+def surfaces(context: Context) -> dict[str, Any]:
     """Return `{servers: [{name, answers}], surfaces: [{surface, server, window, agent_id, …}]}`."""
-    names = {row["id"]: row["name"] for row in world.registry.view().rows if row.get("id")}
+    names = {row["id"]: row["name"] for row in context.registry.view().rows if row.get("id")}
     servers: list[dict[str, Any]] = []
     found: list[dict[str, Any]] = []
-    for server in sorted({*world.registry.servers(), world.server_name(None)}):
-        listing = world.tmux(server).panes(True)
+    for server in sorted({*context.registry.servers(), context.server_name(None)}):
+        listing = context.tmux(server).panes(True)
         servers.append({"name": server, "answers": listing.confirmed})
         for pane in listing.panes:
-            is_ours = pane.mark in names and pane.root in ("", world.place.root)
+            is_ours = pane.mark in names and pane.root in ("", context.paths.root)
             found.append(
                 {
                     "surface": pane.id,
@@ -39,9 +39,9 @@ def surfaces(world: World) -> dict[str, Any]:
     return {"servers": servers, "surfaces": found}
 
 
-def in_pane(world: World, pane: str) -> str:
+def in_pane(context: Context, pane: str) -> str:
     """Return the id of the running session in a pane; ids of panes repeat from server to server."""
-    rows = [row for row in world.registry.view().rows if is_running(row) and row["pane"].get("id") == pane]
+    rows = [row for row in context.registry.view().rows if is_running(row) and row["pane"].get("id") == pane]
     if not rows:
         raise SessionNotFound(
             f"no session runs in pane {one_line(pane, 20)}", hint="list_surfaces shows them"

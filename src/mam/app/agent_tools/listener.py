@@ -13,20 +13,20 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from socket import socket
 
-    from mam.app.context.context import World
+    from mam.app.context.context import Context
 
 
-def address(world: World) -> str:
+def address(context: Context) -> str:
     """Return the socket of a root's server."""
-    return private_socket.address(world.place.state)
+    return private_socket.address(context.paths.state)
 
 
 class Listener:
     """Where this root's server listens; only the resident has it, who holds the root's lock."""
 
-    def __init__(self, world: World) -> None:
+    def __init__(self, context: Context) -> None:
         """Listen."""
-        self.path = address(world)
+        self.path = address(context)
         self._socket = private_socket.listen(self.path)
         self._spare = os.open(os.devnull, os.O_RDONLY)
 
@@ -67,13 +67,13 @@ class Listener:
             os.unlink(self.path)
 
 
-def enter(world: World) -> socket | None:
+def enter(context: Context) -> socket | None:
     """Return a connection to the server of a root; None if none listens, or not yet."""
-    return private_socket.connect(address(world))
+    return private_socket.connect(address(context))
 
 
-def is_hosted(world: World) -> bool:
+def is_hosted(context: Context) -> bool:
     """Tell whether a resident serves this root, or may be started to."""
-    if not world.place.exists():
+    if not context.paths.exists():
         return False
-    return world.settings().resident != "off" or start_resident.lock(world).holder() is not None
+    return context.settings().resident != "off" or start_resident.lock(context).holder() is not None

@@ -17,7 +17,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from mam.app.context.context import World
+    from mam.app.context.context import Context
 
     Document = dict[str, Any]
 
@@ -39,15 +39,15 @@ def shipped() -> dict[str, str]:
     return {name: _read(os.path.join(folder, name, _FILE)) for name in sorted(os.listdir(folder))}
 
 
-def list_skills(world: World, folder: str | None = None, agent: str | None = None) -> Document:
+def list_skills(context: Context, folder: str | None = None, agent: str | None = None) -> Document:
     """Return `{directory, skills: [{name, description, state, path}]}`. Reads only."""
-    place = _place(world, folder, agent)
+    place = _place(context, folder, agent)
     return {"directory": place, "skills": [_entry(place, name, text) for name, text in shipped().items()]}
 
 
-def install(world: World, folder: str | None = None, agent: str | None = None) -> Document:
+def install(context: Context, folder: str | None = None, agent: str | None = None) -> Document:
     """Write what is missing or older; return the listing after it, each with what was done."""
-    place = _place(world, folder, agent)
+    place = _place(context, folder, agent)
     states = _states(place)
     done = []
     for name, text in shipped().items():
@@ -59,9 +59,9 @@ def install(world: World, folder: str | None = None, agent: str | None = None) -
     return {"directory": place, "skills": done}
 
 
-def uninstall(world: World, folder: str | None = None, agent: str | None = None) -> Document:
+def uninstall(context: Context, folder: str | None = None, agent: str | None = None) -> Document:
     """Remove what mam installed and nobody changed; return the listing after it."""
-    place = _place(world, folder, agent)
+    place = _place(context, folder, agent)
     states = _states(place)
     done = []
     for name, text in shipped().items():
@@ -75,11 +75,11 @@ def uninstall(world: World, folder: str | None = None, agent: str | None = None)
     return {"directory": place, "skills": done}
 
 
-def _place(world: World, folder: str | None, agent: str | None) -> str:
+def _place(context: Context, folder: str | None, agent: str | None) -> str:
     """Return the folder that holds the skills: as named, or where an agent looks in this workspace."""
     if folder is not None and (not folder or "\0" in folder):
         raise InvalidPath("the directory has no name", hint="--dir .agents/skills")
-    place = os.path.join(world.workspace, folder or PLACES[agent or "agents"])
+    place = os.path.join(context.workspace, folder or PLACES[agent or "agents"])
     return os.path.abspath(place)
 
 

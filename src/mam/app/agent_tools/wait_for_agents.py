@@ -17,7 +17,8 @@ if TYPE_CHECKING:
     from typing import Any
 
     from mam.app.agent_tools.agent_view import Agent
-    from mam.app.context.context import World
+    from mam.app.context.context import Context
+    from mam.core.caller import Caller
 
 _SOONEST, _LATEST, _SHARE = 0.1, 1.0, 0.05
 # Seconds that rest must have lasted: between an Enter and the first sign of work an agent looks idle still.
@@ -25,7 +26,8 @@ _SETTLES = 0.5
 
 
 def gather(
-    world: World,
+    context: Context,
+    caller: Caller,
     *,
     ids: Sequence[str] = (),
     mine: bool = False,
@@ -44,7 +46,7 @@ def gather(
     began = time.monotonic()
     rests: dict[str, float] = {}
     while True:
-        found = agents(world, ids=ids, mine=mine, thorough=True)
+        found = agents(context, caller, ids=ids, mine=mine, thorough=True)
         elapsed = time.monotonic() - began
         tell(found)
         _note_rest(rests, found, elapsed)

@@ -28,13 +28,13 @@ class AgentToolVerbs(ObservationVerbs):
         """Return sessions as `{agent_id, name, state, blocked_on_prompt, …}`: all, some, or the caller's."""
         from mam.app.agent_tools.agent_view import agents
 
-        return agents(self.world, ids=ids, mine=mine, parent=parent, thorough=thorough)
+        return agents(self.context, self.caller, ids=ids, mine=mine, parent=parent, thorough=thorough)
 
     def agent(self, target: str) -> Document:
         """Return one session in these words, looked at thoroughly."""
         from mam.app.agent_tools.agent_view import agent
 
-        return agent(self.world, target)
+        return agent(self.context, self.caller, target)
 
     def gather(
         self,
@@ -52,19 +52,28 @@ class AgentToolVerbs(ObservationVerbs):
         """
         from mam.app.agent_tools.wait_for_agents import gather
 
-        return gather(self.world, ids=ids, mine=mine, state=state, timeout=timeout, tell=tell, pause=pause)
+        return gather(
+            self.context,
+            self.caller,
+            ids=ids,
+            mine=mine,
+            state=state,
+            timeout=timeout,
+            tell=tell,
+            pause=pause,
+        )
 
     def surfaces(self) -> Document:
         """Return the tmux servers of this root and every pane on them."""
         from mam.app.agent_tools.list_panes import surfaces
 
-        return surfaces(self.world)
+        return surfaces(self.context)
 
     def in_pane(self, pane: str) -> str:
         """Return the id of the session in a pane of the tmux server in use; SessionNotFound."""
         from mam.app.agent_tools.list_panes import in_pane
 
-        return in_pane(self.world, pane)
+        return in_pane(self.context, pane)
 
     def skills_install(self, *, folder: str | None = None, agent: str | None = None) -> Document:
         """Write the skills of this version where an agent looks for them; `{directory, skills}`.
@@ -73,31 +82,31 @@ class AgentToolVerbs(ObservationVerbs):
         """
         from mam.app.agent_tools.skills import install
 
-        return install(self.world, folder, agent)
+        return install(self.context, folder, agent)
 
     def skills_list(self, *, folder: str | None = None, agent: str | None = None) -> Document:
         """Return the skills, and whether each is absent, current, older or changed there."""
         from mam.app.agent_tools.skills import list_skills
 
-        return list_skills(self.world, folder, agent)
+        return list_skills(self.context, folder, agent)
 
     def skills_uninstall(self, *, folder: str | None = None, agent: str | None = None) -> Document:
         """Remove what was installed and nobody has changed."""
         from mam.app.agent_tools.skills import uninstall
 
-        return uninstall(self.world, folder, agent)
+        return uninstall(self.context, folder, agent)
 
     def is_member(self, target: str) -> bool:
         """Tell whether a session is a member of a team that is up."""
         from mam.app.teams.close import is_member
 
-        return is_member(self.world, target)
+        return is_member(self.context, target)
 
     def authorize(self, act: str, target: str) -> Row:
         """Return the session that the caller may `message`, `stop`, `resume` or `purge`; else NotAllowed."""
         from mam.app.context.authority import check
 
-        return check(self.world, act, target)
+        return check(self.context, self.caller, act, target)
 
     def authorize_child(
         self, agent: str, permissions: str | None, usual: str, name: str | None = None
@@ -105,18 +114,18 @@ class AgentToolVerbs(ObservationVerbs):
         """Return the permissions of a child of the caller: as asked or as usual, and never above its own."""
         from mam.app.context.authority import check_child
 
-        return check_child(self.world, agent, permissions, usual, name)
+        return check_child(self.context, self.caller, agent, permissions, usual, name)
 
     def reachable(self, act: str) -> list[str]:
         """Return the ids of the sessions to which the caller may do that; a person may to all."""
         from mam.app.context.authority import reachable
 
-        return reachable(self.world, act)
+        return reachable(self.context, self.caller, act)
 
     def change_model(self, target: str, model: str) -> Document:
         """Have a running agent go on with another model; returns the receipt of the command."""
         from mam.app.messages.change_model import change_model
         from mam.app.sessions.begin_change import settle
 
-        settle(self.world)
-        return change_model(self.world, target, model)
+        settle(self.context, self.caller)
+        return change_model(self.context, self.caller, target, model)

@@ -11,7 +11,7 @@ from mam.app.api.boards import BoardVerbs
 from mam.app.api.jobs import JobVerbs
 from mam.app.api.messages import MessageVerbs
 from mam.app.api.teams import TeamVerbs
-from mam.app.context.context import open_world
+from mam.app.context.context import open_context
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -128,36 +128,44 @@ class Fleet(MessageVerbs, BoardVerbs, JobVerbs, TeamVerbs, AgentToolVerbs):
 
     def close(self) -> None:
         """Let go of everything that is open. Sessions keep running."""
-        self.world.close()
+        self.context.close()
+
+    def in_directory(self, directory: str) -> Fleet:
+        """Return the same fleet as if opened in a directory, named from where we are. They close together."""
+        return Fleet(self.context.in_directory(directory), self._caller, child_limit=self._child_limit)
+
+    def for_thread(self) -> Fleet:
+        """Return the same fleet with connections of its own, for another thread; close it there."""
+        return Fleet(self.context.for_thread(), self.caller, child_limit=self._child_limit)
 
     @property
     def root(self) -> str:
         """The directory that holds the state."""
-        return self.world.place.root
+        return self.context.paths.root
 
     @property
     def registry_file(self) -> str:
         """The YAML file that people read."""
-        return self.world.place.yaml
+        return self.context.paths.yaml
 
     def on_progress(self, tell: Callable[[str], None]) -> None:
         """Have long work tell what it is doing, one short sentence at a time."""
-        self.world.progress = tell
+        self.context = self.context.replace(progress=tell)
 
     def on_warning(self, tell: Callable[[str], None]) -> None:
         """Hear what deserves attention and stops nothing."""
-        self.world.warn = tell
+        self.context = self.context.replace(warn=tell)
 
-    def accompany(self, companion: ResidentTask) -> None:
-        """Have somebody go along whenever this fleet watches its root, in whichever way."""
-        self.world.companions.append(companion)
+    def accompany(self, task: ResidentTask) -> None:
+        """Run a task with the resident whenever this fleet watches its root, in whichever way."""
+        self._tasks.append(task)
 
     def init(self) -> str:
         """Make the current directory, or the workspace, a root; return the registry file."""
         from mam.app.sessions.init import init
 
         self._settle()
-        return init(self.world)
+        return init(self.context, self.caller)
 
     def create(
         self,
@@ -193,7 +201,8 @@ class Fleet(MessageVerbs, BoardVerbs, JobVerbs, TeamVerbs, AgentToolVerbs):
             prompt = None
         self._settle()
         row = create(
-            self.world,
+            self.context,
+            self.caller,
             agent,
             name=name,
             role=role,
@@ -208,16 +217,17 @@ class Fleet(MessageVerbs, BoardVerbs, JobVerbs, TeamVerbs, AgentToolVerbs):
             args=args,
             wait=wait,
             timeout=timeout,
+            child_limit=self._child_limit,
         )
         return Session(self, row)
 
     def get(self, target: str) -> Session:
         """Return the session of that name or id."""
-        return Session(self, self.world.registry.view().find(target))
+        return Session(self, self.context.registry.view().find(target))
 
     def sessions(self) -> list[Session]:
         """Return every session, in the order of the registry file."""
-        return [Session(self, row) for row in self.world.registry.view().rows if row.get("id")]
+        return [Session(self, row) for row in self.context.registry.view().rows if row.get("id")]
 
     def stop(
         self, target: str, *, reason: str | None = None, force: bool = False, purge_conversation: bool = False
@@ -229,7 +239,7 @@ class Fleet(MessageVerbs, BoardVerbs, JobVerbs, TeamVerbs, AgentToolVerbs):
         from mam.app.sessions.stop import stop
 
         self._settle()
-        done = stop(self.world, target, reason=reason, force=force, purge=purge_conversation)
+        done = stop(self.context, self.caller, target, reason=reason, force=force, purge=purge_conversation)
         self._flush()
         return Outcome(Session(self, done.row), done.already is None, done.already)
 
@@ -240,7 +250,7 @@ class Fleet(MessageVerbs, BoardVerbs, JobVerbs, TeamVerbs, AgentToolVerbs):
         from mam.app.sessions.stop_unregistered import stop_unregistered
 
         self._settle()
-        return stop_unregistered(self.world, name, tmux_server, reason)
+        return stop_unregistered(self.context, self.caller, name, tmux_server, reason)
 
     def resume(
         self, target: str, *, wait: bool = True, trust: bool = False, timeout: float | None = None
@@ -250,7 +260,9 @@ class Fleet(MessageVerbs, BoardVerbs, JobVerbs, TeamVerbs, AgentToolVerbs):
         from mam.app.teams.resume_placement import TeamHome
 
         self._settle()
-        done = resume(self.world, target, wait=wait, trust=trust, timeout=timeout, home=TeamHome())
+        done = resume(
+            self.context, self.caller, target, wait=wait, trust=trust, timeout=timeout, home=TeamHome()
+        )
         return Outcome(Session(self, done.row), done.changed, done.note)
 
     def resumable(self, *, agent: str | None = None, stopped: bool = False) -> list[str]:
@@ -258,7 +270,7 @@ class Fleet(MessageVerbs, BoardVerbs, JobVerbs, TeamVerbs, AgentToolVerbs):
         from mam.app.sessions.resume import resumable
 
         self._settle()
-        return resumable(self.world, agent=agent, stopped=stopped)
+        return resumable(self.context, agent=agent, stopped=stopped)
 
     def restart(
         self, target: str, *, reason: str | None = None, force: bool = False, timeout: float | None = None
@@ -268,7 +280,9 @@ class Fleet(MessageVerbs, BoardVerbs, JobVerbs, TeamVerbs, AgentToolVerbs):
         from mam.app.teams.resume_placement import TeamHome
 
         self._settle()
-        done = restart(self.world, target, reason=reason, force=force, timeout=timeout, home=TeamHome())
+        done = restart(
+            self.context, self.caller, target, reason=reason, force=force, timeout=timeout, home=TeamHome()
+        )
         return Outcome(Session(self, done.row), done.changed, done.note)
 
     def fork(
@@ -284,7 +298,9 @@ class Fleet(MessageVerbs, BoardVerbs, JobVerbs, TeamVerbs, AgentToolVerbs):
         from mam.app.sessions.fork import fork
 
         self._settle()
-        return Session(self, fork(self.world, target, name=name, role=role, wait=wait, timeout=timeout))
+        return Session(
+            self, fork(self.context, self.caller, target, name=name, role=role, wait=wait, timeout=timeout)
+        )
 
     def reconcile(self, *, dry_run: bool = False, emit_diff: bool = False) -> Document:
         """Make one pass of the monitor: bring the registry in line with what is there, and report it.
@@ -293,7 +309,7 @@ class Fleet(MessageVerbs, BoardVerbs, JobVerbs, TeamVerbs, AgentToolVerbs):
         """
         from mam.app.sessions.reconcile import one_pass
 
-        return one_pass(self.world, dry_run=dry_run, emit_diff=emit_diff)
+        return one_pass(self.context, self.caller, dry_run=dry_run, emit_diff=emit_diff)
 
     def monitor(
         self,
@@ -312,7 +328,9 @@ class Fleet(MessageVerbs, BoardVerbs, JobVerbs, TeamVerbs, AgentToolVerbs):
         from mam.app.monitor.resident import Resident
 
         self._settle()
-        return Resident(self.world, tell).run(MonitorTimeouts(timeout, idle_timeout), while_any=while_any)
+        return Resident(self.context, self.caller, tell, self._tasks).run(
+            MonitorTimeouts(timeout, idle_timeout), while_any=while_any
+        )
 
     def attend(
         self, tell: Callable[[Document], None], *, timeout: float = 0.0, idle_timeout: float = 0.0
@@ -322,46 +340,46 @@ class Fleet(MessageVerbs, BoardVerbs, JobVerbs, TeamVerbs, AgentToolVerbs):
         from mam.app.monitor.monitor_timeouts import MonitorTimeouts
 
         self._settle()
-        return attend(self.world, tell, MonitorTimeouts(timeout, idle_timeout))
+        return attend(self.context, self.caller, tell, MonitorTimeouts(timeout, idle_timeout), self._tasks)
 
     def install_monitor(self) -> Document:
         """Have the machine start a resident of this root at login; `{unit, changed, notes}`."""
         from mam.app.monitor.login_service import install
 
-        return install(self.world)
+        return install(self.context)
 
     def uninstall_monitor(self) -> Document:
         """Undo `install_monitor`."""
         from mam.app.monitor.login_service import uninstall
 
-        return uninstall(self.world)
+        return uninstall(self.context)
 
     def rename(self, target: str, name: str) -> Session:
         """Rename a session and its tmux session."""
         from mam.app.sessions.rename import rename
 
         self._settle()
-        return Session(self, rename(self.world, target, name))
+        return Session(self, rename(self.context, self.caller, target, name))
 
     def archive(self, target: str) -> Session:
         """Put an ended session away; it can still be resumed."""
         from mam.app.sessions.archive import archive
 
         self._settle()
-        return Session(self, archive(self.world, target))
+        return Session(self, archive(self.context, self.caller, target))
 
     def forget(self, target: str, *, worktree: bool = False) -> Document:
         """Drop an ended session's row; with `worktree` also its worktree, if nothing would be lost."""
         from mam.app.sessions.forget import forget
 
         self._settle()
-        return forget(self.world, target, worktree=worktree)
+        return forget(self.context, self.caller, target, worktree=worktree)
 
     def forgettable(self, *, older_than: float | None = None, status: Sequence[str] = ()) -> list[str]:
         """Return the names of ended sessions, those that ended more than so many seconds ago."""
         from mam.app.sessions.forget import forgettable
 
-        return forgettable(self.world, older_than=older_than, status=status)
+        return forgettable(self.context, older_than=older_than, status=status)
 
     def adopt(
         self,
@@ -378,7 +396,14 @@ class Fleet(MessageVerbs, BoardVerbs, JobVerbs, TeamVerbs, AgentToolVerbs):
 
         self._settle()
         row = adopt(
-            self.world, tmux_session, agent=agent, name=name, role=role, pane=pane, tmux_server=tmux_server
+            self.context,
+            self.caller,
+            tmux_session,
+            agent=agent,
+            name=name,
+            role=role,
+            pane=pane,
+            tmux_server=tmux_server,
         )
         return Session(self, row)
 
@@ -389,11 +414,11 @@ class Fleet(MessageVerbs, BoardVerbs, JobVerbs, TeamVerbs, AgentToolVerbs):
         """
         from mam.app.sessions.attach import attach
 
-        return attach(self.world, target, next_waiting=next_waiting)
+        return attach(self.context, target, next_waiting=next_waiting)
 
 
 def open_fleet(
     root: str | None = None, *, registry: str | None = None, environ: Mapping[str, str] | None = None
 ) -> Fleet:
     """Return the fleet of the root that a directory belongs to; without one, of the current directory."""
-    return Fleet(open_world(workspace=root, registry=registry, environ=environ))
+    return Fleet(open_context(workspace=root, registry=registry, environ=environ))

@@ -7,7 +7,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
     from typing import Any
 
-    from mam.app.context.context import World
+    from mam.app.context.context import Context
+    from mam.app.monitor.resident import ResidentTask
+    from mam.core.caller import Caller
 
     Document = dict[str, Any]
 
@@ -15,7 +17,11 @@ if TYPE_CHECKING:
 class JobVerbs:
     """What can be done with jobs. `folder` is another folder of records than the root's own."""
 
-    world: World
+    context: Context
+    caller: Caller
+    _tasks: list[ResidentTask]
+    _caller: Caller | None
+    _child_limit: bool
 
     def job_submit(self, prompt: str, *, folder: str | None = None, **options: Any) -> Document:
         """Record a job, start its agent and give it its task; return the job, which then goes on by itself.
@@ -29,9 +35,16 @@ class JobVerbs:
         from mam.app.job_runner.submit import submit
         from mam.app.sessions.begin_change import settle
 
-        settle(self.world)
+        settle(self.context, self.caller)
         try:
-            return submit(self.world, prompt, folder=self._folder(folder), **options)
+            return submit(
+                self.context,
+                self.caller,
+                prompt,
+                folder=self._folder(folder),
+                child_limit=self._child_limit,
+                **options,
+            )
         finally:
             self._flush()
 
@@ -39,15 +52,15 @@ class JobVerbs:
         """Return what `job_submit` would tell its agent; nothing is started, and nothing is written."""
         from mam.app.job_runner.submit import preview
 
-        return preview(self.world, prompt, folder=self._folder(folder), **options)
+        return preview(self.context, prompt, folder=self._folder(folder), **options)
 
     def job_instructions(self, job: str | None = None) -> str:
         """Return what whoever does a job is told: the commands that report on it, and its task."""
         from mam.app.job_runner.submission import message_of
         from mam.app.jobs.find import document, meant
 
-        found = document(self.world, meant(self.world, job))
-        return message_of(self.world, found["job_id"], found["attempt"], found["prompt"])
+        found = document(self.context, meant(self.context, job))
+        return message_of(self.context, found["job_id"], found["attempt"], found["prompt"])
 
     def job_cancel(
         self, job: str | None, *, reason: str | None = None, stop: bool = False, folder: str | None = None
@@ -56,8 +69,10 @@ class JobVerbs:
         from mam.app.job_runner.cancel import cancel
         from mam.app.jobs.find import meant
 
-        named = meant(self.world, job)
-        done, changed = cancel(self.world, named, reason=reason, stop=stop, folder=self._folder(folder))
+        named = meant(self.context, job)
+        done, changed = cancel(
+            self.context, self.caller, named, reason=reason, stop=stop, folder=self._folder(folder)
+        )
         self._flush()
         return {"job": done, "changed": changed}
 
@@ -66,7 +81,7 @@ class JobVerbs:
         from mam.app.job_runner.check import verify
         from mam.app.jobs.find import meant
 
-        return verify(self.world, meant(self.world, job), script, folder=self._folder(folder))
+        return verify(self.context, meant(self.context, job), script, folder=self._folder(folder))
 
     def job_event(
         self,
@@ -88,32 +103,39 @@ class JobVerbs:
         from mam.app.jobs.event import event as report
 
         done = report(
-            self.world, job, event, detail=detail, data=data, attempt=attempt, folder=self._folder(folder)
+            self.context,
+            self._reporter(),
+            job,
+            event,
+            detail=detail,
+            data=data,
+            attempt=attempt,
+            folder=self._folder(folder),
         )
         published = None
         if done.pop("has_broker"):
             from mam.app.brokers.publish import publish as have_published
 
-            published = have_published(self.world, done["job_id"], publish) or None
+            published = have_published(self.context, done["job_id"], publish) or None
         return {**done, "published": published}
 
     def job_take_in(self, payload: bytes | str, *, job: str | None = None) -> Document:
         """Take in an event that was signed elsewhere; `{job_id, verdict, reason}`, whatever it says."""
         from mam.app.jobs.event import take_in
 
-        return take_in(self.world, payload, job_id=job)
+        return take_in(self.context, self._reporter(), payload, job_id=job)
 
     def job_status(self, job: str | None = None, *, folder: str | None = None) -> Document:
         """Return one job as its record shows it."""
         from mam.app.jobs.find import document, meant
 
-        return document(self.world, meant(self.world, job), self._folder(folder))
+        return document(self.context, meant(self.context, job), self._folder(folder))
 
     def jobs(self, *, folder: str | None = None, only_open: bool = False) -> list[Document]:
         """Return every job, oldest first, each with the beginning of its prompt."""
         from mam.app.jobs.find import documents
 
-        return documents(self.world, self._folder(folder), only_open=only_open)
+        return documents(self.context, self._folder(folder), only_open=only_open)
 
     def job_wait(
         self,
@@ -133,10 +155,15 @@ class JobVerbs:
         from mam.app.jobs.find import meant
 
         limits: Document = {"timeout": timeout, "after": 0 if from_start else None}
-        named = [meant(self.world, one) for one in jobs]
+        named = [meant(self.context, one) for one in jobs]
         try:
             return wait(
-                self.world, named, tell, folder=self._folder(folder), tend=Watcher(self.world), **limits
+                self.context,
+                named,
+                tell,
+                folder=self._folder(folder),
+                tend=Watcher(self.context, self.caller),
+                **limits,
             )
         finally:
             self._flush()
@@ -158,11 +185,11 @@ class JobVerbs:
         from mam.app.jobs.find import meant
         from mam.core.errors import InvalidSettings
 
-        found = find(self.world, broker)
+        found = find(self.context, broker)
         if found is None:
             raise InvalidSettings("no broker is configured", hint="--broker mqtt://user@host names one")
-        known = {meant(self.world, job): read_token(path) for job, path in tokens.items()}
-        return wait(self.world, found, known, tell, timeout=timeout)
+        known = {meant(self.context, job): read_token(path) for job, path in tokens.items()}
+        return wait(self.context, found, known, tell, timeout=timeout)
 
     def monitor_subscribed(
         self,
@@ -179,29 +206,47 @@ class JobVerbs:
         from mam.app.monitor.broker_subscription import subscribe
         from mam.app.sessions.begin_change import settle
 
-        settle(self.world)
-        return subscribe(self.world, broker, tell, timeout=timeout, idle_timeout=idle_timeout)
+        settle(self.context, self.caller)
+        return subscribe(
+            self.context,
+            self.caller,
+            broker,
+            tell,
+            timeout=timeout,
+            idle_timeout=idle_timeout,
+            tasks=self._tasks,
+        )
 
     def job_logs(self, job: str | None = None, *, folder: str | None = None) -> Document:
         """Return `{job_id, directory, events}` of a job."""
         from mam.app.jobs.find import meant
         from mam.app.jobs.logs import logs
 
-        return logs(self.world, meant(self.world, job), folder=self._folder(folder))
+        return logs(self.context, meant(self.context, job), folder=self._folder(folder))
 
     def job_audits(self) -> list[Document]:
         """Return every audit folder with the state of its job."""
         from mam.app.jobs.logs import list_logs
 
-        return list_logs(self.world)
+        return list_logs(self.context)
+
+    def _reporter(self) -> Caller:
+        """Return who calls. The registry's file is not read: a report gets through where that is broken."""
+        if self._caller is not None:
+            return self._caller
+        import os
+
+        from mam.app.context.caller import find_reporter
+
+        return find_reporter(self.context, os.getpid())
 
     def _flush(self) -> None:
         """Have heard elsewhere what a verb recorded, where nobody is awake to publish it."""
         from mam.app.brokers.publish import flush
 
-        flush(self.world)
+        flush(self.context)
 
     def _folder(self, folder: str | None) -> str | None:
         from mam.app.jobs.find import folder_of
 
-        return folder_of(self.world, folder) if folder else None
+        return folder_of(self.context, folder) if folder else None

@@ -19,7 +19,7 @@ class MessageVerbs(ObservationVerbs):
         """Begin a changing verb: nothing new while something is left half done, or held and could go out."""
         from mam.app.sessions.begin_change import settle_all
 
-        settle_all(self.world)
+        settle_all(self.context, self.caller)
 
     def send(
         self,
@@ -43,7 +43,8 @@ class MessageVerbs(ObservationVerbs):
 
         self._settle()
         return send(
-            self.world,
+            self.context,
+            self.caller,
             target,
             text,
             when=when,
@@ -70,7 +71,8 @@ class MessageVerbs(ObservationVerbs):
 
         self._settle()
         return broadcast(
-            self.world,
+            self.context,
+            self.caller,
             text,
             roles=role,
             team=team,
@@ -85,7 +87,7 @@ class MessageVerbs(ObservationVerbs):
         """Take back a message that is held; False where somebody has begun to type it, or it has ended."""
         from mam.app.messages.send import withdraw
 
-        return withdraw(self.world, message_id, "it was withdrawn")
+        return withdraw(self.context, self.caller, message_id, "it was withdrawn")
 
     def keys(self, target: str, *keys: str) -> Document:
         """Press keys of a closed list in a session's pane, one after the other; `{session, keys}`.
@@ -95,7 +97,7 @@ class MessageVerbs(ObservationVerbs):
         from mam.app.messages.keys import keys as press
 
         self._settle()
-        return press(self.world, target, list(keys))
+        return press(self.context, self.caller, target, list(keys))
 
     def interrupt(self, target: str) -> Document:
         """Cut a session's turn short in the way of its kind; `{session, was, activity, box}`.
@@ -105,13 +107,13 @@ class MessageVerbs(ObservationVerbs):
         from mam.app.messages.interrupt import interrupt
 
         self._settle()
-        return interrupt(self.world, target)
+        return interrupt(self.context, self.caller, target)
 
     def dialog(self, target: str) -> Document:
         """Return the dialog that is open: `{session, dialog, fingerprint, text, options}`; else NoDialog."""
         from mam.app.messages.answer import show
 
-        return show(self.world, target)
+        return show(self.context, target)
 
     def answer(self, target: str, words: str, *, expect: str | None = None) -> Document:
         """Answer the dialog that is open: `allow`, `deny`, an option, or words where it takes some.
@@ -122,10 +124,10 @@ class MessageVerbs(ObservationVerbs):
         from mam.app.messages.answer import answer
 
         self._settle()
-        return answer(self.world, target, words, expect=expect)
+        return answer(self.context, self.caller, target, words, expect=expect)
 
     def inbox(self, target: str | None = None, *, sent: bool = False, limit: int = 50) -> list[Document]:
         """Return the last messages to a session, or with `sent` those from it or from the caller."""
         from mam.app.messages.inbox import inbox
 
-        return inbox(self.world, target, sent=sent, limit=limit)
+        return inbox(self.context, self.caller, target, sent=sent, limit=limit)

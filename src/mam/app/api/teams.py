@@ -7,7 +7,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from typing import Any
 
-    from mam.app.context.context import World
+    from mam.app.context.context import Context
+    from mam.core.caller import Caller
 
     Document = dict[str, Any]
 
@@ -15,15 +16,17 @@ if TYPE_CHECKING:
 class TeamVerbs:
     """What can be done with roles, panes and tasks."""
 
-    world: World
+    context: Context
+    caller: Caller
+    _child_limit: bool
 
     def _begin(self) -> None:
         """Begin a changing verb: nothing new while something is left half done."""
         from mam.app.sessions.begin_change import settle
         from mam.app.teams.onboarding import finish_spawns
 
-        settle(self.world)
-        finish_spawns(self.world)
+        settle(self.context, self.caller)
+        finish_spawns(self.context)
 
     def spawn(
         self,
@@ -54,7 +57,8 @@ class TeamVerbs:
 
         self._begin()
         return spawn(
-            self.world,
+            self.context,
+            self.caller,
             role,
             agent=agent,
             task=task,
@@ -69,6 +73,7 @@ class TeamVerbs:
             trust=trust,
             mcp=mcp,
             timeout=timeout,
+            child_limit=self._child_limit,
         )
 
     def close_member(self, target: str, *, force: bool = False) -> Document:
@@ -79,14 +84,14 @@ class TeamVerbs:
         from mam.app.teams.close import close
 
         self._begin()
-        return close(self.world, target, force=force)
+        return close(self.context, self.caller, target, force=force)
 
     def rebalance(self, *, main: str | None = None, team: str | None = None) -> Document:
         """Put a window in order, the master `left` or on `top`; `{team, layout, panes, expected, runs}`."""
         from mam.app.teams.rebalance import rebalance
 
         self._begin()
-        return rebalance(self.world, main=main, team=team)
+        return rebalance(self.context, self.caller, main=main, team=team)
 
     def register(
         self, role: str, *, agent: str | None = None, name: str | None = None, team: str | None = None
@@ -98,7 +103,7 @@ class TeamVerbs:
         from mam.app.teams.register import register
 
         self._begin()
-        return register(self.world, role, agent=agent, name=name, team=team)
+        return register(self.context, self.caller, role, agent=agent, name=name, team=team)
 
     def report(
         self, task: str | None = None, *, result: str | None = None, session: str | None = None
@@ -110,7 +115,7 @@ class TeamVerbs:
         from mam.app.teams.report import report
 
         self._begin()
-        return report(self.world, task, result=result, session=session)
+        return report(self.context, self.caller, task, result=result, session=session)
 
     def team_up(self, what: str, **options: Any) -> Document:
         """Start every role of a preset or file, all or none; `{team, members, permissions, session_file}`.
@@ -121,32 +126,32 @@ class TeamVerbs:
         from mam.app.teams.team import up
 
         self._begin()
-        return up(self.world, what, **options)
+        return up(self.context, self.caller, what, **options)
 
     def team_down(self, team: str | None = None, *, force: bool = False) -> Document:
         """End every member of a team, gracefully; `{team, closed, failed, unfinished}`."""
         from mam.app.teams.team import down
 
         self._begin()
-        return down(self.world, team, force=force)
+        return down(self.context, self.caller, team, force=force)
 
     def team_list(self, *, ended: bool = False) -> Document:
         """Return `{teams, presets}`, each team with its members and their boxes."""
         from mam.app.teams.team import listing
 
-        return listing(self.world, ended=ended)
+        return listing(self.context, ended=ended)
 
     def task_add(self, text: str, *, role: str, team: str | None = None) -> Document:
         """Add a task for a role; `{task}`. Without a team, whoever has that role may claim it."""
         from mam.app.teams.task import add
 
-        return add(self.world, text, role=role, team=team)
+        return add(self.context, self.caller, text, role=role, team=team)
 
     def task_list(self, *, role: str | None = None, status: str | None = None) -> Document:
         """Return `{tasks}`, oldest first."""
         from mam.app.teams.task import list_tasks
 
-        return list_tasks(self.world, role=role, status=status)
+        return list_tasks(self.context, role=role, status=status)
 
     def task_claim(
         self, task: str | None = None, *, role: str | None = None, session: str | None = None
@@ -157,10 +162,10 @@ class TeamVerbs:
         """
         from mam.app.teams.task import claim
 
-        return claim(self.world, task, role=role, session=session)
+        return claim(self.context, self.caller, task, role=role, session=session)
 
     def task_done(self, task: str, *, result: str | None = None) -> Document:
         """Say that a task is done, without a report; `{task, changed}`."""
         from mam.app.teams.task import finish
 
-        return finish(self.world, task, result=result)
+        return finish(self.context, self.caller, task, result=result)

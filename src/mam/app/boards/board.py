@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from mam.app.context.caller import calling_session
+from mam.app.context.caller import calling_row
 from mam.core.errors import NoRegistry, Usage
 
 TYPE_CHECKING = False
@@ -12,7 +12,8 @@ if TYPE_CHECKING:
     from typing import Any, TypeVar
 
     from mam.adapters.kanban.board import Board
-    from mam.app.context.context import World
+    from mam.app.context.context import Context
+    from mam.core.caller import Caller
 
     Document = dict[str, Any]
     T = TypeVar("T")
@@ -23,49 +24,53 @@ OURS, HERMES = "ours", "hermes"
 class _State:
     """The root's own database, as the board wants it."""
 
-    def __init__(self, world: World, *, may_make: bool) -> None:
-        self._world = world
+    def __init__(self, context: Context, *, may_make: bool) -> None:
+        self._context = context
         self._may_make = may_make
 
     def read(self, work: Callable[[sqlite3.Connection], T], default: T) -> T:
-        return self._world.registry.peek(lambda draft: work(draft.connection), default)
+        return self._context.registry.peek(lambda draft: work(draft.connection), default)
 
     def write(self, work: Callable[[sqlite3.Connection], T]) -> T:
         # A card that nobody can have made must not make a root of the directory that somebody is in.
-        if not self._may_make and not self._world.place.exists():
-            raise NoRegistry(f"there is no registry in {self._world.place.root}", hint="mam init makes one")
-        return self._world.registry.note(lambda draft: work(draft.connection))
+        if not self._may_make and not self._context.paths.exists():
+            raise NoRegistry(f"there is no registry in {self._context.paths.root}", hint="mam init makes one")
+        return self._context.registry.note(lambda draft: work(draft.connection))
 
     def now(self) -> float:
-        return self._world.now()
+        return self._context.now()
 
 
-def open_board(world: World, which: str | None = None, *, may_make: bool = False) -> Board:
+def open_board(context: Context, which: str | None = None, *, may_make: bool = False) -> Board:
     """Return the board that is meant: as asked, Hermes' where its variables say so, else our own."""
-    said = any(world.environ.get(name) for name in ("HERMES_KANBAN_TASK", "HERMES_KANBAN_DB"))
+    said = any(context.environ.get(name) for name in ("HERMES_KANBAN_TASK", "HERMES_KANBAN_DB"))
     which = which or (HERMES if said else OURS)
     if which == OURS:
         from mam.adapters.kanban.mam_board import OurBoard
 
-        return OurBoard(_State(world, may_make=may_make), world.place.db)
+        return OurBoard(_State(context, may_make=may_make), context.paths.db)
     if which != HERMES:
         raise Usage(f"there is no board '{which[:40]}'", hint=f"boards are {OURS} and {HERMES}")
     from mam.adapters.kanban import hermes_board
 
     return hermes_board.HermesBoard(
-        hermes_board.find(world.environ), world.now, ttl=hermes_board.claim_seconds(world.environ)
+        hermes_board.find(context.environ), context.now, ttl=hermes_board.claim_seconds(context.environ)
     )
 
 
-def author_of(world: World) -> str:
+def author_of(context: Context, caller: Caller) -> str:
     """Return who writes: the session that calls, the profile that Hermes runs us as, or the user."""
-    row = calling_session(world)
-    return row["name"] if row else world.environ.get("HERMES_PROFILE") or "user"
+    row = calling_row(context, caller)
+    return row["name"] if row else context.environ.get("HERMES_PROFILE") or "user"
 
 
-def create(world: World, board: Board, title: str, *, body: str, key: str | None, **goal: Any) -> Document:
+def create(
+    context: Context, caller: Caller, board: Board, title: str, *, body: str, key: str | None, **goal: Any
+) -> Document:
     """Make a card, or find the one of that key."""
-    return _shown(board, board.create(title, body=body, key=key, created_by=author_of(world), **goal))
+    return _shown(
+        board, board.create(title, body=body, key=key, created_by=author_of(context, caller), **goal)
+    )
 
 
 def list_cards(board: Board, status: str | None = None) -> Document:
@@ -79,22 +84,33 @@ def show(board: Board, card: str) -> Document:
     return {**_shown(board, board.show(card)), "comments": comments}
 
 
-def comment(world: World, board: Board, card: str, text: str, author: str | None = None) -> Document:
+def comment(
+    context: Context, caller: Caller, board: Board, card: str, text: str, author: str | None = None
+) -> Document:
     """Add a comment."""
-    added = board.comment(card, author or author_of(world), text)
+    added = board.comment(card, author or author_of(context, caller), text)
     return {**_shown(board, board.show(card)), "comment": added.as_json()}
 
 
-def claim(world: World, board: Board, card: str, who: str | None, ttl: float | None) -> Document:
+def claim(
+    context: Context, caller: Caller, board: Board, card: str, who: str | None, ttl: float | None
+) -> Document:
     """Take a card."""
-    return _shown(board, board.claim(card, who or author_of(world), ttl))
+    return _shown(board, board.claim(card, who or author_of(context, caller), ttl))
 
 
 def heartbeat(
-    world: World, board: Board, card: str, *, who: str | None, note: str | None, ttl: float | None
+    context: Context,
+    caller: Caller,
+    board: Board,
+    card: str,
+    *,
+    who: str | None,
+    note: str | None,
+    ttl: float | None,
 ) -> Document:
     """Say that work on a card goes on."""
-    return _shown(board, board.heartbeat(card, who or author_of(world), note, ttl))
+    return _shown(board, board.heartbeat(card, who or author_of(context, caller), note, ttl))
 
 
 def block(board: Board, card: str, reason: str) -> Document:

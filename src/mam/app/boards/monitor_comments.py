@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from mam.adapters.kanban.board import Board, Card, Comment
-    from mam.app.context.context import World
+    from mam.app.context.context import Context
 
     Document = dict[str, Any]
 
@@ -35,17 +35,17 @@ _POLL, _RETRY = 2.0, 30.0
 class CardWatch:
     """Goes along with a monitor: `tick` tells the card what is new, and why the monitor is to end."""
 
-    def __init__(self, world: World, board: Board, card: str, *, is_visit: bool = False) -> None:
+    def __init__(self, context: Context, board: Board, card: str, *, is_visit: bool = False) -> None:
         """A visit tells and reads once and holds no claim; else the card is claimed by `claim`."""
-        self.world = world
+        self.context = context
         self.board = board
         self.card = card
-        self.who, self._run = claimer(world, card)
+        self.who, self._run = claimer(context, card)
         self.why = ""
         self.news: list[Document] = []
         self._is_visit = is_visit
         self._key = f"card:{board.name}:{card}"
-        self._judge = Judge(world)
+        self._judge = Judge(context)
         self._turns = 0
         self._due = 0.0
         self._state = self._begin(board.show(card))
@@ -53,8 +53,8 @@ class CardWatch:
 
     def _begin(self, card: Card) -> Document:
         """Return how far this card was told and read; what was said before it was last blocked is over."""
-        kept = self.world.registry.peek(lambda draft: draft.meta(self._key), None)
-        newest = self.world.registry.peek(drifts.newest, 0)
+        kept = self.context.registry.peek(lambda draft: draft.meta(self._key), None)
+        newest = self.context.registry.peek(drifts.newest, 0)
         state = kept or {"drift": newest, "comment": 0, "drifts": 0, "last": None, "beat": 0.0}
         old = [
             one.id
@@ -67,7 +67,7 @@ class CardWatch:
         return state
 
     def _keep(self, state: Document) -> None:
-        self.world.registry.note(lambda draft: draft.set_meta(self._key, state))
+        self.context.registry.note(lambda draft: draft.set_meta(self._key, state))
         self._state = state
 
     def claim(self) -> Card:
@@ -112,9 +112,9 @@ class CardWatch:
         self._tell_drifts(comments)
         may_end = card.claimed_by in (None, self.who)
         if may_end and any(rules.says_stop(one.author, one.body) for one in comments):
-            why = self._block(f"stop-requested by user at {stamp(self.world.now())}")
+            why = self._block(f"stop-requested by user at {stamp(self.context.now())}")
         elif may_end and self._is_over(card):
-            why = self._block(f"its time is over at {stamp(self.world.now())}")
+            why = self._block(f"its time is over at {stamp(self.context.now())}")
         else:
             why = self._beat(card)
         if comments and may_end:
@@ -134,7 +134,7 @@ class CardWatch:
     def _tell_drifts(self, comments: list[Comment]) -> None:
         """Comment what was recorded since; lines that stand there already were told before a crash."""
         none: list[tuple[int, float, Document]] = []
-        found = self.world.registry.peek(lambda draft: drifts.since(draft, self._state["drift"]), none)
+        found = self.context.registry.peek(lambda draft: drifts.since(draft, self._state["drift"]), none)
         if not found:
             return
         told = {line for one in comments if one.author == rules.AUTHOR for line in one.body.splitlines()}
@@ -149,16 +149,16 @@ class CardWatch:
     def _is_over(self, card: Card) -> bool:
         if not card.max_runtime or card.run_started_at is None:
             return False
-        return self.world.now() >= rules.ends_at(card.run_started_at, card.max_runtime)
+        return self.context.now() >= rules.ends_at(card.run_started_at, card.max_runtime)
 
     def _beat(self, card: Card) -> str:
         """Say that it is alive, every few minutes; in goal mode that is a turn, and the judge is asked.
 
         Who only visits does not stay for an answer: whoever sends it counts turns and judges.
         """
-        now = self.world.now()
+        now = self.context.now()
         if card.claimed_by == self.who and abs(now - self._beat_at) >= _HEARTBEAT:
-            running = sum(is_running(row) for row in self.world.registry.view().rows)
+            running = sum(is_running(row) for row in self.context.registry.view().rows)
             note = rules.note_of(self._state["drifts"], self._state["last"], running)
             self.board.heartbeat(self.card, self.who, note, run=self._run)
             self._beat_at = now
@@ -177,7 +177,7 @@ class CardWatch:
     def _turn(self, card: Card, note: str) -> str:
         self._turns += 1
         if card.goal_max_turns and self._turns > card.goal_max_turns:
-            return self._block(f"its {card.goal_max_turns} turns are spent at {stamp(self.world.now())}")
+            return self._block(f"its {card.goal_max_turns} turns are spent at {stamp(self.context.now())}")
         self._judge.ask(card, self.board.comments_since(self.card, 0), note)
         return ""
 
@@ -193,14 +193,14 @@ class CardWatch:
         try:
             self.board.comment(self.card, rules.AUTHOR, f"monitoring ended: {why}")
         except MamError as error:
-            self.world.warn(f"card {self.card} was not told: {error}")
+            self.context.warn(f"card {self.card} was not told: {error}")
 
 
-def claimer(world: World, card: str) -> tuple[str, int | None]:
+def claimer(context: Context, card: str) -> tuple[str, int | None]:
     """Return what this process claims a card as, and in which run, if Hermes' dispatcher said so."""
-    given = world.environ.get("HERMES_KANBAN_CLAIM_LOCK")
-    if given and world.environ.get("HERMES_KANBAN_TASK") == card:
-        run = world.environ.get("HERMES_KANBAN_RUN_ID", "")
+    given = context.environ.get("HERMES_KANBAN_CLAIM_LOCK")
+    if given and context.environ.get("HERMES_KANBAN_TASK") == card:
+        run = context.environ.get("HERMES_KANBAN_RUN_ID", "")
         return given, int(run) if run.isascii() and run.isdigit() else None
     return f"{socket.gethostname()}:{os.getpid()}", None
 

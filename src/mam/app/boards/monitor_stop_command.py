@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from mam.adapters.kanban.board import Card, Comment
-    from mam.app.context.context import World
+    from mam.app.context.context import Context
 
 _SECONDS = 120.0
 _LONGEST_BODY, _MOST_COMMENTS, _LONGEST_COMMENT = 8192, 10, 2048
@@ -22,10 +22,10 @@ _LONGEST_BODY, _MOST_COMMENTS, _LONGEST_COMMENT = 8192, 10, 2048
 class Judge:
     """Asks one question at a time, beside the monitor: a slow judge holds up nothing."""
 
-    def __init__(self, world: World) -> None:
+    def __init__(self, context: Context) -> None:
         """Take the command of the settings; without one there is nobody to ask."""
-        self._environ = world.environ
-        self._command = world.settings().judge_command
+        self._environ = context.environ
+        self._command = context.settings().judge_command
         self._thread: threading.Thread | None = None
         self._verdict = ""
 

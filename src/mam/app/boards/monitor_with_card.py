@@ -17,11 +17,13 @@ from mam.core.errors import MamError, NoRegistry, Unavailable, Usage
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
     from typing import Any
 
     from mam.adapters.kanban.board import Board
-    from mam.app.context.context import World
+    from mam.app.context.context import Context
+    from mam.app.monitor.resident import ResidentTask
+    from mam.core.caller import Caller
 
     Document = dict[str, Any]
     Tell = Callable[[Document], None]
@@ -33,75 +35,77 @@ mam keeps the registry of {root} in line with what is there, and comments each d
 A comment with the line `stop` or `stop monitoring` ends it."""
 
 
-def one_pass(world: World, card: str, *, which: str | None, emit_diff: bool) -> Document:
+def one_pass(context: Context, caller: Caller, card: str, *, which: str | None, emit_diff: bool) -> Document:
     """Make one pass and tell the card."""
-    _need_registry(world)
-    board = open_board(world, which)
-    visit = CardWatch(world, board, _named(world, board, card), is_visit=True)
-    report = passes.one_pass(world, emit_diff=emit_diff)
+    _need_registry(context)
+    board = open_board(context, which)
+    visit = CardWatch(context, board, _named(context, board, card), is_visit=True)
+    report = passes.one_pass(context, caller, emit_diff=emit_diff)
     ended = visit.tick()
     return {**report, "card": board.show(visit.card).as_json(), "ended": ended or None}
 
 
 def monitor(
-    world: World,
+    context: Context,
+    caller: Caller,
     card: str,
     tell: Tell,
     *,
     which: str | None = None,
     timeout: float = 0.0,
     idle_timeout: float = 0.0,
+    tasks: Iterable[ResidentTask] = (),
 ) -> str:
     """Watch the root and keep its card up to date; beside a resident, tell what that one records."""
-    _need_registry(world)
-    board = open_board(world, which)
+    _need_registry(context)
+    board = open_board(context, which)
     limits = MonitorTimeouts(timeout, idle_timeout)
-    companion = CardWatch(world, board, _named(world, board, card))
+    companion = CardWatch(context, board, _named(context, board, card))
     held = companion.claim()
     tell({"card": held.as_json(), "board": {"name": board.name, "path": board.path}})
     why = takeover.watch_or_follow(
-        lambda: Resident(world, tell, [companion]).run(limits),
-        lambda: _accompany(world, companion, tell, limits),
+        lambda: Resident(context, caller, tell, [companion, *tasks]).run(limits),
+        lambda: _accompany(context, companion, tell, limits),
     )
     companion.leave(why)
     return why
 
 
-def work(world: World, tell: Tell) -> str:
+def work(context: Context, caller: Caller, tell: Tell, tasks: Iterable[ResidentTask] = ()) -> str:
     """Watch as a dispatched worker; one that ends before its card is no success."""
-    task = world.environ.get("HERMES_KANBAN_TASK")
+    task = context.environ.get("HERMES_KANBAN_TASK")
     if not task:
         raise Usage("no card was given to this worker", hint="Hermes' dispatcher sets HERMES_KANBAN_TASK")
-    board = open_board(world, HERMES)
-    if not world.place.exists():
-        board.block(task, f"there is no registry in {world.place.root}: mam init makes one")
-        raise NoRegistry(f"there is no registry in {world.place.root}", hint="mam init makes one")
-    why = monitor(world, task, tell, which=HERMES)
+    board = open_board(context, HERMES)
+    if not context.paths.exists():
+        board.block(task, f"there is no registry in {context.paths.root}: mam init makes one")
+        raise NoRegistry(f"there is no registry in {context.paths.root}", hint="mam init makes one")
+    why = monitor(context, caller, task, tell, which=HERMES, tasks=tasks)
     left = board.show(task)
-    who, run = claimer(world, task)
+    who, run = claimer(context, task)
     if left.claimed_by == who and run in (None, left.run_id):
         raise Unavailable(f"the worker ended before card {task} did: {why}")
     return why
 
 
-def _named(world: World, board: Board, card: str) -> str:
+def _named(context: Context, board: Board, card: str) -> str:
     if card != NEW:
         return card
-    root = world.place.root
+    root = context.paths.root
     title = f"{_TITLE}: {os.path.basename(root)}"[:200]
     body = _BODY.format(root=root)
     return board.create(title, body=body, created_by=rules.AUTHOR, workspace=root).id
 
 
-def _need_registry(world: World) -> None:
-    if not world.place.exists():
-        raise NoRegistry(f"there is no registry in {world.place.root}", hint="mam init makes one")
+def _need_registry(context: Context) -> None:
+    if not context.paths.exists():
+        raise NoRegistry(f"there is no registry in {context.paths.root}", hint="mam init makes one")
 
 
-def _accompany(world: World, companion: CardWatch, tell: Tell, limits: MonitorTimeouts) -> str:
+def _accompany(context: Context, companion: CardWatch, tell: Tell, limits: MonitorTimeouts) -> str:
     """Go along with a resident of another process, by what it records; return nothing when it has ended."""
-    with Commits(world) as commits:
-        while takeover.is_watched(world):
+    with Commits(context) as commits:
+        while takeover.is_watched(context):
             try:
                 why = companion.tick()
             except MamError as error:
@@ -112,12 +116,12 @@ def _accompany(world: World, companion: CardWatch, tell: Tell, limits: MonitorTi
                 limits.happened()
             if why := why or limits.over():
                 return why
-            _rest(world, commits, min(companion.due(), limits.next_end()))
+            _rest(context, commits, min(companion.due(), limits.next_end()))
         return ""
 
 
-def _rest(world: World, commits: Commits, until: float) -> None:
+def _rest(context: Context, commits: Commits, until: float) -> None:
     """Wait until then, for a commit of others, or for the end of the resident."""
-    while takeover.is_watched(world) and (now := time.monotonic()) < until:
+    while takeover.is_watched(context) and (now := time.monotonic()) < until:
         if commits.wait(min(until, now + takeover.NET)):
             return

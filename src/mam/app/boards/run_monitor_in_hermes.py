@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from mam.adapters.kanban.board import Board, Card
-    from mam.app.context.context import World
+    from mam.app.context.context import Context
 
 _SECONDS = 120.0
 _STRANGE = ("MAM_", "TMUX_PANE")
@@ -53,22 +53,22 @@ A comment of a person with the line `stop` or `stop monitoring`:
 - `git commit` or `git push`."""
 
 
-def dispatch(world: World) -> dict[str, Any]:
+def dispatch(context: Context) -> dict[str, Any]:
     """See to it that this root has one open goal card, and that the dispatcher looked at it."""
-    if not world.place.exists():
-        raise NoRegistry(f"there is no registry in {world.place.root}", hint="mam init makes one")
-    program = program_lookup.which("hermes", world.environ.get("PATH", ""))
+    if not context.paths.exists():
+        raise NoRegistry(f"there is no registry in {context.paths.root}", hint="mam init makes one")
+    program = program_lookup.which("hermes", context.environ.get("PATH", ""))
     if program is None:
         raise AgentMissing(
             "hermes is not on PATH", hint="install hermes-agent; its board dispatches the card"
         )
-    board = open_board(world, HERMES)
-    found = _open_card(world, board)
-    card = found or _create(world, program, board)
-    worker = _write_worker(world, program, card.id)
+    board = open_board(context, HERMES)
+    found = _open_card(context, board)
+    card = found or _create(context, program, board)
+    worker = _write_worker(context, program, card.id)
     said = ""
     if card.status == "ready":
-        said = _hermes(world, board, [program, "kanban", "dispatch", "--json"], HERMES_BIN=worker)
+        said = _hermes(context, board, [program, "kanban", "dispatch", "--json"], HERMES_BIN=worker)
         card = board.show(card.id)
     return {
         "board": {"name": board.name, "path": board.path},
@@ -80,27 +80,27 @@ def dispatch(world: World) -> dict[str, Any]:
     }
 
 
-def _key(world: World) -> str:
-    return f"mam-monitor:{world.place.root}"
+def _key(context: Context) -> str:
+    return f"mam-monitor:{context.paths.root}"
 
 
-def _cards(world: World, board: Board) -> list[Card]:
+def _cards(context: Context, board: Board) -> list[Card]:
     if not os.path.exists(board.path):
         return []
-    key = _key(world)
+    key = _key(context)
     return [one for one in board.list() if one.key and (one.key == key or one.key.startswith(f"{key}#"))]
 
 
-def _open_card(world: World, board: Board) -> Card | None:
-    return next((one for one in reversed(_cards(world, board)) if one.status in _OPEN), None)
+def _open_card(context: Context, board: Board) -> Card | None:
+    return next((one for one in reversed(_cards(context, board)) if one.status in _OPEN), None)
 
 
-def _create(world: World, program: str, board: Board) -> Card:
+def _create(context: Context, program: str, board: Board) -> Card:
     # Hermes answers a key with the card that has it, also where that one has ended.
-    ended = len(_cards(world, board))
-    key = f"{_key(world)}#{ended}" if ended else _key(world)
+    ended = len(_cards(context, board))
+    key = f"{_key(context)}#{ended}" if ended else _key(context)
     said = _hermes(
-        world,
+        context,
         board,
         [
             program,
@@ -108,11 +108,11 @@ def _create(world: World, program: str, board: Board) -> Card:
             "create",
             _TITLE,
             "--body",
-            _BODY.format(root=world.place.root),
+            _BODY.format(root=context.paths.root),
             "--assignee",
             "default",
             "--workspace",
-            f"dir:{world.place.root}",
+            f"dir:{context.paths.root}",
             "--goal",
             "--goal-max-turns",
             "100",
@@ -127,24 +127,24 @@ def _create(world: World, program: str, board: Board) -> Card:
             "--json",
         ],
     )
-    card = _open_card(world, board)
+    card = _open_card(context, board)
     if card is None:
         raise Unavailable(f"hermes made no card: {said[-300:] or 'it said nothing'}")
     return card
 
 
-def _hermes(world: World, board: Board, argv: list[str], **more: str) -> str:
-    environ = {key: value for key, value in world.environ.items() if not key.startswith(_STRANGE)}
+def _hermes(context: Context, board: Board, argv: list[str], **more: str) -> str:
+    environ = {key: value for key, value in context.environ.items() if not key.startswith(_STRANGE)}
     environ.pop("TMUX", None)
     # The same board for both, whatever either would find.
     environ = {**environ, "HERMES_KANBAN_DB": board.path, **more}
-    return program_lookup.Running(argv, environ, world.place.root).finish(_SECONDS).words
+    return program_lookup.Running(argv, environ, context.paths.root).finish(_SECONDS).words
 
 
-def _write_worker(world: World, program: str, card: str) -> str:
+def _write_worker(context: Context, program: str, card: str) -> str:
     """Write what the dispatcher starts: for our card the monitor, for every other one Hermes itself."""
-    path = os.path.join(world.place.state, "hermes-worker")
-    argv = ["--worker" if word == "--resident" else word for word in command(world)]
+    path = os.path.join(context.paths.state, "hermes-worker")
+    argv = ["--worker" if word == "--resident" else word for word in command(context)]
     text = (
         "#!/bin/sh\n"
         "# Made by mam monitor --dispatch: HERMES_BIN for Hermes' dispatcher.\n"
@@ -152,7 +152,7 @@ def _write_worker(world: World, program: str, card: str) -> str:
         f'[ "$HERMES_KANBAN_TASK" = {shlex.quote(card)} ] && exec {shlex.join(argv)}\n'
         f'exec {shlex.quote(program)} "$@"\n'
     )
-    world.place.make()
+    context.paths.make()
     fresh = f"{path}.{os.getpid()}"
     # Renamed into place: a dispatcher may be starting the old one.
     handle = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW, 0o700)

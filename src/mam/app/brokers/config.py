@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from typing import Any
 
-    from mam.app.context.context import World
+    from mam.app.context.context import Context
 
 VARIABLE = "MAM_BROKER"
 _PASSWORD = "MAM_BROKER_PASSWORD"  # noqa: S105  (the name of a variable)
@@ -31,30 +31,30 @@ _FIELDS = {
 _LARGEST = 64 * 1024
 
 
-def find(world: World, asked: str | None = None) -> Broker | None:
+def find(context: Context, asked: str | None = None) -> Broker | None:
     """Return the broker that is configured, or None; `asked` is an address that the caller named."""
-    theirs = _of_variables(world.environ)
+    theirs = _of_variables(context.environ)
     url = asked or theirs.get("url")
     if url:
         if theirs.get("url") and Broker(theirs["url"]).address != Broker(url).address:
             theirs = {}
-        return _checked(world, {**_known_of(world, url), **theirs, "url": url})
-    brought = _of_env_file(world.place.root)
+        return _checked(context, {**_known_of(context, url), **theirs, "url": url})
+    brought = _of_env_file(context.paths.root)
     if brought:
-        return _checked(world, brought)
-    settings = world.settings().broker
-    return _checked(world, {**settings.as_json(), **theirs}) if settings else None
+        return _checked(context, brought)
+    settings = context.settings().broker
+    return _checked(context, {**settings.as_json(), **theirs}) if settings else None
 
 
-def password(world: World, broker: Broker) -> str | None:
+def password(context: Context, broker: Broker) -> str | None:
     """Return the password that a broker's configuration refers to; nothing else may keep it."""
     if broker.password_file is not None:
         return _from_file(broker.password_file)
     name = broker.password_env or broker.password_dotenv
     if name is None:
         return None
-    from_env = None if broker.password_env is None else world.environ.get(name)
-    found = from_env if from_env is not None else _variables_of(world.place.root).get(name)
+    from_env = None if broker.password_env is None else context.environ.get(name)
+    found = from_env if from_env is not None else _variables_of(context.paths.root).get(name)
     if not found:
         where = ".env" if broker.password_env is None else "the environment"
         raise InvalidSettings(
@@ -64,20 +64,22 @@ def password(world: World, broker: Broker) -> str | None:
     return found
 
 
-def _checked(world: World, values: dict[str, Any]) -> Broker:
+def _checked(context: Context, values: dict[str, Any]) -> Broker:
     """Return the broker; its files are named so that another process finds them too."""
     broker = of_json(values)
     for field in ("ca_file", "password_file"):
         if (path := getattr(broker, field)) is not None:
-            setattr(broker, field, os.path.join(world.place.root, os.path.expanduser(path)))
+            setattr(broker, field, os.path.join(context.paths.root, os.path.expanduser(path)))
     if broker.is_exposed and broker.username is not None:
-        world.warn(f"the password for {broker.address} crosses the network in the clear; mqtts:// would not")
+        context.warn(
+            f"the password for {broker.address} crosses the network in the clear; mqtts:// would not"
+        )
     return broker
 
 
-def _known_of(world: World, url: str) -> dict[str, Any]:
+def _known_of(context: Context, url: str) -> dict[str, Any]:
     """Return what the settings know of the same broker."""
-    settings = world.settings().broker
+    settings = context.settings().broker
     return settings.as_json() if settings and settings.address == Broker(url).address else {}
 
 

@@ -31,8 +31,9 @@ if TYPE_CHECKING:
     from mam.adapters.mqtt.connection import Connection, ReceivedMessage
     from mam.adapters.store.tables.outbox import OutboxRow
     from mam.adapters.store.transaction import Transaction
-    from mam.app.context.context import World
+    from mam.app.context.context import Context
     from mam.core.broker import Broker
+    from mam.core.caller import Caller
 
     Document = dict[str, Any]
 
@@ -52,13 +53,20 @@ class Relay:
     """A connection that is kept up until it is told to end."""
 
     def __init__(
-        self, world: World, broker: Broker, tell: Callable[[Document], None], *, publishes: bool = True
+        self,
+        context: Context,
+        caller: Caller,
+        broker: Broker,
+        tell: Callable[[Document], None],
+        *,
+        publishes: bool = True,
     ) -> None:
         """`tell` hears of the connection, of each event that was taken in, and of what was refused.
 
         One that does not publish leaves that to another process.
         """
-        self.world = world
+        self.context = context
+        self.caller = caller
         self.broker = broker
         self.tell = tell
         self.publishes = publishes
@@ -86,19 +94,19 @@ class Relay:
                 except MamError as error:
                     failures += 1
                     self._tell_state(LOST, error)
-                    self.world.registry.close()
+                    self.context.registry.close()
                     many = failures if error.retryable else max(failures, _AS_MANY_FAILURES)
                     if _can_be_read(stop, rules.pause(many, random.random())):  # noqa: S311
                         return
         finally:
             if self._link is not None:
                 self._link.close()
-            self.world.close()
+            self.context.close()
 
     def _connect(self) -> None:
         from mam.adapters.mqtt.connection import Connection
 
-        password = brokers.password(self.world, self.broker)
+        password = brokers.password(self.context, self.broker)
         if self._link is None or password != self._password:
             self._link = Connection(self.broker, password, role="relay", listens=True)
             self._password, self._is_subscribed = password, False
@@ -108,7 +116,7 @@ class Relay:
             leaves = (events.EVENTS, events.STATUS, *([republish_request.ASK] if self.publishes else []))
             self._link.subscribe([self.broker.topic("+", leaf) for leaf in leaves], _ACK_SECONDS)
             if self.publishes:
-                self.world.registry.note(self._renew)
+                self.context.registry.note(self._renew)
             self._is_subscribed = True
         self._tell_state(CONNECTED, None)
 
@@ -119,7 +127,7 @@ class Relay:
     def _serve(self, stop: int) -> None:
         assert self._link is not None
         watch = FileWatch()
-        watch.keep({self.world.place.state: None})
+        watch.keep({self.context.paths.state: None})
         try:
             while True:
                 for heard in self._link.take():
@@ -152,7 +160,7 @@ class Relay:
         none: list[OutboxRow] = []
         sent: dict[int, int] = {}
         try:
-            for parcel in self.world.registry.peek(self._waiting, none):
+            for parcel in self.context.registry.peek(self._waiting, none):
                 topic = self.broker.topic(parcel.job_id, parcel.topic)
                 self._remember(parcel.job_id, parcel.payload.encode())
                 sent[link.publish(topic, parcel.payload, retain=parcel.retain)] = parcel.seq
@@ -161,7 +169,7 @@ class Relay:
             done = [seq for number, seq in sent.items() if number in link.acknowledged]
             link.acknowledged.clear()
             if done:
-                self.world.registry.note(lambda draft: outbox.settle(draft, done))
+                self.context.registry.note(lambda draft: outbox.settle(draft, done))
 
     def _waiting(self, draft: Transaction) -> list[OutboxRow]:
         mine = [job_id for job_id in outbox.waiting_jobs(draft) if self._is_ours(draft, job_id)]
@@ -188,7 +196,7 @@ class Relay:
 
     def _is_known_here(self, job_id: str) -> bool:
         try:
-            enrol(self.world, job_id)
+            enrol(self.context, job_id)
         except (JobNotFound, NotAllowed):
             return False
         return True
@@ -199,12 +207,14 @@ class Relay:
         if mark in self._judged:
             return True
         text = heard.payload.decode("utf-8", "replace")
-        return self.world.registry.peek(lambda draft: outbox.has(draft, job_id, text), False)
+        return self.context.registry.peek(lambda draft: outbox.has(draft, job_id, text), False)
 
     def _take_in(self, job_id: str, heard: ReceivedMessage, *, is_retained: bool) -> None:
         # Others may listen too: to the same broker, or to it under another address.
         mark = hashlib.sha256(b"%d" % is_retained + heard.payload).hexdigest()
-        done = take_in(self.world, heard.payload, job_id=job_id, is_retained=is_retained, mark=mark)
+        done = take_in(
+            self.context, self.caller, heard.payload, job_id=job_id, is_retained=is_retained, mark=mark
+        )
         self._remember(job_id, heard.payload)
         if done["verdict"] == events.APPLIED:
             self.tell({"event": events.parse(heard.payload, job_id)})
@@ -222,7 +232,7 @@ class Relay:
         if hash((job_id, payload)) in self._judged:
             return
         try:
-            is_genuine = republish_request.is_genuine(payload, job_id, token_of(self.world, job_id))
+            is_genuine = republish_request.is_genuine(payload, job_id, token_of(self.context, job_id))
         except NotAllowed:
             return
         if is_genuine:
@@ -241,7 +251,7 @@ class Relay:
                 continue
             self._owed.remove(job_id)
             self._may_again[job_id] = now + _AGAIN_SECONDS
-            self.world.registry.note(partial(self._again, job_id=job_id))
+            self.context.registry.note(partial(self._again, job_id=job_id))
 
     def _again(self, draft: Transaction, job_id: str) -> None:
         if self._is_ours(draft, job_id):

@@ -23,8 +23,9 @@ if TYPE_CHECKING:
     from typing import Any
 
     from mam.adapters.store.transaction import Transaction
-    from mam.app.context.context import World
+    from mam.app.context.context import Context
     from mam.core.broker import Broker
+    from mam.core.caller import Caller
 
     Document = dict[str, Any]
 
@@ -38,14 +39,16 @@ class RelayPool:
 
     def __init__(
         self,
-        world: World,
+        context: Context,
+        caller: Caller,
         tell: Callable[[Document], None],
         *,
         always: Broker | None = None,
         is_alone: bool = True,
     ) -> None:
         """`always` is listened to even if no job names it; beside a resident that is all there is to do."""
-        self.world = world
+        self.context = context
+        self.caller = caller
         self.tell = tell
         self.always = always
         self.is_alone = is_alone
@@ -78,14 +81,14 @@ class RelayPool:
             return None
         if self._states.get(self.always.address) != CONNECTED:
             self._is_back = True
-            return poll_seconds(self.world)
+            return poll_seconds(self.context)
         is_back, self._is_back = self._is_back, False
         return 0.0 if is_back else None
 
     def is_needed(self) -> bool:
         """Tell whether something is to be published; what a broker does not take for an hour can wait."""
-        since = self.world.now() - _WORTH_SECONDS
-        return self.world.registry.peek(lambda draft: outbox.is_waiting_since(draft, since), False)
+        since = self.context.now() - _WORTH_SECONDS
+        return self.context.registry.peek(lambda draft: outbox.is_waiting_since(draft, since), False)
 
     def due(self) -> float:
         """Return when the next tick is wanted, on the monotonic clock."""
@@ -107,9 +110,9 @@ class RelayPool:
                 self._states[document["broker"]["address"]] = document["broker"]["state"]
             self.tell(document)
         none: dict[str, Broker] = {}
-        since = self.world.now() - _WORTH_SECONDS
+        since = self.context.now() - _WORTH_SECONDS
         wanted = (
-            self.world.registry.peek(lambda draft: _in_use(draft, since), none) if self.is_alone else none
+            self.context.registry.peek(lambda draft: _in_use(draft, since), none) if self.is_alone else none
         )
         if self.always is not None:
             wanted = {**wanted, _key(self.always): self.always}
@@ -117,7 +120,9 @@ class RelayPool:
             self._end(key)
         for key, broker in wanted.items():
             if self._is_missing(key):
-                relay = Relay(self.world.clone(), broker, self._hear, publishes=self.is_alone)
+                relay = Relay(
+                    self.context.for_thread(), self.caller, broker, self._hear, publishes=self.is_alone
+                )
                 self._running[key] = _Thread(relay)
         return ""
 
@@ -176,10 +181,10 @@ class _Thread:
         return not self._thread.is_alive()
 
 
-def poll_seconds(world: World) -> float:
+def poll_seconds(context: Context) -> float:
     """Return how often to look where nobody tells: RECONCILE_POLL_INTERVAL in seconds, or 15."""
     try:
-        seconds = float(world.environ.get("RECONCILE_POLL_INTERVAL") or _POLL)
+        seconds = float(context.environ.get("RECONCILE_POLL_INTERVAL") or _POLL)
     except ValueError:
         raise InvalidSettings("RECONCILE_POLL_INTERVAL is not a number of seconds") from None
     if not 0 < seconds <= 86_400:

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from mam.adapters.mqtt.connection import Connection
-    from mam.app.context.context import World
+    from mam.app.context.context import Context
     from mam.core.broker import Broker
     from mam.core.job_event import Event
 
@@ -110,15 +110,17 @@ def _is_claim(event: Event) -> bool:
 class _Waiting:
     """The way to the broker, for as long as somebody waits."""
 
-    def __init__(self, world: World, broker: Broker, wanted: dict[str, _Job]) -> None:
+    def __init__(self, context: Context, broker: Broker, wanted: dict[str, _Job]) -> None:
         from mam.adapters.mqtt.connection import Connection
 
-        self.world = world
+        self.context = context
         self.broker = broker
         self.wanted = wanted
         self.failures = 0
         self._has_asked = False
-        self.link: Connection = Connection(broker, brokers.password(world, broker), role="wait", listens=True)
+        self.link: Connection = Connection(
+            broker, brokers.password(context, broker), role="wait", listens=True
+        )
 
     def go_on(self, seconds: float) -> None:
         """Hear for so long; where the broker is away, try to find it again."""
@@ -134,14 +136,14 @@ class _Waiting:
         except BrokerDown as error:
             self.failures += 1
             if self.failures == 1:
-                self.world.warn(f"{error}; trying again")
+                self.context.warn(f"{error}; trying again")
             time.sleep(min(seconds, rules.pause(self.failures, random.random())))  # noqa: S311
 
     def _ask(self) -> None:
         leaves = (events.EVENTS, events.STATUS)
         topics = [self.broker.topic(job_id, leaf) for job_id in self.wanted for leaf in leaves]
         self.link.subscribe(topics, _ACK_SECONDS)
-        now = stamp(self.world.now())
+        now = stamp(self.context.now())
         questions = [
             self.link.publish(
                 self.broker.topic(job.id, republish_request.ASK),
@@ -162,7 +164,7 @@ class _Waiting:
                 try:
                     event = job.hear(heard.payload)
                 except EventRefused as error:
-                    self.world.warn(f"an event of job {job.id} was refused: {error}")
+                    self.context.warn(f"an event of job {job.id} was refused: {error}")
                     continue
                 if event is not None:
                     tell(event)
@@ -170,7 +172,7 @@ class _Waiting:
 
 
 def wait(
-    world: World,
+    context: Context,
     broker: Broker,
     tokens: Mapping[str, str],
     tell: Callable[[Document], None],
@@ -185,7 +187,7 @@ def wait(
         raise Usage("name a job", hint="a broker does not say which jobs there are")
     deadline = None if timeout is None else time.monotonic() + timeout
     wanted = {job_id: _Job(job_id, token) for job_id, token in tokens.items()}
-    waiting = _Waiting(world, broker, wanted)
+    waiting = _Waiting(context, broker, wanted)
     try:
         while left := [job for job in wanted.values() if not job.is_over()]:
             if deadline is not None and time.monotonic() >= deadline:

@@ -1,62 +1,56 @@
-"""Who calls: a session counts as the caller only if its own process is an ancestor of the calling one."""
+"""Finding out who calls: a session only if its own process is an ancestor of the calling one."""
 
 from __future__ import annotations
 
+from mam.core import caller as callers
 from mam.core.session_row import is_running
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from mam.app.context.context import World
-    from mam.core.session_row import Action, Row
+    from mam.app.context.context import Context
+    from mam.core.caller import Caller
+    from mam.core.session_row import Row
 
 
-def actor(world: World) -> str:
-    """Return who is calling: a session's id, or `user`."""
-    if world.known_actor is None:
-        row = calling_session(world)
-        world.known_actor = row["id"] if row else "user"
-    return world.known_actor
+def find_caller(context: Context, pid: int) -> Caller:
+    """Return who calls by this process: the session that it runs in, or a person."""
+    if not context.environ.get("MAM_SESSION") and not context.environ.get("TMUX_PANE"):
+        return callers.user(pid)
+    return _caller_among(context, context.registry.view().rows, pid)
 
 
-def reporter(world: World) -> str:
+def find_reporter(context: Context, pid: int) -> Caller:
     """Return the same for a report, which must get through where the registry's file cannot be read.
 
     The rows are those of the database; of a session that is claimed only its own.
     """
-    claimed = world.environ.get("MAM_SESSION")
-    if world.known_actor is None and not claimed and not world.environ.get("TMUX_PANE"):
-        world.known_actor = "user"
-    if world.known_actor is None:
-        none: list[Row] = []
-        rows = world.registry.peek(
-            lambda draft: [row] if claimed and (row := draft.get(claimed)) else draft.rows(), none
-        )
-        found = _among(world, rows)
-        world.known_actor = found["id"] if found else "user"
-    return world.known_actor
+    claimed = context.environ.get("MAM_SESSION")
+    if not claimed and not context.environ.get("TMUX_PANE"):
+        return callers.user(pid)
+    none: list[Row] = []
+    rows = context.registry.peek(
+        lambda draft: [row] if claimed and (row := draft.get(claimed)) else draft.rows(), none
+    )
+    return _caller_among(context, rows, pid)
 
 
-def action(world: World, verb: str) -> Action:
-    """Return the record of who does what now."""
-    return {"by": actor(world), "verb": verb, "at_epoch": int(world.now())}
-
-
-def calling_session(world: World) -> Row | None:
-    """Return the session that the calling process runs in, or None for a person."""
-    if not world.environ.get("MAM_SESSION") and not world.environ.get("TMUX_PANE"):
+def calling_row(context: Context, caller: Caller) -> Row | None:
+    """Return the row of the session that calls; None where no session does."""
+    if caller.session_id is None:
         return None
-    return _among(world, world.registry.view().rows)
+    return next((row for row in context.registry.view().rows if row.get("id") == caller.session_id), None)
 
 
-def _among(world: World, rows: list[Row]) -> Row | None:
-    claimed, pane = world.environ.get("MAM_SESSION"), world.environ.get("TMUX_PANE")
+def _caller_among(context: Context, rows: list[Row], pid: int) -> Caller:
+    claimed, pane = context.environ.get("MAM_SESSION"), context.environ.get("TMUX_PANE")
     if claimed:
         found = [row for row in rows if row.get("id") == claimed]
     else:
         # An agent that was started by hand, and registered since, has only its pane; a pane of another
         # server may be called the same.
         found = [row for row in rows if pane and is_running(row) and row["pane"].get("id") == pane]
-    return next((row for row in found if runs_inside(row, world.pid)), None)
+    row = next((row for row in found if runs_inside(row, pid)), None)
+    return callers.session(row["id"], pid) if row else callers.user(pid)
 
 
 def runs_inside(row: Row, pid: int) -> bool:

@@ -13,7 +13,6 @@ from contextlib import contextmanager
 from mam.adapters.store.intents import Intent
 from mam.adapters.system import load_adjusted_clock, process
 from mam.adapters.system.process import Identity
-from mam.app.context import caller
 from mam.core.errors import Refused, RegistryBusy, StartUnconfirmed, Unavailable, Unconfirmed
 from mam.core.session_row import Row
 
@@ -23,7 +22,7 @@ if TYPE_CHECKING:
     from typing import Any, TypeVar
 
     from mam.adapters.store.transaction import Transaction
-    from mam.app.context.context import World
+    from mam.app.context.context import Context
 
     T = TypeVar("T")
 
@@ -41,7 +40,7 @@ def is_owned(intent: Intent) -> bool:
     return owner.pid != os.getpid() or (intent.session_id, intent.at) not in _given_up
 
 
-def claim(world: World, work: Callable[[Transaction], T]) -> T:
+def claim(context: Context, work: Callable[[Transaction], T]) -> T:
     """Commit an intent. The file is not written: it shows no intents, and a full disk ends the verb here."""
     from mam.app.context.liveness import confirm
 
@@ -52,63 +51,60 @@ def claim(world: World, work: Callable[[Transaction], T]) -> T:
         begun.extend(one for one in draft.intents.all() if one.at == draft.now and _is_mine(one))
         return done
 
-    caller.actor(world)
     try:
-        return world.registry.commit(noted, lambda row, status: confirm(world, row, status))
+        return context.registry.commit(noted, lambda row, status: confirm(context, row, status))
     except Unavailable:
         # The disk may fail a commit that whoever opens the database next finds there all the same.
         for intent in begun:
-            withdraw(world, intent.session_id, intent.at, for_good=True)
+            withdraw(context, intent.session_id, intent.at, for_good=True)
         raise
 
 
-def change(world: World, work: Callable[[Transaction], T]) -> T:
+def change(context: Context, work: Callable[[Transaction], T]) -> T:
     """Change the registry; a status that a person wrote by hand is confirmed by looking."""
     from mam.app.context.liveness import confirm
 
-    # Asked before the lock is taken: finding out who calls reads the registry.
-    caller.actor(world)
-    return world.registry.change(work, lambda row, status: confirm(world, row, status))
+    return context.registry.change(work, lambda row, status: confirm(context, row, status))
 
 
 @contextmanager
 def in_flight(
-    world: World, verb: str, target: str, prepare: Callable[[Transaction, Row], dict[str, Any] | None]
+    context: Context, verb: str, target: str, prepare: Callable[[Transaction, Row], dict[str, Any] | None]
 ) -> Iterator[Row | None]:
     """Claim a registered session for a verb; yields its row, or None when prepare found nothing to do.
 
     `prepare` runs under the lock: it checks, and returns what recovery will need to know.
     """
-    row, at = _claim(world, verb, target, prepare)
+    row, at = _claim(context, verb, target, prepare)
     if row is None:
         yield None
         return
     try:
         yield row
     except BaseException as error:
-        let_go(world, row["id"], at, error)
+        let_go(context, row["id"], at, error)
         raise
-    abandon(world, row["id"], at, for_good=True)
+    abandon(context, row["id"], at, for_good=True)
 
 
-def let_go(world: World, session_id: str, at: float, error: BaseException) -> None:
+def let_go(context: Context, session_id: str, at: float, error: BaseException) -> None:
     """End the intent of a verb that failed; where its effects are unknown, leave it to recovery."""
     abandon(
-        world,
+        context,
         session_id,
         at,
         for_good=isinstance(error, (Refused, Unconfirmed)) and not isinstance(error, StartUnconfirmed),
     )
 
 
-def abandon(world: World, session_id: str, at: float, *, for_good: bool) -> None:
+def abandon(context: Context, session_id: str, at: float, *, for_good: bool) -> None:
     """End an intent for good, or leave it without an owner; neither waits for a disk that is full."""
-    failure = withdraw(world, session_id, at, for_good=for_good)
+    failure = withdraw(context, session_id, at, for_good=for_good)
     if failure is not None:
-        world.warn(f"what is left half done is cleaned by the next command ({failure})")
+        context.warn(f"what is left half done is cleaned by the next command ({failure})")
 
 
-def withdraw(world: World, session_id: str, at: float, *, for_good: bool) -> Unavailable | None:
+def withdraw(context: Context, session_id: str, at: float, *, for_good: bool) -> Unavailable | None:
     """Give up an intent of this process, if it is there; return why nobody else can be told."""
 
     def work(draft: Transaction) -> None:
@@ -123,7 +119,7 @@ def withdraw(world: World, session_id: str, at: float, *, for_good: bool) -> Una
 
     _given_up.add((session_id, at))
     try:
-        world.registry.note(work)
+        context.registry.note(work)
     except Unavailable as failure:
         return failure
     _given_up.discard((session_id, at))
@@ -135,7 +131,7 @@ def _is_mine(intent: Intent) -> bool:
 
 
 def _claim(
-    world: World, verb: str, target: str, prepare: Callable[[Transaction, Row], dict[str, Any] | None]
+    context: Context, verb: str, target: str, prepare: Callable[[Transaction, Row], dict[str, Any] | None]
 ) -> tuple[Row | None, float]:
     deadline = load_adjusted_clock.now() + WAIT_SECONDS
 
@@ -150,13 +146,13 @@ def _claim(
         return True, row, draft.now
 
     while True:
-        done, row, at = claim(world, work)
+        done, row, at = claim(context, work)
         if done:
             if row is None:
-                change(world, lambda draft: None)
+                change(context, lambda draft: None)
             return row, at
         if load_adjusted_clock.now() > deadline:
-            raise busy(world, target)
+            raise busy(context, target)
         time.sleep(_STEP)
 
 
@@ -177,10 +173,10 @@ def is_free(draft: Transaction, session_id: str, name: str) -> bool:
     )
 
 
-def busy(world: World, target: str) -> RegistryBusy:
+def busy(context: Context, target: str) -> RegistryBusy:
     """Return the error for a session that somebody else is working on."""
     intent = next(
-        (one for one in world.registry.view().intents if target in (one.name, one.session_id)), None
+        (one for one in context.registry.view().intents if target in (one.name, one.session_id)), None
     )
     who = f"a {intent.verb} by process {intent.owner.get('pid')}" if intent else "another change"
     return RegistryBusy(

@@ -10,7 +10,7 @@ from mam.core.errors import MamError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from mam.app.context.context import World
+    from mam.app.context.context import Context
 
 # Where writing in place is not told, the database is looked at this often.
 NET = 1.0
@@ -25,11 +25,11 @@ class Commits:
     later: after each word of the kernel there is a time of frequent looks.
     """
 
-    def __init__(self, world: World) -> None:
+    def __init__(self, context: Context) -> None:
         """Watch the folder of the database, whose log file every commit writes."""
-        self._registry = world.registry
+        self._registry = context.registry
         self._watch = FileWatch()
-        self._watch.keep({world.place.state: None})
+        self._watch.keep({context.paths.state: None})
         self._seen = self._number()
         self._alert_until = 0.0
 

@@ -1,4 +1,4 @@
-"""Everything a verb may touch, made once per call and opened only when used."""
+"""What every verb is given, made once per call and opened only when used."""
 
 from __future__ import annotations
 
@@ -23,50 +23,23 @@ if TYPE_CHECKING:
     from mam.core.settings import Settings
 
 
-class World:
-    """One root with its registry, its tmux servers, the kinds, the clock and the caller."""
+def _say_nothing(_text: str) -> None:
+    return
 
-    def __init__(self, place: RootPaths, workspace: str, environ: Mapping[str, str]) -> None:
-        """Take the place as found; nothing is read before it is needed."""
-        self.place = place
-        self.workspace = workspace
-        self.environ = environ
-        self.registry = Registry(place, time.time)
-        self.host = UserState(state_home(environ), time.time)
-        self.progress: Callable[[str], None] = lambda _text: None
-        self.warn: Callable[[str], None] = lambda _text: None
-        # Who goes along when this root is watched; see resident.ResidentTask.
-        self.companions: list[Any] = []
+
+class Resources:
+    """What is opened on the way, and closed at the end: the registry, the user's state, clients of tmux.
+
+    Nothing is opened before it is used. One thread has one.
+    """
+
+    __slots__ = ("_environ", "_servers", "registry", "user_state")
+
+    def __init__(self, paths: RootPaths, environ: Mapping[str, str]) -> None:
+        self.registry = Registry(paths, time.time)
+        self.user_state = UserState(state_home(environ), time.time)
+        self._environ = environ
         self._servers: dict[str, Tmux] = {}
-        self._settings: Settings | None = None
-        # Who calls, once somebody asked; see caller.actor.
-        self.known_actor: str | None = None
-        # The process that calls: this one, or one that it serves.
-        self.pid = os.getpid()
-        # Whose settings hold: the caller's own, or of somebody whom the caller cannot deceive.
-        self.settings_environ = environ
-        # Whether the caller is a session that may start only so many others.
-        self.limits_births = False
-
-    def clone(self) -> World:
-        """Return the same world with connections of its own, for another thread."""
-        twin = World(self.place, self.workspace, self.environ)
-        twin.progress = self.progress
-        twin.warn = self.warn
-        twin.known_actor = self.known_actor
-        twin.pid = self.pid
-        twin.settings_environ = self.settings_environ
-        twin.limits_births = self.limits_births
-        return twin
-
-    def close(self) -> None:
-        """Let go of everything that is open."""
-        self.registry.close()
-        self.host.close()
-
-    def now(self) -> float:
-        """Return the time of day."""
-        return time.time()
 
     def tmux(self, server: str) -> Tmux:
         """Return the client of one server."""
@@ -75,8 +48,113 @@ class World:
             from mam.adapters.tmux.client import Tmux
             from mam.core.inherited_variables import without_inherited
 
-            found = self._servers[server] = Tmux(server, environ=without_inherited(self.environ))
+            found = self._servers[server] = Tmux(server, environ=without_inherited(self._environ))
         return found
+
+    def close(self) -> None:
+        """Let go of everything that is open."""
+        self.registry.close()
+        self.user_state.close()
+
+
+class Context:
+    """What every verb is given: one root, where the caller stands, its environment, and the clock.
+
+    It never changes. `replace` makes another one, `for_thread` one with resources of its own.
+    """
+
+    __slots__ = (
+        "_settings",
+        "clock",
+        "environ",
+        "paths",
+        "progress",
+        "resources",
+        "settings_environ",
+        "warn",
+        "workspace",
+    )
+
+    paths: RootPaths
+    workspace: str
+    environ: Mapping[str, str]
+    # Whose settings hold: the caller's own, or of somebody whom the caller cannot deceive.
+    settings_environ: Mapping[str, str]
+    resources: Resources
+    clock: Callable[[], float]
+    # Where long work tells what it is doing, and what deserves attention and stops nothing.
+    progress: Callable[[str], None]
+    warn: Callable[[str], None]
+    _settings: dict[str, Settings]
+
+    def __init__(
+        self,
+        paths: RootPaths,
+        workspace: str,
+        environ: Mapping[str, str],
+        *,
+        settings_environ: Mapping[str, str] | None = None,
+        resources: Resources | None = None,
+        clock: Callable[[], float] = time.time,
+        progress: Callable[[str], None] = _say_nothing,
+        warn: Callable[[str], None] = _say_nothing,
+    ) -> None:
+        """Take the paths as found; nothing is read before it is needed."""
+        fields = {
+            "paths": paths,
+            "workspace": workspace,
+            "environ": environ,
+            "settings_environ": environ if settings_environ is None else settings_environ,
+            "resources": resources or Resources(paths, environ),
+            "clock": clock,
+            "progress": progress,
+            "warn": warn,
+            "_settings": {},
+        }
+        for name, value in fields.items():
+            object.__setattr__(self, name, value)
+
+    def __setattr__(self, name: str, value: object) -> None:
+        """Refuse: what a verb was given stays as it is."""
+        raise AttributeError(f"a context does not change: {name}")
+
+    def replace(self, **changes: Any) -> Context:
+        """Return this context with other fields; resources are shared unless they are among them."""
+        fields = {name: getattr(self, name) for name in self.__slots__ if name != "_settings"}
+        paths, workspace, environ = (
+            changes.pop(name, fields[name]) for name in ("paths", "workspace", "environ")
+        )
+        kept = {name: fields[name] for name in fields if name not in ("paths", "workspace", "environ")}
+        found = Context(paths, workspace, environ, **{**kept, **changes})
+        if paths is self.paths and found.settings_environ is self.settings_environ:
+            found._settings.update(self._settings)
+        return found
+
+    def for_thread(self) -> Context:
+        """Return the same context with connections of its own, for another thread."""
+        return self.replace(resources=Resources(self.paths, self.environ))
+
+    def close(self) -> None:
+        """Let go of everything that is open."""
+        self.resources.close()
+
+    @property
+    def registry(self) -> Registry:
+        """The registry of the root."""
+        return self.resources.registry
+
+    @property
+    def user_state(self) -> UserState:
+        """What belongs to the user and not to one root."""
+        return self.resources.user_state
+
+    def now(self) -> float:
+        """Return the time of day."""
+        return self.clock()
+
+    def tmux(self, server: str) -> Tmux:
+        """Return the client of one server."""
+        return self.resources.tmux(server)
 
     def kind(self, name: str) -> Kind:
         """Return the kind of that name."""
@@ -88,23 +166,23 @@ class World:
         """Return the tmux server to use: as asked, else by the environment, else by the settings."""
         return parse_server(asked or self.environ.get("TMUX_SERVER_NAME") or self.settings().tmux_server)
 
-    def enter(self, directory: str) -> None:
-        """Act as if started in a directory, named from where we are."""
+    def in_directory(self, directory: str) -> Context:
+        """Return this context as if started in a directory, named from where we are."""
         path = os.path.join(self.workspace, directory)
         if "\0" in path or not os.path.isdir(path):
             raise InvalidPath(f"{directory} is not a directory", hint="name a directory that exists")
-        self.workspace = os.path.realpath(path)
+        return self.replace(workspace=os.path.realpath(path))
 
     def settings(self) -> Settings:
         """Return the settings in force."""
-        if self._settings is None:
-            self._settings = load_settings(self.place.root, self.settings_environ)
-        return self._settings
+        if not self._settings:
+            self._settings["found"] = load_settings(self.paths.root, self.settings_environ)
+        return self._settings["found"]
 
 
-def open_world(
+def open_context(
     *, workspace: str | None = None, registry: str | None = None, environ: Mapping[str, str] | None = None
-) -> World:
+) -> Context:
     """Find the root that is meant: a named registry, a named workspace, the agent's own, or here."""
     environ = os.environ if environ is None else environ
     here = os.path.realpath(workspace) if workspace else _current_directory(environ)
@@ -112,11 +190,11 @@ def open_world(
         raise InvalidPath(f"{workspace or here} is not a directory", hint="name a directory that exists")
     file = registry or environ.get("AGENT_SESSIONS_YAML")
     if file:
-        return World(places.of_registry(os.path.join(here, file)), here, environ)
+        return Context(places.of_registry(os.path.join(here, file)), here, environ)
     root = environ.get("MAM_ROOT")
     if root and not workspace and os.path.isdir(root):
-        return World(places.of_root(os.path.realpath(root)), here, environ)
-    return World(places.of_root(places.find_root(here)), here, environ)
+        return Context(places.of_root(os.path.realpath(root)), here, environ)
+    return Context(places.of_root(places.find_root(here)), here, environ)
 
 
 def _current_directory(environ: Mapping[str, str]) -> str:

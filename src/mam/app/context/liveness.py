@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
     from mam.adapters.tmux.parse import Listing, Pane
-    from mam.app.context.context import World
+    from mam.app.context.context import Context
     from mam.core.session_row import Pane as RowPane
     from mam.core.session_row import Row
 
@@ -108,13 +108,13 @@ def find_pane(row: Row, panes: Iterable[Pane]) -> Pane | None:
     )
 
 
-def ask_early(world: World) -> dict[str, Callable[[], Listing]]:
+def ask_early(context: Context) -> dict[str, Callable[[], Listing]]:
     """Start asking every server that a running session names, before the sessions are read."""
-    return {server: world.tmux(server).ask_briefly() for server in world.registry.servers()}
+    return {server: context.tmux(server).ask_briefly() for server in context.registry.servers()}
 
 
 def see_all(
-    world: World,
+    context: Context,
     rows: Iterable[Row],
     *,
     full: bool = False,
@@ -129,18 +129,18 @@ def see_all(
     by_name = {row["tmux_server"] for row in rows if not row["pane"].get("boot_id")}
     listings = {server: collect() for server, collect in (asked or {}).items()}
     for server in {row["tmux_server"] for row in rows} - (listings.keys() - by_name):
-        listings[server] = world.tmux(server).panes(full)
-    return {row["name"]: see(row, listings[row["tmux_server"]], world.place.root) for row in rows}
+        listings[server] = context.tmux(server).panes(full)
+    return {row["name"]: see(row, listings[row["tmux_server"]], context.paths.root) for row in rows}
 
 
-def see_one(world: World, row: Row) -> Sight:
+def see_one(context: Context, row: Row) -> Sight:
     """Return what is there of one session."""
-    return see(row, world.tmux(row["tmux_server"]).panes(), world.place.root)
+    return see(row, context.tmux(row["tmux_server"]).panes(), context.paths.root)
 
 
-def confirm(world: World, row: Row, status: str) -> bool | None:
+def confirm(context: Context, row: Row, status: str) -> bool | None:
     """Tell whether a status that somebody wrote by hand is what is there."""
-    sight = see_one(world, row)
+    sight = see_one(context, row)
     if sight.state == UNKNOWN:
         return None
     return (sight.state == ALIVE) == (status == "running") and sight.state != LOOSE

@@ -26,7 +26,8 @@ if TYPE_CHECKING:
 
     from mam.adapters.store.tables.jobs import Job
     from mam.adapters.store.transaction import Transaction
-    from mam.app.context.context import World
+    from mam.app.context.context import Context
+    from mam.core.caller import Caller
 
     Document = dict[str, Any]
 
@@ -42,65 +43,65 @@ _at_work: set[tuple[str, str]] = set()
 _guard = threading.Lock()
 
 
-def check(world: World, job_id: str) -> None:
+def check(context: Context, caller: Caller, job_id: str) -> None:
     """Check a job whose agent has reported completed, unless somebody else is at it, and end it.
 
     A check that failed on the way is begun again by whoever comes next, also in this process.
     """
-    mine = (world.place.state, job_id)
+    mine = (context.paths.state, job_id)
     with _guard:
         if mine in _at_work:
             return
         _at_work.add(mine)
     try:
-        _check(world, job_id)
+        _check(context, caller, job_id)
     finally:
         _at_work.discard(mine)
 
 
-def _check(world: World, job_id: str) -> None:
-    job = world.registry.note(lambda draft: _claim(draft, job_id))
+def _check(context: Context, caller: Caller, job_id: str) -> None:
+    job = context.registry.note(lambda draft: _claim(draft, job_id))
     if job is None:
         return
     end_script(job)
     if job.data.get("type") == LOOP:
         from mam.app.job_runner.review_loop import advance
 
-        if not advance(world, job):
+        if not advance(context, caller, job):
             return
-    conclude(world, job, job.data.get("claim") or "")
+    conclude(context, job, job.data.get("claim") or "")
 
 
-def conclude(world: World, job: Job, detail: str) -> None:
+def conclude(context: Context, job: Job, detail: str) -> None:
     """Look at artifacts and run the script; end the job by what they say."""
     missing = missing_artifacts(job)
     if missing:
         reason = f"expected artifacts are missing: {', '.join(missing)}"
-        fail(world, job.id, reason, "artifacts", missing=missing[:20])
+        fail(context, job.id, reason, "artifacts", missing=missing[:20])
         return
     if job.data.get("validate"):
-        done = _run_apart(world, job, job.data["validate"])
+        done = _run_apart(context, job, job.data["validate"])
         if done is None:
             return
-        _record(world, job.id, done)
+        _record(context, job.id, done)
         if not done["passed"]:
-            fail(world, job.id, f"validation failed (exit {done['exit_code']})", "validation")
+            fail(context, job.id, f"validation failed (exit {done['exit_code']})", "validation")
             return
-    finish(world, job.id, events.COMPLETED, detail)
+    finish(context, job.id, events.COMPLETED, detail)
 
 
-def verify(world: World, job_id: str, script: str, *, folder: str | None = None) -> Document:
+def verify(context: Context, job_id: str, script: str, *, folder: str | None = None) -> Document:
     """Run a script on a job, which stays as it is; return `{job_id, passed, exit_code, output}`."""
-    path = os.path.realpath(os.path.join(world.workspace, script))
+    path = os.path.realpath(os.path.join(context.workspace, script))
     if not os.path.isfile(path):
         raise InvalidPath(f"the script {path} does not exist", hint="name one that exists")
-    enrol(world, job_id, folder)
-    job = world.registry.peek(lambda draft: jobs.find(draft, job_id), None)
+    enrol(context, job_id, folder)
+    job = context.registry.peek(lambda draft: jobs.find(draft, job_id), None)
     if job is None:
-        raise unknown(world, job_id)
-    done = _wait_for(world, job, _start_script(world, job, path), lambda: True)
+        raise unknown(context, job_id)
+    done = _wait_for(context, job, _start_script(context, job, path), lambda: True)
     assert done is not None
-    _record(world, job_id, done)
+    _record(context, job_id, done)
     return {"job_id": job_id, **done}
 
 
@@ -119,14 +120,14 @@ def end_script(job: Job) -> None:
             process.signal(one, signal.SIGKILL)
 
 
-def _run_apart(world: World, job: Job, path: str) -> Document | None:
+def _run_apart(context: Context, job: Job, path: str) -> Document | None:
     """Run the script of a check; None if the job ended meanwhile, and the script with it."""
-    running = _start_script(world, job, path)
+    running = _start_script(context, job, path)
     script = None if running.pid is None else process.identify(running.pid)
     changes = {"script": script.as_json() if script else None}
 
     def is_wanted() -> bool:
-        return world.registry.peek(lambda draft: _is_checking(draft, job.id), True)
+        return context.registry.peek(lambda draft: _is_checking(draft, job.id), True)
 
     def note(draft: Transaction) -> None:
         current = jobs.find(draft, job.id)
@@ -134,30 +135,30 @@ def _run_apart(world: World, job: Job, path: str) -> Document | None:
             jobs.update(draft, current, data=changes)
 
     try:
-        world.registry.note(note)
+        context.registry.note(note)
     except BaseException:
         running.finish(0.0)
         raise
-    return _wait_for(world, job, running, is_wanted)
+    return _wait_for(context, job, running, is_wanted)
 
 
-def _start_script(world: World, job: Job, path: str) -> program_lookup.Running:
+def _start_script(context: Context, job: Job, path: str) -> program_lookup.Running:
     """Start a script in the job's directory with JOB_ID and REGISTRY_DIR."""
-    folder = job.data.get("registry_dir") or world.place.jobs
-    argv = [path] if os.access(path, os.X_OK) else [_shell(world), path]
-    environ = {**world.environ, "JOB_ID": job.id, "REGISTRY_DIR": folder}
-    job_files.make_folder(world.place.jobs)
-    words = ["/bin/sh", "-c", _SCRIPT, "sh", _log_of(world, job), *argv]
+    folder = job.data.get("registry_dir") or context.paths.jobs
+    argv = [path] if os.access(path, os.X_OK) else [_shell(context), path]
+    environ = {**context.environ, "JOB_ID": job.id, "REGISTRY_DIR": folder}
+    job_files.make_folder(context.paths.jobs)
+    words = ["/bin/sh", "-c", _SCRIPT, "sh", _log_of(context, job), *argv]
     return program_lookup.Running(words, environ, cwd=job.data.get("workdir") or "/")
 
 
 def _wait_for(
-    world: World, job: Job, running: program_lookup.Running, is_wanted: Callable[[], bool]
+    context: Context, job: Job, running: program_lookup.Running, is_wanted: Callable[[], bool]
 ) -> Document | None:
     """Return `{passed, exit_code, output}` of a script; None if it was not wanted any more, and was ended."""
     if running.pid is None:
         return {"passed": False, "exit_code": _NOT_STARTED, "output": running.finish(0.0).words}
-    deadline = time.monotonic() + world.settings().validation_timeout
+    deadline = time.monotonic() + context.settings().validation_timeout
     has_ended = False
     try:
         while not (has_ended := running.has_ended(min(_LOOK, max(0.0, deadline - time.monotonic())))):
@@ -168,12 +169,12 @@ def _wait_for(
     if not is_wanted():
         return None
     code = _TIMED_OUT if status is None else status if status >= 0 else 128 - status
-    output = job_files.tail(_log_of(world, job), _LONGEST_OUTPUT)
+    output = job_files.tail(_log_of(context, job), _LONGEST_OUTPUT)
     return {"passed": code == 0, "exit_code": code, "output": output}
 
 
-def _log_of(world: World, job: Job) -> str:
-    return os.path.join(world.place.jobs, f"{job.id}.validation.log")
+def _log_of(context: Context, job: Job) -> str:
+    return os.path.join(context.paths.jobs, f"{job.id}.validation.log")
 
 
 def _is_checking(draft: Transaction, job_id: str) -> bool:
@@ -193,7 +194,7 @@ def _claim(draft: Transaction, job_id: str) -> Job | None:
     return jobs.update(draft, job, data={"checker": me.as_json()})
 
 
-def _record(world: World, job_id: str, done: Document) -> None:
+def _record(context: Context, job_id: str, done: Document) -> None:
     def work(draft: Transaction) -> None:
         job = jobs.find(draft, job_id)
         if job is not None:
@@ -202,9 +203,9 @@ def _record(world: World, job_id: str, done: Document) -> None:
             job = jobs.update(draft, job, data={"validation": kept})
             ledger.enter(draft, job, events.VALIDATED, f"{word} (exit {done['exit_code']})", **kept)
 
-    world.registry.note(work)
-    show(world, job_id)
+    context.registry.note(work)
+    show(context, job_id)
 
 
-def _shell(world: World) -> str:
-    return program_lookup.which("bash", world.environ.get("PATH", "")) or "/bin/sh"
+def _shell(context: Context) -> str:
+    return program_lookup.which("bash", context.environ.get("PATH", "")) or "/bin/sh"

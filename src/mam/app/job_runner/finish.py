@@ -15,11 +15,11 @@ if TYPE_CHECKING:
 
     from mam.adapters.store.tables.jobs import Job
     from mam.adapters.store.transaction import Transaction
-    from mam.app.context.context import World
+    from mam.app.context.context import Context
 
 
 def finish(
-    world: World,
+    context: Context,
     job_id: str,
     name: str,
     detail: str,
@@ -34,7 +34,7 @@ def finish(
     one that has reported since then, or goes on with another attempt, is left alone. Whatever became of
     its token: it must be possible to end it.
     """
-    token = job_files.own_token(world.place.jobs, job_id)
+    token = job_files.own_token(context.paths.jobs, job_id)
 
     def work(draft: Transaction) -> bool:
         job = jobs.find(draft, job_id)
@@ -45,9 +45,9 @@ def finish(
         ledger.emit(draft, job, name, token, detail, data={"by": "mam", **data})
         return True
 
-    done = world.registry.note(work)
+    done = context.registry.note(work)
     if done:
-        show(world, job_id)
+        show(context, job_id)
     return done
 
 
@@ -55,6 +55,6 @@ def _has_gone_on(job: Job, seen: Job) -> bool:
     return job.attempt != seen.attempt or (job.status == CHECKING and seen.status != CHECKING)
 
 
-def fail(world: World, job_id: str, detail: str, reason: str, **data: Any) -> bool:
+def fail(context: Context, job_id: str, detail: str, reason: str, **data: Any) -> bool:
     """End an open job with an error."""
-    return finish(world, job_id, events.ERROR, detail, reason=reason, **data)
+    return finish(context, job_id, events.ERROR, detail, reason=reason, **data)

@@ -37,7 +37,8 @@ if TYPE_CHECKING:
 
     from mam.adapters.store.tables.jobs import Job
     from mam.adapters.store.transaction import Transaction
-    from mam.app.context.context import World
+    from mam.app.context.context import Context
+    from mam.core.caller import Caller
 
     # Sessions as `ls` shows them, by id.
     Known = dict[str, Any]
@@ -50,9 +51,10 @@ _NET_OF_WAITER = 1.0
 class JobTask:
     """Goes along with a resident, and with whoever waits; checks and later turns run beside it."""
 
-    def __init__(self, world: World) -> None:
+    def __init__(self, context: Context, caller: Caller) -> None:
         """Nothing is looked at before the first tick."""
-        self.world = world
+        self.context = context
+        self.caller = caller
         self._due = 0.0
         self._threads: dict[str, threading.Thread] = {}
         self._complaints: dict[str, str] = {}
@@ -67,31 +69,31 @@ class JobTask:
 
     def is_needed(self) -> bool:
         """Tell whether a job is open, so that somebody has to stay awake."""
-        return bool(session_events.open_of(self.world))
+        return bool(session_events.open_of(self.context))
 
     def tick(self) -> str:
         """Do what is due. Never ends the watching."""
         none: list[Job] = []
-        found = self.world.registry.peek(lambda draft: jobs.listed(draft, only_open=True), none)
+        found = self.context.registry.peek(lambda draft: jobs.listed(draft, only_open=True), none)
         if not found:
             self._due = time.monotonic() + _LONG
             return ""
-        if self.world.registry.peek(lambda draft: clock_jump.is_set(self.world, draft), False):
-            self.world.registry.note(lambda draft: clock_jump.settle(self.world, draft))
-            found = self.world.registry.peek(lambda draft: jobs.listed(draft, only_open=True), none)
-        known = _look(self.world, found)
+        if self.context.registry.peek(lambda draft: clock_jump.is_set(self.context, draft), False):
+            self.context.registry.note(lambda draft: clock_jump.settle(self.context, draft))
+            found = self.context.registry.peek(lambda draft: jobs.listed(draft, only_open=True), none)
+        known = _look(self.context, found)
         for job in found:
             if job.status == rules.CHECKING:
                 self._check(job.id)
                 continue
             try:
-                tend(self.world, job, known)
+                tend(self.context, self.caller, job, known)
             except MamError as error:
                 self._complain(job.id, error)
         soon = [
             due
             for job in found
-            if (due := _next(self.world, job, known.get(job.session_id or ""))) is not None
+            if (due := _next(self.context, job, known.get(job.session_id or ""))) is not None
         ]
         self._due = time.monotonic() + min([_NET, *soon])
         return ""
@@ -100,32 +102,35 @@ class JobTask:
         """Say once what is wrong with a job; the others are seen to all the same."""
         if self._complaints.get(job_id) != error.message:
             self._complaints[job_id] = error.message
-            self.world.warn(f"job {job_id} cannot be seen to: {error}")
+            self.context.warn(f"job {job_id} cannot be seen to: {error}")
 
     def _check(self, job_id: str) -> None:
         running = self._threads.get(job_id)
         if running is not None and running.is_alive():
             return
-        thread = threading.Thread(target=self._check_apart, args=(self.world.clone(), job_id), daemon=True)
+        thread = threading.Thread(
+            target=self._check_apart, args=(self.context.for_thread(), job_id), daemon=True
+        )
         self._threads[job_id] = thread
         thread.start()
 
-    def _check_apart(self, world: World, job_id: str) -> None:
+    def _check_apart(self, context: Context, job_id: str) -> None:
         try:
-            check(world, job_id)
+            check(context, self.caller, job_id)
         except MamError as error:
             self._complain(job_id, error)
         finally:
-            world.close()
+            context.close()
 
 
 class Watcher:
     """Sees to open jobs while somebody waits for one, as long as no resident does."""
 
-    def __init__(self, world: World) -> None:
-        """Take a world that is the waiter's own."""
-        self._care = JobTask(world)
-        self._lock = start_resident.lock(world)
+    def __init__(self, context: Context, caller: Caller) -> None:
+        """Take a context that is the waiter's own."""
+        self.caller = caller
+        self._care = JobTask(context, caller)
+        self._lock = start_resident.lock(context)
         self._due = 0.0
         self._complaint = ""
 
@@ -136,14 +141,14 @@ class Watcher:
     def _complain(self, error: MamError) -> None:
         if error.message != self._complaint:
             self._complaint = error.message
-            self._care.world.warn(error.message)
+            self._care.context.warn(error.message)
 
     def tick(self) -> str:
         """Do what a resident would do, unless there is one."""
         if self._lock.holder() is None:
             try:
-                deliver_all(self._care.world)
-                reconcile(self._care.world)
+                deliver_all(self._care.context)
+                reconcile(self._care.context, self.caller)
                 self._care.tick()
             except MamError as error:
                 # Whoever waits goes on waiting: the end of a job may be reported all the same.
@@ -152,102 +157,102 @@ class Watcher:
         return ""
 
 
-def tend(world: World, job: Job, known: Known) -> None:
+def tend(context: Context, caller: Caller, job: Job, known: Known) -> None:
     """Do what is due for one job that is worked on."""
     owner = Identity.from_json(job.data.get("owner"))
     if owner is not None:
         if not process.is_alive(owner):
-            _take_over(world, job)
+            _take_over(context, caller, job)
         return
-    if job.session_id and not _is_there(world, job, known):
+    if job.session_id and not _is_there(context, job, known):
         return
     if job.data.get("message_id") and job.data.get("prompted_at") is None:
-        message = world.registry.peek(lambda draft: messages.find(draft, job.data["message_id"]), None)
+        message = context.registry.peek(lambda draft: messages.find(draft, job.data["message_id"]), None)
         if message is None:
             # Nothing is sent by it twice: an id that is known is looked up.
-            _tell_again(world, job, known)
+            _tell_again(context, caller, job, known)
             return
         if message.state == FAILED:
-            fail(world, job.id, f"the task could not be given: {message.reason}", "undelivered", seen=job)
+            fail(context, job.id, f"the task could not be given: {message.reason}", "undelivered", seen=job)
             return
         # Messages are kept only for a while: that it was given is noted here.
-        if world.registry.peek(lambda draft: session_events.prompted_at(draft, job), None) is not None:
-            world.registry.note(lambda draft: note_given(draft, job.id, job.attempt))
+        if context.registry.peek(lambda draft: session_events.prompted_at(draft, job), None) is not None:
+            context.registry.note(lambda draft: note_given(draft, job.id, job.attempt))
     one = known.get(job.session_id or "")
-    what = world.registry.peek(lambda draft: _overdue(world, draft, job.id, one), None)
+    what = context.registry.peek(lambda draft: _overdue(context, draft, job.id, one), None)
     if what in (rules.WALL, rules.QUIET):
-        _time_out(world, job, what)
+        _time_out(context, job, what)
     elif what == rules.NUDGE:
-        _nudge(world, job)
+        _nudge(context, caller, job)
 
 
-def _look(world: World, found: list[Job]) -> Known:
+def _look(context: Context, found: list[Job]) -> Known:
     """Return what the sessions of jobs are doing, and report what changed of it."""
     wanted = {job.session_id for job in found if job.session_id}
     if not wanted:
         return {}
-    view, at = world.registry.view(), world.now()
-    found_now = describe(world, view, lambda row: row.get("id") in wanted, thorough=True)
+    view, at = context.registry.view(), context.now()
+    found_now = describe(context, view, lambda row: row.get("id") in wanted, thorough=True)
     known: Known = {one["id"]: one for one in found_now}
     for one in known.values():
         if is_running(one) and one["tmux_alive"]:
-            _hear(world, one, at)
+            _hear(context, one, at)
     return known
 
 
-def _hear(world: World, one: Any, at: float) -> None:
+def _hear(context: Context, one: Any, at: float) -> None:
     """Report what a session was seen to do; `at` is before the look, so that no newer hook is overruled."""
     told: list[str | None] = []
 
     def work(draft: Transaction) -> None:
-        told.append(session_events.hear(world, draft, one, one["activity"], one["waiting_for"], at=at))
+        told.append(session_events.hear(context, draft, one, one["activity"], one["waiting_for"], at=at))
 
     def is_news(draft: Transaction) -> bool:
         job = jobs.find(draft, one.get("delegate_job_id") or "")
         return job is not None and job.data.get("activity") != one["activity"]
 
-    if world.registry.peek(is_news, False):
-        world.registry.note(work)
+    if context.registry.peek(is_news, False):
+        context.registry.note(work)
         for job_id in filter(None, told):
-            show(world, job_id)
+            show(context, job_id)
 
 
-def _is_there(world: World, job: Job, known: Known) -> bool:
+def _is_there(context: Context, job: Job, known: Known) -> bool:
     """Tell whether the job's session runs; one that was forgotten or has ended ends its job."""
     one = known.get(job.session_id or "")
     if one is not None and is_running(one):
         return True
     if one is None:
-        fail(world, job.id, "its session was forgotten", "session gone", seen=job)
+        fail(context, job.id, "its session was forgotten", "session gone", seen=job)
     else:
         code = one.get("exit_status")
         detail = f"the agent ended without a report (exit {'unknown' if code is None else code})"
-        fail(world, job.id, detail, session_events.EXITED, seen=job, exit_status=code)
+        fail(context, job.id, detail, session_events.EXITED, seen=job, exit_status=code)
     return False
 
 
-def _take_over(world: World, job: Job) -> None:
+def _take_over(context: Context, caller: Caller, job: Job) -> None:
     """Go on where a submission was cut off: give the task to its session, or end a job that has none."""
     # Who is dead now may have handed it over since the job was read.
-    current = world.registry.peek(lambda draft: jobs.find(draft, job.id), None)
+    current = context.registry.peek(lambda draft: jobs.find(draft, job.id), None)
     if current is None or current.data.get("owner") != job.data["owner"]:
         return
-    rows = world.registry.view().rows
+    rows = context.registry.view().rows
     row = next((one for one in rows if one.get("delegate_job_id") == job.id and is_running(one)), None)
     if row is None:
-        fail(world, job.id, "the submission was cut off before an agent ran", "submission")
+        fail(context, job.id, "the submission was cut off before an agent ran", "submission")
         return
-    task = world.registry.peek(lambda draft: jobs.prompt_of(draft, job.id), "")
+    task = context.registry.peek(lambda draft: jobs.prompt_of(draft, job.id), "")
     if job.data.get("type") == rules.LOOP:
         changes = {"worker_session_id": row["id"]}
-        world.registry.note(lambda draft: jobs.update(draft, job, data=changes))
-    begin(world, job.id, row, task)
+        context.registry.note(lambda draft: jobs.update(draft, job, data=changes))
+    begin(context, caller, job.id, row, task)
 
 
-def _tell_again(world: World, job: Job, known: Known) -> None:
+def _tell_again(context: Context, caller: Caller, job: Job, known: Known) -> None:
     """Send a task that was never sent: whoever was to do it died before it was recorded."""
-    task = world.registry.peek(lambda draft: task_of(job, jobs.prompt_of(draft, job.id)), "")
-    give(world, job.id, known[job.session_id or ""], job.attempt, task)
+    task = context.registry.peek(lambda draft: task_of(job, jobs.prompt_of(draft, job.id)), "")
+    give(context, caller, job.id, known[job.session_id or ""], job.attempt, task)
 
 
 def _facts(draft: Transaction, job: Job, one: dict[str, Any] | None) -> dict[str, Any]:
@@ -268,31 +273,31 @@ def _facts(draft: Transaction, job: Job, one: dict[str, Any] | None) -> dict[str
     }
 
 
-def _overdue(world: World, draft: Transaction, job_id: str, one: dict[str, Any] | None) -> str | None:
+def _overdue(context: Context, draft: Transaction, job_id: str, one: dict[str, Any] | None) -> str | None:
     job = jobs.find(draft, job_id)
     if job is None or job.status not in rules.OPEN or job.status == rules.CHECKING:
         return None
-    return rules.overdue(now=world.now(), **_facts(draft, job, one))
+    return rules.overdue(now=context.now(), **_facts(draft, job, one))
 
 
-def _next(world: World, job: Job, one: dict[str, Any] | None) -> float | None:
+def _next(context: Context, job: Job, one: dict[str, Any] | None) -> float | None:
     """Return in how many seconds something may be due for a job."""
 
     def read(draft: Transaction) -> float | None:
         current = jobs.find(draft, job.id)
         return rules.next_due(**_facts(draft, current, one)) if current is not None else None
 
-    at = world.registry.peek(read, None)
-    return None if at is None else max(0.1, at - world.now())
+    at = context.registry.peek(read, None)
+    return None if at is None else max(0.1, at - context.now())
 
 
-def _time_out(world: World, job: Job, what: str) -> None:
+def _time_out(context: Context, job: Job, what: str) -> None:
     which = "timeout_sec" if what == rules.WALL else "idle_timeout_sec"
     detail = f"{what} after {job.data.get(which) or 0:g} s"
-    finish(world, job.id, events.ERROR, detail, log=(events.TIMEOUT, detail), seen=job, reason=what)
+    finish(context, job.id, events.ERROR, detail, log=(events.TIMEOUT, detail), seen=job, reason=what)
 
 
-def _nudge(world: World, job: Job) -> None:
+def _nudge(context: Context, caller: Caller, job: Job) -> None:
     """Remind the agent once; that it was is recorded before a key is typed."""
 
     def work(draft: Transaction) -> bool:
@@ -302,6 +307,6 @@ def _nudge(world: World, job: Job) -> None:
         jobs.update(draft, current, data={"nudged_at": draft.now})
         return True
 
-    if world.registry.note(work):
-        words = rules.nudge(job.id, command(world, job.id, job.attempt))
-        send(world, job.session_id or "", words, message_id=f"m_{job.id}-{job.attempt}-nudge")
+    if context.registry.note(work):
+        words = rules.nudge(job.id, command(context, job.id, job.attempt))
+        send(context, caller, job.session_id or "", words, message_id=f"m_{job.id}-{job.attempt}-nudge")

@@ -13,24 +13,25 @@ from mam.core.session_row import is_running
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from mam.adapters.store.tables.jobs import Job
-    from mam.app.context.context import World
+    from mam.app.context.context import Context
+    from mam.core.caller import Caller
     from mam.core.session_row import Row
 
 
-def advance(world: World, job: Job) -> bool:
+def advance(context: Context, caller: Caller, job: Job) -> bool:
     """Go on with what the last turn came to; True if the reviewer has passed the work."""
     said, number = job.data.get("claim") or "", job.data.get("round") or 1
-    task = world.registry.peek(lambda draft: jobs.prompt_of(draft, job.id), "")
+    task = context.registry.peek(lambda draft: jobs.prompt_of(draft, job.id), "")
     if job.data.get("turn") != rules.REVIEWER:
-        _next(world, job, rules.REVIEWER, rules.review(task, said, number), number)
+        _next(context, caller, job, rules.REVIEWER, rules.review(task, said, number), number)
         return False
     if rules.says_pass(said):
         return True
     most = job.data.get("max_rounds") or rules.MOST_ROUNDS
     if number >= most:
-        fail(world, job.id, f"not passed after {number} rounds: {said}", "rounds")
+        fail(context, job.id, f"not passed after {number} rounds: {said}", "rounds")
         return False
-    _next(world, job, rules.WORKER, rules.rework(task, said, number + 1), number + 1)
+    _next(context, caller, job, rules.WORKER, rules.rework(task, said, number + 1), number + 1)
     return False
 
 
@@ -42,22 +43,24 @@ def task_of(job: Job, prompt: str) -> str:
     return rules.rework(prompt, said, number) if job.data.get("turn") == rules.WORKER else prompt
 
 
-def _next(world: World, job: Job, turn: str, task: str, number: int) -> None:
+def _next(context: Context, caller: Caller, job: Job, turn: str, task: str, number: int) -> None:
     try:
-        row = _session(world, job, turn)
-        begin(world, job.id, row, task, turn=turn, round=number, **{f"{turn}_session_id": row["id"]})
+        row = _session(context, caller, job, turn)
+        begin(
+            context, caller, job.id, row, task, turn=turn, round=number, **{f"{turn}_session_id": row["id"]}
+        )
     except MamError as error:
-        fail(world, job.id, f"the {turn} could not begin round {number}: {error.message}", turn)
+        fail(context, job.id, f"the {turn} could not begin round {number}: {error.message}", turn)
 
 
-def _session(world: World, job: Job, turn: str) -> Row:
+def _session(context: Context, caller: Caller, job: Job, turn: str) -> Row:
     """Return the session of a turn: the one that had it before, or for a first review a new one."""
     known = job.data.get(f"{turn}_session_id")
-    row = next((one for one in world.registry.view().rows if known and one.get("id") == known), None)
+    row = next((one for one in context.registry.view().rows if known and one.get("id") == known), None)
     if row is not None and is_running(row):
         return row
     agent = job.data["reviewer"] if turn == rules.REVIEWER else job.data["agent"]
     asked = (job.data.get("reviewer_session") or "").removeprefix("tmux:") if turn == rules.REVIEWER else ""
     label = f"{job.id}-review" if turn == rules.REVIEWER else f"{job.id}-again"
     name = asked or names.default_name(job.data["workdir"], agent, label=label)
-    return start_session(world, job.id, agent, name, job.data)
+    return start_session(context, caller, job.id, agent, name, job.data)

@@ -18,7 +18,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from mam.app.context.context import World
+    from mam.app.context.context import Context
 
 HUMAN = "human"
 _TMUX = "tmux:"
@@ -29,11 +29,11 @@ _HEADER_BYTES = 4096
 class Submission:
     """The options of a submission; see JobVerbs.job_submit for their meaning."""
 
-    def __init__(self, world: World, prompt: str, **options: Any) -> None:
+    def __init__(self, context: Context, prompt: str, **options: Any) -> None:
         """Take the options by name. Paths are made absolute before anybody changes a directory."""
         self.prompt = _task(prompt)
         self.agent = names.parse_kind(options.get("agent") or "claude")
-        self.workdir = _directory(world, options.get("workdir"))
+        self.workdir = _directory(context, options.get("workdir"))
         self.existing: str | None = options.get("session")
         self.wanted_name = _session_name(options.get("agent_session"))
         self.type: str = options.get("type") or (rules.HUMAN if self.agent == HUMAN else rules.ONCE)
@@ -44,14 +44,16 @@ class Submission:
         # A person is not idle because nothing is heard of them.
         usual = 0.0 if self.type == rules.HUMAN else rules.IDLE_SECONDS
         self.idle_timeout = _seconds(options.get("idle_timeout"), usual)
-        self.validate = _script(world, options.get("validate"))
+        self.validate = _script(context, options.get("validate"))
         self.expect = [str(path) for path in options.get("expect") or ()]
-        self.permissions: str = options.get("permissions") or world.settings().job_permissions
+        self.permissions: str = options.get("permissions") or context.settings().job_permissions
         self.registry_dir: str | None = options.get("folder")
-        self.broker = config.find(world, options.get("broker"))
+        self.broker = config.find(context, options.get("broker"))
         self.args: list[str] = list(options.get("args") or ())
         self.trust = bool(options.get("trust"))
         self.mcp = bool(options.get("mcp"))
+        # Whether the caller is a session that may start only so many others.
+        self.child_limit = bool(options.get("child_limit"))
         self._check()
 
     def _check(self) -> None:
@@ -104,24 +106,26 @@ class Submission:
         }
 
 
-def command(world: World, job_id: str, attempt: int) -> str:
+def command(context: Context, job_id: str, attempt: int) -> str:
     """Return the beginning of every command that reports on a job, for any shell in any directory."""
-    if world.place.state.endswith("/.mam"):
-        where = ["--workspace", world.place.root]
+    if context.paths.state.endswith("/.mam"):
+        where = ["--workspace", context.paths.root]
     else:
-        where = ["--registry", world.place.yaml]
-    return shlex.join([*_program(world), "job", "event", *where, "--job", job_id, "--attempt", str(attempt)])
+        where = ["--registry", context.paths.yaml]
+    return shlex.join(
+        [*_program(context), "job", "event", *where, "--job", job_id, "--attempt", str(attempt)]
+    )
 
 
-def message_of(world: World, job_id: str, attempt: int, task: str) -> str:
+def message_of(context: Context, job_id: str, attempt: int, task: str) -> str:
     """Return the whole message for an agent: what it is told of its job, and then its task."""
-    return rules.prompt(rules.instructions(job_id, command(world, job_id, attempt)), task)
+    return rules.prompt(rules.instructions(job_id, command(context, job_id, attempt)), task)
 
 
-def _program(world: World) -> list[str]:
+def _program(context: Context) -> list[str]:
     """Return what runs this very mam: by its name where that means it, else by its path."""
     ours = os.path.join(os.path.dirname(sys.executable), "mam")
-    found = program_lookup.which("mam", world.environ.get("PATH", ""))
+    found = program_lookup.which("mam", context.environ.get("PATH", ""))
     if found and os.path.realpath(found) == os.path.realpath(ours):
         return ["mam"]
     return [ours] if os.access(ours, os.X_OK) else [sys.executable, "-P", "-m", "mam"]
@@ -136,17 +140,17 @@ def _task(prompt: str) -> str:
     return prompt
 
 
-def _directory(world: World, given: str | None) -> str:
-    path = os.path.realpath(os.path.join(world.workspace, given or "."))
+def _directory(context: Context, given: str | None) -> str:
+    path = os.path.realpath(os.path.join(context.workspace, given or "."))
     if not os.path.isdir(path):
         raise InvalidPath(f"{path} is not a directory", hint="name a directory that exists")
     return path
 
 
-def _script(world: World, given: str | None) -> str | None:
+def _script(context: Context, given: str | None) -> str | None:
     if given is None:
         return None
-    path = os.path.realpath(os.path.join(world.workspace, given))
+    path = os.path.realpath(os.path.join(context.workspace, given))
     if not os.path.isfile(path):
         raise InvalidPath(f"the script {path} does not exist", hint="name one that exists")
     return path

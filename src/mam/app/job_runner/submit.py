@@ -18,39 +18,40 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
 
-    from mam.app.context.context import World
+    from mam.app.context.context import Context
+    from mam.core.caller import Caller
     from mam.core.session_row import Row
 
     Document = dict[str, Any]
 
 
-def preview(world: World, prompt: str, **options: Any) -> Document:
+def preview(context: Context, prompt: str, **options: Any) -> Document:
     """Return what a submission would tell its agent. Nothing is started, and nothing is written."""
-    order, job_id = Submission(world, prompt, **options), new_id()
+    order, job_id = Submission(context, prompt, **options), new_id()
     session = order.facts(job_id)["agent_session"]
-    said = message_of(world, job_id, 1, order.prompt)
+    said = message_of(context, job_id, 1, order.prompt)
     return {"job_id": job_id, "agent": order.agent, "agent_session": session, "instructions": said}
 
 
-def submit(world: World, prompt: str, **options: Any) -> Document:
+def submit(context: Context, caller: Caller, prompt: str, **options: Any) -> Document:
     """Record a job and have an agent begin with it; return it as its record shows it.
 
     Whatever goes wrong after the record was made ends the job with an error, and is raised.
     """
-    order, job_id = Submission(world, prompt, **options), new_id()
+    order, job_id = Submission(context, prompt, **options), new_id()
     facts = {**order.facts(job_id), "owner": process.me().as_json()}
-    register(world, job_id, order.prompt, **facts)
+    register(context, caller, job_id, order.prompt, **facts)
     try:
-        start_resident.ensure(world)
+        start_resident.ensure(context)
         if order.type == HUMAN:
-            world.registry.note(lambda draft: jobs.update(draft, _job(draft, job_id), data={"owner": None}))
+            context.registry.note(lambda draft: jobs.update(draft, _job(draft, job_id), data={"owner": None}))
         else:
-            _delegate(world, job_id, order, facts)
+            _delegate(context, caller, job_id, order, facts)
     except MamError as error:
-        fail(world, job_id, *_failure(order, error))
-        world.warn(f"job {job_id} has ended with an error: mam job logs {job_id}")
+        fail(context, job_id, *_failure(order, error))
+        context.warn(f"job {job_id} has ended with an error: mam job logs {job_id}")
         raise
-    return document(world, job_id)
+    return document(context, job_id)
 
 
 def creating(task: str, *, prompt: str | None, wait: bool) -> Callable[..., Row]:
@@ -59,43 +60,55 @@ def creating(task: str, *, prompt: str | None, wait: bool) -> Callable[..., Row]
         raise Usage(
             "a job is given as the first message, once the agent is ready", hint="leave the prompt, and wait"
         )
-    return lambda world, agent, **options: create_with(world, agent, task, **{**options, "prompt": None})
+    return lambda context, caller, agent, **options: create_with(
+        context, caller, agent, task, **{**options, "prompt": None}
+    )
 
 
-def create_with(world: World, agent: str | None, task: str, **options: Any) -> Row:
+def create_with(context: Context, caller: Caller, agent: str | None, task: str, **options: Any) -> Row:
     """Create a session as `create` does, and give it a job as its first message; return its row."""
     name = options.get("name")
-    known = next((one["agent"] for one in world.registry.view().rows if name and one["name"] == name), None)
-    order, job_id = Submission(world, task, agent=agent or known or "claude"), new_id()
+    known = next((one["agent"] for one in context.registry.view().rows if name and one["name"] == name), None)
+    order, job_id = Submission(context, task, agent=agent or known or "claude"), new_id()
     facts = {**order.facts(job_id), "agent_session": None, "owner": process.me().as_json()}
     # A session that a person sits at is told when it starts.
-    is_told = not world.kind(order.agent).takes_prompt
-    register(world, job_id, order.prompt, **facts)
+    is_told = not context.kind(order.agent).takes_prompt
+    register(context, caller, job_id, order.prompt, **facts)
     try:
-        prompt = message_of(world, job_id, 1, order.prompt) if is_told else None
-        row = create_for(world, job_id, agent, **{**options, "prompt": prompt})
+        prompt = message_of(context, job_id, 1, order.prompt) if is_told else None
+        row = create_for(context, caller, job_id, agent, **{**options, "prompt": prompt})
         where = {"workdir": row["workspace"], "permissions": row.get("permissions")}
-        world.registry.note(lambda draft: jobs.update(draft, _job(draft, job_id), data=where))
-        begin(world, job_id, row, None if is_told else order.prompt)
+        context.registry.note(lambda draft: jobs.update(draft, _job(draft, job_id), data=where))
+        begin(context, caller, job_id, row, None if is_told else order.prompt)
     except MamError as error:
-        fail(world, job_id, *_failure(order, error))
+        fail(context, job_id, *_failure(order, error))
         raise
-    return world.registry.view().find(row["id"])
+    return context.registry.view().find(row["id"])
 
 
-def _delegate(world: World, job_id: str, order: Submission, facts: dict[str, Any]) -> None:
+def _delegate(
+    context: Context, caller: Caller, job_id: str, order: Submission, facts: dict[str, Any]
+) -> None:
     changes: dict[str, Any] = {}
     if order.existing:
-        row = take_session(world, job_id, order.existing)
+        row = take_session(context, caller, job_id, order.existing)
         changes = {key: row.get(key) for key in ("agent", "permissions")}
         changes["agent_session"] = f"tmux:{row['name']}"
     else:
-        row = start_session(world, job_id, order.agent, order.name(job_id), facts)
+        row = start_session(
+            context,
+            caller,
+            job_id,
+            order.agent,
+            order.name(job_id),
+            facts,
+            child_limit=order.child_limit,
+        )
     if order.type == LOOP:
         changes["worker_session_id"] = row["id"]
     if changes:
-        world.registry.note(lambda draft: jobs.update(draft, _job(draft, job_id), data=changes))
-    begin(world, job_id, row, order.prompt)
+        context.registry.note(lambda draft: jobs.update(draft, _job(draft, job_id), data=changes))
+    begin(context, caller, job_id, row, order.prompt)
 
 
 def _failure(order: Submission, error: MamError) -> tuple[str, str]:

@@ -24,46 +24,57 @@ if TYPE_CHECKING:
     from typing import Any
 
     from mam.adapters.store.transaction import Transaction
-    from mam.app.context.context import World
+    from mam.app.context.context import Context
+    from mam.core.caller import Caller
     from mam.core.session_row import Row
 
 
-def start_session(world: World, job_id: str, agent: str, name: str, data: dict[str, Any]) -> Row:
+def start_session(
+    context: Context,
+    caller: Caller,
+    job_id: str,
+    agent: str,
+    name: str,
+    data: dict[str, Any],
+    *,
+    child_limit: bool = False,
+) -> Row:
     """Start a session for a job, in the job's directory and with what it may do."""
-    there = world.clone()
-    there.workspace = data["workdir"]
+    there = context.for_thread().replace(workspace=data["workdir"])
     try:
         return create_for(
             there,
+            caller,
             job_id,
             agent,
             name=name,
-            permissions=data.get("permissions") if world.kind(agent).takes_permissions else None,
+            permissions=data.get("permissions") if context.kind(agent).takes_permissions else None,
             trust=data.get("trust"),
             args=data.get("args") if agent == data["agent"] else None,
             mcp=data.get("mcp"),
+            child_limit=child_limit,
         )
     finally:
         there.close()
 
 
-def create_for(world: World, job_id: str, agent: str | None, **options: Any) -> Row:
+def create_for(context: Context, caller: Caller, job_id: str, agent: str | None, **options: Any) -> Row:
     """Create a session for a job; one that waits at a dialog is as good, its task is held until then."""
     try:
-        return create(world, agent, job=job_id, **options)
+        return create(context, caller, agent, job=job_id, **options)
     except (DialogOpen, NotReady, UntestedVersion) as error:
         row: Row | None = error.session
         if row is None or not is_running(row):
             raise
-        world.warn(error.message)
+        context.warn(error.message)
         return row
     except NameTaken as error:
-        raise _taken(world, options.get("name") or "", error) from None
+        raise _taken(context, options.get("name") or "", error) from None
 
 
-def take_session(world: World, job_id: str, target: str) -> Row:
+def take_session(context: Context, caller: Caller, job_id: str, target: str) -> Row:
     """Have a session that runs already work on a job, if the caller may write to it."""
-    check_writer(world, world.registry.view().find(target))
+    check_writer(context, caller, context.registry.view().find(target))
 
     def work(draft: Transaction) -> Row:
         row = draft.find(target)
@@ -76,10 +87,10 @@ def take_session(world: World, job_id: str, target: str) -> Row:
             )
         return draft.put(merged(row, delegate_job_id=job_id))
 
-    return claims.change(world, work)
+    return claims.change(context, work)
 
 
-def begin(world: World, job_id: str, row: Row, task: str | None, **changes: Any) -> None:
+def begin(context: Context, caller: Caller, job_id: str, row: Row, task: str | None, **changes: Any) -> None:
     """Give a session its task; from here on its job is this session's. None was told it when it started.
 
     A later turn is another attempt: what the session before it still says does not count any more.
@@ -110,22 +121,22 @@ def begin(world: World, job_id: str, row: Row, task: str | None, **changes: Any)
         ledger.enter(draft, job, events.LAUNCHED, row["name"], agent=row["agent"], session=row["id"])
         return attempt
 
-    attempt = world.registry.note(bind)
-    show(world, job_id)
+    attempt = context.registry.note(bind)
+    show(context, job_id)
     if task is not None:
-        give(world, job_id, row, attempt, task)
+        give(context, caller, job_id, row, attempt, task)
 
 
-def give(world: World, job_id: str, row: Row, attempt: int, task: str) -> None:
+def give(context: Context, caller: Caller, job_id: str, row: Row, attempt: int, task: str) -> None:
     """Send the task of an attempt, or find out what became of it; what cannot be sent ends the job."""
-    words, message_id = message_of(world, job_id, attempt, task), _task_id(job_id, attempt)
-    receipt = send(world, row["id"], words, message_id=message_id)
+    words, message_id = message_of(context, job_id, attempt, task), _task_id(job_id, attempt)
+    receipt = send(context, caller, row["id"], words, message_id=message_id)
     if receipt["state"] == FAILED:
-        fail(world, job_id, f"the task could not be given: {receipt['reason']}", "undelivered")
+        fail(context, job_id, f"the task could not be given: {receipt['reason']}", "undelivered")
     elif receipt["state"] == HELD:
-        world.warn(f"the task of job {job_id} waits: {receipt['reason']}")
+        context.warn(f"the task of job {job_id} waits: {receipt['reason']}")
     else:
-        world.registry.note(lambda draft: note_given(draft, job_id, attempt))
+        context.registry.note(lambda draft: note_given(draft, job_id, attempt))
 
 
 def _task_id(job_id: str, attempt: int) -> str:
@@ -140,8 +151,8 @@ def note_given(draft: Transaction, job_id: str, attempt: int) -> None:
         jobs.update(draft, job, data={"prompted_at": message.created_at if message else draft.now})
 
 
-def _taken(world: World, name: str, error: NameTaken) -> NameTaken:
-    listing = world.tmux(world.server_name(None)).panes()
+def _taken(context: Context, name: str, error: NameTaken) -> NameTaken:
+    listing = context.tmux(context.server_name(None)).panes()
     watching = max((pane.attached for pane in listing.panes if pane.session_name == name), default=0)
     said = "1 client is" if watching == 1 else f"{watching} clients are"
     return NameTaken(f"{error.message}; {said} attached to it", hint=error.hint)

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from mam.adapters.store.tables.jobs import Entry
     from mam.adapters.store.transaction import Transaction
-    from mam.app.context.context import World
+    from mam.app.context.context import Context
 
     class Tend(Protocol):
         """Somebody who sees to open jobs, on the monotonic clock."""
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 
 def wait(
-    world: World,
+    context: Context,
     job_ids: Sequence[str],
     tell: Callable[[Document], None],
     *,
@@ -45,21 +45,21 @@ def wait(
     entry `after` on. `tend` sees to the jobs when it is due, where nobody else is awake to do so.
     """
     wanted = list(dict.fromkeys(job_ids)) or [
-        one["job_id"] for one in documents(world, folder, only_open=True)
+        one["job_id"] for one in documents(context, folder, only_open=True)
     ]
     for job_id in wanted:
-        enrol(world, job_id, folder)
-    last = world.registry.peek(jobs.newest, 0) if after is None else after
+        enrol(context, job_id, folder)
+    last = context.registry.peek(jobs.newest, 0) if after is None else after
     deadline = None if timeout is None else time.monotonic() + timeout
-    with Commits(world) as commits:
+    with Commits(context) as commits:
         while True:
             # In this order: an end that is seen here has its entry in what is read next.
-            left = _open(world, wanted)
-            for entry in _since(world, last, wanted):
+            left = _open(context, wanted)
+            for entry in _since(context, last, wanted):
                 last = entry.number
                 tell(line(entry))
             if not left:
-                return [document(world, job_id) for job_id in wanted]
+                return [document(context, job_id) for job_id in wanted]
             now = time.monotonic()
             if tend is not None and now >= tend.due():
                 tend.tick()
@@ -73,14 +73,14 @@ def wait(
             commits.wait(min(ends))
 
 
-def _since(world: World, number: int, wanted: Sequence[str]) -> list[Entry]:
+def _since(context: Context, number: int, wanted: Sequence[str]) -> list[Entry]:
     none: list[Entry] = []
-    return world.registry.peek(lambda draft: jobs.since(draft, number, wanted), none)
+    return context.registry.peek(lambda draft: jobs.since(draft, number, wanted), none)
 
 
-def _open(world: World, wanted: Sequence[str]) -> set[str]:
+def _open(context: Context, wanted: Sequence[str]) -> set[str]:
     def read(draft: Transaction) -> set[str]:
         found = {job_id: jobs.find(draft, job_id) for job_id in wanted}
         return {job_id for job_id, job in found.items() if job is not None and job.status in OPEN}
 
-    return world.registry.peek(read, set(wanted))
+    return context.registry.peek(read, set(wanted))

@@ -17,7 +17,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from mam.adapters.store.tables.jobs import Job
     from mam.adapters.store.transaction import Transaction
-    from mam.app.context.context import World
+    from mam.app.context.context import Context
 
 _KEY = "jobs:clock"
 _TIMES = ("prompted_at", "activity_at", "worked_at", "turn_told", "nudged_at")
@@ -25,20 +25,20 @@ _TIMES = ("prompted_at", "activity_at", "worked_at", "turn_told", "nudged_at")
 _JUMP = 30.0
 
 
-def is_set(world: World, draft: Transaction) -> bool:
+def is_set(context: Context, draft: Transaction) -> bool:
     """Tell whether the clock was set since somebody looked in this boot, or nobody has yet."""
-    return _jump(world, draft) is None or abs(_jump(world, draft) or 0.0) > _JUMP
+    return _jump(context, draft) is None or abs(_jump(context, draft) or 0.0) > _JUMP
 
 
-def settle(world: World, draft: Transaction) -> None:
+def settle(context: Context, draft: Transaction) -> None:
     """Have the times of open jobs go along with a clock that was set."""
-    if not is_set(world, draft):
+    if not is_set(context, draft):
         return
-    jump = _jump(world, draft)
+    jump = _jump(context, draft)
     if jump is not None:
         for job in jobs.listed(draft, only_open=True):
-            _move(draft, job, jump, world.now())
-    draft.set_meta(_KEY, {"boot": process.me().boot, "offset": world.now() - steady()})
+            _move(draft, job, jump, context.now())
+    draft.set_meta(_KEY, {"boot": process.me().boot, "offset": context.now() - steady()})
 
 
 def steady() -> float:
@@ -46,12 +46,12 @@ def steady() -> float:
     return time.clock_gettime(getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC))
 
 
-def _jump(world: World, draft: Transaction) -> float | None:
+def _jump(context: Context, draft: Transaction) -> float | None:
     """Return by how much the clock was set; None if nobody knows how it stood in this boot."""
     known = draft.meta(_KEY)
     if known is None or known["boot"] != process.me().boot:
         return None
-    return float(world.now() - steady() - known["offset"])
+    return float(context.now() - steady() - known["offset"])
 
 
 def _move(draft: Transaction, job: Job, jump: float, now: float) -> None:

@@ -6,7 +6,6 @@ What is refused is written into the job's log, so that a forged event leaves a t
 from __future__ import annotations
 
 from mam.adapters.store.tables import jobs
-from mam.app.context import caller
 from mam.app.jobs import ledger
 from mam.app.jobs.find import enrol, meant, token_of, unknown
 from mam.app.jobs.write_files import show
@@ -19,14 +18,16 @@ if TYPE_CHECKING:
 
     from mam.adapters.store.tables.jobs import Job
     from mam.adapters.store.transaction import Transaction
-    from mam.app.context.context import World
+    from mam.app.context.context import Context
+    from mam.core.caller import Caller
     from mam.core.job_event import Event
 
     Document = dict[str, Any]
 
 
 def event(
-    world: World,
+    context: Context,
+    caller: Caller,
     job_id: str | None,
     name: str,
     *,
@@ -40,11 +41,11 @@ def event(
     A session reports only on its own job. Raises EventRefused where the job has ended or goes on with
     another attempt, NotAllowed where the job is not the caller's.
     """
-    found = meant(world, job_id)
+    found = meant(context, job_id)
     if name not in events.ON_THE_WIRE:
         raise Usage(f"{name[:40]!r} is not an event", hint=f"events are {', '.join(events.ON_THE_WIRE)}")
-    enrol(world, found, folder)
-    token, me = token_of(world, found), caller.reporter(world)
+    enrol(context, found, folder)
+    token, me = token_of(context, found), caller.name
     given = {key: value for key, value in (data or {}).items() if key not in _OURS}
     events.check_data(given)
     done: Document = {}
@@ -59,12 +60,13 @@ def event(
         named = bool(job.data.get("broker"))
         done.update(job_id=found, status=job.status, event=entry.document, has_broker=named)
 
-    _guarded(world, found, work)
+    _guarded(context, caller, found, work)
     return done
 
 
 def take_in(
-    world: World,
+    context: Context,
+    caller: Caller,
     payload: bytes | str,
     *,
     job_id: str | None = None,
@@ -84,11 +86,11 @@ def take_in(
         if parsed["seq"] > events.HIGHEST_GIVEN:
             raise EventRefused("its seq leaves no number for the next event")
         named = parsed["job_id"]
-        enrol(world, named)
-        verdict = _take(world, named, parsed, mark)
+        enrol(context, named)
+        verdict = _take(context, caller, named, parsed, mark)
     except (EventRefused, JobNotFound, NotAllowed) as error:
         if not isinstance(error, EventRefused) or not error.recorded:
-            _note_refused(world, job_id, error.message, mark)
+            _note_refused(context, caller, job_id, error.message, mark)
         return {"job_id": job_id, "verdict": "refused", "reason": error.message}
     return {"job_id": named, "verdict": verdict, "reason": None}
 
@@ -97,14 +99,14 @@ def take_in(
 _OURS = ("attempt", "hmac_sig", "stopped", "checking", "reason", "by")
 
 
-def _take(world: World, job_id: str, parsed: Event, mark: str | None) -> str:
-    token = token_of(world, job_id)
+def _take(context: Context, caller: Caller, job_id: str, parsed: Event, mark: str | None) -> str:
+    token = token_of(context, job_id)
     verdicts: list[str] = []
 
     def work(draft: Transaction, job: Job) -> None:
         verdicts.append(ledger.take(draft, job, parsed, token)[0])
 
-    _guarded(world, job_id, work, mark)
+    _guarded(context, caller, job_id, work, mark)
     return verdicts[-1]
 
 
@@ -115,39 +117,41 @@ def _check_caller(job: Job, me: str) -> None:
         )
 
 
-def _guarded(world: World, job_id: str, work: Any, mark: str | None = None) -> None:
+def _guarded(context: Context, caller: Caller, job_id: str, work: Any, mark: str | None = None) -> None:
     """Run work on a job under the write lock; a refusal is committed to its log, and then raised."""
 
     def guarded(draft: Transaction) -> EventRefused | NotAllowed | None:
         job = jobs.find(draft, job_id)
         if job is None:
-            raise unknown(world, job_id)
+            raise unknown(context, job_id)
         try:
             work(draft, job)
         except (EventRefused, NotAllowed) as error:
-            ledger.drop(draft, job, error.message, mark=mark, by=caller.reporter(world))
+            ledger.drop(draft, job, error.message, mark=mark, by=caller.name)
             return error
         return None
 
-    error = world.registry.note(guarded)
-    show(world, job_id)
+    error = context.registry.note(guarded)
+    show(context, job_id)
     if error is not None:
         error.recorded = True
         raise error
 
 
-def _note_refused(world: World, job_id: str | None, reason: str, mark: str | None) -> None:
+def _note_refused(
+    context: Context, caller: Caller, job_id: str | None, reason: str, mark: str | None
+) -> None:
     """Write down what was refused: in the log of the job that the topic names, or in the log of the root."""
-    if not world.place.exists():
+    if not context.paths.exists():
         return
 
     def work(draft: Transaction) -> bool:
         job = jobs.find(draft, job_id) if job_id else None
         if job is None:
-            draft.log(caller.reporter(world), "job event", None, reason, job=job_id)
+            draft.log(caller.name, "job event", None, reason, job=job_id)
             return False
         ledger.drop(draft, job, reason, mark=mark)
         return True
 
-    if world.registry.note(work):
-        show(world, job_id or "")
+    if context.registry.note(work):
+        show(context, job_id or "")

@@ -15,48 +15,48 @@ if TYPE_CHECKING:
     from typing import Any
 
     from mam.adapters.store.transaction import Transaction
-    from mam.app.context.context import World
+    from mam.app.context.context import Context
 
     Document = dict[str, Any]
 
 _FOLDER = "delegate_job_logs"
 
 
-def audit_root(world: World) -> str:
+def audit_root(context: Context) -> str:
     """Return the folder that holds the audit folders of jobs."""
-    named = world.environ.get("DELEGATE_JOB_LOGS_DIR")
-    return os.path.join(world.workspace, named) if named else os.path.join(world.place.root, _FOLDER)
+    named = context.environ.get("DELEGATE_JOB_LOGS_DIR")
+    return os.path.join(context.workspace, named) if named else os.path.join(context.paths.root, _FOLDER)
 
 
-def logs(world: World, job_id: str, *, folder: str | None = None) -> Document:
+def logs(context: Context, job_id: str, *, folder: str | None = None) -> Document:
     """Return `{job_id, directory, events}`, oldest first. Reads only."""
 
     def read(draft: Transaction) -> Document | None:
         job = jobs.find(draft, job_id)
         if job is None:
             return None
-        where = os.path.join(job.data.get("logs_dir") or audit_root(world), job_id)
+        where = os.path.join(job.data.get("logs_dir") or audit_root(context), job_id)
         found = [line(entry) for entry in jobs.entries(draft, job_id)]
         return {"job_id": job_id, "directory": where, "events": found}
 
-    found = world.registry.peek(read, None)
+    found = context.registry.peek(read, None)
     if found is not None:
         return found
-    for root in _roots(world):
+    for root in _roots(context):
         where = os.path.join(root, job_id)
         if os.path.isdir(where):
             events = job_files.read_log(os.path.join(where, "events.ndjson"))
             return {"job_id": job_id, "directory": where, "events": events}
-    stranger = log_of_stranger(world, job_id, folder)
+    stranger = log_of_stranger(context, job_id, folder)
     if stranger is None:
-        raise unknown(world, job_id)
+        raise unknown(context, job_id)
     return {"job_id": job_id, "directory": stranger[0], "events": stranger[1]}
 
 
-def list_logs(world: World) -> list[Document]:
+def list_logs(context: Context) -> list[Document]:
     """Return `{job_id, directory, status, updated_at}` of every audit folder, oldest first. Reads only."""
     found: dict[str, Document] = {}
-    for folder in _roots(world):
+    for folder in _roots(context):
         for job_id in _names(folder):
             where = os.path.join(folder, job_id)
             known = job_files.read_record(os.path.join(where, "status.json"))
@@ -66,9 +66,9 @@ def list_logs(world: World) -> list[Document]:
     return sorted(found.values(), key=lambda one: (str(one["updated_at"] or ""), one["job_id"]))
 
 
-def _roots(world: World) -> list[str]:
+def _roots(context: Context) -> list[str]:
     """Return where audit folders may lie: ours, and where later versions of the original put them."""
-    return [audit_root(world), os.path.join(world.place.state, _FOLDER)]
+    return [audit_root(context), os.path.join(context.paths.state, _FOLDER)]
 
 
 def _names(folder: str) -> list[str]:

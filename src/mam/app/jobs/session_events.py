@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from mam.adapters.store.tables.jobs import Job
     from mam.adapters.store.transaction import Transaction
-    from mam.app.context.context import World
+    from mam.app.context.context import Context
     from mam.core.session_row import Row
 
 TERMINATING = "terminating"
@@ -29,38 +29,38 @@ BOOTSTRAP, EXITED = "bootstrap", "agent exited"
 _SENT = ("typing", "submitted", "queued", "unconfirmed")
 
 
-def open_job(world: World, draft: Transaction, row: Row) -> tuple[Job, str] | None:
+def open_job(context: Context, draft: Transaction, row: Row) -> tuple[Job, str] | None:
     """Return the open job that a session works on now, and its token."""
     job_id = row.get("delegate_job_id")
     job = jobs.find(draft, job_id) if job_id else None
     if job is None or job.status not in OPEN or job.session_id != row["id"]:
         return None
-    return job, job_files.own_token(world.place.jobs, job.id)
+    return job, job_files.own_token(context.paths.jobs, job.id)
 
 
-def stopping(world: World, row: Row) -> None:
+def stopping(context: Context, row: Row) -> None:
     """Say that the session of a job is being ended."""
     if not row.get("delegate_job_id"):
         return
 
     def work(draft: Transaction) -> None:
-        if found := open_job(world, draft, row):
+        if found := open_job(context, draft, row):
             ledger.emit(draft, found[0], events.PROGRESS, found[1], TERMINATING, data={"by": "mam"})
 
-    world.registry.note(work)
-    show(world, row["delegate_job_id"] or "")
+    context.registry.note(work)
+    show(context, row["delegate_job_id"] or "")
 
 
-def stopped(world: World, draft: Transaction, row: Row, reason: str | None) -> None:
+def stopped(context: Context, draft: Transaction, row: Row, reason: str | None) -> None:
     """End the job of a session that was stopped: it is cancelled, whatever its last event is called."""
-    if found := open_job(world, draft, row):
+    if found := open_job(context, draft, row):
         data = {"by": "mam", "stopped": True, "reason": "stopped"}
         ledger.emit(draft, found[0], events.COMPLETED, found[1], reason or "", data=data)
 
 
-def died(world: World, draft: Transaction, row: Row, status: int | None) -> None:
+def died(context: Context, draft: Transaction, row: Row, status: int | None) -> None:
     """End the job of a session whose agent is gone; one that has reported is only checked any more."""
-    found = open_job(world, draft, row)
+    found = open_job(context, draft, row)
     if found is None or found[0].status == CHECKING:
         return
     job, token = found
@@ -87,21 +87,21 @@ def renamed(draft: Transaction, row: Row, before: str, after: str) -> list[str]:
     return list(changed)
 
 
-def settled(world: World, row: Row) -> None:
+def settled(context: Context, row: Row) -> None:
     """Bring the files of a session's job up to date, after the verb's change was committed."""
     if row.get("delegate_job_id"):
-        show(world, row["delegate_job_id"] or "")
+        show(context, row["delegate_job_id"] or "")
 
 
-def is_open(world: World, job_id: str | None) -> bool:
+def is_open(context: Context, job_id: str | None) -> bool:
     """Tell whether a job is still worked on."""
-    return bool(job_id) and job_id in open_of(world)
+    return bool(job_id) and job_id in open_of(context)
 
 
-def open_of(world: World) -> set[str]:
+def open_of(context: Context) -> set[str]:
     """Return the ids of the jobs that are open."""
     none: set[str] = set()
-    return world.registry.peek(jobs.open_ids, none)
+    return context.registry.peek(jobs.open_ids, none)
 
 
 def prompted_at(draft: Transaction, job: Job) -> float | None:
@@ -114,7 +114,7 @@ def prompted_at(draft: Transaction, job: Job) -> float | None:
 
 
 def hear(
-    world: World, draft: Transaction, row: Row, state: str, waiting_for: str | None, *, at: float
+    context: Context, draft: Transaction, row: Row, state: str, waiting_for: str | None, *, at: float
 ) -> str | None:
     """Report what an agent was seen to do, once per change: start, permission waits, the end of a turn.
 
@@ -124,7 +124,7 @@ def hear(
     """
     if state not in (WORKING, WAITING, IDLE):
         return None
-    found = open_job(world, draft, row)
+    found = open_job(context, draft, row)
     if found is None or found[0].status == CHECKING:
         return None
     job, token = found

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from mam.adapters.store.tables.jobs import Entry, Job
     from mam.adapters.store.transaction import Transaction
-    from mam.app.context.context import World
+    from mam.app.context.context import Context
 
     Document = dict[str, Any]
 
@@ -46,12 +46,12 @@ _META = (
 _IGNORE = "# Made by mam: the audit of jobs is state of this machine.\n*\n"
 
 
-def show(world: World, job_id: str) -> None:
+def show(context: Context, job_id: str) -> None:
     """Write the files of a job; what cannot be written is warned of and stops nothing."""
     try:
-        _show(world, job_id)
+        _show(context, job_id)
     except MamError as error:
-        world.warn(f"the files of job {job_id} are behind: {error}")
+        context.warn(f"the files of job {job_id} are behind: {error}")
 
 
 def line(entry: Entry) -> Document:
@@ -59,24 +59,24 @@ def line(entry: Entry) -> Document:
     return {**entry.document, "event": entry.name, "number": entry.number}
 
 
-def _show(world: World, job_id: str) -> None:
-    folders = world.registry.peek(lambda draft: _folders(draft, job_id), None)
+def _show(context: Context, job_id: str) -> None:
+    folders = context.registry.peek(lambda draft: _folders(draft, job_id), None)
     if folders is None:
         return
-    records = folders[0] or world.place.jobs
+    records = folders[0] or context.paths.jobs
     audit = os.path.join(folders[1], job_id) if folders[1] else None
     with job_files.locked(records):
         log = os.path.join(records, f"{job_id}.events.log")
-        document = _bring_up(world, job_id, log)
+        document = _bring_up(context, job_id, log)
         job_files.replace(os.path.join(records, f"{job_id}.json"), document)
         if audit is not None:
             _make_audit(audit)
-            _write_audit(audit, _bring_up(world, job_id, os.path.join(audit, "events.ndjson")))
+            _write_audit(audit, _bring_up(context, job_id, os.path.join(audit, "events.ndjson")))
 
 
-def _bring_up(world: World, job_id: str, log: str) -> Document:
+def _bring_up(context: Context, job_id: str, log: str) -> Document:
     """Append what a log has not yet; return the job as it stands with the last entry."""
-    job, prompt, entries = _look(world, job_id, job_files.last_number(log))
+    job, prompt, entries = _look(context, job_id, job_files.last_number(log))
     job_files.append(log, [line(one) for one in entries])
     return as_document(job, prompt)
 
@@ -102,14 +102,14 @@ def _folders(draft: Transaction, job_id: str) -> tuple[str | None, str | None] |
     return (job.data.get("registry_dir"), job.data.get("logs_dir")) if job else None
 
 
-def _look(world: World, job_id: str, after: int) -> tuple[Job, str, list[Entry]]:
+def _look(context: Context, job_id: str, after: int) -> tuple[Job, str, list[Entry]]:
     def read(draft: Transaction) -> tuple[Job, str, list[Entry]] | None:
         job = jobs.find(draft, job_id)
         if job is None:
             return None
         return job, jobs.prompt_of(draft, job_id), jobs.entries(draft, job_id, after)
 
-    found = world.registry.peek(read, None)
+    found = context.registry.peek(read, None)
     assert found is not None
     return found
 

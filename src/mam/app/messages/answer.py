@@ -34,8 +34,9 @@ if TYPE_CHECKING:
 
     from mam.adapters.agents.dialog_options import Choices
     from mam.adapters.agents.kind import Kind
-    from mam.app.context.context import World
+    from mam.app.context.context import Context
     from mam.app.observation.pane_look import PaneLook
+    from mam.core.caller import Caller
     from mam.core.session_row import Row
 
 ALLOW, DENY = "allow", "deny"
@@ -70,61 +71,63 @@ class Dialog:
         }
 
 
-def show(world: World, target: str) -> dict[str, Any]:
+def show(context: Context, target: str) -> dict[str, Any]:
     """Return the dialog that is open now, with its fingerprint; reads only. NoDialog where there is none."""
-    row = world.registry.view().find(target)
-    return _dialog(world, row).as_json(row)
+    row = context.registry.view().find(target)
+    return _dialog(context, row).as_json(row)
 
 
-def answer(world: World, target: str, words: str, *, expect: str | None = None) -> dict[str, Any]:
+def answer(
+    context: Context, caller: Caller, target: str, words: str, *, expect: str | None = None
+) -> dict[str, Any]:
     """Give `allow`, `deny`, an option, or words of one's own; `{session, dialog, fingerprint, answer, next}`.
 
     Raises Conflict where the dialog is not the one that was expected, and nothing was pressed; Refused for
     an answer that it does not offer; DeliveryUnconfirmed where it is still there afterwards.
     """
-    row = world.registry.view().find(target)
-    by = check_answerer(world, row)
-    if is_known(world, row) is False:
+    row = context.registry.view().find(target)
+    by = check_answerer(context, caller, row)
+    if is_known(context, row) is False:
         raise untested(row, "its dialog was not answered")
-    shown = _dialog(world, row)
+    shown = _dialog(context, row)
     if expect is not None and expect != shown.fingerprint:
         raise _changed(row, shown)
-    asked_until = world.now()
-    given = _Answering(world, row, shown).give(words)
-    world.registry.note(
+    asked_until = context.now()
+    given = _Answering(context, row, shown).give(words)
+    context.registry.note(
         lambda draft: draft.log(by, "answer", row, None, dialog=shown.name, answer=given, of=shown.text[:500])
     )
-    left = _gone(world, row, shown)
+    left = _gone(context, row, shown)
     if left.look.dialog is None:
-        _forget_question(world, row, asked_until)
+        _forget_question(context, row, asked_until)
     return {**_facts(row, shown), "answer": given, "next": left.look.dialog}
 
 
-def _forget_question(world: World, row: Row, asked_until: float) -> None:
+def _forget_question(context: Context, row: Row, asked_until: float) -> None:
     """Drop the agent's report that it is asking: while that is fresh it would overrule the screen.
 
     What the agent reports after the answer is kept.
     """
-    word = listen(world, [row]).get(row["id"])
+    word = listen(context, [row]).get(row["id"])
     if word is not None and word.data["state"] == WAITING and word.at <= asked_until:
         data = {**word.data, "state": UNKNOWN, "waiting_for": None}
         try:
-            world.registry.note(
+            context.registry.note(
                 lambda draft: evidence.record(draft.connection, row["id"], "hook", asked_until, data)
             )
         except Unavailable as error:
             # The answer was given and seen; its report ends by itself in a moment.
-            world.warn(error.message)
+            context.warn(error.message)
 
 
 class _Answering:
     """One way through a dialog."""
 
-    def __init__(self, world: World, row: Row, shown: Dialog) -> None:
-        self.world = world
+    def __init__(self, context: Context, row: Row, shown: Dialog) -> None:
+        self.context = context
         self.row = row
         self.shown = shown
-        self.kind: Kind = world.kind(row["agent"])
+        self.kind: Kind = context.kind(row["agent"])
 
     def give(self, words: str) -> str:
         """Press what gives the answer; return the option that was taken."""
@@ -150,7 +153,7 @@ class _Answering:
             self._take(wanted)
             return choices.labels[wanted]
         for key in self.kind.refuse_keys:
-            space_out(self.world, self.row, key)
+            space_out(self.context, self.row, key)
             self._press(key)
         return choices.labels[wanted] if choices and wanted is not None else DENY
 
@@ -163,16 +166,16 @@ class _Answering:
         if "\n" in text or len(text) > _LONGEST or not text.strip():
             raise InvalidPrompt("an answer is one line of words")
         if self.kind.opens_own_words:
-            before = _drawing(look_inside(self.world, self.row))
+            before = _drawing(look_inside(self.context, self.row))
             self._take(wanted)
             self._until(lambda seen: _drawing(seen) != before)
             self._settle()
         else:
             self._move(wanted)
-        seen = self._still(look_inside(self.world, self.row))
+        seen = self._still(look_inside(self.context, self.row))
         if not self.kind.opens_own_words and self._at(seen) != wanted:
             raise self._unseen()
-        tmux = self.world.tmux(self.row["tmux_server"])
+        tmux = self.context.tmux(self.row["tmux_server"])
         tmux.paste(seen.pane_id, text, mark=self.row["id"], enter=False, at=seen.cursor)
         end = text.strip()[-20:]
         self._until(lambda seen: end in self._still(seen).screen.text)
@@ -184,11 +187,11 @@ class _Answering:
     def _settle(self) -> None:
         """Wait until what was just opened stands still: words that come sooner may be lost."""
         settles = max(_STEP, self.kind.dialog_settles)
-        before = _drawing(look_inside(self.world, self.row))
+        before = _drawing(look_inside(self.context, self.row))
         deadline = load_adjusted_clock.now() + _MOVE_SECONDS
         while load_adjusted_clock.now() < deadline:
             time.sleep(settles)
-            seen = _drawing(look_inside(self.world, self.row))
+            seen = _drawing(look_inside(self.context, self.row))
             if seen == before:
                 return
             before = seen
@@ -232,7 +235,7 @@ class _Answering:
         deadline = load_adjusted_clock.now() + _STANDS_SECONDS
         while True:
             try:
-                press(self.world, self.row, key, check)
+                press(self.context, self.row, key, check)
                 return
             except Conflict:
                 # A look may fall between two parts of one drawing.
@@ -256,7 +259,7 @@ class _Answering:
 
     def _until(self, condition: Any) -> PaneLook:
         deadline = load_adjusted_clock.now() + _MOVE_SECONDS
-        while not condition(seen := look_inside(self.world, self.row)):
+        while not condition(seen := look_inside(self.context, self.row)):
             if load_adjusted_clock.now() > deadline:
                 raise DeliveryUnconfirmed(
                     f"the dialog of '{self.row['name']}' does not follow the keys",
@@ -271,45 +274,45 @@ def _drawing(seen: PaneLook) -> tuple[str, tuple[int, int]]:
     return seen.screen.text, seen.cursor
 
 
-def _dialog(world: World, row: Row) -> Dialog:
+def _dialog(context: Context, row: Row) -> Dialog:
     """Return the dialog that is open once it stands still: one that was just drawn may be drawn anew."""
-    settles = max(_STEP, world.kind(row["agent"]).dialog_settles)
+    settles = max(_STEP, context.kind(row["agent"]).dialog_settles)
     deadline = load_adjusted_clock.now() + _MOVE_SECONDS
-    found = _drawn(world, row)
+    found = _drawn(context, row)
     while load_adjusted_clock.now() < deadline:
         time.sleep(settles)
-        before, found = found, _drawn(world, row)
+        before, found = found, _drawn(context, row)
         if (before.name, before.fingerprint) == (found.name, found.fingerprint):
             break
     return found
 
 
-def _drawn(world: World, row: Row) -> Dialog:
+def _drawn(context: Context, row: Row) -> Dialog:
     deadline = load_adjusted_clock.now() + _MOVE_SECONDS
     # A limit may be told beside the box: there is nothing to answer.
-    while not (seen := _made_out(world, row)).look.dialog or seen.look.box is not None:
+    while not (seen := _made_out(context, row)).look.dialog or seen.look.box is not None:
         # Its own word may come before the dialog is drawn.
         if (
-            known(world, row, seen).verdict(world.now()).state == WAITING
+            known(context, row, seen).verdict(context.now()).state == WAITING
             and load_adjusted_clock.now() < deadline
         ):
             time.sleep(_STEP)
             continue
         raise NoDialog(f"'{row['name']}' shows no dialog", hint=f"mam read {row['name']} shows its screen")
-    return Dialog(seen, world.kind(row["agent"]).choices(seen.screen))
+    return Dialog(seen, context.kind(row["agent"]).choices(seen.screen))
 
 
-def _made_out(world: World, row: Row) -> PaneLook:
-    return look_until_clear(lambda: look_inside(world, row))
+def _made_out(context: Context, row: Row) -> PaneLook:
+    return look_until_clear(lambda: look_inside(context, row))
 
 
-def _gone(world: World, row: Row, shown: Dialog) -> PaneLook:
+def _gone(context: Context, row: Row, shown: Dialog) -> PaneLook:
     """Wait until the dialog is gone: another one may stand in its place, and some agents leave over it."""
-    kind = world.kind(row["agent"])
+    kind = context.kind(row["agent"])
     deadline = load_adjusted_clock.now() + _SECONDS
     other, since = "", 0.0
     while load_adjusted_clock.now() < deadline:
-        seen = glance(world, row)
+        seen = glance(context, row)
         if seen.absence in (DEAD, GONE) or (seen.look.dialog != shown.name and not seen.absence):
             return seen
         found = Dialog(seen, kind.choices(seen.screen)).fingerprint

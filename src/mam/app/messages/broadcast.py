@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from mam.adapters.store.tables import teams
-from mam.app.context import caller
 from mam.app.messages.send import send
 from mam.core.errors import MamError, Refused, Usage
 from mam.core.message import FAILED
@@ -15,14 +14,16 @@ if TYPE_CHECKING:
     from typing import Any
 
     from mam.adapters.store.transaction import Transaction
-    from mam.app.context.context import World
+    from mam.app.context.context import Context
+    from mam.core.caller import Caller
     from mam.core.session_row import Row
 
 _AT_ONCE = 4
 
 
 def broadcast(
-    world: World,
+    context: Context,
+    caller: Caller,
     text: str,
     *,
     roles: Sequence[str] = (),
@@ -39,17 +40,15 @@ def broadcast(
     """
     if not (roles or team or kinds or everyone):
         raise Usage("say to whom: by role, team or agent, or to all", hint="mam broadcast --role developer …")
-    rows = [row for row in _chosen(world, roles, team, kinds) if ids is None or row["id"] in ids]
+    rows = [row for row in _chosen(context, caller, roles, team, kinds) if ids is None or row["id"] in ids]
     if not rows:
         raise Refused("no running session fits", hint="mam ls shows them")
-    # Who calls is found out once, not in each thread.
-    caller.actor(world)
     from concurrent.futures import ThreadPoolExecutor
 
     def tell(row: Row) -> dict[str, Any]:
-        twin = world.clone()
+        twin = context.for_thread()
         try:
-            return send(twin, row["id"], text, when=when, timeout=timeout)
+            return send(twin, caller, row["id"], text, when=when, timeout=timeout)
         except MamError as error:
             return _failed(row, error)
         finally:
@@ -59,20 +58,22 @@ def broadcast(
         return list(crew.map(tell, rows))
 
 
-def _chosen(world: World, roles: Sequence[str], team: Sequence[str], kinds: Sequence[str]) -> list[Row]:
+def _chosen(
+    context: Context, caller: Caller, roles: Sequence[str], team: Sequence[str], kinds: Sequence[str]
+) -> list[Row]:
     nobody: set[str] = set()
-    members = world.registry.peek(lambda draft: _members(draft, team), nobody) if team else nobody
-    me = caller.actor(world)
+    members = context.registry.peek(lambda draft: _members(draft, team), nobody) if team else nobody
+    me = caller.name
     return [
         row
-        for row in world.registry.view().rows
+        for row in context.registry.view().rows
         if is_running(row)
         and row.get("id") not in (None, me)
         and (not roles or row.get("role") in roles)
         and (not kinds or row["agent"] in kinds)
         and (not team or row["id"] in members)
         # Who is meant only as one of all, and cannot be written to, is not meant.
-        and (roles or team or kinds or world.kind(row["agent"]).reads_screen)
+        and (roles or team or kinds or context.kind(row["agent"]).reads_screen)
     ]
 
 

@@ -12,7 +12,7 @@ from mam.core.message import FILE, INLINE
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from mam.adapters.store.tables.messages import Message
-    from mam.app.context.context import World
+    from mam.app.context.context import Context
     from mam.core.session_row import Row
 
 MAIL = ".mam-mail"
@@ -29,27 +29,27 @@ class Load:
         self.added = added
 
 
-def load(world: World, row: Row, message: Message) -> Load:
+def load(context: Context, row: Row, message: Message) -> Load:
     """Return what is typed for a message; what the program would alter is put into a file."""
-    kind = world.kind(row["agent"])
+    kind = context.kind(row["agent"])
     if message.is_command:
         return Load(message.text, INLINE)
-    signed = _signed(world, message, message.text)
+    signed = _signed(context, message, message.text)
     if rules.is_plain(message.text, kind.longest_text) and kind.keeps(signed):
         words = kind.typed(signed)
         if words is not None:
             return Load(words, INLINE, rules.added(words, signed))
     pointer = rules.pointer(_write_mail(row, message, signed), message.id)
     # Who writes is said before somebody follows the line, unless the program would alter that.
-    line = _signed(world, message, pointer)
+    line = _signed(context, message, pointer)
     return Load(kind.typed(line if kind.keeps(line) else pointer), FILE)
 
 
-def _signed(world: World, message: Message, words: str) -> str:
+def _signed(context: Context, message: Message, words: str) -> str:
     """Return words with a line that says who writes; a person's words arrive as they are."""
     if message.sender == "user":
         return words
-    rows = world.registry.view().rows
+    rows = context.registry.view().rows
     sender = next((one for one in rows if one.get("id") == message.sender), None)
     name, role = (sender["name"], sender.get("role")) if sender else (message.sender, None)
     return f"{rules.header(message.id, name, role)}\n{words}"

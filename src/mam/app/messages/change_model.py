@@ -10,17 +10,18 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from mam.app.context.context import World
+    from mam.app.context.context import Context
+    from mam.core.caller import Caller
 
 
-def change_model(world: World, target: str, model: str) -> dict[str, Any]:
+def change_model(context: Context, caller: Caller, target: str, model: str) -> dict[str, Any]:
     """Give the command; return its receipt. Refused for a program that opens a menu for it."""
-    row = world.registry.view().find(target)
-    command = world.kind(row["agent"]).model_command
+    row = context.registry.view().find(target)
+    command = context.kind(row["agent"]).model_command
     parse_model(model)
     if command is None:
         raise Refused(
             f"mam does not know how a running {row['agent']} takes another model",
             hint=f"stop it, and mam create --session {row['name']} --model {model}",
         )
-    return send(world, row["id"], f"{command} {model}", is_command=True)
+    return send(context, caller, row["id"], f"{command} {model}", is_command=True)

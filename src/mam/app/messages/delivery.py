@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from mam.adapters.agents.kind import Kind, ScreenState
     from mam.adapters.store.tables.messages import Message
     from mam.adapters.store.transaction import Transaction
-    from mam.app.context.context import World
+    from mam.app.context.context import Context
     from mam.app.messages.carrier import Load
     from mam.app.observation.pane_look import PaneLook
     from mam.core.session_row import Row
@@ -44,41 +44,41 @@ _UNPROVEN = "nothing proves that it was taken; look: mam read"
 _TYPIST_DIED = "who typed it died, and nothing proves that it was taken"
 
 
-def deliver(world: World, session_id: str) -> None:
+def deliver(context: Context, session_id: str) -> None:
     """Deliver what is held for one session, in order, until one has to wait."""
     while True:
-        waiting = world.registry.peek(lambda draft: messages.open_of(draft, session_id), _NOTHING)
+        waiting = context.registry.peek(lambda draft: messages.open_of(draft, session_id), _NOTHING)
         if not waiting:
             return
         first = waiting[0]
         if first.state == TYPING:
             if _is_typed(first):
                 return
-            _settle(world, first)
-        elif not _try(world, first):
+            _settle(context, first)
+        elif not _try(context, first):
             return
 
 
-def comes_next(world: World, message: Message) -> bool:
+def comes_next(context: Context, message: Message) -> bool:
     """Tell whether a held message can be tried in a moment: each one before it is being typed or is new."""
-    waiting = world.registry.peek(lambda draft: messages.open_of(draft, message.session_id), _NOTHING)
+    waiting = context.registry.peek(lambda draft: messages.open_of(draft, message.session_id), _NOTHING)
     before = itertools.takewhile(lambda one: one.id != message.id, waiting)
     return bool(waiting) and all(
         _is_typed(one) if one.state == TYPING else one.reason == rules.NOT_TRIED for one in before
     )
 
 
-def is_typed_to(world: World, session_id: str) -> bool:
+def is_typed_to(context: Context, session_id: str) -> bool:
     """Tell whether somebody types a message into a session just now."""
-    waiting = world.registry.peek(lambda draft: messages.open_of(draft, session_id), _NOTHING)
+    waiting = context.registry.peek(lambda draft: messages.open_of(draft, session_id), _NOTHING)
     return any(one.state == TYPING and _is_typed(one) for one in waiting)
 
 
-def deliver_all(world: World) -> None:
+def deliver_all(context: Context) -> None:
     """Deliver what is held for every session; cheap where nothing is."""
-    waiting = world.registry.peek(messages.open_of, _NOTHING)
+    waiting = context.registry.peek(messages.open_of, _NOTHING)
     for session_id in dict.fromkeys(one.session_id for one in waiting):
-        deliver(world, session_id)
+        deliver(context, session_id)
 
 
 def _is_typed(message: Message) -> bool:
@@ -89,76 +89,78 @@ def _is_typed(message: Message) -> bool:
     return owner != process.me() or message.id in _at_work
 
 
-def _row_of(world: World, message: Message) -> Row | None:
-    return next((one for one in world.registry.view().rows if one.get("id") == message.session_id), None)
+def _row_of(context: Context, message: Message) -> Row | None:
+    return next((one for one in context.registry.view().rows if one.get("id") == message.session_id), None)
 
 
-def _try(world: World, message: Message) -> bool:
+def _try(context: Context, message: Message) -> bool:
     """Type one message if nothing is in the way; False if it has to wait."""
-    row = _row_of(world, message)
+    row = _row_of(context, message)
     if row is None:
-        return _end(world, message, FAILED, reason="its session was forgotten")
-    kind = world.kind(row["agent"])
+        return _end(context, message, FAILED, reason="its session was forgotten")
+    kind = context.kind(row["agent"])
     if not kind.reads_screen:
-        return _end(world, message, FAILED, reason=f"mam cannot see whether {kind.name} waits for words")
-    seen = _look(world, row)
-    reason = _reason(world, row, message, seen)
+        return _end(context, message, FAILED, reason=f"mam cannot see whether {kind.name} waits for words")
+    seen = _look(context, row)
+    reason = _reason(context, row, message, seen)
     if reason:
-        return _hold(world, message, reason)
+        return _hold(context, message, reason)
     try:
-        load = carrier.load(world, row, message)
+        load = carrier.load(context, row, message)
     except (OSError, NotAllowed) as error:
-        return _end(world, message, FAILED, reason=f"its file could not be written: {error}")
+        return _end(context, message, FAILED, reason=f"its file could not be written: {error}")
     if load.words is None:
-        return _end(world, message, FAILED, reason=f"{kind.name} would take these words for a command")
+        return _end(context, message, FAILED, reason=f"{kind.name} would take these words for a command")
     try:
-        row = conversations.note_open(world, row)
+        row = conversations.note_open(context, row)
     except ConversationBusy as error:
-        return _hold(world, message, error.message)
-    conversation = now_open(world, row) or ""
-    before = kind.record_size(conversation, conversations.stores_of(world, row))
+        return _hold(context, message, error.message)
+    conversation = now_open(context, row) or ""
+    before = kind.record_size(conversation, conversations.stores_of(context, row))
     _at_work.add(message.id)
     try:
-        claimed = _begin(world, message, load, before)
+        claimed = _begin(context, message, load, before)
         if claimed is None or claimed.state != TYPING:
             return False
         try:
-            trial = _trial(world, claimed, load.words, conversation)
-            return _type(world, row, claimed, trial, seen.look.state)
+            trial = _trial(context, claimed, load.words, conversation)
+            return _type(context, row, claimed, trial, seen.look.state)
         except BaseException:
             # The process lives on, and nobody else would dare to touch what it says it is typing.
-            _end(world, claimed, UNCONFIRMED, reason="its typing was interrupted; look: mam read")
+            _end(context, claimed, UNCONFIRMED, reason="its typing was interrupted; look: mam read")
             raise
     finally:
         _at_work.discard(message.id)
 
 
-def _trial(world: World, message: Message, words: str, conversation: str) -> receipt_proof.DeliveryProof:
+def _trial(context: Context, message: Message, words: str, conversation: str) -> receipt_proof.DeliveryProof:
     return receipt_proof.DeliveryProof(
         message,
         words,
         conversation=conversation,
         before=message.before or 0,
         since=message.changed_at,
-        is_repeated=_is_repeated(world, message),
+        is_repeated=_is_repeated(context, message),
     )
 
 
-def _look(world: World, row: Row) -> PaneLook:
+def _look(context: Context, row: Row) -> PaneLook:
     """Look at a session; what was typed a moment ago may still be shown, though it was taken."""
-    since, deadline = world.now() - _SHOWN_SECONDS, load_adjusted_clock.now() + _SHOWN_SECONDS
+    since, deadline = context.now() - _SHOWN_SECONDS, load_adjusted_clock.now() + _SHOWN_SECONDS
     while True:
-        seen = look_until_clear(lambda: glance(world, row))
+        seen = look_until_clear(lambda: glance(context, row))
         if seen.look.box != "draft" or load_adjusted_clock.now() > deadline:
             return seen
-        if not world.registry.peek(lambda draft: messages.was_taken_lately(draft, row["id"], since), False):
+        if not context.registry.peek(lambda draft: messages.was_taken_lately(draft, row["id"], since), False):
             return seen
         time.sleep(_STEP)
 
 
-def _type(world: World, row: Row, message: Message, trial: receipt_proof.DeliveryProof, state: str) -> bool:
+def _type(
+    context: Context, row: Row, message: Message, trial: receipt_proof.DeliveryProof, state: str
+) -> bool:
     """Type it after another look; what no screen tells is still as it was known to be a moment ago."""
-    kind = world.kind(row["agent"])
+    kind = context.kind(row["agent"])
     taken = SUBMITTED
 
     def check(look: ScreenState) -> str | None:
@@ -166,7 +168,7 @@ def _type(world: World, row: Row, message: Message, trial: receipt_proof.Deliver
 
     try:
         seen = submit(
-            world,
+            context,
             row,
             trial.words,
             check,
@@ -176,39 +178,39 @@ def _type(world: World, row: Row, message: Message, trial: receipt_proof.Deliver
         taken = QUEUED if (state if seen.state == UNKNOWN else seen.state) == WORKING else SUBMITTED
     except DeliveryUnconfirmed as error:
         # Somebody at the terminal may have pressed Enter.
-        found = None if message.is_command else receipt_proof.find(world, row, trial)
+        found = None if message.is_command else receipt_proof.find(context, row, trial)
         state, reason = (SUBMITTED, None) if found else (UNCONFIRMED, error.message)
-        return _end(world, message, state, reason=reason, evidence=found)
+        return _end(context, message, state, reason=reason, evidence=found)
     except TerminalsDown as error:
         # It may have been typed.
-        world.progress(error.message)
+        context.progress(error.message)
     except PaneGone as error:
         # A guard refused it: nothing was typed, or nothing of it is left.
-        return _hold(world, message, error.message)
-    found = receipt_proof.wait_for(world, row, trial)
-    if found == "hook" and state == WORKING and receipt_proof.was_working(world, row, trial):
+        return _hold(context, message, error.message)
+    found = receipt_proof.wait_for(context, row, trial)
+    if found == "hook" and state == WORKING and receipt_proof.was_working(context, row, trial):
         # The screen may not show yet, or never, that the agent works.
         taken = QUEUED
     if found:
-        return _end(world, message, taken, reason=None, evidence=found)
-    return _end(world, message, UNCONFIRMED, reason=_UNPROVEN)
+        return _end(context, message, taken, reason=None, evidence=found)
+    return _end(context, message, UNCONFIRMED, reason=_UNPROVEN)
 
 
-def _reason(world: World, row: Row, message: Message, seen: PaneLook) -> str | None:
+def _reason(context: Context, row: Row, message: Message, seen: PaneLook) -> str | None:
     """Return why a message cannot be typed now, by all that is known."""
     if seen.absence:
         return rules.not_there(seen.absence)
     if seen.sight.pane is not None and seen.sight.pane.in_mode:
         return f"somebody is scrolling or searching in pane {seen.pane_id}"
-    kind, heard = world.kind(row["agent"]), known(world, row, seen)
-    verdict = heard.verdict(world.now()).state
+    kind, heard = context.kind(row["agent"]), known(context, row, seen)
+    verdict = heard.verdict(context.now()).state
     look = seen.look
     if look.state == UNKNOWN or verdict == WORKING:
         look.state = verdict
     found = _reason_seen(kind, look, message, look.state)
     if found is None and (verdict == WAITING or is_asking(heard.evidence)):
         return rules.WAITS
-    if found is None and is_known(world, row) is False and not says_idle(heard, world.now()):
+    if found is None and is_known(context, row) is False and not says_idle(heard, context.now()):
         return rules.untested(kind.name)
     if found is None and message.conversation:
         return rules.other_conversation(message.conversation, heard.conversation or current_conversation(row))
@@ -226,7 +228,7 @@ def _reason_seen(kind: Kind, look: ScreenState, message: Message, state: str) ->
     )
 
 
-def _begin(world: World, message: Message, load: Load, before: int) -> Message | None:
+def _begin(context: Context, message: Message, load: Load, before: int) -> Message | None:
     """Say durably that this process types the message; None if somebody else does, or did.
 
     A stop types as well: it says so before it looks for messages that are typed, and is seen here.
@@ -251,21 +253,21 @@ def _begin(world: World, message: Message, load: Load, before: int) -> Message |
             reason=None,
         )
 
-    return world.registry.note(work)
+    return context.registry.note(work)
 
 
-def _is_repeated(world: World, message: Message) -> bool:
+def _is_repeated(context: Context, message: Message) -> bool:
     since = message.changed_at - _REPEATED_SECONDS
-    return world.registry.peek(lambda draft: messages.was_typed_lately(draft, message, since), True)
+    return context.registry.peek(lambda draft: messages.was_typed_lately(draft, message, since), True)
 
 
-def _hold(world: World, message: Message, reason: str) -> bool:
+def _hold(context: Context, message: Message, reason: str) -> bool:
     def work(draft: Transaction) -> None:
         if _stands(draft, message):
             messages.update(draft, message.id, state=HELD, reason=reason, owner=None)
 
     if (message.state, message.reason) != (HELD, reason):
-        world.registry.note(work)
+        context.registry.note(work)
     return False
 
 
@@ -276,7 +278,7 @@ def _stands(draft: Transaction, message: Message) -> bool:
 
 
 def _end(
-    world: World, message: Message, state: str, *, reason: str | None, evidence: str | None = None
+    context: Context, message: Message, state: str, *, reason: str | None, evidence: str | None = None
 ) -> bool:
     def work(draft: Transaction) -> None:
         if not _stands(draft, message):
@@ -285,23 +287,23 @@ def _end(
         row = draft.get(done.session_id)
         draft.log(done.sender, "send", row, reason, message=done.id, state=state, evidence=evidence)
 
-    world.registry.note(work)
+    context.registry.note(work)
     return True
 
 
-def _settle(world: World, message: Message) -> None:
+def _settle(context: Context, message: Message) -> None:
     """Find out what became of a message whose typist died; it is never typed again."""
-    row = _row_of(world, message)
+    row = _row_of(context, message)
     try:
-        words = carrier.load(world, row, message).words if row else None
+        words = carrier.load(context, row, message).words if row else None
     except (OSError, NotAllowed):
         # Without its file nobody can say which words to look for.
         words = None
     found = None
     if row and words:
-        trial = _trial(world, message, words, now_open(world, row) or "")
-        found = receipt_proof.find_late(world, row, trial)
+        trial = _trial(context, message, words, now_open(context, row) or "")
+        found = receipt_proof.find_late(context, row, trial)
     if found:
-        _end(world, message, SUBMITTED, reason=None, evidence=found)
+        _end(context, message, SUBMITTED, reason=None, evidence=found)
     else:
-        _end(world, message, UNCONFIRMED, reason=_TYPIST_DIED)
+        _end(context, message, UNCONFIRMED, reason=_TYPIST_DIED)

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from mam.adapters.agents.kind import ScreenState
-    from mam.app.context.context import World
+    from mam.app.context.context import Context
     from mam.app.observation.pane_look import PaneLook
     from mam.core.session_row import Row
 
@@ -46,7 +46,7 @@ class InTheWay(PaneGone):
 
 
 def submit(
-    world: World,
+    context: Context,
     row: Row,
     text: str,
     check: Check | None = None,
@@ -59,14 +59,14 @@ def submit(
     `is_resting`: nobody says that it works, whatever its screen shows. Raises InTheWay, or what a paste
     raises, where nothing was typed, and DeliveryUnconfirmed where the text stands there without its Enter.
     """
-    kind, tmux = world.kind(row["agent"]), world.tmux(row["tmux_server"])
+    kind, tmux = context.kind(row["agent"]), context.tmux(row["tmux_server"])
     pane_id, pause = row["pane"]["id"], kind.pause(text)
     if is_command:
         pause = max(pause, _COMMAND_PAUSE)
-    since = world.now() - COARSE_SECONDS
+    since = context.now() - COARSE_SECONDS
     deadline = load_adjusted_clock.now() + _STILL_SECONDS
     while True:
-        seen = _look(world, row, check or _not_empty, since)
+        seen = _look(context, row, check or _not_empty, since)
         at_once = pause <= 0 and is_resting and seen.look.state == IDLE
         try:
             tmux.paste(pane_id, text, mark=row["id"], enter=at_once, at=seen.cursor)
@@ -78,7 +78,7 @@ def submit(
         if at_once:
             return seen.look
         # Its screen may have been behind, and some programs show with a draft no more that they work.
-        entered = _enter(world, row, pause, since)
+        entered = _enter(context, row, pause, since)
         return entered if entered.state == WORKING else seen.look
 
 
@@ -87,10 +87,10 @@ def proof_seconds(text: str) -> float:
     return 10.0 + len(text) / 5000
 
 
-def _look(world: World, row: Row, check: Check, since: float) -> PaneLook:
-    seen = look_until_clear(lambda: glance(world, row))
+def _look(context: Context, row: Row, check: Check, since: float) -> PaneLook:
+    seen = look_until_clear(lambda: glance(context, row))
     reason = not_there(seen.absence) if seen.absence else check(seen.look)
-    if reason is None and seen.look.state != IDLE and _asks(world, row, seen, since):
+    if reason is None and seen.look.state != IDLE and _asks(context, row, seen, since):
         reason = WAITS
     if reason:
         raise InTheWay(reason)
@@ -101,25 +101,25 @@ def _not_empty(look: ScreenState) -> str | None:
     return None if look.box == "empty" and look.dialog is None else "its box is not empty"
 
 
-def _enter(world: World, row: Row, pause: float, since: float) -> ScreenState:
+def _enter(context: Context, row: Row, pause: float, since: float) -> ScreenState:
     """Press Enter once the text is seen in the box, and only while that is all that is seen."""
     deadline = load_adjusted_clock.now() + _SEEN_SECONDS
-    while not _holds_text(world, row, seen := _look_for_text(world, row, deadline), since):
+    while not _holds_text(context, row, seen := _look_for_text(context, row, deadline), since):
         _wait(row, deadline, "it is not seen in its box")
     time.sleep(pause)
     deadline = load_adjusted_clock.now() + _SEEN_SECONDS
     while True:
-        seen = _look_for_text(world, row, deadline)
+        seen = _look_for_text(context, row, deadline)
         if seen.look.dialog:
             raise _not_entered(row, f"its {seen.look.dialog} came in between")
-        if _holds_text(world, row, seen, since) and _press_enter(world, row, seen):
+        if _holds_text(context, row, seen, since) and _press_enter(context, row, seen):
             return seen.look
         _wait(row, deadline, "its screen does not stand still")
 
 
-def _look_for_text(world: World, row: Row, deadline: float) -> PaneLook:
+def _look_for_text(context: Context, row: Row, deadline: float) -> PaneLook:
     """Look at an agent that was typed to; InTheWay where it is gone, and what was typed with it."""
-    while (absence := (seen := glance(world, row)).absence) is not None:
+    while (absence := (seen := glance(context, row)).absence) is not None:
         if absence not in (UNKNOWN, SHELL):
             raise InTheWay(f"{not_there(absence)} before Enter was pressed")
         # The agent may be there all the same, and the text in its box.
@@ -127,10 +127,10 @@ def _look_for_text(world: World, row: Row, deadline: float) -> PaneLook:
     return seen
 
 
-def _press_enter(world: World, row: Row, seen: PaneLook) -> bool:
+def _press_enter(context: Context, row: Row, seen: PaneLook) -> bool:
     """Press Enter; False where what was seen is not there any more."""
     try:
-        world.tmux(row["tmux_server"]).keys(row["pane"]["id"], ["Enter"], mark=row["id"], at=seen.cursor)
+        context.tmux(row["tmux_server"]).keys(row["pane"]["id"], ["Enter"], mark=row["id"], at=seen.cursor)
     except (PaneChanged, PaneInMode):
         return False
     except TerminalsDown:
@@ -147,17 +147,17 @@ def _wait(row: Row, deadline: float, why: str) -> None:
     time.sleep(_STEP)
 
 
-def _holds_text(world: World, row: Row, seen: PaneLook, since: float) -> bool:
+def _holds_text(context: Context, row: Row, seen: PaneLook, since: float) -> bool:
     """Tell whether the text is in the box; a look between two parts of one drawing shows nothing."""
-    return seen.look.dialog is None and seen.look.box == "draft" and not _asks(world, row, seen, since)
+    return seen.look.dialog is None and seen.look.box == "draft" and not _asks(context, row, seen, since)
 
 
-def _asks(world: World, row: Row, seen: PaneLook, since: float) -> bool:
+def _asks(context: Context, row: Row, seen: PaneLook, since: float) -> bool:
     """Tell whether the agent's own word since then is that it asks: its dialog may not be drawn yet."""
     title = seen.sight.pane.title if seen.sight.pane else ""
-    if world.kind(row["agent"]).read_title(title) == WAITING:
+    if context.kind(row["agent"]).read_title(title) == WAITING:
         return True
-    word = listen(world, [row]).get(row["id"])
+    word = listen(context, [row]).get(row["id"])
     return word is not None and word.at >= since and word.data["state"] == WAITING
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from mam.adapters.store.tables import messages
-from mam.app.context import caller
 from mam.core.message import HELD, NOT_TRIED, TYPING, behind
 from mam.core.times import stamp
 
@@ -13,16 +12,19 @@ if TYPE_CHECKING:
 
     from mam.adapters.store.tables.messages import Message
     from mam.adapters.store.transaction import Transaction
-    from mam.app.context.context import World
+    from mam.app.context.context import Context
+    from mam.core.caller import Caller
 
 
-def inbox(world: World, target: str | None, *, sent: bool = False, limit: int = 50) -> list[dict[str, Any]]:
+def inbox(
+    context: Context, caller: Caller, target: str | None, *, sent: bool = False, limit: int = 50
+) -> list[dict[str, Any]]:
     """Return the last messages to a session; with `sent` those that it, or the caller, has sent."""
-    view = world.registry.view()
+    view = context.registry.view()
     names = {row.get("id"): row["name"] for row in view.rows}
     whose: dict[str, str]
     if sent:
-        whose = {"sender": view.find(target)["id"] if target else caller.actor(world)}
+        whose = {"sender": view.find(target)["id"] if target else caller.name}
     else:
         whose = {"session_id": view.find(target or "")["id"]}
 
@@ -30,7 +32,7 @@ def inbox(world: World, target: str | None, *, sent: bool = False, limit: int = 
         return [_shown(draft, one, names) for one in messages.listed(draft, limit=limit, **whose)]
 
     nothing: list[dict[str, Any]] = []
-    return world.registry.peek(read, nothing)
+    return context.registry.peek(read, nothing)
 
 
 def reason_of(draft: Transaction, one: Message) -> str | None:

@@ -16,8 +16,9 @@ if TYPE_CHECKING:
     from typing import Any
 
     from mam.adapters.agents.kind import Kind
-    from mam.app.context.context import World
+    from mam.app.context.context import Context
     from mam.app.observation.pane_look import PaneLook
+    from mam.core.caller import Caller
     from mam.core.session_row import Row
 
 _STEP = 0.05
@@ -27,28 +28,28 @@ _AGAIN_SECONDS = 3.0
 _SECONDS = 15.0
 
 
-def interrupt(world: World, target: str) -> dict[str, Any]:
+def interrupt(context: Context, caller: Caller, target: str) -> dict[str, Any]:
     """Interrupt a session; `{session, was, activity, box}`. One that rests is left as it is.
 
     Raises DialogOpen where the key would refuse a dialog, DeliveryUnconfirmed where it does not come to rest.
     """
-    row = world.registry.view().find(target)
-    by = check_writer(world, row)
-    kind = world.kind(row["agent"])
-    seen = look_inside(world, row)
-    was = _state(world, row, seen)
+    row = context.registry.view().find(target)
+    by = check_writer(context, caller, row)
+    kind = context.kind(row["agent"])
+    seen = look_inside(context, row)
+    was = _state(context, row, seen)
     if was == IDLE:
         return _told(row, was, was, seen)
-    _press(world, row, kind)
-    world.registry.note(lambda draft: draft.log(by, "interrupt", row, None, was=was))
+    _press(context, row, kind)
+    context.registry.note(lambda draft: draft.log(by, "interrupt", row, None, was=was))
     deadline, pressed = load_adjusted_clock.now() + _SECONDS, load_adjusted_clock.now()
     while kind.reads_screen and load_adjusted_clock.now() < deadline:
-        seen = look_inside(world, row)
+        seen = look_inside(context, row)
         if _rests(kind, seen):
             return _told(row, was, IDLE, seen)
         if load_adjusted_clock.now() - pressed > _AGAIN_SECONDS and seen.look.state == WORKING:
             # One that has only begun to ask its model may not have taken the key.
-            _press(world, row, kind)
+            _press(context, row, kind)
             pressed = load_adjusted_clock.now()
         time.sleep(_STEP)
     raise DeliveryUnconfirmed(
@@ -58,9 +59,9 @@ def interrupt(world: World, target: str) -> dict[str, Any]:
     )
 
 
-def _state(world: World, row: Row, seen: PaneLook) -> str:
+def _state(context: Context, row: Row, seen: PaneLook) -> str:
     """Return what it is doing: its screen first, because a hook says nothing about what happened since."""
-    if seen.look.dialog or asks(world, row, seen):
+    if seen.look.dialog or asks(context, row, seen):
         raise DialogOpen(
             f"'{row['name']}' shows its {seen.look.dialog or 'own'} dialog; nothing was interrupted",
             hint=f"mam answer {row['name']} deny",
@@ -68,15 +69,15 @@ def _state(world: World, row: Row, seen: PaneLook) -> str:
         )
     if seen.look.state != UNKNOWN:
         return seen.look.state
-    return known(world, row, seen).verdict(world.now()).state
+    return known(context, row, seen).verdict(context.now()).state
 
 
-def _press(world: World, row: Row, kind: Kind) -> None:
+def _press(context: Context, row: Row, kind: Kind) -> None:
     for number, key in enumerate(kind.interrupt_keys):
         if number:
             time.sleep(_BETWEEN)
-        space_out(world, row, key)
-        press(world, row, key, lambda seen: _refuse_dialog(row, seen))
+        space_out(context, row, key)
+        press(context, row, key, lambda seen: _refuse_dialog(row, seen))
 
 
 def _refuse_dialog(row: Row, seen: PaneLook) -> None:

@@ -18,7 +18,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from mam.adapters.agents.kind import HookEvent
     from mam.adapters.store.tables.messages import Message
-    from mam.app.context.context import World
+    from mam.app.context.context import Context
     from mam.core.session_row import Row
 
 _STEPS = (0.002, 0.005, 0.01, 0.02)
@@ -53,62 +53,62 @@ class DeliveryProof:
         self.is_repeated = is_repeated and message.carrier != FILE
 
 
-def wait_for(world: World, row: Row, trial: DeliveryProof, seconds: float | None = None) -> str | None:
+def wait_for(context: Context, row: Row, trial: DeliveryProof, seconds: float | None = None) -> str | None:
     """Return what proves that the agent took the words, as soon as something does; None if nothing did."""
     deadline = load_adjusted_clock.now() + (proof_seconds(trial.words) if seconds is None else seconds)
     steps = iter(_STEPS)
-    while not (found := find(world, row, trial)):
+    while not (found := find(context, row, trial)):
         if load_adjusted_clock.now() > deadline:
             return None
         time.sleep(next(steps, _STEPS[-1]))
     return found
 
 
-def find(world: World, row: Row, trial: DeliveryProof) -> str | None:
+def find(context: Context, row: Row, trial: DeliveryProof) -> str | None:
     """Return what proves now that the agent took the words; a command leaves nothing but an empty box."""
     if trial.is_command:
-        seen = glance(world, row)
+        seen = glance(context, row)
         return "screen" if seen.look.dialog or seen.look.box == "empty" else None
-    heard = list(overhear(world, row, trial.since))
+    heard = list(overhear(context, row, trial.since))
     if not trial.is_repeated and any((one.prompt or "").strip() == trial.words.strip() for one in heard):
         return "hook"
-    kind, stores = world.kind(row["agent"]), conversations.stores_of(world, row)
+    kind, stores = context.kind(row["agent"]), conversations.stores_of(context, row)
     # The first words after a /clear begin a conversation that nobody knew of.
-    for conversation in {trial.conversation, _open_now(world, row, heard)}:
+    for conversation in {trial.conversation, _open_now(context, row, heard)}:
         is_known = conversation == trial.conversation or kind.counts_for_all
         if kind.has_submitted(trial.words, conversation, stores, trial.before if is_known else 0):
             return "transcript"
     return None
 
 
-def was_working(world: World, row: Row, trial: DeliveryProof) -> bool:
+def was_working(context: Context, row: Row, trial: DeliveryProof) -> bool:
     """Tell whether the agent's hooks say that it worked when it took the words."""
     # The spool comes first: what is taken out of it meanwhile is in the record.
     before = []
-    for one in overhear(world, row):
+    for one in overhear(context, row):
         if (one.prompt or "").strip() == trial.words.strip():
             break
         before.append(one.state)
     else:
         return False
-    _, last = recorded(world.registry, "hook").get(row["id"], (0.0, {"state": None}))
+    _, last = recorded(context.registry, "hook").get(row["id"], (0.0, {"state": None}))
     states = [state for state in (last["state"], *before) if state]
     return states[-1:] == [WORKING]
 
 
-def _open_now(world: World, row: Row, heard: list[HookEvent]) -> str:
+def _open_now(context: Context, row: Row, heard: list[HookEvent]) -> str:
     """Return the conversation that the agent has now; its hooks are left to whoever else waits for them."""
     named = next((one.conversation for one in reversed(heard) if one.conversation), None)
     if named:
         return named
-    words = {session_id: Word(*found) for session_id, found in recorded(world.registry, "hook").items()}
-    said = conversations.told(world, row, words)
+    words = {session_id: Word(*found) for session_id, found in recorded(context.registry, "hook").items()}
+    said = conversations.told(context, row, words)
     return said[0] if said else current_conversation(row) or ""
 
 
-def find_late(world: World, row: Row, trial: DeliveryProof) -> str | None:
+def find_late(context: Context, row: Row, trial: DeliveryProof) -> str | None:
     """Return what proves that words of a typist who died were taken; keys may still be on their way."""
     if trial.is_command:
         return None
-    left = trial.since + _ON_THE_WAY_SECONDS - world.now()
-    return wait_for(world, row, trial, max(0.0, min(left, _ON_THE_WAY_SECONDS)))
+    left = trial.since + _ON_THE_WAY_SECONDS - context.now()
+    return wait_for(context, row, trial, max(0.0, min(left, _ON_THE_WAY_SECONDS)))

@@ -14,7 +14,7 @@ from mam.core.errors import MamError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from mam.app.context.context import World
+    from mam.app.context.context import Context
 
 # Not every end of a reason wakes the resident: some agents have no hooks.
 _SOON, _LATER, _SELDOM = 1.0, 10.0, 3600.0
@@ -23,8 +23,8 @@ _SOON, _LATER, _SELDOM = 1.0, 10.0, 3600.0
 class DeliveryTask:
     """Goes along with the resident: after each pass, and again while something is held."""
 
-    def __init__(self, world: World) -> None:
-        self.world = world
+    def __init__(self, context: Context) -> None:
+        self.context = context
         self._round: Thread | None = None
         self._failed: MamError | None = None
         self._next = 0.0
@@ -48,7 +48,7 @@ class DeliveryTask:
         if self._round is not None and self._round.is_alive():
             self._next = now + _SOON
             return ""
-        is_open = self.world.registry.peek(messages.has_open, False)
+        is_open = self.context.registry.peek(messages.has_open, False)
         self._wait = min(_LATER, self._wait * 1.5) if is_open else _SOON
         self._next = now + (self._wait if is_open else _SELDOM)
         if is_open:
@@ -61,7 +61,7 @@ class DeliveryTask:
         return ""
 
     def _deliver(self) -> None:
-        twin = self.world.clone()
+        twin = self.context.for_thread()
         try:
             deliver_all(twin)
         except MamError as error:

@@ -6,7 +6,7 @@ import time
 
 from mam.adapters.store.tables import messages
 from mam.adapters.system import load_adjusted_clock
-from mam.app.context import caller, start_resident
+from mam.app.context import start_resident
 from mam.app.context.authority import check_writer
 from mam.app.messages.delivery import comes_next, deliver
 from mam.app.messages.enter_text import proof_seconds
@@ -21,7 +21,8 @@ if TYPE_CHECKING:
 
     from mam.adapters.store.tables.messages import Message
     from mam.adapters.store.transaction import Transaction
-    from mam.app.context.context import World
+    from mam.app.context.context import Context
+    from mam.core.caller import Caller
     from mam.core.session_row import Row
 
 _LOOK_AGAIN = 0.1
@@ -30,7 +31,8 @@ _PATIENCE = 15.0
 
 
 def send(
-    world: World,
+    context: Context,
+    caller: Caller,
     target: str,
     text: str,
     *,
@@ -43,23 +45,23 @@ def send(
     """Record a message and deliver it; return its receipt, which says what became of it."""
     began = time.monotonic()
     over: float | None = None
-    row = world.registry.view().find(target)
+    row = context.registry.view().find(target)
     text = rules.parse_command(text) if is_command else _checked(text)
-    me = check_writer(world, row)
+    me = check_writer(context, caller, row)
     wanted = written(message_id, me, row, text, when=when, is_command=is_command, conversation=conversation)
-    message = world.registry.note(lambda draft: _record(draft, wanted))
+    message = context.registry.note(lambda draft: _record(draft, wanted))
     while True:
-        deliver(world, row["id"])
-        message = _again(world, message.id)
+        deliver(context, row["id"])
+        message = _again(context, message.id)
         left = timeout - (time.monotonic() - began)
         if left <= 0 and over is None:
             over = load_adjusted_clock.now()
-        is_waited_for = over is None or _is_next(world, message, load_adjusted_clock.now() - over)
+        is_waited_for = over is None or _is_next(context, message, load_adjusted_clock.now() - over)
         if message.state in rules.ENDED or not is_waited_for:
             if message.state == HELD:
                 # Somebody has to be awake when the reason ends.
-                start_resident.ensure(world)
-            return _receipt(world, message, row, (time.monotonic() - began) * 1000)
+                start_resident.ensure(context)
+            return _receipt(context, message, row, (time.monotonic() - began) * 1000)
         time.sleep(min(_LOOK_AGAIN, left) if left > 0 else _LOOK_AGAIN)
 
 
@@ -87,16 +89,16 @@ def written(
     }
 
 
-def _is_next(world: World, message: Message, waited: float) -> bool:
+def _is_next(context: Context, message: Message, waited: float) -> bool:
     """Tell whether what becomes of a message is known in a moment: it, or one before it, is being typed."""
     if message.state == TYPING:
         # Who types it may have been stopped, and then nobody knows for how long.
         return waited < _PATIENCE + proof_seconds(message.text)
     is_new = message.reason == rules.NOT_TRIED and waited < _PATIENCE
-    return is_new and comes_next(world, message)
+    return is_new and comes_next(context, message)
 
 
-def _receipt(world: World, message: Message, row: Row, elapsed_ms: float) -> dict[str, Any]:
+def _receipt(context: Context, message: Message, row: Row, elapsed_ms: float) -> dict[str, Any]:
     """Return what a sender is told."""
     return {
         "message_id": message.id,
@@ -107,16 +109,16 @@ def _receipt(world: World, message: Message, row: Row, elapsed_ms: float) -> dic
         "added": message.added,
         "attempts": message.attempts,
         "elapsed_ms": round(elapsed_ms, 1),
-        "reason": world.registry.peek(lambda draft: reason_of(draft, message), message.reason),
+        "reason": context.registry.peek(lambda draft: reason_of(draft, message), message.reason),
     }
 
 
-def withdraw(world: World, message_id: str, reason: str) -> bool:
+def withdraw(context: Context, caller: Caller, message_id: str, reason: str) -> bool:
     """Take a message back that nobody has begun to type; False where it is too late.
 
     A session takes back its own only.
     """
-    me = caller.actor(world)
+    me = caller.name
 
     def work(draft: Transaction) -> bool:
         found = messages.find(draft, message_id)
@@ -127,7 +129,7 @@ def withdraw(world: World, message_id: str, reason: str) -> bool:
         messages.update(draft, message_id, state=FAILED, reason=reason)
         return True
 
-    return world.registry.note(work)
+    return context.registry.note(work)
 
 
 def _checked(text: str) -> str:
@@ -161,7 +163,7 @@ def _record(draft: Transaction, wanted: dict[str, Any]) -> Message:
     return messages.add(draft, wanted)
 
 
-def _again(world: World, message_id: str) -> Message:
-    found = world.registry.peek(lambda draft: messages.find(draft, message_id), None)
+def _again(context: Context, message_id: str) -> Message:
+    found = context.registry.peek(lambda draft: messages.find(draft, message_id), None)
     assert found is not None
     return found

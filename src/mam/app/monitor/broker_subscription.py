@@ -21,11 +21,13 @@ from mam.core.errors import InvalidSettings, MamError, NoRegistry
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
     from typing import Any
 
-    from mam.app.context.context import World
+    from mam.app.context.context import Context
+    from mam.app.monitor.resident import ResidentTask
     from mam.core.broker import Broker
+    from mam.core.caller import Caller
 
     Document = dict[str, Any]
     Tell = Callable[[Document], None]
@@ -34,31 +36,41 @@ _NET = 60.0
 
 
 def subscribe(
-    world: World, asked: str | None, tell: Tell, *, timeout: float = 0.0, idle_timeout: float = 0.0
+    context: Context,
+    caller: Caller,
+    asked: str | None,
+    tell: Tell,
+    *,
+    timeout: float = 0.0,
+    idle_timeout: float = 0.0,
+    tasks: Iterable[ResidentTask] = (),
 ) -> str:
     """Watch and listen; return why it ended. `tell` gets what passes find and what the broker brings."""
-    if not world.place.exists():
-        raise NoRegistry(f"there is no registry in {world.place.root}", hint="mam init makes one")
-    broker = brokers.find(world, asked)
+    if not context.paths.exists():
+        raise NoRegistry(f"there is no registry in {context.paths.root}", hint="mam init makes one")
+    broker = brokers.find(context, asked)
     if broker is None:
         raise InvalidSettings("no broker is configured", hint="--broker mqtt://user@host names one")
-    poll_seconds(world)
+    poll_seconds(context)
     limits = MonitorTimeouts(timeout, idle_timeout)
     return takeover.watch_or_follow(
-        lambda: Resident(world, tell, subscribe=broker).run(limits),
-        lambda: _Beside(world, broker, tell, limits).run(),
+        lambda: Resident(context, caller, tell, tasks, subscribe=broker).run(limits),
+        lambda: _Beside(context, caller, broker, tell, limits).run(),
     )
 
 
 class _Beside:
     """Listens beside a resident of another process, and tells what that one records."""
 
-    def __init__(self, world: World, broker: Broker, tell: Tell, limits: MonitorTimeouts) -> None:
-        self.world = world
+    def __init__(
+        self, context: Context, caller: Caller, broker: Broker, tell: Tell, limits: MonitorTimeouts
+    ) -> None:
+        self.context = context
+        self.caller = caller
         self.tell = tell
         self.limits = limits
-        self.relays = RelayPool(world, self._hear, always=broker, is_alone=False)
-        self.news = News(world)
+        self.relays = RelayPool(context, self.caller, self._hear, always=broker, is_alone=False)
+        self.news = News(context)
         self.due = time.monotonic() + _NET
 
     def _hear(self, document: Document) -> None:
@@ -68,9 +80,9 @@ class _Beside:
     def run(self) -> str:
         """Go on until the time is over; return nothing where the resident has ended before."""
         watch = FileWatch()
-        watch.keep({self.world.place.state: None})
+        watch.keep({self.context.paths.state: None})
         try:
-            while takeover.is_watched(self.world):
+            while takeover.is_watched(self.context):
                 self._look()
                 if why := self.limits.over():
                     return why
@@ -90,9 +102,9 @@ class _Beside:
                 self.due = min(self.due, time.monotonic() + wait)
             if time.monotonic() >= self.due:
                 self.due = time.monotonic() + _NET
-                passes.reconcile(self.world)
+                passes.reconcile(self.context, self.caller)
         except MamError as error:
             self._hear({"error": error.as_json()["error"]})
-            self.world.registry.close()
+            self.context.registry.close()
         for document in self.news.take():
             self._hear(document)

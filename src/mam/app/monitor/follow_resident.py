@@ -12,30 +12,34 @@ from mam.core.errors import MamError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
     from typing import Any
 
-    from mam.app.context.context import World
+    from mam.app.context.context import Context
     from mam.app.monitor.monitor_timeouts import MonitorTimeouts
+    from mam.app.monitor.resident import ResidentTask
+    from mam.core.caller import Caller
 
     Document = dict[str, Any]
     Tell = Callable[[Document], None]
 
 
-def attend(world: World, tell: Tell, limits: MonitorTimeouts) -> str:
+def attend(
+    context: Context, caller: Caller, tell: Tell, limits: MonitorTimeouts, tasks: Iterable[ResidentTask] = ()
+) -> str:
     """Watch, or follow the resident of this root until it ends and then watch; return why it ended."""
     return takeover.watch_or_follow(
-        lambda: Resident(world, tell).run(limits), lambda: follow(world, tell, limits)
+        lambda: Resident(context, caller, tell, tasks).run(limits), lambda: follow(context, tell, limits)
     )
 
 
-def follow(world: World, tell: Tell, limits: MonitorTimeouts) -> str:
+def follow(context: Context, tell: Tell, limits: MonitorTimeouts) -> str:
     """Tell what is recorded from now on; return why that is over, nothing where the resident has ended."""
-    with Commits(world) as commits:
-        news = News(world)
+    with Commits(context) as commits:
+        news = News(context)
         while True:
             # Asked first: what a resident recorded before its end is told by us.
-            is_watched = takeover.is_watched(world)
+            is_watched = takeover.is_watched(context)
             for document in news.take():
                 tell(document)
                 limits.happened()
@@ -49,9 +53,9 @@ def follow(world: World, tell: Tell, limits: MonitorTimeouts) -> str:
 class News:
     """What the resident of another process records from now on."""
 
-    def __init__(self, world: World) -> None:
-        self._world = world
-        self._last = world.registry.peek(drifts.newest, 0)
+    def __init__(self, context: Context) -> None:
+        self._world = context
+        self._last = context.registry.peek(drifts.newest, 0)
         self._told = self._notices()
 
     def take(self) -> list[Document]:

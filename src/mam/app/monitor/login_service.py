@@ -18,7 +18,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from mam.app.context.context import World
+    from mam.app.context.context import Context
 
 _SECONDS = 30.0
 # Where programs, tmux servers and files are; what starts a service does not say it.
@@ -32,39 +32,39 @@ _WHERE = (
 )
 
 
-def install(world: World) -> dict[str, Any]:
+def install(context: Context) -> dict[str, Any]:
     """Write the unit of this root and have it started; what the machine refuses is said with the way out."""
-    path, text = unit(world)
+    path, text = unit(context)
     try:
         os.makedirs(os.path.dirname(path), exist_ok=True)
         with open(path, "w", encoding="utf-8") as file:
             file.write(text)
     except OSError as error:
         raise ReadOnly(f"{path} cannot be written: {error.strerror}") from error
-    return _run(world, path, _start(path))
+    return _run(context, path, _start(path))
 
 
-def uninstall(world: World) -> dict[str, Any]:
+def uninstall(context: Context) -> dict[str, Any]:
     """Stop and remove the unit of this root; one that is not there is no error."""
-    path, _ = unit(world)
+    path, _ = unit(context)
     if not os.path.exists(path):
         return {"unit": path, "changed": False, "notes": []}
-    done = _run(world, path, _stop(path))
+    done = _run(context, path, _stop(path))
     os.unlink(path)
     return done
 
 
-def unit(world: World) -> tuple[str, str]:
+def unit(context: Context) -> tuple[str, str]:
     """Return where the unit of a root lies, and what it says."""
-    home = world.environ.get("HOME") or os.path.expanduser("~")
-    digest = hashlib.sha256(os.fsencode(world.place.root)).hexdigest()[:8]
-    name = f"mam-{slug(os.path.basename(world.place.root)) or 'root'}-{digest}"
-    argv = [*(word for word in command(world) if word != "--resident"), "--idle-timeout", "0"]
-    known = {key: value for key in _WHERE if (value := world.environ.get(key))}
+    home = context.environ.get("HOME") or os.path.expanduser("~")
+    digest = hashlib.sha256(os.fsencode(context.paths.root)).hexdigest()[:8]
+    name = f"mam-{slug(os.path.basename(context.paths.root)) or 'root'}-{digest}"
+    argv = [*(word for word in command(context) if word != "--resident"), "--idle-timeout", "0"]
+    known = {key: value for key in _WHERE if (value := context.environ.get(key))}
     if sys.platform == "darwin":
         return os.path.join(home, "Library", "LaunchAgents", f"{name}.plist"), _plist(name, argv, known)
-    config = world.environ.get("XDG_CONFIG_HOME") or os.path.join(home, ".config")
-    return os.path.join(config, "systemd", "user", f"{name}.service"), _unit(world.place.root, argv, known)
+    config = context.environ.get("XDG_CONFIG_HOME") or os.path.join(home, ".config")
+    return os.path.join(config, "systemd", "user", f"{name}.service"), _unit(context.paths.root, argv, known)
 
 
 def _unit(root: str, argv: list[str], environ: dict[str, str]) -> str:
@@ -130,14 +130,14 @@ def _stop(path: str) -> list[list[str]]:
     return [["systemctl", "--user", "disable", "--now", os.path.basename(path)]]
 
 
-def _run(world: World, path: str, commands: list[list[str]]) -> dict[str, Any]:
+def _run(context: Context, path: str, commands: list[list[str]]) -> dict[str, Any]:
     notes = []
     for words in commands:
-        program = program_lookup.which(words[0], world.environ.get("PATH", os.defpath))
+        program = program_lookup.which(words[0], context.environ.get("PATH", os.defpath))
         if program is None:
             notes.append(f"there is no {words[0]} here; run it yourself: {' '.join(words)}")
             continue
-        done = program_lookup.Running([program, *words[1:]], world.environ).finish(_SECONDS)
+        done = program_lookup.Running([program, *words[1:]], context.environ).finish(_SECONDS)
         if done.status != 0:
             notes.append(f"{' '.join(words)}: {done.words or f'exit {done.status}'}")
     return {"unit": path, "changed": True, "notes": notes}

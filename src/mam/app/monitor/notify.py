@@ -24,24 +24,26 @@ if TYPE_CHECKING:
     from mam.adapters.store.registry import View
     from mam.adapters.store.transaction import Transaction
     from mam.adapters.tmux.parse import Listing
-    from mam.app.context.context import World
+    from mam.app.context.context import Context
 
     Notice = dict[str, Any]
 
 _COMMAND_SECONDS = 10.0
 
 
-def look(world: World, view: View, listings: Mapping[str, Listing]) -> tuple[list[Notice], float | None]:
+def look(context: Context, view: View, listings: Mapping[str, Listing]) -> tuple[list[Notice], float | None]:
     """Return what became news, recorded as told, and in how many seconds there may be more."""
-    found = describe(world, view, is_running, asked={server: _given(one) for server, one in listings.items()})
-    activity.remember(world, found)
+    found = describe(
+        context, view, is_running, asked={server: _given(one) for server, one in listings.items()}
+    )
+    activity.remember(context, found)
     now = [notice for one in found if (notice := _notice(one))]
     # Where nobody can say how it is, what was told is still told.
     unsure = {one["id"] for one in found if one["activity"] == UNKNOWN}
-    fresh = world.registry.peek(lambda draft: notices.fresh(draft, now), now)
-    ended = world.registry.peek(lambda draft: notices.ended(draft, now, unsure), False)
+    fresh = context.registry.peek(lambda draft: notices.fresh(draft, now), now)
+    ended = context.registry.peek(lambda draft: notices.ended(draft, now, unsure), False)
     if fresh or ended:
-        fresh = world.registry.note(lambda draft: _keep(draft, now, unsure))
+        fresh = context.registry.note(lambda draft: _keep(draft, now, unsure))
     soon = [
         due
         for one in found
@@ -51,10 +53,10 @@ def look(world: World, view: View, listings: Mapping[str, Listing]) -> tuple[lis
     return fresh, min(soon) if soon else None
 
 
-def describe_told(world: World, told: Collection[tuple[str, str]]) -> list[Notice]:
+def describe_told(context: Context, told: Collection[tuple[str, str]]) -> list[Notice]:
     """Return the notices that another process recorded, in words of now, without those that are over."""
     ids = {session_id for session_id, _ in told}
-    found = describe(world, world.registry.view(), lambda row: row.get("id") in ids and is_running(row))
+    found = describe(context, context.registry.view(), lambda row: row.get("id") in ids and is_running(row))
     notices_now = [notice for one in found if (notice := _notice(one))]
     return [one for one in notices_now if (one["session_id"], one["kind"]) in told]
 
@@ -94,9 +96,9 @@ def _notice(one: dict[str, Any]) -> Notice | None:
     }
 
 
-def spread_apart(world: World, found: list[Notice]) -> Thread:
+def spread_apart(context: Context, found: list[Notice]) -> Thread:
     """Spread notices in a thread: a command may take its time, and a death is to be noticed meanwhile."""
-    twin = world.clone()
+    twin = context.for_thread()
 
     def work() -> None:
         for notice in found:
@@ -111,26 +113,26 @@ def spread_apart(world: World, found: list[Notice]) -> Thread:
     return running
 
 
-def spread(world: World, notice: Notice) -> None:
+def spread(context: Context, notice: Notice) -> None:
     """Tell the desktop, and run the command of the settings; what fails there is only a warning."""
-    settings = world.settings()
+    settings = context.settings()
     text = f"{notice['session']}: {notice['text']}"
-    commands = [_desktop(world, text)] if settings.notify_desktop else []
+    commands = [_desktop(context, text)] if settings.notify_desktop else []
     if settings.notify_command:
         commands.append([*settings.notify_command, text])
     facts = {"MAM_NOTICE": json.dumps(notice), "MAM_NOTICE_SESSION": notice["session"]}
     for command in filter(None, commands):
-        done = program_lookup.Running(command, {**world.environ, **facts}).finish(_COMMAND_SECONDS)
+        done = program_lookup.Running(command, {**context.environ, **facts}).finish(_COMMAND_SECONDS)
         if done.status != 0:
-            world.warn(f"{command[0]} did not take the notice: {done.words or done.status}")
+            context.warn(f"{command[0]} did not take the notice: {done.words or done.status}")
 
 
-def _desktop(world: World, text: str) -> list[str] | None:
+def _desktop(context: Context, text: str) -> list[str] | None:
     """Return what shows a text on this desktop; None where there is none."""
-    path = world.environ.get("PATH", "")
+    path = context.environ.get("PATH", "")
     if sys.platform == "darwin":
         script = f"display notification {json.dumps(text)} with title {json.dumps('mam')}"
         return ["/usr/bin/osascript", "-e", script]
-    has_desktop = world.environ.get("DISPLAY") or world.environ.get("WAYLAND_DISPLAY")
+    has_desktop = context.environ.get("DISPLAY") or context.environ.get("WAYLAND_DISPLAY")
     program = program_lookup.which("notify-send", path) if has_desktop else None
     return [program, "--app-name=mam", "--", "mam", text] if program else None

@@ -39,8 +39,9 @@ if TYPE_CHECKING:
     from typing import Any, Protocol
 
     from mam.adapters.system.process import Identity
-    from mam.app.context.context import World
+    from mam.app.context.context import Context
     from mam.core.broker import Broker
+    from mam.core.caller import Caller
     from mam.core.session_row import Row
 
     class ResidentTask(Protocol):
@@ -72,27 +73,28 @@ class Resident:
 
     def __init__(
         self,
-        world: World,
+        context: Context,
+        caller: Caller,
         tell: Callable[[dict[str, Any]], None],
-        companions: Iterable[ResidentTask] = (),
+        tasks: Iterable[ResidentTask] = (),
         *,
         subscribe: Broker | None = None,
     ) -> None:
         """`tell` gets the report of every pass that found something, and what came from a broker."""
-        self.world = world
+        self.context = context
+        self.caller = caller
         self.tell = tell
-        self.relays = RelayPool(world, tell, always=subscribe)
-        self.companions: list[ResidentTask] = [
+        self.relays = RelayPool(context, self.caller, tell, always=subscribe)
+        self.tasks: list[ResidentTask] = [
             self.relays,
-            DeliveryTask(world),
-            JobTask(world),
-            TeamTask(world),
-            *companions,
-            *world.companions,
+            DeliveryTask(context),
+            JobTask(context, caller),
+            TeamTask(context),
+            *tasks,
         ]
         self.exits = ExitWatch()
         self.files = FileWatch()
-        self.lock = lock(world)
+        self.lock = lock(context)
         self.stopping = ""
         self._watched: dict[str, Identity] = {}
         self._deaths: set[str] = set()
@@ -105,7 +107,7 @@ class Resident:
     def run(self, limits: MonitorTimeouts | None = None, *, while_any: bool = False) -> str:
         """Watch; return why it ended. Raises ResidentRuns where another one is awake."""
         try:
-            if not self.world.place.exists():
+            if not self.context.paths.exists():
                 return _ROOT_GONE
             if not self._take():
                 raise ResidentRuns("another resident watches this root", hint="mam monitor follows it")
@@ -118,7 +120,7 @@ class Resident:
 
     def _take(self) -> bool:
         # A root of the original system has no folder of ours yet; opening the database makes it.
-        self.world.registry.writer()
+        self.context.registry.writer()
         with database.errors(self.lock.path):
             return self.lock.take(process.me().as_json())
 
@@ -137,7 +139,7 @@ class Resident:
             now = time.monotonic()
             if (wait := self.relays.next_look()) is not None:
                 self._due = min(self._due, now + wait)
-            due = [self._due, *(one.due() for one in self.companions)]
+            due = [self._due, *(one.due() for one in self.tasks)]
             if why := self._over(while_any) or limits.over():
                 return why
             if self._sleep(min([*due, limits.next_end()]) - now, wake):
@@ -150,22 +152,22 @@ class Resident:
                 self._pass()
 
     def _over(self, while_any: bool) -> str:
-        if not self.world.place.exists():
+        if not self.context.paths.exists():
             return _ROOT_GONE
         return "nothing runs any more" if while_any and not self._is_needed() else ""
 
     def _is_needed(self) -> bool:
-        return any(is_running(row) for row in self._rows) or any(one.is_needed() for one in self.companions)
+        return any(is_running(row) for row in self._rows) or any(one.is_needed() for one in self.tasks)
 
     def _tick(self) -> str:
         """Have each companion look that wants to; what it cannot do now it does later."""
         now, is_unheard = time.monotonic(), self._is_unheard
         self._is_unheard = False
-        for companion in self.companions:
-            if not (is_unheard or now >= companion.due()):
+        for task in self.tasks:
+            if not (is_unheard or now >= task.due()):
                 continue
             try:
-                if why := companion.tick():
+                if why := task.tick():
                     return why
             except MamError as error:
                 self.tell({"error": error.as_json()["error"]})
@@ -174,7 +176,7 @@ class Resident:
     def _sleep(self, seconds: float, wake: int) -> bool:
         """Wait for something to happen; True if it did."""
         poll = select.poll()
-        theirs = {handle for one in self.companions for handle in one.handles()}
+        theirs = {handle for one in self.tasks for handle in one.handles()}
         for handle in (wake, self.exits.fileno(), self.files.fileno(), *theirs):
             poll.register(handle, select.POLLIN)
         ready = {handle for handle, _ in poll.poll(max(0.0, seconds) * 1000)}
@@ -195,11 +197,11 @@ class Resident:
         self._deaths = set()
         before: int | None = None
         try:
-            before = self.world.registry.others()
+            before = self.context.registry.others()
             if only is None:
-                settle(self.world)
+                settle(self.context, self.caller)
                 self._take_in()
-            done = reconcile.reconcile(self.world, only)
+            done = reconcile.reconcile(self.context, self.caller, only)
             self._rows = self._left(only, done)
             self._be_patient(done)
             fresh = [one for one in done.drifts if one["new"]]
@@ -209,7 +211,7 @@ class Resident:
                 self._notify(done)
         except MamError as error:
             self.tell({"error": error.as_json()["error"]})
-            self.world.registry.close()
+            self.context.registry.close()
         self._is_unheard = True
         self._watch()
         if only is None:
@@ -225,12 +227,12 @@ class Resident:
             times = 0 if listing.confirmed else self._silent.get(server, 0) + 1
             self._silent[server] = times
             # Now and then it gets its whole time: it may be slow and not frozen.
-            self.world.tmux(server).timeout = _BRIEF if times % _NOW_AND_THEN else TIMEOUT
+            self.context.tmux(server).timeout = _BRIEF if times % _NOW_AND_THEN else TIMEOUT
 
     def _left(self, only: set[str] | None, done: reconcile.Pass) -> list[Row]:
         """Return the rows after a pass; one over a few sessions has ended these, and read no others."""
         if only is None:
-            return self.world.registry.view().rows
+            return self.context.registry.view().rows
         ended = {one["session"] for one in done.actions}
         return [row for row in self._rows if row["name"] not in ended]
 
@@ -238,30 +240,30 @@ class Resident:
         try:
             return (
                 _STORE in tags
-                or self.world.registry.others() != before
-                or self.world.registry.is_edited()
-                or bool(evidence.pending(self.world.place.spool))
+                or self.context.registry.others() != before
+                or self.context.registry.is_edited()
+                or bool(evidence.pending(self.context.paths.spool))
             )
         except MamError:
             return True
 
     def _notify(self, done: reconcile.Pass) -> None:
         """Tell a person which sessions need them; each once."""
-        fresh, self._news_in = notify.look(self.world, self.world.registry.view(), done.look.listings)
+        fresh, self._news_in = notify.look(self.context, self.context.registry.view(), done.look.listings)
         for notice in fresh:
             self.tell({"attention": notice})
         if fresh:
-            notify.spread_apart(self.world, fresh)
+            notify.spread_apart(self.context, fresh)
 
     def _take_in(self) -> None:
         """Take in what a person wrote into the file."""
-        if self.world.registry.is_edited():
-            claims.change(self.world, lambda draft: None)
+        if self.context.registry.is_edited():
+            claims.change(self.context, lambda draft: None)
 
     def _interval(self) -> float:
         running = [row for row in self._rows if is_running(row)]
         net = _NET if len(running) < _MANY else _SLOW_NET
-        now = self.world.now()
+        now = self.context.now()
         # A row that is left alone now is looked at as soon as it may be.
         rests = [until - now for row in running if 0 < (until := rests_until(row)) - now < net]
         news = [self._news_in] if self._news_in is not None else []
@@ -284,15 +286,15 @@ class Resident:
         self.files.keep(folders, [path for path, tag in folders.items() if tag == _STORE])
 
     def _folders(self) -> dict[str, Hashable]:
-        place = self.world.place
+        place = self.context.paths
         found: dict[str, Hashable] = {place.spool: _SPOOL, place.state: _STATE}
         found[os.path.dirname(place.yaml)] = _STATE
         for row in self._rows:
             conversation = current_conversation(row) if is_running(row) else None
             if not conversation:
                 continue
-            stores = conversations.stores_of(self.world, row)
-            folder = self.world.kind(row["agent"]).record_folder(conversation, row["workspace"], stores)
+            stores = conversations.stores_of(self.context, row)
+            folder = self.context.kind(row["agent"]).record_folder(conversation, row["workspace"], stores)
             if folder:
                 found[folder] = _STORE
         return found

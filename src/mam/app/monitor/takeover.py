@@ -9,7 +9,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from mam.app.context.context import World
+    from mam.app.context.context import Context
 
 # Seconds between looks whether the resident is still there.
 NET = 1.0
@@ -28,6 +28,6 @@ def watch_or_follow(watch: Callable[[], str], go_along: Callable[[], str]) -> st
                 return why
 
 
-def is_watched(world: World) -> bool:
+def is_watched(context: Context) -> bool:
     """Tell whether a resident is awake."""
-    return lock(world).holder() is not None
+    return lock(context).holder() is not None

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from mam.adapters.agents.kind import Kind, ScreenState
     from mam.adapters.store.transaction import Transaction
-    from mam.app.context.context import World
+    from mam.app.context.context import Context
     from mam.app.context.liveness import Sight
     from mam.app.observation.hook_intake import Word
     from mam.core.session_row import Row
@@ -64,41 +64,41 @@ class SessionEvidence:
 
 
 def gather(
-    world: World, rows: Sequence[Row], sights: dict[str, Sight], words: dict[str, Word], *, thorough: bool
+    context: Context, rows: Sequence[Row], sights: dict[str, Sight], words: dict[str, Word], *, thorough: bool
 ) -> list[SessionEvidence]:
     """Return the evidence for many sessions; screens are captured in one call per server.
 
     A thorough gathering reads every live screen and record; a quick one only where nobody speaks.
     """
-    now = world.now()
-    kinds = {agent: world.kind(agent) for agent in {row["agent"] for row in rows}}
+    now = context.now()
+    kinds = {agent: context.kind(agent) for agent in {row["agent"] for row in rows}}
     found = [SessionEvidence(row, sights[row["name"]], kinds[row["agent"]]) for row in rows]
     for one in found:
         _add_cheap(one, words.get(one.row.get("id") or ""), now)
         if thorough:
             _add_records(one, now)
     if wanted := [one for one in found if _wants_screen(one, thorough, now)]:
-        _add_screens(world, wanted, now)
-        remembered = evidence.recorded(world.registry, LOOK)
+        _add_screens(context, wanted, now)
+        remembered = evidence.recorded(context.registry, LOOK)
         for one in wanted:
             one.remembered = remembered.get(one.row.get("id") or "", (0.0, None))[1]
     return found
 
 
-def remember(world: World, found: Sequence[Mapping[str, Any]]) -> None:
+def remember(context: Context, found: Sequence[Mapping[str, Any]]) -> None:
     """Keep since when sessions, as a listing shows them, are in a state that is only looked at.
 
     Of one that nobody could look at, what was seen before is kept.
     """
-    now = world.now()
-    before = {key: data for key, (_, data) in evidence.recorded(world.registry, LOOK).items()}
+    now = context.now()
+    before = {key: data for key, (_, data) in evidence.recorded(context.registry, LOOK).items()}
     new, over = {}, []
     for one in found:
         at = now - one["activity_age_s"]
         verdict = Activity(one["activity"], one["activity_source"], at, "", one["waiting_for"])
         had = before.get(one["id"])
         if is_lasting(verdict):
-            size = _record_size(world, one) if verdict.state == WORKING else 0
+            size = _record_size(context, one) if verdict.state == WORKING else 0
             began = since(verdict, had, now) if had else at
             if had and had.get("size", 0) != size:
                 # The listing's age is from before; a record that grew begins anew.
@@ -110,12 +110,12 @@ def remember(world: World, found: Sequence[Mapping[str, Any]]) -> None:
         elif had and verdict.state != UNKNOWN:
             over.append(one["id"])
     if new or over:
-        world.registry.note(lambda draft: _remember(draft, new, over))
+        context.registry.note(lambda draft: _remember(draft, new, over))
 
 
-def _record_size(world: World, one: Mapping[str, Any]) -> int:
+def _record_size(context: Context, one: Mapping[str, Any]) -> int:
     conversation = (one.get("resume") or {}).get("id") or ""
-    return world.kind(one["agent"]).record_size(conversation, one.get("stores") or {})
+    return context.kind(one["agent"]).record_size(conversation, one.get("stores") or {})
 
 
 def _remember(draft: Transaction, new: Mapping[str, dict[str, Any]], over: Sequence[str]) -> None:
@@ -125,10 +125,10 @@ def _remember(draft: Transaction, new: Mapping[str, dict[str, Any]], over: Seque
         evidence.record(draft.connection, session_id, LOOK, data["seen"], data)
 
 
-def add_up(world: World, row: Row, sight: Sight, word: Word | None, look: ScreenState) -> SessionEvidence:
+def add_up(context: Context, row: Row, sight: Sight, word: Word | None, look: ScreenState) -> SessionEvidence:
     """Return the evidence for one session whose screen was looked at just now."""
-    now = world.now()
-    found = SessionEvidence(row, sight, world.kind(row["agent"]))
+    now = context.now()
+    found = SessionEvidence(row, sight, context.kind(row["agent"]))
     _add_cheap(found, word, now)
     _add_records(found, now)
     if sight.state == ALIVE and found.kind.reads_screen:
@@ -187,12 +187,12 @@ def _wants_screen(one: SessionEvidence, thorough: bool, now: float) -> bool:
     return thorough or needs_screen(one.evidence, now)
 
 
-def _add_screens(world: World, wanted: list[SessionEvidence], now: float) -> None:
+def _add_screens(context: Context, wanted: list[SessionEvidence], now: float) -> None:
     by_server: dict[str, list[SessionEvidence]] = {}
     for one in wanted:
         by_server.setdefault(one.row["tmux_server"], []).append(one)
     for server, group in by_server.items():
-        screens = world.tmux(server).capture([one.sight.pane.id for one in group if one.sight.pane])
+        screens = context.tmux(server).capture([one.sight.pane.id for one in group if one.sight.pane])
         for one in group:
             text = screens.get(one.sight.pane.id) if one.sight.pane else None
             if text is not None:

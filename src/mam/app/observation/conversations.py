@@ -19,33 +19,33 @@ if TYPE_CHECKING:
     from typing import Any
 
     from mam.adapters.store.transaction import Transaction
-    from mam.app.context.context import World
+    from mam.app.context.context import Context
     from mam.app.observation.hook_intake import Word
     from mam.core.session_row import Row
 
 
-def stores_of(world: World, row: Row) -> dict[str, str]:
+def stores_of(context: Context, row: Row) -> dict[str, str]:
     """Return where the session's agent keeps its files; a row that does not say so goes by the caller's."""
-    return row.get("stores") or world.kind(row["agent"]).stores(world.environ)
+    return row.get("stores") or context.kind(row["agent"]).stores(context.environ)
 
 
-def on_disk(world: World, row: Row, conversation: str | None) -> bool | None:
+def on_disk(context: Context, row: Row, conversation: str | None) -> bool | None:
     """Tell whether a conversation of this session is on disk."""
     if not conversation:
         return None
-    return world.kind(row["agent"]).on_disk(conversation, row["workspace"], stores_of(world, row))
+    return context.kind(row["agent"]).on_disk(conversation, row["workspace"], stores_of(context, row))
 
 
 def resume_choice(
-    world: World,
+    context: Context,
     row: Row,
     rows: Sequence[Row],
     identities: dict[str, Any],
     listed: dict[Any, list[str]] | None = None,
 ) -> Choice:
     """Return the conversation that a resume would take up; `listed` keeps what a store was found to hold."""
-    kind = world.kind(row["agent"])
-    stores = stores_of(world, row)
+    kind = context.kind(row["agent"])
+    stores = stores_of(context, row)
     known = {} if listed is None else listed
     key = (row["agent"], row["workspace"], *sorted(stores.items()))
 
@@ -83,22 +83,22 @@ def _is_anothers(conversation: str, row: Row, rows: Sequence[Row]) -> bool:
     )
 
 
-def told(world: World, row: Row, words: dict[str, Word] | None = None) -> tuple[str, str] | None:
+def told(context: Context, row: Row, words: dict[str, Word] | None = None) -> tuple[str, str] | None:
     """Return the conversation that the agent itself names, and the source: state file, or last hook.
 
     `words` are the newest hooks of each session, where somebody has them already.
     """
-    kind, pane = world.kind(row["agent"]), row.get("pane") or {}
+    kind, pane = context.kind(row["agent"]), row.get("pane") or {}
     if kind.has_state_file:
-        said = kind.read_state(pane.get("pid", 0), pane.get("pid_start", 0), stores_of(world, row))
+        said = kind.read_state(pane.get("pid", 0), pane.get("pid_start", 0), stores_of(context, row))
         if said and said[1]:
             return said[1], "state-file"
-    word = (listen(world, [row]) if words is None else words).get(row.get("id") or "")
+    word = (listen(context, [row]) if words is None else words).get(row.get("id") or "")
     return (word.data["conversation"], "hook") if word and word.data.get("conversation") else None
 
 
 def captured(
-    world: World,
+    context: Context,
     row: Row,
     said: tuple[str, str] | None = None,
     rows: Callable[[], Sequence[Row]] | None = None,
@@ -108,23 +108,23 @@ def captured(
     With `rows` one that another session has is not taken, whoever says so.
     """
     for conversation, source in (said or (None, ""), (current_conversation(row), "artifact")):
-        if conversation and on_disk(world, row, conversation):
+        if conversation and on_disk(context, row, conversation):
             known = row.get("conversations") or []
             if all(one["id"] != conversation for one in known):
                 if rows is not None and _is_anothers(conversation, row, rows()):
                     continue
-                known = [*known, {"id": conversation, "source": source, "since": stamp(world.now())}]
+                known = [*known, {"id": conversation, "source": source, "since": stamp(context.now())}]
             return merged(row, **{own_id_field(row["agent"]): conversation, "conversations": known})
     return row
 
 
-def remember(world: World, draft: Transaction, row: Row) -> None:
+def remember(context: Context, draft: Transaction, row: Row) -> None:
     """Keep the session's own conversation as the last known one of its kind."""
     own = own_id(row)
     key = "conversation_id" if row["agent"] == "agy" else "session_id"
     known = draft.identities().get(row["agent"]) or {}
     if own and (known.get(key), known.get("project_cwd")) != (own, row["workspace"]):
-        at = stamp(world.now())
+        at = stamp(context.now())
         draft.set_identity(row["agent"], {key: own, "project_cwd": row["workspace"], "updated_at": at})
 
 
@@ -135,53 +135,53 @@ def disown(draft: Transaction, row: Row, conversation: str | None) -> None:
         draft.set_identity(row["agent"], None)
 
 
-def capture(world: World, row: Row) -> Row:
+def capture(context: Context, row: Row) -> Row:
     """Record the session's conversation once it is on disk; ConversationBusy if it is another's."""
-    said = told(world, row)
-    holder, wanted = identity_of(row), own_id(captured(world, row, said))
+    said = told(context, row)
+    holder, wanted = identity_of(row), own_id(captured(context, row, said))
     if holder and wanted and wanted != own_id(row):
-        take_lease(world, row, wanted, holder)
+        take_lease(context, row, wanted, holder)
 
     def work(draft: Transaction) -> Row:
         current = draft.get(row["id"]) or row
-        seen = captured(world, current, said, draft.rows)
+        seen = captured(context, current, said, draft.rows)
         if seen == current:
             return current
-        remember(world, draft, seen)
+        remember(context, draft, seen)
         return draft.put(seen)
 
-    return change(world, work)
+    return change(context, work)
 
 
-def note_open(world: World, row: Row) -> Row:
+def note_open(context: Context, row: Row) -> Row:
     """Record the conversation that the agent names, though nothing of it is on disk yet.
 
     Without it a session that died before anybody looked would take up a neighbour's.
     """
-    kind = world.kind(row["agent"])
-    said = told(world, row) if kind.has_state_file and not kind.chooses_id else None
+    kind = context.kind(row["agent"])
+    said = told(context, row) if kind.has_state_file and not kind.chooses_id else None
     if said is None:
         return row
     holder = identity_of(row)
     if holder is not None:
-        take_lease(world, row, said[0], holder)
+        take_lease(context, row, said[0], holder)
 
     def work(draft: Transaction) -> Row:
         current = draft.get(row["id"]) or row
         known = current.get("conversations") or []
         if any(one["id"] == said[0] for one in known) or _is_anothers(said[0], current, draft.rows()):
             return current
-        entry: Any = {"id": said[0], "source": said[1], "since": stamp(world.now())}
+        entry: Any = {"id": said[0], "source": said[1], "since": stamp(context.now())}
         return draft.put(merged(current, conversations=[*known, entry]))
 
-    return change(world, work)
+    return change(context, work)
 
 
-def refuse_if_held(world: World, row: Row, conversation: str) -> None:
+def refuse_if_held(context: Context, row: Row, conversation: str) -> None:
     """Refuse to touch a conversation that a live process has open: of another session, or a person's own."""
-    _refuse_outsiders(world, row, conversation, identity_of(row))
-    other = world.host.lease(row["agent"], conversation)
-    if other is None or (other.session_id, other.root) == (row["id"], world.place.root):
+    _refuse_outsiders(context, row, conversation, identity_of(row))
+    other = context.user_state.lease(row["agent"], conversation)
+    if other is None or (other.session_id, other.root) == (row["id"], context.paths.root):
         return
     if _lives(other.holder):
         raise _held(conversation, other)
@@ -203,13 +203,13 @@ def _held(conversation: str, other: Lease) -> ConversationBusy:
     )
 
 
-def take_lease(world: World, row: Row, conversation: str | None, holder: Identity) -> None:
+def take_lease(context: Context, row: Row, conversation: str | None, holder: Identity) -> None:
     """Hold a conversation for a session; refuse one that a live process of another session has."""
     if not conversation:
         return
-    _refuse_outsiders(world, row, conversation, holder)
-    other = world.host.take(
-        row["agent"], conversation, Lease(world.place.root, row["id"], holder.as_json()), _lives
+    _refuse_outsiders(context, row, conversation, holder)
+    other = context.user_state.take(
+        row["agent"], conversation, Lease(context.paths.root, row["id"], holder.as_json()), _lives
     )
     if other is not None:
         raise ConversationBusy(
@@ -218,8 +218,8 @@ def take_lease(world: World, row: Row, conversation: str | None, holder: Identit
         )
 
 
-def _refuse_outsiders(world: World, row: Row, conversation: str, holder: Identity | None) -> None:
-    for pid, start in world.kind(row["agent"]).holders(conversation, stores_of(world, row)):
+def _refuse_outsiders(context: Context, row: Row, conversation: str, holder: Identity | None) -> None:
+    for pid, start in context.kind(row["agent"]).holders(conversation, stores_of(context, row)):
         outsider = Identity(pid, start, process.boot_id())
         if outsider != holder and process.is_alive(outsider):
             raise ConversationBusy(

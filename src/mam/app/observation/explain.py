@@ -11,18 +11,18 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from mam.app.context.context import World
+    from mam.app.context.context import Context
     from mam.core.activity import Evidence
 
 
-def explain(world: World, target: str) -> dict[str, Any]:
+def explain(context: Context, target: str) -> dict[str, Any]:
     """Return evidence, verdict, rule and what disagrees. Reads only."""
-    view = world.registry.view()
+    view = context.registry.view()
     row = view.find(target)
-    sights = see_all(world, [row], full=True)
+    sights = see_all(context, [row], full=True)
     sight = sights[row["name"]]
-    known = activity.gather(world, [row], sights, listen(world, view.rows), thorough=True)[0]
-    now = world.now()
+    known = activity.gather(context, [row], sights, listen(context, view.rows), thorough=True)[0]
+    now = context.now()
     verdict = known.verdict(now)
     return {
         "session": row["name"],

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from mam.adapters.agents.kind import HookEvent
     from mam.adapters.store.tables.evidence import Payload
     from mam.adapters.store.transaction import Transaction
-    from mam.app.context.context import World
+    from mam.app.context.context import Context
     from mam.core.session_row import Row
 
 # How long a payload waits for somebody who knows its session; its row may be about to be committed.
@@ -46,27 +46,27 @@ class Word:
         )
 
 
-def listen(world: World, rows: Iterable[Row]) -> dict[str, Word]:
+def listen(context: Context, rows: Iterable[Row]) -> dict[str, Word]:
     """Take in the spool and return the newest word for each session id.
 
     Payloads of sessions that are not among `rows` are left to somebody who asks for them.
     """
-    waiting = evidence.pending(world.place.spool, world.now())
-    heard_before = evidence.recorded(world.registry, "hook")
+    waiting = evidence.pending(context.paths.spool, context.now())
+    heard_before = evidence.recorded(context.registry, "hook")
     words = {session_id: Word(at, data) for session_id, (at, data) in heard_before.items()}
     if not waiting:
         return words
     by_id = {row["id"]: row for row in rows if row.get("id")}
-    waiting = [one for one in waiting if one.session_id in by_id or _is_nobodys(one, world.now())]
+    waiting = [one for one in waiting if one.session_id in by_id or _is_nobodys(one, context.now())]
     heard = [
-        (payload, understood) for payload in waiting if (understood := _understand(world, payload, by_id))
+        (payload, understood) for payload in waiting if (understood := _understand(context, payload, by_id))
     ]
     for payload, data in heard:
         if data["state"] and (payload.session_id not in words or payload.at >= words[payload.session_id].at):
             words[payload.session_id] = Word(payload.at, data)
     told: set[str] = set()
     try:
-        told = world.registry.note(lambda draft: _keep(world, draft, heard, by_id))
+        told = context.registry.note(lambda draft: _keep(context, draft, heard, by_id))
         for payload in waiting:
             _remove(payload.path)
     except Unavailable:
@@ -76,26 +76,26 @@ def listen(world: World, rows: Iterable[Row]) -> dict[str, Word]:
         from mam.app.jobs.write_files import show
 
         for job_id in told:
-            show(world, job_id)
+            show(context, job_id)
     return words
 
 
-def overhear(world: World, row: Row, since: float = 0.0) -> Iterator[HookEvent]:
+def overhear(context: Context, row: Row, since: float = 0.0) -> Iterator[HookEvent]:
     """Yield what the agent of one session said since then and nobody took in yet; it stays in the spool."""
-    for payload in evidence.pending(world.place.spool, session_id=row["id"]):
-        if payload.at >= since and (heard := _hear(world, row, payload)) is not None:
+    for payload in evidence.pending(context.paths.spool, session_id=row["id"]):
+        if payload.at >= since and (heard := _hear(context, row, payload)) is not None:
             yield heard
 
 
-def _hear(world: World, row: Row, payload: Payload) -> HookEvent | None:
-    kind = world.kind(row["agent"])
+def _hear(context: Context, row: Row, payload: Payload) -> HookEvent | None:
+    kind = context.kind(row["agent"])
     pane_pid = (row.get("pane") or {}).get("pid") or 0
     return kind.hear(payload.data) if kind.is_voice(int(payload.pid), pane_pid) else None
 
 
-def _understand(world: World, payload: Payload, rows: dict[str, Row]) -> dict[str, Any] | None:
+def _understand(context: Context, payload: Payload, rows: dict[str, Row]) -> dict[str, Any] | None:
     row = rows.get(payload.session_id)
-    heard = _hear(world, row, payload) if row is not None else None
+    heard = _hear(context, row, payload) if row is not None else None
     if heard is None:
         return None
     return {
@@ -111,7 +111,7 @@ def _is_nobodys(payload: Payload, now: float) -> bool:
 
 
 def _keep(
-    world: World, draft: Transaction, heard: list[tuple[Payload, dict[str, Any]]], rows: dict[str, Row]
+    context: Context, draft: Transaction, heard: list[tuple[Payload, dict[str, Any]]], rows: dict[str, Row]
 ) -> set[str]:
     """Keep what was heard; return the jobs that it was reported of."""
     told: set[str] = set()
@@ -123,7 +123,7 @@ def _keep(
         if row.get("delegate_job_id"):
             from mam.app.jobs.session_events import hear
 
-            said = hear(world, draft, row, data["state"], data.get("waiting_for"), at=payload.at)
+            said = hear(context, draft, row, data["state"], data.get("waiting_for"), at=payload.at)
             told |= {said} if said else set()
     return told
 

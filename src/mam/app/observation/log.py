@@ -10,25 +10,26 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from mam.app.context.context import World
+    from mam.app.context.context import Context
 
 
 def log(
-    world: World, target: str | None = None, *, limit: int = 50, since: float | None = None
+    context: Context, target: str | None = None, *, limit: int = 50, since: float | None = None
 ) -> list[dict[str, Any]]:
     """Return the newest entries, oldest first; those of one session by its id or any name it had."""
-    connection = world.registry.reader()
+    connection = context.registry.reader()
     if connection is None:
         return []
     session_id = next(
-        (row.get("id") for row in world.registry.view().rows if target in (row["name"], row.get("id"))), None
+        (row.get("id") for row in context.registry.view().rows if target in (row["name"], row.get("id"))),
+        None,
     )
-    oldest = world.now() - since if since is not None else 0.0
-    with database.errors(world.place.db):
+    oldest = context.now() - since if since is not None else 0.0
+    with database.errors(context.paths.db):
         found = entries.newest(connection, target, session_id, since=oldest, limit=limit)
     if target is not None and session_id is None and not found:
-        raise world.registry.unknown(target)
-    names = {row.get("id"): row["name"] for row in world.registry.view().rows}
+        raise context.registry.unknown(target)
+    names = {row.get("id"): row["name"] for row in context.registry.view().rows}
     return [
         {
             "seq": one["seq"],

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 
 from mam.adapters.store import root_paths as places
-from mam.app.context.context import World
+from mam.app.context.context import Context
 from mam.app.context.liveness import ALIVE, LOOSE, UNKNOWN, ask_early, see_all
 from mam.app.observation import activity, conversations
 from mam.app.observation.hook_intake import listen
@@ -30,7 +30,7 @@ SCHEMA_VERSION = 2
 
 
 def ls(
-    world: World,
+    context: Context,
     *,
     status: Sequence[str] = (),
     agent: Sequence[str] = (),
@@ -49,23 +49,27 @@ def ls(
         )
 
     if all_roots:
-        found, unread = _everywhere(world, fits)
+        found, unread = _everywhere(context, fits)
     else:
-        asked = ask_early(world) if asked is None else asked
-        found, unread = describe(world, world.registry.view(), fits, asked=asked), []
+        asked = ask_early(context) if asked is None else asked
+        found, unread = describe(context, context.registry.view(), fits, asked=asked), []
     if waiting:
         found = [one for one in found if one["activity"] == "waiting"]
-    document: dict[str, Any] = {"schema_version": SCHEMA_VERSION, "root": world.place.root, "sessions": found}
+    document: dict[str, Any] = {
+        "schema_version": SCHEMA_VERSION,
+        "root": context.paths.root,
+        "sessions": found,
+    }
     if all_roots:
         document["unreadable"] = unread
     return document
 
 
-def watch(world: World, interval: float = 1.0, **filters: Any) -> Iterator[dict[str, Any]]:
+def watch(context: Context, interval: float = 1.0, **filters: Any) -> Iterator[dict[str, Any]]:
     """Yield the listing at once and whenever something other than an age in it changed."""
     last = None
     while True:
-        document = ls(world, **filters)
+        document = ls(context, **filters)
         essence = [
             {key: value for key, value in one.items() if key != "activity_age_s"}
             for one in document["sessions"]
@@ -77,7 +81,7 @@ def watch(world: World, interval: float = 1.0, **filters: Any) -> Iterator[dict[
 
 
 def describe(
-    world: World,
+    context: Context,
     view: View,
     fits: Any = None,
     *,
@@ -86,17 +90,17 @@ def describe(
 ) -> list[dict[str, Any]]:
     """Return rows with activity, tmux, resume, job and drift; `asked` are listings that are under way."""
     rows = [row for row in view.rows if fits is None or fits(row)]
-    words = listen(world, view.rows) if rows else {}
+    words = listen(context, view.rows) if rows else {}
     # Before the answer of tmux is collected, which is still at work.
-    kept = [_conversation(world, row) for row in rows]
-    sights = see_all(world, rows, full=thorough, asked=asked)
-    now = world.now()
-    known = activity.gather(world, rows, sights, words, thorough=thorough)
-    jobs = _jobs(world, rows)
-    return [_entry(world, view, one, had, now, jobs=jobs) for one, had in zip(known, kept, strict=True)]
+    kept = [_conversation(context, row) for row in rows]
+    sights = see_all(context, rows, full=thorough, asked=asked)
+    now = context.now()
+    known = activity.gather(context, rows, sights, words, thorough=thorough)
+    jobs = _jobs(context, rows)
+    return [_entry(context, view, one, had, now, jobs=jobs) for one, had in zip(known, kept, strict=True)]
 
 
-def _jobs(world: World, rows: Sequence[Row]) -> dict[str, tuple[str, float | None]]:
+def _jobs(context: Context, rows: Sequence[Row]) -> dict[str, tuple[str, float | None]]:
     """Return the status of the jobs that these sessions were given, and when they were reminded of it."""
     wanted = {job for row in rows if (job := row.get("delegate_job_id"))}
     if not wanted:
@@ -104,7 +108,7 @@ def _jobs(world: World, rows: Sequence[Row]) -> dict[str, tuple[str, float | Non
     from mam.adapters.store.tables.jobs import statuses
 
     none: dict[str, tuple[str, float | None]] = {}
-    return world.registry.peek(lambda draft: statuses(draft, wanted), none)
+    return context.registry.peek(lambda draft: statuses(draft, wanted), none)
 
 
 def _is_open(status: str | None) -> bool:
@@ -114,14 +118,14 @@ def _is_open(status: str | None) -> bool:
     return status not in ENDED
 
 
-def _conversation(world: World, row: Row) -> tuple[str | None, bool | None]:
+def _conversation(context: Context, row: Row) -> tuple[str | None, bool | None]:
     """Return the conversation that the session has now, and whether it is on disk."""
     current = current_conversation(row)
-    return current, conversations.on_disk(world, row, current) if current else None
+    return current, conversations.on_disk(context, row, current) if current else None
 
 
 def _entry(
-    world: World,
+    context: Context,
     view: View,
     one: SessionEvidence,
     had: tuple[str | None, bool | None],
@@ -148,7 +152,7 @@ def _entry(
         "activity_age_s": round(age, 1),
         "waiting_for": verdict.waiting_for,
         "tmux_alive": there,
-        "resume": _resume(world, view, one, current, on_disk),
+        "resume": _resume(context, view, one, current, on_disk),
         "attention": needs.text if needs else None,
         "job": job,
         "job_status": status,
@@ -160,25 +164,25 @@ def _entry(
 
 
 def _resume(
-    world: World, view: View, one: SessionEvidence, current: str | None, on_disk: bool | None
+    context: Context, view: View, one: SessionEvidence, current: str | None, on_disk: bool | None
 ) -> dict[str, Any]:
     """Return what a resume would take; a running session has its conversation, others may have to look."""
     if on_disk:
         return {"id": current, "tier": OWN, "on_disk": True}
     if is_running(one.row) or current or not one.kind.can_resume:
         return {"id": current, "tier": None, "on_disk": on_disk}
-    return conversations.resume_choice(world, one.row, view.rows, view.identities, view.listed).as_json()
+    return conversations.resume_choice(context, one.row, view.rows, view.identities, view.listed).as_json()
 
 
-def _everywhere(world: World, fits: Any) -> tuple[list[dict[str, Any]], list[dict[str, str]]]:
+def _everywhere(context: Context, fits: Any) -> tuple[list[dict[str, Any]], list[dict[str, str]]]:
     """Return the sessions of every known root; one that cannot be read is named and hides no other."""
-    roots = dict(world.host.roots())
-    roots.setdefault(world.place.root, world.place.yaml)
+    roots = dict(context.user_state.roots())
+    roots.setdefault(context.paths.root, context.paths.yaml)
     found: list[dict[str, Any]] = []
     unread: list[dict[str, str]] = []
     for root, registry in sorted(roots.items()):
-        other = World(places.of_registry(registry), root, world.environ)
-        if not other.place.exists():
+        other = Context(places.of_registry(registry), root, context.environ)
+        if not other.paths.exists():
             continue
         try:
             found += [{**one, "root": root} for one in describe(other, other.registry.view(), fits)]

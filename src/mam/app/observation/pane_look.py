@@ -20,7 +20,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from mam.app.context.context import World
+    from mam.app.context.context import Context
     from mam.core.session_row import Row
 
 REPLACED, SHELL = "replaced", "shell"
@@ -51,25 +51,25 @@ class PaneLook:
         return SHELL if _is_shell(self.sight) else None
 
 
-def glance(world: World, row: Row) -> PaneLook:
+def glance(context: Context, row: Row) -> PaneLook:
     """Look at a session now. Never raises for a pane that is not there."""
     pane_id = (row.get("pane") or {}).get("id")
     if not pane_id:
-        return PaneLook(see_one(world, row))
+        return PaneLook(see_one(context, row))
     try:
-        seen = world.tmux(row["tmux_server"]).look(pane_id)
+        seen = context.tmux(row["tmux_server"]).look(pane_id)
     except PaneGone:
-        return PaneLook(see_one(world, row))
+        return PaneLook(see_one(context, row))
     except Unavailable as error:
         return PaneLook(Sight(UNKNOWN, reason=error.message))
-    sight = see(row, Listing(True, [seen.pane]), world.place.root)
+    sight = see(row, Listing(True, [seen.pane]), context.paths.root)
     if sight.state != ALIVE:
         # This pane is not it; another one may be.
-        return PaneLook(see_one(world, row))
+        return PaneLook(see_one(context, row))
     found = PaneLook(sight)
     found.cursor = seen.cursor_x, seen.cursor_y
     found.screen = Screen(seen.screen, *found.cursor)
-    found.look = world.kind(row["agent"]).look(found.screen)
+    found.look = context.kind(row["agent"]).look(found.screen)
     return found
 
 
@@ -83,9 +83,9 @@ def look_until_clear(look: Callable[[], PaneLook]) -> PaneLook:
     return seen
 
 
-def known(world: World, row: Row, seen: PaneLook) -> activity.SessionEvidence:
+def known(context: Context, row: Row, seen: PaneLook) -> activity.SessionEvidence:
     """Return all that speaks of what the session is doing, with the screen as it was seen."""
-    return activity.add_up(world, row, seen.sight, listen(world, [row]).get(row["id"]), seen.look)
+    return activity.add_up(context, row, seen.sight, listen(context, [row]).get(row["id"]), seen.look)
 
 
 def _is_shell(sight: Sight) -> bool:

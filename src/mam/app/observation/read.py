@@ -8,16 +8,16 @@ from mam.core.safe_text import for_screen
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from mam.app.context.context import World
+    from mam.app.context.context import Context
 
 SCROLLBACK_LINES = 100_000
 _DEAD_LINES = 200
 
 
-def read(world: World, target: str, *, lines: int | None = None, scrollback: bool = False) -> str:
+def read(context: Context, target: str, *, lines: int | None = None, scrollback: bool = False) -> str:
     """Return the screen, or with scrollback everything tmux kept; of an ended session its last screen."""
-    row = world.registry.view().find(target)
-    sight = see_one(world, row)
+    row = context.registry.view().find(target)
+    sight = see_one(context, row)
     if sight.state == UNKNOWN:
         raise TerminalsDown(f"the screen of '{row['name']}' cannot be read: {sight.reason}")
     if sight.pane is None or sight.pane.mark not in ("", row.get("id")):
@@ -27,7 +27,7 @@ def read(world: World, target: str, *, lines: int | None = None, scrollback: boo
         return _tail(kept, lines)
     # tmux scrolls what a program last said away when it writes that the pane is dead.
     back = SCROLLBACK_LINES if scrollback else _DEAD_LINES if sight.state == DEAD else 0
-    text = world.tmux(row["tmux_server"]).capture([sight.pane.id], scrollback=back)[sight.pane.id]
+    text = context.tmux(row["tmux_server"]).capture([sight.pane.id], scrollback=back)[sight.pane.id]
     if text is None:
         raise PaneGone(f"the pane of '{row['name']}' went away just now")
     return _tail(for_screen(text).rstrip("\n"), lines)

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
 
     from mam.adapters.tmux.parse import Listing
-    from mam.app.context.context import World
+    from mam.app.context.context import Context
     from mam.app.context.liveness import Sight
     from mam.app.observation.hook_intake import Word
     from mam.core.session_row import Row
@@ -37,13 +37,13 @@ class Snapshot:
         self.sights = sights
 
 
-def servers(world: World, rows: Sequence[Row]) -> list[str]:
+def servers(context: Context, rows: Sequence[Row]) -> list[str]:
     """Return the tmux servers to look at: the usual one, the one chosen here, and each that a row names."""
-    return sorted({DEFAULT, world.server_name(None), *(row["tmux_server"] for row in rows)})
+    return sorted({DEFAULT, context.server_name(None), *(row["tmux_server"] for row in rows)})
 
 
 def observe(
-    world: World, rows: Sequence[Row], words: Mapping[str, Word], only: Collection[str] | None = None
+    context: Context, rows: Sequence[Row], words: Mapping[str, Word], only: Collection[str] | None = None
 ) -> Snapshot:
     """Look at every server with one call each, and at the conversation of each session that is alive.
 
@@ -51,37 +51,37 @@ def observe(
     """
     if only is not None:
         rows = [row for row in rows if row.get("id") in only]
-    asked = servers(world, rows) if only is None else {row["tmux_server"] for row in rows}
-    listings = {server: world.tmux(server).panes() for server in asked}
+    asked = servers(context, rows) if only is None else {row["tmux_server"] for row in rows}
+    listings = {server: context.tmux(server).panes() for server in asked}
     sights: dict[str, Sight] = {}
     seen: dict[str, Seen] = {}
     for row in rows:
         if is_running(row) and row.get("id"):
-            sight = sights[row["id"]] = see(row, listings[row["tmux_server"]], world.place.root)
-            seen[row["id"]] = _seen(world, row, sight, words)
+            sight = sights[row["id"]] = see(row, listings[row["tmux_server"]], context.paths.root)
+            seen[row["id"]] = _seen(context, row, sight, words)
     confirmed = {server: listing.confirmed for server, listing in listings.items()}
     named = {row["name"] for row in rows}
-    strays = _strays(world, listings, named) if only is None else []
+    strays = _strays(context, listings, named) if only is None else []
     return Snapshot(Observation(confirmed, seen, strays), listings, sights)
 
 
-def _seen(world: World, row: Row, sight: Sight, words: Mapping[str, Word]) -> Seen:
+def _seen(context: Context, row: Row, sight: Sight, words: Mapping[str, Word]) -> Seen:
     if sight.state != ALIVE:
         return Seen(sight.state, sight.reason)
-    said = conversations.told(world, row, dict(words))
+    said = conversations.told(context, row, dict(words))
     conversation = said[0] if said else current_conversation(row)
     own = own_id(row)
-    on_disk = conversations.on_disk(world, row, conversation)
+    on_disk = conversations.on_disk(context, row, conversation)
     return Seen(
         sight.state,
         sight.reason,
         conversation=conversation,
         on_disk=on_disk,
-        own_on_disk=on_disk if own == conversation else conversations.on_disk(world, row, own),
+        own_on_disk=on_disk if own == conversation else conversations.on_disk(context, row, own),
     )
 
 
-def _strays(world: World, listings: Mapping[str, Listing], named: Collection[str]) -> list[Stray]:
+def _strays(context: Context, listings: Mapping[str, Listing], named: Collection[str]) -> list[Stray]:
     """Return the sessions without a row that would be ours: by name, by directory, and by nobody's mark."""
     found: dict[tuple[str, str], Stray] = {}
     for server, listing in listings.items():
@@ -90,7 +90,7 @@ def _strays(world: World, listings: Mapping[str, Listing], named: Collection[str
             if name in named or pane.mark or pane.dead or not _is_name(name):
                 continue
             path = process.working_directory(pane.pid)
-            if path and os.path.isdir(path) and places.find_root(path) == world.place.root:
+            if path and os.path.isdir(path) and places.find_root(path) == context.paths.root:
                 # The first pane of a session is the agent's; what a person split off is theirs.
                 found.setdefault((server, name), Stray(server, name, pane.id, pane.pid, path))
     return list(found.values())

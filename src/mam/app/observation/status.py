@@ -10,26 +10,26 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from mam.app.context.context import World
+    from mam.app.context.context import Context
 
 
-def status(world: World, target: str) -> dict[str, Any]:
+def status(context: Context, target: str) -> dict[str, Any]:
     """Return one session as `ls` shows it, looked at thoroughly."""
-    return completed(world, look(world, target))
+    return completed(context, look(context, target))
 
 
-def look(world: World, target: str) -> dict[str, Any]:
+def look(context: Context, target: str) -> dict[str, Any]:
     """Look at one session thoroughly; what is told by its files alone is not in it."""
-    view = world.registry.view()
+    view = context.registry.view()
     row = view.find(target)
-    (found,) = describe(world, view, lambda one: one["name"] == row["name"], thorough=True)
+    (found,) = describe(context, view, lambda one: one["name"] == row["name"], thorough=True)
     return found
 
 
-def completed(world: World, found: dict[str, Any]) -> dict[str, Any]:
+def completed(context: Context, found: dict[str, Any]) -> dict[str, Any]:
     """Add the version of its program, and its model and tokens, to a session as it was seen."""
-    row = world.registry.view().find(found["name"])
+    row = context.registry.view().find(found["name"])
     found["agent_version"] = row["pane"].get("version")
-    found["version_tested"] = is_known(world, row)
-    found["usage"] = usage(world, row)
+    found["version_tested"] = is_known(context, row)
+    found["usage"] = usage(context, row)
     return found

@@ -11,15 +11,15 @@ if TYPE_CHECKING:
     from typing import Any
 
     from mam.adapters.agents.kind import Transcript
-    from mam.app.context.context import World
+    from mam.app.context.context import Context
     from mam.core.session_row import Row
 
 
-def transcript(world: World, target: str, turns: int) -> dict[str, Any]:
+def transcript(context: Context, target: str, turns: int) -> dict[str, Any]:
     """Return the end of the conversation; NoTranscript where there is no record of one that mam can read."""
-    row = world.registry.view().find(target)
-    conversation = now_open(world, row)
-    found = _read(world, row, conversation, turns)
+    row = context.registry.view().find(target)
+    conversation = now_open(context, row)
+    found = _read(context, row, conversation, turns)
     if found is None:
         raise NoTranscript(
             f"no record of a conversation of '{row['name']}' can be read",
@@ -29,23 +29,23 @@ def transcript(world: World, target: str, turns: int) -> dict[str, Any]:
     return {"session": row["name"], "conversation": conversation, "turns": said, **_figures(found)}
 
 
-def usage(world: World, row: Row) -> dict[str, Any] | None:
+def usage(context: Context, row: Row) -> dict[str, Any] | None:
     """Return model, tokens and how full the context is; None where no record says anything."""
-    found = _read(world, row, now_open(world, row), 0)
+    found = _read(context, row, now_open(context, row), 0)
     return _figures(found) if found is not None else None
 
 
-def now_open(world: World, row: Row) -> str | None:
+def now_open(context: Context, row: Row) -> str | None:
     """Return the conversation that the agent has now, which may be newer than the row's."""
-    said = conversations.told(world, row)
+    said = conversations.told(context, row)
     return said[0] if said else current_conversation(row)
 
 
-def _read(world: World, row: Row, conversation: str | None, turns: int) -> Transcript | None:
+def _read(context: Context, row: Row, conversation: str | None, turns: int) -> Transcript | None:
     if not conversation:
         return None
-    stores = conversations.stores_of(world, row)
-    return world.kind(row["agent"]).read_transcript(conversation, row["workspace"], stores, turns)
+    stores = conversations.stores_of(context, row)
+    return context.kind(row["agent"]).read_transcript(conversation, row["workspace"], stores, turns)
 
 
 def _figures(found: Transcript) -> dict[str, Any]:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from mam.adapters.agents.kind import Kind
     from mam.adapters.store.transaction import Transaction
-    from mam.app.context.context import World
+    from mam.app.context.context import Context
     from mam.app.observation.activity import SessionEvidence
     from mam.core.session_row import Pane, Row
 
@@ -52,7 +52,7 @@ class Reading:
         return self.version
 
 
-def record(world: World, row: Row, reading: Reading | None) -> Row:
+def record(context: Context, row: Row, reading: Reading | None) -> Row:
     """Keep in the row what the program answered since it was started."""
     if reading is None or not reading.is_due:
         return row
@@ -67,19 +67,19 @@ def record(world: World, row: Row, reading: Reading | None) -> Row:
         pane: Pane = {**current["pane"], "version": version}
         return draft.put(merged(current, pane=pane))
 
-    return claims.change(world, work)
+    return claims.change(context, work)
 
 
-def is_known(world: World, row: Row) -> bool | None:
+def is_known(context: Context, row: Row) -> bool | None:
     """Tell whether mam was tested with the version that a session runs; None for kinds without versions."""
-    return is_tested(world, world.kind(row["agent"]), (row.get("pane") or {}).get("version"))
+    return is_tested(context, context.kind(row["agent"]), (row.get("pane") or {}).get("version"))
 
 
-def is_tested(world: World, kind: Kind, version: str | None) -> bool | None:
+def is_tested(context: Context, kind: Kind, version: str | None) -> bool | None:
     """Tell whether a version is one of the tests', or one that the operator vouches for."""
     if not kind.known_versions:
         return None
-    return version in kind.known_versions or f"{kind.name} {version}" in world.settings().known_versions
+    return version in kind.known_versions or f"{kind.name} {version}" in context.settings().known_versions
 
 
 def says_idle(known: SessionEvidence, now: float) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from mam.adapters.store.transaction import new_session_id
 from mam.adapters.system import process
-from mam.app.context import caller, claims, start_resident
+from mam.app.context import claims, start_resident
 from mam.app.sessions.launch import pane_record
 from mam.core import names, transitions
 from mam.core.errors import AmbiguousTarget, NameTaken, NotAllowed, PaneGone, TerminalsDown
@@ -15,13 +15,15 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from mam.adapters.store.transaction import Transaction
     from mam.adapters.tmux.parse import Pane
-    from mam.app.context.context import World
+    from mam.app.context.context import Context
+    from mam.core.caller import Caller
     from mam.core.drift import Stray
     from mam.core.session_row import Row
 
 
 def adopt(
-    world: World,
+    context: Context,
+    caller: Caller,
     tmux_session: str,
     *,
     agent: str,
@@ -32,26 +34,26 @@ def adopt(
 ) -> Row:
     """Mark a pane as ours and give it a row; the program in it is not touched."""
     kind_name = names.parse_kind(agent)
-    server = world.server_name(tmux_server)
+    server = context.server_name(tmux_server)
     wanted = names.parse_name(name or tmux_session)
-    found = _find(world, server, tmux_session, pane, wanted)
-    row = new_row(world, wanted, kind_name, found, server=server, workspace=found.path or world.workspace)
+    found = _find(context, server, tmux_session, pane, wanted)
+    row = new_row(context, wanted, kind_name, found, server=server, workspace=found.path or context.workspace)
     row["role"] = names.parse_role(role)
-    return take(world, row, found)
+    return take(context, caller, row, found)
 
 
-def register(world: World, stray: Stray) -> Row:
+def register(context: Context, caller: Caller, stray: Stray) -> Row:
     """Give a row to a session that the original system, or a person in its way, has started."""
     kind = names.parse_kind(names.kind_of_name(stray.name) or "")
-    pane = world.tmux(stray.server).pane(stray.pane_id)
+    pane = context.tmux(stray.server).pane(stray.pane_id)
     if pane is None or pane.mark or (pane.session_name, pane.pid) != (stray.name, stray.pid):
         raise PaneGone(f"'{stray.name}' is not any more what it was")
-    row = new_row(world, stray.name, kind, pane, server=stray.server, workspace=stray.path)
+    row = new_row(context, stray.name, kind, pane, server=stray.server, workspace=stray.path)
     row["last_visible_status"] = "auto-registered"
-    return take(world, row, pane)
+    return take(context, caller, row, pane)
 
 
-def new_row(world: World, name: str, kind: str, pane: Pane, *, server: str, workspace: str) -> Row:
+def new_row(context: Context, name: str, kind: str, pane: Pane, *, server: str, workspace: str) -> Row:
     """Return the row of an agent that runs already, as far as it can be known."""
     return {
         "id": new_session_id(),
@@ -60,12 +62,12 @@ def new_row(world: World, name: str, kind: str, pane: Pane, *, server: str, work
         "workspace": workspace,
         "tmux_server": server,
         "start_command": _command(pane, kind),
-        "stores": world.kind(kind).stores(world.environ),
+        "stores": context.kind(kind).stores(context.environ),
         "last_visible_status": "running",
     }
 
 
-def take(world: World, row: Row, pane: Pane, *, rename: bool = True) -> Row:
+def take(context: Context, caller: Caller, row: Row, pane: Pane, *, rename: bool = True) -> Row:
     """Reserve the name, mark the pane, and commit the row; `rename` gives it to the tmux session too."""
 
     def reserve(draft: Transaction) -> float:
@@ -77,25 +79,25 @@ def take(world: World, row: Row, pane: Pane, *, rename: bool = True) -> Row:
         draft.intents.put(claims.new_intent(row["id"], row["name"], "adopt", draft.now, notes))
         return draft.now
 
-    reserved_at = claims.claim(world, reserve)
+    reserved_at = claims.claim(context, reserve)
     try:
-        world.host.remember_root(world.place.root, world.place.yaml)
-        world.host.note_start(world.place.root, row["id"])
+        context.user_state.remember_root(context.paths.root, context.paths.yaml)
+        context.user_state.note_start(context.paths.root, row["id"])
         if rename and pane.session_name != row["name"]:
-            world.tmux(row["tmux_server"]).rename_session(pane.session_id, row["name"])
-        if not world.tmux(row["tmux_server"]).claim(pane.id, row["id"], world.place.root):
+            context.tmux(row["tmux_server"]).rename_session(pane.session_id, row["name"])
+        if not context.tmux(row["tmux_server"]).claim(pane.id, row["id"], context.paths.root):
             raise NotAllowed(f"pane {pane.id} was adopted by somebody else just now")
-        return bind(world, row, pane)
+        return bind(context, caller, row, pane)
     except BaseException as error:
-        claims.let_go(world, row["id"], reserved_at, error)
+        claims.let_go(context, row["id"], reserved_at, error)
         raise
 
 
-def bind(world: World, row: Row, pane: Pane) -> Row:
+def bind(context: Context, caller: Caller, row: Row, pane: Pane) -> Row:
     """Commit the row of an adopted pane and end the intent; recovery does the same."""
 
     def work(draft: Transaction) -> Row:
-        action = caller.action(world, "adopt")
+        action = caller.action("adopt", context.now())
         at = action["at_epoch"]
         made = merged(
             row,
@@ -112,13 +114,13 @@ def bind(world: World, row: Row, pane: Pane) -> Row:
         draft.log(action["by"], "adopt", done, server=row["tmux_server"])
         return done
 
-    done = claims.change(world, work)
-    start_resident.ensure(world)
+    done = claims.change(context, work)
+    start_resident.ensure(context)
     return done
 
 
-def _find(world: World, server: str, tmux_session: str, pane_id: str | None, wanted: str) -> Pane:
-    listing = world.tmux(server).panes(full=True)
+def _find(context: Context, server: str, tmux_session: str, pane_id: str | None, wanted: str) -> Pane:
+    listing = context.tmux(server).panes(full=True)
     if not listing.confirmed:
         raise TerminalsDown(f"tmux server '{server}' does not answer", hint=listing.error)
     panes = [

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from mam.app.context import caller, claims
+from mam.app.context import claims
 from mam.core import transitions
 
 TYPE_CHECKING = False
@@ -10,21 +10,22 @@ if TYPE_CHECKING:
     from typing import Any
 
     from mam.adapters.store.transaction import Transaction
-    from mam.app.context.context import World
+    from mam.app.context.context import Context
+    from mam.core.caller import Caller
     from mam.core.session_row import Row
 
 
-def archive(world: World, target: str) -> Row:
+def archive(context: Context, caller: Caller, target: str) -> Row:
     """Archive a session that has ended; an archived one is left as it is."""
     result: dict[str, Row] = {}
 
     def prepare(draft: Transaction, row: Row) -> dict[str, Any] | None:
         result["row"] = row
         if row["status"] != "archived":
-            action = caller.action(world, "archive")
+            action = caller.action("archive", context.now())
             result["row"] = draft.put(transitions.archived(row, action))
             draft.log(action["by"], "archive", row)
         return None
 
-    with claims.in_flight(world, "archive", target, prepare):
+    with claims.in_flight(context, "archive", target, prepare):
         return result["row"]

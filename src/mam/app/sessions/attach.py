@@ -10,37 +10,37 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from mam.app.context.context import World
+    from mam.app.context.context import Context
 
 
-def attach(world: World, target: str | None = None, *, next_waiting: bool = False) -> dict[str, Any]:
+def attach(context: Context, target: str | None = None, *, next_waiting: bool = False) -> dict[str, Any]:
     """Return `{session, switched, argv, environ}`; switched is True when nothing is left to do."""
-    name = _next_waiting(world, target) if next_waiting else target
+    name = _next_waiting(context, target) if next_waiting else target
     if name is None:
-        name = _only_one(world)
-    row = world.registry.view().find(name)
-    sight = see_one(world, row)
+        name = _only_one(context)
+    row = context.registry.view().find(name)
+    sight = see_one(context, row)
     if sight.state == UNKNOWN:
         raise TerminalsDown(f"'{row['name']}' cannot be shown: {sight.reason}")
     if sight.pane is None or sight.pane.mark not in ("", row.get("id")):
         raise PaneGone(f"'{row['name']}' has no pane", hint=f"mam resume {row['name']}")
-    tmux = world.tmux(row["tmux_server"])
+    tmux = context.tmux(row["tmux_server"])
     answer: dict[str, Any] = {"session": row["name"], "switched": False, "argv": [], "environ": {}}
-    if world.environ.get("TMUX") and _server_pid(world) == sight.pane.server_pid:
-        tmux.switch_client(sight.pane.session_id, world.environ)
+    if context.environ.get("TMUX") and _server_pid(context) == sight.pane.server_pid:
+        tmux.switch_client(sight.pane.session_id, context.environ)
         return {**answer, "switched": True}
-    environ = {key: value for key, value in world.environ.items() if key not in ("TMUX", "TMUX_PANE")}
+    environ = {key: value for key, value in context.environ.items() if key not in ("TMUX", "TMUX_PANE")}
     return {**answer, "argv": tmux.attach_argv(sight.pane.session_id), "environ": environ}
 
 
-def _server_pid(world: World) -> int | None:
+def _server_pid(context: Context) -> int | None:
     """Return the pid of the tmux server that we sit in: TMUX is socket,pid,session."""
-    parts = world.environ.get("TMUX", "").rsplit(",", 2)
+    parts = context.environ.get("TMUX", "").rsplit(",", 2)
     return int(parts[1]) if len(parts) == 3 and parts[1].isdigit() else None
 
 
-def _only_one(world: World) -> str:
-    running = [row["name"] for row in world.registry.view().rows if row["status"] == "running"]
+def _only_one(context: Context) -> str:
+    running = [row["name"] for row in context.registry.view().rows if row["status"] == "running"]
     if len(running) == 1:
         return running[0]
     if not running:
@@ -48,10 +48,12 @@ def _only_one(world: World) -> str:
     raise Usage("name the session to attach to", hint=f"running: {', '.join(running[:8])}")
 
 
-def _next_waiting(world: World, after: str | None) -> str:
+def _next_waiting(context: Context, after: str | None) -> str:
     """Return the next session in the list, behind the one we sit in, that waits for a person."""
-    entries = describe(world, world.registry.view(), lambda row: row["status"] == "running", thorough=True)
-    here = after or world.environ.get("MAM_SESSION") or _current_pane_session(world, entries)
+    entries = describe(
+        context, context.registry.view(), lambda row: row["status"] == "running", thorough=True
+    )
+    here = after or context.environ.get("MAM_SESSION") or _current_pane_session(context, entries)
     names: list[str] = [one["name"] for one in entries]
     start = next((number for number, one in enumerate(entries) if here in (one["name"], one["id"])), -1)
     for step in range(1, len(entries) + 1):
@@ -61,8 +63,8 @@ def _next_waiting(world: World, after: str | None) -> str:
     raise Refused("no session waits for a person", hint="mam ls shows what they do")
 
 
-def _current_pane_session(world: World, entries: list[dict[str, Any]]) -> str | None:
-    pane, server = world.environ.get("TMUX_PANE"), _server_pid(world)
+def _current_pane_session(context: Context, entries: list[dict[str, Any]]) -> str | None:
+    pane, server = context.environ.get("TMUX_PANE"), _server_pid(context)
     return next(
         (
             one["name"]

@@ -8,31 +8,32 @@ from mam.core.errors import Unavailable
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from mam.app.context.context import World
+    from mam.app.context.context import Context
+    from mam.core.caller import Caller
 
 
-def settle(world: World) -> None:
+def settle(context: Context, caller: Caller) -> None:
     """Finish or clean what died half way; most of the time there is nothing."""
-    if not world.place.exists():
+    if not context.paths.exists():
         return
-    if any(not claims.is_owned(intent) for intent in world.registry.view().intents):
+    if any(not claims.is_owned(intent) for intent in context.registry.view().intents):
         from mam.app.sessions.recover import recover
 
-        recover(world)
+        recover(context, caller)
 
 
-def settle_all(world: World) -> None:
+def settle_all(context: Context, caller: Caller) -> None:
     """Settle, and where nobody is awake also deliver what is held: with the next verb, in order."""
-    settle(world)
-    if not world.place.exists() or not world.registry.peek(messages.has_open, False):
+    settle(context, caller)
+    if not context.paths.exists() or not context.registry.peek(messages.has_open, False):
         return
     from mam.app.context.start_resident import lock
 
-    if lock(world).holder() is None:
+    if lock(context).holder() is None:
         from mam.app.messages.delivery import deliver_all
 
         try:
-            deliver_all(world)
+            deliver_all(context)
         except Unavailable as error:
             # What is held stays so; it is not what this verb was asked for.
-            world.warn(f"what is held could not be delivered: {error}")
+            context.warn(f"what is held could not be delivered: {error}")

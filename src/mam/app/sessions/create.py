@@ -12,7 +12,7 @@ import uuid
 from mam.adapters.store.tables import evidence
 from mam.adapters.store.transaction import new_session_id
 from mam.adapters.system import load_adjusted_clock, process
-from mam.app.context import caller, claims
+from mam.app.context import claims
 from mam.app.observation import conversations
 from mam.app.sessions import launch, untrusted_rows
 from mam.app.sessions.create_options import CreateOptions
@@ -38,8 +38,9 @@ if TYPE_CHECKING:
     from typing import Any
 
     from mam.adapters.store.transaction import Transaction
-    from mam.app.context.context import World
+    from mam.app.context.context import Context
     from mam.app.sessions.launch import Started
+    from mam.core.caller import Caller
     from mam.core.session_row import Row
 
 _MOST_NUMBERS = 1000
@@ -57,82 +58,84 @@ _RENEWED = (
 )
 
 
-def create(world: World, agent: str | None, **options: Any) -> Row:
+def create(context: Context, caller: Caller, agent: str | None, **options: Any) -> Row:
     """Create a session and return its row once the agent is ready."""
-    order = CreateOptions(world, agent, **options)
-    row, launch_file = begin(world, order)
+    order = CreateOptions(context, agent, **options)
+    row, launch_file = begin(context, caller, order)
     if order.wait:
-        row = wait_until_ready(world, row, launch_file, trust=order.trust, seconds=order.timeout)
-        if order.prompt and world.kind(row["agent"]).takes_prompt:
-            first_prompt(world, row, order.prompt)
-            row = conversations.capture(world, row)
+        row = wait_until_ready(context, caller, row, launch_file, trust=order.trust, seconds=order.timeout)
+        if order.prompt and context.kind(row["agent"]).takes_prompt:
+            first_prompt(context, caller, row, order.prompt)
+            row = conversations.capture(context, row)
     return row
 
 
-def begin(world: World, order: CreateOptions) -> tuple[Row, str]:
+def begin(context: Context, caller: Caller, order: CreateOptions) -> tuple[Row, str]:
     """Start a session; return its row and its launch file, which `wait_until_ready` wants."""
     if order.agent is None and order.name is None:
         raise Usage("name an agent kind", hint="mam create --agent claude")
-    workspace = launch.check_workspace(world.workspace)
-    order.look_for_names(world)
-    plan = _reserve(world, order, workspace)
+    workspace = launch.check_workspace(context.workspace)
+    order.look_for_names(context)
+    plan = _reserve(context, caller, order, workspace)
     try:
-        world.host.remember_root(world.place.root, world.place.yaml)
-        warn_of_network(world)
-        row = _start(world, order, plan)
+        context.user_state.remember_root(context.paths.root, context.paths.yaml)
+        warn_of_network(context)
+        row = _start(context, caller, order, plan)
     except BaseException as error:
         if isinstance(error, Refused) or not plan.get("is_started"):
-            drop_worktree(world, plan)
-        claims.let_go(world, plan["id"], plan["at"], error)
+            drop_worktree(context, plan)
+        claims.let_go(context, plan["id"], plan["at"], error)
         raise
     return row, plan["launch_file"]
 
 
-def _reserve(world: World, order: CreateOptions, workspace: str) -> dict[str, Any]:
+def _reserve(context: Context, caller: Caller, order: CreateOptions, workspace: str) -> dict[str, Any]:
     """Commit the intent: from here on the name is ours, and a death is noticed."""
     deadline = load_adjusted_clock.now() + claims.WAIT_SECONDS
     while True:
-        _check_program(world, order)
-        plan = claims.claim(world, lambda draft: _claim(world, draft, order, workspace))
+        _check_program(context, order)
+        plan = claims.claim(context, lambda draft: _claim(context, caller, draft, order, workspace))
         if plan is not None:
             return plan
         if load_adjusted_clock.now() > deadline:
-            raise claims.busy(world, order.name or "")
+            raise claims.busy(context, order.name or "")
         time.sleep(0.02)
 
 
-def _check_program(world: World, order: CreateOptions) -> None:
+def _check_program(context: Context, order: CreateOptions) -> None:
     if order.agent:
-        kind = world.kind(order.agent)
+        kind = context.kind(order.agent)
         order.check_kind(kind)
-        launch.find_program(world, kind, [order.agent, *order.args], {**world.environ, **order.env})
+        launch.find_program(context, kind, [order.agent, *order.args], {**context.environ, **order.env})
         if order.prompt and kind.takes_prompt:
             refuse_command(kind, order.prompt)
 
 
-def _claim(world: World, draft: Transaction, order: CreateOptions, workspace: str) -> dict[str, Any] | None:
-    name, old = _choose_name(world, draft, order, workspace)
+def _claim(
+    context: Context, caller: Caller, draft: Transaction, order: CreateOptions, workspace: str
+) -> dict[str, Any] | None:
+    name, old = _choose_name(context, caller, draft, order, workspace)
     session_id = old["id"] if old else new_session_id()
     if not claims.is_free(draft, session_id, name):
         if order.name:
             return None
         raise RegistryBusy(f"'{name}' is being worked on", hint="repeat the command")
     if old:
-        untrusted_rows.refuse(world, old, trust=order.trust)
-    if world.limits_births:
-        from mam.app.context.authority import limit_births
+        untrusted_rows.refuse(context, old, trust=order.trust)
+    if order.child_limit:
+        from mam.app.context.authority import check_child_limit
 
-        limit_births(world, draft)
-    row = old or _new_row(world, order, session_id, name, workspace)
-    changed = _renewed(world, row, order) if old else row
+        check_child_limit(context, caller, draft)
+    row = old or _new_row(context, caller, order, session_id, name, workspace)
+    changed = _renewed(context, caller, row, order) if old else row
     plan = {
         "id": session_id,
         "at": draft.now,
         "anew": bool(old),
         "row": changed,
-        "launch_file": launch.new_launch_file(world, session_id),
+        "launch_file": launch.new_launch_file(context, session_id),
         "mcp": order.mcp,
-        "conversation": str(uuid.uuid4()) if world.kind(changed["agent"]).chooses_id else None,
+        "conversation": str(uuid.uuid4()) if context.kind(changed["agent"]).chooses_id else None,
     }
     draft.intents.put(claims.new_intent(session_id, name, "create", draft.now, plan))
     if order.also is not None:
@@ -141,7 +144,7 @@ def _claim(world: World, draft: Transaction, order: CreateOptions, workspace: st
 
 
 def _choose_name(
-    world: World, draft: Transaction, order: CreateOptions, workspace: str
+    context: Context, caller: Caller, draft: Transaction, order: CreateOptions, workspace: str
 ) -> tuple[str, Row | None]:
     if order.name:
         row = draft.named(order.name)
@@ -171,7 +174,7 @@ def _choose_name(
             row is not None
             and not is_running(row)
             and _fits(row, order, workspace)
-            and _may_renew(world, row)
+            and _may_renew(context, caller, row)
         ):
             return name, row
         if row is None and name not in order.taken:
@@ -189,53 +192,57 @@ def _fits(row: Row, order: CreateOptions, workspace: str) -> bool:
     return is_same and is_here and (not order.role or row.get("role") in (None, order.role))
 
 
-def _may_renew(world: World, row: Row) -> bool:
+def _may_renew(context: Context, caller: Caller, row: Row) -> bool:
     """Tell whether the caller may have this one started anew unasked: a session, no other's options."""
-    me = caller.actor(world)
+    me = caller.name
     return me in ("user", row.get("parent")) or len(row.get("start_command") or ()) <= 1
 
 
-def _new_row(world: World, order: CreateOptions, session_id: str, name: str, workspace: str) -> Row:
+def _new_row(
+    context: Context, caller: Caller, order: CreateOptions, session_id: str, name: str, workspace: str
+) -> Row:
     agent = order.agent or ""
-    environ = {**world.environ, **order.env}
+    environ = {**context.environ, **order.env}
     row: Row = {
         "id": session_id,
         "name": name,
         "agent": agent,
         "role": order.role,
         "workspace": workspace,
-        "tmux_server": order.server or world.server_name(None),
+        "tmux_server": order.server or context.server_name(None),
         "start_command": [agent, *order.args],
-        "permissions": order.permissions or _usual_permissions(world, agent),
+        "permissions": order.permissions or _usual_permissions(context, agent),
         "model": order.model,
-        "stores": {**world.kind(agent).stores(environ), **world.kind(agent).marks()},
+        "stores": {**context.kind(agent).stores(environ), **context.kind(agent).marks()},
         "delegate_job_id": order.job,
-        "parent": _parent(world),
+        "parent": _parent(context, caller),
     }
     return row
 
 
-def _parent(world: World) -> str | None:
-    who = caller.actor(world)
+def _parent(context: Context, caller: Caller) -> str | None:
+    who = caller.name
     return None if who == "user" else who
 
 
-def _usual_permissions(world: World, agent: str) -> str:
+def _usual_permissions(context: Context, agent: str) -> str:
     """Return what the settings say, where the kind can be told; else what the program does by itself."""
-    wanted = world.settings().permissions
-    if wanted == "default" or world.kind(agent).takes_permissions:
+    wanted = context.settings().permissions
+    if wanted == "default" or context.kind(agent).takes_permissions:
         return wanted
-    world.warn(f"mam does not know how {agent} takes permissions: it runs with its own, not with '{wanted}'")
+    context.warn(
+        f"mam does not know how {agent} takes permissions: it runs with its own, not with '{wanted}'"
+    )
     return "default"
 
 
-def _renewed(world: World, row: Row, order: CreateOptions) -> Row:
+def _renewed(context: Context, caller: Caller, row: Row, order: CreateOptions) -> Row:
     if order.role and row.get("role") and order.role != row["role"]:
         raise Refused(f"'{row['name']}' has the role '{row['role']}', which never changes")
     if not row.get("worktree"):
         launch.check_workspace(row["workspace"])
     command = row.get("start_command") or [row["agent"]]
-    kind = world.kind(row["agent"])
+    kind = context.kind(row["agent"])
     order.check_kind(kind)
     return merged(
         row,
@@ -244,34 +251,34 @@ def _renewed(world: World, row: Row, order: CreateOptions) -> Row:
         permissions=order.permissions or row.get("permissions") or "default",
         model=order.model or row.get("model"),
         tmux_server=order.server or row["tmux_server"],
-        parent=_parent(world),
+        parent=_parent(context, caller),
         delegate_job_id=order.job,
-        stores={**kind.stores({**world.environ, **order.env}), **kind.marks()},
+        stores={**kind.stores({**context.environ, **order.env}), **kind.marks()},
     )
 
 
-def _start(world: World, order: CreateOptions, plan: dict[str, Any]) -> Row:
-    row = _with_worktree(world, plan, order)
-    conversations.take_lease(world, row, plan["conversation"], process.me())
-    world.progress(f"starting {row['agent']} as {row['name']}")
+def _start(context: Context, caller: Caller, order: CreateOptions, plan: dict[str, Any]) -> Row:
+    row = _with_worktree(context, plan, order)
+    conversations.take_lease(context, row, plan["conversation"], process.me())
+    context.progress(f"starting {row['agent']} as {row['name']}")
     started = launch.run(
-        world,
+        context,
         row,
         plan["launch_file"],
         env=order.env,
         mcp=order.mcp,
         conversation=plan["conversation"],
         where=order.where,
-        instructions=None if world.kind(row["agent"]).takes_prompt else order.prompt,
+        instructions=None if context.kind(row["agent"]).takes_prompt else order.prompt,
     )
     plan["is_started"] = True
-    return launch.bound(world, row, started, lambda: bind(world, plan, started))
+    return launch.bound(context, row, started, lambda: bind(context, caller, plan, started))
 
 
-def bind(world: World, plan: dict[str, Any], started: Started) -> Row:
+def bind(context: Context, caller: Caller, plan: dict[str, Any], started: Started) -> Row:
     """Commit the row of a pane that was started, and end the intent; recovery does the same."""
     row: Row = plan["row"]
-    at = world.now()
+    at = context.now()
     started.pane["mcp_attachments"] = launch.attachments(plan.get("mcp", False))
     entry: Any = None
     if plan["conversation"]:
@@ -280,7 +287,7 @@ def bind(world: World, plan: dict[str, Any], started: Started) -> Row:
             entry["fork_of"] = plan["fork_of"]
 
     def work(draft: Transaction) -> Row:
-        action = caller.action(world, "create")
+        action = caller.action("create", context.now())
         if plan["anew"]:
             current = draft.get(row["id"]) or row
             fields = {key: value for key, value in row.items() if key in _RENEWED}
@@ -301,8 +308,8 @@ def bind(world: World, plan: dict[str, Any], started: Started) -> Row:
         draft.log(action["by"], "create", done, server=row["tmux_server"], anew=plan["anew"])
         return done
 
-    done = claims.change(world, work)
-    bind_lease(world, done, plan["conversation"])
+    done = claims.change(context, work)
+    bind_lease(context, done, plan["conversation"])
     return done
 
 
@@ -321,52 +328,52 @@ def _born(row: Row, started: Started, entry: Any, action: Any) -> Row:
     )
 
 
-def bind_lease(world: World, row: Row, conversation: str | None) -> None:
+def bind_lease(context: Context, row: Row, conversation: str | None) -> None:
     """Hand the conversation's lease from this process to the agent's."""
     from mam.app.context.liveness import identity_of
 
     identity = identity_of(row)
     if conversation and identity:
         try:
-            conversations.take_lease(world, row, conversation, identity)
+            conversations.take_lease(context, row, conversation, identity)
         except Unavailable as error:
-            world.warn(f"the conversation of '{row['name']}' could not be marked as taken: {error}")
+            context.warn(f"the conversation of '{row['name']}' could not be marked as taken: {error}")
 
 
 def wait_until_ready(
-    world: World, row: Row, launch_file: str, *, trust: bool, seconds: float | None = None
+    context: Context, caller: Caller, row: Row, launch_file: str, *, trust: bool, seconds: float | None = None
 ) -> Row:
     """Wait for readiness and note the conversation; an agent that ended while booting is recorded as such."""
-    world.progress(f"waiting until {row['name']} is ready")
+    context.progress(f"waiting until {row['name']} is ready")
     try:
-        Watch(world, row, launch_file, trust=trust, seconds=seconds).run()
+        Watch(context, row, launch_file, trust=trust, seconds=seconds).run()
     except NotReady as error:
         from mam.app.sessions.death import record_if_dead
 
-        record_if_dead(world, row, error)
+        record_if_dead(context, caller, row, error)
         raise
-    return conversations.note_open(world, row)
+    return conversations.note_open(context, row)
 
 
-def _with_worktree(world: World, plan: dict[str, Any], order: CreateOptions) -> Row:
+def _with_worktree(context: Context, plan: dict[str, Any], order: CreateOptions) -> Row:
     """Give the session a worktree, and tell recovery about it."""
     row: Row = plan["row"]
     if not order.worktree and not row.get("worktree"):
         return row
     from mam.app.sessions.worktree import add_worktree
 
-    moved = add_worktree(world, row, order.worktree if isinstance(order.worktree, str) else None)
+    moved = add_worktree(context, row, order.worktree if isinstance(order.worktree, str) else None)
     plan["row"] = moved
-    world.registry.note(lambda draft: claims.annotate(draft, row["id"], plan))
+    context.registry.note(lambda draft: claims.annotate(draft, row["id"], plan))
     return moved
 
 
-def drop_worktree(world: World, plan: dict[str, Any]) -> None:
+def drop_worktree(context: Context, plan: dict[str, Any]) -> None:
     """Take back the worktree of a new session that was never started; an ended session keeps its own."""
     if not plan["anew"] and plan["row"].get("worktree"):
         from mam.app.sessions.worktree import take_back
 
         try:
-            take_back(world, plan["row"])
+            take_back(context, plan["row"])
         except MamError as error:
-            world.progress(f"the new worktree stays: {error}")
+            context.progress(f"the new worktree stays: {error}")

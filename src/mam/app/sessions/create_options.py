@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from mam.adapters.agents.kind import Kind
     from mam.adapters.store.transaction import Transaction
-    from mam.app.context.context import World
+    from mam.app.context.context import Context
     from mam.app.sessions.launch import Where
     from mam.core.session_row import Row
 
@@ -22,12 +22,12 @@ if TYPE_CHECKING:
 class CreateOptions:
     """What the caller asked for, checked as far as it can be without looking at the world."""
 
-    def __init__(self, world: World, agent: str | None, **options: Any) -> None:
+    def __init__(self, context: Context, agent: str | None, **options: Any) -> None:
         """Take the options of `create` by name; see Fleet.create for their meaning."""
         self.agent = names.parse_kind(agent) if agent else None
         self.name = names.parse_name(options["name"]) if options.get("name") is not None else None
         self.role: str | None = names.parse_role(options.get("role"))
-        self.server = world.server_name(options.get("tmux_server")) if options.get("tmux_server") else None
+        self.server = context.server_name(options.get("tmux_server")) if options.get("tmux_server") else None
         self.permissions: str | None = options.get("permissions")
         if self.permissions and self.permissions not in PERMISSIONS:
             raise Usage(f"permissions are one of {', '.join(PERMISSIONS)}")
@@ -47,6 +47,8 @@ class CreateOptions:
         # What is to be recorded together with the intent.
         self.also: Callable[[Transaction, Row], None] | None = options.get("also")
         self.mcp = bool(options.get("mcp"))
+        # Whether the caller is a session that may start only so many others.
+        self.child_limit = bool(options.get("child_limit"))
         self.taken: set[str] = set()
         words = [*self.args, *self.env, *self.env.values(), self.worktree]
         if any(isinstance(word, str) and "\0" in word for word in words):
@@ -54,11 +56,11 @@ class CreateOptions:
         if self.prompt is not None and not self.wait:
             raise Usage("a prompt is given once the agent is ready", hint="leave out the prompt, or wait")
 
-    def look_for_names(self, world: World) -> None:
+    def look_for_names(self, context: Context) -> None:
         """Ask tmux which names are in use, before the registry is locked; tmux refuses a later clash."""
         if self.name is None:
-            server = self.server or world.server_name(None)
-            self.taken = {pane.session_name for pane in world.tmux(server).panes().panes}
+            server = self.server or context.server_name(None)
+            self.taken = {pane.session_name for pane in context.tmux(server).panes().panes}
 
     def check_kind(self, kind: Kind) -> None:
         """Refuse what could only be done blindly: Enter on an unseen screen may answer a dialog."""

@@ -13,7 +13,7 @@ from mam.core.session_row import is_running
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from mam.app.context.context import World
+    from mam.app.context.context import Context
 
 SIGKILL = 9
 _GRACE = 5.0
@@ -24,18 +24,18 @@ def server_name(pid: int) -> str:
     return f"mam-demo-{pid}"
 
 
-def show(world: World, server: str) -> None:
+def show(context: Context, server: str) -> None:
     """Show the running sessions to the person at this terminal, and return when they have left."""
     from mam.adapters.tmux.tiled_view import visit
 
-    rows = [row for row in world.registry.view().rows if is_running(row) and row.get("tmux_session_id")]
+    rows = [row for row in context.registry.view().rows if is_running(row) and row.get("tmux_session_id")]
     if rows:
-        visit(world.tmux(server), [row["tmux_session_id"] or "" for row in rows], world.environ)
+        visit(context.tmux(server), [row["tmux_session_id"] or "" for row in rows], context.environ)
 
 
-def end(world: World, server: str) -> None:
+def end(context: Context, server: str) -> None:
     """End the server and every process in it, and remove its socket; StopUnconfirmed if one stays."""
-    tmux = world.tmux(server)
+    tmux = context.tmux(server)
     inside = {one for pane in tmux.panes().panes for one in process.tree(pane.pid, pane.tty)}
     tmux.kill_server()
     for one in exit_watch.wait_gone(inside, _GRACE):
@@ -47,4 +47,4 @@ def end(world: World, server: str) -> None:
             f"processes {pids} of the demonstration are still there", hint=f"tmux -L {server} ls"
         )
     with suppress(FileNotFoundError):
-        os.unlink(socket_path(argv.server_arguments(server), world.environ))
+        os.unlink(socket_path(argv.server_arguments(server), context.environ))

@@ -12,7 +12,8 @@ from mam.core.safe_text import for_paste
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from mam.adapters.agents.kind import Kind
-    from mam.app.context.context import World
+    from mam.app.context.context import Context
+    from mam.core.caller import Caller
     from mam.core.session_row import Row
 
 # Its box may be seen before its own word is heard.
@@ -38,17 +39,17 @@ def refuse_command(kind: Kind, prompt: str) -> None:
         )
 
 
-def first_prompt(world: World, row: Row, prompt: str) -> None:
+def first_prompt(context: Context, caller: Caller, row: Row, prompt: str) -> None:
     """Submit the prompt and return once it is proven; DeliveryUnconfirmed where it cannot be.
 
     One that has to wait is withdrawn: whoever is told that it was not typed may send it again.
     """
-    if not world.kind(row["agent"]).keeps_indent:
+    if not context.kind(row["agent"]).keeps_indent:
         prompt = prompt.lstrip()
     seconds = load_adjusted_clock.stretched(_WORD_SECONDS)
-    done = send(world, row["id"], prompt, timeout=seconds)
-    if done["state"] == rules.HELD and not withdraw(world, done["message_id"], _NOT_TYPED):
-        done = send(world, row["id"], prompt, message_id=done["message_id"], timeout=seconds)
+    done = send(context, caller, row["id"], prompt, timeout=seconds)
+    if done["state"] == rules.HELD and not withdraw(context, caller, done["message_id"], _NOT_TYPED):
+        done = send(context, caller, row["id"], prompt, message_id=done["message_id"], timeout=seconds)
     if done["state"] in (rules.SUBMITTED, rules.QUEUED):
         return
     if done["state"] == rules.UNCONFIRMED:
@@ -57,11 +58,11 @@ def first_prompt(world: World, row: Row, prompt: str) -> None:
             hint=f"look: mam read {row['name']}",
             session=row,
         )
-    raise _error(world, row, done["reason"])
+    raise _error(context, row, done["reason"])
 
 
-def _error(world: World, row: Row, reason: str | None) -> Unavailable:
-    if reason == rules.untested(world.kind(row["agent"]).name):
+def _error(context: Context, row: Row, reason: str | None) -> Unavailable:
+    if reason == rules.untested(context.kind(row["agent"]).name):
         return untested(row, _NOT_TYPED)
     fits = DialogOpen if rules.is_about_dialog(reason) else NotReady
     return fits(f"'{row['name']}': {reason}; {_NOT_TYPED}", session=row)

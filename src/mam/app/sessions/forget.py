@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from mam.app.context import caller, claims
+from mam.app.context import claims
 from mam.app.sessions import launch
 from mam.core import transitions
 from mam.core.errors import Refused
@@ -14,11 +14,12 @@ if TYPE_CHECKING:
     from typing import Any
 
     from mam.adapters.store.transaction import Transaction
-    from mam.app.context.context import World
+    from mam.app.context.context import Context
+    from mam.core.caller import Caller
     from mam.core.session_row import Row
 
 
-def forget(world: World, target: str, *, worktree: bool = False) -> dict[str, Any]:
+def forget(context: Context, caller: Caller, target: str, *, worktree: bool = False) -> dict[str, Any]:
     """Drop one ended session, and its worktree if asked and nothing in it would be lost."""
 
     def prepare(draft: Transaction, row: Row) -> dict[str, Any] | None:
@@ -27,26 +28,28 @@ def forget(world: World, target: str, *, worktree: bool = False) -> dict[str, An
             raise Refused(f"'{row['name']}' has no worktree", hint="repeat without --worktree")
         return {}
 
-    with claims.in_flight(world, "forget", target, prepare) as row:
+    with claims.in_flight(context, "forget", target, prepare) as row:
         assert row is not None
-        removed = _remove_worktree(world, row) if worktree else None
-        remove_dead_pane(world, row)
+        removed = _remove_worktree(context, row) if worktree else None
+        remove_dead_pane(context, row)
 
         def work(draft: Transaction) -> None:
             draft.remove(row["id"])
             draft.intents.end(row["id"])
-            draft.log(caller.actor(world), "forget", row, worktree=removed)
+            draft.log(caller.name, "forget", row, worktree=removed)
 
-        claims.change(world, work)
-        launch.forget_settings(world, row["id"])
+        claims.change(context, work)
+        launch.forget_settings(context, row["id"])
     return {"forgotten": row["name"], "id": row["id"], "worktree": removed}
 
 
-def forgettable(world: World, *, older_than: float | None = None, status: Sequence[str] = ()) -> list[str]:
+def forgettable(
+    context: Context, *, older_than: float | None = None, status: Sequence[str] = ()
+) -> list[str]:
     """Return the ended sessions, those that ended longer ago than so many seconds."""
-    now = world.now()
+    now = context.now()
     names = []
-    for row in world.registry.view().rows:
+    for row in context.registry.view().rows:
         ended = max(row.get("stopped_at_epoch") or 0, row.get("terminated_at_epoch") or 0)
         if is_running(row) or (status and row["status"] not in status):
             continue
@@ -55,16 +58,16 @@ def forgettable(world: World, *, older_than: float | None = None, status: Sequen
     return names
 
 
-def _remove_worktree(world: World, row: Row) -> dict[str, Any]:
+def _remove_worktree(context: Context, row: Row) -> dict[str, Any]:
     from mam.app.sessions.worktree import remove_worktree
 
-    return remove_worktree(world, row)
+    return remove_worktree(context, row)
 
 
-def remove_dead_pane(world: World, row: Row) -> None:
+def remove_dead_pane(context: Context, row: Row) -> None:
     """A pane that was kept for review goes with the row: no pane is left without one."""
     from mam.app.context.liveness import DEAD, see_one
 
-    sight = see_one(world, row)
+    sight = see_one(context, row)
     if sight.state == DEAD and sight.pane is not None and sight.pane.mark == row["id"]:
-        world.tmux(row["tmux_server"]).kill_pane(sight.pane.id, mark=row["id"])
+        context.tmux(row["tmux_server"]).kill_pane(sight.pane.id, mark=row["id"])

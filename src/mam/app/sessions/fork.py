@@ -6,7 +6,7 @@ import uuid
 
 from mam.adapters.store.transaction import new_session_id
 from mam.adapters.system import process
-from mam.app.context import caller, claims
+from mam.app.context import claims
 from mam.app.observation import conversations
 from mam.app.sessions import launch, untrusted_rows
 from mam.app.sessions.create import bind, wait_until_ready
@@ -18,12 +18,14 @@ if TYPE_CHECKING:
     from typing import Any
 
     from mam.adapters.store.transaction import Transaction
-    from mam.app.context.context import World
+    from mam.app.context.context import Context
+    from mam.core.caller import Caller
     from mam.core.session_row import Row
 
 
 def fork(
-    world: World,
+    context: Context,
+    caller: Caller,
     target: str,
     *,
     name: str | None = None,
@@ -34,31 +36,38 @@ def fork(
     """Start a new session whose conversation begins as a copy of another's; the other is not touched."""
     wanted = names.parse_name(name) if name else None
     role = names.parse_role(role)
-    source = world.registry.view().find(target)
-    taken = {pane.session_name for pane in world.tmux(source["tmux_server"]).panes().panes}
+    source = context.registry.view().find(target)
+    taken = {pane.session_name for pane in context.tmux(source["tmux_server"]).panes().panes}
     plan = claims.claim(
-        world, lambda draft: _claim(world, draft, source["id"], wanted, role=role, taken=taken)
+        context, lambda draft: _claim(context, caller, draft, source["id"], wanted, role=role, taken=taken)
     )
     try:
-        row = _start(world, plan)
+        row = _start(context, caller, plan)
     except BaseException as error:
-        claims.let_go(world, plan["id"], plan["at"], error)
+        claims.let_go(context, plan["id"], plan["at"], error)
         raise
     if wait:
-        row = wait_until_ready(world, row, plan["launch_file"], trust=False, seconds=timeout)
+        row = wait_until_ready(context, caller, row, plan["launch_file"], trust=False, seconds=timeout)
     return row
 
 
 def _claim(
-    world: World, draft: Transaction, target: str, name: str | None, *, role: str | None, taken: set[str]
+    context: Context,
+    caller: Caller,
+    draft: Transaction,
+    target: str,
+    name: str | None,
+    *,
+    role: str | None,
+    taken: set[str],
 ) -> dict[str, Any]:
     source = draft.find(target)
-    kind = world.kind(source["agent"])
+    kind = context.kind(source["agent"])
     if not kind.can_fork:
         raise Refused(f"{source['agent']} cannot fork a conversation")
     launch.check_workspace(source["workspace"])
-    untrusted_rows.refuse(world, source, trust=False)
-    choice = conversations.resume_choice(world, source, draft.rows(), draft.identities())
+    untrusted_rows.refuse(context, source, trust=False)
+    choice = conversations.resume_choice(context, source, draft.rows(), draft.identities())
     if not choice.on_disk:
         raise IllegalTransition(
             f"'{source['name']}' has no conversation on disk to fork", hint="give it a prompt first"
@@ -86,13 +95,13 @@ def _claim(
         "at": draft.now,
         "anew": False,
         "row": row,
-        "launch_file": launch.new_launch_file(world, session_id),
+        "launch_file": launch.new_launch_file(context, session_id),
         "conversation": str(uuid.uuid4()) if kind.chooses_id else None,
         "fork_of": choice.id,
         "mcp": launch.has_tools(source),
     }
     draft.intents.put(claims.new_intent(session_id, row["name"], "fork", draft.now, plan))
-    draft.log(caller.actor(world), "fork", source, into=row["name"])
+    draft.log(caller.name, "fork", source, into=row["name"])
     return plan
 
 
@@ -104,16 +113,16 @@ def _free_name(draft: Transaction, source: Row, taken: set[str]) -> str:
     raise NameTaken("no free name is left", hint="give one with --session")
 
 
-def _start(world: World, plan: dict[str, Any]) -> Row:
+def _start(context: Context, caller: Caller, plan: dict[str, Any]) -> Row:
     row: Row = plan["row"]
-    conversations.take_lease(world, row, plan["conversation"], process.me())
-    world.progress(f"forking into {row['name']}")
+    conversations.take_lease(context, row, plan["conversation"], process.me())
+    context.progress(f"forking into {row['name']}")
     started = launch.run(
-        world,
+        context,
         row,
         plan["launch_file"],
         mcp=plan["mcp"],
         conversation=plan["conversation"],
         fork_of=plan["fork_of"],
     )
-    return launch.bound(world, row, started, lambda: bind(world, plan, started))
+    return launch.bound(context, row, started, lambda: bind(context, caller, plan, started))

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
     from mam.adapters.agents.kind import Kind, Launch
     from mam.adapters.tmux.parse import Pane as TmuxPane
-    from mam.app.context.context import World
+    from mam.app.context.context import Context
     from mam.core.session_row import Pane, Row
 
 
@@ -77,7 +77,7 @@ class Where:
         self.keeps_pane = keeps_pane
 
 
-def find_program(world: World, kind: Kind, command: list[str], environ: dict[str, str]) -> str:
+def find_program(context: Context, kind: Kind, command: list[str], environ: dict[str, str]) -> str:
     """Return the program's full path, or refuse with the nearest names that exist."""
     wanted = kind.program(command)
     path = environ.get("PATH", os.defpath)
@@ -100,42 +100,42 @@ def check_workspace(workspace: str) -> str:
     return os.path.realpath(workspace)
 
 
-def new_launch_file(world: World, session_id: str) -> str:
+def new_launch_file(context: Context, session_id: str) -> str:
     """Return the path of a launch file that does not exist yet, for the intent to name."""
-    return os.path.join(world.place.launches, f"{session_id}-{os.urandom(8).hex()}.launch")
+    return os.path.join(context.paths.launches, f"{session_id}-{os.urandom(8).hex()}.launch")
 
 
-def settings_file(world: World, session_id: str) -> str:
+def settings_file(context: Context, session_id: str) -> str:
     """Return the file with the settings that the last launch of a session was given."""
-    return os.path.join(world.place.settings, f"{session_id}.json")
+    return os.path.join(context.paths.settings, f"{session_id}.json")
 
 
-def forget_settings(world: World, session_id: str) -> None:
+def forget_settings(context: Context, session_id: str) -> None:
     """Remove the settings of a session that is forgotten."""
-    launches.cancel_launch(settings_file(world, session_id))
+    launches.cancel_launch(settings_file(context, session_id))
 
 
-def environment(world: World, row: Row, extra: dict[str, str], launch: Launch) -> dict[str, str]:
+def environment(context: Context, row: Row, extra: dict[str, str], launch: Launch) -> dict[str, str]:
     """Return what the agent's process gets: the caller's own environment, and who it is."""
     env = {
         key: value
-        for key, value in clean_environment(world.environ).items()
+        for key, value in clean_environment(context.environ).items()
         if key not in launch.without and not is_inherited(key)
     }
     env.update(extra)
     env.update(row.get("stores") or {})
     env.update(launch.env)
     env["MAM_SESSION"] = row["id"]
-    env["MAM_ROOT"] = world.place.root
-    if is_open(world, row.get("delegate_job_id")):
+    env["MAM_ROOT"] = context.paths.root
+    if is_open(context, row.get("delegate_job_id")):
         env["MAM_JOB_ID"] = row["delegate_job_id"] or ""
-    if not world.place.state.endswith("/.mam"):
-        env["AGENT_SESSIONS_YAML"] = world.place.yaml
+    if not context.paths.state.endswith("/.mam"):
+        env["AGENT_SESSIONS_YAML"] = context.paths.yaml
     return env
 
 
 def run(
-    world: World,
+    context: Context,
     row: Row,
     launch_file: str,
     *,
@@ -148,11 +148,11 @@ def run(
 
     With `mcp` the agent gets mam's own tools.
     """
-    kind = world.kind(row["agent"])
+    kind = context.kind(row["agent"])
     extra = dict(env or {})
-    environ = {**world.environ, **(row.get("stores") or {}), **extra}
+    environ = {**context.environ, **(row.get("stores") or {}), **extra}
     command = row.get("start_command") or [row["agent"]]
-    program = find_program(world, kind, command, environ)
+    program = find_program(context, kind, command, environ)
     what = kind.launch(
         Request(
             command=command,
@@ -163,18 +163,18 @@ def run(
             role=row.get("role"),
             permissions=row.get("permissions"),
             model=row.get("model"),
-            hook=hook_command.command(world.place.spool) if kind.has_hooks else None,
-            settings=world.settings().of_kind(kind.name),
-            attachment=_attachment(world, row) if mcp else None,
+            hook=hook_command.command(context.paths.spool) if kind.has_hooks else None,
+            settings=context.settings().of_kind(kind.name),
+            attachment=_attachment(context, row) if mcp else None,
             **wishes,
         )
     )
     for note in what.notes:
-        world.warn(note)
-    _clear_leftovers(world, row, kind)
-    world.host.note_start(world.place.root, row["id"])
+        context.warn(note)
+    _clear_leftovers(context, row, kind)
+    context.user_state.note_start(context.paths.root, row["id"])
     reading = versions.Reading(kind, program, environ)
-    started = start(world, row, what, launch_file, extra, where=where)
+    started = start(context, row, what, launch_file, extra, where=where)
     started.reading = reading
     started.pane["mcp_attachments"] = attachments(mcp)
     if reading.version:
@@ -182,11 +182,11 @@ def run(
     return started
 
 
-def _attachment(world: World, row: Row) -> Attachment:
+def _attachment(context: Context, row: Row) -> Attachment:
     """Return the bridge to the server of this root, as a program of this session."""
-    env = {"MAM_ROOT": world.place.root, "MAM_SESSION": row["id"]}
-    if not world.place.state.endswith("/.mam"):
-        env["AGENT_SESSIONS_YAML"] = world.place.yaml
+    env = {"MAM_ROOT": context.paths.root, "MAM_SESSION": row["id"]}
+    if not context.paths.state.endswith("/.mam"):
+        env["AGENT_SESSIONS_YAML"] = context.paths.yaml
     return Attachment(TOOLS, [sys.executable, "-P", "-m", "mam", "mcp"], env)
 
 
@@ -200,20 +200,20 @@ def has_tools(row: Row) -> bool:
     return TOOLS in ((row.get("pane") or {}).get("mcp_attachments") or [])
 
 
-def _clear_leftovers(world: World, row: Row, kind: Kind) -> None:
+def _clear_leftovers(context: Context, row: Row, kind: Kind) -> None:
     """Remove empty files that would make the program delete conversations when it starts."""
     from mam.adapters.agents.delete_files import remove
 
-    stores = row.get("stores") or kind.stores(world.environ)
+    stores = row.get("stores") or kind.stores(context.environ)
     for store, path in kind.leftovers(row["workspace"], stores):
         try:
             remove(store, path)
         except MamError as error:
-            world.warn(f"a conversation may be lost to the start of {kind.name}: {error}")
+            context.warn(f"a conversation may be lost to the start of {kind.name}: {error}")
 
 
 def start(
-    world: World,
+    context: Context,
     row: Row,
     launch: Launch,
     launch_file: str,
@@ -222,10 +222,10 @@ def start(
     where: Where | None = None,
 ) -> Started:
     """Start the program in a new tmux session of the row's name, in the row's own dead pane, or `where`."""
-    env = environment(world, row, extra, launch)
+    env = environment(context, row, extra, launch)
     if launch.settings is not None:
         variable, content = launch.settings
-        env[variable] = settings_file(world, row["id"])
+        env[variable] = settings_file(context, row["id"])
         launches.replace_private(env[variable], content.encode())
     if launch.text is not None:
         env["MAM_TEXT_FILE"] = f"{launch_file}.txt"
@@ -235,9 +235,9 @@ def start(
         folder, name.removesuffix(".launch"), argv=launch.argv, env=env, cwd=row["workspace"]
     )
     try:
-        pane = _in_pane(world, row, launches.launcher_command(launch_file), where)
+        pane = _in_pane(context, row, launches.launcher_command(launch_file), where)
     except NoAnswer as error:
-        found = _look_for(world, row)
+        found = _look_for(context, row)
         if found is None and launches.cancel_launch(launch_file):
             raise
         if found is None:
@@ -251,20 +251,20 @@ def start(
     )
 
 
-def _in_pane(world: World, row: Row, command: list[str], where: Where | None) -> TmuxPane:
-    tmux = world.tmux(row["tmux_server"])
+def _in_pane(context: Context, row: Row, command: list[str], where: Where | None) -> TmuxPane:
+    tmux = context.tmux(row["tmux_server"])
     listing = tmux.panes()
     old = find_pane(row, listing.panes) if listing.confirmed else None
-    if old is not None and old.dead and (old.mark, old.root) == (row["id"], world.place.root):
+    if old is not None and old.dead and (old.mark, old.root) == (row["id"], context.paths.root):
         if where is not None and not where.keeps_pane:
             # No two panes carry one mark.
             tmux.kill_pane(old.id, mark=row["id"])
         else:
             try:
-                return tmux.respawn(old.id, command, session_id=row["id"], root=world.place.root)
+                return tmux.respawn(old.id, command, session_id=row["id"], root=context.paths.root)
             except PaneGone:
                 # It went away between the two calls; a new one takes its place.
-                world.progress("the old pane is gone, starting in a new one")
+                context.progress("the old pane is gone, starting in a new one")
     if where is not None and where.window_id is not None:
         from mam.adapters.tmux.window import split
 
@@ -274,7 +274,7 @@ def _in_pane(world: World, row: Row, command: list[str], where: Where | None) ->
             command,
             cwd=row["workspace"],
             session_id=row["id"],
-            root=world.place.root,
+            root=context.paths.root,
         )
     name = (where.session_name if where else None) or row["name"]
     if any(pane.session_name == name for pane in listing.panes):
@@ -282,11 +282,11 @@ def _in_pane(world: World, row: Row, command: list[str], where: Where | None) ->
             f"tmux server '{row['tmux_server']}' has a session named '{name}' that is not ours",
             hint=f"choose another name, or end it, or take it in: mam adopt {name} --session OTHER",
         )
-    return tmux.start(name, command, cwd=row["workspace"], session_id=row["id"], root=world.place.root)
+    return tmux.start(name, command, cwd=row["workspace"], session_id=row["id"], root=context.paths.root)
 
 
-def _look_for(world: World, row: Row) -> TmuxPane | None:
-    listing = world.tmux(row["tmux_server"]).panes()
+def _look_for(context: Context, row: Row) -> TmuxPane | None:
+    listing = context.tmux(row["tmux_server"]).panes()
     return find_pane(row, listing.panes) if listing.confirmed else None
 
 
@@ -305,12 +305,12 @@ def pane_record(pane: TmuxPane, command: str, cwd: str) -> Pane:
     }
 
 
-def delete_conversation(world: World, row: Row, conversation: str) -> list[str]:
+def delete_conversation(context: Context, row: Row, conversation: str) -> list[str]:
     """Have the program itself delete a conversation, where its kind does so; return what was run."""
-    kind = world.kind(row["agent"])
+    kind = context.kind(row["agent"])
     if kind.purge_command(conversation, "") is None:
         return []
-    program, environ = _deleting(world, row, kind)
+    program, environ = _deleting(context, row, kind)
     argv = kind.purge_command(conversation, program) or []
     done = program_lookup.Running(argv, environ, row["workspace"]).finish(_DELETE_SECONDS)
     stores = row.get("stores") or kind.stores(environ)
@@ -323,51 +323,51 @@ def delete_conversation(world: World, row: Row, conversation: str) -> list[str]:
     return [" ".join(argv[1:])]
 
 
-def _deleting(world: World, row: Row, kind: Kind) -> tuple[str, dict[str, str]]:
+def _deleting(context: Context, row: Row, kind: Kind) -> tuple[str, dict[str, str]]:
     """Return the program, and the environment that a launch of the session would have."""
-    environ = {**world.environ, **(row.get("stores") or {})}
+    environ = {**context.environ, **(row.get("stores") or {})}
     command = (row.get("start_command") or [row["agent"]])[:1]
-    program = find_program(world, kind, command, environ)
+    program = find_program(context, kind, command, environ)
     stores = row.get("stores") or kind.stores(environ)
     what = kind.launch(Request(command=command, program=program, environ=environ, stores=stores))
-    return program, environment(world, row, {}, what)
+    return program, environment(context, row, {}, what)
 
 
-def leave_to_stranger(world: World, row: Row, pane: TmuxPane | None) -> None:
+def leave_to_stranger(context: Context, row: Row, pane: TmuxPane | None) -> None:
     """Take our mark off a pane in which a process of somebody else runs: it is theirs, and may be adopted."""
-    is_ours = pane is not None and (pane.mark, pane.root) == (row["id"], world.place.root)
+    is_ours = pane is not None and (pane.mark, pane.root) == (row["id"], context.paths.root)
     if pane is None or not is_ours or pane.dead or pane.pid == row["pane"].get("pid"):
         return
     try:
-        world.tmux(row["tmux_server"]).unmark(pane.id, row["id"])
+        context.tmux(row["tmux_server"]).unmark(pane.id, row["id"])
     except PaneGone:
         # It is nobody's any more.
         return
 
 
-def discard(world: World, session_id: str) -> None:
+def discard(context: Context, session_id: str) -> None:
     """Remove what no launcher will read any more: its session was ended before it came to it."""
     try:
-        names = os.listdir(world.place.launches)
+        names = os.listdir(context.paths.launches)
     except OSError:
         return
     for name in names:
         if name.startswith(f"{session_id}-"):
-            launches.cancel_launch(os.path.join(world.place.launches, name))
+            launches.cancel_launch(os.path.join(context.paths.launches, name))
 
 
-def bound(world: World, row: Row, started: Started, bind: Callable[[], Row]) -> Row:
+def bound(context: Context, row: Row, started: Started, bind: Callable[[], Row]) -> Row:
     """Commit the row of what was started, or take the start back; then note the version, if it came late."""
     try:
         done = bind()
     except BaseException as error:
-        _undo(world, row, started.launch_file, error)
+        _undo(context, row, started.launch_file, error)
         raise
-    start_resident.ensure(world)
-    return versions.record(world, done, started.reading)
+    start_resident.ensure(context)
+    return versions.record(context, done, started.reading)
 
 
-def _undo(world: World, row: Row, launch_file: str, error: BaseException) -> None:
+def _undo(context: Context, row: Row, launch_file: str, error: BaseException) -> None:
     """Take back a start whose row was refused: no pane is left without a row.
 
     After any other error the row may be committed, and nobody can say so now; recovery can.
@@ -375,6 +375,6 @@ def _undo(world: World, row: Row, launch_file: str, error: BaseException) -> Non
     if not isinstance(error, Refused) or error.recorded:
         return
     launches.cancel_launch(launch_file)
-    pane = _look_for(world, row)
+    pane = _look_for(context, row)
     if pane is not None and pane.mark == row["id"]:
-        world.tmux(row["tmux_server"]).kill_pane(pane.id, mark=row["id"])
+        context.tmux(row["tmux_server"]).kill_pane(pane.id, mark=row["id"])

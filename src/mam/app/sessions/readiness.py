@@ -23,7 +23,7 @@ from mam.core.errors import DialogOpen, NotReady, PaneGone
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from mam.adapters.agents.kind import Kind, ScreenState
-    from mam.app.context.context import World
+    from mam.app.context.context import Context
     from mam.core.session_row import Row
 
 _STAYS_UP = 0.25
@@ -44,20 +44,20 @@ class Watch:
     """One wait for readiness."""
 
     def __init__(
-        self, world: World, row: Row, launch_file: str, *, trust: bool, seconds: float | None
+        self, context: Context, row: Row, launch_file: str, *, trust: bool, seconds: float | None
     ) -> None:
         """Begin the clock: by the wall for a time that the caller gave, else the load-adjusted one."""
-        self.world = world
+        self.context = context
         self.row = row
-        self.kind: Kind = world.kind(row["agent"])
-        self.tmux = world.tmux(row["tmux_server"])
+        self.kind: Kind = context.kind(row["agent"])
+        self.tmux = context.tmux(row["tmux_server"])
         self.launch_file = launch_file
         self.may_trust = trust
         self.boxed: float | None = None
         self.met: tuple[str, float] | None = None
         self.met_first: float | None = None
         self.pressed: tuple[str, float] | None = None
-        self.seconds = seconds or max(world.settings().ready_timeout, self.kind.boot_seconds)
+        self.seconds = seconds or max(context.settings().ready_timeout, self.kind.boot_seconds)
         self.clock = time.monotonic if seconds else load_adjusted_clock.now
         self.began = self.clock()
         self.last_look = -_LOOK_EVERY
@@ -99,7 +99,7 @@ class Watch:
         return self._judge(self._look())
 
     def _has_started(self) -> bool:
-        return any(heard.state == IDLE for heard in overhear(self.world, self.row))
+        return any(heard.state == IDLE for heard in overhear(self.context, self.row))
 
     def _stayed_up(self) -> bool:
         words = process.command_line(self.row["pane"]["pid"]) or []
@@ -150,7 +150,7 @@ class Watch:
 
     def _is_readable(self) -> bool:
         """Tell whether the screen of this version can be trusted: nothing but the screen shows a dialog."""
-        return is_known(self.world, self.row) is not False
+        return is_known(self.context, self.row) is not False
 
     def _has_settled(self, detail: str, now: float) -> bool:
         """Tell whether the dialog takes keys: it stood still, and those of before had their time."""

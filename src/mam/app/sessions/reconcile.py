@@ -26,9 +26,10 @@ if TYPE_CHECKING:
 
     from mam.adapters.store.registry import View
     from mam.adapters.store.transaction import Transaction
-    from mam.app.context.context import World
+    from mam.app.context.context import Context
     from mam.app.observation.hook_intake import Word
     from mam.app.observation.snapshot import Snapshot
+    from mam.core.caller import Caller
     from mam.core.drift import Drift
 
 DRIFT_ACTIONS = {"A": "terminated", "B": "registered", "C": "filled"}
@@ -46,23 +47,25 @@ class Pass:
         self.actions: list[dict[str, Any]] = []
 
 
-def one_pass(world: World, *, dry_run: bool = False, emit_diff: bool = False) -> dict[str, Any]:
+def one_pass(
+    context: Context, caller: Caller, *, dry_run: bool = False, emit_diff: bool = False
+) -> dict[str, Any]:
     """Make one pass and return its report; with `emit_diff` also what a resident recorded in between."""
-    if not world.place.exists():
-        raise NoRegistry(f"there is no registry in {world.place.root}", hint="mam init makes one")
+    if not context.paths.exists():
+        raise NoRegistry(f"there is no registry in {context.paths.root}", hint="mam init makes one")
     began = time.perf_counter()
-    at = world.now()
+    at = context.now()
     if dry_run:
-        done = foresee(world)
+        done = foresee(context)
     else:
-        settle(world)
-        done = reconcile(world)
+        settle(context, caller)
+        done = reconcile(context, caller)
         if emit_diff:
-            done.drifts = _since_last_print(world, done.drifts)
+            done.drifts = _since_last_print(context, done.drifts)
     listings = done.look.listings
     return {
         "timestamp": stamp(at),
-        "yaml_path": world.place.yaml,
+        "yaml_path": context.paths.yaml,
         "tmux_confirmed": all(listing.confirmed for listing in listings.values()),
         "tmux_sessions_alive": sorted(
             {pane.session_name for listing in listings.values() for pane in listing.panes if not pane.dead}
@@ -77,36 +80,36 @@ def one_pass(world: World, *, dry_run: bool = False, emit_diff: bool = False) ->
     }
 
 
-def foresee(world: World) -> Pass:
+def foresee(context: Context) -> Pass:
     """Look and plan, and write nothing: not even what hooks said is taken in."""
-    view = world.registry.view()
-    done, planned = _look(world, view, {})
+    view = context.registry.view()
+    done, planned = _look(context, view, {})
     keys = [one.key for one in planned]
     none: list[str] = []
-    known = world.registry.peek(lambda draft: [key for key in keys if drifts.is_known(draft, key)], none)
+    known = context.registry.peek(lambda draft: [key for key in keys if drifts.is_known(draft, key)], none)
     done.drifts = [{**one.as_json(), "new": one.key not in known, "written": False} for one in planned]
     done.actions = [_action(one) for one in planned if one.after]
     return done
 
 
-def reconcile(world: World, only: Collection[str] | None = None) -> Pass:
+def reconcile(context: Context, caller: Caller, only: Collection[str] | None = None) -> Pass:
     """Look, plan, act and record, for all or for some ids; one session that fails stops no other."""
-    view = world.registry.view()
-    words = listen(world, view.rows) if view.rows else {}
-    done, planned = _look(world, view, words, only)
-    written = {one.key: _act(world, one, done) for one in planned}
-    has_open = world.registry.peek(drifts.has_open, False)
+    view = context.registry.view()
+    words = listen(context, view.rows) if view.rows else {}
+    done, planned = _look(context, view, words, only)
+    written = {one.key: _act(context, caller, one, done) for one in planned}
+    has_open = context.registry.peek(drifts.has_open, False)
     if planned or has_open:
-        done.drifts = world.registry.note(lambda draft: _record(draft, planned, written, done))
+        done.drifts = context.registry.note(lambda draft: _record(draft, planned, written, done))
     return done
 
 
 def _look(
-    world: World, view: View, words: dict[str, Word], only: Collection[str] | None = None
+    context: Context, view: View, words: dict[str, Word], only: Collection[str] | None = None
 ) -> tuple[Pass, list[Drift]]:
-    done = Pass(observe(world, view.rows, words, only), view)
+    done = Pass(observe(context, view.rows, words, only), view)
     busy = {part for intent in view.intents for part in (intent.session_id, intent.name)}
-    return done, plan(view.rows, done.look.found, world.now(), busy)
+    return done, plan(view.rows, done.look.found, context.now(), busy)
 
 
 def _action(drift: Drift) -> dict[str, Any]:
@@ -114,30 +117,30 @@ def _action(drift: Drift) -> dict[str, Any]:
     return {"action": DRIFT_ACTIONS[drift.kind], "session": found["session"], "server": found["server"]}
 
 
-def _act(world: World, drift: Drift, done: Pass) -> bool:
+def _act(context: Context, caller: Caller, drift: Drift, done: Pass) -> bool:
     """Write what follows from a difference; False where nothing does, or where it could not be."""
     if drift.after is None:
         return False
     try:
-        is_done = _write(world, drift, done)
+        is_done = _write(context, caller, drift, done)
     except MamError as error:
-        world.warn(f"{drift.message}; not written: {error}")
+        context.warn(f"{drift.message}; not written: {error}")
         return False
     if is_done:
         done.actions.append(_action(drift))
     return is_done
 
 
-def _write(world: World, drift: Drift, done: Pass) -> bool:
+def _write(context: Context, caller: Caller, drift: Drift, done: Pass) -> bool:
     if drift.kind == "B" and drift.stray is not None:
-        adopt.register(world, drift.stray)
+        adopt.register(context, caller, drift.stray)
         return True
     row = drift.row
     if row is None:
         return False
     if drift.kind == "A":
-        return not is_running(death.record_death(world, row, done.look.sights[row["id"]]))
-    return bool(conversations.capture(world, row).get(drift.field or "") == drift.after)
+        return not is_running(death.record_death(context, caller, row, done.look.sights[row["id"]]))
+    return bool(conversations.capture(context, row).get(drift.field or "") == drift.after)
 
 
 def _record(
@@ -164,7 +167,7 @@ def _looked_at(done: Pass) -> list[str]:
     ]
 
 
-def _since_last_print(world: World, now: list[dict[str, Any]]) -> list[dict[str, Any]]:
+def _since_last_print(context: Context, now: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """Return what nobody has printed yet, and after it what still lasts; from here on it is printed."""
 
     def work(draft: Transaction) -> list[dict[str, Any]]:
@@ -173,4 +176,4 @@ def _since_last_print(world: World, now: list[dict[str, Any]]) -> list[dict[str,
         keys = {one["id"] for one in unprinted}
         return unprinted + [{**one, "new": False} for one in now if one["id"] not in keys]
 
-    return world.registry.note(work)
+    return context.registry.note(work)

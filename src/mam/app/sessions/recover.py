@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 
 from mam.adapters.tmux import launch_file as launches
-from mam.app.context import caller, claims
+from mam.app.context import claims
 from mam.app.context.liveness import ALIVE, LOOSE, UNKNOWN, find_pane, see
 from mam.app.observation import conversations
 from mam.app.sessions import create, resume
@@ -28,35 +28,38 @@ if TYPE_CHECKING:
     from mam.adapters.store.intents import Intent
     from mam.adapters.store.transaction import Transaction
     from mam.adapters.tmux.parse import Pane
-    from mam.app.context.context import World
+    from mam.app.context.context import Context
+    from mam.core.caller import Caller
     from mam.core.session_row import Row
 
 
 _OLD_SECONDS = 300.0
 
 
-def recover(world: World) -> None:
+def recover(context: Context, caller: Caller) -> None:
     """Bring every change without a living owner to an end."""
-    for intent in world.registry.view().intents:
-        if claims.is_owned(intent) or not _take_over(world, intent):
+    for intent in context.registry.view().intents:
+        if claims.is_owned(intent) or not _take_over(context, intent):
             continue
-        world.progress(f"finishing a {intent.verb} of {intent.name} that was cut off")
+        context.progress(f"finishing a {intent.verb} of {intent.name} that was cut off")
         try:
-            _FINISH.get(intent.verb, _give_up)(world, intent)
+            _FINISH[intent.verb](context, caller, intent) if intent.verb in _FINISH else _give_up(
+                context, intent
+            )
         except (Refused, Unconfirmed) as error:
-            world.warn(f"the {intent.verb} of {intent.name} that was cut off cannot be finished: {error}")
-            _give_up(world, intent)
+            context.warn(f"the {intent.verb} of {intent.name} that was cut off cannot be finished: {error}")
+            _give_up(context, intent)
         except Unavailable as error:
             # Nobody can say how far it got: the intent stays, and other sessions go on.
-            world.warn(str(error))
-            claims.abandon(world, intent.session_id, intent.at, for_good=False)
+            context.warn(str(error))
+            claims.abandon(context, intent.session_id, intent.at, for_good=False)
         except BaseException:
-            claims.abandon(world, intent.session_id, intent.at, for_good=False)
+            claims.abandon(context, intent.session_id, intent.at, for_good=False)
             raise
-    _sweep(world)
+    _sweep(context)
 
 
-def _take_over(world: World, intent: Intent) -> bool:
+def _take_over(context: Context, intent: Intent) -> bool:
     """Become the owner, so that two recoveries do not meet; False if somebody was faster."""
 
     def work(draft: Transaction) -> bool:
@@ -69,73 +72,73 @@ def _take_over(world: World, intent: Intent) -> bool:
         return True
 
     try:
-        return world.registry.note(work)
+        return context.registry.note(work)
     except Unavailable:
         # It may be found taken over all the same.
-        claims.withdraw(world, intent.session_id, intent.at, for_good=False)
+        claims.withdraw(context, intent.session_id, intent.at, for_good=False)
         raise
 
 
-def _give_up(world: World, intent: Intent) -> None:
-    claims.abandon(world, intent.session_id, intent.at, for_good=True)
+def _give_up(context: Context, intent: Intent) -> None:
+    claims.abandon(context, intent.session_id, intent.at, for_good=True)
 
 
-def _finish_start(world: World, intent: Intent) -> None:
+def _finish_start(context: Context, caller: Caller, intent: Intent) -> None:
     """Bind the pane of a create or fork to its row; without a pane there is nothing to keep."""
     plan = intent.data
-    pane = _started_pane(world, plan["row"], plan["launch_file"])
+    pane = _started_pane(context, plan["row"], plan["launch_file"])
     if pane is None:
-        create.drop_worktree(world, plan)
-        _give_up(world, intent)
-        world.host.release(intent.session_id)
+        create.drop_worktree(context, plan)
+        _give_up(context, intent)
+        context.user_state.release(intent.session_id)
         return
-    row = create.bind(world, plan, _started(plan["row"], pane, plan["launch_file"]))
+    row = create.bind(context, caller, plan, _started(plan["row"], pane, plan["launch_file"]))
     if pane.dead:
-        record_if_dead(world, row)
+        record_if_dead(context, caller, row)
 
 
-def _finish_resume(world: World, intent: Intent) -> None:
-    row = _row(world, intent)
+def _finish_resume(context: Context, caller: Caller, intent: Intent) -> None:
+    row = _row(context, intent)
     if row is None or is_running(row):
-        _give_up(world, intent)
+        _give_up(context, intent)
         return
-    pane = _started_pane(world, row, intent.data["launch_file"])
+    pane = _started_pane(context, row, intent.data["launch_file"])
     if pane is None or pane.dead:
-        _give_up(world, intent)
-        world.host.release(intent.session_id)
+        _give_up(context, intent)
+        context.user_state.release(intent.session_id)
         return
     choice = Choice(*intent.data["choice"])
-    resume.bind(world, row, choice, _started(row, pane, intent.data["launch_file"]))
+    resume.bind(context, caller, row, choice, _started(row, pane, intent.data["launch_file"]))
 
 
-def _finish_stop(world: World, intent: Intent) -> None:
+def _finish_stop(context: Context, caller: Caller, intent: Intent) -> None:
     """Record a stop that had its effect, go on with one that had begun; any other never happened."""
-    row = _row(world, intent)
-    listing = world.tmux(row["tmux_server"]).panes() if row else None
+    row = _row(context, intent)
+    listing = context.tmux(row["tmux_server"]).panes() if row else None
     if row is None or listing is None or not (is_running(row) or intent.data.get("purge")):
-        _give_up(world, intent)
+        _give_up(context, intent)
         return
-    sight = see(row, listing, world.place.root)
+    sight = see(row, listing, context.paths.root)
     if sight.state == UNKNOWN:
         raise TerminalsDown(sight.reason)
     if sight.state in (ALIVE, LOOSE):
         if intent.data.get(ACTING):
             reason, force = intent.data.get("reason") or MANUAL, bool(intent.data.get("force"))
-            Stop(world, row, reason=reason, force=force, purge=bool(intent.data.get("purge"))).run()
-        _give_up(world, intent)
+            Stop(context, caller, row, reason=reason, force=force, purge=bool(intent.data.get("purge"))).run()
+        _give_up(context, intent)
         return
-    status = exit_status(world, row, sight)
+    status = exit_status(context, row, sight)
     pane_id = own_pane(row, sight)
     if pane_id:
-        world.tmux(row["tmux_server"]).kill_pane(pane_id, mark=row["id"])
-    discard(world, row["id"])
+        context.tmux(row["tmux_server"]).kill_pane(pane_id, mark=row["id"])
+    discard(context, row["id"])
     if intent.data.get("purge"):
-        purge_files(world, row, current_conversation(row))
+        purge_files(context, row, current_conversation(row))
     reason = intent.data.get("reason") or MANUAL
 
     def work(draft: Transaction) -> None:
-        current = conversations.captured(world, draft.get(row["id"]) or row)
-        action = caller.action(world, "stop")
+        current = conversations.captured(context, draft.get(row["id"]) or row)
+        action = caller.action("stop", context.now())
         if intent.data.get("purge"):
             done = draft.put(transitions.purged(current, action, reason=reason, exit_status=status))
             conversations.disown(draft, done, current_conversation(current))
@@ -148,30 +151,30 @@ def _finish_stop(world: World, intent: Intent) -> None:
         draft.intents.end(row["id"])
         draft.log(action["by"], "stop", done, "finished a stop that was cut off")
 
-    claims.change(world, work)
-    world.host.release(row["id"])
+    claims.change(context, work)
+    context.user_state.release(row["id"])
 
 
-def _finish_rename(world: World, intent: Intent) -> None:
+def _finish_rename(context: Context, _caller: Caller, intent: Intent) -> None:
     """The row has its new name already; tmux follows."""
-    row = _row(world, intent)
-    pane = _marked_pane(world, row) if row else None
+    row = _row(context, intent)
+    pane = _marked_pane(context, row) if row else None
     if row and pane and pane.session_name == intent.data.get("from"):
-        world.tmux(row["tmux_server"]).rename_session(pane.session_id, row["name"])
-    _give_up(world, intent)
+        context.tmux(row["tmux_server"]).rename_session(pane.session_id, row["name"])
+    _give_up(context, intent)
 
 
-def _finish_adopt(world: World, intent: Intent) -> None:
+def _finish_adopt(context: Context, caller: Caller, intent: Intent) -> None:
     from mam.app.sessions.adopt import bind as bind_adopted
 
     row: Row = intent.data["row"]
-    pane = _marked_pane(world, row)
+    pane = _marked_pane(context, row)
     if pane is None:
-        _give_up(world, intent)
+        _give_up(context, intent)
         return
     if intent.data.get("rename", True) and pane.session_name != row["name"]:
-        world.tmux(row["tmux_server"]).rename_session(pane.session_id, row["name"])
-    bind_adopted(world, row, pane)
+        context.tmux(row["tmux_server"]).rename_session(pane.session_id, row["name"])
+    bind_adopted(context, caller, row, pane)
 
 
 _FINISH = {
@@ -184,13 +187,13 @@ _FINISH = {
 }
 
 
-def _row(world: World, intent: Intent) -> Row | None:
-    return next((row for row in world.registry.view().rows if row.get("id") == intent.session_id), None)
+def _row(context: Context, intent: Intent) -> Row | None:
+    return next((row for row in context.registry.view().rows if row.get("id") == intent.session_id), None)
 
 
-def _marked_pane(world: World, row: Row) -> Pane | None:
+def _marked_pane(context: Context, row: Row) -> Pane | None:
     """Return the pane that carries the session's mark; raises where nobody can say."""
-    listing = world.tmux(row["tmux_server"]).panes()
+    listing = context.tmux(row["tmux_server"]).panes()
     if not listing.confirmed:
         raise TerminalsDown(
             f"a change of '{row['name']}' was cut off, and tmux does not say how far it got",
@@ -199,18 +202,18 @@ def _marked_pane(world: World, row: Row) -> Pane | None:
     return find_pane(row, [pane for pane in listing.panes if pane.mark == row["id"]])
 
 
-def _started_pane(world: World, row: Row, launch_file: str) -> Pane | None:
+def _started_pane(context: Context, row: Row, launch_file: str) -> Pane | None:
     """Return the pane of a start that was cut off; without one the launch is withdrawn."""
-    pane = _new_pane(world, row)
+    pane = _new_pane(context, row)
     if pane is None and not launches.cancel_launch(launch_file):
         # Never written, or taken since the look by a launcher that was slow to come: its pane is there now.
-        pane = _new_pane(world, row)
+        pane = _new_pane(context, row)
     return pane
 
 
-def _new_pane(world: World, row: Row) -> Pane | None:
+def _new_pane(context: Context, row: Row) -> Pane | None:
     """Return the marked pane, unless it is the dead one of the session's last run."""
-    pane = _marked_pane(world, row)
+    pane = _marked_pane(context, row)
     last = (row.get("pane") or {}).get("pid")
     return None if pane is not None and pane.dead and pane.pid == last else pane
 
@@ -220,16 +223,16 @@ def _started(row: Row, pane: Pane, launch_file: str) -> Started:
     return Started(pane_record(pane, command, row["workspace"]), pane.session_id, launch_file)
 
 
-def _sweep(world: World) -> None:
+def _sweep(context: Context) -> None:
     """Remove old launch files; a young one may be about to be read."""
     try:
-        entries = list(os.scandir(world.place.launches))
+        entries = list(os.scandir(context.paths.launches))
     except FileNotFoundError:
         return
     for entry in entries:
         try:
             is_ours = is_session_id(entry.name.partition("-")[0]) and entry.is_file(follow_symlinks=False)
-            if is_ours and world.now() - entry.stat(follow_symlinks=False).st_mtime > _OLD_SECONDS:
+            if is_ours and context.now() - entry.stat(follow_symlinks=False).st_mtime > _OLD_SECONDS:
                 os.unlink(entry.path)
         except OSError:
             continue

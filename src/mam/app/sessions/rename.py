@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from mam.app.context import caller, claims
+from mam.app.context import claims
 from mam.app.context.liveness import UNKNOWN, see_one
 from mam.app.jobs import session_events
 from mam.app.jobs.write_files import show
@@ -15,12 +15,13 @@ if TYPE_CHECKING:
     from typing import Any
 
     from mam.adapters.store.transaction import Transaction
-    from mam.app.context.context import World
+    from mam.app.context.context import Context
     from mam.app.context.liveness import Sight
+    from mam.core.caller import Caller
     from mam.core.session_row import Row
 
 
-def rename(world: World, target: str, name: str) -> Row:
+def rename(context: Context, caller: Caller, target: str, name: str) -> Row:
     """Give a session another name; its id stays."""
     wanted = names.parse_name(name)
     result: dict[str, Row] = {}
@@ -34,39 +35,41 @@ def rename(world: World, target: str, name: str) -> Row:
             raise NameTaken(f"a session named '{wanted}' is registered already")
         return {"from": row["name"], "to": wanted}
 
-    with claims.in_flight(world, "rename", target, prepare) as row:
+    with claims.in_flight(context, "rename", target, prepare) as row:
         if row is None:
             return result["row"]
-        sight = see_one(world, row)
-        _check(world, row, sight, wanted)
-        done = claims.change(world, lambda draft: _commit(world, draft, row, wanted, told))
+        sight = see_one(context, row)
+        _check(context, row, sight, wanted)
+        done = claims.change(context, lambda draft: _commit(context, caller, draft, row, wanted, told))
         try:
             pane = sight.pane
             # A pane that a person moved into another tmux session leaves that one's name alone.
             if pane is not None and pane.mark in ("", row["id"]) and pane.session_name == row["name"]:
                 # A pane of the original system is known by its name only: it gets our mark with the new one.
-                world.tmux(row["tmux_server"]).mark(pane.id, row["id"], world.place.root)
-                world.tmux(row["tmux_server"]).rename_session(pane.session_id, wanted)
+                context.tmux(row["tmux_server"]).mark(pane.id, row["id"], context.paths.root)
+                context.tmux(row["tmux_server"]).rename_session(pane.session_id, wanted)
         except MamError:
-            claims.change(world, lambda draft: _commit(world, draft, done, row["name"], told))
+            claims.change(context, lambda draft: _commit(context, caller, draft, done, row["name"], told))
             raise
         finally:
             for job_id in told:
-                show(world, job_id)
+                show(context, job_id)
         return done
 
 
-def _check(world: World, row: Row, sight: Sight, wanted: str) -> None:
+def _check(context: Context, row: Row, sight: Sight, wanted: str) -> None:
     if sight.state == UNKNOWN:
         raise TerminalsDown(f"'{row['name']}' was not renamed: {sight.reason}")
-    listing = world.tmux(row["tmux_server"]).panes()
+    listing = context.tmux(row["tmux_server"]).panes()
     if any(pane.session_name == wanted for pane in listing.panes):
         raise NameTaken(f"tmux server '{row['tmux_server']}' has a session named '{wanted}' already")
 
 
-def _commit(world: World, draft: Transaction, row: Row, name: str, told: list[str]) -> Row:
+def _commit(
+    context: Context, caller: Caller, draft: Transaction, row: Row, name: str, told: list[str]
+) -> Row:
     current = draft.get(row["id"]) or row
-    action = caller.action(world, "rename")
+    action = caller.action("rename", context.now())
     done = draft.put(merged(current, name=name, last_action=action))
     draft.log(action["by"], "rename", done, before=current["name"])
     told[:] = session_events.renamed(draft, done, current["name"], name)

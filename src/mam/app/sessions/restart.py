@@ -7,12 +7,14 @@ from mam.app.sessions.stop import stop
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from mam.app.context.context import World
+    from mam.app.context.context import Context
     from mam.app.sessions.resume import Home
+    from mam.core.caller import Caller
 
 
 def restart(
-    world: World,
+    context: Context,
+    caller: Caller,
     target: str,
     *,
     reason: str | None = None,
@@ -21,5 +23,5 @@ def restart(
     home: Home | None = None,
 ) -> Resumed:
     """Stop and resume; a session that has ended is only resumed."""
-    stopped = stop(world, target, reason=reason or "restart", force=force)
-    return resume(world, stopped.row["id"], timeout=timeout, home=home)
+    stopped = stop(context, caller, target, reason=reason or "restart", force=force)
+    return resume(context, caller, stopped.row["id"], timeout=timeout, home=home)

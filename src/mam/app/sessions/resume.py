@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from mam.adapters.store.tables import evidence
 from mam.adapters.system import process
-from mam.app.context import caller, claims
+from mam.app.context import claims
 from mam.app.context.liveness import ALIVE, LOOSE, UNKNOWN, see_one
 from mam.app.observation import conversations
 from mam.app.sessions import launch, untrusted_rows
@@ -21,17 +21,18 @@ if TYPE_CHECKING:
     from typing import Any, Protocol
 
     from mam.adapters.store.transaction import Transaction
-    from mam.app.context.context import World
+    from mam.app.context.context import Context
     from mam.app.sessions.launch import Started, Where
+    from mam.core.caller import Caller
     from mam.core.session_row import Row
 
     class Home(Protocol):
         """Where a session goes on that has a place of its own, such as the window of its team."""
 
-        def find(self, world: World, row: Row) -> Where | None:
+        def find(self, context: Context, row: Row) -> Where | None:
             """Return the place, or None: then the session gets a tmux session of its own."""
 
-        def rejoin(self, world: World, row: Row) -> None:
+        def rejoin(self, context: Context, row: Row) -> None:
             """Put a session that goes on there in order."""
 
 
@@ -51,7 +52,8 @@ class Resumed:
 
 
 def resume(
-    world: World,
+    context: Context,
+    caller: Caller,
     target: str,
     *,
     wait: bool = True,
@@ -60,7 +62,7 @@ def resume(
     home: Home | None = None,
 ) -> Resumed:
     """Take up a session's conversation; one that is alive is left as it is."""
-    alive = _settle_running(world, target)
+    alive = _settle_running(context, caller, target)
     if alive is not None:
         return Resumed(alive, False, "already running")
     found: dict[str, Any] = {}
@@ -71,62 +73,64 @@ def resume(
             return None
         transitions.next_status(row["status"], "resume")
         launch.check_workspace(row["workspace"])
-        untrusted_rows.refuse(world, row, trust=trust)
-        choice = _choose(world, draft, row)
+        untrusted_rows.refuse(context, row, trust=trust)
+        choice = _choose(context, draft, row)
         found["plan"] = {
             "choice": [choice.id, choice.tier, choice.on_disk],
-            "launch_file": launch.new_launch_file(world, row["id"]),
+            "launch_file": launch.new_launch_file(context, row["id"]),
         }
         return dict(found["plan"])
 
-    with claims.in_flight(world, "resume", target, prepare) as row:
+    with claims.in_flight(context, "resume", target, prepare) as row:
         if row is None:
             return Resumed(found["row"], False, "already running")
         choice = Choice(*found["plan"]["choice"])
-        done = _start(world, row, choice, found["plan"]["launch_file"], home)
+        done = _start(context, caller, row, choice, found["plan"]["launch_file"], home)
     if wait:
-        done = wait_until_ready(world, done, found["plan"]["launch_file"], trust=trust, seconds=timeout)
-    return Resumed(done, True, _note(world, done, choice))
+        done = wait_until_ready(
+            context, caller, done, found["plan"]["launch_file"], trust=trust, seconds=timeout
+        )
+    return Resumed(done, True, _note(context, done, choice))
 
 
-def _note(world: World, row: Row, choice: Choice) -> str | None:
-    if not world.kind(row["agent"]).can_resume:
+def _note(context: Context, row: Row, choice: Choice) -> str | None:
+    if not context.kind(row["agent"]).can_resume:
         return ANEW.format(row["agent"])
-    return None if choice.on_disk or _origin(world, row, choice) else NO_HISTORY
+    return None if choice.on_disk or _origin(context, row, choice) else NO_HISTORY
 
 
-def _origin(world: World, row: Row, choice: Choice) -> str | None:
+def _origin(context: Context, row: Row, choice: Choice) -> str | None:
     """Return the conversation that a fork was made of, while the fork itself is not on disk yet."""
     entry = next((one for one in row.get("conversations") or [] if one["id"] == choice.id), None)
     origin = entry.get("fork_of") if entry and not choice.on_disk else None
-    return origin if origin and conversations.on_disk(world, row, origin) else None
+    return origin if origin and conversations.on_disk(context, row, origin) else None
 
 
-def _settle_running(world: World, target: str) -> Row | None:
+def _settle_running(context: Context, caller: Caller, target: str) -> Row | None:
     """Return the row if it really runs; a row that only says so is corrected first."""
-    row = world.registry.view().find(target)
+    row = context.registry.view().find(target)
     if not is_running(row):
         return None
-    sight = see_one(world, row)
+    sight = see_one(context, row)
     if sight.state == UNKNOWN:
         raise TerminalsDown(
             f"'{row['name']}' was not resumed: {sight.reason}", hint="repeat when tmux answers again"
         )
     if sight.state in (ALIVE, LOOSE):
         return row
-    record_death(world, row, sight)
+    record_death(context, caller, row, sight)
     return None
 
 
-def _choose(world: World, draft: Transaction, row: Row) -> Choice:
-    kind = world.kind(row["agent"])
+def _choose(context: Context, draft: Transaction, row: Row) -> Choice:
+    kind = context.kind(row["agent"])
     if not kind.can_resume:
         return Choice(None, None, None)
-    choice = conversations.resume_choice(world, row, draft.rows(), draft.identities())
+    choice = conversations.resume_choice(context, row, draft.rows(), draft.identities())
     if choice.id is None or (not choice.on_disk and own_id(row)):
         if choice.id:
             # While a program takes a conversation up, its file may for a moment have no history.
-            conversations.refuse_if_held(world, row, choice.id)
+            conversations.refuse_if_held(context, row, choice.id)
         gone = (
             f"its conversation {choice.id} is not on disk" if choice.id else "no conversation of it is known"
         )
@@ -137,33 +141,35 @@ def _choose(world: World, draft: Transaction, row: Row) -> Choice:
     return choice
 
 
-def _start(world: World, row: Row, choice: Choice, launch_file: str, home: Home | None) -> Row:
-    conversations.take_lease(world, row, choice.id, process.me())
-    world.progress(f"resuming {row['name']}")
-    where = home.find(world, row) if home is not None else None
+def _start(
+    context: Context, caller: Caller, row: Row, choice: Choice, launch_file: str, home: Home | None
+) -> Row:
+    conversations.take_lease(context, row, choice.id, process.me())
+    context.progress(f"resuming {row['name']}")
+    where = home.find(context, row) if home is not None else None
     started = launch.run(
-        world,
+        context,
         row,
         launch_file,
         where=where,
         conversation=choice.id,
         mcp=launch.has_tools(row),
         resume=bool(choice.on_disk),
-        fork_of=_origin(world, row, choice),
+        fork_of=_origin(context, row, choice),
     )
-    done = launch.bound(world, row, started, lambda: bind(world, row, choice, started))
+    done = launch.bound(context, row, started, lambda: bind(context, caller, row, choice, started))
     if home is not None and where is not None:
-        home.rejoin(world, done)
+        home.rejoin(context, done)
     return done
 
 
-def bind(world: World, row: Row, choice: Choice, started: Started) -> Row:
+def bind(context: Context, caller: Caller, row: Row, choice: Choice, started: Started) -> Row:
     """Commit the row of a pane in which the session goes on, and end the intent; recovery does the same."""
     started.pane["mcp_attachments"] = launch.attachments(launch.has_tools(row))
 
     def work(draft: Transaction) -> Row:
         current = draft.get(row["id"]) or row
-        action = caller.action(world, "resume")
+        action = caller.action("resume", context.now())
         fields: dict[str, Any] = {}
         if (
             choice.id
@@ -188,20 +194,20 @@ def bind(world: World, row: Row, choice: Choice, started: Started) -> Row:
         draft.log(action["by"], "resume", done, conversation=choice.id, tier=choice.tier)
         return done
 
-    done = claims.change(world, work)
-    bind_lease(world, done, choice.id)
+    done = claims.change(context, work)
+    bind_lease(context, done, choice.id)
     return done
 
 
-def resumable(world: World, *, agent: str | None = None, stopped: bool = False) -> list[str]:
+def resumable(context: Context, *, agent: str | None = None, stopped: bool = False) -> list[str]:
     """Return the sessions that died, and with `stopped` those that were stopped, if they can be resumed."""
     names = []
-    for row in world.registry.view().rows:
+    for row in context.registry.view().rows:
         if agent and row["agent"] != agent:
             continue
         died = row["status"] == "terminated" and row.get("termination_mode") == "auto-detected"
         if is_running(row):
-            sight = see_one(world, row)
+            sight = see_one(context, row)
             died = sight.state not in (ALIVE, LOOSE, UNKNOWN)
         if row.get("resumable") and (died or (stopped and row["status"] == "stopped")):
             names.append(row["name"])

@@ -10,7 +10,7 @@ import time
 
 from mam.adapters.agents.kind import Screen, ScreenState
 from mam.adapters.system import exit_watch, load_adjusted_clock, process
-from mam.app.context import caller, claims
+from mam.app.context import claims
 from mam.app.context.caller import runs_inside
 from mam.app.context.liveness import ALIVE, LOOSE, UNKNOWN, identity_of, see_one
 from mam.app.jobs import session_events
@@ -39,8 +39,9 @@ if TYPE_CHECKING:
 
     from mam.adapters.store.transaction import Transaction
     from mam.adapters.system.process import Identity
-    from mam.app.context.context import World
+    from mam.app.context.context import Context
     from mam.app.context.liveness import Sight
+    from mam.core.caller import Caller
     from mam.core.session_row import Row
 
 MANUAL = "manual_stop"
@@ -63,7 +64,13 @@ class Stopped:
 
 
 def stop(
-    world: World, target: str, *, reason: str | None = None, force: bool = False, purge: bool = False
+    context: Context,
+    caller: Caller,
+    target: str,
+    *,
+    reason: str | None = None,
+    force: bool = False,
+    purge: bool = False,
 ) -> Stopped:
     """Stop one session; a session that has ended already is left as it is."""
     found: dict[str, Row] = {}
@@ -72,7 +79,7 @@ def stop(
         found["row"] = row
         if not is_running(row) and not purge:
             return None
-        if is_running(row) and runs_inside(row, world.pid):
+        if is_running(row) and runs_inside(row, caller.pid):
             raise NotAllowed(
                 f"this command runs inside '{row['name']}'", hint="stop it from outside, or leave it"
             )
@@ -81,48 +88,51 @@ def stop(
             conversations.refuse_if_shared(row, draft.rows())
             # Asked before the agent is ended, while everything can still be left as it is.
             if conversation := current_conversation(row):
-                conversations.refuse_if_held(world, row, conversation)
+                conversations.refuse_if_held(context, row, conversation)
         return {"reason": reason, "purge": purge, "force": force}
 
-    with claims.in_flight(world, "stop", target, prepare) as row:
+    with claims.in_flight(context, "stop", target, prepare) as row:
         if row is None:
             return Stopped(found["row"], stop_escalation.already(found["row"]))
-        return Stopped(Stop(world, row, reason=reason or MANUAL, force=force, purge=purge).run())
+        return Stopped(Stop(context, caller, row, reason=reason or MANUAL, force=force, purge=purge).run())
 
 
 class Stop:
     """One stop on its way up the ladder."""
 
-    def __init__(self, world: World, row: Row, *, reason: str, force: bool, purge: bool) -> None:
+    def __init__(
+        self, context: Context, caller: Caller, row: Row, *, reason: str, force: bool, purge: bool
+    ) -> None:
         """Take the claimed row."""
-        self.world = world
+        self.context = context
+        self.caller = caller
         self.row = row
         self.notes = {"reason": reason, "purge": purge, "force": force}
         self.reason = reason
         self.force = force
         self.purge = purge
-        self.kind = world.kind(row["agent"])
-        self.tmux = world.tmux(row["tmux_server"])
+        self.kind = context.kind(row["agent"])
+        self.tmux = context.tmux(row["tmux_server"])
         self.tree: set[Identity] = set()
         self.was_killed = False
 
     def run(self) -> Row:
         """End the session and return its row."""
-        sight = see_one(self.world, self.row)
+        sight = see_one(self.context, self.row)
         if sight.state == UNKNOWN:
             raise TerminalsDown(
                 f"'{self.row['name']}' was not stopped: {sight.reason}", hint="repeat when tmux answers again"
             )
         status: int | None = None
         if is_running(self.row):
-            session_events.stopping(self.world, self.row)
+            session_events.stopping(self.context, self.row)
             if sight.state in (ALIVE, LOOSE):
                 self._save_and_end(sight)
                 if sight.pane is not None:
                     # Else tmux may learn late how it ended, or never.
                     self.tmux.nudge(sight.pane.server_pid)
-                sight = see_one(self.world, self.row)
-            status = exit_status(self.world, self.row, sight)
+                sight = see_one(self.context, self.row)
+            status = exit_status(self.context, self.row, sight)
             self._end_rest()
         self._remove_pane(sight)
         if self.purge:
@@ -154,7 +164,7 @@ class Stop:
 
     def _save(self, sight: Sight) -> tuple[ScreenState, bool]:
         """Keep the conversation's id and the last screen, durably, before anything is done to the agent."""
-        said = conversations.told(self.world, self.row)
+        said = conversations.told(self.context, self.row)
         screen, look, in_mode = "", ScreenState(), False
         if sight.pane is not None:
             seen = self.tmux.look(sight.pane.id)
@@ -163,25 +173,25 @@ class Stop:
 
         def work(draft: Transaction) -> Row:
             current = draft.get(self.row["id"]) or self.row
-            saved = conversations.captured(self.world, current, said, draft.rows)
+            saved = conversations.captured(self.context, current, said, draft.rows)
             saved = merged(saved, last_visible_note=safe_text.note(screen) or saved.get("last_visible_note"))
             # From here on the agent is told to leave: a stop that dies later is finished, not given up.
             claims.annotate(draft, saved["id"], {**self.notes, ACTING: True})
             return draft.put(saved) if saved != current else current
 
-        self.row = self.world.registry.note(work)
+        self.row = self.context.registry.note(work)
         return look, in_mode
 
     def _climb(self, step: stop_escalation.Step, sight: Sight, root: Identity | None) -> None:
         pane = sight.pane
         rung = step.rung
         if rung == stop_escalation.ASK and pane is not None:
-            self.world.progress(f"asking {self.row['name']} to leave")
+            self.context.progress(f"asking {self.row['name']} to leave")
             if self._ask(step, pane.id) and not self._still_there(stop_escalation.ASK, root):
                 return
             rung = stop_escalation.HANG_UP
         if rung != stop_escalation.KILL and pane is not None:
-            self.world.progress(f"closing the pane of {self.row['name']} ({step.reason})")
+            self.context.progress(f"closing the pane of {self.row['name']} ({step.reason})")
             self._grow(root, pane.tty)
             self.tmux.kill_pane(pane.id, mark=pane.mark or None)
             if not self._still_there(stop_escalation.HANG_UP, root):
@@ -194,7 +204,7 @@ class Stop:
                 if not self._is_typed_out() or not self._would_leave():
                     return False
                 # It looks again: a dialog may have opened since.
-                submit(self.world, self.row, step.types)
+                submit(self.context, self.row, step.types)
             elif step.presses:
                 self.tmux.keys(pane_id, [step.presses], mark=self.row["id"])
         except (PaneGone, TerminalsDown, DeliveryUnconfirmed):
@@ -204,17 +214,17 @@ class Stop:
 
     def _would_leave(self) -> bool:
         """Tell whether nothing but its screen has to be looked at again before the exit word is typed."""
-        heard = known(self.world, self.row, glance(self.world, self.row))
+        heard = known(self.context, self.row, glance(self.context, self.row))
         if says_waiting(heard):
             return False
-        return is_known(self.world, self.row) is not False or says_idle(heard, self.world.now())
+        return is_known(self.context, self.row) is not False or says_idle(heard, self.context.now())
 
     def _is_typed_out(self) -> bool:
         """Wait until nobody types a message into it any more, so that the exit word is not glued to one."""
         from mam.app.messages.delivery import is_typed_to
 
         deadline = load_adjusted_clock.now() + _TYPIST_SECONDS
-        while is_typed_to(self.world, self.row["id"]):
+        while is_typed_to(self.context, self.row["id"]):
             if load_adjusted_clock.now() > deadline:
                 return False
             time.sleep(_STEP)
@@ -222,7 +232,7 @@ class Stop:
 
     def _still_there(self, rung: str, root: Identity | None) -> bool:
         """Wait out a rung; True if something of the tree is left."""
-        self.world.registry.warm_up()
+        self.context.registry.warm_up()
         left = exit_watch.wait_gone(
             {root} if root and rung == stop_escalation.ASK else self.tree, stop_escalation.GRACE[rung]
         )
@@ -238,7 +248,7 @@ class Stop:
     def _kill(self, root: Identity | None, tty: str | None) -> None:
         """SIGKILL what is left, again and again until a look finds nothing or the time is over."""
         self.was_killed = True
-        self.world.progress(f"killing what is left of {self.row['name']}")
+        self.context.progress(f"killing what is left of {self.row['name']}")
         for _ in range(5):
             self._grow(root, tty)
             for identity in self._targets():
@@ -262,28 +272,28 @@ class Stop:
         pane_id = own_pane(self.row, sight)
         if pane_id:
             self.tmux.kill_pane(pane_id, mark=self.row["id"])
-        after = see_one(self.world, self.row)
+        after = see_one(self.context, self.row)
         if after.state in (ALIVE, LOOSE) or own_pane(self.row, after):
             raise StopUnconfirmed(f"the pane of '{self.row['name']}' is still there", session=self.row)
-        launch.discard(self.world, self.row["id"])
-        launch.leave_to_stranger(self.world, self.row, after.pane)
+        launch.discard(self.context, self.row["id"])
+        launch.leave_to_stranger(self.context, self.row, after.pane)
 
     def _commit(self, status: int | None) -> Row:
         mode = "forced" if self.was_killed else "graceful"
 
         def work(draft: Transaction) -> Row:
             current = draft.get(self.row["id"]) or self.row
-            action = caller.action(self.world, "stop")
+            action = self.caller.action("stop", self.context.now())
             if not is_running(current):
                 # Somebody saw it end before we could say so.
                 draft.intents.end(current["id"])
                 return current
-            current = conversations.captured(self.world, current)
+            current = conversations.captured(self.context, current)
             done = draft.put(
                 transitions.stopped(current, action, reason=self.reason, mode=mode, exit_status=status)
             )
-            conversations.remember(self.world, draft, done)
-            session_events.stopped(self.world, draft, done, self.reason)
+            conversations.remember(self.context, draft, done)
+            session_events.stopped(self.context, draft, done, self.reason)
             draft.intents.end(done["id"])
             draft.log(action["by"], "stop", done, self.reason, mode=mode, exit_status=status)
             return done
@@ -293,7 +303,7 @@ class Stop:
     def _purge(self, status: int | None) -> Row:
         conversation = current_conversation(self.row)
         try:
-            removed = purge_files(self.world, self.row, conversation)
+            removed = purge_files(self.context, self.row, conversation)
         except MamError:
             if is_running(self.row):
                 self.row = self._commit(status)
@@ -301,10 +311,10 @@ class Stop:
 
         def work(draft: Transaction) -> Row:
             current = draft.get(self.row["id"]) or self.row
-            action = caller.action(self.world, "purge")
+            action = self.caller.action("purge", self.context.now())
             done = draft.put(transitions.purged(current, action, reason=self.reason, exit_status=status))
             conversations.disown(draft, done, conversation)
-            session_events.stopped(self.world, draft, done, self.reason)
+            session_events.stopped(self.context, draft, done, self.reason)
             draft.intents.end(done["id"])
             draft.log(action["by"], "purge", done, self.reason, conversation=conversation, removed=removed)
             return done
@@ -313,9 +323,9 @@ class Stop:
 
     def _end(self, work: Callable[[Transaction], Row]) -> Row:
         """Commit the end, and let go of what the session held."""
-        done: Row = claims.change(self.world, work)
-        session_events.settled(self.world, done)
-        self.world.host.release(done["id"])
+        done: Row = claims.change(self.context, work)
+        session_events.settled(self.context, done)
+        self.context.user_state.release(done["id"])
         return done
 
 
@@ -327,16 +337,18 @@ def own_pane(row: Row, sight: Sight) -> str | None:
     return pane.id if pane.dead or pane.pid == row["pane"].get("pid") else None
 
 
-def purge_files(world: World, row: Row, conversation: str | None) -> list[str]:
+def purge_files(context: Context, row: Row, conversation: str | None) -> list[str]:
     """Delete the files of one conversation, below the recorded store and never through a symlink."""
     from mam.adapters.agents.delete_files import remove
 
     if not conversation:
         return []
-    conversations.refuse_if_held(world, row, conversation)
-    kind = world.kind(row["agent"])
-    removed = launch.delete_conversation(world, row, conversation)
-    for store, path in kind.purge_paths(conversation, row["workspace"], conversations.stores_of(world, row)):
+    conversations.refuse_if_held(context, row, conversation)
+    kind = context.kind(row["agent"])
+    removed = launch.delete_conversation(context, row, conversation)
+    for store, path in kind.purge_paths(
+        conversation, row["workspace"], conversations.stores_of(context, row)
+    ):
         if remove(store, path):
             removed.append(path)
     return removed

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from mam.adapters.system import exit_watch, process
-from mam.app.context import caller
 from mam.core import names, stop_escalation
 from mam.core.errors import NotAllowed, PaneGone, StopUnconfirmed, TerminalsDown
 
@@ -11,18 +10,19 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from mam.app.context.context import World
+    from mam.app.context.context import Context
+    from mam.core.caller import Caller
 
 SIGKILL = 9
 
 
 def stop_unregistered(
-    world: World, name: str, tmux_server: str | None = None, reason: str | None = None
+    context: Context, caller: Caller, name: str, tmux_server: str | None = None, reason: str | None = None
 ) -> dict[str, Any]:
     """Close every pane of the tmux session, end what is left of their processes, and log it."""
     wanted = names.parse_name(name)
-    server = world.server_name(tmux_server)
-    tmux = world.tmux(server)
+    server = context.server_name(tmux_server)
+    tmux = context.tmux(server)
     listing = tmux.panes()
     if not listing.confirmed:
         raise TerminalsDown(f"tmux server '{server}' does not answer", hint=listing.error)
@@ -42,8 +42,8 @@ def stop_unregistered(
         process.signal(identity, SIGKILL)
     if left and exit_watch.wait_gone(left, stop_escalation.GRACE[stop_escalation.KILL]):
         raise StopUnconfirmed(f"processes of '{wanted}' are still there")
-    who = caller.actor(world)
-    world.registry.note(
+    who = caller.name
+    context.registry.note(
         lambda draft: draft.log(
             who,
             "stop",

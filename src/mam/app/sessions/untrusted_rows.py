@@ -11,15 +11,15 @@ from mam.core.safe_text import one_line
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from mam.app.context.context import World
+    from mam.app.context.context import Context
     from mam.core.session_row import Row
 
 _HARMLESS = (None, "default", "ask")
 
 
-def refuse(world: World, row: Row, *, trust: bool) -> None:
+def refuse(context: Context, row: Row, *, trust: bool) -> None:
     """Refuse to start what only the registry vouches for, unless the caller does so too."""
-    if trust or _is_plain(world, row) or world.host.has_started(world.place.root, row["id"]):
+    if trust or _is_plain(context, row) or context.user_state.has_started(context.paths.root, row["id"]):
         return
     command = one_line(" ".join(row.get("start_command") or [row["agent"]]), 200)
     raise NotAllowed(
@@ -28,9 +28,9 @@ def refuse(world: World, row: Row, *, trust: bool) -> None:
     )
 
 
-def _is_plain(world: World, row: Row) -> bool:
+def _is_plain(context: Context, row: Row) -> bool:
     stores = row.get("stores") or {}
-    usual = world.kind(row["agent"]).stores(world.environ)
+    usual = context.kind(row["agent"]).stores(context.environ)
     return (
         (row.get("start_command") or [row["agent"]]) == [row["agent"]]
         and row.get("permissions") in _HARMLESS

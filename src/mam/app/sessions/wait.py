@@ -19,23 +19,23 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from mam.app.context.context import World
+    from mam.app.context.context import Context
     from mam.core.session_row import Row
 
 CONDITIONS = ("idle", "working", "waiting", "exited")
 _LOOK_SECONDS = 0.15
 
 
-def wait(world: World, target: str, condition: str, *, timeout: float | None = None) -> dict[str, Any]:
+def wait(context: Context, target: str, condition: str, *, timeout: float | None = None) -> dict[str, Any]:
     """Return the status once the condition holds; TimedOut, or PaneGone where it cannot hold any more."""
     pattern = _pattern(condition)
     deadline = None if timeout is None else time.monotonic() + timeout
-    with _Pause(world.registry.view().find(target)) as pause:
+    with _Pause(context.registry.view().find(target)) as pause:
         while True:
-            row = world.registry.view().find(target)
-            sight = see_one(world, row)
+            row = context.registry.view().find(target)
+            sight = see_one(context, row)
             ended = not is_running(row) or sight.state not in (ALIVE, LOOSE, UNKNOWN)
-            if sight.state != UNKNOWN and (found := _seen(world, target, condition, pattern, ended)):
+            if sight.state != UNKNOWN and (found := _seen(context, target, condition, pattern, ended)):
                 return found
             if ended:
                 raise PaneGone(
@@ -78,16 +78,16 @@ def _pattern(condition: str) -> re.Pattern[str] | None:
 
 
 def _seen(
-    world: World, target: str, condition: str, pattern: re.Pattern[str] | None, ended: bool
+    context: Context, target: str, condition: str, pattern: re.Pattern[str] | None, ended: bool
 ) -> dict[str, Any] | None:
     """Return the status in which the condition was seen to hold; a later look may show another one."""
     if pattern is not None:
-        holds = pattern.search(read(world, target, scrollback=not ended))
-        return status(world, target) if holds else None
+        holds = pattern.search(read(context, target, scrollback=not ended))
+        return status(context, target) if holds else None
     if ended:
-        return status(world, target) if condition == "exited" else None
-    found = look(world, target)
-    return completed(world, found) if found["activity"] == condition else None
+        return status(context, target) if condition == "exited" else None
+    found = look(context, target)
+    return completed(context, found) if found["activity"] == condition else None
 
 
 def _too_late(name: str, condition: str, timeout: float | None, state: str) -> MamError:

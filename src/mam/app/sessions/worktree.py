@@ -24,7 +24,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from mam.app.context.context import World
+    from mam.app.context.context import Context
     from mam.core.session_row import Row
 
 FOLDER = ".mam-worktrees"
@@ -59,18 +59,18 @@ class _Site:
             raise _no_folder(self.folder, commit)
 
 
-def add_worktree(world: World, row: Row, branch: str | None) -> Row:
+def add_worktree(context: Context, row: Row, branch: str | None) -> Row:
     """Return the row with a worktree of its own as its workspace; a row that has one keeps it.
 
     Without a branch name a new branch `mam/<session>` is made at the commit that is checked out now. A name
     that only a remote has starts from there. Repeats safely: what a create that died left behind is taken
     if it is untouched. What fails leaves neither a worktree nor a branch.
     """
-    trees = Worktrees(world.environ)
+    trees = Worktrees(context.environ)
     if branch is not None:
         trees.branches.check(branch)
     if row.get("worktree"):
-        return _kept(world, trees, row, branch)
+        return _kept(context, trees, row, branch)
     site = _Site(trees, row["workspace"], branch)
     home = _make_home(site.repo)
     names = trees.branches.names(site.repo)
@@ -81,29 +81,29 @@ def add_worktree(world: World, row: Row, branch: str | None) -> Row:
         path = os.path.join(home, name)
         wanted = branch or prefix + name
         if path in known or os.path.lexists(path):
-            left = _left_behind(world, site, row, path) if known.get(path) == wanted else None
+            left = _left_behind(context, site, row, path) if known.get(path) == wanted else None
             if left is not None:
                 return _moved(row, site.folder, {"path": path, "branch": wanted, **left})
         elif branch or is_free(wanted, names):
             tree = {"path": path, "branch": wanted, "repo": site.repo, "base": site.commit}
-            return _make(world, trees, _moved(row, site.folder, tree), site.base)
+            return _make(context, trees, _moved(row, site.folder, tree), site.base)
     raise InvalidName("no free name for a worktree is left", hint=f"look into {home}")
 
 
-def take_back(world: World, row: Row) -> None:
+def take_back(context: Context, row: Row) -> None:
     """Undo the worktree of a create that failed: it goes, and so does a branch that was made and not used.
 
     A worktree that the session had before stays, and so does one that somebody has worked in.
     """
     tree = row.get("worktree")
-    if not tree or any(_path_of(other) == tree["path"] for other in world.registry.view().rows):
+    if not tree or any(_path_of(other) == tree["path"] for other in context.registry.view().rows):
         return
-    trees = Worktrees(world.environ)
+    trees = Worktrees(context.environ)
     _refuse_work(trees, row, tree, trees.branches.tip(tree["repo"], tree["branch"]))
     _discard(trees, tree, with_branch=tree.get("branch_by") == _OURS)
 
 
-def remove_worktree(world: World, row: Row) -> dict[str, Any]:
+def remove_worktree(context: Context, row: Row) -> dict[str, Any]:
     """Remove an ended session's worktree, and its branch if that was made for it and is merged.
 
     Raises Refused while it holds changes or commits that are nowhere else, or while another session
@@ -113,8 +113,8 @@ def remove_worktree(world: World, row: Row) -> dict[str, Any]:
     if not tree:
         raise Refused(f"'{row['name']}' has no worktree", hint="repeat without --worktree")
     path, repo, branch = tree["path"], tree["repo"], tree["branch"]
-    _refuse_shared(world, row, path)
-    trees = Worktrees(world.environ)
+    _refuse_shared(context, row, path)
+    trees = Worktrees(context.environ)
     done = {"path": path, "branch": branch, "branch_deleted": False}
     try:
         tip = trees.branches.tip(repo, branch)
@@ -134,7 +134,7 @@ def _known(trees: Worktrees, top: str, branch: str) -> str | None:
     return trees.branches.tip(top, branch) or trees.branches.on_remote(top, branch)
 
 
-def _kept(world: World, trees: Worktrees, row: Row, branch: str | None) -> Row:
+def _kept(context: Context, trees: Worktrees, row: Row, branch: str | None) -> Row:
     """Return a row that has a worktree; one whose folder is gone is made again on its branch."""
     tree = row["worktree"] or {}
     if branch not in (None, tree["branch"]):
@@ -149,17 +149,17 @@ def _kept(world: World, trees: Worktrees, row: Row, branch: str | None) -> Row:
     _make_home(tree["repo"])
     commit = trees.branches.commit
     base = commit(tree["repo"], tree["base"]) or commit(tree["repo"], "HEAD") or ""
-    return _make(world, trees, {**row, "worktree": {**tree, "base": base}}, base)
+    return _make(context, trees, {**row, "worktree": {**tree, "base": base}}, base)
 
 
-def _make(world: World, trees: Worktrees, row: Row, start: str) -> Row:
+def _make(context: Context, trees: Worktrees, row: Row, start: str) -> Row:
     """Make the worktree that the row speaks of, on its branch or a new one at start, and sign it."""
     tree = row["worktree"] or {}
-    world.progress(f"making a worktree on {tree['branch']}")
+    context.progress(f"making a worktree on {tree['branch']}")
     added = trees.add(tree["repo"], tree["path"], tree["branch"], base=start)
     by = _OURS if added.branch_made else tree.get("branch_by") or _THEIRS
     try:
-        trees.sign(tree["path"], _signature(world, row, by))
+        trees.sign(tree["path"], _signature(context, row, by))
         if not os.path.isdir(row["workspace"]):
             # A sparse checkout leaves out what the commit has.
             raise _no_folder(os.path.relpath(row["workspace"], tree["path"]), tree["branch"])
@@ -168,7 +168,7 @@ def _make(world: World, trees: Worktrees, row: Row, start: str) -> Row:
             _discard(trees, tree, with_branch=added.branch_made)
         raise
     if added.hook_failure:
-        world.progress(f"the repository's post-checkout hook failed, {added.hook_failure}")
+        context.progress(f"the repository's post-checkout hook failed, {added.hook_failure}")
     return {**row, "worktree": {**tree, "branch_by": by}}
 
 
@@ -176,24 +176,24 @@ def _moved(row: Row, folder: str, tree: dict[str, str]) -> Row:
     return {**row, "workspace": os.path.normpath(os.path.join(tree["path"], folder)), "worktree": tree}
 
 
-def _left_behind(world: World, site: _Site, row: Row, path: str) -> dict[str, str] | None:
+def _left_behind(context: Context, site: _Site, row: Row, path: str) -> dict[str, str] | None:
     """Return the rest of the record of a worktree that an earlier create of this name made and never used."""
-    if not os.path.isdir(path) or any(_path_of(other) == path for other in world.registry.view().rows):
+    if not os.path.isdir(path) or any(_path_of(other) == path for other in context.registry.view().rows):
         return None
     try:
         signature = site.trees.signature(path)
         state = site.trees.state(path)
     except MamError:
         return None
-    by = next((one for one in (_OURS, _THEIRS) if signature == _signature(world, row, one)), None)
+    by = next((one for one in (_OURS, _THEIRS) if signature == _signature(context, row, one)), None)
     if by is None or state.uncommitted or state.head != site.commit:
         return None
     return {"repo": site.repo, "base": site.commit, "branch_by": by}
 
 
-def _signature(world: World, row: Row, by: str) -> str:
+def _signature(context: Context, row: Row, by: str) -> str:
     """Return the note that says whose a worktree is: registry, session, and who made the branch."""
-    return json.dumps({"registry": world.place.yaml, "session": row["name"], "branch_by": by})
+    return json.dumps({"registry": context.paths.yaml, "session": row["name"], "branch_by": by})
 
 
 def _discard(trees: Worktrees, tree: dict[str, str], *, with_branch: bool) -> None:
@@ -228,8 +228,8 @@ def _refuse_work(trees: Worktrees, row: Row, tree: dict[str, str], tip: str | No
         )
 
 
-def _refuse_shared(world: World, row: Row, path: str) -> None:
-    for other in world.registry.view().rows:
+def _refuse_shared(context: Context, row: Row, path: str) -> None:
+    for other in context.registry.view().rows:
         workspace = os.path.join(other.get("workspace") or "", "")
         uses = is_running(other) or other.get("resumable")
         if other.get("id") != row["id"] and uses and workspace.startswith(os.path.join(path, "")):

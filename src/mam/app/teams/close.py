@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from mam.adapters.store.tables import messages, tasks, teams
-from mam.app.context import caller
 from mam.app.context.liveness import DEAD, GONE, LOOSE, see_one
 from mam.app.sessions.forget import remove_dead_pane
 from mam.app.sessions.stop import stop
@@ -21,47 +20,48 @@ if TYPE_CHECKING:
 
     from mam.adapters.store.tables.teams import Member, Team
     from mam.adapters.store.transaction import Transaction
-    from mam.app.context.context import World
+    from mam.app.context.context import Context
+    from mam.core.caller import Caller
     from mam.core.session_row import Row
 
 CANNOT_RESUME = "-"
 
 
-def close(world: World, target: str, *, force: bool = False) -> dict[str, Any]:
+def close(context: Context, caller: Caller, target: str, *, force: bool = False) -> dict[str, Any]:
     """End a member and its pane, and put the window in order; `{session, member, changed, note}`.
 
     Refused while a box is not ticked, unless forced; never the caller's own pane, never a master's.
     """
-    row = world.registry.view().find(target)
-    member, team = world.registry.note(lambda draft: membership(draft, world, row))
+    row = context.registry.view().find(target)
+    member, team = context.registry.note(lambda draft: membership(draft, context, row))
     if member is None or team is None:
         raise Refused(f"'{row['name']}' is in no team", hint=f"mam stop {row['name']} ends a session")
     if not teams.is_open(member):
-        return _answer(world, row, changed=False, note="closed already")
-    check_may(world, row, team)
+        return _answer(context, row, changed=False, note="closed already")
+    check_may(context, caller, row, team)
     note = None
-    if not is_running(row) or see_one(world, row).state in (DEAD, GONE, LOOSE):
+    if not is_running(row) or see_one(context, row).state in (DEAD, GONE, LOOSE):
         note = "it had ended already"
     elif not force:
-        _check_boxes(world, member)
+        _check_boxes(context, member)
     if is_running(row):
-        row = stop(world, row["id"], reason="closed").row
+        row = stop(context, caller, row["id"], reason="closed").row
     else:
-        remove_dead_pane(world, row)
-    mark_closed(world, member)
-    arrange(world, team.id)
-    team_page.write(world, [team.id])
-    return _answer(world, row, changed=True, note=note)
+        remove_dead_pane(context, row)
+    mark_closed(context, caller, member)
+    arrange(context, team.id)
+    team_page.write(context, [team.id])
+    return _answer(context, row, changed=True, note=note)
 
 
-def is_member(world: World, target: str) -> bool:
+def is_member(context: Context, target: str) -> bool:
     """Tell whether a session is a member of a team and has its pane still. Reads only."""
-    session_id = world.registry.view().find(target)["id"]
-    found: Member | None = world.registry.peek(lambda draft: teams.member(draft, session_id), None)
+    session_id = context.registry.view().find(target)["id"]
+    found: Member | None = context.registry.peek(lambda draft: teams.member(draft, session_id), None)
     return found is not None and teams.is_open(found)
 
 
-def membership(draft: Transaction, world: World, row: Row) -> tuple[Member | None, Team | None]:
+def membership(draft: Transaction, context: Context, row: Row) -> tuple[Member | None, Team | None]:
     """Return a membership with what is known by now: the conversation, and whether the report came."""
     found = teams.member(draft, row["id"])
     if found is None:
@@ -71,7 +71,7 @@ def membership(draft: Transaction, world: World, row: Row) -> tuple[Member | Non
         sent = messages.find(draft, found.report_id)
         if sent is not None and sent.state in (SUBMITTED, QUEUED):
             facts["reported_at"] = draft.now
-    conversation = saved_conversation(world, row)
+    conversation = saved_conversation(context, row)
     if conversation and conversation != found.conversation and teams.is_open(found):
         facts["conversation"] = conversation
     if facts:
@@ -79,19 +79,19 @@ def membership(draft: Transaction, world: World, row: Row) -> tuple[Member | Non
     return found, teams.find(draft, found.team_id)
 
 
-def saved_conversation(world: World, row: Row) -> str | None:
+def saved_conversation(context: Context, row: Row) -> str | None:
     """Return the id that a session could be resumed by; `-` for a kind that has none."""
-    return current_conversation(row) or (None if world.kind(row["agent"]).can_resume else CANNOT_RESUME)
+    return current_conversation(row) or (None if context.kind(row["agent"]).can_resume else CANNOT_RESUME)
 
 
-def check_may(world: World, row: Row, team: Team) -> None:
+def check_may(context: Context, caller: Caller, row: Row, team: Team) -> None:
     """Refuse to close the pane that the caller sits in, a master's, or a neighbour's."""
-    place, who = here(world), caller.actor(world)
+    place, who = here(context, caller), caller.name
     pane = (row["pane"].get("id"), row["pane"].get("server_pid"))
     if who == row["id"] or (place is not None and (place.pane.id, place.pane.server_pid) == pane):
         raise NotAllowed(f"'{row['name']}' is where this command runs", hint="whoever started it closes it")
     nothing: list[Team] = []
-    for one in world.registry.peek(teams.listed, nothing):
+    for one in context.registry.peek(teams.listed, nothing):
         if row["id"] == one.master_id or (one.master_pane, one.server_pid) == pane:
             raise NotAllowed(
                 f"'{row['name']}' is the master of the team {one.id}", hint="mam team down first"
@@ -102,9 +102,9 @@ def check_may(world: World, row: Row, team: Team) -> None:
         )
 
 
-def _check_boxes(world: World, member: Member) -> None:
+def _check_boxes(context: Context, member: Member) -> None:
     nothing = dict.fromkeys(rules.BOXES, False)
-    ticked = world.registry.peek(lambda draft: team_page.boxes(draft, member), nothing)
+    ticked = context.registry.peek(lambda draft: team_page.boxes(draft, member), nothing)
     missing = [rules.BOXES[box] for box in rules.BOXES if not ticked[box]]
     if missing:
         raise Refused(
@@ -113,25 +113,25 @@ def _check_boxes(world: World, member: Member) -> None:
         )
 
 
-def mark_closed(world: World, member: Member) -> list[int]:
+def mark_closed(context: Context, caller: Caller, member: Member) -> list[int]:
     """Record that a member's pane is gone; what it had not finished waits again. Returns those tasks."""
-    who = caller.actor(world)
+    who = caller.name
 
     def work(draft: Transaction) -> list[int]:
         current = draft.get(member.session_id)
         released = tasks.release(draft, member.session_id)
-        found = (saved_conversation(world, current) if current else None) or member.conversation
+        found = (saved_conversation(context, current) if current else None) or member.conversation
         teams.update(draft, member, state=rules.CLOSED, closed_at=draft.now, owner=None, conversation=found)
         draft.log(who, "close", current, team=member.team_id, released=released)
         return released
 
-    return world.registry.note(work)
+    return context.registry.note(work)
 
 
-def _answer(world: World, row: Row, *, changed: bool, note: str | None) -> dict[str, Any]:
+def _answer(context: Context, row: Row, *, changed: bool, note: str | None) -> dict[str, Any]:
     def read(draft: Transaction) -> dict[str, Any] | None:
         found = teams.member(draft, row["id"])
         return team_page.describe(draft, found) if found else None
 
-    member = world.registry.peek(read, None)
+    member = context.registry.peek(read, None)
     return {"session": row, "member": member, "changed": changed, "note": note}

@@ -11,6 +11,7 @@ from mam.adapters.tmux import window as windows
 from mam.app.messages.send import send
 from mam.app.teams import team_page
 from mam.app.teams.rebalance import arrange
+from mam.core import caller as callers
 from mam.core import team as rules
 from mam.core.errors import Broken, NotAllowed, PaneGone
 from mam.core.message import HELD
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
 
     from mam.adapters.store.tables.teams import Member
     from mam.adapters.store.transaction import Transaction
-    from mam.app.context.context import World
+    from mam.app.context.context import Context
     from mam.app.teams.team_window import TeamWindow
     from mam.core.session_row import Row
 
@@ -30,32 +31,27 @@ _PROOF_SECONDS = 5.0
 _STEP = 0.02
 
 
-def speaker(world: World, who: str | None) -> World:
-    """Return a world in which somebody else speaks: what mam says to an agent has no sender of its own."""
-    twin = world.clone()
-    twin.known_actor = who or "user"
-    return twin
-
-
-def identify(world: World, row: Row, word: dict[str, Any], patience: float) -> dict[str, Any]:
+def identify(context: Context, row: Row, word: dict[str, Any], patience: float) -> dict[str, Any]:
     """Send one command of its own, prove that it had its effect, and send it once more if it had not."""
-    voice = speaker(world, None)
-    try:
-        for message_id in (word["id"], messages.new_id()):
-            done = send(
-                voice, row["id"], word["text"], is_command=True, timeout=patience, message_id=message_id
-            )
-            done["proven"] = None if done["state"] == HELD else _proof(voice, row, word["text"])
-            if done["proven"] is not False:
-                return done
-    finally:
-        voice.close()
-    world.warn(f"'{row['name']}' did not take {word['text']}")
+    for message_id in (word["id"], messages.new_id()):
+        done = send(
+            context,
+            callers.user(),
+            row["id"],
+            word["text"],
+            is_command=True,
+            timeout=patience,
+            message_id=message_id,
+        )
+        done["proven"] = None if done["state"] == HELD else _proof(context, row, word["text"])
+        if done["proven"] is not False:
+            return done
+    context.warn(f"'{row['name']}' did not take {word['text']}")
     return done
 
 
-def _proof(world: World, row: Row, command: str) -> bool | None:
-    kind, tmux = world.kind(row["agent"]), world.tmux(row["tmux_server"])
+def _proof(context: Context, row: Row, command: str) -> bool | None:
+    kind, tmux = context.kind(row["agent"]), context.tmux(row["tmux_server"])
     deadline = load_adjusted_clock.now() + _PROOF_SECONDS
     while True:
         try:
@@ -69,24 +65,26 @@ def _proof(world: World, row: Row, command: str) -> bool | None:
         time.sleep(_STEP)
 
 
-def tell(world: World, row: Row, member: Member, patience: float) -> dict[str, Any] | None:
+def tell(context: Context, row: Row, member: Member, patience: float) -> dict[str, Any] | None:
     """Send a member its first words, from whoever spawned it; None for one that was told at its start."""
     said = next((one for one in member.words if not one["command"]), None)
     if said is None:
-        if world.kind(row["agent"]).takes_prompt:
-            world.warn(f"mam cannot see whether {row['agent']} waits for words, so it was told nothing")
+        if context.kind(row["agent"]).takes_prompt:
+            context.warn(f"mam cannot see whether {row['agent']} waits for words, so it was told nothing")
         return None
-    return _say(world, row, said, patience)
+    return _say(context, row, said, patience)
 
 
-def _say(world: World, row: Row, word: dict[str, Any], patience: float = 0.0) -> dict[str, Any]:
+def _say(context: Context, row: Row, word: dict[str, Any], patience: float = 0.0) -> dict[str, Any]:
     """Send one of the words that a member is greeted with; its first words are its spawner's."""
-    senders = [None] if word["command"] else [row.get("parent"), None]
-    for who in senders:
-        voice = speaker(world, who)
+    # What mam itself says to an agent has no sender of its own.
+    parent = None if word["command"] else row.get("parent")
+    senders = [callers.session(parent)] if parent and parent != "user" else []
+    for sender in (*senders, callers.user()):
         try:
             return send(
-                voice,
+                context,
+                sender,
                 row["id"],
                 word["text"],
                 is_command=word["command"],
@@ -95,37 +93,31 @@ def _say(world: World, row: Row, word: dict[str, Any], patience: float = 0.0) ->
             )
         except NotAllowed:
             # Who may start an agent may say what for, whatever the settings say of messages between the two.
-            if who is None:
+            if sender.is_user:
                 raise
-        finally:
-            voice.close()
     raise Broken("nobody spoke")
 
 
-def name_master(world: World, site: TeamWindow) -> None:
+def name_master(context: Context, site: TeamWindow) -> None:
     """Give the master its colour and name, where it is an agent that has them; it may take them later."""
-    rows = world.registry.view().rows if site.is_uncrowned else []
+    rows = context.registry.view().rows if site.is_uncrowned else []
     site.is_uncrowned = False
     row = next((row for row in rows if row.get("id") == site.master_id), None)
     if row is None or not is_running(row):
         return
-    known = world.registry.peek(lambda draft: teams.member(draft, row["id"]), None)
-    commands = world.kind(row["agent"]).identity(
+    known = context.registry.peek(lambda draft: teams.member(draft, row["id"]), None)
+    commands = context.kind(row["agent"]).identity(
         rules.agent_name(rules.MASTER), rules.colour_of(rules.MASTER)
     )
-    voice = speaker(world, None)
-    try:
-        for command in commands:
-            if command.startswith("/rename") and known is not None and known.name_source == rules.MANUAL:
-                continue
-            send(voice, row["id"], command, is_command=True)
-    finally:
-        voice.close()
+    for command in commands:
+        if command.startswith("/rename") and known is not None and known.name_source == rules.MANUAL:
+            continue
+        send(context, callers.user(), row["id"], command, is_command=True)
 
 
-def settle_in(world: World, row: Row, member: Member) -> Member:
+def settle_in(context: Context, row: Row, member: Member) -> Member:
     """Record the pane and the window of a member, and write its role on the border."""
-    tmux = world.tmux(row["tmux_server"])
+    tmux = context.tmux(row["tmux_server"])
     pane = windows.pane_of(tmux, row["pane"]["id"])
     window_id = pane.window_id if pane else None
 
@@ -137,7 +129,7 @@ def settle_in(world: World, row: Row, member: Member) -> Member:
             tasks.claim(draft, one.seq, row["id"], row["pane"]["id"])
         return teams.update(draft, member, pane=row["pane"]["id"], window_id=window_id)
 
-    done = world.registry.note(work)
+    done = context.registry.note(work)
     if window_id is not None:
         label = member.role
         windows.dress(tmux, row["pane"]["id"], window_id, label=label, colour=rules.COLOURS[member.colour])
@@ -152,38 +144,38 @@ def introduced(draft: Transaction, row: Row | None) -> None:
         teams.update(draft, member, state=rules.ACTIVE, owner=None, conversation=found)
 
 
-def welcome_back(world: World, row: Row) -> None:
+def welcome_back(context: Context, row: Row) -> None:
     """Put a member that goes on in another pane into its place again."""
-    member = world.registry.peek(lambda draft: teams.member(draft, row["id"]), None)
+    member = context.registry.peek(lambda draft: teams.member(draft, row["id"]), None)
     if member is not None:
-        arrange(world, settle_in(world, row, member).team_id)
-        team_page.write(world, [member.team_id])
+        arrange(context, settle_in(context, row, member).team_id)
+        team_page.write(context, [member.team_id])
 
 
-def finish_spawns(world: World) -> None:
+def finish_spawns(context: Context) -> None:
     """Greet the members whose spawner died; those whose start was cleaned away are dropped."""
     nothing: list[Member] = []
-    for member in world.registry.peek(teams.starting, nothing):
-        if _take_over(world, member):
-            _finish_one(world, member)
-            team_page.write(world, [member.team_id])
+    for member in context.registry.peek(teams.starting, nothing):
+        if _take_over(context, member):
+            _finish_one(context, member)
+            team_page.write(context, [member.team_id])
 
 
-def _finish_one(world: World, member: Member) -> None:
-    view = world.registry.view()
+def _finish_one(context: Context, member: Member) -> None:
+    view = context.registry.view()
     row = next((row for row in view.rows if row.get("id") == member.session_id), None)
     if row is None or not is_running(row):
         if not any(one.session_id == member.session_id for one in view.intents):
-            world.registry.note(lambda draft: _drop(draft, member))
+            context.registry.note(lambda draft: _drop(draft, member))
         return
-    world.progress(f"telling {row['name']} what a spawn that was cut off has not")
-    arrange(world, settle_in(world, row, member).team_id)
+    context.progress(f"telling {row['name']} what a spawn that was cut off has not")
+    arrange(context, settle_in(context, row, member).team_id)
     for word in member.words:
-        _say(world, row, word)
-    world.registry.note(lambda draft: introduced(draft, row))
+        _say(context, row, word)
+    context.registry.note(lambda draft: introduced(draft, row))
 
 
-def _take_over(world: World, member: Member) -> bool:
+def _take_over(context: Context, member: Member) -> bool:
     """Become the one who greets a member; False while its spawner lives, or if somebody was faster."""
 
     def work(draft: Transaction) -> bool:
@@ -193,7 +185,7 @@ def _take_over(world: World, member: Member) -> bool:
         teams.update(draft, current, owner=process.me().as_json())
         return True
 
-    return not _lives(member) and world.registry.note(work)
+    return not _lives(member) and context.registry.note(work)
 
 
 def _lives(member: Member) -> bool:

@@ -15,34 +15,37 @@ if TYPE_CHECKING:
 
     from mam.adapters.store.tables.teams import Team
     from mam.adapters.store.transaction import Transaction
-    from mam.app.context.context import World
+    from mam.app.context.context import Context
+    from mam.core.caller import Caller
 
 
-def rebalance(world: World, *, main: str | None = None, team: str | None = None) -> dict[str, Any]:
+def rebalance(
+    context: Context, caller: Caller, *, main: str | None = None, team: str | None = None
+) -> dict[str, Any]:
     """Lay the window out, with the master left or on top; `{team, layout, panes, expected, runs}`."""
     if main is not None and main not in rules.LAYOUTS:
         raise Usage(f"the master stands {' or '.join(rules.LAYOUTS)}")
-    found = find_team(world, team)
+    found = find_team(context, caller, team)
     if main is not None:
         layout = rules.LAYOUTS[main]
-        world.registry.note(lambda draft: teams.change(draft, found.id, layout=layout))
-    done = arrange(world, found.id)
+        context.registry.note(lambda draft: teams.change(draft, found.id, layout=layout))
+    done = arrange(context, found.id)
     if done is None:
         raise PaneGone(f"the window of the team {found.id} is gone", hint="mam team down ends the team")
     return done
 
 
-def arrange(world: World, team_id: str) -> dict[str, Any] | None:
+def arrange(context: Context, team_id: str) -> dict[str, Any] | None:
     """Lay out the window of a team, once more if a pane came or went meanwhile; None if it is gone."""
     nothing: tuple[Team | None, list[str], list[str]] = (None, [], [])
-    team, wanted, perhaps = world.registry.peek(lambda draft: _read(draft, team_id), nothing)
+    team, wanted, perhaps = context.registry.peek(lambda draft: _read(draft, team_id), nothing)
     if team is None or team.window_id is None:
         return None
-    tmux = world.tmux(team.server)
+    tmux = context.tmux(team.server)
     if tmux.server_pid() != team.server_pid:
         return None
     if team.master_pane:
-        _dress_master(world, team)
+        _dress_master(context, team)
     runs = 0
     try:
         while True:
@@ -63,12 +66,12 @@ def arrange(world: World, team_id: str) -> dict[str, Any] | None:
     }
 
 
-def _dress_master(world: World, team: Team) -> None:
+def _dress_master(context: Context, team: Team) -> None:
     assert team.master_pane is not None and team.window_id is not None
     colour = rules.COLOURS[rules.colour_of(rules.MASTER)]
     try:
         windows.dress(
-            world.tmux(team.server), team.master_pane, team.window_id, label=rules.MASTER, colour=colour
+            context.tmux(team.server), team.master_pane, team.window_id, label=rules.MASTER, colour=colour
         )
     except PaneGone:
         # The team goes on without it; the first member takes the main place.

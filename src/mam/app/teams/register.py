@@ -8,7 +8,7 @@ from mam.adapters.agents.catalogue import BUILT_IN
 from mam.adapters.store.files import team_page_file as files
 from mam.adapters.store.tables import tasks, teams
 from mam.adapters.system import process
-from mam.app.context import caller
+from mam.app.context.caller import find_caller
 from mam.app.sessions import adopt
 from mam.app.teams import onboarding, team_page
 from mam.app.teams.caller_pane import here
@@ -27,16 +27,23 @@ if TYPE_CHECKING:
     from mam.adapters.store.tables.tasks import Task
     from mam.adapters.store.tables.teams import Member
     from mam.adapters.store.transaction import Transaction
-    from mam.app.context.context import World
+    from mam.app.context.context import Context
     from mam.app.teams.caller_pane import Here
     from mam.app.teams.team_window import TeamWindow
+    from mam.core.caller import Caller
     from mam.core.session_row import Row
 
 _MOST_NUMBERS = 100
 
 
 def register(
-    world: World, role: str, *, agent: str | None = None, name: str | None = None, team: str | None = None
+    context: Context,
+    caller: Caller,
+    role: str,
+    *,
+    agent: str | None = None,
+    name: str | None = None,
+    team: str | None = None,
 ) -> dict[str, Any]:
     """Register the agent of the caller's pane; `{session, team, member, task, session_file}`.
 
@@ -44,50 +51,61 @@ def register(
     brings up report to it.
     """
     wanted = task_rules.parse_role(role)
-    place = here(world)
+    place = here(context, caller)
     if place is None:
         raise Usage("there is no tmux pane to register", hint="run it in the agent's own pane")
-    row = place.row or _adopt(world, place, wanted, agent=agent, name=name)
+    row = place.row or _adopt(context, caller, place, wanted, agent=agent, name=name)
+    caller = find_caller(context, caller.pid)
     if wanted == rules.MASTER:
         return {"session": row, "team": None, "member": None, "task": None, "session_file": None}
-    site = find_site(world, team)
+    site = find_site(context, caller, team)
     if site.master_pane == place.pane.id:
         # Nobody brought the team up from here: it has no master yet.
         site.master_pane = site.master_id = None
-    by = caller.actor(world)
-    member, found = world.registry.note(lambda draft: _join(draft, by, site, row, wanted))
-    onboarding.settle_in(world, row, member)
-    arrange(world, site.team_id)
-    team_page.write(world, [site.team_id])
-    return world.registry.peek(lambda draft: _answer(draft, world, row, found), _nothing(row))
+    by = caller.name
+    member, found = context.registry.note(lambda draft: _join(draft, by, site, row, wanted))
+    onboarding.settle_in(context, row, member)
+    arrange(context, site.team_id)
+    team_page.write(context, [site.team_id])
+    return context.registry.peek(lambda draft: _answer(draft, context, row, found), _nothing(row))
 
 
-def know_caller(world: World) -> None:
-    """Give a row to an agent that was started by hand and calls for the first time: others report to it."""
-    place = here(world)
+def know_caller(context: Context, caller: Caller) -> Caller:
+    """Give a row to an agent that was started by hand and calls for the first time: others report to it.
+
+    Return who calls; from then on that is this session.
+    """
+    place = here(context, caller)
     if place is None or place.row is not None or place.pane.mark:
-        return
-    kind = _recognise(place, world.pid)
+        return caller
+    kind = _recognise(place, caller.pid)
     if kind is not None:
-        row = _adopt(world, place, rules.MASTER, agent=kind)
-        world.warn(f"this {kind} is registered as '{row['name']}': reports go to it")
+        row = _adopt(context, caller, place, rules.MASTER, agent=kind)
+        context.warn(f"this {kind} is registered as '{row['name']}': reports go to it")
+        return find_caller(context, caller.pid)
+    return caller
 
 
-def _adopt(world: World, place: Here, role: str, *, agent: str | None = None, name: str | None = None) -> Row:
+def _adopt(
+    context: Context,
+    caller: Caller,
+    place: Here,
+    role: str,
+    *,
+    agent: str | None = None,
+    name: str | None = None,
+) -> Row:
     if place.pane.mark:
         raise Refused(f"this pane is a session of {place.pane.root or 'another root'}")
-    kind = names.parse_kind(agent) if agent else _recognise(place, world.pid)
+    kind = names.parse_kind(agent) if agent else _recognise(place, caller.pid)
     if kind is None:
         raise Usage("mam does not recognise the agent in this pane", hint="name it: --agent claude")
-    wanted = names.parse_name(name) if name else _free_name(world, role)
-    pane = world.tmux(place.server).pane(place.pane.id)
-    workspace = pane.path if pane and pane.path else world.workspace
-    row = adopt.new_row(world, wanted, kind, place.pane, server=place.server, workspace=workspace)
+    wanted = names.parse_name(name) if name else _free_name(context, role)
+    pane = context.tmux(place.server).pane(place.pane.id)
+    workspace = pane.path if pane and pane.path else context.workspace
+    row = adopt.new_row(context, wanted, kind, place.pane, server=place.server, workspace=workspace)
     row["role"] = role
-    done = adopt.take(world, row, place.pane, rename=False)
-    # From here on the caller is this session.
-    world.known_actor = None
-    return done
+    return adopt.take(context, caller, row, place.pane, rename=False)
 
 
 def _recognise(place: Here, pid: int) -> str | None:
@@ -104,8 +122,8 @@ def _recognise(place: Here, pid: int) -> str | None:
     return None
 
 
-def _free_name(world: World, role: str) -> str:
-    taken = {row["name"] for row in world.registry.view().rows}
+def _free_name(context: Context, role: str) -> str:
+    taken = {row["name"] for row in context.registry.view().rows}
     found = (names.numbered(role, number) for number in range(1, _MOST_NUMBERS))
     return next((one for one in found if one not in taken), names.numbered(role, _MOST_NUMBERS))
 
@@ -130,7 +148,7 @@ def _join(draft: Transaction, by: str, site: TeamWindow, row: Row, role: str) ->
     return member, take(draft, found, row["id"], row, by=by) if found else None
 
 
-def _answer(draft: Transaction, world: World, row: Row, found: Task | None) -> dict[str, Any]:
+def _answer(draft: Transaction, context: Context, row: Row, found: Task | None) -> dict[str, Any]:
     member = teams.member(draft, row["id"])
     assert member is not None
     return {
@@ -138,7 +156,7 @@ def _answer(draft: Transaction, world: World, row: Row, found: Task | None) -> d
         "team": member.team_id,
         "member": team_page.describe(draft, member),
         "task": team_page.described(draft, tasks.get(draft, found.seq)) if found else None,
-        "session_file": files.path_of(world.place, member.team_id),
+        "session_file": files.path_of(context.paths, member.team_id),
     }
 
 

@@ -7,14 +7,14 @@ message and goes out once.
 from __future__ import annotations
 
 from mam.adapters.store.tables import messages, tasks, teams
-from mam.app.context import caller
 from mam.app.context.authority import check_writer
+from mam.app.context.caller import calling_row
 from mam.app.messages.send import send, written
 from mam.app.observation import conversations
 from mam.app.teams import team_page
 from mam.app.teams.close import membership
-from mam.app.teams.onboarding import speaker
 from mam.app.teams.task import take
+from mam.core import caller as callers
 from mam.core import task as rules
 from mam.core import team as team_rules
 from mam.core.errors import Conflict, MamError, NotAllowed, Refused, TaskNotFound, Usage
@@ -28,7 +28,8 @@ if TYPE_CHECKING:
     from mam.adapters.store.tables.tasks import Task
     from mam.adapters.store.tables.teams import Member
     from mam.adapters.store.transaction import Transaction
-    from mam.app.context.context import World
+    from mam.app.context.context import Context
+    from mam.core.caller import Caller
     from mam.core.session_row import Row
 
 # What becomes of a report to a person: it stands in the session file.
@@ -36,30 +37,37 @@ RECORDED = "recorded"
 
 
 def report(
-    world: World, which: str | None = None, *, result: str | None = None, session: str | None = None
+    context: Context,
+    caller: Caller,
+    which: str | None = None,
+    *,
+    result: str | None = None,
+    session: str | None = None,
 ) -> dict[str, Any]:
     """Report for the calling session, or for one that a person names.
 
     `{report, receipt, task, next, member}`
     """
-    row, by = _reporter(world, session), caller.actor(world)
+    row, by = _reporter(context, caller, session), caller.name
     number = rules.parse(which) if which else None
-    row = conversations.note_open(world, row)
-    target = _spawner(world, row)
-    letter_to = target if target is not None and _may_write(world, row, target) else None
-    text, message_id, done = world.registry.note(
-        lambda draft: _finish(draft, world, row, number, rules.parse_result(result), by=by, target=letter_to)
+    row = conversations.note_open(context, row)
+    target = _spawner(context, row)
+    letter_to = target if target is not None and _may_write(context, row, target) else None
+    text, message_id, done = context.registry.note(
+        lambda draft: _finish(
+            draft, context, row, number, rules.parse_result(result), by=by, target=letter_to
+        )
     )
-    receipt = _send(world, row, text, message_id, target)
-    following = world.registry.note(lambda draft: _next(draft, row, receipt, by))
-    member, team_id = world.registry.note(lambda draft: _described(draft, world, row))
-    team_page.write(world, [team_id])
+    receipt = _send(context, row, text, message_id, target)
+    following = context.registry.note(lambda draft: _next(draft, row, receipt, by))
+    member, team_id = context.registry.note(lambda draft: _described(draft, context, row))
+    team_page.write(context, [team_id])
     return {"report": text, "receipt": receipt, "task": done, "next": following, "member": member}
 
 
-def _reporter(world: World, session: str | None) -> Row:
-    me = caller.calling_session(world)
-    row = world.registry.view().find(session) if session else me
+def _reporter(context: Context, caller: Caller, session: str | None) -> Row:
+    me = calling_row(context, caller)
+    row = context.registry.view().find(session) if session else me
     if row is None:
         raise Usage("a session reports", hint="run it inside of one, or name it with --session")
     if me is not None and me["id"] != row["id"]:
@@ -69,7 +77,7 @@ def _reporter(world: World, session: str | None) -> Row:
 
 def _finish(
     draft: Transaction,
-    world: World,
+    context: Context,
     row: Row,
     number: int | None,
     result: str,
@@ -78,7 +86,7 @@ def _finish(
     target: Row | None,
 ) -> tuple[str, str, dict[str, Any] | None]:
     """End the task and record the report: its words, and the id of the message that carries them."""
-    member, _ = membership(draft, world, row)
+    member, _ = membership(draft, context, row)
     if member is None or not teams.is_open(member):
         raise Refused(f"'{row['name']}' is in no team", hint="mam register --role ROLE joins one")
     found, conversation = _task(draft, row, number), current_conversation(row)
@@ -113,31 +121,28 @@ def _task(draft: Transaction, row: Row, number: int | None) -> Task | None:
     return found
 
 
-def _may_write(world: World, row: Row, target: Row) -> bool:
-    voice = speaker(world, row["id"])
+def _may_write(context: Context, row: Row, target: Row) -> bool:
     try:
-        check_writer(voice, target)
+        check_writer(context, callers.session(row["id"]), target)
     except NotAllowed:
         return False
-    finally:
-        voice.close()
     return True
 
 
-def _send(world: World, row: Row, text: str, message_id: str, target: Row | None) -> dict[str, Any]:
+def _send(context: Context, row: Row, text: str, message_id: str, target: Row | None) -> dict[str, Any]:
     """Tell the spawner, or the master where the spawner has ended; a person reads it in the session file."""
     if target is None:
         return {"message_id": message_id, "session": None, "state": RECORDED, "evidence": "session file"}
     # One that is repeated goes where it went, though somebody else is to be told by now.
-    known = world.registry.peek(lambda draft: messages.find(draft, message_id), None)
-    voice = speaker(world, row["id"])
+    known = context.registry.peek(lambda draft: messages.find(draft, message_id), None)
+    sender = callers.session(row["id"])
     try:
         if known is not None:
-            return send(voice, known.session_id, known.text, message_id=message_id)
-        return send(voice, target["id"], text, message_id=message_id)
+            return send(context, sender, known.session_id, known.text, message_id=message_id)
+        return send(context, sender, target["id"], text, message_id=message_id)
     except MamError as error:
         # The task is done all the same; the box stays open, and the session file says why.
-        world.warn(f"the report did not go out: {error}")
+        context.warn(f"the report did not go out: {error}")
         return {
             "message_id": message_id,
             "session": target["name"],
@@ -145,17 +150,17 @@ def _send(world: World, row: Row, text: str, message_id: str, target: Row | None
             "evidence": None,
             "reason": error.message,
         }
-    finally:
-        voice.close()
 
 
-def _spawner(world: World, row: Row) -> Row | None:
+def _spawner(context: Context, row: Row) -> Row | None:
     """Return who is told: an agent whose box can be seen. Anybody else reads the session file."""
-    rows = {one.get("id"): one for one in world.registry.view().rows if world.kind(one["agent"]).reads_screen}
+    rows = {
+        one.get("id"): one for one in context.registry.view().rows if context.kind(one["agent"]).reads_screen
+    }
     parent = rows.get(row.get("parent"))
     if parent is not None and is_running(parent):
         return parent
-    master = rows.get(world.registry.peek(lambda draft: _master(draft, row), None))
+    master = rows.get(context.registry.peek(lambda draft: _master(draft, row), None))
     if master is not None and master["id"] != row["id"] and is_running(master):
         return master
     return parent
@@ -188,8 +193,8 @@ def _next(draft: Transaction, row: Row, receipt: dict[str, Any], by: str) -> dic
     return team_page.described(draft, found) if found else None
 
 
-def _described(draft: Transaction, world: World, row: Row) -> tuple[dict[str, Any], str]:
+def _described(draft: Transaction, context: Context, row: Row) -> tuple[dict[str, Any], str]:
     member: Member | None
-    member, _ = membership(draft, world, row)
+    member, _ = membership(draft, context, row)
     assert member is not None
     return team_page.describe(draft, member), member.team_id

@@ -9,7 +9,7 @@ from mam.adapters.store.tables import teams
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from mam.adapters.store.tables.teams import Team
-    from mam.app.context.context import World
+    from mam.app.context.context import Context
 
 _SELDOM = 3600.0
 
@@ -17,8 +17,8 @@ _SELDOM = 3600.0
 class TeamTask:
     """Goes along with the resident: after each pass it looks at the teams that are up."""
 
-    def __init__(self, world: World) -> None:
-        self.world = world
+    def __init__(self, context: Context) -> None:
+        self.context = context
 
     def due(self) -> float:
         """Never on its own account: what happens to a team is a change that makes a pass."""
@@ -35,10 +35,10 @@ class TeamTask:
     def tick(self) -> str:
         """Finish what was cut off, and write what is new, a message that did not arrive too."""
         nothing: list[Team] = []
-        if self.world.registry.peek(teams.listed, nothing):
+        if self.context.registry.peek(teams.listed, nothing):
             from mam.app.teams.onboarding import finish_spawns
             from mam.app.teams.team_page import write
 
-            finish_spawns(self.world)
-            write(self.world)
+            finish_spawns(self.context)
+            write(self.context)
         return ""

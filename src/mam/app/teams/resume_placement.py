@@ -6,7 +6,7 @@ from mam.app.teams.team_window import home_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from mam.app.context.context import World
+    from mam.app.context.context import Context
     from mam.app.sessions.launch import Where
     from mam.core.session_row import Row
 
@@ -14,12 +14,12 @@ if TYPE_CHECKING:
 class TeamHome:
     """The home of `sessions.resume` for the members of teams; other sessions have none."""
 
-    def find(self, world: World, row: Row) -> Where | None:
+    def find(self, context: Context, row: Row) -> Where | None:
         """Return the window of the team, if the session is a member, the team is up and there is room."""
-        return home_of(world, row)
+        return home_of(context, row)
 
-    def rejoin(self, world: World, row: Row) -> None:
+    def rejoin(self, context: Context, row: Row) -> None:
         """Put a member that goes on in another pane into its place again."""
         from mam.app.teams.onboarding import welcome_back
 
-        welcome_back(world, row)
+        welcome_back(context, row)

@@ -13,7 +13,7 @@ import sys
 from mam.adapters.store.files import team_page_file as files
 from mam.adapters.store.tables import messages, tasks, teams
 from mam.adapters.system import load_adjusted_clock, process, program_lookup
-from mam.app.context import caller
+from mam.app.context.caller import calling_row
 from mam.app.context.liveness import ALIVE, see_one
 from mam.app.sessions.create import begin, wait_until_ready
 from mam.app.sessions.create_options import CreateOptions
@@ -34,7 +34,8 @@ if TYPE_CHECKING:
 
     from mam.adapters.store.tables.teams import Member
     from mam.adapters.store.transaction import Transaction
-    from mam.app.context.context import World
+    from mam.app.context.context import Context
+    from mam.core.caller import Caller
     from mam.core.session_row import Row
 
 TRIES = 3
@@ -42,11 +43,13 @@ _COMMAND_SECONDS, _PROMPT_SECONDS = 10.0, 30.0
 _DEFAULT_AGENT = "claude"
 
 
-def spawn(world: World, role: str, *, team: str | None = None, **options: Any) -> dict[str, Any]:
+def spawn(
+    context: Context, caller: Caller, role: str, *, team: str | None = None, **options: Any
+) -> dict[str, Any]:
     """Start one more member and return it once it was told what to do; see Fleet.spawn."""
-    register.know_caller(world)
-    site = find_site(world, team)
-    one = Spawn(world, site, role, **options)
+    caller = register.know_caller(context, caller)
+    site = find_site(context, caller, team)
+    one = Spawn(context, caller, site, role, **options)
     one.run()
     done = one.finish()
     if one.dialog is not None:
@@ -58,14 +61,15 @@ def spawn(world: World, role: str, *, team: str | None = None, **options: Any) -
 class Spawn:
     """One member on its way into a team."""
 
-    def __init__(self, world: World, site: TeamWindow, role: str, **options: Any) -> None:
+    def __init__(self, context: Context, caller: Caller, site: TeamWindow, role: str, **options: Any) -> None:
         """Take what is asked for; nothing is started."""
-        self.world = world
+        self.context = context
+        self.caller = caller
         self.site = site
         self.role = task_rules.parse_role(role)
         self.options = options
         self.agent: str = options.get("agent") or self._usual_agent()
-        self.kind = world.kind(self.agent)
+        self.kind = context.kind(self.agent)
         self.colour: str = options.get("colour") or rules.colour_of(self.role)
         self.name = parse_name(options["name"]) if options.get("name") else None
         self.task = task_rules.parse_text(options["task"]) if options.get("task") else None
@@ -84,11 +88,11 @@ class Spawn:
 
     def _usual_agent(self) -> str:
         """Return the caller's own kind where an agent calls, else Claude."""
-        row = caller.calling_session(self.world)
-        return row["agent"] if row and self.world.kind(row["agent"]).takes_prompt else _DEFAULT_AGENT
+        row = calling_row(self.context, self.caller)
+        return row["agent"] if row and self.context.kind(row["agent"]).takes_prompt else _DEFAULT_AGENT
 
     def _permissions(self, asked: str | None) -> str:
-        wanted = asked or self.world.settings().team_permissions
+        wanted = asked or self.context.settings().team_permissions
         if asked is None and wanted != "default" and not self.kind.takes_permissions:
             return "default"
         return wanted
@@ -98,7 +102,7 @@ class Spawn:
         failure = NotReady()
         for number in range(1, TRIES + 1):
             if number > 1:
-                self.world.progress(f"trying again: {failure.message}")
+                self.context.progress(f"trying again: {failure.message}")
             try:
                 if number > 1 or not is_started:
                     self.start()
@@ -114,10 +118,10 @@ class Spawn:
     def start(self) -> None:
         """Start it in its pane and put the window in order."""
         self._forget_try()
-        check_room(self.world, self.site)
+        check_room(self.context, self.site)
         order = self.order()
         try:
-            self.row, self.launch_file = begin(self.world, order)
+            self.row, self.launch_file = begin(self.context, self.caller, order)
             self._stand()
         except StartUnconfirmed:
             raise
@@ -130,7 +134,7 @@ class Spawn:
         given = self.options
         where = Where(window_id=self.site.window_id, session_name=self.site.team_id)
         self._order = CreateOptions(
-            self.world,
+            self.context,
             self.agent,
             role=self.role,
             tmux_server=self.site.server,
@@ -140,6 +144,7 @@ class Spawn:
             env=given.get("env"),
             trust=given.get("trust"),
             mcp=given.get("mcp"),
+            child_limit=given.get("child_limit"),
             timeout=given.get("timeout"),
             name=self.name,
             stem=self.role,
@@ -150,7 +155,7 @@ class Spawn:
 
     def _enrol(self, draft: Transaction, row: Row) -> None:
         """Record team, member, task and first words with the intent of the start."""
-        by = caller.actor(self.world)
+        by = self.caller.name
         self.site.open(draft, by)
         known = [one for one in teams.members(draft, self.site.team_id) if teams.is_open(one)]
         if len(known) >= rules.MOST_MEMBERS:
@@ -188,14 +193,14 @@ class Spawn:
         return tasks.claim(draft, found.seq, row["id"], None)
 
     def _prompt(self, draft: Transaction, found: tasks.Task | None) -> str:
-        spawner = draft.get(caller.actor(self.world))
+        spawner = draft.get(self.caller.name)
         return rules.first_words(
             role=self.role,
             team=self.site.team_id,
             spawner=spawner["name"] if spawner else None,
             work=rules.work_line(found.seq, found.text) if found else None,
             prompt=self.options.get("prompt"),
-            command=_own_command(self.world),
+            command=_own_command(self.context),
         )
 
     def _words(self, prompt: str) -> list[dict[str, Any]]:
@@ -209,17 +214,18 @@ class Spawn:
     def _stand(self) -> None:
         """Record where it stands, write on its border, and put the window in order."""
         assert self.row is not None and self.member is not None
-        self.member = onboarding.settle_in(self.world, self.row, self.member)
+        self.member = onboarding.settle_in(self.context, self.row, self.member)
         if self.site.window_id is None:
             self.site.window_id = self.member.window_id
-        arrange(self.world, self.site.team_id)
+        arrange(self.context, self.site.team_id)
 
     def wait(self) -> None:
         """Wait until it is ready, and give it its colour and name; an open dialog ends the waiting."""
         assert self.row is not None and self.member is not None
         try:
             self.row = wait_until_ready(
-                self.world,
+                self.context,
+                self.caller,
                 self.row,
                 self.launch_file,
                 trust=bool(self.options.get("trust")),
@@ -229,8 +235,8 @@ class Spawn:
             self.dialog = error
         commands = [one for one in self.member.words if one["command"]]
         patience = 0.0 if self.dialog else load_adjusted_clock.stretched(_COMMAND_SECONDS)
-        self.receipts = [onboarding.identify(self.world, self.row, one, patience) for one in commands]
-        if see_one(self.world, self.row).state != ALIVE:
+        self.receipts = [onboarding.identify(self.context, self.row, one, patience) for one in commands]
+        if see_one(self.context, self.row).state != ALIVE:
             raise NotReady(f"'{self.row['name']}' ended when it was given its name", session=self.row)
 
     def take_back(self) -> None:
@@ -238,7 +244,7 @@ class Spawn:
         member = self.member
         if member is None:
             return
-        withdraw(self.world, member.session_id, is_fresh=self.is_fresh)
+        withdraw(self.context, self.caller, member.session_id, is_fresh=self.is_fresh)
 
         def work(draft: Transaction) -> None:
             for one in member.words:
@@ -251,8 +257,8 @@ class Spawn:
             tasks.release(draft, member.session_id)
             teams.remove(draft, self.site.team_id)
 
-        self.world.registry.note(work)
-        self.site.look_again(self.world)
+        self.context.registry.note(work)
+        self.site.look_again(self.context)
         self._forget_try()
 
     def finish(self) -> dict[str, Any]:
@@ -260,10 +266,10 @@ class Spawn:
         assert self.row is not None and self.member is not None
         patience = 0.0 if self.dialog else load_adjusted_clock.stretched(_PROMPT_SECONDS)
         # The master first: what this one reports may come soon.
-        onboarding.name_master(self.world, self.site)
-        receipt = onboarding.tell(self.world, self.row, self.member, patience)
-        self.world.registry.note(lambda draft: onboarding.introduced(draft, self.row))
-        team_page.write(self.world, [self.site.team_id])
+        onboarding.name_master(self.context, self.site)
+        receipt = onboarding.tell(self.context, self.row, self.member, patience)
+        self.context.registry.note(lambda draft: onboarding.introduced(draft, self.row))
+        team_page.write(self.context, [self.site.team_id])
         return self._document(receipt)
 
     def _document(self, receipt: dict[str, Any] | None) -> dict[str, Any]:
@@ -282,31 +288,31 @@ class Spawn:
                 "task": team_page.described(draft, found) if found else None,
                 "identity": self.receipts,
                 "receipt": receipt,
-                "session_file": files.path_of(self.world.place, self.site.team_id),
+                "session_file": files.path_of(self.context.paths, self.site.team_id),
             }
 
         nothing: dict[str, Any] = {}
-        return self.world.registry.peek(read, nothing)
+        return self.context.registry.peek(read, nothing)
 
 
-def _own_command(world: World) -> str:
+def _own_command(context: Context) -> str:
     """Return how an agent calls mam: by its name where that is on its PATH."""
-    if program_lookup.which("mam", world.environ.get("PATH", os.defpath)):
+    if program_lookup.which("mam", context.environ.get("PATH", os.defpath)):
         return "mam"
     return shlex.join([sys.executable, "-m", "mam"])
 
 
-def withdraw(world: World, session_id: str, *, is_fresh: bool) -> None:
+def withdraw(context: Context, caller: Caller, session_id: str, *, is_fresh: bool) -> None:
     """End a session of a try that failed, and drop the row that it made."""
     from mam.app.sessions.forget import forget, remove_dead_pane
     from mam.app.sessions.stop import stop
 
-    row = next((row for row in world.registry.view().rows if row.get("id") == session_id), None)
+    row = next((row for row in context.registry.view().rows if row.get("id") == session_id), None)
     if row is None:
         return
     if is_running(row):
-        stop(world, session_id, reason="spawn failed", force=True)
+        stop(context, caller, session_id, reason="spawn failed", force=True)
     if is_fresh:
-        forget(world, session_id)
+        forget(context, caller, session_id)
     else:
-        remove_dead_pane(world, row)
+        remove_dead_pane(context, row)

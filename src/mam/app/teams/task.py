@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from mam.adapters.store.tables import tasks, teams
-from mam.app.context import caller
+from mam.app.context.caller import calling_row
 from mam.app.teams import team_page
 from mam.app.teams.team_window import find_team
 from mam.core import task as rules
@@ -16,26 +16,27 @@ if TYPE_CHECKING:
 
     from mam.adapters.store.tables.tasks import Task
     from mam.adapters.store.transaction import Transaction
-    from mam.app.context.context import World
+    from mam.app.context.context import Context
+    from mam.core.caller import Caller
     from mam.core.session_row import Row
 
 
-def add(world: World, text: str, *, role: str, team: str | None = None) -> dict[str, Any]:
+def add(context: Context, caller: Caller, text: str, *, role: str, team: str | None = None) -> dict[str, Any]:
     """Add a task for a role, of one team or of whoever has that role; `{task}`."""
-    words, wanted, by = rules.parse_text(text), rules.parse_role(role), caller.actor(world)
-    team_id = find_team(world, team).id if team is not None else None
+    words, wanted, by = rules.parse_text(text), rules.parse_role(role), caller.name
+    team_id = find_team(context, caller, team).id if team is not None else None
 
     def work(draft: Transaction) -> dict[str, Any]:
         made = tasks.add(draft, role=wanted, text=words, by=by, team_id=team_id)
         draft.log(by, "task add", None, task=rules.shown(made.seq), role=wanted)
         return team_page.described(draft, made)
 
-    done = world.registry.note(work)
-    team_page.write(world)
+    done = context.registry.note(work)
+    team_page.write(context)
     return {"task": done}
 
 
-def list_tasks(world: World, *, role: str | None = None, status: str | None = None) -> dict[str, Any]:
+def list_tasks(context: Context, *, role: str | None = None, status: str | None = None) -> dict[str, Any]:
     """Return `{tasks}`, oldest first. Reads only."""
     if status is not None and status not in rules.STATUSES:
         raise Usage(f"a task is {', '.join(rules.STATUSES)}")
@@ -46,18 +47,23 @@ def list_tasks(world: World, *, role: str | None = None, status: str | None = No
         return [team_page.described(draft, one) for one in found]
 
     nothing: list[dict[str, Any]] = []
-    return {"tasks": world.registry.peek(read, nothing)}
+    return {"tasks": context.registry.peek(read, nothing)}
 
 
 def claim(
-    world: World, which: str | None = None, *, role: str | None = None, session: str | None = None
+    context: Context,
+    caller: Caller,
+    which: str | None = None,
+    *,
+    role: str | None = None,
+    session: str | None = None,
 ) -> dict[str, Any]:
     """Claim a task, or the oldest that waits for a role; `{task, changed}`.
 
     For the caller, or for a session. Raises TaskNotFound where nothing waits, Conflict where another has it.
     """
-    row = world.registry.view().find(session) if session else caller.calling_session(world)
-    by = caller.actor(world)
+    row = context.registry.view().find(session) if session else calling_row(context, caller)
+    by = caller.name
     who = row["id"] if row else by
     number = rules.parse(which) if which else None
     wanted = rules.parse_role(role or (row.get("role") if row else None)) if number is None else None
@@ -76,8 +82,8 @@ def claim(
         done = take(draft, found, who, row, by=by)
         return team_page.described(draft, done), True
 
-    done, changed = world.registry.note(work)
-    team_page.write(world)
+    done, changed = context.registry.note(work)
+    team_page.write(context)
     return {"task": done, "changed": changed}
 
 
@@ -88,9 +94,9 @@ def take(draft: Transaction, found: Task, who: str, row: Row | None, *, by: str)
     return done
 
 
-def finish(world: World, which: str, *, result: str | None = None) -> dict[str, Any]:
+def finish(context: Context, caller: Caller, which: str, *, result: str | None = None) -> dict[str, Any]:
     """Say that a task is done; `{task, changed}`. Only who has it, who gave it, or a person may."""
-    number, who = rules.parse(which), caller.actor(world)
+    number, who = rules.parse(which), caller.name
 
     def work(draft: Transaction) -> tuple[dict[str, Any], bool]:
         found = _known(draft, number)
@@ -101,8 +107,8 @@ def finish(world: World, which: str, *, result: str | None = None) -> dict[str, 
         draft.log(who, "task done", None, done.result, task=rules.shown(number))
         return team_page.described(draft, done), True
 
-    done, changed = world.registry.note(work)
-    team_page.write(world)
+    done, changed = context.registry.note(work)
+    team_page.write(context)
     return {"task": done, "changed": changed}
 
 

@@ -8,7 +8,6 @@ from mam.adapters.store.files import team_page_file as files
 from mam.adapters.store.files import team_presets
 from mam.adapters.store.tables import tasks, teams
 from mam.adapters.tmux import window as windows
-from mam.app.context import caller
 from mam.app.sessions.forget import remove_dead_pane
 from mam.app.sessions.stop import stop
 from mam.app.teams import onboarding, register, team_page
@@ -27,31 +26,35 @@ if TYPE_CHECKING:
 
     from mam.adapters.store.tables.teams import Member, Team
     from mam.adapters.store.transaction import Transaction
-    from mam.app.context.context import World
+    from mam.app.context.context import Context
+    from mam.core.caller import Caller
 
     T = TypeVar("T")
 
 _AT_ONCE = 4
 
 
-def up(world: World, what: str, *, work: str | None = None, **options: Any) -> dict[str, Any]:
+def up(
+    context: Context, caller: Caller, what: str, *, work: str | None = None, **options: Any
+) -> dict[str, Any]:
     """Start every role of a preset or file; `{team, members, permissions, session_file}`.
 
     All of it or nothing: where one role does not start, the others are ended again. One that shows a dialog
     has started; what it is to be told is held until somebody answers it. `work` becomes a task of the first
     role; the other options are those of spawn, for every role.
     """
-    plan = team_presets.load(what, world.environ)
-    register.know_caller(world)
-    site = find_site(world, name=plan.name, layout=plan.layout)
-    known = world.registry.peek(lambda draft: teams.find(draft, site.team_id), None)
+    plan = team_presets.load(what, context.environ)
+    caller = register.know_caller(context, caller)
+    site = find_site(context, caller, name=plan.name, layout=plan.layout)
+    known = context.registry.peek(lambda draft: teams.find(draft, site.team_id), None)
     if known is not None:
         raise Refused(f"the team {known.id} is up here", hint="mam team down, or mam spawn adds to it")
     asked = options.pop("permissions", None)
     agent = options.pop("agent", None)
     crew = [
         Spawn(
-            world,
+            context,
+            caller,
             site,
             role.role,
             agent=agent or role.agent,
@@ -64,23 +67,23 @@ def up(world: World, what: str, *, work: str | None = None, **options: Any) -> d
     ]
     if work is not None:
         crew[0].task = parse_text(work)
-    members = _bring_up(world, crew)
+    members = _bring_up(context, caller, crew)
     return {
-        "team": world.registry.peek(lambda draft: _describe(draft, site.team_id), None),
+        "team": context.registry.peek(lambda draft: _describe(draft, site.team_id), None),
         "members": members,
         "permissions": sorted({one.permissions for one in crew}),
-        "session_file": files.path_of(world.place, site.team_id),
+        "session_file": files.path_of(context.paths, site.team_id),
     }
 
 
-def _bring_up(world: World, crew: list[Spawn]) -> list[dict[str, Any]]:
+def _bring_up(context: Context, caller: Caller, crew: list[Spawn]) -> list[dict[str, Any]]:
     """Start the panes one after the other, in their order; wait for the agents at the same time."""
     try:
         for one in crew:
-            world.progress(f"starting {one.role}")
+            context.progress(f"starting {one.role}")
             one.start()
-        onboarding.name_master(world, crew[0].site)
-        done = _side_by_side(world, crew, _see_through)
+        onboarding.name_master(context, crew[0].site)
+        done = _side_by_side(context, crew, _see_through)
         failed = next((error for error in done if isinstance(error, BaseException)), None)
         if failed is not None:
             raise failed
@@ -91,23 +94,25 @@ def _bring_up(world: World, crew: list[Spawn]) -> list[dict[str, Any]]:
     return [document for document in done if isinstance(document, dict)]
 
 
-def _see_through(world: World, one: Spawn) -> dict[str, Any]:
-    one.world = world
+def _see_through(context: Context, one: Spawn) -> dict[str, Any]:
+    one.context = context
     one.run(is_started=True)
     return one.finish()
 
 
-def down(world: World, team_id: str | None = None, *, force: bool = False) -> dict[str, Any]:
+def down(
+    context: Context, caller: Caller, team_id: str | None = None, *, force: bool = False
+) -> dict[str, Any]:
     """End every member, each with its own exit first; `{team, closed, failed, unfinished}`.
 
     What was not finished waits again for its role. Never the pane of the caller, never the master's.
     """
-    team = find_team(world, team_id)
-    _check_down(world, team)
+    team = find_team(context, caller, team_id)
+    _check_down(context, caller, team)
     nothing: list[Member] = []
-    members = world.registry.peek(lambda draft: teams.members(draft, team.id), nothing)
+    members = context.registry.peek(lambda draft: teams.members(draft, team.id), nothing)
     left = [one for one in members if teams.is_open(one)]
-    done = _side_by_side(world, left, lambda twin, one: _end(twin, team, one, force))
+    done = _side_by_side(context, left, lambda twin, one: _end(twin, caller, team, one, force))
     failed = [
         {"session": one.name, "error": error.message}
         for one, error in zip(left, done, strict=True)
@@ -115,8 +120,8 @@ def down(world: World, team_id: str | None = None, *, force: bool = False) -> di
     ]
     unfinished = [shown(number) for numbers in done if isinstance(numbers, list) for number in numbers]
     if not failed:
-        _end_team(world, team, members)
-    team_page.write(world, [team.id])
+        _end_team(context, team, members)
+    team_page.write(context, [team.id])
     strange = next(
         (one for one in done if isinstance(one, BaseException) and not isinstance(one, MamError)), None
     )
@@ -124,17 +129,17 @@ def down(world: World, team_id: str | None = None, *, force: bool = False) -> di
         raise Broken(f"a member could not be ended: {strange}") from strange
     closed = [one.name for one in left if one.name not in [bad["session"] for bad in failed]]
     return {
-        "team": world.registry.peek(lambda draft: _describe(draft, team.id), None),
+        "team": context.registry.peek(lambda draft: _describe(draft, team.id), None),
         "closed": closed,
         "failed": failed,
         "unfinished": unfinished,
     }
 
 
-def _check_down(world: World, team: Team) -> None:
-    who, place = caller.actor(world), here(world)
+def _check_down(context: Context, caller: Caller, team: Team) -> None:
+    who, place = caller.name, here(context, caller)
     nothing: list[Member] = []
-    members = world.registry.peek(lambda draft: teams.members(draft, team.id), nothing)
+    members = context.registry.peek(lambda draft: teams.members(draft, team.id), nothing)
     panes = {one.pane for one in members if teams.is_open(one)}
     is_inside = place is not None and place.pane.server_pid == team.server_pid and place.pane.id in panes
     if who in {one.session_id for one in members} or is_inside:
@@ -143,26 +148,26 @@ def _check_down(world: World, team: Team) -> None:
         raise NotAllowed(f"only the master ends the team {team.id}")
 
 
-def _end(world: World, team: Team, member: Member, force: bool) -> list[int]:
-    row = next((row for row in world.registry.view().rows if row.get("id") == member.session_id), None)
+def _end(context: Context, caller: Caller, team: Team, member: Member, force: bool) -> list[int]:
+    row = next((row for row in context.registry.view().rows if row.get("id") == member.session_id), None)
     if row is not None and is_running(row):
-        check_may(world, row, team)
-        stop(world, row["id"], reason="team down", force=force)
+        check_may(context, caller, row, team)
+        stop(context, caller, row["id"], reason="team down", force=force)
     elif row is not None:
-        remove_dead_pane(world, row)
-    return mark_closed(world, member)
+        remove_dead_pane(context, row)
+    return mark_closed(context, caller, member)
 
 
-def _end_team(world: World, team: Team, members: list[Member]) -> None:
-    world.registry.note(lambda draft: teams.change(draft, team.id, ended_at=draft.now))
-    tmux = world.tmux(team.server)
+def _end_team(context: Context, team: Team, members: list[Member]) -> None:
+    context.registry.note(lambda draft: teams.change(draft, team.id, ended_at=draft.now))
+    tmux = context.tmux(team.server)
     if team.window_id is None or tmux.server_pid() != team.server_pid:
         return
     panes = [team.master_pane] if team.master_pane else []
     windows.undress(tmux, team.window_id, [*panes, *(one.pane for one in members if one.pane)])
 
 
-def listing(world: World, *, ended: bool = False) -> dict[str, Any]:
+def listing(context: Context, *, ended: bool = False) -> dict[str, Any]:
     """Return `{teams, presets}`: the teams that are up, or all, each with its members. Reads only."""
 
     def read(draft: Transaction) -> list[dict[str, Any]]:
@@ -171,13 +176,13 @@ def listing(world: World, *, ended: bool = False) -> dict[str, Any]:
                 **team_page.describe_team(draft, team),
                 "members": [team_page.describe(draft, one) for one in teams.members(draft, team.id)],
                 "tasks": len(tasks.listed(draft, team_id=team.id)),
-                "session_file": files.path_of(world.place, team.id),
+                "session_file": files.path_of(context.paths, team.id),
             }
             for team in teams.listed(draft, ended=ended)
         ]
 
     nothing: list[dict[str, Any]] = []
-    return {"teams": world.registry.peek(read, nothing), "presets": team_presets.presets(world.environ)}
+    return {"teams": context.registry.peek(read, nothing), "presets": team_presets.presets(context.environ)}
 
 
 def _describe(draft: Transaction, team_id: str) -> dict[str, Any] | None:
@@ -185,13 +190,13 @@ def _describe(draft: Transaction, team_id: str) -> dict[str, Any] | None:
     return team_page.describe_team(draft, found) if found else None
 
 
-def _side_by_side(world: World, jobs: Sequence[T], work: Callable[[World, T], Any]) -> list[Any]:
+def _side_by_side(context: Context, jobs: Sequence[T], work: Callable[[Context, T], Any]) -> list[Any]:
     """Do the same to each, a few at a time, each with a world of its own; an error stands in its place."""
     results: list[Any] = [None] * len(jobs)
     waiting = list(enumerate(jobs))[::-1]
 
     def labour() -> None:
-        twin = world.clone()
+        twin = context.for_thread()
         try:
             while waiting:
                 try:

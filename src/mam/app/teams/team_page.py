@@ -20,32 +20,32 @@ if TYPE_CHECKING:
     from mam.adapters.store.tables.tasks import Task
     from mam.adapters.store.tables.teams import Member, Team
     from mam.adapters.store.transaction import Transaction
-    from mam.app.context.context import World
+    from mam.app.context.context import Context
 
 _LOST = (FAILED, UNCONFIRMED)
 
 
-def write(world: World, team_ids: Iterable[str] | None = None) -> None:
+def write(context: Context, team_ids: Iterable[str] | None = None) -> None:
     """Write the files of these teams, or of all that are up. It stops no verb: the next one writes again."""
 
     def work(draft: Transaction) -> None:
         for team in teams.listed(draft, ended=True):
             if (team.ended_at is None) if team_ids is None else (team.id in team_ids):
                 _note_lost(draft, team)
-                _write_one(world, draft, team)
+                _write_one(context, draft, team)
 
     try:
         # Under the lock: of two who write, the later one has the later facts.
-        world.registry.note(work)
+        context.registry.note(work)
     except MamError as error:
-        world.warn(f"the session file could not be written: {error}")
+        context.warn(f"the session file could not be written: {error}")
 
 
-def _write_one(world: World, draft: Transaction, team: Team) -> None:
+def _write_one(context: Context, draft: Transaction, team: Team) -> None:
     found = [describe(draft, one) for one in teams.members(draft, team.id)]
     work = [described(draft, one) for one in tasks.listed(draft, team_id=team.id)]
     text = pages.render(describe_team(draft, team), found, work, teams.lines(draft, team.id))
-    team_page_file.write(world.place, team.id, text)
+    team_page_file.write(context.paths, team.id, text)
 
 
 def _note_lost(draft: Transaction, team: Team) -> None:

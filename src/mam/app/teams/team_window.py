@@ -7,7 +7,6 @@ import time
 
 from mam.adapters.store.tables import teams
 from mam.adapters.tmux import window as windows
-from mam.app.context import caller
 from mam.app.sessions.launch import Where
 from mam.app.teams.caller_pane import here
 from mam.core import team as rules
@@ -17,8 +16,9 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from mam.adapters.store.tables.teams import Team
     from mam.adapters.store.transaction import Transaction
-    from mam.app.context.context import World
+    from mam.app.context.context import Context
     from mam.app.teams.caller_pane import Here
+    from mam.core.caller import Caller
     from mam.core.session_row import Row
 
 
@@ -68,11 +68,11 @@ class TeamWindow:
             if found.ended_at is not None:
                 raise Refused(f"the team {found.id} is down", hint="mam team up makes another")
 
-    def look_again(self, world: World) -> None:
+    def look_again(self, context: Context) -> None:
         """Forget a window of the team's own that ended with its last pane."""
         if self.master_pane is not None or self.window_id is None:
             return
-        if windows.show(world.tmux(self.server), self.window_id) is None:
+        if windows.show(context.tmux(self.server), self.window_id) is None:
             self.window_id = self.server_pid = None
 
     def _of_window(self, draft: Transaction) -> Team | None:
@@ -90,23 +90,28 @@ def of_team(team: Team) -> TeamWindow:
 
 
 def find_site(
-    world: World, team_id: str | None = None, *, name: str | None = None, layout: str | None = None
+    context: Context,
+    caller: Caller,
+    team_id: str | None = None,
+    *,
+    name: str | None = None,
+    layout: str | None = None,
 ) -> TeamWindow:
     """Return where a new member belongs: to the team that is named, else to that of the caller's window.
 
     Outside of tmux that is the last team which somebody outside began, else a new one.
     """
     if team_id is not None:
-        return of_team(find_team(world, team_id))
-    place = here(world)
-    found = _known(world, place)
+        return of_team(find_team(context, caller, team_id))
+    place = here(context, caller)
+    found = _known(context, caller, place)
     if found is not None:
         return of_team(found)
-    day = time.strftime("%Y-%m-%d", time.gmtime(world.now()))
+    day = time.strftime("%Y-%m-%d", time.gmtime(context.now()))
     fresh = TeamWindow(
         team_id=rules.team_id(day, name or "by hand", secrets.token_hex(2)),
         name=name,
-        server=world.server_name(None),
+        server=context.server_name(None),
         layout=layout or rules.LAYOUTS["left"],
     )
     if place is not None:
@@ -114,16 +119,16 @@ def find_site(
     return fresh
 
 
-def find_team(world: World, team_id: str | None = None) -> Team:
+def find_team(context: Context, caller: Caller, team_id: str | None = None) -> Team:
     """Return the team that is named, that of the caller's window, or the only one that is up."""
     nothing: list[Team] = []
-    up = world.registry.peek(teams.listed, nothing)
+    up = context.registry.peek(teams.listed, nothing)
     if team_id is not None:
         found = next((one for one in up if team_id in (one.id, one.name)), None)
         if found is None:
             raise Usage(f"no team '{team_id[:80]}' is up", hint="mam team list")
         return found
-    found = _known(world, here(world))
+    found = _known(context, caller, here(context, caller))
     if found is not None:
         return found
     if len(up) != 1:
@@ -132,14 +137,14 @@ def find_team(world: World, team_id: str | None = None) -> Team:
     return up[0]
 
 
-def _known(world: World, place: Here | None) -> Team | None:
+def _known(context: Context, caller: Caller, place: Here | None) -> Team | None:
     nothing: list[Team] = []
-    up = world.registry.peek(teams.listed, nothing)
+    up = context.registry.peek(teams.listed, nothing)
     if place is not None:
         return next((one for one in up if _is_at(one, place)), None)
-    me = caller.actor(world)
+    me = caller.name
     outside = [one for one in up if one.master_pane is None and one.by == me]
-    return next((one for one in reversed(outside) if _window(world, one) is not None), None)
+    return next((one for one in reversed(outside) if _window(context, one) is not None), None)
 
 
 def _is_at(team: Team, place: Here) -> bool:
@@ -152,33 +157,33 @@ def _is_in(team: Team, site: TeamWindow) -> bool:
     return (team.server, team.server_pid, team.window_id) == where
 
 
-def _window(world: World, team: Team) -> windows.Window | None:
-    if team.window_id is None or world.tmux(team.server).server_pid() != team.server_pid:
+def _window(context: Context, team: Team) -> windows.Window | None:
+    if team.window_id is None or context.tmux(team.server).server_pid() != team.server_pid:
         return None
-    return windows.show(world.tmux(team.server), team.window_id)
+    return windows.show(context.tmux(team.server), team.window_id)
 
 
-def home_of(world: World, row: Row) -> Where | None:
+def home_of(context: Context, row: Row) -> Where | None:
     """Return where a member of a team that is up goes on: in its window, if that has room for it."""
-    member = world.registry.peek(lambda draft: teams.member(draft, row["id"]), None)
+    member = context.registry.peek(lambda draft: teams.member(draft, row["id"]), None)
     if member is None or not teams.is_open(member):
         return None
-    team = world.registry.peek(lambda draft: teams.find(draft, member.team_id), None)
-    if team is None or team.ended_at is not None or _window(world, team) is None:
+    team = context.registry.peek(lambda draft: teams.find(draft, member.team_id), None)
+    if team is None or team.ended_at is not None or _window(context, team) is None:
         return None
     try:
-        check_room(world, of_team(team))
+        check_room(context, of_team(team))
     except Refused as error:
-        world.warn(f"'{row['name']}' goes on in a tmux session of its own: {error}")
+        context.warn(f"'{row['name']}' goes on in a tmux session of its own: {error}")
         return None
     return Where(window_id=team.window_id, keeps_pane=True)
 
 
-def check_room(world: World, site: TeamWindow) -> None:
+def check_room(context: Context, site: TeamWindow) -> None:
     """Refuse a pane more where no agent's input box would be seen in it any more."""
     if site.window_id is None:
         return
-    seen = windows.show(world.tmux(site.server), site.window_id)
+    seen = windows.show(context.tmux(site.server), site.window_id)
     if seen is None:
         raise PaneGone(f"the window of the team {site.team_id} is gone", hint="mam team down ends the team")
     others = len(seen.panes)

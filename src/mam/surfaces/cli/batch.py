@@ -43,7 +43,9 @@ class _Crew:
     def __init__(self, call: Invocation, names: Sequence[str], work: Work) -> None:
         self.call = call
         self.work = work
-        self.world = call.fleet.world
+        # Who calls is found out once, not in each thread.
+        self.fleet = call.fleet
+        self.caller = call.fleet.caller
         self.waiting = list(enumerate(names))[::-1]
         self.results: list[dict[str, Any]] = [{"target": name} for name in names]
         self.codes = [Broken.exit_code] * len(names)
@@ -66,9 +68,7 @@ class _Crew:
         return self.results, self.codes
 
     def _labour(self) -> None:
-        from mam.app.api.fleet import Fleet
-
-        fleet = Fleet(self.world.clone())
+        fleet = self.fleet.for_thread()
         try:
             while self.waiting:
                 try:

@@ -60,7 +60,7 @@ def _frame(call: Invocation, wanted: dict[str, Any], is_filtered: bool) -> str:
     from mam.surfaces.cli.render_listing import show
 
     paint = call.paint()
-    here = call.fleet.world.workspace
+    here = call.fleet.context.workspace
     lines = show(call.fleet.ls(**wanted), paint, is_filtered=is_filtered, here=here)
     height = max(3, os.get_terminal_size(sys.stdout.fileno()).lines or 24)
     if len(lines) > height - 2:

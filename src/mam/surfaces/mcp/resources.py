@@ -38,7 +38,9 @@ def add(server: MCPServer) -> None:
 
 def _read(look: Callable[[Fleet], str]) -> str:
     try:
-        with Fleet(current_client.get().world()) as fleet:
+        who = current_client.get()
+        context = who.context()
+        with Fleet(context, who.caller(context)) as fleet:
             return look(fleet)
     except (JobNotFound, SessionNotFound) as error:
         raise ResourceNotFoundError(json.dumps(error.as_json()["error"])) from error

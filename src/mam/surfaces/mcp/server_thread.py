@@ -18,7 +18,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from socket import socket
 
-    from mam.app.context.context import World
+    from mam.app.context.context import Context
     from mam.surfaces.mcp.server import Server
 
 _HELLO_SECONDS = 10.0
@@ -28,9 +28,9 @@ _END_SECONDS = 5.0
 class Service:
     """Serves every client that is let in, until the resident ends."""
 
-    def __init__(self, world: World) -> None:
+    def __init__(self, context: Context) -> None:
         """Start the thread."""
-        self.world = world
+        self.context = context
         self._loop = asyncio.new_event_loop()
         self._server: Server | None = None
         self._clients: set[asyncio.Task[None]] = set()
@@ -73,7 +73,7 @@ class Service:
         self._went += 1
         if not task.cancelled() and (error := task.exception()) is not None:
             # One client's trouble is nobody else's; what mam itself did wrong is in the answers.
-            self.world.warn(f"a client was cut off: {error}")
+            self.context.warn(f"a client was cut off: {error}")
 
     async def _serve(self, line: socket) -> None:
         line.setblocking(False)
@@ -91,7 +91,7 @@ class Service:
         """Return who came in; None for one who does not say it in time, or is not let in."""
         try:
             said = json.loads(await asyncio.wait_for(reader.readline(), _HELLO_SECONDS))
-            return ConnectedClient(self.world, line, said) if isinstance(said, dict) else None
+            return ConnectedClient(self.context, line, said) if isinstance(said, dict) else None
         except (ValueError, OSError, TimeoutError, MamError):
             return None
 

@@ -91,9 +91,11 @@ class FleetTool(Tool):
         self, given: dict[str, Any], tell: Callable[[str], None], over: threading.Event
     ) -> dict[str, Any]:
         who = current_client.get()
-        with Fleet(who.world()) as fleet:
+        context = who.context()
+        caller = who.caller(context)
+        with Fleet(context, caller, child_limit=not caller.is_user) as fleet:
             if self.name not in READS:
-                who.check_claim(fleet.world)
+                who.check_claim(context)
             fleet.on_progress(tell)
             done: dict[str, Any] = self.fn(ToolCall(fleet, tell, over), **given)
         return done

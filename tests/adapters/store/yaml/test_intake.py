@@ -364,7 +364,7 @@ def test_a_foreign_registry_with_a_wrong_value_is_named_or_works(store, key):
         fleet = mam.open(str(store.root))
         try:
             fleet.ls()
-            fleet.world.registry.change(lambda draft: None)
+            fleet.context.registry.change(lambda draft: None)
             for one in fleet.sessions():
                 fleet.status(one.id)
                 fleet.forgettable(older_than=5)

@@ -77,7 +77,7 @@ def _offer(tour: Tour, place: Place) -> None:
     tour.say("Enter shows the three agents side by side, where you can answer them; q leaves.")
     if sys.stdin.readline().strip().lower() not in ("q", "quit"):
         with open_fleet() as fleet:
-            show(fleet.world, place.server)
+            show(fleet.context, place.server)
 
 
 def _clean(place: Place) -> None:
@@ -88,7 +88,7 @@ def _clean(place: Place) -> None:
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.SIG_IGN)
     with open_fleet(place.workspace) as fleet:
-        end(fleet.world, place.server)
+        end(fleet.context, place.server)
     place.remove()
 
 

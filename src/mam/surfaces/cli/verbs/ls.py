@@ -66,7 +66,7 @@ def run(call: Invocation) -> int:
         return call.say(document)
     from mam.surfaces.cli.render_listing import show
 
-    here = call.fleet.world.workspace
+    here = call.fleet.context.workspace
     return call.say(None, *show(document, call.paint(), is_filtered=is_filtered(wanted), here=here))
 
 

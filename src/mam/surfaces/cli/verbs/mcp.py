@@ -48,19 +48,21 @@ def run(call: Invocation) -> int:
 
     if is_terminal(sys.stdin):
         call.tell("waiting for an MCP client, which starts this itself: docs/mcp.md; Ctrl-D ends it")
-    world = call.fleet.world
+    context = call.fleet.context
     hello: dict[str, Any] = {
-        "state": world.place.state,
-        "cwd": world.workspace,
+        "state": context.paths.state,
+        "cwd": context.workspace,
         "environ": dict(os.environ),
         "allow": call.options.allow,
     }
-    if not listener.is_hosted(world):
+    if not listener.is_hosted(context):
         from mam.surfaces.mcp.in_process import serve
 
-        serve(world, hello)
+        serve(context, hello)
         return 0
     from mam.surfaces.mcp.bridge import Bridge
 
-    Bridge(lambda: listener.enter(world), lambda: start_resident.ensure(world, for_client=True), hello).run()
+    Bridge(
+        lambda: listener.enter(context), lambda: start_resident.ensure(context, for_client=True), hello
+    ).run()
     return 0

@@ -136,7 +136,7 @@ def _work(call: Invocation) -> int:
 def _stay(call: Invocation) -> int:
     from mam.core.errors import NoRegistry
 
-    if not call.fleet.world.place.exists():
+    if not call.fleet.context.paths.exists():
         raise NoRegistry(f"there is no registry in {call.fleet.root}", hint="mam init makes one")
     if call.options.resident:
         return _reside(call)
@@ -199,7 +199,7 @@ def _host(call: Invocation, *, awaits: bool = False) -> McpTask:
     """Have whoever watches the root serve agents as well."""
     from mam.surfaces.mcp.resident_task import McpTask
 
-    host = McpTask(call.fleet.world, awaits=awaits)
+    host = McpTask(call.fleet.context, awaits=awaits)
     call.fleet.accompany(host)
     return host
 

@@ -38,12 +38,12 @@ def _listing(call: Invocation) -> int:
     from mam.core.errors import Refused
     from mam.surfaces.cli.render_listing import show
 
-    if not call.fleet.world.place.exists():
+    if not call.fleet.context.paths.exists():
         raise Refused(
             f"there is no registry in {call.fleet.root}",
             hint="mam init makes one; mam create does so as well",
         )
     document = call.fleet.ls()
     return call.say(
-        document, *([] if call.as_json else show(document, call.paint(), here=call.fleet.world.workspace))
+        document, *([] if call.as_json else show(document, call.paint(), here=call.fleet.context.workspace))
     )

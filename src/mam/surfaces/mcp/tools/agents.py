@@ -33,17 +33,16 @@ def spawn_agent(
 ) -> Spawned:
     """Start an agent in a tmux pane of its own and return when it is ready for work. It is your child:
     you may message and stop it."""
-    world = call.fleet.world
-    if cwd:
-        world.enter(cwd)
-    session = call.fleet.create(
+    fleet = call.fleet.in_directory(cwd) if cwd else call.fleet
+    usual = fleet.context.settings().permissions
+    session = fleet.create(
         cli,
         name=name or None,
         role=role or None,
         prompt=prompt or None,
         model=model or None,
         worktree=worktree or None,
-        permissions=call.fleet.authorize_child(cli, asked(permissions), world.settings().permissions, name),
+        permissions=fleet.authorize_child(cli, asked(permissions), usual, name),
         mcp=mcp,
         timeout=timeout_ms / 1000,
     )

@@ -27,16 +27,14 @@ def submit_job(
 ) -> Job:
     """Delegate a job: it is recorded, an agent is started for it and told, and it goes on by itself. wait_for
     with its job_id waits for the end."""
-    world = call.fleet.world
-    if cwd:
-        world.enter(cwd)
+    fleet = call.fleet.in_directory(cwd) if cwd else call.fleet
     options: dict[str, Any] = {"agent": cli, "expect": expect or [], "timeout": float(timeout_s), "mcp": mcp}
     if agent_id:
-        options["session"] = call.fleet.authorize("message", agent_id)["id"]
+        options["session"] = fleet.authorize("message", agent_id)["id"]
     else:
-        usual = world.settings().job_permissions
-        options["permissions"] = call.fleet.authorize_child(cli, asked(permissions), usual)
-    return _shown(call.fleet.job_submit(prompt, **options))
+        usual = fleet.context.settings().job_permissions
+        options["permissions"] = fleet.authorize_child(cli, asked(permissions), usual)
+    return _shown(fleet.job_submit(prompt, **options))
 
 
 def job_status(call: ToolCall, job_id: JobId = "") -> Job:

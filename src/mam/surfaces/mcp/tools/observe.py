@@ -8,7 +8,6 @@ from typing import Annotated, Any, Literal
 from pydantic import Field
 
 import mam
-from mam.app.context import caller
 from mam.core.errors import Refused, TimedOut, Unavailable, Usage
 from mam.core.job import OPEN
 from mam.surfaces.mcp.results import Agents, AgentState, Health, Screen, Surfaces, Waited
@@ -143,7 +142,7 @@ def control_health(call: ToolCall) -> Health:
         "ok": all(one["ok"] is not False for one in checks),
         "root": call.fleet.root,
         "version": mam.__version__,
-        "caller": caller.actor(call.fleet.world),
+        "caller": call.fleet.caller.name,
         "checks": checks,
     }
 

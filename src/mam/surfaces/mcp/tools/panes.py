@@ -27,7 +27,7 @@ def new_split(
 ) -> Split:
     """Start an agent in one more pane of your own window, as a member of your team; it reports to you. You
     keep the large pane, members are stacked beside it."""
-    usual = call.fleet.world.settings().team_permissions
+    usual = call.fleet.context.settings().team_permissions
     done = call.fleet.spawn(
         role,
         agent=cli or None,

@@ -54,7 +54,7 @@ def _wait_remote(call: Invocation, named: list[str]) -> list[Document]:
     given = call.options
     if given.token_file is not None and len(named) != 1:
         raise Usage("a token file is of one job", hint="name one, or --registry-dir with ID.token of each")
-    folder = given.registry_dir or call.fleet.world.place.jobs
+    folder = given.registry_dir or call.fleet.context.paths.jobs
     tokens = {one: given.token_file or f"{folder}/{one}.token" for one in named}
     return call.fleet.job_wait_remote(
         tokens, lambda event: render_jobs.tell(call, event), broker=given.broker, timeout=given.timeout
