@@ -52,13 +52,13 @@ def measure_kind(kind: str, quick: bool, tell: Callable[[str], None]) -> Iterato
             )
             stage.tmux.kill_server(timeout=60)
             end_processes_of(home)
-    settles = desk.fleet.context.kind(kind).ready_settles * 1000
+    settles = desk.fleet._access.context.kind(kind).ready_settles * 1000
     yield Row(with_mam, found[with_mam], alone, found[alone], Budget("beyond", 150 + settles))
 
 
 def bare(stage: Stage, desk: Desk) -> float:
     """Return the seconds until the program shows its box in a pane that mam knows nothing of."""
-    kind, habits = desk.fleet.context.kind(desk.kind), desk.habits
+    kind, habits = desk.fleet._access.context.kind(desk.kind), desk.habits
     program = shutil.which(kind.program([desk.kind])) or desk.kind
     request = Request(
         command=[desk.kind, *habits.arguments(desk.model, desk.workspace)],
@@ -86,7 +86,7 @@ def _shows_box(stage: Stage, desk: Desk, pane: str) -> bool:
     if not found:
         return False
     seen = desk.tmux.look(found[0].id)
-    look = desk.fleet.context.kind(desk.kind).look(Screen(seen.screen, seen.cursor_x, seen.cursor_y))
+    look = desk.fleet._access.context.kind(desk.kind).look(Screen(seen.screen, seen.cursor_x, seen.cursor_y))
     return look.box is not None and not look.dialog
 
 

@@ -55,8 +55,8 @@ def _heard(stage: Stage, fleet: Fleet, rounds: int, many: int, tell: Callable[[s
     job_id = _job(fleet)
     told: queue.SimpleQueue[float] = queue.SimpleQueue()
     resident = start(stage)
-    context = fleet.context.for_thread()
-    tokens = {job_id: token_of(fleet.context, job_id)}
+    context = fleet._access.context.for_thread()
+    tokens = {job_id: token_of(fleet._access.context, job_id)}
     waiting = threading.Thread(
         target=wait_remote.wait,
         args=(context, brokers.find(context), tokens, lambda _event: told.put(time.perf_counter())),
@@ -113,16 +113,16 @@ def _spoken(stage: Stage, fleet: Fleet, rounds: int, tell: Callable[[str], None]
 
 
 def _job(fleet: Fleet, **more: object) -> str:
-    broker = brokers.find(fleet.context)
+    broker = brokers.find(fleet._access.context)
     assert broker is not None
     facts = {"broker": broker.as_json(), "topic_prefix": broker.prefix, **more}
-    return register(fleet.context, fleet.caller, new_id(), "measured", **facts).id
+    return register(fleet._access.context, fleet.caller, new_id(), "measured", **facts).id
 
 
 def _record(fleet: Fleet, job_id: str, count: int, name: str = "progress") -> None:
-    token = token_of(fleet.context, job_id)
+    token = token_of(fleet._access.context, job_id)
     for _ in range(count):
-        fleet.context.registry.note(
+        fleet._access.context.registry.note(
             lambda draft: ledger.report(draft, jobs.find(draft, job_id), name, token, "x", data={})
         )
 
@@ -137,7 +137,7 @@ class _Plain:
     """Two clients with nothing of mam around them but the link."""
 
     def __init__(self, fleet: Fleet) -> None:
-        broker = brokers.find(fleet.context)
+        broker = brokers.find(fleet._access.context)
         assert broker is not None
         self.here, self.there = (Connection(broker, PASSWORDS["mam"], role="bench") for _ in range(2))
         for link in (self.here, self.there):

@@ -41,10 +41,10 @@ def measure(quick: bool, tell: Callable[[str], None]) -> Iterator[Row]:
 
 
 def _awake(stage: Stage, fleet: Fleet, rounds: int) -> Iterator[Row]:
-    job = register(fleet.context, fleet.caller, new_id(), "measured").id
+    job = register(fleet._access.context, fleet.caller, new_id(), "measured").id
     waiter = _Waiter(stage, job)
     watch = FileWatch()
-    watch.keep({fleet.context.paths.state: None})
+    watch.keep({fleet._access.context.paths.state: None})
     try:
         # It has begun to listen once it has heard something.
         until(lambda: waiter.hears(_record(fleet, job), 0.2), "the waiter")
@@ -91,8 +91,8 @@ class _Waiter:
 
 def _record(fleet: Fleet, job: str) -> int:
     """Record an event; return its number."""
-    token = token_of(fleet.context, job)
-    done = fleet.context.registry.note(
+    token = token_of(fleet._access.context, job)
+    done = fleet._access.context.registry.note(
         lambda draft: ledger.report(draft, jobs.find(draft, job), "progress", token, "x", data={})
     )
     return int(done.last_seq)
@@ -110,29 +110,29 @@ def _told(fleet: Fleet, watch: FileWatch) -> float:
     """Return how long a bare commit takes until the kernel has told of it."""
     watch.poll()
     began = time.perf_counter()
-    fleet.context.registry.note(lambda draft: draft.set_meta("bench", 1))
+    fleet._access.context.registry.note(lambda draft: draft.set_meta("bench", 1))
     select.select([watch], [], [], _SECONDS)
     return time.perf_counter() - began
 
 
 def _many(fleet: Fleet, count: int) -> Iterator[Row]:
-    job = register(fleet.context, fleet.caller, new_id(), "measured").id
+    job = register(fleet._access.context, fleet.caller, new_id(), "measured").id
     began = time.perf_counter()
     for _ in range(count):
-        fleet.job_event(job, "progress", detail="x")
+        fleet.jobs.event(job, "progress", detail="x")
     each = Times(((time.perf_counter() - began) * 1000 / count,))
     began = time.perf_counter()
     for number in range(count):
-        fleet.context.registry.note(lambda draft, number=number: draft.set_meta("bench", number))
+        fleet._access.context.registry.note(lambda draft, number=number: draft.set_meta("bench", number))
     bare = Times(((time.perf_counter() - began) * 1000 / count,))
-    kept = len(fleet.job_logs(job)["events"])
+    kept = len(fleet.jobs.logs(job)["events"])
     if kept != count + 1:
         raise RuntimeError(f"{kept} entries instead of {count + 1}")
     yield Row(f"{count:,} events with their files, each", each, _COMMIT, bare)
 
 
 def _shell(stage: Stage, fleet: Fleet, rounds: int) -> Iterator[Row]:
-    job = register(fleet.context, fleet.caller, new_id(), "measured").id
+    job = register(fleet._access.context, fleet.caller, new_id(), "measured").id
     words = ("--job", job, "--event", "progress", "--detail", "x", "--workspace", str(stage.root))
     found = alternate(
         rounds,

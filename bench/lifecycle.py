@@ -48,12 +48,12 @@ def measure(quick: bool, tell: Callable[[str], None]) -> Iterator[Row]:
             2 if quick else 25,
             {
                 BOOT: bare.start,
-                "create api": lambda: fleet.create("practice", name=new("api")) and None,
+                "create api": lambda: fleet.sessions.create("practice", name=new("api")) and None,
                 "create shell": lambda: shell("create", "--agent", "practice", "--session", new("shell")),
             },
             {
                 EXIT: bare.leave,
-                "stop api": lambda: fleet.stop(names["api"]) and None,
+                "stop api": lambda: fleet.sessions.stop(names["api"]) and None,
                 "stop shell": lambda: shell("stop", names["shell"]),
             },
         )

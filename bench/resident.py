@@ -66,7 +66,7 @@ def deaths(count: int, killed: int) -> tuple[Times, Times]:
     with Stage() as stage, api.open(str(stage.root), environ=stage.environ) as fleet:
         settle(stage, count, alive=True).close()
         running = start(stage)
-        rows = {row["name"]: row for row in fleet.context.registry.view().rows}
+        rows = {row["name"]: row for row in fleet._access.context.registry.view().rows}
         until(partial(_rests, running.pid), "the end of its first pass")
         for number in range(killed + 1):
             name = name_of(number)
@@ -88,11 +88,11 @@ def deaths(count: int, killed: int) -> tuple[Times, Times]:
 
 def _is_recorded(fleet: api.Fleet, name: str) -> bool:
     """Tell whether the row says so; the sessions are read only after somebody has committed."""
-    seen = fleet.context.registry.others()
+    seen = fleet._access.context.registry.others()
     if seen == _seen.get(fleet.root):
         return False
     _seen[fleet.root] = seen
-    return name in fleet.names(status=["terminated"])
+    return name in fleet.sessions.names(status=["terminated"])
 
 
 _seen: dict[str, int | None] = {}

@@ -81,7 +81,7 @@ class Bare:
 def by_api(fleet: Fleet, session: Session) -> float:
     """Return the seconds that one message takes, from the call to its receipt."""
     began = time.perf_counter()
-    done = fleet.send(session.id, words())
+    done = fleet.messages.send(session.id, words())
     seconds = time.perf_counter() - began
     if done["state"] not in ("submitted", "queued"):
         raise RuntimeError(f"it was not submitted: {done}")
@@ -102,7 +102,7 @@ def at_rest(session: Session, act: Callable[[], float | None]) -> Callable[[], f
 
 def _to_practice(rounds: int) -> Iterator[Row]:
     with Stage() as stage, api.open(str(stage.root), environ=stage.environ) as fleet:
-        session = fleet.create("practice", name="bench", args=["--speed", "0"])
+        session = fleet.sessions.create("practice", name="bench", args=["--speed", "0"])
         bare = Bare(stage, session)
 
         def shell() -> None:
@@ -146,7 +146,7 @@ def _to_crowd(agents: int, messages: int) -> Row:
     """Have as many threads as agents send to one agent each, all at once."""
     with Stage() as stage, api.open(str(stage.root), environ=stage.environ) as fleet:
         sessions = [
-            fleet.create("practice", name=f"bench-{number}", args=["--speed", "0"])
+            fleet.sessions.create("practice", name=f"bench-{number}", args=["--speed", "0"])
             for number in range(agents)
         ]
         alone = Times(
@@ -170,7 +170,7 @@ def _to_crowd(agents: int, messages: int) -> Row:
 
 def _until_sent(fleet: Fleet, session: Session) -> float:
     began = time.perf_counter()
-    done = fleet.send(session.id, words(), timeout=60)
+    done = fleet.messages.send(session.id, words(), timeout=60)
     if done["state"] not in ("submitted", "queued"):
         raise RuntimeError(f"it was not submitted: {done}")
     return time.perf_counter() - began

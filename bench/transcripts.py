@@ -107,9 +107,9 @@ def follow(quick: bool, tell: Callable[[str], None]) -> Iterator[Row]:
     tell("following turns of a practice agent")
     shown, spoken = "a turn begins: until status says working", "until its hook is in the spool"
     with Stage() as stage, api.open(str(stage.root), environ=stage.environ) as fleet:
-        session = fleet.create("practice", args=["--speed", "40"])
-        tmux = fleet.context.tmux(session.row["tmux_server"])
-        spool = Path(fleet.context.paths.spool)
+        session = fleet.sessions.create("practice", args=["--speed", "40"])
+        tmux = fleet._access.context.tmux(session.row["tmux_server"])
+        spool = Path(fleet._access.context.paths.spool)
 
         def submit() -> float:
             session.wait("idle", timeout=30)

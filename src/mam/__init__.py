@@ -15,15 +15,16 @@ __all__ = ["Fleet", "MamError", "Outcome", "Session", "__version__", "open"]
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from mam.app.api.fleet import Fleet, Outcome, Session
+    from mam.app.api.fleet import Fleet
     from mam.app.api.fleet import open_fleet as open
+    from mam.app.api.sessions import Outcome, Session
     from mam.core.errors import MamError
 
 _HOMES = {
     "Fleet": ("mam.app.api.fleet", "Fleet"),
     "MamError": ("mam.core.errors", "MamError"),
-    "Outcome": ("mam.app.api.fleet", "Outcome"),
-    "Session": ("mam.app.api.fleet", "Session"),
+    "Outcome": ("mam.app.api.sessions", "Outcome"),
+    "Session": ("mam.app.api.sessions", "Session"),
     "open": ("mam.app.api.fleet", "open_fleet"),
 }
 

@@ -30,7 +30,7 @@ def watched(fleet, workspace, hands_on):
     fleet.init()
     told: list[dict] = []
     with mam.open(str(workspace)) as own:
-        watching = residents.Resident(own.context, own.caller, told.append)
+        watching = residents.Resident(own._access.context, own.caller, told.append)
         read, write = os.pipe()
         thread = threading.Thread(target=run_apart, args=(watching, read))
         thread.start()
@@ -82,7 +82,7 @@ def master(desk):
 def stranger(mosquitto, workspace):
     """Somebody with the broker's password."""
     with mam.open(str(workspace)) as own:
-        one = Connection(brokers.find(own.context), PASSWORDS["mam"], role="test", listens=True)
+        one = Connection(brokers.find(own._access.context), PASSWORDS["mam"], role="test", listens=True)
     one.open(SECONDS)
     yield one
     one.close()

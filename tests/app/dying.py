@@ -41,4 +41,4 @@ def arm(step: str) -> None:
 if __name__ == "__main__":
     arm(sys.argv[1])
     with mam.open(sys.argv[2]) as fleet:
-        fleet.send(sys.argv[3], sys.argv[4])
+        fleet.messages.send(sys.argv[3], sys.argv[4])

@@ -13,17 +13,17 @@ SECONDS = 30.0
 
 def submit(fleet, **more):
     """Register a job that has the configured broker."""
-    broker = brokers.find(fleet.context)
+    broker = brokers.find(fleet._access.context)
     facts = {"broker": broker.as_json(), "topic_prefix": broker.prefix, **more}
-    return register(fleet.context, fleet.caller, new_id(), "a task", **facts).id
+    return register(fleet._access.context, fleet.caller, new_id(), "a task", **facts).id
 
 
 def is_published(fleet):
-    return not fleet.context.registry.peek(outbox.waiting_jobs, [])
+    return not fleet._access.context.registry.peek(outbox.waiting_jobs, [])
 
 
 def log_of(fleet, job_id):
-    entries = fleet.context.registry.peek(lambda draft: jobs.entries(draft, job_id), [])
+    entries = fleet._access.context.registry.peek(lambda draft: jobs.entries(draft, job_id), [])
     return [(one.name, one.document["detail"]) for one in entries]
 
 
@@ -32,7 +32,7 @@ def signed(fleet, job_id, name, seq, detail="", **data):
     made = events.make(
         job_id, name, seq=seq, attempt=1, timestamp="2026-11-15T08:00:00Z", detail=detail, data=data
     )
-    return events.write(events.sign(made, find.token_of(fleet.context, job_id)))
+    return events.write(events.sign(made, find.token_of(fleet._access.context, job_id)))
 
 
 def publish(link, topic, payload, retain=False):

@@ -60,7 +60,7 @@ class Desk:
 def said(fleet, name: str) -> list[str]:
     """Return what the agent's own record holds of the user."""
     try:
-        found = fleet.transcript(name, turns=1000)["turns"]
+        found = fleet.sessions.transcript(name, turns=1000)["turns"]
     except NoTranscript:
         return []
     return [turn["text"] for turn in found if turn["role"] == "user"]

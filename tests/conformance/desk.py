@@ -76,7 +76,7 @@ class Desk:
     def create(self, name: str, **options: Any) -> mam.Session:
         args = self.habits.arguments(self.model, self.workspace)
         given = {"name": name, "permissions": self.habits.permissions, "timeout": self.habits.ready} | options
-        return self.fleet.create(self.kind, args=[*args, *given.pop("args", [])], **given)
+        return self.fleet.sessions.create(self.kind, args=[*args, *given.pop("args", [])], **given)
 
     def worker(self, *, fresh: bool = False) -> mam.Session:
         """Return the session that the scenarios share, at rest; another one where the last is not."""
@@ -107,7 +107,7 @@ class Desk:
     def say(self, session: mam.Session, text: str, *, is_command: bool = False) -> None:
         """Type into the box as a person does; words are seen to reach the model."""
         before = len(self.model.turns())
-        row = self.fleet.get(session.id).row
+        row = self.fleet.sessions.get(session.id).row
         self.tmux.paste(row["pane"]["id"], text, mark=session.id, enter=True, pause=self.habits.pause)
         if not is_command:
             wait_for(
@@ -118,7 +118,7 @@ class Desk:
             self.press(session, self.habits.confirm_clear)
 
     def press(self, session: mam.Session, *keys: str) -> None:
-        pane = self.fleet.get(session.id).row["pane"]["id"]
+        pane = self.fleet.sessions.get(session.id).row["pane"]["id"]
         for key in keys:
             if key == "C-c":
                 # Hermes takes a second one within two seconds for the wish to leave.
@@ -134,7 +134,7 @@ class Desk:
         """Both the quick listing and the thorough status say so, soon; `after` so long at most."""
 
         def shown() -> bool:
-            (listed,) = [one for one in self.fleet.ls()["sessions"] if one["id"] == session.id]
+            (listed,) = [one for one in self.fleet.sessions.ls()["sessions"] if one["id"] == session.id]
             both = (listed, session.status())
             return all((one["activity"], one["waiting_for"]) == (activity, waiting_for) for one in both)
 
@@ -171,7 +171,7 @@ class Desk:
         time.sleep(0.5)
 
     def capture(self, session: mam.Session) -> Any:
-        return conversations.capture(self.fleet.context, self.fleet.get(session.id).row)
+        return conversations.capture(self.fleet._access.context, self.fleet.sessions.get(session.id).row)
 
     def own(self, session: mam.Session) -> str | None:
         """Return the id of the session's own conversation, taken in as any changing verb does."""
@@ -179,7 +179,7 @@ class Desk:
 
     def kill(self, session: mam.Session) -> None:
         """End the agent as a crash does, and every process of it."""
-        row = self.fleet.get(session.id).row
+        row = self.fleet.sessions.get(session.id).row
         from mam.adapters.system import process
         from mam.app.context.liveness import identity_of
 

@@ -25,7 +25,7 @@ def agy(fleet, tmp_path, monkeypatch, tmux_server, until):
     program.write_text(f'#!/bin/sh\nexec "{sys.executable}" "{STAND_IN}" "$@"\n', encoding="utf-8")
     program.chmod(0o755)
     monkeypatch.setenv("PATH", f"{program.parent}:{os.environ['PATH']}")
-    fleet.context.environ["PATH"] = os.environ["PATH"]
+    fleet._access.context.environ["PATH"] = os.environ["PATH"]
     return Person(fleet, Tmux(tmux_server), until)
 
 
@@ -36,17 +36,17 @@ class Person:
         self.fleet, self.tmux, self.until = fleet, tmux, until
 
     def create(self, name):
-        session = self.fleet.create("agy", name=name)
+        session = self.fleet.sessions.create("agy", name=name)
         self.until(lambda: "STAND-IN" in session.read())
         return session
 
     def say(self, session, text, answer):
-        row = self.fleet.get(session.id).row
+        row = self.fleet.sessions.get(session.id).row
         self.tmux.paste(row["pane"]["id"], text, mark=session.id, enter=True)
         self.until(lambda: answer in session.read())
 
     def own(self, session):
-        return conversations.capture(self.fleet.context, self.fleet.get(session.id).row)[
+        return conversations.capture(self.fleet._access.context, self.fleet.sessions.get(session.id).row)[
             "agy_conversation_id_own"
         ]
 
@@ -58,7 +58,7 @@ def files_of(home, conversation):
 def test_the_stand_in_says_so_and_leaves_on_its_word(agy) -> None:
     session = agy.create("worker")
     agy.say(session, "hello there", "answer 1: hello there")
-    row = agy.fleet.get(session.id).row
+    row = agy.fleet.sessions.get(session.id).row
     agy.tmux.paste(row["pane"]["id"], "Exit", mark=session.id, enter=True)
     agy.until(lambda: session.status()["activity"] == "exited")
 
@@ -117,7 +117,7 @@ def test_a_conversation_that_a_person_has_open_is_not_resumed(agy) -> None:
     session = agy.create("worker")
     agy.say(session, "remember xylophone", "answer 1")
     own = session.stop().row["agy_conversation_id_own"]
-    person = agy.fleet.create("sh", args=["-c", f"agy --conversation {own}; sleep 60"])
+    person = agy.fleet.sessions.create("sh", args=["-c", f"agy --conversation {own}; sleep 60"])
     agy.say(person, "hello again", "answer 2")
     with pytest.raises(ConversationBusy, match="process"):
         session.resume()
@@ -127,7 +127,7 @@ def test_a_conversation_that_a_person_has_open_is_not_resumed(agy) -> None:
 
 def test_a_program_that_closes_its_database_has_no_proof(agy, monkeypatch) -> None:
     """Then only the map is left, and that a resume takes it is shown."""
-    agy.fleet.context.environ["AGY_STAND_IN_CLOSES"] = "1"
+    agy.fleet._access.context.environ["AGY_STAND_IN_CLOSES"] = "1"
     session = agy.create("worker")
     agy.say(session, "remember xylophone", "answer 1")
     assert agy.own(session) is None
@@ -139,11 +139,11 @@ def test_a_program_that_closes_its_database_has_no_proof(agy, monkeypatch) -> No
 
 def test_what_is_refused(agy) -> None:
     with pytest.raises(Refused, match="waits for a prompt"):
-        agy.fleet.create("agy", prompt="hello")
+        agy.fleet.sessions.create("agy", prompt="hello")
     with pytest.raises(Refused, match="--permissions"):
-        agy.fleet.create("agy", permissions="skip")
+        agy.fleet.sessions.create("agy", permissions="skip")
     with pytest.raises(Refused, match="--model"):
-        agy.fleet.create("agy", model="some")
+        agy.fleet.sessions.create("agy", model="some")
     with pytest.raises(Usage, match="--conversation"):
-        agy.fleet.create("agy", args=["--conversation=1"])
-    assert not agy.fleet.ls()["sessions"]
+        agy.fleet.sessions.create("agy", args=["--conversation=1"])
+    assert not agy.fleet.sessions.ls()["sessions"]

@@ -68,7 +68,7 @@ def test_a_killed_agent_leaves_a_state_file_that_says_nothing(desk) -> None:
     desk.say(session, "which word was it")
     desk.rests(session)
     assert desk.own(session) == left["sessionId"]
-    pid = desk.fleet.get(session.id).row["pane"]["pid"]
+    pid = desk.fleet.sessions.get(session.id).row["pane"]["pid"]
     # It would write the file anew.
     os.kill(pid, signal.SIGSTOP)
     for forged in (left, {**left, "pid": pid}):
@@ -127,7 +127,7 @@ def test_a_conversation_that_a_person_has_open_is_not_resumed(desk) -> None:
     session = desk.create("worker", prompt="remember the word xylophone")
     desk.rests(session)
     own = session.stop().row["claude_session_id_own"]
-    person = desk.fleet.create("bash", args=["-c", f"claude --resume {own}; sleep 60"])
+    person = desk.fleet.sessions.create("bash", args=["-c", f"claude --resume {own}; sleep 60"])
     sessions = desk.home / ".claude" / "sessions"
     wait_for(lambda: any(own in path.read_text() for path in sessions.glob("*.json")), person.read)
     with pytest.raises(ConversationBusy, match="process"):
@@ -145,7 +145,7 @@ def test_a_moved_configuration(desk, tmp_path, monkeypatch) -> None:
     (desk.home / ".claude.json").rename(moved / ".claude.json")
     monkeypatch.setenv("CLAUDE_CONFIG_DIR", str(moved))
     with mam.open(str(desk.workspace)) as fleet:
-        session = fleet.create(
+        session = fleet.sessions.create(
             "claude", name="worker", permissions="ask", prompt="remember the word xylophone"
         )
         session.wait("idle", timeout=20)
@@ -153,7 +153,7 @@ def test_a_moved_configuration(desk, tmp_path, monkeypatch) -> None:
     monkeypatch.delenv("CLAUDE_CONFIG_DIR")
     assert not (desk.home / ".claude").exists()
     with mam.open(str(desk.workspace)) as fleet:
-        session = fleet.get("worker")
+        session = fleet.sessions.get("worker")
         session.resume()
         desk.say(session, "which word was it")
         assert len(desk.model.saw("xylophone")) == 2
@@ -177,10 +177,10 @@ def test_a_folder_with_a_long_and_strange_name(desk, tmp_path) -> None:
     place.mkdir(parents=True)
     desk.habits.trust(desk.home, place)
     with mam.open(str(place)) as fleet:
-        session = fleet.create("claude", name="far", permissions="ask", prompt="hello from afar")
+        session = fleet.sessions.create("claude", name="far", permissions="ask", prompt="hello from afar")
         wait_for(lambda: session.status()["resume"]["on_disk"], "the transcript where mam looks for it")
         session.stop()
-        assert fleet.context.kind("claude").conversations(str(place), {"HOME": str(desk.home)})
+        assert fleet._access.context.kind("claude").conversations(str(place), {"HOME": str(desk.home)})
 
 
 def test_what_the_child_inherits_and_what_is_refused(desk, monkeypatch) -> None:
@@ -191,7 +191,7 @@ def test_what_the_child_inherits_and_what_is_refused(desk, monkeypatch) -> None:
     if os.geteuid() == 0:
         with pytest.raises(NotAllowed, match="root"):
             desk.create("worker", permissions="skip")
-    assert not desk.fleet.ls()["sessions"]
+    assert not desk.fleet.sessions.ls()["sessions"]
     session = desk.create("worker", permissions="skip", env={"IS_SANDBOX": "1"}, prompt="ends in \\")
     wait_for(desk.model.turns, session.read)
     assert desk.model.turns()[-1].last_text() == "ends in \\"
@@ -208,7 +208,7 @@ def test_no_key(desk, monkeypatch) -> None:
     """Not logged in it looks idle, and says so when it is asked something."""
     monkeypatch.delenv("ANTHROPIC_API_KEY")
     with mam.open(str(desk.workspace)) as fleet:
-        session = fleet.create("claude", name="worker", permissions="ask", prompt="hello")
+        session = fleet.sessions.create("claude", name="worker", permissions="ask", prompt="hello")
         wait_for(lambda: "/login" in session.read(), session.read)
         desk.becomes(session, "idle")
 
@@ -216,7 +216,7 @@ def test_no_key(desk, monkeypatch) -> None:
 def said_to(fleet, name: str) -> str:
     """What was submitted to a session."""
     taken = ("submitted", "queued")
-    return "\n".join(one["text"] for one in fleet.inbox(name) if one["state"] in taken)
+    return "\n".join(one["text"] for one in fleet.messages.inbox(name) if one["state"] in taken)
 
 
 @pytest.mark.long
@@ -224,35 +224,37 @@ def test_a_member_of_a_team(desk) -> None:
     """Beside the caller, with the colour and the name of its role: its own record and screen show them."""
     boss = desk.create("boss")
     beside = {**os.environ, "TMUX_PANE": boss.row["pane"]["id"], "IS_SANDBOX": "1"}
-    tmux = desk.fleet.context.tmux(boss.row["tmux_server"])
+    tmux = desk.fleet._access.context.tmux(boss.row["tmux_server"])
     beside["TMUX"] = f"{tmux.socket_path()},{boss.row['pane']['server_pid']},0"
     report = shlex.join([sys.executable, "-m", "mam", "report", "--result", "remembered"])
     desk.model.answer(Shell(f"{report} > report.txt 2>&1", asks=False))
     with mam.open(str(desk.workspace), environ=beside) as fleet:
-        done = fleet.spawn("dev", agent="claude", task="remember the word xylophone")
+        done = fleet.teams.spawn("dev", agent="claude", task="remember the word xylophone")
         row = done["session"]
         assert [(one["state"], one["proven"]) for one in done["identity"]] == [("submitted", True)] * 2
         assert done["receipt"]["evidence"] in ("hook", "transcript")
-        wait_for(lambda: desk.model.saw("xylophone"), lambda: fleet.read("dev"))
+        wait_for(lambda: desk.model.saw("xylophone"), lambda: fleet.sessions.read("dev"))
         found = files.find_transcript(row["conversations"][0]["id"], row["stores"])
         assert files.identity(found) == ("green", "dev-agent")
         pane = tmux.pane(row["pane"]["id"])
         assert pane.window_id == tmux.pane(boss.row["pane"]["id"]).window_id
-        assert "dev-agent ─" in fleet.read("dev") and pane.title.endswith("dev-agent")
+        assert "dev-agent ─" in fleet.sessions.read("dev") and pane.title.endswith("dev-agent")
 
         # The master gets its own as well, as soon as it rests.
         def is_crowned() -> bool:
-            deliver_all(fleet.context)
+            deliver_all(fleet._access.context)
             return "master-agent ─" in boss.read()
 
-        wait_for(is_crowned, lambda: str(fleet.inbox("boss")))
+        wait_for(is_crowned, lambda: str(fleet.messages.inbox("boss")))
         # It reports by itself, as it was told to, from a shell of its own.
-        wait_for((desk.workspace / "report.txt").exists, lambda: fleet.read("dev"), 40)
+        wait_for((desk.workspace / "report.txt").exists, lambda: fleet.sessions.read("dev"), 40)
         wait_for(
             lambda: "STEP COMPLETE: TASK-001 | result: remembered" in said_to(fleet, "boss"), boss.read, 40
         )
-        wait_for(lambda: fleet.status("dev")["activity"] == "idle", lambda: fleet.read("dev"))
-        closed = fleet.close_member("dev")
+        wait_for(
+            lambda: fleet.sessions.status("dev")["activity"] == "idle", lambda: fleet.sessions.read("dev")
+        )
+        closed = fleet.teams.close("dev")
         assert closed["session"]["termination_mode"] == "graceful"
         assert len([one for one in tmux.panes().panes if one.window_id == pane.window_id]) == 1
-        assert fleet.get("boss").row["status"] == "running"
+        assert fleet.sessions.get("boss").row["status"] == "running"

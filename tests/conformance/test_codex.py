@@ -32,7 +32,7 @@ def desk(fresh_desk):
 
 
 def listed(desk, session):
-    return next(one for one in desk.fleet.ls()["sessions"] if one["id"] == session.id)
+    return next(one for one in desk.fleet.sessions.ls()["sessions"] if one["id"] == session.id)
 
 
 def test_a_menu(desk) -> None:
@@ -118,7 +118,7 @@ def test_a_reached_limit(desk, monkeypatch) -> None:
 
 def test_the_id_is_known_before_the_first_message(desk) -> None:
     one, two = desk.create("one"), desk.create("two")
-    context = desk.fleet.context
+    context = desk.fleet._access.context
     ids = {session.name: told(context, session.row)[0] for session in (one, two)}
     assert len(set(ids.values())) == 2
     # Nothing was said, so there is nothing to resume, and above all not the other's.
@@ -137,11 +137,11 @@ def test_a_finished_turn_is_heard_from_the_program_behind_the_wrapper(desk) -> N
     own = None
 
     def is_heard():
-        heard = list(overhear(desk.fleet.context, session.row))
+        heard = list(overhear(desk.fleet._access.context, session.row))
         return any(one.event == "agent-turn-complete" and one.conversation == own for one in heard)
 
     # Whoever listens takes the payload away, so nothing else is asked before it was seen.
-    own = told(desk.fleet.context, session.row)[0]
+    own = told(desk.fleet._access.context, session.row)[0]
     wait_for(is_heard, session.read)
     desk.rests(session)
 
@@ -196,8 +196,8 @@ def test_a_conversation_that_a_person_has_open_is_not_resumed(desk) -> None:
     desk.rests(session)
     own = session.stop().row["codex_session_id_own"]
     words = ["codex", "resume", own, "--no-daemon", *HABITS["codex"].arguments(desk.model, desk.workspace)]
-    person = desk.fleet.create("bash", args=["-c", f"{shlex.join(words)}; sleep 60"])
-    kind, stores = desk.fleet.context.kind("codex"), session.row["stores"]
+    person = desk.fleet.sessions.create("bash", args=["-c", f"{shlex.join(words)}; sleep 60"])
+    kind, stores = desk.fleet._access.context.kind("codex"), session.row["stores"]
     wait_for(lambda: kind.holders(own, stores), person.read)
     with pytest.raises(ConversationBusy, match="process"):
         session.resume()
@@ -227,14 +227,14 @@ def test_a_fork_lives_on_what_it_was_made_of(desk) -> None:
 
 def test_without_a_login(desk) -> None:
     with pytest.raises(DialogOpen, match="login"):
-        desk.fleet.create("codex", name="worker")
-    desk.becomes(desk.fleet.get("worker"), "waiting", "login")
+        desk.fleet.sessions.create("codex", name="worker")
+    desk.becomes(desk.fleet.sessions.get("worker"), "waiting", "login")
 
 
 def test_an_option_that_it_does_not_know(desk) -> None:
     with pytest.raises(NotReady, match="ended at once"):
         desk.create("worker", args=["--no-such-option"])
-    assert desk.fleet.get("worker").row["status"] == "terminated"
+    assert desk.fleet.sessions.get("worker").row["status"] == "terminated"
 
 
 def test_what_the_child_inherits(desk, monkeypatch) -> None:

@@ -28,7 +28,7 @@ def desk(fresh_desk):
 
 
 def kind_of(desk: Desk):
-    return desk.fleet.context.kind("gemini")
+    return desk.fleet._access.context.kind("gemini")
 
 
 @pytest.mark.long
@@ -149,8 +149,8 @@ def test_without_a_login(desk: Desk, monkeypatch) -> None:
     (desk.home / ".gemini" / "settings.json").write_text("{}", encoding="utf-8")
     monkeypatch.delenv("GEMINI_API_KEY")
     with pytest.raises(DialogOpen, match="login"):
-        desk.fleet.create("gemini", name="worker", timeout=60)
-    session = desk.fleet.get("worker")
+        desk.fleet.sessions.create("gemini", name="worker", timeout=60)
+    session = desk.fleet.sessions.get("worker")
     desk.becomes(session, "waiting", "login")
     assert session.stop().row["status"] == "stopped"
 
@@ -158,7 +158,7 @@ def test_without_a_login(desk: Desk, monkeypatch) -> None:
 def test_an_option_that_it_does_not_know(desk: Desk) -> None:
     with pytest.raises(NotReady, match="exit 1"):
         desk.create("worker", args=["--nosuchflag"])
-    assert desk.fleet.get("worker").row["status"] == "terminated"
+    assert desk.fleet.sessions.get("worker").row["status"] == "terminated"
 
 
 @pytest.mark.long

@@ -28,7 +28,7 @@ def desk(fresh_desk):
 def test_an_option_that_it_does_not_know(desk) -> None:
     with pytest.raises(NotReady, match="unrecognized arguments: --nosuch"):
         desk.create("worker", args=["--nosuch"])
-    row = desk.fleet.get("worker").row
+    row = desk.fleet.sessions.get("worker").row
     assert (row["status"], row["exit_status"]) == ("terminated", 2)
 
 
@@ -37,7 +37,7 @@ def test_it_is_not_configured(desk) -> None:
     (desk.home / ".hermes" / "config.yaml").unlink()
     with pytest.raises(DialogOpen, match="login"):
         desk.create("worker")
-    session = desk.fleet.get("worker")
+    session = desk.fleet.sessions.get("worker")
     desk.becomes(session, "waiting", "login")
     assert session.stop().row["status"] == "stopped"
 
@@ -68,7 +68,7 @@ def test_a_crash_before_anybody_looked(desk) -> None:
     for one, word in ((session, "xylophone"), (other, "walrus")):
         desk.say(one, f"remember the word {word}")
         desk.rests(one)
-    assert desk.fleet.get(session.id).row["hermes_session_id_own"] is None
+    assert desk.fleet.sessions.get(session.id).row["hermes_session_id_own"] is None
     desk.kill(session)
     session.resume()
     desk.say(session, "which word was it")
@@ -106,7 +106,7 @@ def test_what_reaches_the_model_and_what_is_refused(desk) -> None:
         desk.create("worker", permissions="ask")
     with pytest.raises(Usage, match="--resume"):
         desk.create("worker", args=["--resume", "x"])
-    assert not desk.fleet.ls()["sessions"]
+    assert not desk.fleet.sessions.ls()["sessions"]
     prompt = "!first\n\ttab @nofile #x\n" + "a long line of words " * 500 + "\nlast \\"
     session = desk.create("worker", prompt=prompt, permissions="skip", model="other-model")
     wait_for(desk.model.turns, session.read)

@@ -51,7 +51,7 @@ def test_the_inspector_lists_and_calls(inspect, fleet) -> None:
     assert spawned["state"] == "ready"
     stopped = call(inspect, "stop_agent", agent_id="one", force="true")["structuredContent"]
     assert stopped == {"agent_id": "one", "state": "done", "applied": "stop_agent"}
-    assert fleet.get("one").row["status"] == "stopped"
+    assert fleet.sessions.get("one").row["status"] == "stopped"
     missing = call(inspect, "stop_agent", agent_id="nobody")
     assert missing["isError"] is True
     assert missing["structuredContent"]["error"]["code"] == "session_not_found"

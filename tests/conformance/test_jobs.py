@@ -33,20 +33,20 @@ def delegate(desk: Desk, monkeypatch: pytest.MonkeyPatch, job_id: str, *events: 
     monkeypatch.setattr(submit, "new_id", lambda: job_id)
     args = desk.habits.arguments(desk.model, desk.workspace)
     given = {"agent": desk.kind, "args": args, "timeout": 180, **options}
-    told = desk.fleet.job_preview("write proof.txt", **given)["instructions"]
+    told = desk.fleet.jobs.preview("write proof.txt", **given)["instructions"]
     command = re.search(r"^  (.*) --event started$", told, re.MULTILINE)
     assert command is not None
     work = [Shell("touch proof.txt", asks=False)]
     said = [Shell(f"{command[1]} --event {event}", asks=False) for event in events]
     desk.model.answer(*said[:1], *work, *said[1:], Say("All of it is done."))
-    return desk.fleet.job_submit("write proof.txt", **given)
+    return desk.fleet.jobs.submit("write proof.txt", **given)
 
 
 def test_the_agent_reports_its_own_job(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
     words = ("started", "progress --detail '1 of 1'", "completed --detail 'it is \"written\"'")
     job = delegate(desk, monkeypatch, "1f00ab42", *words, expect=["proof.txt"])
     heard: list[Any] = []
-    (done,) = desk.fleet.job_wait([job["job_id"]], heard.append, from_start=True, timeout=180)
+    (done,) = desk.fleet.jobs.wait([job["job_id"]], heard.append, from_start=True, timeout=180)
     assert (done["status"], done["terminal_detail"]) == ("completed", 'it is "written"'), heard
     own = [one for one in heard if one["data"].get("by") == done["session_id"]]
     assert [one["event"] for one in own] == ["started", "progress", "checking"]
@@ -56,7 +56,7 @@ def test_the_agent_reports_its_own_job(desk: Desk, monkeypatch: pytest.MonkeyPat
 
 def test_an_agent_that_forgets_is_reminded(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
     job = delegate(desk, monkeypatch, "5d2c0e91", idle_timeout=60)
-    told = desk.fleet.job_instructions(job["job_id"])
+    told = desk.fleet.jobs.instructions(job["job_id"])
     command = re.search(r"^  (.*) --event started$", told, re.MULTILINE)
     assert command is not None
     heard: list[Any] = []
@@ -71,7 +71,7 @@ def test_an_agent_that_forgets_is_reminded(desk: Desk, monkeypatch: pytest.Monke
                 Shell(f"{command[1]} --event completed --detail late", asks=False), Say("Reported.")
             )
 
-    (done,) = desk.fleet.job_wait([job["job_id"]], hear, from_start=True, timeout=180)
+    (done,) = desk.fleet.jobs.wait([job["job_id"]], hear, from_start=True, timeout=180)
     assert (done["status"], done["terminal_detail"]) == ("completed", "late"), heard
     assert desk.model.saw("is still open")
 
@@ -79,18 +79,18 @@ def test_an_agent_that_forgets_is_reminded(desk: Desk, monkeypatch: pytest.Monke
 def test_a_permission_is_reported_by_the_agents_hooks(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
     desk.model.answer(Shell("touch asked.txt"), Say("Done."))
     args = desk.habits.arguments(desk.model, desk.workspace)
-    job = desk.fleet.job_submit(
+    job = desk.fleet.jobs.submit(
         "write asked.txt", agent=desk.kind, args=args, permissions=desk.habits.permissions, idle_timeout=0
     )["job_id"]
     heard: list[Any] = []
     wait_for(lambda: _hears(desk, job, heard, "permission_required"), lambda: heard, 60)
     assert next(one["event"] for one in heard if one["data"].get("by") == "hook") == "started"
-    desk.fleet.job_cancel(job, stop=True)
+    desk.fleet.jobs.cancel(job, stop=True)
     assert not (desk.workspace / "asked.txt").exists()
 
 
 def _hears(desk: Desk, job: str, heard: list[Any], name: str) -> bool:
     with suppress(TimedOut):
-        desk.fleet.job_wait([job], timeout=0.5)
-    heard[:] = desk.fleet.job_logs(job)["events"]
+        desk.fleet.jobs.wait([job], timeout=0.5)
+    heard[:] = desk.fleet.jobs.logs(job)["events"]
     return any(one["event"] == name for one in heard)

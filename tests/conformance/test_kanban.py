@@ -148,19 +148,19 @@ def test_what_we_write_is_what_hermes_writes(real, fleet, end) -> None:
         "max_retries": 1,
         "assignee": "default",
     }
-    ours = fleet.board_create("watch", body="text", key="other", workspace="/tmp", board="hermes", **goal)[
+    ours = fleet.boards.create("watch", body="text", key="other", workspace="/tmp", board="hermes", **goal)[
         "card"
     ]["id"]
     with reading(real.file), closing(sqlite3.connect(real.file)) as board:
         board.execute("UPDATE tasks SET created_by = 'me' WHERE id = ?", (ours,))
         board.commit()
-    fleet.board_comment(ours, "hello", author="me", board="hermes")
-    fleet.board_claim(ours, who="host:1", board="hermes")
-    fleet.board_heartbeat(ours, who="host:1", note="1 drift", board="hermes")
+    fleet.boards.comment(ours, "hello", author="me", board="hermes")
+    fleet.boards.claim(ours, who="host:1", board="hermes")
+    fleet.boards.heartbeat(ours, who="host:1", note="1 drift", board="hermes")
     if end == "blocked":
-        fleet.board_block(ours, "which one?", board="hermes")
+        fleet.boards.block(ours, "which one?", board="hermes")
     else:
-        fleet.board_complete(ours, "all of it", board="hermes")
+        fleet.boards.complete(ours, "all of it", board="hermes")
     assert real.rows(ours) == real.rows(theirs)
 
 
@@ -168,14 +168,14 @@ def test_what_hermes_writes_is_what_we_show(real, fleet) -> None:
     card = real.create("watch", "--body", "text", "--assignee", "default")
     real.run("comment", card, "hello", "--author", "me")
     real.run("claim", card)
-    shown = fleet.board_show(card, board="hermes")
+    shown = fleet.boards.show(card, board="hermes")
     assert (shown["card"]["title"], shown["card"]["status"]) == ("watch", "running")
     assert [(one["author"], one["body"]) for one in shown["comments"]] == [("me", "hello")]
     with pytest.raises(Conflict, match="held by"):
-        fleet.board_claim(card, who="me", board="hermes")
+        fleet.boards.claim(card, who="me", board="hermes")
     real.run("block", card, "which one?")
-    assert fleet.board_show(card, board="hermes")["card"]["summary"] == "which one?"
-    assert fleet.board_list(board="hermes")["cards"][0]["id"] == card
+    assert fleet.boards.show(card, board="hermes")["card"]["summary"] == "which one?"
+    assert fleet.boards.list(board="hermes")["cards"][0]["id"] == card
 
 
 def test_from_card_to_block(real, fleet, workspace, until) -> None:
@@ -216,18 +216,18 @@ def log(real, card: str) -> str:
 @pytest.mark.long
 def test_dispatched_it_watches_until_somebody_says_stop(real, fleet, until) -> None:
     fleet.init()
-    done = fleet.dispatch_monitor()
+    done = fleet.monitor.dispatch_to_hermes()
     card = done["card"]["id"]
     assert (done["created"], done["spawned"], done["card"]["goal_mode"]) == (True, True, True)
     assert (done["card"]["max_runtime"], done["card"]["goal_max_turns"]) == (28800, 100)
     pid = worker(real, card)
     until(lambda: "heartbeat" in kinds(real, card), timeout=60)
     assert "monitor --worker" in " ".join(process.command_line(pid) or [])
-    session = fleet.create("sleep", args=["1000"], name="one")
-    time.sleep(max(0.0, rules.rests_until(fleet.get("one").row) - time.time()))
+    session = fleet.sessions.create("sleep", args=["1000"], name="one")
+    time.sleep(max(0.0, rules.rests_until(fleet.sessions.get("one").row) - time.time()))
     os.kill(session.row["pane"]["pid"], signal.SIGKILL)
-    until(lambda: fleet.board_show(card, board="hermes")["comments"], timeout=60)
-    again = fleet.dispatch_monitor()
+    until(lambda: fleet.boards.show(card, board="hermes")["comments"], timeout=60)
+    again = fleet.monitor.dispatch_to_hermes()
     assert (again["card"]["id"], again["created"], again["spawned"]) == (card, False, True)
     assert worker(real, card) == pid, "no second worker"
     real.run("comment", card, "stop")
@@ -238,20 +238,20 @@ def test_dispatched_it_watches_until_somebody_says_stop(real, fleet, until) -> N
     assert " A: one: process " in shown["comments"][0]["body"]
     assert shown["latest_summary"].startswith("stop-requested by user at 20")
     assert shown["runs"][0]["outcome"] == "blocked", log(real, card)
-    later = fleet.dispatch_monitor()
+    later = fleet.monitor.dispatch_to_hermes()
     assert later["created"], "the old one has ended"
     assert later["card"]["id"] != card
-    fleet.board_complete(later["card"]["id"], "enough", board="hermes")
+    fleet.boards.complete(later["card"]["id"], "enough", board="hermes")
     until(lambda: later["card"]["worker_pid"] and not process.runs(later["card"]["worker_pid"]), timeout=60)
 
 
 def test_cards_of_others_are_left_to_hermes(real, fleet) -> None:
     fleet.init()
-    script = fleet.dispatch_monitor()["worker"]
+    script = fleet.monitor.dispatch_to_hermes()["worker"]
     environ = {**os.environ, "HERMES_KANBAN_TASK": "t_00000000", "HERMES_BIN": script}
     said = subprocess.run([script, "--version"], env=environ, capture_output=True, text=True, check=False)
     assert "0.19.0" in said.stdout
-    fleet.board_complete(fleet.board_list(board="hermes")["cards"][0]["id"], "enough", board="hermes")
+    fleet.boards.complete(fleet.boards.list(board="hermes")["cards"][0]["id"], "enough", board="hermes")
 
 
 @pytest.mark.long
@@ -268,7 +268,7 @@ def test_a_card_that_a_person_made_is_run_by_our_worker_until_its_cap(real, flee
 
 def test_a_worker_that_is_told_to_stop_is_no_success(real, fleet, tmp_path, until) -> None:
     fleet.init()
-    done = fleet.dispatch_monitor()
+    done = fleet.monitor.dispatch_to_hermes()
     card, pid = done["card"]["id"], worker(real, done["card"]["id"])
     until(lambda: "heartbeat" in kinds(real, card), timeout=60)
     os.kill(pid, signal.SIGTERM)
@@ -313,7 +313,7 @@ def test_a_dispatcher_that_stays_is_content_with_our_end(real, fleet, dispatcher
         until(lambda card=card: "heartbeat" in kinds(real, card), timeout=60)
         real.run("comment", card, "stop")
         until(lambda card=card: real.status(card) == "blocked", timeout=60)
-    first = real.rows(fleet.board_list(board="hermes")["cards"][0]["id"])
+    first = real.rows(fleet.boards.list(board="hermes")["cards"][0]["id"])
     # When the dispatcher notes that it has started us is its own affair: we may be faster.
     ours = [one["kind"] for one in first["task_events"] if one["kind"] != "spawned"]
     assert ours == ["created", "claimed", "heartbeat", "commented", "blocked"]

@@ -61,7 +61,7 @@ def test_trust(kind: str, request: pytest.FixtureRequest) -> None:
     desk.habits.distrust(desk.home, desk.workspace)
     with pytest.raises(DialogOpen, match="trust"):
         desk.create("worker")
-    session = desk.fleet.get("worker")
+    session = desk.fleet.sessions.get("worker")
     desk.becomes(session, "waiting", "trust")
     # Long enough for a key that somebody pressed by mistake to have had its effect.
     time.sleep(0.5)
@@ -132,7 +132,7 @@ def test_permission(desk: Desk) -> None:
     desk.becomes(session, "waiting", "permission")
     desk.settles(session)
     assert not (desk.workspace / "made").exists()
-    shown = desk.fleet.dialog(session.id)
+    shown = desk.fleet.messages.dialog(session.id)
     assert "touch made" in shown["text"]
     session.answer("allow", expect=shown["fingerprint"])
     wait_for((desk.workspace / "made").exists, session.read)
@@ -154,7 +154,7 @@ def test_words_are_not_typed_into_a_dialog(desk: Desk) -> None:
     desk.becomes(session, "idle", after=FRESH_SECONDS)
     assert session.send("and this", timeout=30)["state"] in ("submitted", "queued")
     wait_for(lambda: desk.model.saw("and this"), session.read)
-    states = {one["state"] for one in desk.fleet.inbox(session.id)[-2:]}
+    states = {one["state"] for one in desk.fleet.messages.inbox(session.id)[-2:]}
     assert states <= {"submitted", "queued"}
     assert desk.model.saw("hello from behind")
     assert not (desk.workspace / "trapped").exists()
@@ -169,7 +169,7 @@ def test_words_for_an_agent_that_works(desk: Desk) -> None:
     desk.say(session, "count slowly once more")
     desk.becomes(session, "working")
     done = session.send("and then this")
-    if desk.fleet.context.kind(desk.kind).queues:
+    if desk.fleet._access.context.kind(desk.kind).queues:
         assert done["state"] == "queued", done
     else:
         assert (done["state"], done["reason"]) == ("held", "it is working"), done
@@ -184,7 +184,7 @@ def test_words_for_an_agent_that_works(desk: Desk) -> None:
 def test_the_draft_of_a_person(desk: Desk) -> None:
     """It is kept, nothing is put before or behind it, and what was held follows it."""
     session = desk.worker()
-    pane = desk.fleet.get(session.id).row["pane"]["id"]
+    pane = desk.fleet.sessions.get(session.id).row["pane"]["id"]
     desk.tmux.paste(pane, "I was about to say this", mark=session.id, enter=False)
     wait_for(lambda: "I was about to say this" in session.read(), session.read)
     held = session.send("words of another")
@@ -251,7 +251,7 @@ def test_clear(desk: Desk) -> None:
     desk.say(session, "remember the word glockenspiel")
     desk.rests(session)
     first = desk.own(session)
-    done = desk.fleet.send(session.id, desk.habits.clear, command=True, timeout=30)
+    done = desk.fleet.messages.send(session.id, desk.habits.clear, command=True, timeout=30)
     assert (done["state"], done["evidence"]) == ("submitted", "screen")
     if desk.habits.confirm_clear is not None:
         desk.becomes(session, "waiting", "confirm")
@@ -289,7 +289,7 @@ def test_neighbours_and_purge(desk: Desk) -> None:
     assert None not in own.values() and len(set(own.values())) == 2
     two.stop()
     assert one.stop(purge_conversation=True).row["status"] == "terminated"
-    kind, stores = desk.fleet.context.kind(desk.kind), one.row["stores"]
+    kind, stores = desk.fleet._access.context.kind(desk.kind), one.row["stores"]
     assert kind.on_disk(own["one"], str(desk.workspace), stores) is False
     assert kind.on_disk(own["two"], str(desk.workspace), stores) is True
     assert own["one"] not in kind.conversations(str(desk.workspace), stores)
@@ -302,7 +302,7 @@ def test_neighbours_and_purge(desk: Desk) -> None:
 
 def test_fork(desk: Desk) -> None:
     session = desk.worker()
-    if not desk.fleet.context.kind(desk.kind).can_fork:
+    if not desk.fleet._access.context.kind(desk.kind).can_fork:
         with pytest.raises(Refused, match="fork"):
             session.fork(name="fork")
         return

@@ -52,7 +52,9 @@ def desk(fresh_desk):
 def first_prompt(desk: Desk, prompt: str) -> mam.Session:
     """Submit a prompt to the shared session exactly as `create` does once the agent is ready."""
     session = desk.worker()
-    prompts.first_prompt(desk.fleet.context, desk.fleet.caller, session.row, prompts.check_prompt(prompt))
+    prompts.first_prompt(
+        desk.fleet._access.context, desk.fleet.caller, session.row, prompts.check_prompt(prompt)
+    )
     return session
 
 
@@ -60,10 +62,10 @@ def test_a_long_prompt_arrives_and_is_proven(shared: Desk) -> None:
     """A paste of many lines is shown as one mark, and gets a space after it."""
     first_prompt(shared, f"  {LONG}\n")
     wait_for(lambda: shared.model.saw(LONG), "the prompt at the model", 60)
-    before = [session.name for session in shared.fleet.sessions()]
+    before = [session.name for session in shared.fleet.sessions.list()]
     with pytest.raises(InvalidPrompt):
         shared.create("other", prompt="quit")
-    assert [session.name for session in shared.fleet.sessions()] == before
+    assert [session.name for session in shared.fleet.sessions.list()] == before
 
 
 @pytest.mark.parametrize("prompt", ["/new is a word here", "!touch made", "look at @REA", "ends in \\"])
@@ -104,7 +106,7 @@ def test_a_conversation_that_ends_in_the_background_does_not_come_back(shared: D
     wait_for(lambda: shared.own(session) != first, session.read, 60)
     second = shared.own(session)
     in_background.set()
-    kind, stores = shared.fleet.context.kind("opencode"), session.row["stores"]
+    kind, stores = shared.fleet._access.context.kind("opencode"), session.row["stores"]
 
     def has_ended():
         return [one.state for one in kind.read_records(first, session.row["workspace"], stores)] == ["idle"]
@@ -124,8 +126,8 @@ def test_a_child_of_its_own_kind_is_not_its_voice(desk: Desk) -> None:
     desk.model.answer(Shell("opencode run 'a word of the child' >said-by-child 2>&1; echo over"))
     desk.say(session, "start a child")
     wait_for(lambda: desk.model.saw("a word of the child"), session.read, 90)
-    pid = desk.fleet.get(session.id).row["pane"]["pid"]
-    spool = desk.fleet.context.paths.spool
+    pid = desk.fleet.sessions.get(session.id).row["pane"]["pid"]
+    spool = desk.fleet._access.context.paths.spool
 
     def heard_child():
         return any(str(pid) != one.pid for one in evidence.pending(spool))
@@ -148,7 +150,9 @@ def test_a_tool_of_an_mcp_server_is_asked_for_too(desk: Desk, monkeypatch) -> No
     config["mcp"] = {"probe": {"type": "local", "command": [sys.executable, str(server)]}}
     monkeypatch.setenv("OPENCODE_CONFIG_CONTENT", json.dumps(config))
     with mam.open(str(desk.workspace)) as fleet:
-        session = fleet.create("opencode", name="worker", permissions="ask", timeout=desk.habits.ready)
+        session = fleet.sessions.create(
+            "opencode", name="worker", permissions="ask", timeout=desk.habits.ready
+        )
         desk.model.answer(Call("probe_ping"))
         desk.say(session, "ping it")
         desk.becomes(session, "waiting", "permission")

@@ -29,9 +29,9 @@ def see_arrive(desk: Desk, texts: list[str]) -> None:
     wrong = []
     for text in texts:
         before = len(desk.model.turns())
-        done = desk.fleet.send(session.id, text, when="idle", timeout=60)
+        done = desk.fleet.messages.send(session.id, text, when="idle", timeout=60)
         if done["state"] not in ("submitted", "queued"):
-            wrong.append((text[:60], done, desk.fleet.read(session.id)[-1500:]))
+            wrong.append((text[:60], done, desk.fleet.sessions.read(session.id)[-1500:]))
             desk.discard()
             session = desk.worker()
             continue

@@ -94,10 +94,10 @@ class Machine:
     def kill_agent(self, name: str) -> None:
         """End a session's process as a crash does, and have it recorded; its pane stays."""
         with mam.open(str(self.root)) as fleet:
-            row = fleet.get(name).row
+            row = fleet.sessions.get(name).row
             os.kill(row["pane"]["pid"], signal.SIGKILL)
-            self.until(lambda: see_one(fleet.context, row).state == DEAD, "the agent does not die")
-            record_if_dead(fleet.context, fleet.caller, row)
+            self.until(lambda: see_one(fleet._access.context, row).state == DEAD, "the agent does not die")
+            record_if_dead(fleet._access.context, fleet.caller, row)
 
     def end_panes(self) -> None:
         """Close every pane but the keeper's; an agent gets no time for last words."""
@@ -150,7 +150,7 @@ class Machine:
     def rows(self) -> dict[str, dict]:
         """Return the sessions by name."""
         with mam.open(str(self.root)) as fleet:
-            return {row["name"]: row for row in fleet.context.registry.view().rows}
+            return {row["name"]: row for row in fleet._access.context.registry.view().rows}
 
     # ------------------------------------------------------------ the state after
 
@@ -158,7 +158,7 @@ class Machine:
         """Do what the next changing verb does first."""
         with mam.open(str(self.root)) as fleet:
             fleet._settle()
-            claims.change(fleet.context, lambda draft: None)
+            claims.change(fleet._access.context, lambda draft: None)
 
     def check(self) -> dict[str, str]:
         """Settle, check every invariant, and return the status of each session by name."""
@@ -175,7 +175,7 @@ class Machine:
         """What `ls` sees between the death and the recovery: our rows, or one of our errors."""
         with mam.open(str(self.root)) as fleet:
             try:
-                document = fleet.ls()
+                document = fleet.sessions.ls()
             except MamError as error:
                 raise AssertionError(f"ls after the fault: {error}") from error
         assert all(one["status"] for one in document["sessions"])
@@ -185,7 +185,7 @@ class Machine:
         try:
             check_invariants(store)
             with mam.open(str(self.root)) as fleet:
-                view = fleet.context.registry.view()
+                view = fleet._access.context.registry.view()
                 assert not view.intents, f"left in flight: {[(one.name, one.verb) for one in view.intents]}"
                 for row in view.rows:
                     self._check_row(fleet, row)
@@ -197,7 +197,7 @@ class Machine:
         return {row["name"]: row["status"] for row in view.rows}
 
     def _check_row(self, fleet, row) -> None:
-        sight = see_one(fleet.context, row)
+        sight = see_one(fleet._access.context, row)
         if row["status"] == "running":
             assert sight.state == ALIVE, f"{row['name']} is said to run: {sight.reason}"
             assert sight.pane.session_name == row["name"]

@@ -20,25 +20,25 @@ from mam.core.errors import MamError
 
 ARGS = ["--speed", "0"]
 VERBS = {
-    "create": lambda fleet: fleet.create("practice", name="one", args=ARGS, wait=False),
-    "create-anew": lambda fleet: fleet.create(name="one", wait=False),
-    "create-default": lambda fleet: fleet.create("practice", args=ARGS, wait=False),
-    "stop": lambda fleet: fleet.stop("one"),
-    "purge": lambda fleet: fleet.stop("one", force=True, purge_conversation=True),
-    "resume": lambda fleet: fleet.resume("one", wait=False),
-    "rename": lambda fleet: fleet.rename("one", "two"),
-    "rename-other": lambda fleet: fleet.rename("one", "other"),
-    "fork": lambda fleet: fleet.fork("one", name="two", wait=False),
-    "archive": lambda fleet: fleet.archive("one"),
-    "forget": lambda fleet: fleet.forget("one"),
-    "adopt": lambda fleet: fleet.adopt("foreign", agent="cat", name="one"),
-    "take-in": lambda fleet: fleet.archive("other"),
-    "send": lambda fleet: fleet.send("one", "the one message", message_id="m_00000001", timeout=10),
-    "spawn": lambda fleet: fleet.spawn("dev", agent="practice", task="work", args=ARGS),
-    "report": lambda fleet: fleet.report(session="dev", result="well"),
-    "close": lambda fleet: fleet.close_member("dev", force=True),
-    "job-event": lambda fleet: fleet.job_event("1f00ab42", "completed", detail="done"),
-    "job-submit": lambda fleet: fleet.job_submit(
+    "create": lambda fleet: fleet.sessions.create("practice", name="one", args=ARGS, wait=False),
+    "create-anew": lambda fleet: fleet.sessions.create(name="one", wait=False),
+    "create-default": lambda fleet: fleet.sessions.create("practice", args=ARGS, wait=False),
+    "stop": lambda fleet: fleet.sessions.stop("one"),
+    "purge": lambda fleet: fleet.sessions.stop("one", force=True, purge_conversation=True),
+    "resume": lambda fleet: fleet.sessions.resume("one", wait=False),
+    "rename": lambda fleet: fleet.sessions.rename("one", "two"),
+    "rename-other": lambda fleet: fleet.sessions.rename("one", "other"),
+    "fork": lambda fleet: fleet.sessions.fork("one", name="two", wait=False),
+    "archive": lambda fleet: fleet.sessions.archive("one"),
+    "forget": lambda fleet: fleet.sessions.forget("one"),
+    "adopt": lambda fleet: fleet.sessions.adopt("foreign", agent="cat", name="one"),
+    "take-in": lambda fleet: fleet.sessions.archive("other"),
+    "send": lambda fleet: fleet.messages.send("one", "the one message", message_id="m_00000001", timeout=10),
+    "spawn": lambda fleet: fleet.teams.spawn("dev", agent="practice", task="work", args=ARGS),
+    "report": lambda fleet: fleet.teams.report(session="dev", result="well"),
+    "close": lambda fleet: fleet.teams.close("dev", force=True),
+    "job-event": lambda fleet: fleet.jobs.event("1f00ab42", "completed", detail="done"),
+    "job-submit": lambda fleet: fleet.jobs.submit(
         "the one task", agent="practice", agent_session="tmux:one", args=ARGS, idle_timeout=20
     ),
     "settle": None,
@@ -50,7 +50,7 @@ def settle(fleet) -> None:
     from mam.app.context import claims
 
     fleet._settle()
-    claims.change(fleet.context, lambda draft: None)
+    claims.change(fleet._access.context, lambda draft: None)
 
 
 VERBS["settle"] = settle

@@ -243,15 +243,15 @@ class Send(Running):
     def begin(self) -> None:
         super().begin()
         with mam.open(str(self.machine.root)) as fleet:
-            fleet.wait("one", "idle", timeout=20)
+            fleet.sessions.wait("one", "idle", timeout=20)
 
     def look(self, statuses: dict[str, str]) -> None:
         with mam.open(str(self.machine.root)) as fleet:
-            found = {one["message_id"]: one["state"] for one in fleet.inbox("one")}
+            found = {one["message_id"]: one["state"] for one in fleet.messages.inbox("one")}
             state = found.get("m_00000001", "never recorded")
             assert state in ("never recorded", "submitted", "unconfirmed", "held"), state
-            done = fleet.send("one", "the next", timeout=0 if state == "unconfirmed" else 10)
-            turns = fleet.transcript("one")["turns"]
+            done = fleet.messages.send("one", "the next", timeout=0 if state == "unconfirmed" else 10)
+            turns = fleet.sessions.transcript("one")["turns"]
             heard = [turn["text"] for turn in turns if turn["role"] == "user"][1:]
         sent = heard.count("the one message")
         assert set(heard) <= {"the one message", "the next"}, f"glued: {heard}"
@@ -367,16 +367,16 @@ class JobEvent(Case):
         self.machine.clear()
         self._stopped("other")
         with mam.open(str(self.machine.root)) as fleet:
-            register(fleet.context, fleet.caller, "1f00ab42", "the task")
+            register(fleet._access.context, fleet.caller, "1f00ab42", "the task")
         self.machine.save()
 
     def look(self, statuses: dict[str, str]) -> None:
         with mam.open(str(self.machine.root)) as fleet:
-            if fleet.job_status("1f00ab42")["status"] == "pending":
-                fleet.job_event("1f00ab42", "completed", detail="done")
-            show(fleet.context, "1f00ab42")
-            found = fleet.job_logs("1f00ab42")["events"]
-            folder = Path(fleet.context.paths.jobs)
+            if fleet.jobs.status("1f00ab42")["status"] == "pending":
+                fleet.jobs.event("1f00ab42", "completed", detail="done")
+            show(fleet._access.context, "1f00ab42")
+            found = fleet.jobs.logs("1f00ab42")["events"]
+            folder = Path(fleet._access.context.paths.jobs)
         # A second report of the end, by a process that could not know of the first one, is refused.
         assert [one["event"] for one in found if one["event"] != "dropped"] == ["registered", "completed"]
         logs = (
@@ -398,13 +398,15 @@ class JobSubmit(Case):
 
     def look(self, statuses: dict[str, str]) -> None:
         with mam.open(str(self.machine.root)) as fleet:
-            fleet.job_wait(timeout=60)
-            found = fleet.jobs()
+            fleet.jobs.wait(timeout=60)
+            found = fleet.jobs.list()
             assert len(found) <= 1
             for job in found:
-                names = [one["event"] for one in fleet.job_logs(job["job_id"])["events"]]
+                names = [one["event"] for one in fleet.jobs.logs(job["job_id"])["events"]]
                 assert sum(name in ("completed", "error") for name in names) == 1, names
-                unproven = {one["state"] for one in fleet.inbox("one")} if "one" in statuses else set()
+                unproven = (
+                    {one["state"] for one in fleet.messages.inbox("one")} if "one" in statuses else set()
+                )
                 # Who died while typing may have typed it: it is not typed again, and time ends the job.
                 assert (job["status"] == "completed") == ("one" in statuses) or (
                     job["reason"],
@@ -414,6 +416,6 @@ class JobSubmit(Case):
                 # Nothing was said where nothing was recorded.
                 turns: list[dict[str, str]] = []
                 with suppress(NoTranscript):
-                    turns = fleet.transcript("one")["turns"]
+                    turns = fleet.sessions.transcript("one")["turns"]
                 heard = [turn["text"] for turn in turns if turn["role"] == "user"]
                 assert sum("the one task" in text for text in heard) <= 1, heard

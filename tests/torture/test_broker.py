@@ -42,8 +42,8 @@ def both_ends(fleet):
 
     def start(job_id):
         heard, done = [], []
-        worlds = [fleet.context.for_thread() for _ in range(2)]
-        broker, token = brokers.find(fleet.context), token_of(fleet.context, job_id)
+        worlds = [fleet._access.context.for_thread() for _ in range(2)]
+        broker, token = brokers.find(fleet._access.context), token_of(fleet._access.context, job_id)
         relay = Relay(worlds[0], callers.user(), broker, lambda _told: None)
 
         def wait():
@@ -63,14 +63,14 @@ def both_ends(fleet):
 
 
 def record(fleet, job_id, count, *, ends=False):
-    token = token_of(fleet.context, job_id)
+    token = token_of(fleet._access.context, job_id)
 
     def work(draft):
         for number in range(count):
             name = "completed" if ends and number == count - 1 else "progress"
             ledger.report(draft, jobs.find(draft, job_id), name, token, "x" * 400, data={})
 
-    fleet.context.registry.note(work)
+    fleet._access.context.registry.note(work)
 
 
 def test_a_burst_while_the_broker_is_down(fleet, mosquitto, both_ends, until) -> None:

@@ -15,9 +15,13 @@ pytestmark = pytest.mark.slow
 
 def facts(fleet):
     """What the records say of the team, and what is really there."""
-    rows = {one.name: one.row for one in fleet.sessions()}
-    panes = [pane for pane in fleet.context.tmux(fleet.context.server_name(None)).panes().panes if pane.mark]
-    return rows, panes, fleet.team_list()["teams"], fleet.task_list()["tasks"]
+    rows = {one.name: one.row for one in fleet.sessions.list()}
+    panes = [
+        pane
+        for pane in fleet._access.context.tmux(fleet._access.context.server_name(None)).panes().panes
+        if pane.mark
+    ]
+    return rows, panes, fleet.teams.list()["teams"], fleet.tasks.list()["tasks"]
 
 
 def settled(machine):
@@ -26,13 +30,20 @@ def settled(machine):
 
         def is_done() -> bool:
             fleet._begin()
-            deliver_all(fleet.context)
-            left = fleet.context.registry.peek(teams.starting, [])
+            deliver_all(fleet._access.context)
+            left = fleet._access.context.registry.peek(teams.starting, [])
             open_words = [
-                one for row in fleet.sessions() for one in fleet.inbox(row.id) if one["state"] == "held"
+                one
+                for row in fleet.sessions.list()
+                for one in fleet.messages.inbox(row.id)
+                if one["state"] == "held"
             ]
-            running = [one for one in fleet.sessions() if one.row["status"] == "running"]
-            return not left and not (open_words and running) and not fleet.context.registry.view().intents
+            running = [one for one in fleet.sessions.list() if one.row["status"] == "running"]
+            return (
+                not left
+                and not (open_words and running)
+                and not fleet._access.context.registry.view().intents
+            )
 
         machine.until(is_done, "something stays open")
 
@@ -69,7 +80,7 @@ def check_spawn(machine) -> None:
         assert [one["status"] for one in work] == ["in-progress"] and member["task"] == "TASK-001"
         assert member["pane"] == row["pane"]["id"] == live[0].id
         prompts = [words for words in said(fleet, "dev") if "TASK-001: work" in words]
-        sent = [one for one in fleet.inbox("dev") if "TASK-001: work" in one["text"]]
+        sent = [one for one in fleet.messages.inbox("dev") if "TASK-001: work" in one["text"]]
         assert len(sent) == 1 and len(prompts) <= 1, f"told {len(prompts)} times"
         assert len(prompts) == 1 or sent[0]["state"] == "unconfirmed", sent[0]["state"]
 

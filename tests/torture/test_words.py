@@ -35,9 +35,9 @@ def test_a_dialog_that_opens_while_words_are_typed(shared: Desk, delay: float) -
     desk.becomes(session, "working")
     held.set()
     desk.rests(session)
-    desk.fleet.send(session.id, f"make a file {delay}", timeout=30)
+    desk.fleet.messages.send(session.id, f"make a file {delay}", timeout=30)
     time.sleep(delay)
-    done = desk.fleet.send(session.id, f"hello {delay}")
+    done = desk.fleet.messages.send(session.id, f"hello {delay}")
     wait_for(lambda: session.status()["activity"] == "waiting", session.read, 30)
     assert done["state"] in ("held", "queued", "submitted", "unconfirmed"), done
     time.sleep(1.0)

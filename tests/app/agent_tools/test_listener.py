@@ -35,9 +35,9 @@ def full():
 def test_a_visitor_without_a_descriptor_is_turned_away_and_the_next_one_let_in(fleet, full) -> None:
     fill, free = full
     fleet.init()
-    door = Listener(fleet.context)
+    door = Listener(fleet._access.context)
     try:
-        line = enter(fleet.context)
+        line = enter(fleet._access.context)
         assert line is not None
         fill()
         assert door.accept() is None
@@ -45,7 +45,7 @@ def test_a_visitor_without_a_descriptor_is_turned_away_and_the_next_one_let_in(f
         with line:
             assert line.recv(1) == b"", "it hears at once that nobody serves it"
         assert door.accept() is None, "nobody stands there any more"
-        with enter(fleet.context) or pytest.fail("nobody listens"):
+        with enter(fleet._access.context) or pytest.fail("nobody listens"):
             visitor = door.accept()
             assert visitor is not None
             visitor.close()

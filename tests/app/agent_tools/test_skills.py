@@ -43,25 +43,25 @@ def test_the_seven_are_there_with_their_front_matter() -> None:
 
 @pytest.mark.parametrize("agent", PLACES)
 def test_they_are_installed_listed_and_removed(fleet, workspace, agent) -> None:
-    assert states(fleet.skills_list(agent=agent)) == {"absent"}
-    assert did(fleet.skills_install(agent=agent)) == {"installed"}
-    assert did(fleet.skills_install(agent=agent)) == {"unchanged"}
-    assert states(fleet.skills_list(agent=agent)) == {"current"}
+    assert states(fleet.skills.list(agent=agent)) == {"absent"}
+    assert did(fleet.skills.install(agent=agent)) == {"installed"}
+    assert did(fleet.skills.install(agent=agent)) == {"unchanged"}
+    assert states(fleet.skills.list(agent=agent)) == {"current"}
     found = sorted(path.parent.name for path in (workspace / PLACES[agent]).glob("*/SKILL.md"))
     assert found == sorted(SKILLS)
-    assert did(fleet.skills_uninstall(agent=agent)) == {"removed"}
+    assert did(fleet.skills.uninstall(agent=agent)) == {"removed"}
     assert list((workspace / PLACES[agent]).iterdir()) == []
 
 
 def test_what_a_person_changed_is_neither_overwritten_nor_removed(fleet, workspace) -> None:
-    fleet.skills_install(folder="skills")
+    fleet.skills.install(folder="skills")
     first, second = list(SKILLS)[:2]
     changed = workspace / "skills" / first / "SKILL.md"
     text = changed.read_text(encoding="utf-8").replace("# ", "# My ", 1)
     changed.write_text(text, encoding="utf-8")
     own = workspace / "skills" / second / "SKILL.md"
     own.write_text("my own\n", encoding="utf-8")
-    for verb in (fleet.skills_install, fleet.skills_uninstall):
+    for verb in (fleet.skills.install, fleet.skills.uninstall):
         by_name = {one["name"]: one["did"] for one in verb(folder="skills")["skills"]}
         assert (by_name[first], by_name[second]) == ("kept", "kept")
     assert changed.read_text(encoding="utf-8") == text
@@ -72,19 +72,19 @@ def test_one_of_an_earlier_version_is_renewed(fleet, workspace, monkeypatch) -> 
     import mam
 
     monkeypatch.setattr(mam, "__version__", "0.0.1")
-    fleet.skills_install(folder="skills")
+    fleet.skills.install(folder="skills")
     monkeypatch.undo()
     with mam.open(str(workspace)) as later:
-        assert states(later.skills_list(folder="skills")) == {"older"}
-        assert did(later.skills_install(folder="skills")) == {"renewed"}
-        assert states(later.skills_list(folder="skills")) == {"current"}
+        assert states(later.skills.list(folder="skills")) == {"older"}
+        assert did(later.skills.install(folder="skills")) == {"renewed"}
+        assert states(later.skills.list(folder="skills")) == {"current"}
 
 
 def test_a_link_is_not_followed(fleet, workspace, tmp_path) -> None:
     (workspace / "skills").mkdir()
     (workspace / "skills" / next(iter(SKILLS))).symlink_to(tmp_path, target_is_directory=True)
     with pytest.raises(NotAllowed):
-        fleet.skills_install(folder="skills")
+        fleet.skills.install(folder="skills")
     assert not (tmp_path / "SKILL.md").exists()
 
 
@@ -93,7 +93,7 @@ def test_what_is_refused_is_refused_before_anything_is_written(fleet, workspace,
     last = list(SKILLS)[-1]
     (workspace / "skills" / last).symlink_to(tmp_path, target_is_directory=True)
     with pytest.raises(NotAllowed):
-        fleet.skills_install(folder="skills")
+        fleet.skills.install(folder="skills")
     assert [one.name for one in (workspace / "skills").iterdir()] == [last]
 
 
@@ -113,11 +113,11 @@ def commands(name: str) -> list[str]:
 def test_every_command_runs(fleet, home, workspace, tmp_path, name) -> None:
     fleet.init()
     for session in THERE.get(name, ()):
-        one = fleet.create("practice", name=session, args=["--speed", "0"])
+        one = fleet.sessions.create("practice", name=session, args=["--speed", "0"])
         one.send("hello", timeout=20)
         one.wait("idle", timeout=60)
     if name == "resume":
-        fleet.stop("api")
+        fleet.sessions.stop("api")
     program = tmp_path / "bin" / "mam"
     program.parent.mkdir()
     program.write_text(f'#!/bin/sh\nexec "{sys.executable}" -P -m mam "$@"\n', encoding="utf-8")

@@ -18,80 +18,82 @@ def hermes(tmp_path):
 
 
 def test_from_card_to_done(fleet) -> None:
-    card = fleet.board_create("watch", body="all of it")["card"]["id"]
-    fleet.board_comment(card, "hello")
-    assert fleet.board_claim(card, who="me", ttl=60)["card"]["claimed_by"] == "me"
-    assert fleet.board_heartbeat(card, who="me", note="1 of 2")["card"]["heartbeat_at"]
+    card = fleet.boards.create("watch", body="all of it")["card"]["id"]
+    fleet.boards.comment(card, "hello")
+    assert fleet.boards.claim(card, who="me", ttl=60)["card"]["claimed_by"] == "me"
+    assert fleet.boards.heartbeat(card, who="me", note="1 of 2")["card"]["heartbeat_at"]
     with pytest.raises(Conflict):
-        fleet.board_claim(card, who="you")
-    fleet.board_block(card, "which?")
-    assert fleet.board_complete(card, "done")["card"]["status"] == "done"
-    shown = fleet.board_show(card)
-    assert shown["board"] == {"name": "ours", "path": fleet.context.paths.db}
+        fleet.boards.claim(card, who="you")
+    fleet.boards.block(card, "which?")
+    assert fleet.boards.complete(card, "done")["card"]["status"] == "done"
+    shown = fleet.boards.show(card)
+    assert shown["board"] == {"name": "ours", "path": fleet._access.context.paths.db}
     assert [(one["author"], one["body"]) for one in shown["comments"]] == [("user", "hello")]
-    assert [one["id"] for one in fleet.board_list()["cards"]] == [card]
+    assert [one["id"] for one in fleet.boards.list()["cards"]] == [card]
 
 
 def test_cards_outlive_the_process(fleet, workspace) -> None:
-    card = fleet.board_create("watch", key="once")["card"]["id"]
+    card = fleet.boards.create("watch", key="once")["card"]["id"]
     fleet.close()
     with mam.open(str(workspace)) as other:
-        assert other.board_create("watch", key="once")["card"]["id"] == card
+        assert other.boards.create("watch", key="once")["card"]["id"] == card
 
 
 def test_of_many_claims_one_wins(fleet, workspace) -> None:
-    card = fleet.board_create("watch")["card"]["id"]
+    card = fleet.boards.create("watch")["card"]["id"]
     won = []
 
     def claim(number) -> None:
         with mam.open(str(workspace)) as own, suppress(Conflict):
-            won.append(own.board_claim(card, who=f"host:{number}")["card"]["claimed_by"])
+            won.append(own.boards.claim(card, who=f"host:{number}")["card"]["claimed_by"])
 
     threads = [threading.Thread(target=claim, args=(number,)) for number in range(8)]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
-    assert won == [fleet.board_show(card)["card"]["claimed_by"]]
+    assert won == [fleet.boards.show(card)["card"]["claimed_by"]]
 
 
 def test_the_environment_says_which_board(fleet, hermes, monkeypatch) -> None:
     for said in ({}, {"HERMES_HOME": "/x"}):
-        fleet.context = fleet.context.replace(environ=said)
-        assert boards.open_board(fleet.context).name == "ours"
+        fleet._access.context = fleet._access.context.replace(environ=said)
+        assert boards.open_board(fleet._access.context).name == "ours"
     for said in (
         {"HERMES_KANBAN_DB": str(hermes)},
         {"HERMES_KANBAN_TASK": "t_1", "HERMES_HOME": str(hermes.parent)},
     ):
-        fleet.context = fleet.context.replace(environ=said)
-        opened = boards.open_board(fleet.context)
+        fleet._access.context = fleet._access.context.replace(environ=said)
+        opened = boards.open_board(fleet._access.context)
         assert (opened.name, opened.path) == ("hermes", str(hermes))
-        assert boards.open_board(fleet.context, "ours").name == "ours"
+        assert boards.open_board(fleet._access.context, "ours").name == "ours"
     with pytest.raises(Usage):
-        boards.open_board(fleet.context, "jira")
+        boards.open_board(fleet._access.context, "jira")
 
 
 def test_who_writes(fleet, hermes, monkeypatch) -> None:
-    fleet.context = fleet.context.replace(
+    fleet._access.context = fleet._access.context.replace(
         environ={"HERMES_KANBAN_DB": str(hermes), "HERMES_PROFILE": "coder"}
     )
-    card = fleet.board_create("watch")["card"]
+    card = fleet.boards.create("watch")["card"]
     assert card["created_by"] == "coder"
-    assert fleet.board_comment(card["id"], "hello")["comment"]["author"] == "coder"
-    assert fleet.board_comment(card["id"], "hello", author="me")["comment"]["author"] == "me"
+    assert fleet.boards.comment(card["id"], "hello")["comment"]["author"] == "coder"
+    assert fleet.boards.comment(card["id"], "hello", author="me")["comment"]["author"] == "me"
 
 
 def test_looking_makes_nothing(fleet, workspace) -> None:
-    assert fleet.board_list()["cards"] == []
+    assert fleet.boards.list()["cards"] == []
     with pytest.raises(CardNotFound):
-        fleet.board_show("t_1")
+        fleet.boards.show("t_1")
     with pytest.raises(NoRegistry):
-        fleet.board_comment("t_1", "hello")
+        fleet.boards.comment("t_1", "hello")
     assert list(workspace.iterdir()) == []
 
 
 def test_a_board_that_is_not_there(fleet, tmp_path, monkeypatch) -> None:
-    fleet.context = fleet.context.replace(environ={"HERMES_KANBAN_DB": str(tmp_path / "none.db")})
+    fleet._access.context = fleet._access.context.replace(
+        environ={"HERMES_KANBAN_DB": str(tmp_path / "none.db")}
+    )
     with pytest.raises(Unavailable):
-        fleet.board_list()
+        fleet.boards.list()
     assert not (tmp_path / "none.db").exists()

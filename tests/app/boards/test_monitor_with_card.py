@@ -32,7 +32,7 @@ def hands_on(monkeypatch):
 @pytest.fixture
 def card(fleet):
     fleet.init()
-    return fleet.board_create("watch")["card"]["id"]
+    return fleet.boards.create("watch")["card"]["id"]
 
 
 @pytest.fixture
@@ -43,7 +43,7 @@ def now(fleet, monkeypatch):
         ahead = 0.0
 
     clock = Clock()
-    fleet.context = fleet.context.replace(clock=lambda: time.time() + clock.ahead)
+    fleet._access.context = fleet._access.context.replace(clock=lambda: time.time() + clock.ahead)
     return clock
 
 
@@ -52,7 +52,9 @@ def held(fleet, card):
     """A monitor's companion that holds the card."""
 
     def hold(card=card, **options):
-        companion = monitor_comments.CardWatch(fleet.context, open_board(fleet.context), card, **options)
+        companion = monitor_comments.CardWatch(
+            fleet._access.context, open_board(fleet._access.context), card, **options
+        )
         companion.claim()
         return companion
 
@@ -64,7 +66,9 @@ def hermes(fleet, tmp_path, monkeypatch):
     """A board of Hermes that the environment names; returns its file."""
     path = make_hermes(tmp_path)
     fleet.init()
-    fleet.context = fleet.context.replace(environ={**os.environ, "HERMES_KANBAN_DB": str(path)})
+    fleet._access.context = fleet._access.context.replace(
+        environ={**os.environ, "HERMES_KANBAN_DB": str(path)}
+    )
     return path
 
 
@@ -72,11 +76,13 @@ def differ(fleet, *messages):
     """Record differences as a resident does."""
     for message in messages:
         drift = {"id": f"A:{message}", "class": "A", "session": message, "message": message}
-        fleet.context.registry.note(lambda draft, drift=drift: drifts.record(draft, drift, written=True))
+        fleet._access.context.registry.note(
+            lambda draft, drift=drift: drifts.record(draft, drift, written=True)
+        )
 
 
 def bodies(fleet, card, author=AUTHOR):
-    return [one["body"] for one in fleet.board_show(card)["comments"] if one["author"] == author]
+    return [one["body"] for one in fleet.boards.show(card)["comments"] if one["author"] == author]
 
 
 def messages(fleet, card):
@@ -84,32 +90,32 @@ def messages(fleet, card):
 
 
 def status(fleet, card):
-    shown = fleet.board_show(card)["card"]
+    shown = fleet.boards.show(card)["card"]
     return shown["status"], shown["summary"]
 
 
 class TestDrifts:
     def test_a_pass_tells_the_card_what_is_new(self, fleet, hands_on, card) -> None:
-        sessions = [fleet.create("sleep", args=["1000"], name=f"s{number}") for number in range(2)]
-        report = fleet.reconcile_card(card)
+        sessions = [fleet.sessions.create("sleep", args=["1000"], name=f"s{number}") for number in range(2)]
+        report = fleet.monitor.once_with_card(card)
         assert (report["drifts"], report["card"]["id"], report["ended"]) == ([], card, None)
         for session in sessions:
             os.kill(session.row["pane"]["pid"], signal.SIGKILL)
-        fleet.wait("s0", "exited", timeout=10)
-        fleet.wait("s1", "exited", timeout=10)
-        assert len(fleet.reconcile_card(card)["drifts"]) == 2
+        fleet.sessions.wait("s0", "exited", timeout=10)
+        fleet.sessions.wait("s1", "exited", timeout=10)
+        assert len(fleet.monitor.once_with_card(card)["drifts"]) == 2
         (body,) = bodies(fleet, card)
         assert [line.split(" ")[1:3] for line in body.splitlines()] == [["A:", "s0:"], ["A:", "s1:"]]
         for _ in range(3):
-            fleet.reconcile_card(card)
+            fleet.monitor.once_with_card(card)
         assert len(bodies(fleet, card)) == 1
 
     def test_what_was_found_while_nobody_told_the_card(self, fleet, card) -> None:
         differ(fleet, "before the card was watched")
-        fleet.reconcile_card(card)
+        fleet.monitor.once_with_card(card)
         differ(fleet, "between")
         with mam.open(fleet.root) as other:
-            other.reconcile_card(card)
+            other.monitor.once_with_card(card)
         assert messages(fleet, card) == ["between"]
 
     def test_many_at_once_are_few_comments(self, fleet, held, card) -> None:
@@ -136,7 +142,7 @@ class TestDrifts:
         assert messages(fleet, card) == ["one", "two", "three"]
 
     def test_each_card_has_its_own_cursor(self, fleet, held, card) -> None:
-        other = fleet.board_create("another")["card"]["id"]
+        other = fleet.boards.create("another")["card"]["id"]
         first, second = held(), held(other)
         differ(fleet, "one")
         first.tick()
@@ -145,24 +151,24 @@ class TestDrifts:
 
     def test_a_new_card(self, fleet) -> None:
         fleet.init()
-        report = fleet.reconcile_card("new")
+        report = fleet.monitor.once_with_card("new")
         assert report["card"]["workspace"] == fleet.root
         assert report["card"]["created_by"] == AUTHOR
-        assert [one["id"] for one in fleet.board_list()["cards"]] == [report["card"]["id"]]
+        assert [one["id"] for one in fleet.boards.list()["cards"]] == [report["card"]["id"]]
 
 
 class TestHeartbeat:
     def test_every_five_minutes_with_counts(self, fleet, held, card, now) -> None:
         companion = held()
         assert companion.tick() == ""
-        first = fleet.board_show(card)["card"]
+        first = fleet.boards.show(card)["card"]
         now.ahead = 299
         companion.tick()
-        assert fleet.board_show(card)["card"]["heartbeat_at"] == first["heartbeat_at"]
+        assert fleet.boards.show(card)["card"]["heartbeat_at"] == first["heartbeat_at"]
         differ(fleet, "one")
         now.ahead = 301
         companion.tick()
-        second = fleet.board_show(card)["card"]
+        second = fleet.boards.show(card)["card"]
         assert second["heartbeat_at"] > first["heartbeat_at"]
         assert second["claim_expires"] > first["claim_expires"]
         notes = heartbeats(fleet, card)
@@ -173,27 +179,27 @@ class TestHeartbeat:
     def test_a_claim_that_is_shorter_than_that_does_not_run_out(
         self, fleet, hermes, held, now, monkeypatch
     ) -> None:
-        brief = {**fleet.context.environ, "HERMES_KANBAN_CLAIM_TTL_SECONDS": "60"}
-        fleet.context = fleet.context.replace(environ=brief)
-        card = fleet.board_create("watch")["card"]["id"]
+        brief = {**fleet._access.context.environ, "HERMES_KANBAN_CLAIM_TTL_SECONDS": "60"}
+        fleet._access.context = fleet._access.context.replace(environ=brief)
+        card = fleet.boards.create("watch")["card"]["id"]
         companion = held(card)
-        board = open_board(fleet.context)
+        board = open_board(fleet._access.context)
         for now.ahead in (0, 20, 40, 70, 100):
             assert companion.tick() == ""
-            assert board.show(card).claim_expires > fleet.context.now() + 20
+            assert board.show(card).claim_expires > fleet._access.context.now() + 20
         with closing(sqlite3.connect(hermes)) as connection:
             beats = connection.execute("SELECT count(*) FROM task_events WHERE kind = 'heartbeat'").fetchone()
         assert beats == (1,)
 
     def test_a_visit_beats_only_for_a_claim_that_is_its_own(self, fleet, card, monkeypatch) -> None:
-        fleet.reconcile_card(card)
-        fleet.board_claim(card, who="worker")
-        fleet.reconcile_card(card)
+        fleet.monitor.once_with_card(card)
+        fleet.boards.claim(card, who="worker")
+        fleet.monitor.once_with_card(card)
         assert heartbeats(fleet, card) == []
         mine = {"HERMES_KANBAN_TASK": card, "HERMES_KANBAN_CLAIM_LOCK": "worker"}
-        fleet.context = fleet.context.replace(environ={**os.environ, **mine})
+        fleet._access.context = fleet._access.context.replace(environ={**os.environ, **mine})
         for _ in range(2):
-            fleet.reconcile_card(card, board="ours")
+            fleet.monitor.once_with_card(card, board="ours")
         assert len(heartbeats(fleet, card)) == 1
 
 
@@ -202,74 +208,74 @@ class TestStop:
     def test_somebody_says_stop(self, fleet, held, card, text) -> None:
         companion = held()
         companion.tick()
-        fleet.board_comment(card, text)
+        fleet.boards.comment(card, text)
         why = companion.tick()
         assert why.startswith("stop-requested by user at 20")
         assert status(fleet, card) == ("blocked", why)
 
     def test_our_own_words_do_not(self, fleet, held, card) -> None:
         companion = held()
-        fleet.board_comment(card, "stop", author=AUTHOR)
-        fleet.board_comment(card, "it stopped")
+        fleet.boards.comment(card, "stop", author=AUTHOR)
+        fleet.boards.comment(card, "it stopped")
         assert companion.tick() == ""
         assert status(fleet, card) == ("running", None)
 
     def test_what_is_still_to_be_told_is_told_first(self, fleet, held, card) -> None:
         companion = held()
         differ(fleet, "one")
-        fleet.board_comment(card, "stop")
+        fleet.boards.comment(card, "stop")
         assert companion.tick()
         assert messages(fleet, card) == ["one"]
 
     def test_said_while_nobody_watched(self, fleet, held, card) -> None:
         held().tick()
-        fleet.board_comment(card, "stop")
+        fleet.boards.comment(card, "stop")
         assert held().tick().startswith("stop-requested")
 
     def test_what_ended_it_once_does_not_end_it_again(self, fleet, held, card, monkeypatch) -> None:
         """Also where the process died between the block and the note that the comment was read."""
         companion = held()
-        fleet.board_comment(card, "stop")
+        fleet.boards.comment(card, "stop")
         monkeypatch.setattr(companion, "_keep", lambda state: None)
         assert companion.tick().startswith("stop-requested")
         assert held().tick() == ""
 
     def test_a_visit_leaves_the_word_to_who_holds_the_card(self, fleet, held, card) -> None:
-        fleet.board_claim(card, who="worker")
-        fleet.board_comment(card, "stop")
-        assert fleet.reconcile_card(card)["ended"] is None
+        fleet.boards.claim(card, who="worker")
+        fleet.boards.comment(card, "stop")
+        assert fleet.monitor.once_with_card(card)["ended"] is None
         assert status(fleet, card) == ("running", None)
-        fleet.board_complete(card, "done")
-        assert fleet.reconcile_card(card)["ended"] == f"card {card} is done"
+        fleet.boards.complete(card, "done")
+        assert fleet.monitor.once_with_card(card)["ended"] == f"card {card} is done"
 
     def test_a_visit_ends_a_card_that_nobody_holds(self, fleet, card) -> None:
-        fleet.board_comment(card, "stop")
-        assert fleet.reconcile_card(card)["ended"].startswith("stop-requested")
-        assert fleet.board_show(card)["card"]["status"] == "blocked"
+        fleet.boards.comment(card, "stop")
+        assert fleet.monitor.once_with_card(card)["ended"].startswith("stop-requested")
+        assert fleet.boards.show(card)["card"]["status"] == "blocked"
 
 
 class TestOtherEnds:
     def test_somebody_else_ends_the_card(self, fleet, held, card) -> None:
         companion = held()
-        fleet.board_complete(card, "enough")
+        fleet.boards.complete(card, "enough")
         assert companion.tick() == f"card {card} is done"
 
     def test_somebody_else_takes_the_card(self, fleet, held, card, now) -> None:
         companion = held()
         now.ahead = 1000
-        fleet.board_claim(card, who="another")
+        fleet.boards.claim(card, who="another")
         assert companion.tick() == f"card {card} is held by another"
-        assert fleet.board_show(card)["card"]["claimed_by"] == "another"
+        assert fleet.boards.show(card)["card"]["claimed_by"] == "another"
 
     def test_a_card_that_is_gone(self, fleet, held, card) -> None:
         companion = held()
-        fleet.context.registry.note(
+        fleet._access.context.registry.note(
             lambda draft: draft.connection.execute("DELETE FROM board_tasks") and None
         )
         assert companion.tick() == f"card {card} is gone"
 
     def test_a_board_that_cannot_be_read_ends_nothing(self, fleet, hermes, held) -> None:
-        card = fleet.board_create("watch")["card"]["id"]
+        card = fleet.boards.create("watch")["card"]["id"]
         companion = held(card)
         moved = hermes.with_name("moved.db")
         hermes.rename(moved)
@@ -281,7 +287,7 @@ class TestOtherEnds:
 
     def test_the_time_of_the_card_is_over(self, fleet, held, now) -> None:
         fleet.init()
-        card = fleet.board_create("watch", max_runtime=100)["card"]["id"]
+        card = fleet.boards.create("watch", max_runtime=100)["card"]["id"]
         companion = held(card)
         now.ahead = 80
         assert companion.tick() == ""
@@ -291,7 +297,7 @@ class TestOtherEnds:
 
     def test_its_turns_are_spent(self, fleet, held, now) -> None:
         fleet.init()
-        card = fleet.board_create("watch", goal_mode=True, goal_max_turns=2)["card"]["id"]
+        card = fleet.boards.create("watch", goal_mode=True, goal_max_turns=2)["card"]["id"]
         companion = held(card)
         for now.ahead in (0, 301):
             assert companion.tick() == ""
@@ -302,7 +308,7 @@ class TestOtherEnds:
 @pytest.mark.parametrize("is_done", [False, True], ids=["before the commit", "after the commit"])
 def test_dying_at_any_write_neither_loses_nor_repeats(fleet, held, card, monkeypatch, is_done) -> None:
     """Each write in turn is the last one of its process; the next process goes on from there."""
-    note = fleet.context.registry.note
+    note = fleet._access.context.registry.note
     left = [0]
 
     def dying(work):
@@ -316,17 +322,17 @@ def test_dying_at_any_write_neither_loses_nor_repeats(fleet, held, card, monkeyp
 
     told, ended = [], 0
     for number in range(1, 30):
-        card = fleet.board_create("watch")["card"]["id"]
+        card = fleet.boards.create("watch")["card"]["id"]
         held(card).tick()
         names = [f"{number}: {name}" for name in ("one", "two")]
         differ(fleet, names[0])
-        fleet.board_comment(card, "stop")
+        fleet.boards.comment(card, "stop")
         left[0] = number
-        monkeypatch.setattr(fleet.context.registry, "note", dying)
+        monkeypatch.setattr(fleet._access.context.registry, "note", dying)
         with suppress(KeyboardInterrupt):
             held(card).tick()
         ended += left[0] > 0
-        monkeypatch.setattr(fleet.context.registry, "note", note)
+        monkeypatch.setattr(fleet._access.context.registry, "note", note)
         differ(fleet, names[1])
         if status(fleet, card)[0] == "running":
             held(card).tick()
@@ -341,36 +347,36 @@ class TestClaim:
     def test_another_run_of_the_same_dispatcher_is_another_holder(
         self, fleet, held, card, monkeypatch
     ) -> None:
-        run = fleet.board_claim(card, who="host:1")["card"]["run_id"]
+        run = fleet.boards.claim(card, who="host:1")["card"]["run_id"]
         said = {"HERMES_KANBAN_TASK": card, "HERMES_KANBAN_CLAIM_LOCK": "host:1"}
-        fleet.context = fleet.context.replace(
+        fleet._access.context = fleet._access.context.replace(
             environ={**os.environ, **said, "HERMES_KANBAN_RUN_ID": str(run + 1)}
         )
-        ours = open_board(fleet.context, "ours")
+        ours = open_board(fleet._access.context, "ours")
         with pytest.raises(Conflict, match="another run"):
-            monitor_comments.CardWatch(fleet.context, ours, card).claim()
-        fleet.context = fleet.context.replace(
+            monitor_comments.CardWatch(fleet._access.context, ours, card).claim()
+        fleet._access.context = fleet._access.context.replace(
             environ={**os.environ, **said, "HERMES_KANBAN_RUN_ID": str(run)}
         )
-        companion = monitor_comments.CardWatch(fleet.context, ours, card)
+        companion = monitor_comments.CardWatch(fleet._access.context, ours, card)
         companion.claim()
         assert companion.tick() == ""
-        fleet.board_block(card, "again", board="ours")
-        fleet.board_claim(card, who="host:1", board="ours")
+        fleet.boards.block(card, "again", board="ours")
+        fleet.boards.claim(card, who="host:1", board="ours")
         assert companion.tick() == f"card {card} is in another run"
 
     def test_a_holder_that_died_is_replaced(self, fleet, held, card) -> None:
         dead = subprocess.Popen([sys.executable, "-c", ""])
         dead.wait()
         host = monitor_comments.socket.gethostname()
-        fleet.board_claim(card, who=f"{host}:{dead.pid}")
+        fleet.boards.claim(card, who=f"{host}:{dead.pid}")
         assert held().tick() == ""
 
     def test_a_holder_that_lives_is_not(self, fleet, held, card) -> None:
         host = monitor_comments.socket.gethostname()
         for who in (f"{host}:{os.getppid()}", f"elsewhere:{2**22 - 1}", "builder"):
-            other = fleet.board_create("watch")["card"]["id"]
-            fleet.board_claim(other, who=who)
+            other = fleet.boards.create("watch")["card"]["id"]
+            fleet.boards.claim(other, who=who)
             with pytest.raises(Conflict):
                 held(other)
 
@@ -384,7 +390,7 @@ class TestJudge:
             path = tmp_path / "judge"
             path.write_text(f"#!/bin/sh\n{script}\n", encoding="utf-8")
             path.chmod(0o755)
-            monkeypatch.setattr(fleet.context.settings(), "judge_command", (str(path),))
+            monkeypatch.setattr(fleet._access.context.settings(), "judge_command", (str(path),))
 
         return judge
 
@@ -394,12 +400,12 @@ class TestJudge:
 
     def goal(self, fleet):
         fleet.init()
-        return fleet.board_create("watch", body="until noon", goal_mode=True)["card"]["id"]
+        return fleet.boards.create("watch", body="until noon", goal_mode=True)["card"]["id"]
 
     def test_it_says_done(self, fleet, held, judge, tmp_path, until) -> None:
         judge(f'printf "%s" "$MAM_CARD" > {tmp_path}/asked; echo done')
         card = self.goal(fleet)
-        fleet.board_comment(card, "hello")
+        fleet.boards.comment(card, "hello")
         companion = held(card)
         assert until(companion.tick) == f"card {card} is done: its judge said so"
         assert status(fleet, card)[0] == "done"
@@ -416,7 +422,7 @@ class TestJudge:
         assert companion.tick() == ""
 
     def test_a_missing_judge_goes_on(self, fleet, held, until, monkeypatch) -> None:
-        monkeypatch.setattr(fleet.context.settings(), "judge_command", ("/nonexistent/judge",))
+        monkeypatch.setattr(fleet._access.context.settings(), "judge_command", ("/nonexistent/judge",))
         companion = held(self.goal(fleet))
         companion.tick()
         until(lambda: self.has_answered(companion))
@@ -433,11 +439,11 @@ class TestJudge:
     ) -> None:
         judge("echo done")
         card = self.goal(fleet)
-        fleet.board_claim(card, who="host:1")
+        fleet.boards.claim(card, who="host:1")
         said = {"HERMES_KANBAN_TASK": card, "HERMES_KANBAN_CLAIM_LOCK": "host:1"}
-        fleet.context = fleet.context.replace(environ={**os.environ, **said})
+        fleet._access.context = fleet._access.context.replace(environ={**os.environ, **said})
         visit = monitor_comments.CardWatch(
-            fleet.context, open_board(fleet.context, "ours"), card, is_visit=True
+            fleet._access.context, open_board(fleet._access.context, "ours"), card, is_visit=True
         )
         assert visit.tick() == ""
         assert visit._state["beat"] > 0
@@ -448,17 +454,17 @@ class TestWorker:
     def test_it_needs_a_card(self, fleet) -> None:
         fleet.init()
         with pytest.raises(Usage, match="no card"):
-            fleet.monitor_as_worker(print)
+            fleet.monitor.run_as_worker(print)
 
     def test_without_a_registry_the_card_says_so(self, fleet, hermes, tmp_path, monkeypatch) -> None:
-        card = fleet.board_create("watch")["card"]["id"]
+        card = fleet.boards.create("watch")["card"]["id"]
         (tmp_path / "empty").mkdir()
-        environ = {**fleet.context.environ, "HERMES_KANBAN_TASK": card}
+        environ = {**fleet._access.context.environ, "HERMES_KANBAN_TASK": card}
         with (
             mam.open(str(tmp_path / "empty"), environ=environ) as other,
             pytest.raises(NoRegistry),
         ):
-            other.monitor_as_worker(print)
+            other.monitor.run_as_worker(print)
         assert status(fleet, card)[0] == "blocked"
         assert not list((tmp_path / "empty").iterdir())
 
@@ -467,14 +473,14 @@ class TestLive:
     def test_the_resident_beside_it_dies_and_it_takes_over(self, fleet, monitor, until) -> None:
         fleet.init()
         first = monitor()
-        until(lambda: start_resident.lock(fleet.context).holder())
+        until(lambda: start_resident.lock(fleet._access.context).holder())
         running = monitor("--card", "new", "--json")
         card = json.loads(running.stdout.readline())["card"]["id"]
         until(lambda: heartbeats(fleet, card))
         first.kill()
         first.wait()
-        until(lambda: (start_resident.lock(fleet.context).holder() or {}).get("pid") == running.pid)
-        fleet.board_comment(card, "stop")
+        until(lambda: (start_resident.lock(fleet._access.context).holder() or {}).get("pid") == running.pid)
+        fleet.boards.comment(card, "stop")
         running.communicate(timeout=20)
         assert status(fleet, card)[0] == "blocked"
 
@@ -483,15 +489,15 @@ class TestLive:
         fleet.init()
         if beside:
             monitor()
-            until(lambda: start_resident.lock(fleet.context).holder())
-        session = fleet.create("sleep", args=["1000"], name="one")
+            until(lambda: start_resident.lock(fleet._access.context).holder())
+        session = fleet.sessions.create("sleep", args=["1000"], name="one")
         running = monitor("--card", "new", "--json")
         card = json.loads(running.stdout.readline())["card"]["id"]
         until(lambda: heartbeats(fleet, card))
-        time.sleep(max(0.0, rules.rests_until(fleet.get("one").row) - time.time()))
+        time.sleep(max(0.0, rules.rests_until(fleet.sessions.get("one").row) - time.time()))
         os.kill(session.row["pane"]["pid"], signal.SIGKILL)
         until(lambda: bodies(fleet, card))
-        fleet.board_comment(card, "stop monitoring")
+        fleet.boards.comment(card, "stop monitoring")
         out, err = running.communicate(timeout=20)
         assert (running.returncode, err) == (0, "")
         assert "A" in [one["class"] for line in out.splitlines() for one in json.loads(line)["drifts"]]
@@ -500,7 +506,7 @@ class TestLive:
 
     def test_killed_it_goes_on_where_it_was(self, fleet, monitor, until) -> None:
         fleet.init()
-        card = fleet.board_create("watch")["card"]["id"]
+        card = fleet.boards.create("watch")["card"]["id"]
         first = monitor("--card", card)
         until(lambda: heartbeats(fleet, card))
         first.kill()
@@ -521,7 +527,7 @@ class TestLive:
 
 def heartbeats(fleet, card):
     """Return the notes of a card's heartbeats."""
-    board = open_board(fleet.context, "ours")
+    board = open_board(fleet._access.context, "ours")
     assert isinstance(board, OurBoard)
     return board.read(
         lambda hand: [

@@ -39,7 +39,7 @@ def hermes(fleet, tmp_path, monkeypatch):
         program.write_text(text, encoding="utf-8")
         program.chmod(0o755)
         more = {"PATH": f"{tmp_path}/bin:{os.environ['PATH']}", "HERMES_KANBAN_DB": str(path)}
-        fleet.context = fleet.context.replace(
+        fleet._access.context = fleet._access.context.replace(
             environ={**os.environ, **more, "MAM_SESSION": "s_1", "TMUX": "x,1,0"}
         )
 
@@ -53,30 +53,30 @@ def calls(tmp_path):
 def test_nothing_to_watch(fleet, hermes) -> None:
     hermes()
     with pytest.raises(NoRegistry):
-        fleet.dispatch_monitor()
+        fleet.monitor.dispatch_to_hermes()
 
 
 def test_no_hermes(fleet, monkeypatch) -> None:
     fleet.init()
-    fleet.context = fleet.context.replace(environ={**os.environ, "PATH": "/nonexistent"})
+    fleet._access.context = fleet._access.context.replace(environ={**os.environ, "PATH": "/nonexistent"})
     with pytest.raises(AgentMissing):
-        fleet.dispatch_monitor()
+        fleet.monitor.dispatch_to_hermes()
 
 
 def test_hermes_makes_no_card_and_says_success(fleet, hermes, tmp_path) -> None:
     fleet.init()
     hermes(refuses=True)
     with pytest.raises(Unavailable, match="no card: kanban: something"):
-        fleet.dispatch_monitor()
+        fleet.monitor.dispatch_to_hermes()
     assert [words[1] for words, _ in calls(tmp_path)] == ["create"]
 
 
 def test_a_card_that_nobody_took_waits_for_the_dispatcher(fleet, hermes, tmp_path) -> None:
     fleet.init()
     hermes()
-    done = fleet.dispatch_monitor()
+    done = fleet.monitor.dispatch_to_hermes()
     assert (done["created"], done["spawned"], done["note"]) == (True, False, "kanban: something")
-    assert fleet.dispatch_monitor()["created"] is False
+    assert fleet.monitor.dispatch_to_hermes()["created"] is False
     assert [words[1] for words, _ in calls(tmp_path)] == ["create", "dispatch", "dispatch"]
     (create, _), (_, environ), _ = calls(tmp_path)
     assert create[2:4] == ["agent-sessions monitor (live reconcile)", "--body"]
@@ -89,12 +89,16 @@ def test_the_worker_of_a_root_with_a_strange_name(home, tmux_server, tmp_path, h
     root = tmp_path / "it's $(touch marker) here"
     root.mkdir()
     hermes()
-    with mam.open(str(root), environ=fleet.context.environ) as strange:
+    with mam.open(str(root), environ=fleet._access.context.environ) as strange:
         strange.init()
-        done = strange.dispatch_monitor()
+        done = strange.monitor.dispatch_to_hermes()
         card = done["card"]["id"]
         script = done["worker"]
-        environ = {**fleet.context.environ, "HERMES_KANBAN_TASK": card, "HERMES_KANBAN_DB": "/nonexistent"}
+        environ = {
+            **fleet._access.context.environ,
+            "HERMES_KANBAN_TASK": card,
+            "HERMES_KANBAN_DB": "/nonexistent",
+        }
         ran = subprocess.run(
             [script, "chat"], env=environ, cwd=tmp_path, capture_output=True, text=True, check=False
         )
@@ -102,7 +106,7 @@ def test_the_worker_of_a_root_with_a_strange_name(home, tmux_server, tmp_path, h
         assert "no Hermes board at /nonexistent" in ran.stderr
         other = subprocess.run(
             [script, "-p", "default", "a b"],
-            env={**fleet.context.environ, "HERMES_KANBAN_TASK": "t_other", "HERMES_BIN": script},
+            env={**fleet._access.context.environ, "HERMES_KANBAN_TASK": "t_other", "HERMES_BIN": script},
             cwd=tmp_path,
             capture_output=True,
             text=True,

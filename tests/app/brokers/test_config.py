@@ -16,7 +16,7 @@ def configure(home, workspace, monkeypatch):
         (workspace / ".env").write_text(env_file, encoding="utf-8")
         for name, value in variables.items():
             monkeypatch.setenv(name, value)
-        return mam.open(str(workspace)).context
+        return mam.open(str(workspace))._access.context
 
     return make
 

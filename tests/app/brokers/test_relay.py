@@ -42,9 +42,12 @@ def fleet(home, workspace, mosquitto):
 def relaying(fleet, told=None):
     """A relay in a thread, as the resident has it."""
     read, write = os.pipe()
-    context = fleet.context.for_thread()
+    context = fleet._access.context.for_thread()
     relay = Relay(
-        context, callers.user(), brokers.find(fleet.context), (told if told is not None else []).append
+        context,
+        callers.user(),
+        brokers.find(fleet._access.context),
+        (told if told is not None else []).append,
     )
     thread = threading.Thread(target=relay.run, args=(read,))
     thread.start()
@@ -61,8 +64,8 @@ def relaying(fleet, told=None):
 def waiting(fleet, *ids):
     """Somebody who waits elsewhere, in a thread; what they heard, and how it ended."""
     heard, done = [], []
-    context = fleet.context.for_thread()
-    tokens = {job_id: find.token_of(fleet.context, job_id) for job_id in ids}
+    context = fleet._access.context.for_thread()
+    tokens = {job_id: find.token_of(fleet._access.context, job_id) for job_id in ids}
 
     def wait():
         done.extend(
@@ -79,17 +82,17 @@ def waiting(fleet, *ids):
 def test_an_event_is_at_the_broker_when_the_verb_returns(fleet, stranger) -> None:
     job_id = submit(fleet)
     stranger.subscribe([f"python/mqtt/jobs/{job_id}/#"], SECONDS)
-    done = fleet.job_event(job_id, "started", detail="über")
+    done = fleet.jobs.event(job_id, "started", detail="über")
     assert done["published"] is True
     heard = {one.topic.rpartition("/")[2]: json.loads(one.payload) for one in receive(stranger, 2)}
     assert heard == {"events": done["event"], "status": done["event"]}
-    fleet.job_event(job_id, "progress")
+    fleet.jobs.event(job_id, "progress")
     assert is_published(fleet)
 
 
 def test_a_job_without_a_broker_speaks_to_nobody(fleet) -> None:
     job_id = submit(fleet, broker=None)
-    assert fleet.job_event(job_id, "completed")["published"] is None
+    assert fleet.jobs.event(job_id, "completed")["published"] is None
     assert is_published(fleet)
 
 
@@ -99,9 +102,9 @@ def test_what_cannot_be_published_in_time_is_recorded_and_goes_out_later(
     job_id = submit(fleet)
     mosquitto.kill()
     with pytest.raises(NotPublished, match="no broker listens") as caught:
-        fleet.job_event(job_id, "completed", detail="done")
+        fleet.jobs.event(job_id, "completed", detail="done")
     assert caught.value.exit_code == 2
-    assert fleet.job_status(job_id)["status"] == "completed"
+    assert fleet.jobs.status(job_id)["status"] == "completed"
     mosquitto.start()
     with relaying(fleet):
         until(lambda: is_published(fleet))
@@ -112,23 +115,23 @@ def test_a_broker_that_is_away_holds_up_no_other(fleet) -> None:
     away = [submit(fleet, broker={"url": nobody}) for _ in range(2)]
     job_id = submit(fleet)
     for one in (*away, job_id):
-        report(fleet.context, fleet.caller, one, "started")
+        report(fleet._access.context, fleet.caller, one, "started")
     said = []
     fleet.on_warning(said.append)
-    flush(fleet.context)
-    assert set(fleet.context.registry.peek(outbox.waiting_jobs, [])) == set(away)
+    flush(fleet._access.context)
+    assert set(fleet._access.context.registry.peek(outbox.waiting_jobs, [])) == set(away)
     assert len(said) == 1
 
 
 def test_the_doctor_asks_the_broker(fleet, mosquitto) -> None:
     def said():
-        checks = {one["check"]: one for one in fleet.doctor()}
+        checks = {one["check"]: one for one in fleet.monitor.doctor()}
         return checks["broker"]["ok"], checks.get("outbox", {}).get("ok", True), checks["broker"]["message"]
 
     assert said() == (True, True, f"{mosquitto.url()} answers, MQTT 5")
     job_id = submit(fleet)
     mosquitto.kill()
-    report(fleet.context, fleet.caller, job_id, "started")
+    report(fleet._access.context, fleet.caller, job_id, "started")
     assert said() == (False, None, f"no broker listens at {mosquitto.url()}")
 
 
@@ -136,16 +139,18 @@ def test_a_broker_that_keeps_silent_is_not_waited_for(fleet, mosquitto) -> None:
     job_id = submit(fleet)
     mosquitto.signal(signal.SIGSTOP)
     with pytest.raises(NotPublished, match="does not answer"):
-        fleet.job_event(job_id, "started", publish=0.2)
+        fleet.jobs.event(job_id, "started", publish=0.2)
 
 
 def test_a_wrong_password_is_said(fleet, mosquitto, monkeypatch) -> None:
     job_id = submit(fleet)
     mosquitto.password_file("mam").write_text("guess\n", encoding="utf-8")
     with pytest.raises(NotPublished, match="refuses"):
-        fleet.job_event(job_id, "started")
+        fleet.jobs.event(job_id, "started")
     with pytest.raises(BrokerRefused):
-        wait_remote.wait(fleet.context, brokers.find(fleet.context), {job_id: "x"}, print, timeout=SECONDS)
+        wait_remote.wait(
+            fleet._access.context, brokers.find(fleet._access.context), {job_id: "x"}, print, timeout=SECONDS
+        )
 
 
 def test_the_relay_publishes_what_is_recorded(fleet, stranger, until) -> None:
@@ -156,7 +161,7 @@ def test_the_relay_publishes_what_is_recorded(fleet, stranger, until) -> None:
         assert told[0]["broker"]["state"] == "connected"
         stranger.subscribe([f"python/mqtt/jobs/{job_id}/events"], SECONDS)
         for number in range(3):
-            report(fleet.context, fleet.caller, job_id, "progress", detail=str(number))
+            report(fleet._access.context, fleet.caller, job_id, "progress", detail=str(number))
         assert [json.loads(one.payload)["detail"] for one in receive(stranger, 3)] == ["0", "1", "2"]
     assert len(told) == 1
 
@@ -164,9 +169,9 @@ def test_the_relay_publishes_what_is_recorded(fleet, stranger, until) -> None:
 def test_somebody_elsewhere_hears_each_event_and_the_end(fleet, until) -> None:
     one, other = submit(fleet), submit(fleet)
     with relaying(fleet), waiting(fleet, one, other) as (heard, done):
-        fleet.job_event(one, "started")
-        fleet.job_event(one, "completed", detail="all good")
-        fleet.job_event(other, "error", detail="no")
+        fleet.jobs.event(one, "started")
+        fleet.jobs.event(one, "completed", detail="all good")
+        fleet.jobs.event(other, "error", detail="no")
         until(lambda: done, SECONDS)
     assert [(job["status"], job["terminal_detail"]) for job in done] == [
         ("completed", "all good"),
@@ -178,7 +183,7 @@ def test_somebody_elsewhere_hears_each_event_and_the_end(fleet, until) -> None:
 def test_who_comes_after_the_end_hears_it(fleet) -> None:
     job_id = submit(fleet)
     for name in ("started", "progress", "completed"):
-        fleet.job_event(job_id, name)
+        fleet.jobs.event(job_id, name)
     # Nobody is awake who could be asked: what is retained is the end.
     with waiting(fleet, job_id) as (heard, done):
         pass
@@ -194,10 +199,10 @@ def test_who_comes_within_an_hour_of_the_end_hears_all_of_it_from_who_is_awake(
 ) -> None:
     job_id = submit(fleet)
     for name in ("started", "progress", "completed"):
-        fleet.job_event(job_id, name)
+        fleet.jobs.event(job_id, name)
     told: list[dict] = []
     later = 0.0
-    context = fleet.context.replace(clock=lambda: time.time() + later)
+    context = fleet._access.context.replace(clock=lambda: time.time() + later)
     relays = RelayPool(context, fleet.caller, told.append)
     try:
         until(lambda: relays.tick() or told)
@@ -215,9 +220,11 @@ def test_who_comes_within_an_hour_of_the_end_hears_all_of_it_from_who_is_awake(
 
 def test_the_waiting_ends_in_time(fleet) -> None:
     job_id = submit(fleet)
-    token = {job_id: find.token_of(fleet.context, job_id)}
+    token = {job_id: find.token_of(fleet._access.context, job_id)}
     with pytest.raises(TimedOut, match=job_id):
-        wait_remote.wait(fleet.context, brokers.find(fleet.context), token, print, timeout=0.3)
+        wait_remote.wait(
+            fleet._access.context, brokers.find(fleet._access.context), token, print, timeout=0.3
+        )
 
 
 def test_a_token_file_that_others_can_read_is_refused(tmp_path) -> None:
@@ -240,7 +247,7 @@ def test_a_signed_event_from_elsewhere_is_taken_in_once(fleet, stranger, until) 
         for _ in range(3):
             publish(stranger, topic, signed(fleet, job_id, "started", 1, "from afar"))
         publish(stranger, topic, signed(fleet, job_id, "completed", 2, "done afar"))
-        until(lambda: fleet.job_status(job_id)["status"] == "completed")
+        until(lambda: fleet.jobs.status(job_id)["status"] == "completed")
         until(lambda: is_published(fleet))
     assert log_of(fleet, job_id) == [("registered", ""), ("started", "from afar"), ("completed", "done afar")]
     assert [one["event"]["seq"] for one in told if "event" in one] == [1, 2]
@@ -248,8 +255,8 @@ def test_a_signed_event_from_elsewhere_is_taken_in_once(fleet, stranger, until) 
 
 def test_a_question_is_answered_once_however_often_it_is_heard(fleet) -> None:
     job_id = submit(fleet)
-    token = find.token_of(fleet.context, job_id)
-    relay = Relay(fleet.context, fleet.caller, brokers.find(fleet.context), print)
+    token = find.token_of(fleet._access.context, job_id)
+    relay = Relay(fleet._access.context, fleet.caller, brokers.find(fleet._access.context), print)
     for nonce, is_answered in (("a", True), ("a", False), ("b", True)):
         relay._owed.clear()
         relay._listen_to(
@@ -261,12 +268,12 @@ def test_a_question_is_answered_once_however_often_it_is_heard(fleet) -> None:
 def test_elsewhere_too_a_claim_is_not_believed_before_it_was_checked(fleet, stranger, until) -> None:
     job_id = submit(fleet, expected_artifacts=["not there"])
     with relaying(fleet), waiting(fleet, job_id) as (heard, done):
-        fleet.job_event(job_id, "started")
+        fleet.jobs.event(job_id, "started")
         until(lambda: heard)
         publish(stranger, f"python/mqtt/jobs/{job_id}/events", signed(fleet, job_id, "completed", 2, "done"))
-        until(lambda: fleet.job_status(job_id)["status"] == "checking")
+        until(lambda: fleet.jobs.status(job_id)["status"] == "checking")
         until(lambda: any(event["data"].get("checking") for event in heard))
-        check(fleet.context, fleet.caller, job_id)
+        check(fleet._access.context, fleet.caller, job_id)
         until(lambda: done, SECONDS)
     assert (done[0]["status"], done[0]["reason"]) == ("error", "artifacts")
 
@@ -316,7 +323,7 @@ def test_the_end_that_a_lost_connection_swallowed_is_read_from_the_status(fleet,
     topic = f"python/mqtt/jobs/{job_id}/status"
     publish(stranger, topic, signed(fleet, job_id, "completed", 7, "while you were away"), retain=True)
     with relaying(fleet):
-        until(lambda: fleet.job_status(job_id)["status"] == "completed")
+        until(lambda: fleet.jobs.status(job_id)["status"] == "completed")
 
 
 def test_forged_events_are_refused_and_logged(fleet, stranger, until) -> None:
@@ -345,7 +352,7 @@ def test_forged_events_are_refused_and_logged(fleet, stranger, until) -> None:
         publish(stranger, f"{topic}/events", "", retain=True)
     names = [name for name, _ in log_of(fleet, job_id)]
     assert names.count("dropped") >= len(forged) + 1
-    assert {fleet.job_status(one)["status"] for one in (job_id, other)} == {"pending"}
+    assert {fleet.jobs.status(one)["status"] for one in (job_id, other)} == {"pending"}
 
 
 def test_the_same_forgery_is_logged_once(fleet, stranger, until) -> None:
@@ -359,7 +366,7 @@ def test_the_same_forgery_is_logged_once(fleet, stranger, until) -> None:
             publish(stranger, f"{topic}/{leaf}", forged)
         until(lambda: all(any("refused" in one for one in heard) for heard in (told, too)))
         publish(stranger, f"{topic}/events", signed(fleet, job_id, "completed", 1))
-        until(lambda: fleet.job_status(job_id)["status"] == "completed")
+        until(lambda: fleet.jobs.status(job_id)["status"] == "completed")
     assert [name for name, _ in log_of(fleet, job_id)] == ["registered", "dropped", "completed"]
 
 
@@ -371,7 +378,7 @@ def test_our_own_words_are_no_news(fleet, stranger, until, monkeypatch) -> None:
     with relaying(fleet, told):
         until(lambda: told)
         stranger.subscribe([topic], SECONDS)
-        report(fleet.context, fleet.caller, job_id, "started")
+        report(fleet._access.context, fleet.caller, job_id, "started")
         publish(stranger, topic, signed(fleet, job_id, "completed", 5))
         heard = [json.loads(one.payload) for one in receive(stranger, 2)]
         assert [one["data"].get("checking") for one in heard] == [None, True]
@@ -391,12 +398,12 @@ def test_a_record_from_elsewhere_names_no_broker(fleet, stranger) -> None:
         "prompt": "x",
         "auth_token": "t" * 64,
     }
-    folder = Path(fleet.context.paths.jobs)
+    folder = Path(fleet._access.context.paths.jobs)
     folder.mkdir(exist_ok=True)
-    record["broker"] = brokers.find(fleet.context).as_json()
+    record["broker"] = brokers.find(fleet._access.context).as_json()
     (folder / f"{job_id}.json").write_text(json.dumps(record), encoding="utf-8")
-    assert fleet.job_event(job_id, "completed")["published"] is None
-    assert fleet.job_status(job_id)["broker"] is None
+    assert fleet.jobs.event(job_id, "completed")["published"] is None
+    assert fleet.jobs.status(job_id)["broker"] is None
 
 
 def test_a_half_open_connection_delays_and_loses_nothing(fleet, mosquitto, until, home, monkeypatch) -> None:
@@ -406,12 +413,12 @@ def test_a_half_open_connection_delays_and_loses_nothing(fleet, mosquitto, until
     (home / ".config" / "mam" / "config.toml").write_text(settings, encoding="utf-8")
     job_id, told = submit(fleet), []
     with relaying(fleet, told), waiting(fleet, job_id) as (heard, done):
-        report(fleet.context, fleet.caller, job_id, "started")
+        report(fleet._access.context, fleet.caller, job_id, "started")
         until(lambda: heard, SECONDS)
         mosquitto.signal(signal.SIGSTOP)
-        report(fleet.context, fleet.caller, job_id, "progress")
+        report(fleet._access.context, fleet.caller, job_id, "progress")
         until(lambda: any("broker" in one and one["broker"]["state"] == "lost" for one in told), SECONDS)
-        report(fleet.context, fleet.caller, job_id, "completed")
+        report(fleet._access.context, fleet.caller, job_id, "completed")
         mosquitto.signal(signal.SIGCONT)
         until(lambda: done, SECONDS)
     assert sorted(event["seq"] for event in heard) == [1, 2, 3]
@@ -427,9 +434,11 @@ def test_somebody_elsewhere_believes_no_forged_end(fleet, stranger, until) -> No
     )
     said: list[str] = []
     fleet.on_warning(said.append)
-    token = {job_id: find.token_of(fleet.context, job_id)}
+    token = {job_id: find.token_of(fleet._access.context, job_id)}
     with pytest.raises(TimedOut):
-        wait_remote.wait(fleet.context, brokers.find(fleet.context), token, print, timeout=1.0)
+        wait_remote.wait(
+            fleet._access.context, brokers.find(fleet._access.context), token, print, timeout=1.0
+        )
     assert any("signature" in one for one in said)
 
 
@@ -441,8 +450,8 @@ def test_jobs_of_others_on_the_same_broker_leave_no_trace(fleet, stranger, until
         publish(stranger, "python/mqtt/jobs/ffffffff/events", "whatever")
         publish(stranger, "python/mqtt/jobs/../etc/events", "whatever")
         publish(stranger, f"python/mqtt/jobs/{job_id}/events", signed(fleet, job_id, "completed", 1))
-        until(lambda: fleet.job_status(job_id)["status"] == "completed")
-    assert not [one for one in fleet.log() if one["verb"] == "job event"]
+        until(lambda: fleet.jobs.status(job_id)["status"] == "completed")
+    assert not [one for one in fleet.sessions.log() if one["verb"] == "job event"]
 
 
 @pytest.mark.parametrize("protocol", ["5", "3.1.1"])
@@ -450,7 +459,7 @@ def test_a_broker_killed_in_the_middle_of_500_events(fleet, mosquitto, until, mo
     """All of them are applied at the other end, once each, though the broker forgets what it acknowledged."""
     monkeypatch.setenv("MAM_BROKER_PROTOCOL", protocol)
     job_id, count = submit(fleet), 500
-    token = find.token_of(fleet.context, job_id)
+    token = find.token_of(fleet._access.context, job_id)
 
     def record(first, last):
         """As `job event` does, without a broker in its way."""
@@ -462,7 +471,7 @@ def test_a_broker_killed_in_the_middle_of_500_events(fleet, mosquitto, until, mo
                 name = "completed" if number == count else "progress"
                 ledger.report(draft, job, name, token, str(number), data={})
 
-        fleet.context.registry.note(work)
+        fleet._access.context.registry.note(work)
 
     with relaying(fleet), waiting(fleet, job_id) as (heard, done):
         for first in range(1, count, 100):
@@ -483,10 +492,10 @@ def test_500_events_from_elsewhere_and_a_broker_that_is_killed(fleet, mosquitto,
     payloads = [signed(fleet, job_id, "progress", number, str(number)) for number in range(1, count)]
     payloads.append(signed(fleet, job_id, "completed", count, str(count)))
     topic = f"python/mqtt/jobs/{job_id}/events"
-    sender = Connection(brokers.find(fleet.context), PASSWORDS["mam"], role="test")
+    sender = Connection(brokers.find(fleet._access.context), PASSWORDS["mam"], role="test")
 
     def seqs():
-        entries = fleet.context.registry.peek(lambda draft: jobs.entries(draft, job_id), [])
+        entries = fleet._access.context.registry.peek(lambda draft: jobs.entries(draft, job_id), [])
         return sorted(one.document["seq"] for one in entries if one.document["seq"])
 
     def send(some):
@@ -506,7 +515,7 @@ def test_500_events_from_elsewhere_and_a_broker_that_is_killed(fleet, mosquitto,
         until(lambda: len(seqs()) == count, SECONDS * 3)
     sender.close()
     assert seqs() == list(range(1, count + 1))
-    assert fleet.job_status(job_id)["status"] == "completed"
+    assert fleet.jobs.status(job_id)["status"] == "completed"
 
 
 def test_a_thread_that_was_told_to_end_may_still_speak(fleet) -> None:
@@ -522,7 +531,7 @@ def test_a_thread_that_was_told_to_end_may_still_speak(fleet) -> None:
             self.tell({"broker": {"address": "x", "state": "lost"}})
 
     told, slow = [], Slow()
-    pool = RelayPool(fleet.context, fleet.caller, told.append)
+    pool = RelayPool(fleet._access.context, fleet.caller, told.append)
     slow.tell = pool._hear
     thread = relay_pool._Thread(slow)
     pool._running["x"] = thread

@@ -19,19 +19,19 @@ QUICK = ["--speed", "0"]
 
 
 def test_a_verb_never_ends_the_intent_of_the_next_one(fleet) -> None:
-    session = fleet.create("sleep", args=["1000"])
-    with claims.in_flight(fleet.context, "stop", session.id, lambda draft, row: {}):
+    session = fleet.sessions.create("sleep", args=["1000"])
+    with claims.in_flight(fleet._access.context, "stop", session.id, lambda draft, row: {}):
         # As a verb does with its last commit, and then the next one claims the session.
-        fleet.context.registry.note(lambda draft: draft.intents.end(session.id))
+        fleet._access.context.registry.note(lambda draft: draft.intents.end(session.id))
         later = claims.new_intent(session.id, session.name, "rename", 1.0, {})
-        fleet.context.registry.note(lambda draft: draft.intents.put(later))
-    assert [one.verb for one in fleet.context.registry.view().intents] == ["rename"]
+        fleet._access.context.registry.note(lambda draft: draft.intents.put(later))
+    assert [one.verb for one in fleet._access.context.registry.view().intents] == ["rename"]
 
 
 def test_a_start_that_is_recorded_is_not_taken_back(fleet) -> None:
     from mam.adapters.store.registry import Registry
 
-    fleet.create("sleep", name="first", args=["1000"])
+    fleet.sessions.create("sleep", name="first", args=["1000"])
     real = Registry.project
 
     def full(self, *rest):
@@ -41,36 +41,36 @@ def test_a_start_that_is_recorded_is_not_taken_back(fleet) -> None:
 
     with pytest.MonkeyPatch.context() as patch, pytest.raises(DiskFull):
         patch.setattr(Registry, "project", full)
-        fleet.create("sleep", name="second", args=["1000"])
-    row = fleet.get("second").row
+        fleet.sessions.create("sleep", name="second", args=["1000"])
+    row = fleet.sessions.get("second").row
     assert row["status"] == "running"
     assert process.identify(row["pane"]["pid"]) is not None
-    fleet.create("sleep", name="third", args=["1000"])
-    assert fleet.context.registry.view().intents == []
+    fleet.sessions.create("sleep", name="third", args=["1000"])
+    assert fleet._access.context.registry.view().intents == []
 
 
 def test_a_copy_of_a_root_does_not_command_the_originals_panes(fleet, workspace, tmp_path) -> None:
-    session = fleet.create("sleep", args=["1000"])
+    session = fleet.sessions.create("sleep", args=["1000"])
     copy = tmp_path / "copy"
     shutil.copytree(workspace, copy)
     with mam.open(str(copy)) as other:
-        other.stop(session.name)
+        other.sessions.stop(session.name)
     assert process.identify(session.row["pane"]["pid"]) is not None
     assert session.status()["tmux_alive"] is True
 
 
 def test_a_root_that_moved_keeps_its_sessions(fleet, workspace, tmp_path) -> None:
-    session = fleet.create("sleep", args=["1000"])
+    session = fleet.sessions.create("sleep", args=["1000"])
     fleet.close()
     moved = tmp_path / "moved"
     workspace.rename(moved)
     workspace.mkdir()
     with mam.open(str(moved)) as other:
-        assert other.status(session.name)["tmux_alive"] is True
+        assert other.sessions.status(session.name)["tmux_alive"] is True
 
 
 def test_a_stranger_who_started_in_our_pane_is_left_alone(fleet, tmux_server, until) -> None:
-    session = fleet.create("sleep", args=["1000"])
+    session = fleet.sessions.create("sleep", args=["1000"])
     pane = session.row["pane"]["id"]
     Tmux(tmux_server)._call(["respawn-pane", "-k", "-t", pane, "sleep", "4321"])
     stranger = Tmux(tmux_server).pane(pane).pid
@@ -80,14 +80,14 @@ def test_a_stranger_who_started_in_our_pane_is_left_alone(fleet, tmux_server, un
 
 
 def test_a_session_whose_pane_a_stranger_took_goes_on_under_another_name(fleet, tmux_server) -> None:
-    session = fleet.create("practice", name="ours", args=["--speed", "0"], prompt="hello")
+    session = fleet.sessions.create("practice", name="ours", args=["--speed", "0"], prompt="hello")
     pane = session.row["pane"]["id"]
     Tmux(tmux_server)._call(["respawn-pane", "-k", "-t", pane, "sleep", "4321"])
     with pytest.raises(NameTaken, match="not ours") as refused:
         session.resume()
     assert "mam adopt ours --session OTHER" in (refused.value.hint or "")
     assert session.status()["status"] == "terminated"
-    theirs = fleet.adopt("ours", agent="sleep", name="theirs")
+    theirs = fleet.sessions.adopt("ours", agent="sleep", name="theirs")
     assert theirs.status()["tmux_alive"] is True
     assert session.resume().status()["activity"] == "idle"
 
@@ -95,7 +95,7 @@ def test_a_session_whose_pane_a_stranger_took_goes_on_under_another_name(fleet, 
 def test_what_a_dead_agent_left_running_ends_with_its_stop(fleet, workspace, until) -> None:
     script = workspace / "parent.sh"
     script.write_text("nohup sleep 1002 >/dev/null 2>&1 & echo $! > child; wait\n", encoding="utf-8")
-    session = fleet.create("sh", args=[str(script)])
+    session = fleet.sessions.create("sh", args=[str(script)])
     child = int(
         until(lambda: (workspace / "child").exists() and (workspace / "child").read_text(encoding="utf-8"))
     )
@@ -106,47 +106,45 @@ def test_what_a_dead_agent_left_running_ends_with_its_stop(fleet, workspace, unt
 
 
 def test_a_conversation_that_is_open_elsewhere_is_not_purged(fleet, tmp_path) -> None:
-    session = fleet.create("practice", args=QUICK, prompt="hello")
+    session = fleet.sessions.create("practice", args=QUICK, prompt="hello")
     own = session.row["practice_session_id_own"]
     session.stop()
     other_root = tmp_path / "other"
     other_root.mkdir()
     with mam.open(str(other_root)) as other:
-        twin = other.create("practice", name="twin", args=QUICK)
+        twin = other.sessions.create("practice", name="twin", args=QUICK)
         twin.stop()
-        other.context.registry.change(
+        other._access.context.registry.change(
             lambda draft: draft.put({**draft.get(twin.id), "practice_session_id_own": own})
         )
-        other.resume("twin")
+        other.sessions.resume("twin")
         with pytest.raises(ConversationBusy):
             session.stop(purge_conversation=True)
-        assert other.status("twin")["resume"]["on_disk"] is True
+        assert other.sessions.status("twin")["resume"]["on_disk"] is True
 
 
 def test_an_agent_is_not_ended_for_a_purge_that_is_refused(fleet) -> None:
-    session = fleet.create("practice", args=QUICK)
+    session = fleet.sessions.create("practice", args=QUICK)
     held = Lease("/elsewhere", "s_00000000", process.me().as_json())
-    fleet.context.user_state.take(
+    fleet._access.context.user_state.take(
         "practice", session.row["conversations"][-1]["id"], held, lambda holder: False
     )
     with pytest.raises(ConversationBusy):
         session.stop(purge_conversation=True)
     assert session.status()["tmux_alive"] is True
-    assert fleet.context.registry.view().intents == []
+    assert fleet._access.context.registry.view().intents == []
 
 
 def test_two_who_adopt_one_pane(fleet, tmux_server) -> None:
-    from mam.app.api.fleet import Fleet
-
     Tmux(tmux_server)
-    fleet.create("sleep", name="keeps-the-server", args=["1000"])
+    fleet.sessions.create("sleep", name="keeps-the-server", args=["1000"])
     Tmux(tmux_server)._call(["new-session", "-d", "-s", "foreign", "sleep", "1000"])
     outcomes: list[str] = []
 
     def adopt(name: str) -> None:
-        one = Fleet(fleet.context.for_thread())
+        one = fleet.for_thread()
         try:
-            one.adopt("foreign", agent="sleep", name=name)
+            one.sessions.adopt("foreign", agent="sleep", name=name)
             outcomes.append("adopted")
         except (NotAllowed, Refused, mam.MamError):
             outcomes.append("refused")
@@ -165,39 +163,39 @@ def test_two_who_adopt_one_pane(fleet, tmux_server) -> None:
 
 @pytest.mark.parametrize("name", ["spool", "launch"])
 def test_a_link_in_the_state_is_refused_and_nothing_behind_it_is_touched(fleet, tmp_path, name) -> None:
-    fleet.create("sleep", args=["1000"])
+    fleet.sessions.create("sleep", args=["1000"])
     precious = tmp_path / "precious"
     precious.mkdir()
     (precious / "package.json").write_text("{}", encoding="utf-8")
-    folder = Path(fleet.context.paths.state) / name
+    folder = Path(fleet._access.context.paths.state) / name
     shutil.rmtree(folder)
     folder.symlink_to(precious)
     with mam.open(fleet.root) as again, pytest.raises(NotAllowed, match="symbolic link"):
-        again.ls()
+        again.sessions.ls()
     assert (precious / "package.json").exists()
 
 
 def test_ls_sees_that_a_dialog_was_dismissed(fleet, until) -> None:
-    session = fleet.create("practice", args=QUICK)
+    session = fleet.sessions.create("practice", args=QUICK)
     Tmux(session.row["tmux_server"]).paste(
         session.row["pane"]["id"], "/ask touch x", mark=session.id, enter=True
     )
     session.wait("waiting", timeout=10)
     Tmux(session.row["tmux_server"]).keys(session.row["pane"]["id"], ["Escape"], mark=session.id)
-    until(lambda: fleet.ls(waiting=True)["sessions"] == [])
+    until(lambda: fleet.sessions.ls(waiting=True)["sessions"] == [])
 
 
 def test_a_fork_that_was_never_spoken_to_keeps_its_history(fleet) -> None:
-    session = fleet.create("practice", args=QUICK, prompt="the word is walrus")
+    session = fleet.sessions.create("practice", args=QUICK, prompt="the word is walrus")
     session.wait("idle", timeout=10)
     fork = session.fork(name="fork")
     fork.stop()
-    done = fleet.resume("fork")
+    done = fleet.sessions.resume("fork")
     assert done.note is None
-    fleet.wait("fork", "text:walrus", timeout=10)
+    fleet.sessions.wait("fork", "text:walrus", timeout=10)
 
 
 def test_a_program_without_a_kind_is_started_anew_and_says_so(fleet) -> None:
-    session = fleet.create("sleep", args=["1000"])
+    session = fleet.sessions.create("sleep", args=["1000"])
     session.stop()
-    assert "started anew" in (fleet.resume(session.name).note or "")
+    assert "started anew" in (fleet.sessions.resume(session.name).note or "")

@@ -34,18 +34,18 @@ FAST = ["--speed", "0"]
 
 
 def names(fleet, job):
-    return [one["event"] for one in fleet.job_logs(job)["events"]]
+    return [one["event"] for one in fleet.jobs.logs(job)["events"]]
 
 
 def details(fleet, job, name):
-    return [one["detail"] for one in fleet.job_logs(job)["events"] if one["event"] == name]
+    return [one["detail"] for one in fleet.jobs.logs(job)["events"] if one["event"] == name]
 
 
 @pytest.fixture
 def submit(fleet):
     def submit(prompt="write it down", **options):
         given = {"agent": "practice", "args": FAST, "timeout": 120, **options}
-        return fleet.job_submit(prompt, **given)
+        return fleet.jobs.submit(prompt, **given)
 
     return submit
 
@@ -53,16 +53,16 @@ def submit(fleet):
 def test_from_submission_to_the_end(fleet, submit, workspace):
     job = submit("create proof.txt", expect=["proof.txt"])
     heard = []
-    (done,) = fleet.job_wait([job["job_id"]], lambda one: heard.append(one["event"]), from_start=True)
+    (done,) = fleet.jobs.wait([job["job_id"]], lambda one: heard.append(one["event"]), from_start=True)
     assert (done["status"], done["terminal_detail"]) == ("completed", "done as asked")
     assert heard[:2] == ["registered", "agent_launched"]
     assert "started" in heard
     assert heard[-2:] == ["checking", "completed"]
     assert (workspace / "proof.txt").exists()
-    row = fleet.get(done["agent_session"].removeprefix("tmux:")).row
+    row = fleet.sessions.get(done["agent_session"].removeprefix("tmux:")).row
     assert (row["delegate_job_id"], row["permissions"], row["status"]) == (job["job_id"], "skip", "running")
     assert row["name"] == f"demo-app-{job['job_id']}-creator-practice"
-    listed = fleet.ls()["sessions"][0]
+    listed = fleet.sessions.ls()["sessions"][0]
     assert (listed["job"], listed["job_status"]) == (job["job_id"], "completed")
     environ = Path(f"/proc/{row['pane']['pid']}/environ").read_bytes().split(b"\0")
     assert f"MAM_JOB_ID={job['job_id']}".encode() in environ
@@ -82,11 +82,11 @@ def test_from_submission_to_the_end(fleet, submit, workspace):
 )
 def test_a_prompt_arrives_as_it_was_written(fleet, submit, workspace, prompt):
     job = submit(prompt)
-    (done,) = fleet.job_wait([job["job_id"]], timeout=60)
+    (done,) = fleet.jobs.wait([job["job_id"]], timeout=60)
     assert done["status"] == "completed"
     assert done["prompt"] == prompt
     session = done["agent_session"].removeprefix("tmux:")
-    said = next(one["text"] for one in fleet.transcript(session)["turns"] if one["role"] == "user")
+    said = next(one["text"] for one in fleet.sessions.transcript(session)["turns"] if one["role"] == "user")
     if said.startswith("Read the file "):
         said = (workspace / said.split()[3].rstrip(":")).read_text(encoding="utf-8")
     assert said.endswith(f"\nTask:\n{prompt}")
@@ -111,13 +111,13 @@ def test_what_is_refused_leaves_nothing(fleet, workspace):
         ("x", {"timeout": -1}, Usage),
     ):
         with pytest.raises(error):
-            fleet.job_submit(prompt, **{"agent": "practice", **options})
-    assert fleet.jobs() == []
+            fleet.jobs.submit(prompt, **{"agent": "practice", **options})
+    assert fleet.jobs.list() == []
     assert not (workspace / ".mam").exists()
 
 
 def test_a_dry_run_writes_nothing(fleet, workspace):
-    said = fleet.job_preview("do it", agent="practice", validate=None)
+    said = fleet.jobs.preview("do it", agent="practice", validate=None)
     assert "Task:\ndo it" in said["instructions"]
     assert f"--job {said['job_id']} --attempt 1 --event completed" in said["instructions"]
     assert list(workspace.iterdir()) == []
@@ -147,38 +147,38 @@ def test_the_token_stays_where_it_is(fleet, submit):
     try:
         for _ in range(5):
             job = submit("create proof.txt", expect=["proof.txt"])["job_id"]
-            fleet.job_wait([job], timeout=60)
+            fleet.jobs.wait([job], timeout=60)
             if is_seen := any(b"--event\0completed" in one for one in seen):
                 break
     finally:
         stop.set()
         watching.join()
-    token = token_of(fleet.context, job).encode()
+    token = token_of(fleet._access.context, job).encode()
     assert is_seen, "the command was seen"
     assert not any(token in one for one in seen)
-    session = fleet.job_status(job)["agent_session"].removeprefix("tmux:")
-    assert token.decode() not in fleet.read(session, scrollback=True)
+    session = fleet.jobs.status(job)["agent_session"].removeprefix("tmux:")
+    assert token.decode() not in fleet.sessions.read(session, scrollback=True)
     kept = [path for path in Path(fleet.root).rglob("*") if path.is_file() and path.suffix != ".token"]
     assert Path(fleet.registry_file) in kept
     assert [path for path in kept if token in path.read_bytes()] == []
 
 
 def test_a_taken_name_is_refused_with_who_watches_it(fleet, submit):
-    fleet.create("human", name="mine")
+    fleet.sessions.create("human", name="mine")
     said = []
     fleet.on_warning(said.append)
     with pytest.raises(NameTaken, match="0 clients are attached"):
         submit(agent_session="tmux:mine")
-    (job,) = fleet.jobs()
+    (job,) = fleet.jobs.list()
     assert said == [f"job {job['job_id']} has ended with an error: mam job logs {job['job_id']}"]
     assert (job["status"], job["reason"]) == ("error", "bootstrap")
-    assert fleet.get("mine").row["delegate_job_id"] is None
+    assert fleet.sessions.get("mine").row["delegate_job_id"] is None
 
 
 def test_a_program_that_ends_at_once_is_a_failed_start(fleet, submit):
     with pytest.raises(MamError):
         submit(args=["--no-such-option"])
-    (job,) = fleet.jobs()
+    (job,) = fleet.jobs.list()
     assert job["status"] == "error"
     assert job["terminal_detail"].startswith("agent bootstrap failed (exit 2)")
     assert names(fleet, job["job_id"])[-1] == "error"
@@ -187,9 +187,9 @@ def test_a_program_that_ends_at_once_is_a_failed_start(fleet, submit):
 @pytest.mark.slow
 def test_an_agent_that_dies_ends_its_job(fleet, submit, until):
     job = submit("please do not answer", args=["--speed", "1"])
-    row = fleet.get(job["agent_session"].removeprefix("tmux:")).row
+    row = fleet.sessions.get(job["agent_session"].removeprefix("tmux:")).row
     os.kill(row["pane"]["pid"], 9)
-    (done,) = fleet.job_wait([job["job_id"]], timeout=60)
+    (done,) = fleet.jobs.wait([job["job_id"]], timeout=60)
     assert (done["status"], done["reason"]) == ("error", "agent exited")
     assert done["terminal_detail"] == "the agent ended without a report (exit 137)"
 
@@ -197,28 +197,28 @@ def test_an_agent_that_dies_ends_its_job(fleet, submit, until):
 def test_a_stop_ends_the_job_and_a_new_start_knows_nothing_of_it(fleet, submit):
     job = submit("please do not answer", args=["--speed", "1"])
     name = job["agent_session"].removeprefix("tmux:")
-    fleet.stop(name, reason="enough")
-    done = fleet.job_status(job["job_id"])
+    fleet.sessions.stop(name, reason="enough")
+    done = fleet.jobs.status(job["job_id"])
     assert (done["status"], done["terminal_event"], done["reason"]) == ("cancelled", "completed", "stopped")
     assert details(fleet, job["job_id"], "progress")[-1] == "terminating"
-    row = fleet.resume(name).session.row
+    row = fleet.sessions.resume(name).session.row
     assert row["delegate_job_id"] == job["job_id"]
     environ = Path(f"/proc/{row['pane']['pid']}/environ").read_bytes()
     assert b"MAM_JOB_ID" not in environ
-    assert fleet.create(name=fleet.stop(name).session.name).row["delegate_job_id"] is None
+    assert fleet.sessions.create(name=fleet.sessions.stop(name).session.name).row["delegate_job_id"] is None
 
 
 def test_a_session_that_runs_takes_a_job(fleet, submit):
-    fleet.create("practice", name="mine", permissions="skip", args=FAST)
+    fleet.sessions.create("practice", name="mine", permissions="skip", args=FAST)
     job = submit(session="mine", args=[])
-    (done,) = fleet.job_wait([job["job_id"]], timeout=60)
+    (done,) = fleet.jobs.wait([job["job_id"]], timeout=60)
     assert (done["status"], done["agent_session"]) == ("completed", "tmux:mine")
-    assert fleet.get("mine").row["delegate_job_id"] == job["job_id"]
+    assert fleet.sessions.get("mine").row["delegate_job_id"] == job["job_id"]
     again = submit("forget to report", session="mine", args=[])
     with pytest.raises(IllegalTransition, match=again["job_id"]):
         submit(session="mine", args=[])
-    assert fleet.jobs()[-1]["status"] == "error"
-    fleet.stop("mine")
+    assert fleet.jobs.list()[-1]["status"] == "error"
+    fleet.sessions.stop("mine")
     with pytest.raises(IllegalTransition, match="does not run"):
         submit(session="mine", args=[])
 
@@ -228,7 +228,7 @@ def test_the_agent_of_a_job_is_started_by_the_settings_that_hold_for_its_caller(
 ):
     """What a client says of its environment must not decide which settings hold."""
     held = {"HOME": str(home)}
-    fleet.context = fleet.context.replace(settings_environ=held)
+    fleet._access.context = fleet._access.context.replace(settings_environ=held)
     seen = []
 
     def create(context, caller, *_given, **_named):
@@ -236,31 +236,31 @@ def test_the_agent_of_a_job_is_started_by_the_settings_that_hold_for_its_caller(
         raise NotAllowed("enough")
 
     monkeypatch.setattr(turn, "create", create)
-    fleet._caller = callers.user(1)
-    (Path(fleet.context.workspace) / "below").mkdir()
+    fleet._access._caller = callers.user(1)
+    (Path(fleet._access.context.workspace) / "below").mkdir()
     with pytest.raises(NotAllowed, match="enough"):
         submit(workdir="below")
-    assert seen == [(held, 1, f"{fleet.context.workspace}/below")]
+    assert seen == [(held, 1, f"{fleet._access.context.workspace}/below")]
 
 
 def test_a_session_that_may_not_be_written_to_is_given_no_job(fleet):
-    mine = fleet.create("practice", name="mine", args=FAST)
-    fleet._caller = callers.session(mine.id)
+    mine = fleet.sessions.create("practice", name="mine", args=FAST)
+    fleet._access._caller = callers.session(mine.id)
     with pytest.raises(NotAllowed, match="itself"):
-        fleet.job_submit("x", session="mine")
-    assert fleet.get("mine").row["delegate_job_id"] is None
-    assert fleet.jobs()[-1]["status"] == "error"
+        fleet.jobs.submit("x", session="mine")
+    assert fleet.sessions.get("mine").row["delegate_job_id"] is None
+    assert fleet.jobs.list()[-1]["status"] == "error"
 
 
 @pytest.mark.slow
 def test_who_forgets_to_report_is_nudged_once(fleet, submit):
     job = submit("forget to report")
-    (done,) = fleet.job_wait([job["job_id"]], timeout=60)
+    (done,) = fleet.jobs.wait([job["job_id"]], timeout=60)
     assert done["status"] == "completed"
-    assert "the agent ended its turn" in details(fleet, job["job_id"], "progress"), fleet.job_logs(
+    assert "the agent ended its turn" in details(fleet, job["job_id"], "progress"), fleet.jobs.logs(
         job["job_id"]
     )
-    sent = [one["message_id"] for one in fleet.inbox(done["agent_session"].removeprefix("tmux:"))]
+    sent = [one["message_id"] for one in fleet.messages.inbox(done["agent_session"].removeprefix("tmux:"))]
     assert sent == [f"m_{job['job_id']}", f"m_{job['job_id']}-1-nudge"]
 
 
@@ -271,71 +271,71 @@ def test_who_never_reports_is_shown_to_the_operator(fleet, submit, until):
 
     def attention():
         with suppress(TimedOut):
-            fleet.job_wait([job["job_id"]], timeout=0.3)
-        return fleet.status(name)["attention"]
+            fleet.jobs.wait([job["job_id"]], timeout=0.3)
+        return fleet.sessions.status(name)["attention"]
 
     assert until(attention, 60) == "it was reminded of its job, and rests without a report"
-    (done,) = fleet.job_wait([job["job_id"]], timeout=60)
+    (done,) = fleet.jobs.wait([job["job_id"]], timeout=60)
     assert (done["status"], done["reason"]) == ("error", "timeout:idle")
-    assert fleet.status(name)["attention"] is None
-    assert len(fleet.inbox(name)) == 2, "it was reminded once"
+    assert fleet.sessions.status(name)["attention"] is None
+    assert len(fleet.messages.inbox(name)) == 2, "it was reminded once"
 
 
 def test_a_permission_is_waited_for(fleet, submit, until):
     job = submit(permissions="ask", idle_timeout=0)
     name = job["agent_session"].removeprefix("tmux:")
     with pytest.raises(Exception, match="did not end"):
-        fleet.job_wait([job["job_id"]], timeout=3)
+        fleet.jobs.wait([job["job_id"]], timeout=3)
     assert details(fleet, job["job_id"], "permission_required") == ["permission"]
-    assert fleet.status(name)["waiting_for"] == "permission"
-    fleet.job_cancel(job["job_id"], stop=True)
-    assert fleet.get(name).row["status"] == "stopped"
-    assert fleet.job_status(job["job_id"])["reason"] == "cancelled"
+    assert fleet.sessions.status(name)["waiting_for"] == "permission"
+    fleet.jobs.cancel(job["job_id"], stop=True)
+    assert fleet.sessions.get(name).row["status"] == "stopped"
+    assert fleet.jobs.status(job["job_id"])["reason"] == "cancelled"
 
 
 def test_time_ends_a_job(fleet, submit):
     slow = submit("please do not answer", args=["--speed", "1"], timeout=1)
-    (done,) = fleet.job_wait([slow["job_id"]], timeout=60)
+    (done,) = fleet.jobs.wait([slow["job_id"]], timeout=60)
     assert (done["status"], done["reason"]) == ("error", "timeout:wall")
     assert names(fleet, slow["job_id"])[-2:] == ["timeout", "error"]
-    quiet = fleet.job_submit("wait", agent="human", idle_timeout=0.2)
-    (done,) = fleet.job_wait([quiet["job_id"]], timeout=60)
+    quiet = fleet.jobs.submit("wait", agent="human", idle_timeout=0.2)
+    (done,) = fleet.jobs.wait([quiet["job_id"]], timeout=60)
     assert done["reason"] == "timeout:idle"
 
 
 @pytest.mark.parametrize("jump", [86_400.0, -86_400.0])
 def test_a_clock_that_is_set_ends_no_job_and_keeps_none(fleet, monkeypatch, jump):
-    job = fleet.job_submit("x", agent="human", timeout=600, idle_timeout=300)["job_id"]
+    job = fleet.jobs.submit("x", agent="human", timeout=600, idle_timeout=300)["job_id"]
     ahead, later = jump, 0.0
-    fleet.context = fleet.context.replace(clock=lambda: time.time() + ahead + later)
-    care = resident_task.JobTask(fleet.context, fleet.caller)
+    fleet._access.context = fleet._access.context.replace(clock=lambda: time.time() + ahead + later)
+    care = resident_task.JobTask(fleet._access.context, fleet.caller)
     steady = clock_jump.steady
     monkeypatch.setattr(clock_jump, "steady", lambda: steady() + later)
     for _ in range(2):
         care.tick()
-        assert fleet.job_status(job)["status"] == "pending"
+        assert fleet.jobs.status(job)["status"] == "pending"
     later = 301.0
     care.tick()
-    assert fleet.job_status(job)["reason"] == "timeout:idle"
+    assert fleet.jobs.status(job)["reason"] == "timeout:idle"
 
 
 def test_a_clock_that_was_set_while_no_job_was_open_moves_none(fleet, monkeypatch):
-    earlier = fleet.job_submit("x", agent="human")["job_id"]
-    resident_task.JobTask(fleet.context, fleet.caller).tick()
-    fleet.job_cancel(earlier)
-    fleet.context = fleet.context.replace(clock=lambda: time.time() + 86_400)
-    job = fleet.job_submit("x", agent="human", timeout=600)["job_id"]
-    resident_task.JobTask(fleet.context, fleet.caller).tick()
+    earlier = fleet.jobs.submit("x", agent="human")["job_id"]
+    resident_task.JobTask(fleet._access.context, fleet.caller).tick()
+    fleet.jobs.cancel(earlier)
+    fleet._access.context = fleet._access.context.replace(clock=lambda: time.time() + 86_400)
+    job = fleet.jobs.submit("x", agent="human", timeout=600)["job_id"]
+    resident_task.JobTask(fleet._access.context, fleet.caller).tick()
     assert "began" not in read(fleet, job).data
 
 
 def test_a_job_for_a_person(fleet):
-    job = fleet.job_submit("paint the fence", agent="human")
-    told = fleet.job_instructions(job["job_id"])
+    job = fleet.jobs.submit("paint the fence", agent="human")
+    told = fleet.jobs.instructions(job["job_id"])
     assert "paint the fence" in told
-    assert fleet.sessions() == []
-    fleet.job_event(job["job_id"], "completed", detail="painted")
-    (done,) = fleet.job_wait([job["job_id"]])
+    assert fleet.sessions.list() == []
+    fleet.jobs.event(job["job_id"], "completed", detail="painted")
+    (done,) = fleet.jobs.wait([job["job_id"]])
     assert (done["status"], done["type"], done["idle_timeout_sec"]) == ("completed", "human", 0.0)
 
 
@@ -343,15 +343,15 @@ def test_a_job_for_a_person(fleet):
 def test_a_script_decides(fleet, workspace, code, status):
     script = workspace / "check.sh"
     script.write_text(f'echo "$JOB_ID in $REGISTRY_DIR"; pwd; exit {code}\n', encoding="utf-8")
-    job = fleet.job_submit("x", agent="human", validate="check.sh")["job_id"]
-    assert fleet.job_event(job, "completed", detail="mine")["status"] == "checking"
-    (done,) = fleet.job_wait([job], timeout=60)
+    job = fleet.jobs.submit("x", agent="human", validate="check.sh")["job_id"]
+    assert fleet.jobs.event(job, "completed", detail="mine")["status"] == "checking"
+    (done,) = fleet.jobs.wait([job], timeout=60)
     assert done["status"] == status
     assert done["validation"]["rc"] == code
     assert names(fleet, job)[-3:] == ["checking", "validated", "completed" if code == 0 else "error"]
-    shown = fleet.job_verify(job, "check.sh")
+    shown = fleet.jobs.verify(job, "check.sh")
     assert (shown["passed"], shown["exit_code"]) == (code == 0, code)
-    assert shown["output"] == f"{job} in {fleet.context.paths.jobs}\n{workspace}"
+    assert shown["output"] == f"{job} in {fleet._access.context.paths.jobs}\n{workspace}"
     assert done["reason"] == (None if code == 0 else "validation")
 
 
@@ -359,19 +359,19 @@ def test_the_settings_say_how_long_a_script_may_take(fleet, workspace, home):
     with (home / ".config" / "mam" / "config.toml").open("a", encoding="utf-8") as file:
         file.write("validation_timeout = 0.2\n")
     (workspace / "slow.sh").write_text("sleep 5\n", encoding="utf-8")
-    job = fleet.job_submit("x", agent="human", validate="slow.sh")["job_id"]
-    shown = fleet.job_verify(job, "slow.sh")
+    job = fleet.jobs.submit("x", agent="human", validate="slow.sh")["job_id"]
+    shown = fleet.jobs.verify(job, "slow.sh")
     assert (shown["passed"], shown["exit_code"]) == (False, 124)
-    fleet.job_event(job, "completed")
-    (done,) = fleet.job_wait([job], timeout=60)
+    fleet.jobs.event(job, "completed")
+    (done,) = fleet.jobs.wait([job], timeout=60)
     assert (done["reason"], done["validation"]["rc"]) == ("validation", 124)
 
 
 def test_missing_artifacts_are_not_believed(fleet, workspace):
     (workspace / "there.txt").touch()
-    job = fleet.job_submit("x", agent="human", expect=["there.txt", "not there.txt"])["job_id"]
-    fleet.job_event(job, "completed")
-    (done,) = fleet.job_wait([job], timeout=60)
+    job = fleet.jobs.submit("x", agent="human", expect=["there.txt", "not there.txt"])["job_id"]
+    fleet.jobs.event(job, "completed")
+    (done,) = fleet.jobs.wait([job], timeout=60)
     assert (done["status"], done["reason"]) == ("error", "artifacts")
     assert done["terminal_detail"] == "expected artifacts are missing: not there.txt"
 
@@ -379,28 +379,28 @@ def test_missing_artifacts_are_not_believed(fleet, workspace):
 def test_while_it_is_checked_it_has_not_ended(fleet, workspace, until):
     script = workspace / "slow.sh"
     script.write_text("until test -e go; do sleep 0.05; done\n", encoding="utf-8")
-    job = fleet.job_submit("x", agent="human", validate="slow.sh")["job_id"]
-    done = fleet.job_event(job, "completed", detail="mine")
+    job = fleet.jobs.submit("x", agent="human", validate="slow.sh")["job_id"]
+    done = fleet.jobs.event(job, "completed", detail="mine")
     assert (done["status"], done["event"]["event"], done["event"]["data"]["checking"]) == (
         "checking",
         "progress",
         True,
     )
     with pytest.raises(Exception, match="terminal event"):
-        fleet.job_event(job, "error")
+        fleet.jobs.event(job, "error")
     (workspace / "go").touch()
-    (ended,) = fleet.job_wait([job], timeout=60)
+    (ended,) = fleet.jobs.wait([job], timeout=60)
     assert (ended["status"], ended["terminal_detail"]) == ("completed", "mine")
 
 
 @pytest.mark.slow
 def test_a_loop_until_it_passes(fleet, submit):
     job = submit("write it; pass in round 2", type="loop", reviewer="practice")
-    (done,) = fleet.job_wait([job["job_id"]], timeout=90)
+    (done,) = fleet.jobs.wait([job["job_id"]], timeout=90)
     assert (done["status"], done["round"], done["attempt"]) == ("completed", 2, 4)
     assert done["terminal_detail"].startswith("PASS")
     assert names(fleet, job["job_id"]).count("agent_launched") == 4
-    assert {row.name for row in fleet.sessions()} == {
+    assert {row.name for row in fleet.sessions.list()} == {
         f"demo-app-{job['job_id']}-creator-practice",
         f"demo-app-{job['job_id']}-review-creator-practice",
     }
@@ -408,39 +408,39 @@ def test_a_loop_until_it_passes(fleet, submit):
 
 def test_a_loop_gives_up(fleet, submit):
     job = submit("write it; pass in round 9", type="loop", reviewer="practice", max_rounds=1)
-    (done,) = fleet.job_wait([job["job_id"]], timeout=60)
+    (done,) = fleet.jobs.wait([job["job_id"]], timeout=60)
     assert (done["status"], done["reason"]) == ("error", "rounds")
 
 
 def test_who_may_cancel(fleet, submit):
-    job = fleet.job_submit("x", agent="human")["job_id"]
-    fleet._caller = callers.session("s_00000000")
+    job = fleet.jobs.submit("x", agent="human")["job_id"]
+    fleet._access._caller = callers.session("s_00000000")
     with pytest.raises(NotAllowed, match="submitted by somebody else"):
-        fleet.job_cancel(job)
+        fleet.jobs.cancel(job)
     with pytest.raises(NotAllowed, match="belongs to another session"):
-        fleet.job_event(job, "completed")
-    own = fleet.job_submit("x", agent="human")["job_id"]
-    assert fleet.job_cancel(own)["changed"] is True
-    fleet._caller = callers.user()
-    assert fleet.job_cancel(job, reason="no need")["changed"] is True
-    done = fleet.job_cancel(job)
+        fleet.jobs.event(job, "completed")
+    own = fleet.jobs.submit("x", agent="human")["job_id"]
+    assert fleet.jobs.cancel(own)["changed"] is True
+    fleet._access._caller = callers.user()
+    assert fleet.jobs.cancel(job, reason="no need")["changed"] is True
+    done = fleet.jobs.cancel(job)
     assert (done["changed"], done["job"]["status"]) == (False, "cancelled")
     assert names(fleet, job)[-2:] == ["cancelled", "error"]
 
 
 @pytest.mark.parametrize("spoil", [lambda token: token.chmod(0o644), lambda token: token.unlink()])
 def test_a_job_whose_token_is_spoiled_ends_in_time_or_is_cancelled(fleet, spoil):
-    timed, cancelled = (fleet.job_submit("x", agent="human", idle_timeout=1)["job_id"] for _ in range(2))
+    timed, cancelled = (fleet.jobs.submit("x", agent="human", idle_timeout=1)["job_id"] for _ in range(2))
     for job in (timed, cancelled):
-        spoil(Path(fleet.context.paths.jobs, f"{job}.token"))
-    assert fleet.job_cancel(cancelled)["job"]["status"] == "cancelled"
-    (done,) = fleet.job_wait([timed], timeout=60)
+        spoil(Path(fleet._access.context.paths.jobs, f"{job}.token"))
+    assert fleet.jobs.cancel(cancelled)["job"]["status"] == "cancelled"
+    (done,) = fleet.jobs.wait([timed], timeout=60)
     assert done["reason"] == "timeout:idle"
 
 
 def test_a_job_that_cannot_be_seen_to_holds_up_no_other(fleet, monkeypatch):
-    ill = fleet.job_submit("x", agent="human", idle_timeout=0.2)["job_id"]
-    other = fleet.job_submit("y", agent="human", idle_timeout=0.2)["job_id"]
+    ill = fleet.jobs.submit("x", agent="human", idle_timeout=0.2)["job_id"]
+    other = fleet.jobs.submit("y", agent="human", idle_timeout=0.2)["job_id"]
     finish = resident_task.finish
 
     def refuse(context, job_id, *given, **named):
@@ -451,7 +451,7 @@ def test_a_job_that_cannot_be_seen_to_holds_up_no_other(fleet, monkeypatch):
     monkeypatch.setattr(resident_task, "finish", refuse)
     said = []
     fleet.on_warning(said.append)
-    (done,) = fleet.job_wait([other], timeout=60)
+    (done,) = fleet.jobs.wait([other], timeout=60)
     assert done["reason"] == "timeout:idle"
     assert [text for text in said if ill in text] == [said[0]]
 
@@ -461,23 +461,23 @@ def test_a_submission_that_was_killed_is_taken_over(fleet, workspace):
         "import os, mam\n"
         "from mam.app.job_runner import submit\n"
         "submit.begin = lambda *_a, **_k: os.kill(os.getpid(), 9)\n"
-        "mam.open('.').job_submit('write it', agent='practice', args=['--speed', '0'])\n"
+        "mam.open('.').jobs.submit('write it', agent='practice', args=['--speed', '0'])\n"
     )
     subprocess.run([sys.executable, "-c", code], cwd=workspace, check=False, timeout=60)
     code = code.replace("submit.begin", "submit.start_resident.ensure")
     subprocess.run([sys.executable, "-c", code], cwd=workspace, check=False, timeout=60)
-    done = fleet.job_wait(timeout=60)
+    done = fleet.jobs.wait(timeout=60)
     assert sorted(one["status"] for one in done) == ["completed", "error"]
     assert {one["reason"] for one in done} == {None, "submission"}
 
 
 def test_a_session_reports_only_on_its_own_job(fleet, submit, workspace):
-    other = fleet.job_submit("x", agent="human")["job_id"]
+    other = fleet.jobs.submit("x", agent="human")["job_id"]
     command = f"{sys.executable} -m mam job event --workspace {workspace} --job {other} --attempt 1"
     job = submit("run `" + f"{command} --event completed" + "`", permissions="skip")
-    (done,) = fleet.job_wait([job["job_id"]], timeout=60)
+    (done,) = fleet.jobs.wait([job["job_id"]], timeout=60)
     assert done["status"] == "completed"
-    assert fleet.job_status(other)["status"] == "pending"
+    assert fleet.jobs.status(other)["status"] == "pending"
     assert details(fleet, other, "dropped") == [f"job {other} belongs to another session"]
 
 
@@ -486,11 +486,11 @@ def test_a_report_gets_through_where_the_registry_file_is_broken(fleet, submit, 
     Path(fleet.registry_file).write_text("tmux_sessions: [\n", encoding="utf-8")
     said = []
     fleet.on_warning(said.append)
-    (done,) = fleet.job_wait([job["job_id"]], timeout=60)
+    (done,) = fleet.jobs.wait([job["job_id"]], timeout=60)
     assert (done["status"], done["terminal_detail"]) == ("completed", "done as asked")
     assert len(said) <= 1
     own = [
-        one for one in fleet.job_logs(job["job_id"])["events"] if one["data"].get("by") == done["session_id"]
+        one for one in fleet.jobs.logs(job["job_id"])["events"] if one["data"].get("by") == done["session_id"]
     ]
     assert own[-1]["event"] == "completed"
 
@@ -498,83 +498,91 @@ def test_a_report_gets_through_where_the_registry_file_is_broken(fleet, submit, 
 def test_a_resident_sees_to_it(fleet, submit, home, until):
     (home / ".config" / "mam" / "config.toml").write_text("", encoding="utf-8")
     job = submit("forget to report")
-    until(lambda: fleet.job_status(job["job_id"])["status"] == "completed", 60)
-    assert fleet.context.registry.peek(lambda draft: jobs.find(draft, job["job_id"]).data["nudged_at"], None)
+    until(lambda: fleet.jobs.status(job["job_id"])["status"] == "completed", 60)
+    assert fleet._access.context.registry.peek(
+        lambda draft: jobs.find(draft, job["job_id"]).data["nudged_at"], None
+    )
 
 
 @pytest.mark.slow
 def test_many_events_at_once(fleet, workspace):
-    job = fleet.job_submit("x", agent="human")["job_id"]
+    job = fleet.jobs.submit("x", agent="human")["job_id"]
     words = [sys.executable, "-m", "mam", "job", "event", "--job", job, "--event", "progress", "--detail"]
     running = [
         subprocess.Popen([*words, str(number)], cwd=workspace, stdout=subprocess.DEVNULL)
         for number in range(100)
     ]
     assert {one.wait(120) for one in running} == {0}
-    found = [one for one in fleet.job_logs(job)["events"] if one["event"] == "progress"]
+    found = [one for one in fleet.jobs.logs(job)["events"] if one["event"] == "progress"]
     assert sorted(one["seq"] for one in found) == list(range(1, 101))
     assert {one["detail"] for one in found} == {str(number) for number in range(100)}
-    log = Path(fleet.context.paths.jobs, f"{job}.events.log").read_text(encoding="utf-8").splitlines()
+    log = Path(fleet._access.context.paths.jobs, f"{job}.events.log").read_text(encoding="utf-8").splitlines()
     assert [json.loads(line)["number"] for line in log] == sorted(json.loads(line)["number"] for line in log)
     assert len(log) == 101
 
 
 def test_create_with_a_job(fleet):
-    session = fleet.create("practice", role="builder", permissions="skip", args=FAST, submit_job="write it")
+    session = fleet.sessions.create(
+        "practice", role="builder", permissions="skip", args=FAST, submit_job="write it"
+    )
     job = session.row["delegate_job_id"]
-    (done,) = fleet.job_wait([job], timeout=60)
+    (done,) = fleet.jobs.wait([job], timeout=60)
     assert (done["status"], done["agent_session"]) == ("completed", f"tmux:{session.name}")
-    person = fleet.create("human", name="me", submit_job="paint it")
-    job = fleet.job_status(person.row["delegate_job_id"])
+    person = fleet.sessions.create("human", name="me", submit_job="paint it")
+    job = fleet.jobs.status(person.row["delegate_job_id"])
     assert (job["type"], job["status"], job["session_id"]) == ("human", "pending", person.id)
     assert "paint it" in person.read()
-    fleet.stop("me")
-    assert fleet.job_status(job["job_id"])["status"] == "cancelled"
+    fleet.sessions.stop("me")
+    assert fleet.jobs.status(job["job_id"])["status"] == "cancelled"
     for more in ({"prompt": "x"}, {"wait": False}):
         with pytest.raises(Usage):
-            fleet.create("practice", submit_job="y", **more)
-    assert len(fleet.jobs()) == 2
+            fleet.sessions.create("practice", submit_job="y", **more)
+    assert len(fleet.jobs.list()) == 2
 
 
 def read(fleet, job):
-    return fleet.context.registry.peek(lambda draft: jobs.find(draft, job), None)
+    return fleet._access.context.registry.peek(lambda draft: jobs.find(draft, job), None)
 
 
 def test_who_reported_and_left_is_not_failed_by_an_older_look(fleet, submit, workspace):
     """The job was read, then its agent reported and left, and then its session was looked at."""
     job = submit("never report it", expect=["there.txt"])["job_id"]
     before = read(fleet, job)
-    fleet.job_event(job, "completed", detail="done")
-    row = {**fleet.context.registry.view().find(before.session_id), "status": "exited", "exit_status": 0}
-    resident_task.tend(fleet.context, fleet.caller, before, {before.session_id: row})
-    resident_task.tend(fleet.context, fleet.caller, before, {})
-    resident_task._time_out(fleet.context, before, "timeout:idle")
+    fleet.jobs.event(job, "completed", detail="done")
+    row = {
+        **fleet._access.context.registry.view().find(before.session_id),
+        "status": "exited",
+        "exit_status": 0,
+    }
+    resident_task.tend(fleet._access.context, fleet.caller, before, {before.session_id: row})
+    resident_task.tend(fleet._access.context, fleet.caller, before, {})
+    resident_task._time_out(fleet._access.context, before, "timeout:idle")
     assert read(fleet, job).status == "checking"
 
 
 def test_a_submission_that_was_handed_over_is_not_cut_off(fleet):
     """The job was read while it was submitted; who submitted it has done so and ended since."""
-    job = fleet.job_submit("x", agent="human")["job_id"]
+    job = fleet.jobs.submit("x", agent="human")["job_id"]
     before = read(fleet, job)
     before.data["owner"] = {"pid": 2**22 - 1, "start": 1, "boot": "another"}
-    resident_task.tend(fleet.context, fleet.caller, before, {})
+    resident_task.tend(fleet._access.context, fleet.caller, before, {})
     assert read(fleet, job).status == "pending"
 
 
 def test_a_check_that_failed_is_begun_again(fleet, workspace, monkeypatch):
     """Whatever kept a check from its end is mended: it goes on, also by who began it."""
     (workspace / "check.sh").write_text("exit 0\n", encoding="utf-8")
-    job = fleet.job_submit("x", agent="human", validate="check.sh")["job_id"]
-    fleet.job_event(job, "completed")
+    job = fleet.jobs.submit("x", agent="human", validate="check.sh")["job_id"]
+    fleet.jobs.event(job, "completed")
 
     def refuse(*_given, **_named):
         raise NotAllowed("not now")
 
     with monkeypatch.context() as patch, pytest.raises(NotAllowed, match="not now"):
         patch.setattr(check, "finish", refuse)
-        check.check(fleet.context, fleet.caller, job)
-    check.check(fleet.context, fleet.caller, job)
-    assert fleet.job_status(job)["status"] == "completed"
+        check.check(fleet._access.context, fleet.caller, job)
+    check.check(fleet._access.context, fleet.caller, job)
+    assert fleet.jobs.status(job)["status"] == "completed"
 
 
 def test_a_task_that_was_held_is_given_once_however_many_messages_follow(fleet, submit):
@@ -584,21 +592,23 @@ def test_a_task_that_was_held_is_given_once_however_many_messages_follow(fleet, 
     def forget_when(draft):
         jobs.update(draft, seen, data={"prompted_at": None})
 
-    fleet.context.registry.note(forget_when)
-    known = {seen.session_id: fleet.context.registry.view().find(seen.session_id) | {"activity": "working"}}
-    resident_task.tend(fleet.context, fleet.caller, read(fleet, job), known)
+    fleet._access.context.registry.note(forget_when)
+    known = {
+        seen.session_id: fleet._access.context.registry.view().find(seen.session_id) | {"activity": "working"}
+    }
+    resident_task.tend(fleet._access.context, fleet.caller, read(fleet, job), known)
     assert read(fleet, job).data["prompted_at"] is not None
 
 
 def test_a_job_is_shown_with_the_session_that_has_it(fleet):
     """Whatever was said or usual when it was submitted; and under the name that the session has now."""
-    made = fleet.create("practice", name="mine", permissions="auto", args=FAST)
-    job = fleet.job_submit("never report it", session=made.id)["job_id"]
-    told = fleet.job_status(job)
+    made = fleet.sessions.create("practice", name="mine", permissions="auto", args=FAST)
+    job = fleet.jobs.submit("never report it", session=made.id)["job_id"]
+    told = fleet.jobs.status(job)
     assert (told["agent"], told["permissions"], told["agent_session"]) == ("practice", "auto", "tmux:mine")
-    fleet.rename("mine", "yours")
-    assert fleet.job_status(job)["agent_session"] == "tmux:yours"
-    record = Path(fleet.context.paths.jobs, f"{job}.json")
+    fleet.sessions.rename("mine", "yours")
+    assert fleet.jobs.status(job)["agent_session"] == "tmux:yours"
+    record = Path(fleet._access.context.paths.jobs, f"{job}.json")
     assert json.loads(record.read_text(encoding="utf-8"))["agent_session"] == "tmux:yours"
 
 
@@ -610,11 +620,11 @@ def _pid(path):
 def test_a_script_ends_with_its_job_and_with_who_ran_it(fleet, workspace, until):
     """No two scripts of one job run at once, and none runs for a job that has ended."""
     (workspace / "slow.sh").write_text("echo $$ >pid.new; mv pid.new pid; sleep 60\n", encoding="utf-8")
-    job = fleet.job_submit("x", agent="human", validate="slow.sh")["job_id"]
-    fleet.job_event(job, "completed")
+    job = fleet.jobs.submit("x", agent="human", validate="slow.sh")["job_id"]
+    fleet.jobs.event(job, "completed")
     code = (
         "import mam\nfrom mam.app.job_runner.check import check\nfleet = mam.open('.')\n"
-        f"check(fleet.context, fleet.caller, '{job}')\n"
+        f"check(fleet._access.context, fleet.caller, '{job}')\n"
     )
     checker = subprocess.Popen([sys.executable, "-c", code], cwd=workspace)
     try:
@@ -623,12 +633,14 @@ def test_a_script_ends_with_its_job_and_with_who_ran_it(fleet, workspace, until)
         checker.kill()
         checker.wait()
     first = process.identify(_pid(workspace / "pid"))
-    thread = threading.Thread(target=check.check, args=(fleet.context.for_thread(), fleet.caller, job))
+    thread = threading.Thread(
+        target=check.check, args=(fleet._access.context.for_thread(), fleet.caller, job)
+    )
     thread.start()
     until(lambda: _pid(workspace / "pid") != first.pid)
     until(lambda: not process.is_alive(first))
     second = process.identify(_pid(workspace / "pid"))
-    fleet.job_cancel(job)
+    fleet.jobs.cancel(job)
     until(lambda: not process.is_alive(second))
     thread.join(30)
     assert not thread.is_alive()
@@ -638,9 +650,9 @@ def test_a_script_ends_with_its_job_and_with_who_ran_it(fleet, workspace, until)
 def test_a_script_that_cannot_be_started(fleet, tmp_path, workspace):
     (workspace / "check.sh").write_text("exit 0\n", encoding="utf-8")
     (tmp_path / "gone").mkdir()
-    job = fleet.job_submit("x", agent="human", validate="check.sh", workdir=str(tmp_path / "gone"))["job_id"]
+    job = fleet.jobs.submit("x", agent="human", validate="check.sh", workdir=str(tmp_path / "gone"))["job_id"]
     (tmp_path / "gone").rmdir()
-    done = fleet.job_verify(job, "check.sh")
+    done = fleet.jobs.verify(job, "check.sh")
     assert (done["passed"], done["exit_code"], done["output"]) == (False, 126, "No such file or directory")
 
 
@@ -651,11 +663,11 @@ def test_a_held_task_that_fails_ends_its_job_with_the_reason(fleet, submit):
         jobs.update(draft, jobs.find(draft, job), data={"prompted_at": None})
         messages.update(draft, f"m_{job}", state="failed", reason="nobody took it")
 
-    fleet.context.registry.note(work)
+    fleet._access.context.registry.note(work)
     seen = read(fleet, job)
-    row = fleet.context.registry.view().find(seen.session_id) | {"activity": "idle"}
-    resident_task.tend(fleet.context, fleet.caller, seen, {seen.session_id: row})
-    done = fleet.job_status(job)
+    row = fleet._access.context.registry.view().find(seen.session_id) | {"activity": "idle"}
+    resident_task.tend(fleet._access.context, fleet.caller, seen, {seen.session_id: row})
+    done = fleet.jobs.status(job)
     assert (done["reason"], done["terminal_detail"]) == (
         "undelivered",
         "the task could not be given: nobody took it",

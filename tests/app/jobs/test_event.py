@@ -31,43 +31,43 @@ def fleet(quick_path, home):
 
 @pytest.fixture
 def job(fleet):
-    return register(fleet.context, fleet.caller, new_id(), "do it").id
+    return register(fleet._access.context, fleet.caller, new_id(), "do it").id
 
 
 def signed(fleet, job, name="progress", seq=1, attempt=1, token=None, **data):
     event = events.make(
         job, name, seq=seq, attempt=attempt, timestamp="2026-11-15T08:00:00Z", detail="d", data=data
     )
-    return events.write(events.sign(event, token or token_of(fleet.context, job)))
+    return events.write(events.sign(event, token or token_of(fleet._access.context, job)))
 
 
 def names(fleet, job):
-    return [one["event"] for one in fleet.job_logs(job)["events"]]
+    return [one["event"] for one in fleet.jobs.logs(job)["events"]]
 
 
 def test_from_start_to_end(fleet, job):
     for name in ("started", "permission_required", "progress"):
-        done = fleet.job_event(job, name, detail="x")
+        done = fleet.jobs.event(job, name, detail="x")
         assert (done["status"], done["event"]["event"]) == ("running", name)
-    assert fleet.job_event(job, "completed", detail="all of it")["status"] == "completed"
-    found = fleet.job_status(job)
+    assert fleet.jobs.event(job, "completed", detail="all of it")["status"] == "completed"
+    found = fleet.jobs.status(job)
     assert (found["terminal_event"], found["terminal_detail"]) == ("completed", "all of it")
     assert names(fleet, job) == ["registered", "started", "permission_required", "progress", "completed"]
-    assert [one["seq"] for one in fleet.job_logs(job)["events"]] == [0, 1, 2, 3, 4]
+    assert [one["seq"] for one in fleet.jobs.logs(job)["events"]] == [0, 1, 2, 3, 4]
 
 
 def test_what_was_said_is_signed(fleet, job):
-    event = fleet.job_event(job, "progress", detail="é", data={"n": 1, "by": "somebody"})["event"]
-    assert events.is_signed(event, token_of(fleet.context, job))
+    event = fleet.jobs.event(job, "progress", detail="é", data={"n": 1, "by": "somebody"})["event"]
+    assert events.is_signed(event, token_of(fleet._access.context, job))
     assert event["data"]["by"] == "user"
 
 
 def test_after_the_end_nothing_counts(fleet, job):
-    fleet.job_event(job, "error", detail="no")
+    fleet.jobs.event(job, "error", detail="no")
     for name in ("completed", "error", "progress"):
         with pytest.raises(EventRefused):
-            fleet.job_event(job, name)
-    assert fleet.job_status(job)["status"] == "error"
+            fleet.jobs.event(job, name)
+    assert fleet.jobs.status(job)["status"] == "error"
     assert names(fleet, job)[-3:] == ["dropped"] * 3
 
 
@@ -77,22 +77,22 @@ def test_any_order_and_twice(fleet, job, order):
         signed(fleet, job, name, seq)
         for seq, name in enumerate(("started", "progress", "permission_required", "completed"), 1)
     ]
-    first = [fleet.job_take_in(four[index], job=job)["verdict"] for index in order]
-    again = [fleet.job_take_in(four[index], job=job)["verdict"] for index in order]
+    first = [fleet.jobs.take_in(four[index], job=job)["verdict"] for index in order]
+    again = [fleet.jobs.take_in(four[index], job=job)["verdict"] for index in order]
     assert set(first) <= {"applied", "late"}
     assert set(again) == {"duplicate"}
-    assert fleet.job_status(job)["status"] == "completed"
+    assert fleet.jobs.status(job)["status"] == "completed"
     assert sorted(names(fleet, job)) == sorted(
         ["registered", "started", "progress", "permission_required", "completed"]
     )
 
 
 def test_forged_events_are_refused_and_logged(fleet, job):
-    other = register(fleet.context, fleet.caller, new_id(), "another").id
+    other = register(fleet._access.context, fleet.caller, new_id(), "another").id
     mine = json.loads(signed(fleet, job))
-    fleet.job_take_in(signed(fleet, job, seq=7), job=job)
+    fleet.jobs.take_in(signed(fleet, job, seq=7), job=job)
     forged = {
-        "another job's token": signed(fleet, job, "completed", token=token_of(fleet.context, other)),
+        "another job's token": signed(fleet, job, "completed", token=token_of(fleet._access.context, other)),
         "a guessed token": signed(fleet, job, "completed", token="0" * 64),
         "no signature": json.dumps({**mine, "data": {"attempt": 1}}),
         "an empty signature": json.dumps({**mine, "data": {**mine["data"], "hmac_sig": ""}}),
@@ -115,92 +115,94 @@ def test_forged_events_are_refused_and_logged(fleet, job):
         "a number that leaves none for the next": signed(fleet, job, seq=events.LAST_SEQ),
         "a field too many": json.dumps({**mine, "status": "completed"}),
     }
-    before = fleet.job_status(job)
+    before = fleet.jobs.status(job)
     for what, payload in forged.items():
-        done = fleet.job_take_in(payload, job=job)
+        done = fleet.jobs.take_in(payload, job=job)
         assert done["verdict"] == "refused", what
         assert done["reason"], what
-    after = fleet.job_status(job)
+    after = fleet.jobs.status(job)
     assert (after["status"], after["last_seq"]) == (before["status"], before["last_seq"])
-    assert fleet.job_status(other)["status"] == "pending"
-    dropped = [one for one in fleet.job_logs(job)["events"] if one["event"] == "dropped"]
+    assert fleet.jobs.status(other)["status"] == "pending"
+    dropped = [one for one in fleet.jobs.logs(job)["events"] if one["event"] == "dropped"]
     assert len(dropped) == len(forged) >= 20
     assert all(one["detail"] for one in dropped)
-    assert fleet.job_event(job, "completed")["status"] == "completed"
+    assert fleet.jobs.event(job, "completed")["status"] == "completed"
 
 
 def test_whatever_number_is_taken_in_our_next_event_can_be_read_elsewhere(fleet, job):
-    assert fleet.job_take_in(signed(fleet, job, seq=events.HIGHEST_GIVEN), job=job)["verdict"] == "applied"
-    last = fleet.job_event(job, "completed")["event"]
+    assert fleet.jobs.take_in(signed(fleet, job, seq=events.HIGHEST_GIVEN), job=job)["verdict"] == "applied"
+    last = fleet.jobs.event(job, "completed")["event"]
     assert events.parse(events.write(last), job)["seq"] == events.HIGHEST_GIVEN + 1
 
 
 def test_a_replay_after_the_end_changes_nothing(fleet, job):
     said = signed(fleet, job, "progress", 1)
-    fleet.job_take_in(said, job=job)
-    fleet.job_event(job, "completed")
-    assert fleet.job_take_in(said, job=job)["verdict"] == "duplicate"
-    assert fleet.job_take_in(signed(fleet, job, "progress", 9), job=job)["verdict"] == "refused"
-    assert fleet.job_status(job)["status"] == "completed"
+    fleet.jobs.take_in(said, job=job)
+    fleet.jobs.event(job, "completed")
+    assert fleet.jobs.take_in(said, job=job)["verdict"] == "duplicate"
+    assert fleet.jobs.take_in(signed(fleet, job, "progress", 9), job=job)["verdict"] == "refused"
+    assert fleet.jobs.status(job)["status"] == "completed"
 
 
 def test_a_flood_of_forged_events_does_not_fill_the_log(fleet, job):
     for _ in range(130):
-        fleet.job_take_in("{}", job=job)
+        fleet.jobs.take_in("{}", job=job)
     assert names(fleet, job).count("dropped") == 100
 
 
 def test_an_event_of_no_job_is_in_the_log_of_the_root(fleet, job):
-    assert fleet.job_take_in("{}")["verdict"] == "refused"
-    assert fleet.job_take_in("{}", job="00000000")["verdict"] == "refused"
-    assert [one["verb"] for one in fleet.log()][-2:] == ["job event", "job event"]
+    assert fleet.jobs.take_in("{}")["verdict"] == "refused"
+    assert fleet.jobs.take_in("{}", job="00000000")["verdict"] == "refused"
+    assert [one["verb"] for one in fleet.sessions.log()][-2:] == ["job event", "job event"]
 
 
 def test_retained_messages_are_echoes(fleet, job):
     from mam.app.jobs.event import take_in
 
-    done = take_in(fleet.context, fleet.caller, signed(fleet, job, "completed"), job_id=job, is_retained=True)
+    done = take_in(
+        fleet._access.context, fleet.caller, signed(fleet, job, "completed"), job_id=job, is_retained=True
+    )
     assert done["verdict"] == "refused"
 
 
 def test_an_older_attempt_is_refused(fleet, job):
-    context = fleet.context
+    context = fleet._access.context
     context.registry.note(lambda draft: jobs.update(draft, jobs.find(draft, job), attempt=2))
     with pytest.raises(EventRefused, match="older attempt"):
-        fleet.job_event(job, "completed", attempt=1)
-    assert fleet.job_take_in(signed(fleet, job, "completed"), job=job)["verdict"] == "refused"
-    assert fleet.job_event(job, "completed", attempt=2)["status"] == "completed"
+        fleet.jobs.event(job, "completed", attempt=1)
+    assert fleet.jobs.take_in(signed(fleet, job, "completed"), job=job)["verdict"] == "refused"
+    assert fleet.jobs.event(job, "completed", attempt=2)["status"] == "completed"
 
 
 def test_a_job_that_is_not_there(fleet, job, tmp_path):
     with pytest.raises(JobNotFound):
-        fleet.job_event("00000000", "started")
+        fleet.jobs.event("00000000", "started")
     with pytest.raises(JobNotFound):
-        fleet.job_status("../../etc")
+        fleet.jobs.status("../../etc")
     with pytest.raises(Usage):
-        fleet.job_event(None, "started")
+        fleet.jobs.event(None, "started")
     with pytest.raises(Usage):
-        fleet.job_event(job, "cancelled")
+        fleet.jobs.event(job, "cancelled")
     with mam.open(str(tmp_path)) as empty:
         with pytest.raises(JobNotFound):
-            empty.job_event(job, "started")
+            empty.jobs.event(job, "started")
         assert not (tmp_path / ".mam").exists()
 
 
 def test_without_its_token_nothing_is_signed(fleet, job):
-    path = Path(fleet.context.paths.jobs) / f"{job}.token"
+    path = Path(fleet._access.context.paths.jobs) / f"{job}.token"
     path.chmod(0o644)
     with pytest.raises(NotAllowed, match="open to others"):
-        fleet.job_event(job, "started")
+        fleet.jobs.event(job, "started")
     path.unlink()
     with pytest.raises(NotAllowed, match="token"):
-        fleet.job_event(job, "started")
+        fleet.jobs.event(job, "started")
 
 
 def test_the_files_of_the_original(fleet, job):
-    fleet.job_event(job, "started")
-    fleet.job_event(job, "completed", detail="done")
-    place, audit = Path(fleet.context.paths.jobs), Path(fleet.root) / "delegate_job_logs" / job
+    fleet.jobs.event(job, "started")
+    fleet.jobs.event(job, "completed", detail="done")
+    place, audit = Path(fleet._access.context.paths.jobs), Path(fleet.root) / "delegate_job_logs" / job
     files = [place / f"{job}.json", place / f"{job}.events.log", place / f"{job}.token"]
     files += [audit / name for name in ("meta.json", "events.ndjson", "status.json")]
     for path in files:
@@ -209,19 +211,19 @@ def test_the_files_of_the_original(fleet, job):
     assert (record["job_id"], record["status"], record["prompt"]) == (job, "completed", "do it")
     lines = [json.loads(line) for line in files[4].read_text(encoding="utf-8").splitlines()]
     assert [one["event"] for one in lines] == ["registered", "started", "completed"]
-    token = token_of(fleet.context, job)
+    token = token_of(fleet._access.context, job)
     for path in (*place.iterdir(), *audit.iterdir()):
         assert path.suffix == ".token" or token not in path.read_text(encoding="utf-8"), path
 
 
 def test_files_that_were_lost_or_cut_are_whole_again(fleet, job):
-    place, audit = Path(fleet.context.paths.jobs), Path(fleet.root) / "delegate_job_logs" / job
-    fleet.job_event(job, "started")
+    place, audit = Path(fleet._access.context.paths.jobs), Path(fleet.root) / "delegate_job_logs" / job
+    fleet.jobs.event(job, "started")
     log = place / f"{job}.events.log"
     log.write_bytes(log.read_bytes()[:-20])
     (audit / "events.ndjson").unlink()
     (place / f"{job}.json").unlink()
-    fleet.job_event(job, "progress")
+    fleet.jobs.event(job, "progress")
     for path in (log, audit / "events.ndjson"):
         lines = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
         assert [one["event"] for one in lines] == ["registered", "started", "progress"]
@@ -231,9 +233,9 @@ def test_files_that_were_lost_or_cut_are_whole_again(fleet, job):
 def test_files_that_cannot_be_written_stop_nothing(fleet, job):
     said = []
     fleet.on_warning(said.append)
-    Path(fleet.context.paths.jobs, ".lock").unlink()
-    Path(fleet.context.paths.jobs, ".lock").mkdir()
-    assert fleet.job_event(job, "started")["status"] == "running"
+    Path(fleet._access.context.paths.jobs, ".lock").unlink()
+    Path(fleet._access.context.paths.jobs, ".lock").mkdir()
+    assert fleet.jobs.event(job, "started")["status"] == "running"
     assert job in said[0]
 
 
@@ -241,23 +243,23 @@ def test_somebody_who_holds_the_files_and_sleeps_holds_up_no_report(fleet, job, 
     monkeypatch.setattr(job_files, "_PATIENCE", 0.2)
     said = []
     fleet.on_warning(said.append)
-    with Path(fleet.context.paths.jobs, ".lock").open("rb") as lock:
+    with Path(fleet._access.context.paths.jobs, ".lock").open("rb") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
-        assert fleet.job_event(job, "started")["status"] == "running"
+        assert fleet.jobs.event(job, "started")["status"] == "running"
     assert "behind" in said[0]
-    fleet.job_event(job, "progress")
-    log = Path(fleet.context.paths.jobs, f"{job}.events.log").read_text(encoding="utf-8")
+    fleet.jobs.event(job, "progress")
+    log = Path(fleet._access.context.paths.jobs, f"{job}.events.log").read_text(encoding="utf-8")
     assert [json.loads(line)["event"] for line in log.splitlines()] == ["registered", "started", "progress"]
 
 
 def test_an_audit_folder_that_cannot_be_written_keeps_no_record_back(fleet, job, tmp_path):
     said = []
     fleet.on_warning(said.append)
-    audits = Path(fleet.context.paths.root, "delegate_job_logs")
+    audits = Path(fleet._access.context.paths.root, "delegate_job_logs")
     shutil.rmtree(audits)
     audits.symlink_to(tmp_path)
-    fleet.job_event(job, "started")
-    place = Path(fleet.context.paths.jobs)
+    fleet.jobs.event(job, "started")
+    place = Path(fleet._access.context.paths.jobs)
     assert json.loads((place / f"{job}.json").read_text(encoding="utf-8"))["status"] == "running"
     assert "started" in (place / f"{job}.events.log").read_text(encoding="utf-8")
     assert "symbolic link" in said[0]
@@ -265,7 +267,7 @@ def test_an_audit_folder_that_cannot_be_written_keeps_no_record_back(fleet, job,
 
 
 def test_a_record_of_the_original_goes_on_here(fleet):
-    place = Path(fleet.context.paths.jobs)
+    place = Path(fleet._access.context.paths.jobs)
     place.mkdir(parents=True)
     old = {
         "schema_version": 1,
@@ -292,10 +294,10 @@ def test_a_record_of_the_original_goes_on_here(fleet):
     (place / "1f00ab42.events.log").write_text(json.dumps(line) + "\nhalf a li", encoding="utf-8")
     (place / "broken00.json").write_text("{", encoding="utf-8")
     before = (place / "1f00ab42.json").read_bytes()
-    assert [(one["job_id"], one["status"]) for one in fleet.jobs()] == [("1f00ab42", "running")]
-    assert fleet.job_status("1f00ab42")["auth_token"] is None
+    assert [(one["job_id"], one["status"]) for one in fleet.jobs.list()] == [("1f00ab42", "running")]
+    assert fleet.jobs.status("1f00ab42")["auth_token"] is None
     assert (place / "1f00ab42.json").read_bytes() == before
-    event = fleet.job_event("1f00ab42", "completed")["event"]
+    event = fleet.jobs.event("1f00ab42", "completed")["event"]
     assert event["seq"] == 3
     assert events.is_signed(event, "the old token")
     assert names(fleet, "1f00ab42") == ["progress", "completed"]
@@ -304,17 +306,17 @@ def test_a_record_of_the_original_goes_on_here(fleet):
 
 def test_what_is_to_be_published(fleet):
     broker = {"host": "127.0.0.1", "port": 1883}
-    job = register(fleet.context, fleet.caller, new_id(), "x", broker=broker).id
-    fleet.job_event(job, "started")
-    fleet.job_event(job, "completed")
-    waiting = fleet.context.registry.peek(outbox.waiting, [])
+    job = register(fleet._access.context, fleet.caller, new_id(), "x", broker=broker).id
+    fleet.jobs.event(job, "started")
+    fleet.jobs.event(job, "completed")
+    waiting = fleet._access.context.registry.peek(outbox.waiting, [])
     assert [(one.topic, one.retain, json.loads(one.payload)["event"]) for one in waiting] == [
         ("events", False, "started"),
         ("events", False, "completed"),
         ("status", True, "completed"),
     ]
-    fleet.context.registry.note(lambda draft: outbox.settle(draft, [one.seq for one in waiting]))
-    assert fleet.context.registry.peek(outbox.waiting, []) == []
+    fleet._access.context.registry.note(lambda draft: outbox.settle(draft, [one.seq for one in waiting]))
+    assert fleet._access.context.registry.peek(outbox.waiting, []) == []
 
 
 @pytest.mark.starts
@@ -323,12 +325,12 @@ def test_who_waits_hears_each_event(fleet, job, until):
 
     def wait():
         with mam.open(fleet.root) as mine:
-            mine.job_wait([job], lambda entry: heard.append(entry["event"]), timeout=30)
+            mine.jobs.wait([job], lambda entry: heard.append(entry["event"]), timeout=30)
 
     thread = threading.Thread(target=wait)
     thread.start()
-    until(lambda: fleet.job_event(job, "started") and heard)
-    fleet.job_event(job, "completed")
+    until(lambda: fleet.jobs.event(job, "started") and heard)
+    fleet.jobs.event(job, "completed")
     thread.join(30)
     assert heard[-1] == "completed"
 
@@ -336,25 +338,25 @@ def test_who_waits_hears_each_event(fleet, job, until):
 @pytest.mark.starts
 def test_waiting_ends_and_the_job_does_not(fleet, job):
     with pytest.raises(TimedOut):
-        fleet.job_wait([job], timeout=0.05)
-    assert fleet.job_status(job)["status"] == "pending"
-    fleet.job_event(job, "error", detail="no")
-    (done,) = fleet.job_wait([job])
+        fleet.jobs.wait([job], timeout=0.05)
+    assert fleet.jobs.status(job)["status"] == "pending"
+    fleet.jobs.event(job, "error", detail="no")
+    (done,) = fleet.jobs.wait([job])
     assert done["status"] == "error"
-    assert fleet.job_wait() == []
+    assert fleet.jobs.wait() == []
 
 
 def test_the_folder_of_records(fleet, tmp_path, monkeypatch):
     elsewhere = str(tmp_path / "records")
-    job = register(fleet.context, fleet.caller, new_id(), "x", registry_dir=elsewhere).id
-    own = register(fleet.context, fleet.caller, new_id(), "y").id
-    fleet.job_event(job, "completed", folder=elsewhere)
+    job = register(fleet._access.context, fleet.caller, new_id(), "x", registry_dir=elsewhere).id
+    own = register(fleet._access.context, fleet.caller, new_id(), "y").id
+    fleet.jobs.event(job, "completed", folder=elsewhere)
     assert Path(elsewhere, f"{job}.json").exists()
-    assert [one["job_id"] for one in fleet.jobs(folder=elsewhere)] == [job]
-    assert {one["job_id"] for one in fleet.jobs()} == {job, own}
+    assert [one["job_id"] for one in fleet.jobs.list(folder=elsewhere)] == [job]
+    assert {one["job_id"] for one in fleet.jobs.list()} == {job, own}
     monkeypatch.chdir(tmp_path)
     with mam.open(fleet.root) as again:
-        assert again.job_status(job)["status"] == "completed"
+        assert again.jobs.status(job)["status"] == "completed"
 
 
 def _carried(folder, **more):
@@ -377,7 +379,7 @@ def test_a_record_that_was_carried_here_runs_nothing(fleet, tmp_path):
         reviewer="practice",
         permissions="skip",
     )
-    assert fleet.job_event(job, "completed")["status"] == "completed"
+    assert fleet.jobs.event(job, "completed")["status"] == "completed"
     assert not elsewhere.exists()
     assert not (tmp_path / "ran").exists()
 
@@ -388,15 +390,15 @@ def test_odd_records_are_listed_and_cancelled(fleet, tmp_path):
     lines = [{"event": "\ud800", "data": {}}, {"event": "started", "data": {"reason": 1}, "detail": []}]
     log = "".join(json.dumps(one) + "\n" for one in lines)
     (folder / f"{job}.events.log").write_text(log, encoding="utf-8")
-    own = register(fleet.context, fleet.caller, new_id(), "x", registry_dir=str(folder)).id
-    assert {one["job_id"] for one in fleet.jobs(folder=str(folder))} == {job, own}
-    assert len(fleet.job_logs(job, folder=str(folder))["events"]) == 2
-    assert fleet.job_cancel(job, folder=str(folder))["changed"]
+    own = register(fleet._access.context, fleet.caller, new_id(), "x", registry_dir=str(folder)).id
+    assert {one["job_id"] for one in fleet.jobs.list(folder=str(folder))} == {job, own}
+    assert len(fleet.jobs.logs(job, folder=str(folder))["events"]) == 2
+    assert fleet.jobs.cancel(job, folder=str(folder))["changed"]
     assert names(fleet, job) == ["started", "cancelled", "error"]
 
 
 def test_a_pipe_a_link_or_a_folder_in_place_of_a_file_holds_nobody_up(fleet):
-    place = Path(fleet.context.paths.jobs)
+    place = Path(fleet._access.context.paths.jobs)
     place.mkdir(parents=True, exist_ok=True)
     os.mkfifo(place / "aaaaaaaa.json")
     (place / "bbbbbbbb.json").mkdir()
@@ -405,19 +407,19 @@ def test_a_pipe_a_link_or_a_folder_in_place_of_a_file_holds_nobody_up(fleet):
     (place / "cccccccc.events.log").symlink_to("/dev/zero")
     (place / "dddddddd.json").write_text(json.dumps({**record, "job_id": "dddddddd"}), encoding="utf-8")
     os.mkfifo(place / "dddddddd.events.log")
-    assert [one["job_id"] for one in fleet.jobs()] == ["cccccccc", "dddddddd"]
-    assert [fleet.job_logs(one)["events"] for one in ("cccccccc", "dddddddd")] == [[], []]
+    assert [one["job_id"] for one in fleet.jobs.list()] == ["cccccccc", "dddddddd"]
+    assert [fleet.jobs.logs(one)["events"] for one in ("cccccccc", "dddddddd")] == [[], []]
 
 
 def test_a_job_of_another_root_stays_there(fleet, job, tmp_path):
     elsewhere = str(tmp_path / "records")
-    job = register(fleet.context, fleet.caller, new_id(), "x", registry_dir=elsewhere).id
+    job = register(fleet._access.context, fleet.caller, new_id(), "x", registry_dir=elsewhere).id
     before = Path(elsewhere, f"{job}.json").read_bytes()
     (tmp_path / "other").mkdir()
     with mam.open(str(tmp_path / "other")) as other:
-        assert other.job_status(job, folder=elsewhere)["status"] == "pending"
+        assert other.jobs.status(job, folder=elsewhere)["status"] == "pending"
         with pytest.raises(NotAllowed, match="is one of"):
-            other.job_cancel(job, folder=elsewhere)
+            other.jobs.cancel(job, folder=elsewhere)
     assert Path(elsewhere, f"{job}.json").read_bytes() == before
 
 
@@ -426,10 +428,10 @@ def test_what_was_recorded_is_told_and_not_what_another_recorded_since(fleet, jo
 
     def show(context, job_id):
         monkeypatch.setattr(event_verb, "show", told)
-        fleet.job_event(job, "progress", detail="another")
+        fleet.jobs.event(job, "progress", detail="another")
 
     monkeypatch.setattr(event_verb, "show", show)
-    assert fleet.job_event(job, "started", detail="mine")["event"]["detail"] == "mine"
+    assert fleet.jobs.event(job, "started", detail="mine")["event"]["detail"] == "mine"
 
 
 @pytest.mark.parametrize(
@@ -442,5 +444,5 @@ def test_what_would_be_believed_nowhere_is_not_recorded(fleet, job, data, why):
         for _ in range(5000):
             data = {"a": data}
     with pytest.raises(EventRefused, match=why):
-        fleet.job_event(job, "completed", data=data)
-    assert fleet.job_status(job)["status"] == "pending"
+        fleet.jobs.event(job, "completed", data=data)
+    assert fleet.jobs.status(job)["status"] == "pending"

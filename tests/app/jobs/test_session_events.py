@@ -25,9 +25,9 @@ def fleet(quick_path, home):
 
 @pytest.fixture
 def job(fleet):
-    found = register(fleet.context, fleet.caller, new_id(), "do it")
+    found = register(fleet._access.context, fleet.caller, new_id(), "do it")
     at = found.created_at
-    fleet.context.registry.note(
+    fleet._access.context.registry.note(
         lambda draft: jobs.update(draft, found, session_id=ROW["id"], data={"prompted_at": at})
     )
     return found
@@ -39,15 +39,15 @@ def hear(fleet, job):
 
     def hear(state, after, waiting_for=None):
         at = job.created_at + after
-        return fleet.context.registry.note(
-            lambda draft: session_events.hear(fleet.context, draft, row, state, waiting_for, at=at)
+        return fleet._access.context.registry.note(
+            lambda draft: session_events.hear(fleet._access.context, draft, row, state, waiting_for, at=at)
         )
 
     return hear
 
 
 def told(fleet, job):
-    return [(one["event"], one["detail"]) for one in fleet.job_logs(job.id)["events"]][1:]
+    return [(one["event"], one["detail"]) for one in fleet.jobs.logs(job.id)["events"]][1:]
 
 
 ENDED = ("progress", "the agent ended its turn")
@@ -90,26 +90,30 @@ def test_what_was_before_the_task_speaks_of_something_else(fleet, job, hear):
 def test_another_session_says_nothing_of_it(fleet, job):
     row = {**ROW, "id": "s_00000000", "delegate_job_id": job.id}
     at = job.created_at + 1
-    fleet.context.registry.note(
-        lambda draft: session_events.hear(fleet.context, draft, row, "working", None, at=at)
+    fleet._access.context.registry.note(
+        lambda draft: session_events.hear(fleet._access.context, draft, row, "working", None, at=at)
     )
     assert told(fleet, job) == []
 
 
 def test_an_ended_job_is_left_alone(fleet, job, hear):
-    fleet.job_event(job.id, "completed")
+    fleet.jobs.event(job.id, "completed")
     assert hear("working", 1) is None
     assert told(fleet, job) == [("completed", "")]
 
 
 def test_stop_and_death(fleet, job):
     row = {**ROW, "delegate_job_id": job.id}
-    session_events.stopping(fleet.context, row)
-    fleet.context.registry.note(lambda draft: session_events.stopped(fleet.context, draft, row, "enough"))
+    session_events.stopping(fleet._access.context, row)
+    fleet._access.context.registry.note(
+        lambda draft: session_events.stopped(fleet._access.context, draft, row, "enough")
+    )
     assert told(fleet, job) == [("progress", "terminating"), ("completed", "enough")]
-    assert fleet.job_status(job.id)["status"] == "cancelled"
-    fleet.context.registry.note(lambda draft: session_events.died(fleet.context, draft, row, 1))
-    session_events.stopping(fleet.context, row)
+    assert fleet.jobs.status(job.id)["status"] == "cancelled"
+    fleet._access.context.registry.note(
+        lambda draft: session_events.died(fleet._access.context, draft, row, 1)
+    )
+    session_events.stopping(fleet._access.context, row)
     assert len(told(fleet, job)) == 2
 
 
@@ -127,13 +131,15 @@ def test_stop_and_death(fleet, job):
 )
 def test_whatever_became_of_the_token_a_session_can_be_ended(fleet, job, spoil):
     row = {**ROW, "delegate_job_id": job.id}
-    spoil(Path(fleet.context.paths.jobs, f"{job.id}.token"))
+    spoil(Path(fleet._access.context.paths.jobs, f"{job.id}.token"))
     with pytest.raises(NotAllowed):
-        fleet.job_event(job.id, "started")
-    session_events.stopping(fleet.context, row)
-    fleet.context.registry.note(lambda draft: session_events.stopped(fleet.context, draft, row, "enough"))
-    assert fleet.job_status(job.id)["status"] == "cancelled"
-    assert [one["event"] for one in fleet.job_logs(job.id)["events"]][-2:] == ["progress", "completed"]
+        fleet.jobs.event(job.id, "started")
+    session_events.stopping(fleet._access.context, row)
+    fleet._access.context.registry.note(
+        lambda draft: session_events.stopped(fleet._access.context, draft, row, "enough")
+    )
+    assert fleet.jobs.status(job.id)["status"] == "cancelled"
+    assert [one["event"] for one in fleet.jobs.logs(job.id)["events"]][-2:] == ["progress", "completed"]
 
 
 @pytest.mark.parametrize(
@@ -149,17 +155,19 @@ def test_a_death_ends_the_job_in_the_same_commit(fleet, job, given, status, deta
 
     def work(draft):
         jobs.update(draft, jobs.find(draft, job.id), data={"prompted_at": given})
-        session_events.died(fleet.context, draft, row, status)
+        session_events.died(fleet._access.context, draft, row, status)
 
-    fleet.context.registry.note(work)
+    fleet._access.context.registry.note(work)
     assert told(fleet, job) == [("error", detail)]
 
 
 def test_an_agent_that_has_reported_may_leave(fleet, job):
-    fleet.context.registry.note(
+    fleet._access.context.registry.note(
         lambda draft: jobs.update(draft, jobs.find(draft, job.id), data={"expected_artifacts": ["x"]})
     )
-    fleet.job_event(job.id, "completed")
+    fleet.jobs.event(job.id, "completed")
     row = {**ROW, "delegate_job_id": job.id}
-    fleet.context.registry.note(lambda draft: session_events.died(fleet.context, draft, row, 0))
-    assert fleet.job_status(job.id)["status"] == "checking"
+    fleet._access.context.registry.note(
+        lambda draft: session_events.died(fleet._access.context, draft, row, 0)
+    )
+    assert fleet.jobs.status(job.id)["status"] == "checking"

@@ -29,33 +29,35 @@ QUICK = ["--speed", "0"]
 
 @pytest.fixture
 def one(fleet):
-    return fleet.create("practice", name="one", args=QUICK)
+    return fleet.sessions.create("practice", name="one", args=QUICK)
 
 
 def drill(fleet, session, words, dialog):
     """Have the practice agent open a dialog."""
-    assert fleet.send(session.id, words, command=True, timeout=10)["state"] == "submitted"
+    assert fleet.messages.send(session.id, words, command=True, timeout=10)["state"] == "submitted"
     session.wait("waiting", timeout=10)
-    assert fleet.dialog(session.id)["dialog"] == dialog
+    assert fleet.messages.dialog(session.id)["dialog"] == dialog
 
 
 def press(fleet, session, *keys):
-    fleet.context.tmux(session.row["tmux_server"]).keys(
+    fleet._access.context.tmux(session.row["tmux_server"]).keys(
         session.row["pane"]["id"], list(keys), mark=session.id
     )
 
 
 def test_what_is_asked(fleet, one) -> None:
     with pytest.raises(NoDialog):
-        fleet.dialog("one")
+        fleet.messages.dialog("one")
     drill(fleet, one, "/ask touch foo", "permission")
-    shown = fleet.dialog("one")
+    shown = fleet.messages.dialog("one")
     assert "touch foo" in shown["text"]
     assert shown["options"][0] == "Yes"
-    assert fleet.dialog("one") == shown
+    assert fleet.messages.dialog("one") == shown
     press(fleet, one, "Down")
-    fleet.wait("one", r"text:❯ 2\. Yes", timeout=10)
-    assert fleet.dialog("one")["fingerprint"] == shown["fingerprint"], "moving the pointer changes nothing"
+    fleet.sessions.wait("one", r"text:❯ 2\. Yes", timeout=10)
+    assert fleet.messages.dialog("one")["fingerprint"] == shown["fingerprint"], (
+        "moving the pointer changes nothing"
+    )
 
 
 @pytest.mark.parametrize(
@@ -71,7 +73,7 @@ def test_what_is_asked(fleet, one) -> None:
 def test_a_permission(fleet, one, workspace, until, moves, words, is_made, label) -> None:
     drill(fleet, one, "/ask touch foo", "permission")
     press(fleet, one, *moves)
-    shown = fleet.dialog("one")
+    shown = fleet.messages.dialog("one")
     done = one.answer(words, expect=shown["fingerprint"])
     assert done == {
         "session": "one",
@@ -82,18 +84,18 @@ def test_a_permission(fleet, one, workspace, until, moves, words, is_made, label
     }
     one.wait("idle", timeout=10)
     assert (workspace / "foo").exists() == is_made
-    entry = fleet.log("one")[-1]
+    entry = fleet.sessions.log("one")[-1]
     assert (entry["verb"], entry["by"]) == ("answer", "user")
 
 
 def test_a_dialog_that_is_not_the_one_that_was_shown(fleet, one, workspace) -> None:
     drill(fleet, one, "/ask touch foo", "permission")
-    shown = fleet.dialog("one")
+    shown = fleet.messages.dialog("one")
     one.answer("deny")
     drill(fleet, one, "/ask touch bar", "permission")
     with pytest.raises(Conflict, match="not the one"):
         one.answer("allow", expect=shown["fingerprint"])
-    assert fleet.dialog("one")["dialog"] == "permission", "nothing was pressed"
+    assert fleet.messages.dialog("one")["dialog"] == "permission", "nothing was pressed"
     one.answer("deny")
     with pytest.raises(NoDialog):
         one.answer("allow")
@@ -118,14 +120,14 @@ def test_a_dialog_that_changes_between_the_look_and_the_key(fleet, one, workspac
     with pytest.raises(Conflict):
         one.answer("allow")
     assert looks
-    assert "touch bar" in fleet.dialog("one")["text"]
+    assert "touch bar" in fleet.messages.dialog("one")["text"]
     assert not (workspace / "foo").exists()
     assert not (workspace / "bar").exists()
 
 
 def test_a_question(fleet, one) -> None:
     drill(fleet, one, "/question", "question")
-    options = fleet.dialog("one")["options"]
+    options = fleet.messages.dialog("one")["options"]
     with pytest.raises(Refused, match="words of one's own"):
         one.answer("none of these")
     assert one.answer(options[1].upper())["answer"] == options[1]
@@ -145,7 +147,7 @@ def test_a_dialog_that_is_drawn_anew(fleet, one, monkeypatch) -> None:
     # No word of the agent's own says that it waits.
     monkeypatch.setattr(answering, "known", lambda *_given: SessionEvidence(one.row, None, None))
     monkeypatch.setattr(Practice, "look", torn)
-    assert fleet.dialog("one")["dialog"] == "question"
+    assert fleet.messages.dialog("one")["dialog"] == "question"
 
 
 def test_a_pointer_that_is_not_seen_for_a_moment(fleet, one, workspace, monkeypatch) -> None:
@@ -186,7 +188,7 @@ def test_no_option_is_taken_while_the_pointer_is_not_seen(fleet, one, workspace,
         one.answer("allow")
     assert moves, "the pointer was seen at first"
     moves.clear()
-    assert fleet.dialog("one")["dialog"] == "permission"
+    assert fleet.messages.dialog("one")["dialog"] == "permission"
     assert not (workspace / "foo").exists()
 
 
@@ -260,7 +262,7 @@ def test_own_words_go_into_no_other_dialog(fleet, one, workspace, monkeypatch, b
         monkeypatch.setattr(Tmux, "paste", lambda *given, **more: real(*given, **more) if asked else ask())
     with pytest.raises(Conflict, match="not the one that was shown"):
         one.answer("touch foo")
-    assert fleet.dialog("one")["dialog"] == "permission", "it is still there"
+    assert fleet.messages.dialog("one")["dialog"] == "permission", "it is still there"
     assert not (workspace / "foo").exists()
 
 
@@ -285,14 +287,14 @@ def test_own_words_and_their_enter_are_as_far_apart_as_the_program_needs(fleet, 
 
 def test_trust(fleet) -> None:
     with pytest.raises(DialogOpen):
-        fleet.create("practice", name="new", args=["--trust-dialog", *QUICK])
-    session = fleet.get("new")
+        fleet.sessions.create("practice", name="new", args=["--trust-dialog", *QUICK])
+    session = fleet.sessions.get("new")
     assert session.answer("allow")["answer"] == "Yes, I trust this folder"
     session.wait("idle", timeout=10)
     with pytest.raises(DialogOpen):
-        fleet.create("practice", name="other", args=["--trust-dialog", *QUICK])
-    fleet.answer("other", "deny")
-    fleet.wait("other", "exited", timeout=10)
+        fleet.sessions.create("practice", name="other", args=["--trust-dialog", *QUICK])
+    fleet.messages.answer("other", "deny")
+    fleet.sessions.wait("other", "exited", timeout=10)
 
 
 def test_what_a_dialog_does_not_offer(fleet, one) -> None:
@@ -300,47 +302,50 @@ def test_what_a_dialog_does_not_offer(fleet, one) -> None:
     with pytest.raises(Refused, match="does not offer") as refused:
         one.answer("maybe")
     assert "1. Yes; 2. Yes, and" in (refused.value.hint or "")
-    assert fleet.dialog("one")["dialog"] == "permission"
+    assert fleet.messages.dialog("one")["dialog"] == "permission"
 
 
 def test_who_may_answer(fleet, one, monkeypatch, home) -> None:
     """The session that started another may answer for it; nobody else, and nobody for itself."""
-    other = fleet.create("practice", name="other", args=QUICK)
-    fleet._caller = callers.session(one.id)
-    child = fleet.create("practice", name="child", args=QUICK)
+    other = fleet.sessions.create("practice", name="other", args=QUICK)
+    fleet._access._caller = callers.session(one.id)
+    child = fleet.sessions.create("practice", name="child", args=QUICK)
     assert child.row["parent"] == one.id
-    fleet._caller = callers.user()
+    fleet._access._caller = callers.user()
     for session in (one, child):
         drill(fleet, session, "/ask touch foo", "permission")
-    fleet._caller = callers.session(one.id)
+    fleet._access._caller = callers.session(one.id)
     with pytest.raises(NotAllowed, match="answers"):
         one.answer("allow")
     assert child.answer("allow")["answer"] == "Yes"
-    fleet._caller = callers.session(other.id)
+    fleet._access._caller = callers.session(other.id)
     with pytest.raises(NotAllowed, match="answers"):
         one.answer("allow")
-    monkeypatch.setattr(fleet.context.settings(), "answers", "all")
+    monkeypatch.setattr(fleet._access.context.settings(), "answers", "all")
     assert one.answer("deny")["next"] is None
 
 
 def test_keys(fleet, one) -> None:
-    assert fleet.keys("one", "y", "n", "Space", "1") == {"session": "one", "keys": ["y", "n", "Space", "1"]}
-    fleet.wait("one", "text:yn 1", timeout=10)
-    fleet.keys("one", "Enter")
+    assert fleet.messages.keys("one", "y", "n", "Space", "1") == {
+        "session": "one",
+        "keys": ["y", "n", "Space", "1"],
+    }
+    fleet.sessions.wait("one", "text:yn 1", timeout=10)
+    fleet.messages.keys("one", "Enter")
     one.wait("idle", timeout=10)
     assert one.transcript()["turns"][0]["text"] == "yn 1"
     for words in ((), ("F13",), ("rm -rf",)):
         with pytest.raises(Usage):
-            fleet.keys("one", *words)
+            fleet.messages.keys("one", *words)
 
 
 @pytest.mark.parametrize("key", ["Enter", "y", "n", "1", "Space", "Tab", "BTab", "C-m", "C-j"])
 def test_no_key_answers_a_dialog(fleet, one, workspace, key) -> None:
     drill(fleet, one, "/ask touch foo", "permission")
     with pytest.raises(DialogOpen, match="was not pressed"):
-        fleet.keys("one", "Down", "Up", key)
-    assert fleet.dialog("one")["dialog"] == "permission"
-    fleet.keys("one", "Escape")
+        fleet.messages.keys("one", "Down", "Up", key)
+    assert fleet.messages.dialog("one")["dialog"] == "permission"
+    fleet.messages.keys("one", "Escape")
     one.wait("idle", timeout=10)
     assert not (workspace / "foo").exists()
 
@@ -357,7 +362,7 @@ def test_a_question_that_was_answered_is_asked_no_more(fleet, one, monkeypatch) 
 
     monkeypatch.setattr(Practice, "hear", hear_questions)
     assert one.status()["activity_source"] == "hook"
-    fleet.answer("one", "allow")
+    fleet.messages.answer("one", "allow")
     assert one.status()["activity"] != "waiting"
 
 
@@ -371,42 +376,42 @@ def test_no_key_is_pressed_while_it_says_that_it_asks(fleet, one, monkeypatch, s
         payload = '{"hook_event_name": "PermissionRequest"}'
         # However long the two calls take, it is a fresh word.
         monkeypatch.setattr(activity, "FRESH_SECONDS", 600.0)
-        Path(fleet.context.paths.spool, name).write_text(payload, encoding="utf-8")
+        Path(fleet._access.context.paths.spool, name).write_text(payload, encoding="utf-8")
     with pytest.raises(DialogOpen, match="its own dialog; Enter was not pressed"):
-        fleet.keys("one", "Enter")
+        fleet.messages.keys("one", "Enter")
     with pytest.raises(DialogOpen, match="nothing was interrupted"):
         one.interrupt()
 
 
 def test_keys_where_nobody_can_see_or_nobody_is(fleet, one) -> None:
-    fleet.create("cat", name="cat")
+    fleet.sessions.create("cat", name="cat")
     with pytest.raises(DialogOpen, match="cannot see"):
-        fleet.keys("cat", "Enter")
+        fleet.messages.keys("cat", "Enter")
     one.stop()
     with pytest.raises(PaneGone, match="'one' hears no key: it has ended") as found:
-        fleet.keys("one", "Escape")
+        fleet.messages.keys("one", "Escape")
     assert found.value.hint == "mam resume one"
 
 
 def test_interrupt(fleet) -> None:
-    session = fleet.create("practice", name="slow", args=["--speed", "2"])
+    session = fleet.sessions.create("practice", name="slow", args=["--speed", "2"])
     assert session.interrupt()["was"] == "idle"
     session.send("tell me something long")
     session.wait("working", timeout=10)
     done = session.interrupt()
     assert (done["was"], done["activity"]) == ("working", "idle")
     session.wait("idle", timeout=10)
-    assert fleet.log("slow")[-1]["verb"] == "interrupt"
+    assert fleet.sessions.log("slow")[-1]["verb"] == "interrupt"
 
 
 def test_an_interrupt_refuses_no_dialog(fleet, one) -> None:
     drill(fleet, one, "/ask touch foo", "permission")
     with pytest.raises(DialogOpen, match="interrupted"):
         one.interrupt()
-    assert fleet.dialog("one")["dialog"] == "permission"
+    assert fleet.messages.dialog("one")["dialog"] == "permission"
 
 
 def test_an_interrupt_that_nobody_can_prove(fleet) -> None:
-    session = fleet.create("cat", name="cat")
+    session = fleet.sessions.create("cat", name="cat")
     with pytest.raises(DeliveryUnconfirmed, match="C-c"):
         session.interrupt()

@@ -13,7 +13,7 @@ QUICK = ["--speed", "0"]
 def crew(fleet):
     names = {"ann": "developer", "ben": "developer", "cid": "tester"}
     return {
-        name: fleet.create("practice", name=name, role=role, args=QUICK, wait=False)
+        name: fleet.sessions.create("practice", name=name, role=role, args=QUICK, wait=False)
         for name, role in names.items()
     }
 
@@ -23,13 +23,13 @@ def heard(session):
 
 
 def test_to_whom(fleet, crew, monkeypatch) -> None:
-    fleet.create("sleep", name="nap", args=["1000"])
+    fleet.sessions.create("sleep", name="nap", args=["1000"])
     for session in crew.values():
         session.wait("idle", timeout=20)
-    fleet.context.registry.note(lambda draft: make_team(draft, "core", crew["ann"].row))
+    fleet._access.context.registry.note(lambda draft: make_team(draft, "core", crew["ann"].row))
 
     def told(text, **choice):
-        done = fleet.broadcast(text, timeout=10, **choice)
+        done = fleet.messages.broadcast(text, timeout=10, **choice)
         assert {one["state"] for one in done} <= {"submitted", "queued"}
         return {one["session"] for one in done}
 
@@ -37,16 +37,16 @@ def test_to_whom(fleet, crew, monkeypatch) -> None:
     assert told("to developers", role=["developer"]) == {"ann", "ben"}
     assert told("to both", role=["developer", "tester"], agent=["practice"]) == {"ann", "ben", "cid"}
     assert told("to a team", team=["core"]) == {"ann"}
-    fleet._caller = callers.session(crew["ben"].id)
+    fleet._access._caller = callers.session(crew["ben"].id)
     assert told("not to me", role=["developer"]) == {"ann"}
-    fleet._caller = callers.user()
+    fleet._access._caller = callers.user()
     assert heard(crew["cid"]) == ["to all", "to both"]
-    (failed,) = fleet.broadcast("to a program", agent=["sleep"])
+    (failed,) = fleet.messages.broadcast("to a program", agent=["sleep"])
     assert (failed["session"], failed["state"]) == ("nap", "failed")
     with pytest.raises(Usage):
-        fleet.broadcast("to whom?")
+        fleet.messages.broadcast("to whom?")
     with pytest.raises(Refused, match="fits"):
-        fleet.broadcast("to nobody", role=["pilot"])
+        fleet.messages.broadcast("to nobody", role=["pilot"])
 
 
 def make_team(draft, name, row):
@@ -66,13 +66,13 @@ def make_team(draft, name, row):
 
 def test_who_may_write_to_whom(fleet, crew, monkeypatch) -> None:
     ann, ben, cid = crew.values()
-    settings = fleet.context.settings()
+    settings = fleet._access.context.settings()
 
     def may(sender, target, rule) -> bool:
         monkeypatch.setattr(settings, "messages", rule)
-        fleet._caller = callers.session(sender)
+        fleet._access._caller = callers.session(sender)
         try:
-            fleet.send(target.id, f"{sender} {rule}", when="idle")
+            fleet.messages.send(target.id, f"{sender} {rule}", when="idle")
         except NotAllowed:
             return False
         return True
@@ -80,9 +80,9 @@ def test_who_may_write_to_whom(fleet, crew, monkeypatch) -> None:
     assert all(may("user", cid, rule) for rule in ("none", "team", "family"))
     assert may(ann.id, ben, "all")
     assert not any(may(ann.id, ben, rule) for rule in ("none", "team", "family", ()))
-    fleet.context.registry.note(lambda draft: make_team(draft, "core", ann.row))
+    fleet._access.context.registry.note(lambda draft: make_team(draft, "core", ann.row))
     assert not may(ann.id, ben, "team")
-    fleet.context.registry.note(lambda draft: teams.change(draft, "t_00000001", master_id=ben.id))
+    fleet._access.context.registry.note(lambda draft: teams.change(draft, "t_00000001", master_id=ben.id))
     assert may(ann.id, ben, "team")
     assert may(ben.id, ann, "team")
     assert not may(ann.id, cid, "team")
@@ -91,4 +91,4 @@ def test_who_may_write_to_whom(fleet, crew, monkeypatch) -> None:
     assert may(cid.id, ann, pairs)
     assert not may(cid.id, ben, pairs)
     with pytest.raises(NotAllowed):
-        fleet.keys("ben", "Escape")
+        fleet.messages.keys("ben", "Escape")

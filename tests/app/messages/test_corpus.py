@@ -25,11 +25,16 @@ def record_of(home, session):
 def test_every_text_arrives_as_it_is(fleet, home, workspace) -> None:
     texts = corpus()
     assert len(texts) >= 300
-    sessions = [fleet.create("practice", name=f"one-{n}", args=["--speed", "0"]) for n in range(CREW)]
+    sessions = [
+        fleet.sessions.create("practice", name=f"one-{n}", args=["--speed", "0"]) for n in range(CREW)
+    ]
 
     def send_all(number):
         with mam.open(str(workspace)) as own:
-            return [(text, own.send(sessions[number].id, text, timeout=30)) for text in texts[number::CREW]]
+            return [
+                (text, own.messages.send(sessions[number].id, text, timeout=30))
+                for text in texts[number::CREW]
+            ]
 
     with ThreadPoolExecutor(CREW) as crew:
         done = list(crew.map(send_all, range(CREW)))

@@ -43,7 +43,7 @@ REPOSITORY = Path(__file__).resolve().parents[3]
 
 @pytest.fixture
 def one(fleet):
-    return fleet.create("practice", name="one", args=QUICK)
+    return fleet.sessions.create("practice", name="one", args=QUICK)
 
 
 def said(session):
@@ -53,13 +53,13 @@ def said(session):
 
 
 def paste(fleet, session, text, enter=False):
-    fleet.context.tmux(session.row["tmux_server"]).paste(
+    fleet._access.context.tmux(session.row["tmux_server"]).paste(
         session.row["pane"]["id"], text, mark=session.id, enter=enter
     )
 
 
 def press(fleet, session, *keys):
-    fleet.context.tmux(session.row["tmux_server"]).keys(
+    fleet._access.context.tmux(session.row["tmux_server"]).keys(
         session.row["pane"]["id"], list(keys), mark=session.id
     )
 
@@ -125,13 +125,13 @@ def test_a_dialog_is_not_typed_into(fleet, one, workspace) -> None:
     assert one.send("and this as well")["state"] == "held"
     press(fleet, one, "Escape")
     one.wait("idle", timeout=10)
-    sending.deliver_all(fleet.context)
+    sending.deliver_all(fleet._access.context)
     assert said(one) == ["run ls", "must wait", "and this as well"], "in order"
 
 
 def test_a_draft_of_a_person_stays(fleet, one) -> None:
     paste(fleet, one, "I was about to say")
-    fleet.wait("one", "text:I was about to say", timeout=10)
+    fleet.sessions.wait("one", "text:I was about to say", timeout=10)
     done = one.send("hello")
     assert (done["state"], done["reason"]) == ("held", "a draft is in its box")
     assert "I was about to say" in one.read()
@@ -141,8 +141,8 @@ def test_a_draft_of_a_person_stays(fleet, one) -> None:
 
 
 def test_while_it_works_the_agent_queues_it(fleet) -> None:
-    session = fleet.create("practice", name="busy", args=QUICK)
-    fleet.send(session.id, "/hang", command=True)
+    session = fleet.sessions.create("practice", name="busy", args=QUICK)
+    fleet.messages.send(session.id, "/hang", command=True)
     session.wait("working", timeout=15)
     done = session.send("and then this")
     assert done["state"] == "queued"
@@ -160,8 +160,8 @@ def test_while_it_works_the_agent_queues_it(fleet) -> None:
     ids=["never told", "behind", "hidden by a draft"],
 )
 def test_it_is_queued_whenever_it_is_seen_to_work(fleet, monkeypatch, shown, spoils) -> None:
-    session = fleet.create("practice", name="busy", args=QUICK)
-    fleet.send(session.id, "/hang", command=True)
+    session = fleet.sessions.create("practice", name="busy", args=QUICK)
+    fleet.messages.send(session.id, "/hang", command=True)
     session.wait("working", timeout=15)
     real, looks = submitting.glance, []
 
@@ -178,8 +178,8 @@ def test_it_is_queued_whenever_it_is_seen_to_work(fleet, monkeypatch, shown, spo
 
 def test_it_is_queued_by_a_hook_alone(fleet, monkeypatch) -> None:
     """The screen of opencode showed its working sign later than its plugin said so."""
-    session = fleet.create("practice", name="busy", args=QUICK)
-    fleet.send(session.id, "/hang", command=True)
+    session = fleet.sessions.create("practice", name="busy", args=QUICK)
+    fleet.messages.send(session.id, "/hang", command=True)
     session.wait("working", timeout=15)
     real = submitting.glance
 
@@ -198,16 +198,16 @@ def test_an_agent_that_has_ended(fleet, one) -> None:
     done = one.send("hello")
     assert (done["state"], done["reason"]) == ("held", "it has ended")
     one.resume()
-    sending.deliver_all(fleet.context)
+    sending.deliver_all(fleet._access.context)
     assert said(one) == ["hello"]
 
 
 def test_copy_mode(fleet, one) -> None:
-    fleet.context.tmux(one.row["tmux_server"])._call(["copy-mode", "-t", one.row["pane"]["id"]])
+    fleet._access.context.tmux(one.row["tmux_server"])._call(["copy-mode", "-t", one.row["pane"]["id"]])
     done = one.send("hello")
     assert done["state"] == "held"
     assert "scrolling" in done["reason"]
-    fleet.context.tmux(one.row["tmux_server"])._call(
+    fleet._access.context.tmux(one.row["tmux_server"])._call(
         ["send-keys", "-X", "-t", one.row["pane"]["id"], "cancel"]
     )
     assert one.send("again", timeout=10)["state"] == "submitted"
@@ -215,7 +215,7 @@ def test_copy_mode(fleet, one) -> None:
 
 
 def test_a_program_that_cannot_be_seen(fleet) -> None:
-    session = fleet.create("cat", name="cat")
+    session = fleet.sessions.create("cat", name="cat")
     done = session.send("hello")
     assert (done["state"], done["reason"]) == ("failed", "mam cannot see whether cat waits for words")
     assert "hello" not in session.read()
@@ -223,13 +223,13 @@ def test_a_program_that_cannot_be_seen(fleet) -> None:
 
 def test_the_same_id_is_sent_once(fleet, one) -> None:
     for _ in range(3):
-        done = fleet.send("one", "hello", message_id="m_00000001", timeout=10)
+        done = fleet.messages.send("one", "hello", message_id="m_00000001", timeout=10)
         assert done["state"] == "submitted"
     assert said(one) == ["hello"]
 
 
 def test_a_command_of_the_program(fleet, one) -> None:
-    done = fleet.send("one", "/help", command=True)
+    done = fleet.messages.send("one", "/help", command=True)
     assert (done["state"], done["evidence"]) == ("submitted", "screen")
     assert not one.row["practice_session_id_own"]
 
@@ -239,48 +239,50 @@ def test_inbox(fleet, one) -> None:
     one.send("run ls", timeout=10)
     one.wait("waiting", timeout=10)
     one.send("later")
-    found = fleet.inbox("one")
+    found = fleet.messages.inbox("one")
     assert [(each["text"], each["state"], each["sender"]) for each in found] == [
         ("hello", "submitted", "user"),
         ("run ls", "submitted", "user"),
         ("later", "held", "user"),
     ]
-    assert [each["message_id"] for each in fleet.inbox(sent=True)] == [each["message_id"] for each in found]
+    assert [each["message_id"] for each in fleet.messages.inbox(sent=True)] == [
+        each["message_id"] for each in found
+    ]
 
 
 def test_sessions_sign_what_they_write_and_cannot_loop(fleet, one, monkeypatch) -> None:
-    other = fleet.create("practice", name="other", args=QUICK)
-    fleet._caller = callers.session(other.id)
-    done = fleet.send("one", "the work is done", timeout=10)
+    other = fleet.sessions.create("practice", name="other", args=QUICK)
+    fleet._access._caller = callers.session(other.id)
+    done = fleet.messages.send("one", "the work is done", timeout=10)
     assert said(one) == [f"[mam {done['message_id']} from other]\nthe work is done"]
     with pytest.raises(Refused, match="same words"):
-        fleet.send("one", "the work is done")
+        fleet.messages.send("one", "the work is done")
     for number in range(19):
-        fleet.send("one", f"message {number}", when="idle")
+        fleet.messages.send("one", f"message {number}", when="idle")
     with pytest.raises(Refused, match="loop"):
-        fleet.send("one", "one more")
+        fleet.messages.send("one", "one more")
     with pytest.raises(Refused, match="itself"):
-        fleet.send("other", "hello me")
+        fleet.messages.send("other", "hello me")
 
 
 def test_a_clock_that_was_put_back_makes_no_loop(fleet, one, monkeypatch) -> None:
-    other = fleet.create("practice", name="other", args=QUICK)
+    other = fleet.sessions.create("practice", name="other", args=QUICK)
     one.stop()
-    fleet._caller = callers.session(other.id)
+    fleet._access._caller = callers.session(other.id)
     for number in range(20):
-        fleet.send("one", f"message {number}")
+        fleet.messages.send("one", f"message {number}")
     with pytest.raises(Refused, match="loop"):
-        fleet.send("one", "one more")
-    fleet.context.registry.note(
+        fleet.messages.send("one", "one more")
+    fleet._access.context.registry.note(
         lambda draft: draft.connection.execute("UPDATE messages SET created_at = created_at + 86400")
     )
-    assert fleet.send("one", "message 1")["state"] == "held"
+    assert fleet.messages.send("one", "message 1")["state"] == "held"
 
 
 def test_the_line_that_names_a_file_is_signed_as_well(fleet, one, workspace, monkeypatch) -> None:
-    other = fleet.create("practice", name="other", args=QUICK)
-    fleet._caller = callers.session(other.id)
-    done = fleet.send("one", "a\tb", timeout=10)
+    other = fleet.sessions.create("practice", name="other", args=QUICK)
+    fleet._access._caller = callers.session(other.id)
+    done = fleet.messages.send("one", "a\tb", timeout=10)
     header = f"[mam {done['message_id']} from other]"
     assert (done["state"], done["carrier"]) == ("submitted", "file")
     (heard,) = said(one)
@@ -300,7 +302,7 @@ def test_many_senders_at_once(fleet, one) -> None:
     for each in [start_sender(fleet.root, text, "--timeout", "30") for text in texts]:
         assert each.wait(90) == 0
     assert sorted(said(one)) == sorted(texts)
-    assert {each["state"] for each in fleet.inbox("one")} <= {"submitted", "queued"}
+    assert {each["state"] for each in fleet.messages.inbox("one")} <= {"submitted", "queued"}
 
 
 def test_who_comes_second_is_not_told_to_wait(fleet, one) -> None:
@@ -312,13 +314,13 @@ def test_who_comes_second_is_not_told_to_wait(fleet, one) -> None:
 
 def test_new_messages_before_it_are_no_reason_to_wait(fleet, one) -> None:
     """Their senders are about to type them; one that is held for a reason is another matter."""
-    registry = fleet.context.registry
+    registry = fleet._access.context.registry
     wanted = [senders.written(None, "user", one.row, f"message {number}") for number in range(3)]
     first, _, last = registry.note(lambda draft: [messages.add(draft, fields) for fields in wanted])
-    assert sending.comes_next(fleet.context, last)
+    assert sending.comes_next(fleet._access.context, last)
     registry.note(lambda draft: messages.update(draft, first.id, reason="a draft is in its box"))
-    assert not sending.comes_next(fleet.context, last)
-    assert sending.comes_next(fleet.context, first)
+    assert not sending.comes_next(fleet._access.context, last)
+    assert sending.comes_next(fleet._access.context, first)
 
 
 # What becomes of a message whose sender was killed at a step, what the agent heard, and of the next message.
@@ -338,7 +340,7 @@ def test_a_sender_that_dies_half_way(fleet, one, step) -> None:
     assert subprocess.run(argv, cwd=REPOSITORY, check=False).returncode == -signal.SIGKILL
     state, heard, state_of_next = ENDS[step]
     second = one.send("the next", timeout=0 if step == "pasted" else 10)
-    assert [each["state"] for each in fleet.inbox("one")] == [state, state_of_next]
+    assert [each["state"] for each in fleet.messages.inbox("one")] == [state, state_of_next]
     if heard:
         assert said(one) == heard
     else:
@@ -356,7 +358,7 @@ def test_an_interrupted_sender_leaves_nothing_that_blocks(fleet, one, monkeypatc
         patch.setattr(sending, "submit", interrupted)
         with pytest.raises(KeyboardInterrupt):
             one.send("the one message")
-    assert fleet.inbox("one")[0]["state"] == "unconfirmed"
+    assert fleet.messages.inbox("one")[0]["state"] == "unconfirmed"
     assert one.send("the next", timeout=10)["state"] == "submitted"
 
 
@@ -372,23 +374,23 @@ def test_a_sender_that_cannot_say_how_it_ended_blocks_nobody(fleet, one, monkeyp
             one.send("the one message")
     assert one.send("the next", timeout=10)["state"] in ("submitted", "queued")
     assert said(one) == ["the one message", "the next"]
-    assert fleet.inbox("one")[0]["state"] == "submitted"
+    assert fleet.messages.inbox("one")[0]["state"] == "submitted"
 
 
 def test_a_typist_that_was_stopped_is_not_waited_for_without_end(fleet, one, monkeypatch) -> None:
     with monkeypatch.context() as patch:
         patch.setattr(senders, "deliver", lambda *_given: None)
         patch.setattr(senders, "_PATIENCE", 0.0)
-        fleet.send("one", "hello", message_id="m_00000001")
+        fleet.messages.send("one", "hello", message_id="m_00000001")
     typist = subprocess.Popen(["sleep", "1000"])
     try:
         owner = process.identify(typist.pid).as_json()
-        fleet.context.registry.note(
+        fleet._access.context.registry.note(
             lambda draft: messages.update(draft, "m_00000001", state="typing", owner=owner)
         )
         monkeypatch.setattr(senders, "_PATIENCE", 0.1)
         monkeypatch.setattr(senders, "proof_seconds", lambda text: 0.1)
-        done = fleet.send("one", "hello", message_id="m_00000001")
+        done = fleet.messages.send("one", "hello", message_id="m_00000001")
     finally:
         typist.kill()
         typist.wait(10)
@@ -398,14 +400,14 @@ def test_a_typist_that_was_stopped_is_not_waited_for_without_end(fleet, one, mon
 def test_a_real_kill_of_the_sender(fleet, one, tmp_path, until) -> None:
     for number in range(4):
         sender = start_sender(fleet.root, f"message {number}", "--timeout", "30")
-        until(lambda number=number: len(fleet.inbox("one")) > number)
+        until(lambda number=number: len(fleet.messages.inbox("one")) > number)
         time.sleep(0.003 * number)
         sender.kill()
         sender.wait(10)
     assert one.send("the last", timeout=20)["state"] in ("submitted", "queued", "held")
     heard = said(one)
     assert len(heard) == len(set(heard)), "none came twice"
-    for each in fleet.inbox("one"):
+    for each in fleet.messages.inbox("one"):
         if each["state"] in ("submitted", "queued"):
             assert each["text"] in heard
     assert set(heard) <= {f"message {number}" for number in range(4)} | {"the last"}, (
@@ -416,12 +418,12 @@ def test_a_real_kill_of_the_sender(fleet, one, tmp_path, until) -> None:
 def test_the_resident_delivers_what_was_held(home, tmux_server, workspace, until) -> None:
     (workspace / "mam.toml").write_text('resident = "auto"\n', encoding="utf-8")
     with mam.open(str(workspace)) as fleet:
-        session = fleet.create("practice", name="one", args=QUICK)
+        session = fleet.sessions.create("practice", name="one", args=QUICK)
         session.send("run ls")
         session.wait("waiting", timeout=10)
         assert session.send("later")["state"] == "held"
         press(fleet, session, "Escape")
-        until(lambda: fleet.inbox("one")[-1]["state"] == "submitted", timeout=40)
+        until(lambda: fleet.messages.inbox("one")[-1]["state"] == "submitted", timeout=40)
         assert said(session)[-1] == "later"
         assert Path(fleet.registry_file).exists()
         session.stop()
@@ -443,9 +445,9 @@ def test_an_agent_that_dies_between_paste_and_enter(fleet, one, monkeypatch, unt
     assert (done["state"], done["attempts"]) == ("held", 1)
     assert done["reason"] == "it has ended before Enter was pressed"
     assert not one.status()["resume"]["on_disk"]
-    fleet.reconcile()
+    fleet.monitor.once()
     one.resume()
-    sending.deliver_all(fleet.context)
+    sending.deliver_all(fleet._access.context)
     assert said(one) == ["hello"]
 
 
@@ -558,7 +560,7 @@ def test_its_own_word_of_a_dialog_between_paste_and_enter(fleet, one, monkeypatc
         if number == 1:
             payload = {"hook_event_name": "PermissionRequest", "session_id": "x"}
             name = f"{one.id}.{one.row['pane']['pid']}.1.json"
-            Path(fleet.context.paths.spool, name).write_text(json.dumps(payload), encoding="utf-8")
+            Path(fleet._access.context.paths.spool, name).write_text(json.dumps(payload), encoding="utf-8")
 
     with monkeypatch.context() as patch:
         spoiled(patch, asks)
@@ -573,7 +575,7 @@ def test_a_person_presses_enter_first(fleet, one, monkeypatch) -> None:
     def entered(seen, number):
         if number == 1:
             press(fleet, one, "Enter")
-            fleet.wait("one", "idle", timeout=10)
+            fleet.sessions.wait("one", "idle", timeout=10)
         seen.look = ScreenState()
 
     with monkeypatch.context() as patch:
@@ -590,7 +592,7 @@ def test_a_dialog_that_opens_after_the_first_look(fleet, one, monkeypatch, works
     def begin(*given):
         claimed = real(*given)
         paste(fleet, one, "/ask touch foo", enter=True)
-        fleet.wait("one", "text:Do you want to proceed", timeout=10)
+        fleet.sessions.wait("one", "text:Do you want to proceed", timeout=10)
         return claimed
 
     with monkeypatch.context() as patch:
@@ -605,7 +607,7 @@ def test_a_dialog_that_opens_after_the_first_look(fleet, one, monkeypatch, works
 
 
 def test_a_stranger_in_the_pane(fleet, one) -> None:
-    tmux, pane = fleet.context.tmux(one.row["tmux_server"]), one.row["pane"]["id"]
+    tmux, pane = fleet._access.context.tmux(one.row["tmux_server"]), one.row["pane"]["id"]
     tmux._call(["respawn-pane", "-k", "-t", pane, "sleep", "1000"])
     done = one.send("hello")
     assert (done["state"], done["reason"]) == ("held", "another process is in its pane")
@@ -615,7 +617,7 @@ def test_a_shell_instead_of_the_agent(fleet, tmux_server, until) -> None:
     tmux = Tmux(tmux_server)
     tmux._call(["new-session", "-d", "-s", "theirs", "sh"])
     until(lambda: any(pane.command == "sh" for pane in tmux.panes(full=True).panes))
-    session = fleet.adopt("theirs", agent="practice", name="theirs")
+    session = fleet.sessions.adopt("theirs", agent="practice", name="theirs")
     done = session.send("touch ran")
     assert (done["state"], done["reason"]) == ("held", "a shell is in its pane, and not the agent")
     assert "touch ran" not in session.read()
@@ -624,10 +626,10 @@ def test_a_shell_instead_of_the_agent(fleet, tmux_server, until) -> None:
 def test_only_the_conversation_that_is_meant(fleet, one) -> None:
     own = one.row["conversations"][-1]["id"]
     other = "00000000-0000-0000-0000-000000000000"
-    done = fleet.send("one", "for another", conversation=other)
+    done = fleet.messages.send("one", "for another", conversation=other)
     assert (done["state"], done["reason"]) == ("held", f"its conversation is {own}, not {other}")
-    assert fleet.withdraw(done["message_id"])
-    assert fleet.send("one", "for this one", conversation=own, timeout=10)["state"] == "submitted"
+    assert fleet.messages.withdraw(done["message_id"])
+    assert fleet.messages.send("one", "for this one", conversation=own, timeout=10)["state"] == "submitted"
     assert said(one) == ["for this one"]
 
 
@@ -643,8 +645,8 @@ def test_the_record_of_a_conversation_that_was_begun_anew(fleet, one) -> None:
     """The same words again: no hook counts, and the record is not the one that the row knows."""
     assert one.send("go on", timeout=10)["state"] == "submitted"
     one.wait("idle", timeout=10)
-    conversations.capture(fleet.context, one.row)
-    assert fleet.send("one", "/clear", command=True, timeout=10)["state"] == "submitted"
+    conversations.capture(fleet._access.context, one.row)
+    assert fleet.messages.send("one", "/clear", command=True, timeout=10)["state"] == "submitted"
     done = one.send("go on", timeout=10)
     assert (done["state"], done["evidence"]) == ("submitted", "transcript"), done
 
@@ -657,20 +659,20 @@ def test_words_of_before_prove_nothing(fleet, one, monkeypatch) -> None:
     def forget(draft):
         return draft.put(merged(draft.get(one.id), conversations=[], practice_session_id_own=None))
 
-    claims.change(fleet.context, forget)
+    claims.change(fleet._access.context, forget)
     monkeypatch.setattr(sending, "submit", lambda *_given, **_options: ScreenState("idle"))
     monkeypatch.setattr(receipt_proof, "proof_seconds", lambda text: 0.5)
     assert one.send("go on")["state"] == "unconfirmed"
 
 
 def test_without_a_resident_the_next_verb_delivers(fleet, one) -> None:
-    fleet.send("one", "/ask touch foo", command=True, timeout=10)
+    fleet.messages.send("one", "/ask touch foo", command=True, timeout=10)
     one.wait("waiting", timeout=10)
     assert [one.send(text)["state"] for text in ("first", "second")] == ["held", "held"]
     one.answer("deny")
     one.wait("idle", timeout=10)
-    fleet.rename("one", "renamed")
-    assert said(fleet.get("renamed"))[-2:] == ["first", "second"]
+    fleet.sessions.rename("one", "renamed")
+    assert said(fleet.sessions.get("renamed"))[-2:] == ["first", "second"]
 
 
 def test_a_file_that_cannot_be_written(one, workspace) -> None:
@@ -736,8 +738,8 @@ def test_a_conversation_that_somebody_else_holds(fleet, one, monkeypatch) -> Non
         patch.setattr(conversations, "note_open", busy)
         done = one.send("hello")
         assert (done["state"], done["reason"]) == ("held", "conversation x is open in process 1")
-        fleet.rename("one", "other")
-    assert fleet.send("other", "and this", timeout=10)["state"] in ("submitted", "queued")
+        fleet.sessions.rename("one", "other")
+    assert fleet.messages.send("other", "and this", timeout=10)["state"] in ("submitted", "queued")
 
 
 def test_who_looks_late_does_not_take_a_message_back(fleet, one, monkeypatch) -> None:
@@ -748,19 +750,19 @@ def test_who_looks_late_does_not_take_a_message_back(fleet, one, monkeypatch) ->
     def slow_look(context, row):
         if not done:
             done.append({})
-            done[0] = fleet.send("one", "the one message", message_id="m_00000001", timeout=10)
+            done[0] = fleet.messages.send("one", "the one message", message_id="m_00000001", timeout=10)
             paste(fleet, one, "a draft")
-            fleet.wait("one", "text:a draft", timeout=10)
+            fleet.sessions.wait("one", "text:a draft", timeout=10)
         return look(context, row)
 
     with monkeypatch.context() as patch:
         patch.setattr(senders, "deliver", lambda *_given: None)
         patch.setattr(senders, "_PATIENCE", 0.0)
-        fleet.send("one", "the one message", message_id="m_00000001")
+        fleet.messages.send("one", "the one message", message_id="m_00000001")
     monkeypatch.setattr(sending, "glance", slow_look)
-    sending.deliver(fleet.context, one.id)
+    sending.deliver(fleet._access.context, one.id)
     assert done[0]["state"] == "submitted"
-    assert fleet.inbox("one")[0]["state"] == "submitted", "it would be typed once more"
+    assert fleet.messages.inbox("one")[0]["state"] == "submitted", "it would be typed once more"
 
 
 @pytest.mark.parametrize(
@@ -768,46 +770,46 @@ def test_who_looks_late_does_not_take_a_message_back(fleet, one, monkeypatch) ->
 )
 def test_what_is_no_id(fleet, one, workspace, message_id) -> None:
     with pytest.raises(Usage, match="id of a message"):
-        fleet.send("one", "a\tb", message_id=message_id)
-    assert fleet.inbox("one") == []
+        fleet.messages.send("one", "a\tb", message_id=message_id)
+    assert fleet.messages.inbox("one") == []
     assert not list(workspace.parent.parent.rglob("*evil*"))
 
 
 def test_an_id_is_of_one_session(fleet, one) -> None:
-    fleet.create("practice", name="other", args=QUICK)
-    fleet.send("one", "hello", message_id="m_00000001", timeout=10)
+    fleet.sessions.create("practice", name="other", args=QUICK)
+    fleet.messages.send("one", "hello", message_id="m_00000001", timeout=10)
     with pytest.raises(Conflict, match="was sent to 'one'"):
-        fleet.send("other", "hello", message_id="m_00000001")
-    assert fleet.inbox("other") == []
+        fleet.messages.send("other", "hello", message_id="m_00000001")
+    assert fleet.messages.inbox("other") == []
 
 
 def test_an_id_is_of_the_same_words(fleet, one) -> None:
     """Whoever reads that it was submitted must not take other words for it."""
-    fleet.send("one", "hello", message_id="m_00000001", timeout=10)
+    fleet.messages.send("one", "hello", message_id="m_00000001", timeout=10)
     with pytest.raises(Conflict, match="other words"):
-        fleet.send("one", "something else", message_id="m_00000001")
+        fleet.messages.send("one", "something else", message_id="m_00000001")
     assert said(one) == ["hello"]
 
 
 @pytest.mark.parametrize("text", ["just words", "!touch x", "/help\n/quit", "/help\x1b[201~", " /help", "/"])
 def test_what_is_no_command(fleet, one, text) -> None:
     with pytest.raises(InvalidPrompt, match="command"):
-        fleet.send("one", text, command=True)
-    assert fleet.inbox("one") == []
+        fleet.messages.send("one", text, command=True)
+    assert fleet.messages.inbox("one") == []
 
 
 def test_only_who_sent_it_takes_it_back(fleet, one, monkeypatch) -> None:
-    other = fleet.create("practice", name="other", args=QUICK)
+    other = fleet.sessions.create("practice", name="other", args=QUICK)
     one.stop()
-    kept = fleet.send("one", "hello")["message_id"]
-    fleet._caller = callers.session(other.id)
-    own = fleet.send("one", "from another")["message_id"]
+    kept = fleet.messages.send("one", "hello")["message_id"]
+    fleet._access._caller = callers.session(other.id)
+    own = fleet.messages.send("one", "from another")["message_id"]
     with pytest.raises(NotAllowed, match="not sent by"):
-        fleet.withdraw(kept)
-    assert fleet.withdraw(own)
-    assert fleet.send("one", "from another")["state"] == "held", "what was taken back is no loop"
-    fleet._caller = callers.user()
-    assert fleet.withdraw(kept)
+        fleet.messages.withdraw(kept)
+    assert fleet.messages.withdraw(own)
+    assert fleet.messages.send("one", "from another")["state"] == "held", "what was taken back is no loop"
+    fleet._access._caller = callers.user()
+    assert fleet.messages.withdraw(kept)
 
 
 def test_a_file_that_cannot_be_written_blocks_nobody(fleet, one, workspace, tmp_path) -> None:
@@ -817,7 +819,7 @@ def test_a_file_that_cannot_be_written_blocks_nobody(fleet, one, workspace, tmp_
     (workspace / ".mam-mail").rename(tmp_path / "mail")
     (workspace / ".mam-mail").symlink_to(tmp_path)
     assert one.send("the next", timeout=10)["state"] == "submitted"
-    assert [each["state"] for each in fleet.inbox("one")] == ["unconfirmed", "submitted"]
+    assert [each["state"] for each in fleet.messages.inbox("one")] == ["unconfirmed", "submitted"]
 
 
 def test_what_waits_behind_another_says_so(fleet, one) -> None:

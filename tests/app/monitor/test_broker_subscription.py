@@ -38,7 +38,9 @@ def lines():
 def watching(workspace, told, **environ):
     """A resident that listens, in a thread."""
     with mam.open(str(workspace), environ={**os.environ, **environ}) as own:
-        one = residents.Resident(own.context, own.caller, told.append, subscribe=brokers.find(own.context))
+        one = residents.Resident(
+            own._access.context, own.caller, told.append, subscribe=brokers.find(own._access.context)
+        )
         read, write = os.pipe()
         thread = threading.Thread(target=run_apart, args=(one, read))
         thread.start()
@@ -63,7 +65,7 @@ def test_a_signed_event_is_in_the_record_at_once(mosquitto, fleet, stranger, mon
     until(lambda: states(told) == ["connected"], SECONDS)
     topic = f"python/mqtt/jobs/{job_id}/events"
     publish(stranger, topic, signed(fleet, job_id, "completed", 1, "done elsewhere"))
-    until(lambda: fleet.job_status(job_id)["status"] == "completed", SECONDS)
+    until(lambda: fleet.jobs.status(job_id)["status"] == "completed", SECONDS)
     until(lambda: [one["event"]["detail"] for one in told if "event" in one] == ["done elsewhere"])
     publish(stranger, topic, signed(fleet, job_id, "error", 2).replace("error", "completed"))
     until(lambda: [one["refused"]["job_id"] for one in told if "refused" in one] == [job_id])
@@ -89,10 +91,10 @@ def test_a_broker_that_is_killed_and_comes_back(
         status = signed(fleet, job_id, "completed", 1, "while it was away")
         publish(stranger, f"python/mqtt/jobs/{job_id}/status", status, retain=True)
         until(lambda: states(told)[-1] == "connected", SECONDS)
-        until(lambda: fleet.job_status(job_id)["status"] == "completed", SECONDS)
+        until(lambda: fleet.jobs.status(job_id)["status"] == "completed", SECONDS)
         after = submit(fleet)
         publish(stranger, f"python/mqtt/jobs/{after}/events", signed(fleet, after, "started", 1))
-        until(lambda: fleet.job_status(after)["status"] == "running", SECONDS)
+        until(lambda: fleet.jobs.status(after)["status"] == "running", SECONDS)
 
 
 def test_without_the_broker_it_looks_at_intervals(mosquitto, fleet, workspace, until, monkeypatch) -> None:
@@ -117,7 +119,7 @@ def test_a_relay_that_fails_is_told_once(mosquitto, fleet, workspace, until, mon
     with watching(workspace, told):
         until(lambda: told, SECONDS)
         before = len(ticks)
-        fleet.board_create("something happens")
+        fleet.boards.create("something happens")
         until(lambda: len(ticks) > before, SECONDS)
     assert [one["error"]["code"] for one in told] == ["broken"]
 
@@ -126,11 +128,11 @@ def test_beside_a_resident_it_listens(mosquitto, fleet, workspace, stranger, mon
     fleet.init()
     job_id = submit(fleet, broker=None)
     resident = monitor("--idle-timeout", "0")
-    until(lambda: residents.lock(fleet.context).holder(), SECONDS)
+    until(lambda: residents.lock(fleet._access.context).holder(), SECONDS)
     told = lines(monitor("--subscribe", "--json", "--idle-timeout", "0"))
     until(lambda: states(told) == ["connected"], SECONDS)
     publish(stranger, f"python/mqtt/jobs/{job_id}/events", signed(fleet, job_id, "completed", 1))
-    until(lambda: fleet.job_status(job_id)["status"] == "completed", SECONDS)
+    until(lambda: fleet.jobs.status(job_id)["status"] == "completed", SECONDS)
     mosquitto.kill()
     until(lambda: states(told)[-1] == "lost", SECONDS)
     mosquitto.start()
@@ -153,8 +155,8 @@ def test_it_ends_when_its_time_is_over(mosquitto, fleet, monitor) -> None:
 def test_what_it_cannot_do_without(fleet, monkeypatch) -> None:
     fleet.init()
     with pytest.raises(InvalidSettings, match="no broker"):
-        subscribe(fleet.context, fleet.caller, None, print)
+        subscribe(fleet._access.context, fleet.caller, None, print)
     for wrong in ("soon", "0", "-1", "nan"):
         monkeypatch.setenv("RECONCILE_POLL_INTERVAL", wrong)
         with pytest.raises(InvalidSettings, match="RECONCILE_POLL_INTERVAL"):
-            subscribe(fleet.context, fleet.caller, "mqtt://127.0.0.1:1", print)
+            subscribe(fleet._access.context, fleet.caller, "mqtt://127.0.0.1:1", print)

@@ -28,7 +28,7 @@ def systemctl(tmp_path, monkeypatch):
 def test_it_is_written_started_and_removed(home, workspace, systemctl) -> None:
     with mam.open(str(workspace)) as fleet:
         fleet.init()
-        done = fleet.install_monitor()
+        done = fleet.monitor.install()
         unit = Path(done["unit"])
         assert unit.parent == home / ".config" / "systemd" / "user"
         assert done["notes"] == []
@@ -36,10 +36,10 @@ def test_it_is_written_started_and_removed(home, workspace, systemctl) -> None:
         assert "KillMode=process" in text
         assert f'"--workspace" "{workspace}"' in text
         assert '"--resident"' not in text
-        again = fleet.uninstall_monitor()
+        again = fleet.monitor.uninstall()
         assert again["changed"]
         assert not unit.exists()
-        assert fleet.uninstall_monitor()["changed"] is False
+        assert fleet.monitor.uninstall()["changed"] is False
     asked = systemctl.read_text(encoding="utf-8").splitlines()
     assert asked == [
         "--user daemon-reload",
@@ -54,7 +54,7 @@ def test_it_looks_where_its_installer_looks(home, workspace, systemctl, monkeypa
     monkeypatch.setenv("TMUX_SERVER_NAME", "mine")
     monkeypatch.setenv("MAM_BROKER_PASSWORD", "secret")
     with mam.open(str(workspace)) as fleet:
-        text = login_service.unit(fleet.context)[1]
+        text = login_service.unit(fleet._access.context)[1]
     said = [line.partition("=")[2] for line in text.splitlines() if line.startswith("Environment=")]
     assert f'"TMUX_TMPDIR={tmp_path}/100%% $HOME"' in said
     assert '"TMUX_SERVER_NAME=mine"' in said
@@ -68,7 +68,7 @@ def test_two_roots_of_one_name_have_two_units(home, tmp_path) -> None:
         root = tmp_path / parent / "app"
         root.mkdir(parents=True)
         with mam.open(str(root)) as fleet:
-            units.add(login_service.unit(fleet.context)[0])
+            units.add(login_service.unit(fleet._access.context)[0])
     assert len(units) == 2
 
 
@@ -82,5 +82,5 @@ def test_words_survive_the_quoting() -> None:
 def test_without_systemd_it_says_what_to_do(home, workspace, monkeypatch) -> None:
     monkeypatch.setenv("PATH", "/nonexistent")
     with mam.open(str(workspace)) as fleet:
-        notes = fleet.install_monitor()["notes"]
+        notes = fleet.monitor.install()["notes"]
     assert notes[0] == "there is no systemctl here; run it yourself: systemctl --user daemon-reload"

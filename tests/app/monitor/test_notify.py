@@ -22,9 +22,11 @@ def pass_on(fleet):
 
     def pass_on(seconds=0.0):
         with mam.open(fleet.root) as fresh:
-            fresh.context = fresh.context.replace(clock=lambda: time.time() + seconds)
-            done = reconcile.reconcile(fresh.context, fresh.caller)
-            return notify.look(fresh.context, fresh.context.registry.view(), done.look.listings)
+            fresh._access.context = fresh._access.context.replace(clock=lambda: time.time() + seconds)
+            done = reconcile.reconcile(fresh._access.context, fresh.caller)
+            return notify.look(
+                fresh._access.context, fresh._access.context.registry.view(), done.look.listings
+            )
 
     return pass_on
 
@@ -41,8 +43,8 @@ def waits(session, until) -> None:
 
 @pytest.fixture
 def asking(fleet, until):
-    session = fleet.create("practice", name="one", args=["--speed", "0"])
-    tmux = fleet.context.tmux(session.row["tmux_server"])
+    session = fleet.sessions.create("practice", name="one", args=["--speed", "0"])
+    tmux = fleet._access.context.tmux(session.row["tmux_server"])
     tmux.paste(session.row["pane"]["id"], "run ls", mark=session.id, enter=True)
     waits(session, until)
     return session
@@ -58,8 +60,8 @@ def test_waiting_is_told_once_per_episode(fleet, asking, pass_on, until) -> None
     assert 100 < due <= 120
     assert kinds(pass_on(125)) == [("one", "waiting")]
     assert kinds(pass_on(126)) == [], "another resident, the same episode"
-    assert fleet.ls()["sessions"][0]["attention"] is None
-    tmux = fleet.context.tmux(asking.row["tmux_server"])
+    assert fleet.sessions.ls()["sessions"][0]["attention"] is None
+    tmux = fleet._access.context.tmux(asking.row["tmux_server"])
     tmux.keys(asking.row["pane"]["id"], ["Escape"], mark=asking.id)
     asking.wait("idle", timeout=10)
     assert kinds(pass_on(130)) == []
@@ -76,10 +78,12 @@ def test_the_users_command_and_the_desktop(fleet, tmp_path, monkeypatch) -> None
         script.chmod(0o755)
     settings = Settings()
     settings.take({"notify_command": [str(tmp_path / "told"), "-x"]}, "here")
-    fleet.context._settings["found"] = settings
+    fleet._access.context._settings["found"] = settings
     environ = {**os.environ, "PATH": f"{tmp_path}:{os.environ['PATH']}", "DISPLAY": ":0"}
-    fleet.context = fleet.context.replace(environ=environ)
-    notify.spread(fleet.context, {"session": "one", "text": "it waits; $(touch x)", "kind": "waiting"})
+    fleet._access.context = fleet._access.context.replace(environ=environ)
+    notify.spread(
+        fleet._access.context, {"session": "one", "text": "it waits; $(touch x)", "kind": "waiting"}
+    )
     lines = log.read_text(encoding="utf-8").splitlines()
     assert lines == [
         "notify-send",
@@ -98,10 +102,10 @@ def test_the_users_command_and_the_desktop(fleet, tmp_path, monkeypatch) -> None
 def test_a_command_that_fails_is_a_warning(fleet, monkeypatch) -> None:
     settings = Settings()
     settings.take({"notify_command": ["/bin/false"], "notify_desktop": False}, "here")
-    fleet.context._settings["found"] = settings
+    fleet._access.context._settings["found"] = settings
     warned = []
     fleet.on_warning(warned.append)
-    notify.spread(fleet.context, {"session": "one", "text": "x", "kind": "waiting"})
+    notify.spread(fleet._access.context, {"session": "one", "text": "x", "kind": "waiting"})
     assert warned == ["/bin/false did not take the notice: 1"]
     assert json.dumps(warned)
 
@@ -109,11 +113,11 @@ def test_a_command_that_fails_is_a_warning(fleet, monkeypatch) -> None:
 @pytest.fixture
 def unasked(fleet):
     """A session with a dialog of which no hook speaks."""
-    return fleet.create("practice", name="one", args=["--trust-dialog"], wait=False)
+    return fleet.sessions.create("practice", name="one", args=["--trust-dialog"], wait=False)
 
 
 def sees(fleet, state):
-    return lambda: fleet.ls()["sessions"][0]["activity"] == state
+    return lambda: fleet.sessions.ls()["sessions"][0]["activity"] == state
 
 
 def test_a_dialog_that_only_the_screen_shows(fleet, unasked, pass_on, until) -> None:
@@ -126,13 +130,13 @@ def test_a_dialog_that_only_the_screen_shows(fleet, unasked, pass_on, until) -> 
     assert kinds(pass_on(125)) == [("one", "waiting")]
     assert kinds(pass_on(126)) == [], "the same episode"
     with mam.open(fleet.root) as reader:
-        reader.context = reader.context.replace(clock=lambda: time.time() + 127)
-        assert reader.ls()["sessions"][0]["attention"] == "it has waited for a person for 2m (trust)"
+        reader._access.context = reader._access.context.replace(clock=lambda: time.time() + 127)
+        assert reader.sessions.ls()["sessions"][0]["attention"] == "it has waited for a person for 2m (trust)"
     assert kinds(pass_on(1000)) == [], "nobody looked for too long: who knows what was in between"
     unasked.answer("allow")
     until(sees(fleet, "idle"))
     assert kinds(pass_on(1001)) == []
-    assert fleet.ls()["sessions"][0]["attention"] is None
+    assert fleet.sessions.ls()["sessions"][0]["attention"] is None
 
 
 def test_a_server_that_does_not_answer_ends_no_episode(fleet, unasked, pass_on, tmux_server, until) -> None:
@@ -154,19 +158,19 @@ def test_a_command_that_hangs_holds_up_nothing(fleet, tmp_path, until) -> None:
     config = Path(os.environ["XDG_CONFIG_HOME"]) / "mam/config.toml"
     config.parent.mkdir(parents=True, exist_ok=True)
     config.write_text(f'notify_command = ["/bin/cat", "{pipe}"]\nnotify_desktop = false\n', encoding="utf-8")
-    told = notify.spread_apart(fleet.context, [{"session": "one", "text": "x", "kind": "waiting"}])
+    told = notify.spread_apart(fleet._access.context, [{"session": "one", "text": "x", "kind": "waiting"}])
     assert told.is_alive(), "the command waits for somebody to write, and nobody waits for the command"
     pipe.write_text("", encoding="utf-8")
     until(lambda: not told.is_alive())
 
 
 def test_a_limit_is_told_although_the_hook_says_that_the_turn_is_over(fleet, pass_on, until) -> None:
-    session = fleet.create("practice", name="one", args=["--speed", "0"])
-    tmux = fleet.context.tmux(session.row["tmux_server"])
+    session = fleet.sessions.create("practice", name="one", args=["--speed", "0"])
+    tmux = fleet._access.context.tmux(session.row["tmux_server"])
     tmux.paste(session.row["pane"]["id"], "/limit", mark=session.id, enter=True)
     until(lambda: "StopFailure" in [one["detail"] for one in session.explain()["evidence"]])
     # While the hook is fresh a listing does not look at the screen.
-    until(lambda: fleet.ls()["sessions"][0]["attention"] == "it hit a limit: limit, resets 6pm")
+    until(lambda: fleet.sessions.ls()["sessions"][0]["attention"] == "it hit a limit: limit, resets 6pm")
     assert kinds(pass_on()) == [("one", "limit")]
     assert kinds(pass_on(1)) == []
 
@@ -175,8 +179,8 @@ def test_work_without_hooks_is_wedged_once_its_record_has_long_not_grown(
     fleet, pass_on, until, monkeypatch
 ) -> None:
     monkeypatch.setattr(Practice, "has_hooks", False)
-    session = fleet.create("practice", name="one", args=["--speed", "0"], prompt="hello")
-    fleet.send(session.id, "/hang", command=True)
+    session = fleet.sessions.create("practice", name="one", args=["--speed", "0"], prompt="hello")
+    fleet.messages.send(session.id, "/hang", command=True)
     until(sees(fleet, "working"))
     looks = [pass_on(240 * number) for number in range(1, 10)]
     assert [kinds(one) for one in looks[:-1]] == [[]] * 8
@@ -185,10 +189,10 @@ def test_work_without_hooks_is_wedged_once_its_record_has_long_not_grown(
 
 def test_work_whose_record_grows_is_not_wedged(fleet, pass_on, until, monkeypatch) -> None:
     monkeypatch.setattr(Practice, "has_hooks", False)
-    session = fleet.create("practice", name="one", args=["--speed", "0"], prompt="hello")
-    fleet.send(session.id, "/hang", command=True)
+    session = fleet.sessions.create("practice", name="one", args=["--speed", "0"], prompt="hello")
+    fleet.messages.send(session.id, "/hang", command=True)
     until(sees(fleet, "working"))
-    own = fleet.get("one").row["practice_session_id_own"]
+    own = fleet.sessions.get("one").row["practice_session_id_own"]
     record = Path(os.environ["XDG_DATA_HOME"]) / "mam-practice" / f"{own}.jsonl"
     for number in range(1, 12):
         with record.open("a", encoding="utf-8") as file:

@@ -23,22 +23,22 @@ QUICK = ["--speed", "0"]
 
 
 def holder(fleet):
-    return start_resident.lock(fleet.context).holder()
+    return start_resident.lock(fleet._access.context).holder()
 
 
 def test_a_death_is_recorded_at_once(fleet, watched, until) -> None:
-    sessions = [fleet.create("sleep", args=["1000"], name=f"s{number}") for number in range(3)]
-    until(lambda: len(fleet.names(status=["running"])) == 3)
+    sessions = [fleet.sessions.create("sleep", args=["1000"], name=f"s{number}") for number in range(3)]
+    until(lambda: len(fleet.sessions.names(status=["running"])) == 3)
     os.kill(sessions[1].row["pane"]["pid"], signal.SIGKILL)
-    until(lambda: fleet.names(status=["terminated"]) == ["s1"])
+    until(lambda: fleet.sessions.names(status=["terminated"]) == ["s1"])
     until(lambda: classes(watched) == [("A", "s1")])
-    assert fleet.names(status=["running"]) == ["s0", "s2"]
+    assert fleet.sessions.names(status=["running"]) == ["s0", "s2"]
 
 
 def test_a_session_that_a_verb_ends_is_not_reported(fleet, watched, until) -> None:
-    session = fleet.create("practice", args=QUICK)
+    session = fleet.sessions.create("practice", args=QUICK)
     session.stop()
-    other = fleet.create("sleep", args=["1000"], name="other")
+    other = fleet.sessions.create("sleep", args=["1000"], name="other")
     os.kill(other.row["pane"]["pid"], signal.SIGKILL)
     until(lambda: ("A", "other") in classes(watched))
     assert classes(watched) == [("A", "other")]
@@ -46,31 +46,31 @@ def test_a_session_that_a_verb_ends_is_not_reported(fleet, watched, until) -> No
 
 
 def test_a_conversation_that_appears_is_filled_in(fleet, watched, until) -> None:
-    session = fleet.create("practice", args=QUICK, name="one")
-    tmux = fleet.context.tmux(session.row["tmux_server"])
+    session = fleet.sessions.create("practice", args=QUICK, name="one")
+    tmux = fleet._access.context.tmux(session.row["tmux_server"])
     tmux.paste(session.row["pane"]["id"], "hello", mark=session.id, enter=True)
-    until(lambda: fleet.get("one").row["practice_session_id_own"])
+    until(lambda: fleet.sessions.get("one").row["practice_session_id_own"])
     until(lambda: classes(watched) == [("C", "one")])
 
 
 def test_an_edit_is_taken_in(fleet, watched, until) -> None:
-    fleet.create("sleep", args=["1000"], name="one")
+    fleet.sessions.create("sleep", args=["1000"], name="one")
     path = Path(fleet.registry_file)
     text = path.read_text(encoding="utf-8")
     path.write_text(text.replace("name: one", "colour: blue\n  name: one"), encoding="utf-8")
-    until(lambda: not fleet.context.registry.is_edited())
-    assert fleet.get("one").row["colour"] == "blue"
+    until(lambda: not fleet._access.context.registry.is_edited())
+    assert fleet.sessions.get("one").row["colour"] == "blue"
 
 
 def test_one_at_a_time_and_the_other_follows(fleet, monitor, until) -> None:
-    fleet.create("sleep", args=["1000"], name="one")
+    fleet.sessions.create("sleep", args=["1000"], name="one")
     first = monitor("--json")
     until(lambda: holder(fleet))
     with pytest.raises(ResidentRuns):
-        residents.Resident(fleet.context, fleet.caller, print).run()
+        residents.Resident(fleet._access.context, fleet.caller, print).run()
     second = monitor("--timeout", "30")
-    pid = fleet.get("one").row["pane"]["pid"]
-    time.sleep(max(0.0, rules.rests_until(fleet.get("one").row) - time.time()))
+    pid = fleet.sessions.get("one").row["pane"]["pid"]
+    time.sleep(max(0.0, rules.rests_until(fleet.sessions.get("one").row) - time.time()))
     os.kill(pid, signal.SIGKILL)
     report = json.loads(first.stdout.readline())
     assert [one["class"] for one in report["drifts"]] == ["A"]
@@ -82,7 +82,7 @@ def test_one_at_a_time_and_the_other_follows(fleet, monitor, until) -> None:
 
 
 def test_killed_it_leaves_nothing_and_another_takes_over(fleet, monitor, until) -> None:
-    session = fleet.create("sleep", args=["1000"], name="one")
+    session = fleet.sessions.create("sleep", args=["1000"], name="one")
     first = monitor()
     until(lambda: holder(fleet))
     first.kill()
@@ -90,10 +90,10 @@ def test_killed_it_leaves_nothing_and_another_takes_over(fleet, monitor, until) 
     until(lambda: holder(fleet) is None)
     os.kill(session.row["pane"]["pid"], signal.SIGKILL)
     second = monitor()
-    until(lambda: fleet.names(status=["terminated"]) == ["one"], timeout=30)
+    until(lambda: fleet.sessions.names(status=["terminated"]) == ["one"], timeout=30)
     second.send_signal(signal.SIGTERM)
     second.communicate(timeout=10)
-    assert [one for one in fleet.doctor() if one["ok"] is False] == []
+    assert [one for one in fleet.monitor.doctor() if one["ok"] is False] == []
 
 
 def test_it_ends_when_its_time_is_over(fleet, monitor) -> None:
@@ -111,23 +111,23 @@ def test_no_registry(monitor) -> None:
 
 
 def test_a_server_that_dies_and_one_that_appears(fleet, watched, tmux_server, until) -> None:
-    fleet.create("sleep", args=["1000"], name="one")
+    fleet.sessions.create("sleep", args=["1000"], name="one")
     Tmux(tmux_server).kill_server()
-    until(lambda: fleet.names(status=["terminated"]) == ["one"])
-    session = fleet.create("sleep", args=["1000"], name="two")
+    until(lambda: fleet.sessions.names(status=["terminated"]) == ["one"])
+    session = fleet.sessions.create("sleep", args=["1000"], name="two")
     os.kill(session.row["pane"]["pid"], signal.SIGKILL)
-    until(lambda: "two" in fleet.names(status=["terminated"]))
+    until(lambda: "two" in fleet.sessions.names(status=["terminated"]))
 
 
 def test_it_is_started_on_demand_and_ends_with_the_last_session(home, tmux_server, workspace, until) -> None:
     (workspace / "mam.toml").write_text('resident = "auto"\n', encoding="utf-8")
     with mam.open(str(workspace)) as fleet:
-        session = fleet.create("sleep", args=["1000"], name="one")
+        session = fleet.sessions.create("sleep", args=["1000"], name="one")
         first = until(lambda: holder(fleet))
         assert "MAM_SESSION" not in process_environment(first["pid"])
         os.kill(first["pid"], signal.SIGKILL)
         until(lambda: holder(fleet) is None)
-        other = fleet.create("sleep", args=["1000"], name="two")
+        other = fleet.sessions.create("sleep", args=["1000"], name="two")
         second = until(lambda: holder(fleet))
         assert second["pid"] != first["pid"]
         session.stop()
@@ -174,7 +174,7 @@ def test_who_follows_takes_over(fleet, monitor, until, end) -> None:
 
 def test_told_again_and_again_it_ends_no_later(fleet, monitor, tmux_server, until) -> None:
     """Also while a tmux server does not answer: who presses Ctrl-C repeatedly must not keep it alive."""
-    fleet.create("sleep", args=["1000"], name="one")
+    fleet.sessions.create("sleep", args=["1000"], name="one")
     server = Tmux(tmux_server).panes().server_pid
     os.kill(server, signal.SIGSTOP)
     try:
@@ -203,8 +203,8 @@ def test_who_follows_is_told_who_needs_a_person(fleet, monitor, until) -> None:
     until(lambda: holder(fleet))
     second = monitor("--json")
     said = follows(fleet, second, until)
-    session = fleet.create("practice", args=QUICK, name="one")
-    tmux = fleet.context.tmux(session.row["tmux_server"])
+    session = fleet.sessions.create("practice", args=QUICK, name="one")
+    tmux = fleet._access.context.tmux(session.row["tmux_server"])
     tmux.paste(session.row["pane"]["id"], "/limit", mark=session.id, enter=True)
     told = until(lambda: attention(said), timeout=60)
     assert (told["session"], told["kind"]) == ("one", "limit")
@@ -215,7 +215,7 @@ def follows(fleet, running, until):
     drift = {"id": "A:x", "class": "A", "session": "x", "message": "as a resident records it"}
 
     def is_shown():
-        fleet.context.registry.note(lambda draft: drifts.record(draft, drift, written=True))
+        fleet._access.context.registry.note(lambda draft: drifts.record(draft, drift, written=True))
         return select.select([running.stdout], [], [], 0.2)[0]
 
     until(is_shown)
@@ -239,9 +239,9 @@ def attention(said: list[str]):
 
 def test_a_silent_server_is_not_waited_for_again_and_again(fleet, tmux_server) -> None:
     """A death on another server is noticed meanwhile; and once it speaks it is given its time again."""
-    fleet.create("sleep", args=["1000"], name="one")
-    watching = residents.Resident(fleet.context, fleet.caller, lambda _report: None)
-    asked = fleet.context.tmux(tmux_server)
+    fleet.sessions.create("sleep", args=["1000"], name="one")
+    watching = residents.Resident(fleet._access.context, fleet.caller, lambda _report: None)
+    asked = fleet._access.context.tmux(tmux_server)
     whole, asked.timeout = asked.timeout, 0.2
     server = Tmux(tmux_server).panes().server_pid
     os.kill(server, signal.SIGSTOP)

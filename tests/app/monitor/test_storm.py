@@ -39,29 +39,29 @@ def children(pid):
 
 def rests(fleet, names, until):
     """Wait until nobody's hand is fresh on these rows."""
-    latest = max(residents.rests_until(fleet.get(name).row) for name in names)
+    latest = max(residents.rests_until(fleet.sessions.get(name).row) for name in names)
     until(lambda: time.time() > latest)
 
 
 def test_a_server_frozen_for_half_a_minute_terminates_nobody(fleet, monitor, tmux_server, until) -> None:
-    names = [fleet.create("sleep", args=["1000"], name=f"s{number}").name for number in range(3)]
+    names = [fleet.sessions.create("sleep", args=["1000"], name=f"s{number}").name for number in range(3)]
     rests(fleet, names, until)
     running = monitor("--json", "--idle-timeout", "0")
     with frozen(tmux_server):
         thaw = time.monotonic() + FROZEN_SECONDS
         while time.monotonic() < thaw:
             # Each hook payload wakes the resident, which then asks in vain.
-            Path(fleet.context.paths.spool, "ffffffff.1.x.json").write_text("{}", encoding="utf-8")
+            Path(fleet._access.context.paths.spool, "ffffffff.1.x.json").write_text("{}", encoding="utf-8")
             time.sleep(0.5)
             assert running.poll() is None
-    assert fleet.names(status=["running"]) == names
-    os.kill(fleet.get("s1").row["pane"]["pid"], signal.SIGKILL)
-    until(lambda: fleet.names(status=["terminated"]) == ["s1"], timeout=60)
-    assert fleet.names(status=["running"]) == ["s0", "s2"]
+    assert fleet.sessions.names(status=["running"]) == names
+    os.kill(fleet.sessions.get("s1").row["pane"]["pid"], signal.SIGKILL)
+    until(lambda: fleet.sessions.names(status=["terminated"]) == ["s1"], timeout=60)
+    assert fleet.sessions.names(status=["running"]) == ["s0", "s2"]
 
 
 def test_told_to_stop_it_does_not_wait_for_a_frozen_server(fleet, monitor, tmux_server, until) -> None:
-    fleet.create("sleep", args=["1000"], name="one")
+    fleet.sessions.create("sleep", args=["1000"], name="one")
     with frozen(tmux_server):
         running = monitor()
         until(lambda: children(running.pid))
@@ -69,19 +69,19 @@ def test_told_to_stop_it_does_not_wait_for_a_frozen_server(fleet, monitor, tmux_
         # The call to tmux would take ten seconds.
         running.communicate(timeout=5)
     assert running.returncode == 0
-    assert fleet.names(status=["running"]) == ["one"]
+    assert fleet.sessions.names(status=["running"]) == ["one"]
 
 
 def test_a_server_that_ends_takes_nobody_else_along(fleet, watched, tmux_server, until) -> None:
     other = f"{tmux_server}-2"
     try:
-        fleet.create("sleep", args=["1000"], name="one")
-        fleet.create("sleep", args=["1000"], name="two", tmux_server=other)
-        until(lambda: len(fleet.names(status=["running"])) == 2)
+        fleet.sessions.create("sleep", args=["1000"], name="one")
+        fleet.sessions.create("sleep", args=["1000"], name="two", tmux_server=other)
+        until(lambda: len(fleet.sessions.names(status=["running"])) == 2)
         Tmux(tmux_server).kill_server()
-        until(lambda: fleet.names(status=["terminated"]) == ["one"])
-        fleet.resume("one")
-        assert sorted(fleet.names(status=["running"])) == ["one", "two"]
+        until(lambda: fleet.sessions.names(status=["terminated"]) == ["one"])
+        fleet.sessions.resume("one")
+        assert sorted(fleet.sessions.names(status=["running"])) == ["one", "two"]
     finally:
         Tmux(other).kill_server()
 
@@ -103,7 +103,9 @@ def test_fifty_of_two_hundred_die_while_residents_are_killed(until) -> None:
             str(stage.root),
         ]
         with mam.open(str(stage.root), environ=stage.environ) as fleet:
-            pids = {name_of(number): fleet.get(name_of(number)).row["pane"]["pid"] for number in doomed}
+            pids = {
+                name_of(number): fleet.sessions.get(name_of(number)).row["pane"]["pid"] for number in doomed
+            }
             for wave in range(5):
                 for name in list(pids)[wave * 10 : wave * 10 + 10]:
                     os.kill(pids[name], signal.SIGKILL)
@@ -113,12 +115,12 @@ def test_fifty_of_two_hundred_die_while_residents_are_killed(until) -> None:
                 running.wait()
             last = subprocess.Popen(command, env=stage.environ, stdout=subprocess.DEVNULL)
             try:
-                until(lambda: set(fleet.names(status=["terminated"])) == set(pids), timeout=60)
+                until(lambda: set(fleet.sessions.names(status=["terminated"])) == set(pids), timeout=60)
             finally:
                 last.terminate()
                 last.wait(30)
-            assert len(fleet.names(status=["running"])) == 150
-            deaths = [one for one in fleet.log(limit=1000) if one["verb"] == "died"]
+            assert len(fleet.sessions.names(status=["running"])) == 150
+            deaths = [one for one in fleet.sessions.log(limit=1000) if one["verb"] == "died"]
             assert sorted(one["session"] for one in deaths) == sorted(pids), "each is recorded once"
             shown = parse(Path(fleet.registry_file).read_bytes(), fleet.registry_file)
             assert {row["name"] for row in shown["tmux_sessions"] if row["status"] == "terminated"} == set(

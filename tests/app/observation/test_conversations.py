@@ -21,21 +21,23 @@ QUICK = ["--speed", "0"]
 
 @pytest.fixture
 def two(fleet):
-    sessions = [fleet.create("practice", name=name, args=QUICK, prompt="hello") for name in ("one", "two")]
+    sessions = [
+        fleet.sessions.create("practice", name=name, args=QUICK, prompt="hello") for name in ("one", "two")
+    ]
     for session in sessions:
         session.wait("idle", timeout=10)
     return sessions
 
 
 def test_an_agent_that_names_its_neighbours_conversation_does_not_get_it(fleet, two, monkeypatch) -> None:
-    one, other = (fleet.get(session.id).row for session in two)
+    one, other = (fleet.sessions.get(session.id).row for session in two)
     theirs = own_id(other)
     monkeypatch.setattr(conversations, "told", lambda context, row, words=None: (theirs, "state-file"))
     with pytest.raises(ConversationBusy):
-        conversations.capture(fleet.context, one)
-    assert own_id(fleet.get("one").row) == own_id(one)
+        conversations.capture(fleet._access.context, one)
+    assert own_id(fleet.sessions.get("one").row) == own_id(one)
     two[1].stop()
-    kept = conversations.capture(fleet.context, fleet.get("one").row)
+    kept = conversations.capture(fleet._access.context, fleet.sessions.get("one").row)
     assert own_id(kept) == own_id(one), "nor when nobody has it open: another row owns it"
     stopped = two[0].stop(purge_conversation=True)
     assert stopped.row["status"] == "terminated"
@@ -90,8 +92,8 @@ def test_a_program_that_deletes_gets_the_sessions_stores_and_not_the_callers(fle
         Practice, "launch", lambda self, request: Launch([request.program], without=("THEIR_HOME",))
     )
     more = {"THEIR_HOME": "/elsewhere", "CLAUDECODE": "1", "MAM_ROOT": "/x"}
-    context = fleet.context.replace(environ={**fleet.context.environ, **more})
-    row = {**fleet.get("one").row, "stores": {"STORE": "/of/the/session"}}
+    context = fleet._access.context.replace(environ={**fleet._access.context.environ, **more})
+    row = {**fleet.sessions.get("one").row, "stores": {"STORE": "/of/the/session"}}
     _, environ = launch._deleting(context, row, context.kind("practice"))
     assert environ["STORE"] == "/of/the/session"
     assert not {"THEIR_HOME", "CLAUDECODE"} & environ.keys()
@@ -110,7 +112,7 @@ def test_what_agents_set_for_their_children_is_not_handed_on(
         monkeypatch.setenv(name, "of another")
     monkeypatch.setenv("CLAUDE_CODE_USE_BEDROCK", "1")
     with mam.open(str(workspace)) as fleet:
-        session = fleet.create("practice", args=QUICK)
+        session = fleet.sessions.create("practice", args=QUICK)
         server = session.row["pane"]["server_pid"]
         for pid in (session.row["pane"]["pid"], server):
             variables = Path(f"/proc/{pid}/environ").read_bytes()
@@ -126,25 +128,25 @@ def test_permissions_of_the_settings_that_a_kind_cannot_take(fleet, home, worksp
     warned: list[str] = []
     with mam.open(str(workspace)) as own:
         own.on_warning(warned.append)
-        session = own.create("sleep", args=["1000"])
+        session = own.sessions.create("sleep", args=["1000"])
         assert session.row["permissions"] == "default"
-        assert own.create("practice", args=QUICK).row["permissions"] == "ask"
+        assert own.sessions.create("practice", args=QUICK).row["permissions"] == "ask"
     assert warned == ["mam does not know how sleep takes permissions: it runs with its own, not with 'ask'"]
 
 
 def test_who_has_not_spoken_for_long_is_not_booting(fleet, monkeypatch) -> None:
-    session = fleet.create("practice", args=["--slow-start", "60"], wait=False)
+    session = fleet.sessions.create("practice", args=["--slow-start", "60"], wait=False)
     assert session.explain()["evidence"][0]["state"] == "booting"
-    now = fleet.context.now
-    fleet.context = fleet.context.replace(clock=lambda: now() + 130)
+    now = fleet._access.context.now
+    fleet._access.context = fleet._access.context.replace(clock=lambda: now() + 130)
     assert session.explain()["evidence"][0]["state"] == "unknown"
 
 
 def test_a_purge_leaves_a_conversation_that_another_row_names(fleet, two) -> None:
-    theirs = own_id(fleet.get("two").row)
+    theirs = own_id(fleet.sessions.get("two").row)
     for session in two:
         session.stop()
-    fleet.context.registry.change(
+    fleet._access.context.registry.change(
         lambda draft: draft.put({**draft.named("one"), "practice_session_id_own": theirs})
     )
     with pytest.raises(ConversationBusy, match="another session"):
@@ -153,8 +155,8 @@ def test_a_purge_leaves_a_conversation_that_another_row_names(fleet, two) -> Non
 
 
 def test_a_strange_file_in_the_spool_stops_nothing(fleet, two) -> None:
-    spool = Path(fleet.context.paths.spool)
+    spool = Path(fleet._access.context.paths.spool)
     for name in (f"{two[0].id}.²³.1.json", f"{two[0].id}.{'9' * 200}.1.json", f"{two[0].id}.-1.1.json"):
         (spool / name).write_text("{}", encoding="utf-8")
-    assert len(fleet.ls()["sessions"]) == 2
+    assert len(fleet.sessions.ls()["sessions"]) == 2
     assert two[0].stop().row["status"] == "stopped"

@@ -21,12 +21,12 @@ def type_into(session, text: str) -> None:
 
 
 def test_ls_shows_every_field_of_the_contract(fleet, until) -> None:
-    session = fleet.create("practice", role="developer", args=QUICK, prompt="hello")
+    session = fleet.sessions.create("practice", role="developer", args=QUICK, prompt="hello")
     # Its screen may be at rest before its hooks have said that the turn began, and that it ended.
     until(
         lambda: ("hook", "Stop") in [(one["source"], one["detail"]) for one in session.explain()["evidence"]]
     )
-    document = fleet.ls()
+    document = fleet.sessions.ls()
     assert (document["root"], document["schema_version"]) == (fleet.root, 2)
     (one,) = document["sessions"]
     assert {
@@ -45,14 +45,14 @@ def test_ls_shows_every_field_of_the_contract(fleet, until) -> None:
 
 
 def test_filters(fleet) -> None:
-    fleet.create("practice", name="one", role="developer", args=QUICK)
-    two = fleet.create("practice", name="two", role="reviewer", args=QUICK)
-    fleet.create("sleep", name="three", args=["1000"]).stop()
+    fleet.sessions.create("practice", name="one", role="developer", args=QUICK)
+    two = fleet.sessions.create("practice", name="two", role="reviewer", args=QUICK)
+    fleet.sessions.create("sleep", name="three", args=["1000"]).stop()
     type_into(two, "/ask touch foo")
     two.wait("waiting", timeout=10)
 
     def names(**filters):
-        return [one["name"] for one in fleet.ls(**filters)["sessions"]]
+        return [one["name"] for one in fleet.sessions.ls(**filters)["sessions"]]
 
     assert names(status=["running"]) == ["one", "two"]
     assert names(agent=["sleep"]) == ["three"]
@@ -62,17 +62,17 @@ def test_filters(fleet) -> None:
 
 
 def test_all_roots_of_the_host(fleet, tmp_path) -> None:
-    fleet.create("sleep", name="here", args=["1000"])
+    fleet.sessions.create("sleep", name="here", args=["1000"])
     elsewhere = tmp_path / "elsewhere"
     elsewhere.mkdir()
     with mam.open(str(elsewhere)) as other:
-        other.create("sleep", name="there", args=["1000"])
+        other.sessions.create("sleep", name="there", args=["1000"])
     broken = tmp_path / "broken"
     broken.mkdir()
     with mam.open(str(broken)) as third:
-        third.create("sleep", name="lost", args=["1000"]).stop()
+        third.sessions.create("sleep", name="lost", args=["1000"]).stop()
         Path(third.registry_file).write_text("tmux_sessions: [", encoding="utf-8")
-    document = fleet.ls(all_roots=True)
+    document = fleet.sessions.ls(all_roots=True)
     assert {(one["name"], one["root"]) for one in document["sessions"]} == {
         ("here", fleet.root),
         ("there", str(elsewhere)),
@@ -81,35 +81,35 @@ def test_all_roots_of_the_host(fleet, tmp_path) -> None:
 
 
 def test_reading_changes_nothing(fleet) -> None:
-    session = fleet.create("practice", args=QUICK, prompt="hello")
+    session = fleet.sessions.create("practice", args=QUICK, prompt="hello")
     session.wait("idle", timeout=10)
     os.kill(session.row["pane"]["pid"], signal.SIGKILL)
-    place = fleet.context.paths
+    place = fleet._access.context.paths
     before = {path: Path(path).read_bytes() for path in (place.yaml, place.yaml + ".bak")}
-    version = fleet.get(session.id).row["version"]
-    fleet.ls()
-    fleet.ls(all_roots=True)
-    fleet.status(session.name)
-    fleet.explain(session.name)
-    fleet.read(session.name)
-    fleet.log()
-    fleet.doctor()
+    version = fleet.sessions.get(session.id).row["version"]
+    fleet.sessions.ls()
+    fleet.sessions.ls(all_roots=True)
+    fleet.sessions.status(session.name)
+    fleet.sessions.explain(session.name)
+    fleet.sessions.read(session.name)
+    fleet.sessions.log()
+    fleet.monitor.doctor()
     assert {path: Path(path).read_bytes() for path in before} == before
-    assert fleet.get(session.id).row["version"] == version
+    assert fleet.sessions.get(session.id).row["version"] == version
 
 
 def test_reading_makes_nothing_where_there_is_nothing(home, tmux_server, tmp_path) -> None:
     with mam.open(str(tmp_path)) as empty:
-        assert empty.ls()["sessions"] == []
-        assert empty.log() == []
+        assert empty.sessions.ls()["sessions"] == []
+        assert empty.sessions.log() == []
         with pytest.raises(SessionNotFound):
-            empty.status("nobody")
-        empty.doctor()
+            empty.sessions.status("nobody")
+        empty.monitor.doctor()
     assert sorted(path.name for path in tmp_path.iterdir()) == ["home"]
 
 
 def test_activity_follows_the_agent(fleet, until) -> None:
-    session = fleet.create("practice", args=QUICK)
+    session = fleet.sessions.create("practice", args=QUICK)
     type_into(session, "/slow 30")
     assert session.wait("working", timeout=10)["activity"] == "working"
     Tmux(session.row["tmux_server"]).keys(session.row["pane"]["id"], ["Escape"], mark=session.id)
@@ -128,14 +128,14 @@ def test_activity_follows_the_agent(fleet, until) -> None:
 
 
 def test_a_permission_dialog_is_waiting(fleet) -> None:
-    session = fleet.create("practice", args=QUICK)
+    session = fleet.sessions.create("practice", args=QUICK)
     type_into(session, "/ask touch foo")
     found = session.wait("waiting", timeout=10)
     assert found["waiting_for"] == "permission"
 
 
 def test_a_disagreement_is_shown(fleet, until) -> None:
-    session = fleet.create("practice", args=QUICK)
+    session = fleet.sessions.create("practice", args=QUICK)
     type_into(session, "/hang")
     session.wait("working", timeout=10)
     Tmux(session.row["tmux_server"]).keys(session.row["pane"]["id"], ["Escape"], mark=session.id)
@@ -150,9 +150,9 @@ def test_a_disagreement_is_shown(fleet, until) -> None:
 
 
 def test_a_child_that_inherits_the_environment_says_nothing(fleet, workspace) -> None:
-    session = fleet.create("practice", args=QUICK)
+    session = fleet.sessions.create("practice", args=QUICK)
     payload = json.dumps({"hook_event_name": "UserPromptSubmit", "session_id": "x", "prompt": "y"})
-    spool = Path(fleet.context.paths.spool)
+    spool = Path(fleet._access.context.paths.spool)
     forged = spool / f"{session.id}.{os.getpid()}.1.json"
     forged.write_text(payload, encoding="utf-8")
     assert session.status()["activity"] == "idle"
@@ -165,11 +165,11 @@ def hook_state(session) -> str | None:
 
 
 def test_a_stop_leaves_the_payloads_of_other_sessions(fleet, until) -> None:
-    one, two = fleet.create("practice", args=QUICK), fleet.create("practice", args=QUICK)
+    one, two = fleet.sessions.create("practice", args=QUICK), fleet.sessions.create("practice", args=QUICK)
     # Its own first word may come after its box was seen, and would be the last one.
     until(lambda: hook_state(two) == "idle")
     payload = json.dumps({"hook_event_name": "UserPromptSubmit", "session_id": "x", "prompt": "y"})
-    waiting = Path(fleet.context.paths.spool) / f"{two.id}.{two.row['pane']['pid']}.1.json"
+    waiting = Path(fleet._access.context.paths.spool) / f"{two.id}.{two.row['pane']['pid']}.1.json"
     waiting.write_text(payload, encoding="utf-8")
     one.stop()
     assert waiting.exists()
@@ -177,8 +177,8 @@ def test_a_stop_leaves_the_payloads_of_other_sessions(fleet, until) -> None:
 
 
 def test_broken_payloads_are_dropped(fleet) -> None:
-    session = fleet.create("practice", args=QUICK)
-    spool = Path(fleet.context.paths.spool)
+    session = fleet.sessions.create("practice", args=QUICK)
+    spool = Path(fleet._access.context.paths.spool)
     contents = [b"", b"{", b"[]", b"\xff\xfe", b'{"hook_event_name": 5}', b"[" * 100_000]
     broken = [spool / f"{session.id}.{session.row['pane']['pid']}.{n}.json" for n in range(len(contents))]
     for path, content in zip(broken, contents, strict=True):
@@ -192,14 +192,14 @@ def test_broken_payloads_are_dropped(fleet) -> None:
 def test_read_is_cleaned_and_tailed(fleet, workspace) -> None:
     script = workspace / "noise.sh"
     script.write_text("printf 'one\\n\\033]0;title\\007two\\nthree\\n'; exec sleep 1000\n", encoding="utf-8")
-    session = fleet.create("sh", args=[str(script)])
+    session = fleet.sessions.create("sh", args=[str(script)])
     session.wait("text:three", timeout=10)
     assert session.read() == "one\ntwo\nthree"
     assert session.read(lines=1) == "three"
 
 
 def test_read_of_an_ended_session_is_its_last_screen(fleet) -> None:
-    session = fleet.create("practice", args=QUICK, prompt="hello walrus")
+    session = fleet.sessions.create("practice", args=QUICK, prompt="hello walrus")
     session.wait("text:hello walrus", timeout=10)
     session.wait("idle", timeout=10)
     session.stop()
@@ -209,14 +209,14 @@ def test_read_of_an_ended_session_is_its_last_screen(fleet) -> None:
 def test_scrollback_reaches_back(fleet, workspace) -> None:
     script = workspace / "long.sh"
     script.write_text("seq 1 300; exec sleep 1000\n", encoding="utf-8")
-    session = fleet.create("sh", args=[str(script)])
+    session = fleet.sessions.create("sh", args=[str(script)])
     session.wait("text:(?m)^300$", timeout=10)
     assert "\n1\n" not in session.read()
     assert session.read(scrollback=True).startswith("1\n2\n")
 
 
 def test_wait_for_the_end(fleet) -> None:
-    session = fleet.create("practice", args=QUICK)
+    session = fleet.sessions.create("practice", args=QUICK)
     threading.Timer(0.2, os.kill, (session.row["pane"]["pid"], signal.SIGKILL)).start()
     assert session.wait("exited", timeout=10)["activity"] == "exited"
     with pytest.raises(PaneGone):
@@ -224,7 +224,7 @@ def test_wait_for_the_end(fleet) -> None:
 
 
 def test_wait_gives_up(fleet) -> None:
-    session = fleet.create("practice", args=QUICK)
+    session = fleet.sessions.create("practice", args=QUICK)
     with pytest.raises(TimedOut) as caught:
         session.wait("text:never", timeout=0.2)
     assert caught.value.exit_code == 2
@@ -232,40 +232,40 @@ def test_wait_gives_up(fleet) -> None:
 
 @pytest.mark.parametrize("condition", ["asleep", "text:(", ""])
 def test_wait_for_nonsense(fleet, condition) -> None:
-    session = fleet.create("sleep", args=["1000"])
+    session = fleet.sessions.create("sleep", args=["1000"])
     with pytest.raises(Usage):
         session.wait(condition, timeout=1)
 
 
 def test_the_log_says_who_what_and_why(fleet) -> None:
-    session = fleet.create("practice", name="worker", args=QUICK)
+    session = fleet.sessions.create("practice", name="worker", args=QUICK)
     session.stop(reason="lunch")
-    fleet.rename("worker", "rested")
-    entries = fleet.log("rested")
+    fleet.sessions.rename("worker", "rested")
+    entries = fleet.sessions.log("rested")
     assert [(one["verb"], one["by"], one["reason"]) for one in entries] == [
         ("create", "user", None),
         ("stop", "user", "lunch"),
         ("rename", "user", None),
     ]
-    assert len(fleet.log(limit=1)) == 1
+    assert len(fleet.sessions.log(limit=1)) == 1
 
 
 def test_doctor_names_what_is_wrong_and_how_to_mend_it(fleet, tmux_server) -> None:
-    session = fleet.create("practice", name="lost", args=QUICK)
-    assert [one for one in fleet.doctor() if one["ok"] is False] == []
-    Path(fleet.context.paths.state).chmod(0o755)
+    session = fleet.sessions.create("practice", name="lost", args=QUICK)
+    assert [one for one in fleet.monitor.doctor() if one["ok"] is False] == []
+    Path(fleet._access.context.paths.state).chmod(0o755)
     os.kill(session.row["pane"]["pid"], signal.SIGKILL)
-    orphan = fleet.create("sleep", name="orphan", args=["1000"])
-    fleet.context.registry.change(lambda draft: draft.remove(orphan.id))
-    bad = {one["check"]: one for one in fleet.doctor() if one["ok"] is False}
+    orphan = fleet.sessions.create("sleep", name="orphan", args=["1000"])
+    fleet._access.context.registry.change(lambda draft: draft.remove(orphan.id))
+    bad = {one["check"]: one for one in fleet.monitor.doctor() if one["ok"] is False}
     assert "chmod 700" in bad["mode"]["mend"]
     assert bad["session lost"]["mend"] == "mam resume lost"
     assert orphan.row["pane"]["id"] in bad["pane without a row"]["mend"]
 
 
 def test_watch_yields_when_something_changes(fleet) -> None:
-    session = fleet.create("practice", args=QUICK)
-    stream = fleet.watch(interval=0.05)
+    session = fleet.sessions.create("practice", args=QUICK)
+    stream = fleet.sessions.watch(interval=0.05)
     assert next(stream)["sessions"][0]["status"] == "running"
     session.stop()
     assert next(stream)["sessions"][0]["status"] == "stopped"
@@ -273,7 +273,7 @@ def test_watch_yields_when_something_changes(fleet) -> None:
 
 def test_wait_returns_what_it_saw(fleet, monkeypatch) -> None:
     """A second look may show another state: the first one is what was waited for."""
-    session = fleet.create("practice", args=QUICK)
+    session = fleet.sessions.create("practice", args=QUICK)
     real, looks = waiting.look, []
 
     def look(context, target):

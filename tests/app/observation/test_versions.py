@@ -89,7 +89,7 @@ def test_a_program_that_does_not_end_or_start(tmp_path) -> None:
 
 def test_it_is_read_kept_and_shown(fleet, monkeypatch, bin_folder) -> None:
     use(monkeypatch, Dated, bin_folder, "1.2.3")
-    session = fleet.create("practice", args=QUICK)
+    session = fleet.sessions.create("practice", args=QUICK)
     assert session.row["pane"]["version"] == "1.2.3"
     assert "version: 1.2.3" in Path(fleet.registry_file).read_text(encoding="utf-8")
     assert (session.status()["agent_version"], session.status()["version_tested"]) == ("1.2.3", True)
@@ -97,7 +97,7 @@ def test_it_is_read_kept_and_shown(fleet, monkeypatch, bin_folder) -> None:
     session.stop()
     assert session.resume().row["pane"]["version"] == "1.3.0"
     assert session.status()["version_tested"] is False
-    (finding,) = [one for one in fleet.doctor() if one["check"] == "version practice"]
+    (finding,) = [one for one in fleet.monitor.doctor() if one["check"] == "version practice"]
     assert finding["ok"] is None
     assert "1.3.0" in finding["message"]
     assert 'known_versions = ["practice 1.3.0"]' in finding["mend"]
@@ -105,7 +105,7 @@ def test_it_is_read_kept_and_shown(fleet, monkeypatch, bin_folder) -> None:
 
 def test_its_own_word_is_enough_for_a_version_that_nobody_tested(fleet, monkeypatch, bin_folder) -> None:
     use(monkeypatch, Dated, bin_folder, "9.9.9")
-    session = fleet.create("practice", args=QUICK, prompt="hello")
+    session = fleet.sessions.create("practice", args=QUICK, prompt="hello")
     assert session.transcript()["turns"][0]["text"] == "hello"
     session.wait("idle", timeout=10)
     assert session.stop().row["termination_mode"] == "graceful"
@@ -115,9 +115,9 @@ def test_its_own_word_is_enough_for_a_version_that_nobody_tested(fleet, monkeypa
 def test_its_screen_alone_is_not(fleet, monkeypatch, bin_folder, workspace, home) -> None:
     use(monkeypatch, Mute, bin_folder, "9.9.9")
     with pytest.raises(UntestedVersion, match=r"practice 9\.9\.9") as refused:
-        fleet.create("practice", name="mute", args=QUICK, prompt="hello")
+        fleet.sessions.create("practice", name="mute", args=QUICK, prompt="hello")
     assert "known_versions" in (refused.value.hint or "")
-    session = fleet.get("mute")
+    session = fleet.sessions.get("mute")
     assert "hello" not in session.read()
     typed = []
     with monkeypatch.context() as patch:
@@ -128,14 +128,14 @@ def test_its_screen_alone_is_not(fleet, monkeypatch, bin_folder, workspace, home
     config = home / ".config" / "mam" / "config.toml"
     config.write_text('resident = "off"\nknown_versions = ["practice 9.9.9"]\n', encoding="utf-8")
     with mam.open(str(workspace)) as again:
-        session = again.create("practice", name="vouched", args=QUICK, prompt="hello")
+        session = again.sessions.create("practice", name="vouched", args=QUICK, prompt="hello")
         assert session.status()["version_tested"] is True
 
 
 def test_a_dialog_of_it_is_not_answered(fleet, monkeypatch, bin_folder) -> None:
     use(monkeypatch, Dated, bin_folder, "9.9.9")
     with pytest.raises(DialogOpen, match="trust") as refused:
-        fleet.create("practice", name="asks", args=[*QUICK, "--trust-dialog"], trust=True)
+        fleet.sessions.create("practice", name="asks", args=[*QUICK, "--trust-dialog"], trust=True)
     assert "not tested with this version" in (refused.value.hint or "")
 
 

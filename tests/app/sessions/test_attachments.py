@@ -15,37 +15,37 @@ def taking(monkeypatch):
 
 
 def attached(fleet, name):
-    return fleet.get(name).row["pane"]["mcp_attachments"]
+    return fleet.sessions.get(name).row["pane"]["mcp_attachments"]
 
 
 def test_the_row_shows_them_and_a_resume_gives_them_again(fleet, taking) -> None:
-    one = fleet.create("practice", name="one", args=QUICK, mcp=True)
+    one = fleet.sessions.create("practice", name="one", args=QUICK, mcp=True)
     assert attached(fleet, "one") == ["mam"]
     one.send("hello", timeout=20)
     one.wait("idle", timeout=30)
     one.stop()
     one.resume()
     assert attached(fleet, "one") == ["mam"]
-    assert fleet.fork("one", name="two").row["pane"]["mcp_attachments"] == ["mam"]
+    assert fleet.sessions.fork("one", name="two").row["pane"]["mcp_attachments"] == ["mam"]
     # Begun anew it has what this launch asks for.
-    fleet.stop("one")
-    fleet.create(name="one")
+    fleet.sessions.stop("one")
+    fleet.sessions.create(name="one")
     assert attached(fleet, "one") == []
 
 
 def test_spawn_team_and_job_give_them_too(fleet, taking) -> None:
     fleet.init()
-    member = fleet.spawn("dev", agent="practice", args=QUICK, mcp=True)
+    member = fleet.teams.spawn("dev", agent="practice", args=QUICK, mcp=True)
     assert attached(fleet, member["session"]["name"]) == ["mam"]
-    fleet.team_down(force=True)
-    up = fleet.team_up("solo-dev", agent="practice", args=QUICK, mcp=True)
+    fleet.teams.down(force=True)
+    up = fleet.teams.up("solo-dev", agent="practice", args=QUICK, mcp=True)
     assert [attached(fleet, one["session"]["name"]) for one in up["members"]] == [["mam"]]
-    job = fleet.job_submit("count the stars", agent="practice", args=QUICK, mcp=True)
+    job = fleet.jobs.submit("count the stars", agent="practice", args=QUICK, mcp=True)
     name = job["agent_session"].removeprefix("tmux:")
     assert attached(fleet, name) == ["mam"]
 
 
 def test_a_kind_that_takes_none_is_refused_before_anything_is_started(fleet) -> None:
     with pytest.raises(Refused, match="MCP"):
-        fleet.create("practice", name="one", mcp=True)
-    assert fleet.names() == []
+        fleet.sessions.create("practice", name="one", mcp=True)
+    assert fleet.sessions.names() == []

@@ -35,7 +35,7 @@ def process_environment(pid: int) -> dict[str, str]:
 
 
 def test_the_row_the_file_and_tmux_agree(fleet, tmux_server, workspace) -> None:
-    session = fleet.create("practice", role="developer", args=QUICK)
+    session = fleet.sessions.create("practice", role="developer", args=QUICK)
     assert session.name == "demo-app-creator-practice"
     row = session.row
     (pane,) = panes(tmux_server)
@@ -55,10 +55,10 @@ def test_the_row_the_file_and_tmux_agree(fleet, tmux_server, workspace) -> None:
 
 
 def test_the_agent_has_the_callers_environment_and_its_own_identity(fleet, workspace, monkeypatch) -> None:
-    first = fleet.create("practice", args=QUICK)
+    first = fleet.sessions.create("practice", args=QUICK)
     monkeypatch.setenv("COLOUR", "set after the server was started")
     monkeypatch.setenv("MAM_JOB_ID", "not ours to pass on")
-    second = fleet.create("practice", args=QUICK, env={"EXTRA": "x;y #(z)"})
+    second = fleet.sessions.create("practice", args=QUICK, env={"EXTRA": "x;y #(z)"})
     env = process_environment(second.row["pane"]["pid"])
     assert env["COLOUR"] == "set after the server was started"
     assert env["EXTRA"] == "x;y #(z)"
@@ -70,49 +70,49 @@ def test_the_agent_has_the_callers_environment_and_its_own_identity(fleet, works
 
 
 def test_nothing_of_the_caller_stands_in_an_argv(fleet, tmux_server) -> None:
-    session = fleet.create("human", prompt="the secret word is walrus", env={"TOKEN": "hunter2"})
+    session = fleet.sessions.create("human", prompt="the secret word is walrus", env={"TOKEN": "hunter2"})
     words = Path(f"/proc/{session.row['pane']['server_pid']}/cmdline").read_bytes()
     words += Path(f"/proc/{session.row['pane']['pid']}/cmdline").read_bytes()
     assert b"walrus" not in words
     assert b"hunter2" not in words
-    assert not list(Path(fleet.context.paths.launches).iterdir())
+    assert not list(Path(fleet._access.context.paths.launches).iterdir())
 
 
 def test_a_default_name_that_is_alive_gets_a_number_and_one_given_by_hand_is_refused(fleet) -> None:
-    fleet.create("practice", args=QUICK)
-    assert fleet.create("practice", args=QUICK).name == "demo-app-2-creator-practice"
+    fleet.sessions.create("practice", args=QUICK)
+    assert fleet.sessions.create("practice", args=QUICK).name == "demo-app-2-creator-practice"
     with pytest.raises(NameTaken):
-        fleet.create("practice", name="demo-app-creator-practice")
+        fleet.sessions.create("practice", name="demo-app-creator-practice")
 
 
 def test_a_name_that_has_ended_is_started_anew_in_the_same_row(fleet) -> None:
-    first = fleet.create("practice", name="worker", role="developer", args=QUICK, prompt="hello")
+    first = fleet.sessions.create("practice", name="worker", role="developer", args=QUICK, prompt="hello")
     old = first.row["conversations"][-1]["id"]
     first.stop()
-    again = fleet.create(name="worker")
+    again = fleet.sessions.create(name="worker")
     assert (again.id, again.row["role"]) == (first.id, "developer")
     assert again.row["start_command"] == ["practice", "--speed", "0"]
     assert again.row["conversations"][-1]["id"] != old
     assert again.row["conversations"][0]["id"] == old
     assert again.row["practice_session_id_own"] is None
-    assert len(fleet.sessions()) == 1
+    assert len(fleet.sessions.list()) == 1
 
 
 def test_the_role_never_changes(fleet) -> None:
-    fleet.create("practice", name="worker", role="developer", args=QUICK).stop()
+    fleet.sessions.create("practice", name="worker", role="developer", args=QUICK).stop()
     with pytest.raises(Refused, match="developer"):
-        fleet.create(name="worker", role="reviewer")
+        fleet.sessions.create(name="worker", role="reviewer")
 
 
 def test_the_first_prompt_is_proven_by_the_transcript(fleet, home) -> None:
-    session = fleet.create("practice", args=QUICK, prompt="say hello\nin two lines; #(x) 'q' \\")
+    session = fleet.sessions.create("practice", args=QUICK, prompt="say hello\nin two lines; #(x) 'q' \\")
     path = home / ".local/share/mam-practice" / f"{session.row['practice_session_id_own']}.jsonl"
     first = json.loads(path.read_text(encoding="utf-8").splitlines()[0])
     assert (first["type"], first["text"]) == ("user", "say hello\nin two lines; #(x) 'q' \\")
 
 
 def test_a_prompt_that_looks_like_a_command_reaches_the_agent_as_words(fleet, home) -> None:
-    session = fleet.create("practice", args=QUICK, prompt="/exit is what I typed")
+    session = fleet.sessions.create("practice", args=QUICK, prompt="/exit is what I typed")
     path = home / ".local/share/mam-practice" / f"{session.row['practice_session_id_own']}.jsonl"
     assert json.loads(path.read_text(encoding="utf-8").splitlines()[0])["text"] == " /exit is what I typed"
     assert session.status()["tmux_alive"] is True
@@ -120,16 +120,16 @@ def test_a_prompt_that_looks_like_a_command_reaches_the_agent_as_words(fleet, ho
 
 def test_a_dialog_is_reported_and_not_answered(fleet, tmux_server) -> None:
     with pytest.raises(DialogOpen) as caught:
-        fleet.create("practice", args=["--trust-dialog"], prompt="run the tests")
+        fleet.sessions.create("practice", args=["--trust-dialog"], prompt="run the tests")
     assert caught.value.exit_code == 2
-    session = fleet.get(caught.value.session["id"])
+    session = fleet.sessions.get(caught.value.session["id"])
     status = session.status()
     assert (status["status"], status["activity"], status["waiting_for"]) == ("running", "waiting", "trust")
     assert "Yes, I trust this folder" in session.read()
 
 
 def test_trust_is_given_when_the_caller_asks_for_it(fleet) -> None:
-    session = fleet.create("practice", args=["--trust-dialog", *QUICK], trust=True)
+    session = fleet.sessions.create("practice", args=["--trust-dialog", *QUICK], trust=True)
     assert session.status()["activity"] == "idle"
 
 
@@ -144,31 +144,31 @@ def test_trust_is_given_to_what_was_seen_alone(fleet, monkeypatch) -> None:
         real(self, pane_id, keys, mark=mark, at=at)
 
     monkeypatch.setattr(Tmux, "keys", keys)
-    session = fleet.create("practice", args=["--trust-dialog", *QUICK], trust=True)
+    session = fleet.sessions.create("practice", args=["--trust-dialog", *QUICK], trust=True)
     assert session.status()["activity"] == "idle"
     assert len(tried) == 2 and None not in tried
 
 
 def test_an_agent_that_ends_while_booting_is_reported_with_its_last_words(fleet) -> None:
     with pytest.raises(NotReady, match=r"ended at once \(exit 2\): .*Error: --session-id") as caught:
-        fleet.create("practice", args=["--resume", "00000000-0000-0000-0000-000000000000"])
-    row = fleet.get(caught.value.session["id"]).row
+        fleet.sessions.create("practice", args=["--resume", "00000000-0000-0000-0000-000000000000"])
+    row = fleet.sessions.get(caught.value.session["id"]).row
     assert (row["status"], row["exit_status"], row["termination_mode"]) == ("terminated", 2, "auto-detected")
 
 
 def test_it_returns_at_once_with_no_wait(fleet) -> None:
-    session = fleet.create("practice", args=["--slow-start", "30"], wait=False)
+    session = fleet.sessions.create("practice", args=["--slow-start", "30"], wait=False)
     assert session.status()["activity"] == "booting"
 
 
 def test_time_runs_out_and_the_session_stays(fleet) -> None:
     with pytest.raises(NotReady, match=r"0\.3 s"):
-        fleet.create("practice", name="slow", args=["--slow-start", "30"], timeout=0.3)
-    assert fleet.get("slow").status()["tmux_alive"] is True
+        fleet.sessions.create("practice", name="slow", args=["--slow-start", "30"], timeout=0.3)
+    assert fleet.sessions.get("slow").status()["tmux_alive"] is True
 
 
 def test_any_program_by_name(fleet) -> None:
-    session = fleet.create("sleep", args=["1000"])
+    session = fleet.sessions.create("sleep", args=["1000"])
     assert session.row["agent"] == "sleep"
     assert session.row["pane"]["cmd"] == "sleep"
     status = session.status()
@@ -181,8 +181,8 @@ def test_nothing_is_typed_into_a_program_that_cannot_be_seen(fleet, workspace) -
         "echo 'Do you trust this folder? [Y/n]'; read answer; touch answered\n", encoding="utf-8"
     )
     with pytest.raises(Refused, match="cannot see"):
-        fleet.create("sh", args=[str(script)], prompt="hello")
-    assert fleet.names() == []
+        fleet.sessions.create("sh", args=[str(script)], prompt="hello")
+    assert fleet.sessions.names() == []
     assert not (workspace / "answered").exists()
 
 
@@ -190,25 +190,25 @@ def test_nothing_is_typed_into_a_program_that_cannot_be_seen(fleet, workspace) -
 def test_what_is_no_model(fleet, model) -> None:
     """It would be another option of the program, and let go of what the permissions hold."""
     with pytest.raises(Usage, match="name of a model"):
-        fleet.create("practice", model=model)
-    assert fleet.sessions() == []
+        fleet.sessions.create("practice", model=model)
+    assert fleet.sessions.list() == []
 
 
 @pytest.mark.parametrize("options", [{"permissions": "skip"}, {"model": "large"}])
 def test_options_that_would_be_ignored_are_refused(fleet, options) -> None:
     with pytest.raises(Refused, match="does not know"):
-        fleet.create("sleep", args=["1000"], **options)
+        fleet.sessions.create("sleep", args=["1000"], **options)
 
 
 def test_a_prompt_needs_the_wait(fleet) -> None:
     with pytest.raises(Usage):
-        fleet.create("practice", prompt="hello", wait=False)
+        fleet.sessions.create("practice", prompt="hello", wait=False)
 
 
 def test_a_person_gets_a_shell_with_the_instructions(fleet, monkeypatch) -> None:
     monkeypatch.setenv("SHELL", "/bin/sh")
-    session = fleet.create("human", role="tester", prompt="try the login page")
-    found = fleet.wait(session.name, "text:try the login page", timeout=10)
+    session = fleet.sessions.create("human", role="tester", prompt="try the login page")
+    found = fleet.sessions.wait(session.name, "text:try the login page", timeout=10)
     assert found["status"] == "running"
 
 
@@ -217,17 +217,17 @@ def test_a_person_gets_a_shell_with_the_instructions(fleet, monkeypatch) -> None
 )
 def test_bad_names_are_refused_before_anything_happens(fleet, tmux_server, name) -> None:
     with pytest.raises(InvalidName):
-        fleet.create("practice", name=name)
-    assert not fleet.context.paths.exists()
+        fleet.sessions.create("practice", name=name)
+    assert not fleet._access.context.paths.exists()
     assert panes(tmux_server) == []
 
 
 def test_a_program_that_is_not_there(fleet, tmux_server) -> None:
     with pytest.raises(AgentMissing) as caught:
-        fleet.create("pratice")
+        fleet.sessions.create("pratice")
     assert caught.value.exit_code == 2
     assert "practice" in (caught.value.hint or "")
-    assert fleet.sessions() == []
+    assert fleet.sessions.list() == []
     assert panes(tmux_server) == []
 
 
@@ -243,8 +243,8 @@ def test_tmux_is_missing(fleet, monkeypatch, tmp_path) -> None:
         mam.open(str(fleet.root), environ={**os.environ, "PATH": str(empty)}) as blind,
         pytest.raises(TmuxMissing),
     ):
-        blind.create("practice")
-    assert fleet.sessions() == []
+        blind.sessions.create("practice")
+    assert fleet.sessions.list() == []
 
 
 def test_tmux_is_too_old(fleet, tmp_path) -> None:
@@ -256,36 +256,36 @@ def test_tmux_is_too_old(fleet, tmp_path) -> None:
         mam.open(str(fleet.root), environ={**os.environ, "PATH": str(folder)}) as old,
         pytest.raises(TmuxMissing, match=r"3\.1"),
     ):
-        old.create("practice")
-    assert fleet.sessions() == []
+        old.sessions.create("practice")
+    assert fleet.sessions.list() == []
 
 
 @pytest.mark.parametrize("prompt", ["", "   \n", "\x1b", "bad \udc90", "x" * 1_100_000])
 def test_prompts_that_are_none(fleet, prompt) -> None:
     with pytest.raises(InvalidPrompt):
-        fleet.create("practice", prompt=prompt)
+        fleet.sessions.create("practice", prompt=prompt)
 
 
 def test_a_tmux_session_that_is_not_ours_is_left_alone(fleet, tmux_server) -> None:
-    fleet.create("sleep", name="first", args=["1000"])
-    Tmux(tmux_server).rename_session(fleet.get("first").row["tmux_session_id"], "taken")
+    fleet.sessions.create("sleep", name="first", args=["1000"])
+    Tmux(tmux_server).rename_session(fleet.sessions.get("first").row["tmux_session_id"], "taken")
     with pytest.raises(NameTaken, match="not ours"):
-        fleet.create("practice", name="taken")
-    assert [session.name for session in fleet.sessions()] == ["first"]
+        fleet.sessions.create("practice", name="taken")
+    assert [session.name for session in fleet.sessions.list()] == ["first"]
 
 
 def test_it_needs_an_agent(fleet) -> None:
     with pytest.raises(Usage):
-        fleet.create()
+        fleet.sessions.create()
     with pytest.raises(Usage, match="agent"):
-        fleet.create(name="unheard-of")
+        fleet.sessions.create(name="unheard-of")
 
 
 def test_settings_name_the_server(fleet, tmux_server, workspace, monkeypatch) -> None:
     monkeypatch.delenv("TMUX_SERVER_NAME")
     (workspace / "mam.toml").write_text(f'tmux_server = "{tmux_server}"\n', encoding="utf-8")
     with mam.open(str(workspace)) as again:
-        assert again.create("practice", args=QUICK).row["tmux_server"] == tmux_server
+        assert again.sessions.create("practice", args=QUICK).row["tmux_server"] == tmux_server
 
 
 @pytest.mark.parametrize("folder", ["x#(touch pwned)", "a;", "new\nline", "sp ace", "quote'\""])
@@ -293,16 +293,16 @@ def test_directories_with_any_name(home, tmux_server, tmp_path, folder) -> None:
     place = tmp_path / folder
     place.mkdir()
     with mam.open(str(place)) as fleet:
-        session = fleet.create("practice", args=QUICK, prompt="hello")
+        session = fleet.sessions.create("practice", args=QUICK, prompt="hello")
         (pane,) = panes(tmux_server)
         assert pane.path == str(place)
         assert pane.root == str(place)
         session.stop()
-        assert fleet.resume(session.name).session.status()["tmux_alive"] is True
+        assert fleet.sessions.resume(session.name).session.status()["tmux_alive"] is True
     assert not list(tmp_path.rglob("pwned"))
 
 
 def test_a_known_agent_that_is_not_installed_is_to_be_installed(fleet, tmp_path) -> None:
     with pytest.raises(mam.MamError) as caught:
-        fleet.create("claude", env={"PATH": str(tmp_path)})
+        fleet.sessions.create("claude", env={"PATH": str(tmp_path)})
     assert caught.value.hint == "install it, or put its folder on PATH"

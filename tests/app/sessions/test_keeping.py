@@ -34,60 +34,60 @@ def bare_tmux(server: str, *words: str) -> str:
 
 
 def test_rename_renames_both(fleet, tmux_server) -> None:
-    session = fleet.create("practice", name="before", args=QUICK)
-    renamed = fleet.rename("before", "after")
+    session = fleet.sessions.create("practice", name="before", args=QUICK)
+    renamed = fleet.sessions.rename("before", "after")
     assert (renamed.id, renamed.name) == (session.id, "after")
     assert [pane.session_name for pane in Tmux(tmux_server).panes().panes] == ["after"]
     with pytest.raises(SessionNotFound):
-        fleet.get("before")
-    assert fleet.rename("after", "after").name == "after"
+        fleet.sessions.get("before")
+    assert fleet.sessions.rename("after", "after").name == "after"
 
 
 def test_rename_onto_something_else_is_refused(fleet, tmux_server) -> None:
-    fleet.create("sleep", name="one", args=["1000"])
-    fleet.create("sleep", name="two", args=["1000"])
+    fleet.sessions.create("sleep", name="one", args=["1000"])
+    fleet.sessions.create("sleep", name="two", args=["1000"])
     bare_tmux(tmux_server, "new-session", "-d", "-s", "three", "sleep 1000")
     for taken in ("two", "three"):
         with pytest.raises(NameTaken):
-            fleet.rename("one", taken)
+            fleet.sessions.rename("one", taken)
     with pytest.raises(InvalidName):
-        fleet.rename("one", "#(x)")
-    assert [session.name for session in fleet.sessions()] == ["one", "two"]
+        fleet.sessions.rename("one", "#(x)")
+    assert [session.name for session in fleet.sessions.list()] == ["one", "two"]
 
 
 def test_archive_and_forget_only_what_has_ended(fleet) -> None:
-    session = fleet.create("practice", name="worker", args=QUICK)
-    for verb in (fleet.archive, fleet.forget):
+    session = fleet.sessions.create("practice", name="worker", args=QUICK)
+    for verb in (fleet.sessions.archive, fleet.sessions.forget):
         with pytest.raises(IllegalTransition, match="running"):
             verb("worker")
     session.stop()
-    assert fleet.archive("worker").row["status"] == "archived"
-    assert fleet.archive("worker").row["status"] == "archived"
-    assert fleet.forget("worker")["forgotten"] == "worker"
-    assert fleet.sessions() == []
+    assert fleet.sessions.archive("worker").row["status"] == "archived"
+    assert fleet.sessions.archive("worker").row["status"] == "archived"
+    assert fleet.sessions.forget("worker")["forgotten"] == "worker"
+    assert fleet.sessions.list() == []
     assert "tmux_sessions: []" in Path(fleet.registry_file).read_text(encoding="utf-8")
 
 
 def test_forgettable_by_age(fleet) -> None:
-    fleet.create("sleep", name="old", args=["1000"]).stop()
-    fleet.create("sleep", name="new", args=["1000"]).stop()
-    fleet.create("sleep", name="alive", args=["1000"])
+    fleet.sessions.create("sleep", name="old", args=["1000"]).stop()
+    fleet.sessions.create("sleep", name="new", args=["1000"]).stop()
+    fleet.sessions.create("sleep", name="alive", args=["1000"])
 
     def age(draft):
         row = draft.named("old")
         draft.put({**row, "stopped_at_epoch": row["stopped_at_epoch"] - 1000})
 
-    fleet.context.registry.change(age)
-    assert fleet.forgettable(older_than=500) == ["old"]
-    assert fleet.forgettable() == ["old", "new"]
+    fleet._access.context.registry.change(age)
+    assert fleet.sessions.forgettable(older_than=500) == ["old"]
+    assert fleet.sessions.forgettable() == ["old", "new"]
 
 
 def test_a_dead_pane_goes_with_its_row(fleet, tmux_server, until) -> None:
-    session = fleet.create("sleep", args=["1000"])
+    session = fleet.sessions.create("sleep", args=["1000"])
     os.kill(session.row["pane"]["pid"], signal.SIGKILL)
     until(lambda: process.identify(session.row["pane"]["pid"]) is None)
     session.stop()
-    fleet.forget(session.id)
+    fleet.sessions.forget(session.id)
     assert Tmux(tmux_server).panes().panes == []
 
 
@@ -95,7 +95,7 @@ def test_adopt_takes_what_runs_already(fleet, tmux_server, workspace, until) -> 
     bare_tmux(tmux_server, "new-session", "-d", "-s", "by-hand", "-c", str(workspace), "sleep", "1000")
     (pane,) = Tmux(tmux_server).panes().panes
     until(lambda: process.command_line(pane.pid) == ["sleep", "1000"])
-    session = fleet.adopt("by-hand", agent="sleep", role="helper")
+    session = fleet.sessions.adopt("by-hand", agent="sleep", role="helper")
     (pane,) = Tmux(tmux_server).panes().panes
     assert (pane.mark, session.row["pane"]["pid"], session.row["workspace"]) == (
         session.id,
@@ -104,56 +104,56 @@ def test_adopt_takes_what_runs_already(fleet, tmux_server, workspace, until) -> 
     )
     assert session.row["start_command"] == ["sleep", "1000"]
     with pytest.raises(NotAllowed):
-        fleet.adopt("by-hand", agent="sleep", name="again")
+        fleet.sessions.adopt("by-hand", agent="sleep", name="again")
     assert session.stop().row["status"] == "stopped"
 
 
 def test_adopt_refuses_to_guess(fleet, tmux_server) -> None:
     bare_tmux(tmux_server, "new-session", "-d", "-s", "two", "sleep 1000", ";", "split-window", "sleep 1001")
     with pytest.raises(AmbiguousTarget, match="%0, %1"):
-        fleet.adopt("two", agent="sleep")
-    assert fleet.adopt("two", agent="sleep", pane="%1").row["pane"]["id"] == "%1"
+        fleet.sessions.adopt("two", agent="sleep")
+    assert fleet.sessions.adopt("two", agent="sleep", pane="%1").row["pane"]["id"] == "%1"
     with pytest.raises(PaneGone):
-        fleet.adopt("tw", agent="sleep")
+        fleet.sessions.adopt("tw", agent="sleep")
     # Only its own pane ends; the tmux session stays with the other one.
-    fleet.stop("two")
+    fleet.sessions.stop("two")
     assert [pane.id for pane in Tmux(tmux_server).panes().panes] == ["%0"]
 
 
 def test_attach_says_what_to_execute(fleet, tmux_server) -> None:
-    session = fleet.create("sleep", args=["1000"])
-    answer = fleet.attach(session.name)
+    session = fleet.sessions.create("sleep", args=["1000"])
+    answer = fleet.sessions.attach(session.name)
     assert answer["switched"] is False
     assert answer["argv"][-1] == session.row["tmux_session_id"]
-    assert fleet.attach()["session"] == session.name
-    fleet.create("sleep", args=["1000"])
+    assert fleet.sessions.attach()["session"] == session.name
+    fleet.sessions.create("sleep", args=["1000"])
     with pytest.raises(Usage):
-        fleet.attach()
+        fleet.sessions.attach()
     session.stop()
     with pytest.raises(PaneGone):
-        fleet.attach(session.name)
+        fleet.sessions.attach(session.name)
 
 
 def test_attach_next_goes_round_those_that_wait(fleet) -> None:
     for name in ("a", "b", "c"):
-        session = fleet.create("practice", name=name, args=QUICK)
+        session = fleet.sessions.create("practice", name=name, args=QUICK)
         if name != "b":
             Tmux(session.row["tmux_server"]).paste(
                 session.row["pane"]["id"], "/ask touch x", mark=session.id, enter=True
             )
             session.wait("waiting", timeout=10)
-    assert fleet.attach(next_waiting=True)["session"] == "a"
-    assert fleet.attach("a", next_waiting=True)["session"] == "c"
-    assert fleet.attach("c", next_waiting=True)["session"] == "a"
+    assert fleet.sessions.attach(next_waiting=True)["session"] == "a"
+    assert fleet.sessions.attach("a", next_waiting=True)["session"] == "c"
+    assert fleet.sessions.attach("c", next_waiting=True)["session"] == "a"
     for name in ("a", "c"):
-        fleet.stop(name, force=True)
+        fleet.sessions.stop(name, force=True)
     with pytest.raises(Refused):
-        fleet.attach(next_waiting=True)
+        fleet.sessions.attach(next_waiting=True)
 
 
 def test_attach_switches_the_client_that_we_sit_in(fleet, tmux_server, workspace, until) -> None:
-    target = fleet.create("sleep", name="target", args=["1000"])
-    here = fleet.create("sleep", name="here", args=["1000"])
+    target = fleet.sessions.create("sleep", name="target", args=["1000"])
+    here = fleet.sessions.create("sleep", name="here", args=["1000"])
     master, slave = os.openpty()
     client = subprocess.Popen(
         ["tmux", "-L", tmux_server, "attach", "-t", "=here"],
@@ -168,7 +168,7 @@ def test_attach_switches_the_client_that_we_sit_in(fleet, tmux_server, workspace
             "TMUX_PANE": here.row["pane"]["id"],
         }
         with mam.open(str(workspace), environ=inside) as sitting:
-            assert sitting.attach("target")["switched"] is True
+            assert sitting.sessions.attach("target")["switched"] is True
         until(lambda: bare_tmux(tmux_server, "list-clients", "-F", "#{session_name}") == target.name)
     finally:
         client.kill()
@@ -180,7 +180,7 @@ def test_attach_switches_the_client_that_we_sit_in(fleet, tmux_server, workspace
 def test_init_makes_a_root_on_purpose(fleet, home, workspace) -> None:
     inner = workspace / "deep" / "inner"
     inner.mkdir(parents=True)
-    fleet.create("sleep", args=["1000"])
+    fleet.sessions.create("sleep", args=["1000"])
     with mam.open(str(inner)) as found:
         assert found.root == str(workspace)
         found.init()
@@ -194,26 +194,28 @@ def test_init_makes_a_root_on_purpose(fleet, home, workspace) -> None:
 def test_a_registry_that_is_named_keeps_its_state_beside_itself(home, tmux_server, tmp_path) -> None:
     file = tmp_path / "other.yaml"
     with mam.open(str(tmp_path), registry=str(file)) as fleet:
-        session = fleet.create("practice", args=QUICK, prompt="hello")
+        session = fleet.sessions.create("practice", args=QUICK, prompt="hello")
         assert session.wait("idle", timeout=10)["activity"] == "idle"
     assert (tmp_path / "other.yaml.mam/state.db").exists()
     assert not (tmp_path / ".mam").exists()
 
 
-CALL = "import mam, sys; print(mam.open().create('sleep', args=['1000'], name='child').row['parent'])"
+CALL = (
+    "import mam, sys; print(mam.open().sessions.create('sleep', args=['1000'], name='child').row['parent'])"
+)
 
 
 def test_an_agent_that_calls_is_known_by_its_process(fleet, workspace, until) -> None:
     out = workspace / "out"
     script = workspace / "call.sh"
     script.write_text(f'"{sys.executable}" -c "{CALL}" > {out} 2>&1; exec sleep 1000\n', encoding="utf-8")
-    parent = fleet.create("sh", args=[str(script)])
+    parent = fleet.sessions.create("sh", args=[str(script)])
     assert until(lambda: out.exists() and out.read_text(encoding="utf-8").strip()) == parent.id
 
 
 def test_a_variable_alone_makes_nobody_a_session(fleet, workspace) -> None:
-    parent = fleet.create("sleep", args=["1000"])
+    parent = fleet.sessions.create("sleep", args=["1000"])
     forged = {**os.environ, "MAM_SESSION": parent.id, "MAM_ROOT": str(workspace)}
     with mam.open(environ=forged) as other:
         assert other.root == str(workspace)
-        assert other.create("sleep", args=["1000"]).row["parent"] is None
+        assert other.sessions.create("sleep", args=["1000"]).row["parent"] is None

@@ -22,7 +22,7 @@ def later(fleet, monkeypatch):
 
     def later(seconds=60.0):
         real = time.time
-        fleet.context = fleet.context.replace(clock=lambda: real() + seconds)
+        fleet._access.context = fleet._access.context.replace(clock=lambda: real() + seconds)
 
     return later
 
@@ -37,10 +37,10 @@ def kill(session, until):
 
 
 def test_nothing_differs(fleet, later) -> None:
-    fleet.create("practice", args=QUICK)
+    fleet.sessions.create("practice", args=QUICK)
     later()
     before = Path(fleet.registry_file).stat()
-    report = fleet.reconcile()
+    report = fleet.monitor.once()
     assert report["drifts"] == report["actions"] == []
     assert report["tmux_confirmed"] is True
     assert report["yaml_path"] == fleet.registry_file
@@ -50,15 +50,15 @@ def test_nothing_differs(fleet, later) -> None:
 
 def test_no_registry(tmp_path, home) -> None:
     with mam.open(str(tmp_path)) as fleet, pytest.raises(NoRegistry):
-        fleet.reconcile()
+        fleet.monitor.once()
 
 
 def test_a_dead_agent_is_recorded_once(fleet, later, until) -> None:
-    session = fleet.create("sleep", args=["1000"], name="one")
+    session = fleet.sessions.create("sleep", args=["1000"], name="one")
     kill(session, until)
-    assert fleet.reconcile()["drifts"] == [], "it is younger than five seconds"
+    assert fleet.monitor.once()["drifts"] == [], "it is younger than five seconds"
     later()
-    report = fleet.reconcile()
+    report = fleet.monitor.once()
     assert drifts(report) == [("A", "one", True, True)]
     assert report["actions"] == [
         {"action": "terminated", "session": "one", "server": session.row["tmux_server"]}
@@ -69,15 +69,15 @@ def test_a_dead_agent_is_recorded_once(fleet, later, until) -> None:
         "auto-detected",
         137,
     )
-    assert fleet.reconcile()["drifts"] == []
-    assert [entry["verb"] for entry in fleet.log("one")][-1] == "died"
+    assert fleet.monitor.once()["drifts"] == []
+    assert [entry["verb"] for entry in fleet.sessions.log("one")][-1] == "died"
 
 
 def test_a_dry_run_writes_nothing(fleet, later, until) -> None:
-    session = fleet.create("practice", args=QUICK, prompt="hello", name="one")
+    session = fleet.sessions.create("practice", args=QUICK, prompt="hello", name="one")
     kill(session, until)
     later()
-    state = Path(fleet.context.paths.state)
+    state = Path(fleet._access.context.paths.state)
 
     def content():
         # What SQLite shares between readers (-shm) changes with each look; a hook may still be writing.
@@ -86,7 +86,7 @@ def test_a_dry_run_writes_nothing(fleet, later, until) -> None:
 
     # The last hook is a process of its own: it may rename its payload while this looks.
     before, waiting = content(), set((state / "spool").glob("*.json"))
-    report = fleet.reconcile(dry_run=True)
+    report = fleet.monitor.once(dry_run=True)
     assert drifts(report) == [("A", "one", True, False)]
     assert report["actions"][0]["action"] == "terminated"
     assert content() == before
@@ -95,23 +95,23 @@ def test_a_dry_run_writes_nothing(fleet, later, until) -> None:
 
 
 def test_a_stranger_in_the_pane(fleet, later, tmux_server) -> None:
-    session = fleet.create("sleep", args=["1000"], name="one")
+    session = fleet.sessions.create("sleep", args=["1000"], name="one")
     pane = session.row["pane"]["id"]
     Tmux(tmux_server)._call(["respawn-pane", "-k", "-t", pane, "sleep", "4321"])
     later()
-    assert drifts(fleet.reconcile()) == [("A", "one", True, True)]
+    assert drifts(fleet.monitor.once()) == [("A", "one", True, True)]
     assert Tmux(tmux_server).pane(pane) is not None, "the stranger is left alone"
 
 
 def test_a_server_that_does_not_answer_terminates_nobody(fleet, later, tmux_server) -> None:
-    session = fleet.create("sleep", args=["1000"], name="one")
+    session = fleet.sessions.create("sleep", args=["1000"], name="one")
     later()
     server = Tmux(tmux_server).server_pid()
-    tmux = fleet.context.tmux(tmux_server)
+    tmux = fleet._access.context.tmux(tmux_server)
     os.kill(server, signal.SIGSTOP)
     try:
         tmux.timeout = 0.3
-        report = fleet.reconcile()
+        report = fleet.monitor.once()
     finally:
         os.kill(server, signal.SIGCONT)
         tmux.timeout = 5.0
@@ -124,13 +124,13 @@ def test_a_server_that_does_not_answer_terminates_nobody(fleet, later, tmux_serv
 def test_a_server_that_is_gone_terminates_its_rows_and_no_others(fleet, later, tmux_server, until) -> None:
     other = f"{tmux_server}-2"
     try:
-        gone = fleet.create("sleep", args=["1000"], name="gone")
-        kept = fleet.create("sleep", args=["1000"], name="kept", tmux_server=other)
+        gone = fleet.sessions.create("sleep", args=["1000"], name="gone")
+        kept = fleet.sessions.create("sleep", args=["1000"], name="kept", tmux_server=other)
         pid = gone.row["pane"]["pid"]
         Tmux(tmux_server).kill_server()
         until(lambda: not Path(f"/proc/{pid}").exists())
         later()
-        assert drifts(fleet.reconcile()) == [("A", "gone", True, True)]
+        assert drifts(fleet.monitor.once()) == [("A", "gone", True, True)]
         assert kept.status()["tmux_alive"] is True
     finally:
         Tmux(other).kill_server()
@@ -151,57 +151,57 @@ def test_a_session_of_the_pattern_is_registered(fleet, later, tmux_server, works
     for line in script:
         Tmux(tmux_server)._call(line.split())
     later()
-    assert drifts(fleet.reconcile(dry_run=True)) == [("B", "demo-app-creator-bash", True, False)]
-    assert fleet.names() == []
-    assert drifts(fleet.reconcile()) == [("B", "demo-app-creator-bash", True, True)]
-    row = fleet.get("demo-app-creator-bash").row
+    assert drifts(fleet.monitor.once(dry_run=True)) == [("B", "demo-app-creator-bash", True, False)]
+    assert fleet.sessions.names() == []
+    assert drifts(fleet.monitor.once()) == [("B", "demo-app-creator-bash", True, True)]
+    row = fleet.sessions.get("demo-app-creator-bash").row
     assert (row["status"], row["last_visible_status"], row["agent"]) == ("running", "auto-registered", "bash")
     assert row["workspace"] == str(workspace)
-    assert fleet.names() == ["demo-app-creator-bash"]
-    assert fleet.reconcile()["drifts"] == []
-    assert fleet.status("demo-app-creator-bash")["tmux_alive"] is True
+    assert fleet.sessions.names() == ["demo-app-creator-bash"]
+    assert fleet.monitor.once()["drifts"] == []
+    assert fleet.sessions.status("demo-app-creator-bash")["tmux_alive"] is True
 
 
 def test_a_conversation_appears_and_vanishes(fleet, later, until) -> None:
-    session = fleet.create("practice", args=QUICK, name="one")
+    session = fleet.sessions.create("practice", args=QUICK, name="one")
     later()
-    assert fleet.reconcile()["drifts"] == []
-    tmux = fleet.context.tmux(session.row["tmux_server"])
+    assert fleet.monitor.once()["drifts"] == []
+    tmux = fleet._access.context.tmux(session.row["tmux_server"])
     tmux.paste(session.row["pane"]["id"], "hello", mark=session.id, enter=True)
     until(lambda: session.status()["resume"]["on_disk"])
     assert session.status()["drift"] == "C"
-    report = fleet.reconcile()
+    report = fleet.monitor.once()
     assert drifts(report) == [("C", "one", True, True)]
     own = session.status()["practice_session_id_own"]
     assert own == report["drifts"][0]["after"]
     (transcript,) = Path(os.environ["XDG_DATA_HOME"]).rglob(f"{own}.jsonl")
     away = transcript.rename(transcript.with_suffix(".away"))
     later(120.0)
-    assert drifts(fleet.reconcile()) == [("D", "one", True, False)]
-    assert drifts(fleet.reconcile()) == [("D", "one", False, False)], "it lasts, and is not news"
+    assert drifts(fleet.monitor.once()) == [("D", "one", True, False)]
+    assert drifts(fleet.monitor.once()) == [("D", "one", False, False)], "it lasts, and is not news"
     assert session.status()["practice_session_id_own"] == own
     away.rename(transcript)
-    assert fleet.reconcile()["drifts"] == []
+    assert fleet.monitor.once()["drifts"] == []
     transcript.rename(away)
-    assert drifts(fleet.reconcile()) == [("D", "one", True, False)], "another episode"
+    assert drifts(fleet.monitor.once()) == [("D", "one", True, False)], "another episode"
 
 
 def test_what_nobody_printed_is_printed_once(fleet, later, until) -> None:
-    sessions = [fleet.create("sleep", args=["1000"], name=name) for name in ("one", "two")]
+    sessions = [fleet.sessions.create("sleep", args=["1000"], name=name) for name in ("one", "two")]
     kill(sessions[0], until)
     later()
-    assert drifts(fleet.reconcile(emit_diff=True)) == [("A", "one", True, True)]
+    assert drifts(fleet.monitor.once(emit_diff=True)) == [("A", "one", True, True)]
     kill(sessions[1], until)
-    assert drifts(fleet.reconcile()) == [("A", "two", True, True)]
-    assert fleet.reconcile(dry_run=True, emit_diff=True)["drifts"] == []
-    assert drifts(fleet.reconcile(emit_diff=True)) == [("A", "two", True, True)], (
+    assert drifts(fleet.monitor.once()) == [("A", "two", True, True)]
+    assert fleet.monitor.once(dry_run=True, emit_diff=True)["drifts"] == []
+    assert drifts(fleet.monitor.once(emit_diff=True)) == [("A", "two", True, True)], (
         "recorded, and not printed yet"
     )
-    assert fleet.reconcile(emit_diff=True)["drifts"] == []
+    assert fleet.monitor.once(emit_diff=True)["drifts"] == []
 
 
 def test_what_could_not_be_written_is_told_again_once_it_is(fleet, later, until, monkeypatch) -> None:
-    kill(fleet.create("sleep", args=["1000"], name="one"), until)
+    kill(fleet.sessions.create("sleep", args=["1000"], name="one"), until)
     later()
 
     def fail(*_given):
@@ -209,17 +209,17 @@ def test_what_could_not_be_written_is_told_again_once_it_is(fleet, later, until,
 
     with monkeypatch.context() as patch:
         patch.setattr(death, "record_death", fail)
-        assert drifts(fleet.reconcile(emit_diff=True)) == [("A", "one", True, False)]
-        assert drifts(fleet.reconcile(emit_diff=True)) == [("A", "one", False, False)]
-    assert drifts(fleet.reconcile()) == [("A", "one", True, True)]
-    assert drifts(fleet.reconcile(emit_diff=True)) == [("A", "one", True, True)], "recorded for who prints"
-    assert fleet.context.registry.peek(recorded.has_open, True) is False
+        assert drifts(fleet.monitor.once(emit_diff=True)) == [("A", "one", True, False)]
+        assert drifts(fleet.monitor.once(emit_diff=True)) == [("A", "one", False, False)]
+    assert drifts(fleet.monitor.once()) == [("A", "one", True, True)]
+    assert drifts(fleet.monitor.once(emit_diff=True)) == [("A", "one", True, True)], "recorded for who prints"
+    assert fleet._access.context.registry.peek(recorded.has_open, True) is False
 
 
 def test_ended_rows_are_left_alone(fleet, later) -> None:
-    session = fleet.create("practice", args=QUICK, prompt="hello", name="one")
+    session = fleet.sessions.create("practice", args=QUICK, prompt="hello", name="one")
     session.stop()
     later()
     before = Path(fleet.registry_file).read_bytes()
-    assert fleet.reconcile()["drifts"] == []
+    assert fleet.monitor.once()["drifts"] == []
     assert Path(fleet.registry_file).read_bytes() == before

@@ -13,10 +13,10 @@ QUICK = ["--speed", "0"]
 
 
 def test_history_is_really_there(fleet) -> None:
-    session = fleet.create("practice", role="developer", args=QUICK, prompt="the word is walrus")
+    session = fleet.sessions.create("practice", role="developer", args=QUICK, prompt="the word is walrus")
     session.wait("idle", timeout=10)
     session.stop()
-    done = fleet.resume(session.name)
+    done = fleet.sessions.resume(session.name)
     row = done.session.row
     assert (row["id"], row["status"], row["resume_tier"], row["resume_count"]) == (
         session.id,
@@ -26,95 +26,97 @@ def test_history_is_really_there(fleet) -> None:
     )
     assert row["stopped_at"] is None
     assert row["role"] == "developer"
-    fleet.wait(session.name, "text:the word is walrus", timeout=10)
+    fleet.sessions.wait(session.name, "text:the word is walrus", timeout=10)
 
 
 def test_after_a_kill_it_goes_on_in_the_same_pane(fleet, until) -> None:
-    session = fleet.create("practice", args=QUICK, prompt="hello")
+    session = fleet.sessions.create("practice", args=QUICK, prompt="hello")
     session.wait("idle", timeout=10)
     os.kill(session.row["pane"]["pid"], signal.SIGKILL)
     until(lambda: process.identify(session.row["pane"]["pid"]) is None)
-    assert fleet.ls()["sessions"][0]["drift"] == "A"
-    done = fleet.resume(session.name)
+    assert fleet.sessions.ls()["sessions"][0]["drift"] == "A"
+    done = fleet.sessions.resume(session.name)
     assert done.session.row["pane"]["id"] == session.row["pane"]["id"]
     assert done.session.row["pane"]["pid"] != session.row["pane"]["pid"]
 
 
 def test_after_the_whole_server_died(fleet, tmux_server, until) -> None:
-    names = [fleet.create("practice", args=QUICK, prompt="hello").name for _ in range(2)]
-    stopped = fleet.create("practice", args=QUICK, prompt="hello")
+    names = [fleet.sessions.create("practice", args=QUICK, prompt="hello").name for _ in range(2)]
+    stopped = fleet.sessions.create("practice", args=QUICK, prompt="hello")
     stopped.stop()
     Tmux(tmux_server).kill_server()
-    until(lambda: all(process.identify(fleet.get(name).row["pane"]["pid"]) is None for name in names))
-    assert fleet.resumable() == names
-    assert fleet.resumable(stopped=True) == [*names, stopped.name]
+    until(
+        lambda: all(process.identify(fleet.sessions.get(name).row["pane"]["pid"]) is None for name in names)
+    )
+    assert fleet.sessions.resumable() == names
+    assert fleet.sessions.resumable(stopped=True) == [*names, stopped.name]
     for name in names:
-        assert fleet.resume(name).session.row["resume_tier"] == 1
+        assert fleet.sessions.resume(name).session.row["resume_tier"] == 1
 
 
 def test_one_that_is_alive_is_left_alone(fleet) -> None:
-    session = fleet.create("practice", args=QUICK)
-    done = fleet.resume(session.name)
+    session = fleet.sessions.create("practice", args=QUICK)
+    done = fleet.sessions.resume(session.name)
     assert (done.changed, done.note) == (False, "already running")
     assert done.session.row["pane"]["pid"] == session.row["pane"]["pid"]
 
 
 def test_a_chosen_id_without_history_is_launched_again_and_says_so(fleet) -> None:
-    session = fleet.create("practice", args=QUICK)
+    session = fleet.sessions.create("practice", args=QUICK)
     chosen = session.row["conversations"][0]["id"]
     session.stop()
-    done = fleet.resume(session.name)
+    done = fleet.sessions.resume(session.name)
     assert "no history" in (done.note or "")
     assert (done.session.row["resume_tier"], done.session.row["practice_session_id_own"]) == (None, None)
     assert [one["id"] for one in done.session.row["conversations"]] == [chosen]
 
 
 def test_a_conversation_that_is_gone_keeps_its_id(fleet, home) -> None:
-    session = fleet.create("practice", args=QUICK, prompt="hello")
+    session = fleet.sessions.create("practice", args=QUICK, prompt="hello")
     session.wait("idle", timeout=10)
     session.stop()
-    own = fleet.get(session.id).row["practice_session_id_own"]
+    own = fleet.sessions.get(session.id).row["practice_session_id_own"]
     next((home / ".local/share/mam-practice").glob(f"{own}.jsonl")).unlink()
     with pytest.raises(IllegalTransition, match="not on disk"):
-        fleet.resume(session.name)
-    assert fleet.get(session.id).row["practice_session_id_own"] == own
-    assert fleet.ls()["sessions"][0]["drift"] == "D"
+        fleet.sessions.resume(session.name)
+    assert fleet.sessions.get(session.id).row["practice_session_id_own"] == own
+    assert fleet.sessions.ls()["sessions"][0]["drift"] == "D"
 
 
 def test_never_a_siblings_conversation(fleet) -> None:
-    sibling = fleet.create("practice", args=QUICK, prompt="mine alone")
+    sibling = fleet.sessions.create("practice", args=QUICK, prompt="mine alone")
     sibling.wait("idle", timeout=10)
-    other = fleet.create("practice", args=QUICK)
+    other = fleet.sessions.create("practice", args=QUICK)
 
     def forget_ids(draft):
         row = draft.get(other.id)
         draft.put({**row, "conversations": []})
 
     other.stop()
-    fleet.context.registry.change(forget_ids)
+    fleet._access.context.registry.change(forget_ids)
     with pytest.raises(IllegalTransition, match="no conversation"):
-        fleet.resume(other.name)
+        fleet.sessions.resume(other.name)
 
 
 def test_a_conversation_that_a_live_process_holds_is_refused(fleet) -> None:
-    holder = fleet.create("practice", args=QUICK, prompt="hello")
-    other = fleet.create("practice", args=QUICK)
+    holder = fleet.sessions.create("practice", args=QUICK, prompt="hello")
+    other = fleet.sessions.create("practice", args=QUICK)
     other.stop()
     own = holder.row["practice_session_id_own"]
-    fleet.context.registry.change(
+    fleet._access.context.registry.change(
         lambda draft: draft.put({**draft.get(other.id), "practice_session_id_own": own})
     )
     with pytest.raises(ConversationBusy) as caught:
-        fleet.resume(other.name)
+        fleet.sessions.resume(other.name)
     assert str(holder.row["pane"]["pid"]) in str(caught.value)
-    assert fleet.get(other.id).row["status"] == "stopped"
+    assert fleet.sessions.get(other.id).row["status"] == "stopped"
 
 
 def test_a_purged_session_has_nothing_to_resume(fleet) -> None:
-    session = fleet.create("practice", args=QUICK, prompt="hello")
+    session = fleet.sessions.create("practice", args=QUICK, prompt="hello")
     session.stop(purge_conversation=True)
     with pytest.raises(IllegalTransition):
-        fleet.resume(session.name)
+        fleet.sessions.resume(session.name)
 
 
 def test_the_workspace_is_gone(fleet, home, tmux_server, tmp_path) -> None:
@@ -123,17 +125,17 @@ def test_the_workspace_is_gone(fleet, home, tmux_server, tmp_path) -> None:
     place = tmp_path / "short-lived"
     place.mkdir()
     with mam.open(str(fleet.root)) as one:
-        one.context = one.context.replace(workspace=str(place))
-        session = one.create("practice", args=QUICK, prompt="hello")
+        one._access.context = one._access.context.replace(workspace=str(place))
+        session = one.sessions.create("practice", args=QUICK, prompt="hello")
         session.stop()
         place.rmdir()
         with pytest.raises(InvalidPath):
-            one.resume(session.name)
-        assert one.get(session.id).row["status"] == "stopped"
+            one.sessions.resume(session.name)
+        assert one.sessions.get(session.id).row["status"] == "stopped"
 
 
 def test_restart_keeps_the_conversation(fleet) -> None:
-    session = fleet.create("practice", args=QUICK, prompt="hello")
+    session = fleet.sessions.create("practice", args=QUICK, prompt="hello")
     session.wait("idle", timeout=10)
     again = session.restart()
     assert again.row["practice_session_id_own"] == session.row["practice_session_id_own"]
@@ -141,7 +143,7 @@ def test_restart_keeps_the_conversation(fleet) -> None:
 
 
 def test_fork_is_a_second_conversation_with_the_same_beginning(fleet) -> None:
-    session = fleet.create("practice", args=QUICK, prompt="the word is walrus")
+    session = fleet.sessions.create("practice", args=QUICK, prompt="the word is walrus")
     session.wait("idle", timeout=10)
     fork = session.fork(role="reviewer")
     assert fork.row["parent"] == session.id
@@ -152,12 +154,14 @@ def test_fork_is_a_second_conversation_with_the_same_beginning(fleet) -> None:
 
 def test_unknown_names_are_refused(fleet) -> None:
     with pytest.raises(SessionNotFound):
-        fleet.resume("nobody")
+        fleet.sessions.resume("nobody")
 
 
 def test_two_of_which_no_conversation_is_known_take_none_that_is_found(fleet, monkeypatch) -> None:
     """What lies in the workspace may be either's; one alone may take it."""
-    sessions = [fleet.create("practice", args=QUICK, name=name, prompt="hello") for name in ("one", "two")]
+    sessions = [
+        fleet.sessions.create("practice", args=QUICK, name=name, prompt="hello") for name in ("one", "two")
+    ]
     for session in sessions:
         session.wait("idle", timeout=10)
         session.stop()
@@ -168,18 +172,20 @@ def test_two_of_which_no_conversation_is_known_take_none_that_is_found(fleet, mo
             draft.put(row)
         draft.set_identity("practice", None)
 
-    fleet.context.registry.change(forget)
+    fleet._access.context.registry.change(forget)
     for session in sessions:
         with pytest.raises(IllegalTransition, match="no conversation of it is known"):
             session.resume()
-    fleet.forget("two")
-    assert fleet.resume("one").session.row["resume_tier"] == 2
+    fleet.sessions.forget("two")
+    assert fleet.sessions.resume("one").session.row["resume_tier"] == 2
 
 
 def test_what_marks_a_session_is_not_given_to_one_that_is_adopted(fleet, tmux_server, monkeypatch) -> None:
     from mam.adapters.agents.practice import Practice
 
     monkeypatch.setattr(Practice, "marks", lambda self: {"MARK": "of this session"})
-    assert fleet.create("practice", args=QUICK, name="one").row["stores"]["MARK"] == "of this session"
+    assert (
+        fleet.sessions.create("practice", args=QUICK, name="one").row["stores"]["MARK"] == "of this session"
+    )
     Tmux(tmux_server)._call(["new-session", "-d", "-s", "theirs", "--", "sleep", "1000"])
-    assert "MARK" not in fleet.adopt("theirs", agent="practice").row["stores"]
+    assert "MARK" not in fleet.sessions.adopt("theirs", agent="practice").row["stores"]

@@ -26,7 +26,7 @@ def is_there(pid: int) -> bool:
 
 
 def test_a_graceful_stop(fleet, tmux_server) -> None:
-    session = fleet.create("practice", args=QUICK, prompt="hello")
+    session = fleet.sessions.create("practice", args=QUICK, prompt="hello")
     session.wait("idle", timeout=10)
     done = session.stop(reason="api_error")
     row = done.row
@@ -41,34 +41,34 @@ def test_a_graceful_stop(fleet, tmux_server) -> None:
 
 
 def test_stopping_again_says_so(fleet) -> None:
-    session = fleet.create("practice", args=QUICK)
+    session = fleet.sessions.create("practice", args=QUICK)
     session.stop()
-    again = fleet.stop(session.name)
+    again = fleet.sessions.stop(session.name)
     assert again.changed is False
     assert (again.note or "").startswith("already stopped (")
 
 
 def test_an_unregistered_name_is_refused(fleet) -> None:
-    fleet.create("practice", args=QUICK)
+    fleet.sessions.create("practice", args=QUICK)
     with pytest.raises(SessionNotFound) as caught:
-        fleet.stop("demo-app-creator-practise")
+        fleet.sessions.stop("demo-app-creator-practise")
     assert caught.value.exit_code == 1
     assert "demo-app-creator-practice" in (caught.value.hint or "")
 
 
 def test_an_unregistered_tmux_session_by_force(fleet, tmux_server) -> None:
-    kept = fleet.create("sleep", name="bill", args=["1000"])
-    other = fleet.create("sleep", name="billing", args=["1000"])
-    fleet.context.registry.change(lambda draft: draft.remove(kept.id))
-    done = fleet.stop_unregistered("bill")
+    kept = fleet.sessions.create("sleep", name="bill", args=["1000"])
+    other = fleet.sessions.create("sleep", name="billing", args=["1000"])
+    fleet._access.context.registry.change(lambda draft: draft.remove(kept.id))
+    done = fleet.sessions.stop_unregistered("bill")
     assert done["stopped"] == "bill"
     assert not is_there(kept.row["pane"]["pid"])
     assert is_there(other.row["pane"]["pid"])
-    assert fleet.log()[-1]["detail"]["name"] == "bill"
+    assert fleet.sessions.log()[-1]["detail"]["name"] == "bill"
 
 
 def test_a_tool_never_runs_because_of_a_stop(fleet, workspace) -> None:
-    session = fleet.create("practice", args=QUICK)
+    session = fleet.sessions.create("practice", args=QUICK)
     Tmux(session.row["tmux_server"]).paste(
         session.row["pane"]["id"], "/ask touch pwned", mark=session.id, enter=True
     )
@@ -80,12 +80,12 @@ def test_a_tool_never_runs_because_of_a_stop(fleet, workspace) -> None:
 
 
 def test_a_draft_is_not_submitted(fleet, home) -> None:
-    session = fleet.create("practice", args=QUICK, prompt="hello")
+    session = fleet.sessions.create("practice", args=QUICK, prompt="hello")
     session.wait("idle", timeout=10)
     Tmux(session.row["tmux_server"]).paste(
         session.row["pane"]["id"], "my half-typed", mark=session.id, enter=False
     )
-    fleet.wait(session.name, "text:my half-typed", timeout=10)
+    fleet.sessions.wait(session.name, "text:my half-typed", timeout=10)
     row = session.stop().row
     assert row["status"] == "stopped"
     transcript = home / ".local/share/mam-practice" / f"{row['practice_session_id_own']}.jsonl"
@@ -93,7 +93,7 @@ def test_a_draft_is_not_submitted(fleet, home) -> None:
 
 
 def test_an_agent_that_ignores_everything_is_killed_with_its_tree(fleet) -> None:
-    session = fleet.create("practice", args=["--ignore-sigterm", *QUICK])
+    session = fleet.sessions.create("practice", args=["--ignore-sigterm", *QUICK])
     row = session.stop(force=True).row
     assert (row["status"], row["termination_mode"], row["exit_status"]) == ("stopped", "forced", 137)
     assert not is_there(row["pane"]["pid"])
@@ -102,8 +102,8 @@ def test_an_agent_that_ignores_everything_is_killed_with_its_tree(fleet) -> None
 def test_children_of_the_agent_end_with_it_and_strangers_do_not(fleet, workspace, until) -> None:
     script = workspace / "family.sh"
     script.write_text("sleep 1001 & setsid sleep 1002 & echo $! > setsid.pid; wait\n", encoding="utf-8")
-    session = fleet.create("sh", args=[str(script)])
-    stranger = fleet.create("sleep", args=["1003"])
+    session = fleet.sessions.create("sh", args=[str(script)])
+    stranger = fleet.sessions.create("sleep", args=["1003"])
     root = session.row["pane"]["pid"]
     until(lambda: len(process.tree(root)) == 3)
     family = {one.pid for one in process.tree(root)}
@@ -113,7 +113,7 @@ def test_children_of_the_agent_end_with_it_and_strangers_do_not(fleet, workspace
 
 
 def test_a_pane_that_is_gone_already_only_changes_the_record(fleet, tmux_server, until) -> None:
-    session = fleet.create("practice", args=QUICK)
+    session = fleet.sessions.create("practice", args=QUICK)
     os.kill(session.row["pane"]["pid"], signal.SIGKILL)
     until(lambda: not is_there(session.row["pane"]["pid"]))
     row = session.stop().row
@@ -122,21 +122,21 @@ def test_a_pane_that_is_gone_already_only_changes_the_record(fleet, tmux_server,
 
 
 def test_the_whole_server_is_gone(fleet, tmux_server) -> None:
-    session = fleet.create("practice", args=QUICK)
+    session = fleet.sessions.create("practice", args=QUICK)
     Tmux(tmux_server).kill_server()
     assert session.stop().row["status"] == "stopped"
 
 
 def test_a_server_that_does_not_answer_leaves_everything(fleet, tmux_server) -> None:
-    session = fleet.create("practice", args=QUICK)
-    fleet.context.tmux(tmux_server).timeout = 0.5
+    session = fleet.sessions.create("practice", args=QUICK)
+    fleet._access.context.tmux(tmux_server).timeout = 0.5
     before = Path(fleet.registry_file).read_bytes()
     os.kill(session.row["pane"]["server_pid"], signal.SIGSTOP)
     try:
         with pytest.raises(TerminalsDown) as caught:
             session.stop()
         assert caught.value.exit_code == 2
-        assert fleet.status(session.id)["tmux_alive"] is None
+        assert fleet.sessions.status(session.id)["tmux_alive"] is None
     finally:
         os.kill(session.row["pane"]["server_pid"], signal.SIGCONT)
     assert Path(fleet.registry_file).read_bytes() == before
@@ -144,8 +144,8 @@ def test_a_server_that_does_not_answer_leaves_everything(fleet, tmux_server) -> 
 
 
 def test_purge_deletes_one_conversation_and_only_that(fleet, home) -> None:
-    first = fleet.create("practice", args=QUICK, prompt="first")
-    second = fleet.create("practice", args=QUICK, prompt="second")
+    first = fleet.sessions.create("practice", args=QUICK, prompt="first")
+    second = fleet.sessions.create("practice", args=QUICK, prompt="second")
     folder = home / ".local/share/mam-practice"
     row = first.stop(purge_conversation=True).row
     assert (row["status"], row["resumable"], row["termination_mode"]) == ("terminated", False, "purge")
@@ -154,7 +154,7 @@ def test_purge_deletes_one_conversation_and_only_that(fleet, home) -> None:
 
 
 def test_purge_never_follows_a_link(fleet, home, tmp_path) -> None:
-    session = fleet.create("practice", args=QUICK, prompt="hello")
+    session = fleet.sessions.create("practice", args=QUICK, prompt="hello")
     session.wait("idle", timeout=10)
     transcript = home / ".local/share/mam-practice" / f"{session.row['practice_session_id_own']}.jsonl"
     elsewhere = tmp_path / "precious"
@@ -163,12 +163,12 @@ def test_purge_never_follows_a_link(fleet, home, tmp_path) -> None:
     with pytest.raises(NotAllowed, match="link"):
         session.stop(purge_conversation=True)
     assert elsewhere.exists()
-    row = fleet.get(session.id).row
+    row = fleet.sessions.get(session.id).row
     assert (row["status"], row["resumable"]) == ("stopped", True)
 
 
 def test_an_ended_session_can_still_be_purged(fleet, home) -> None:
-    session = fleet.create("practice", args=QUICK, prompt="hello")
+    session = fleet.sessions.create("practice", args=QUICK, prompt="hello")
     session.stop()
     assert session.stop(purge_conversation=True).row["status"] == "terminated"
     assert not list((home / ".local/share/mam-practice").glob("*-*.jsonl"))
@@ -177,16 +177,14 @@ def test_an_ended_session_can_still_be_purged(fleet, home) -> None:
 def test_two_stops_at_once_are_one(fleet) -> None:
     from concurrent.futures import ThreadPoolExecutor
 
-    from mam.app.api.fleet import Fleet
-
-    session = fleet.create("practice", args=QUICK)
-    fleets = [Fleet(fleet.context.for_thread()) for _ in range(4)]
+    session = fleet.sessions.create("practice", args=QUICK)
+    fleets = [fleet.for_thread() for _ in range(4)]
     with ThreadPoolExecutor(4) as pool:
-        done = list(pool.map(lambda one: one.stop(session.name), fleets))
+        done = list(pool.map(lambda one: one.sessions.stop(session.name), fleets))
     assert sorted(one.changed for one in done) == [False, False, False, True]
     for one in fleets:
         one.close()
-    assert [entry["verb"] for entry in fleet.log(session.name)].count("stop") == 1
+    assert [entry["verb"] for entry in fleet.sessions.log(session.name)].count("stop") == 1
 
 
 @pytest.fixture
@@ -195,8 +193,8 @@ def painted(fleet, monkeypatch, until):
     typed = []
 
     def paint():
-        session = fleet.create("practice", name="one", args=["--speed", "0"])
-        tmux = fleet.context.tmux(session.row["tmux_server"])
+        session = fleet.sessions.create("practice", name="one", args=["--speed", "0"])
+        tmux = fleet._access.context.tmux(session.row["tmux_server"])
         tmux.paste(session.row["pane"]["id"], "run ls", mark=session.id, enter=True)
         until(lambda: "Do you want to proceed" in session.read())
         rule = "─" * 60
@@ -237,11 +235,11 @@ def test_nor_while_the_hook_that_tells_of_the_dialog_is_late(painted, monkeypatc
 
 def recorded_hook(fleet, session):
     """Return the newest word of the session's agent."""
-    return listen(fleet.context, [session.row])[session.id].data
+    return listen(fleet._access.context, [session.row])[session.id].data
 
 
 def test_no_exit_word_is_glued_to_a_message_that_is_being_typed(fleet, monkeypatch) -> None:
-    session = fleet.create("practice", name="one", args=["--speed", "0"])
+    session = fleet.sessions.create("practice", name="one", args=["--speed", "0"])
     typist = subprocess.Popen(["sleep", "1000"])
     typed: list[str] = []
     monkeypatch.setattr(stops, "submit", lambda context, row, word: typed.append(word))
@@ -249,9 +247,9 @@ def test_no_exit_word_is_glued_to_a_message_that_is_being_typed(fleet, monkeypat
     monkeypatch.setattr(senders, "deliver", lambda *_given: None)
     monkeypatch.setattr(senders, "_PATIENCE", 0.0)
     try:
-        fleet.send("one", "hello", message_id="m_00000001")
+        fleet.messages.send("one", "hello", message_id="m_00000001")
         owner = process.identify(typist.pid).as_json()
-        fleet.context.registry.note(
+        fleet._access.context.registry.note(
             lambda draft: messages.update(draft, "m_00000001", state="typing", owner=owner)
         )
         assert session.stop().row["status"] == "stopped"
@@ -262,9 +260,9 @@ def test_no_exit_word_is_glued_to_a_message_that_is_being_typed(fleet, monkeypat
 
 
 def test_no_message_is_typed_into_a_session_that_is_being_stopped(fleet) -> None:
-    session = fleet.create("practice", name="one", args=["--speed", "0"])
-    with claims.in_flight(fleet.context, "stop", "one", lambda _draft, _row: {}):
+    session = fleet.sessions.create("practice", name="one", args=["--speed", "0"])
+    with claims.in_flight(fleet._access.context, "stop", "one", lambda _draft, _row: {}):
         done = session.send("hello")
     assert (done["state"], done["reason"]) == ("held", "it is being stopped")
     assert session.send("and this", timeout=10)["state"] in ("submitted", "queued")
-    assert [one["state"] for one in fleet.inbox("one")] == ["submitted"] * 2
+    assert [one["state"] for one in fleet.messages.inbox("one")] == ["submitted"] * 2

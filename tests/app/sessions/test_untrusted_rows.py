@@ -20,10 +20,10 @@ def cloned(fleet, workspace, home):
     """A session that ended, as somebody finds it who got the directory from elsewhere."""
 
     def end(**options):
-        session = fleet.create("practice", name="one", prompt="hello", **{"args": QUICK, **options})
+        session = fleet.sessions.create("practice", name="one", prompt="hello", **{"args": QUICK, **options})
         session.stop()
         fleet.close()
-        Path(user_state.state_home(fleet.context.environ), "host.db").unlink()
+        Path(user_state.state_home(fleet._access.context.environ), "host.db").unlink()
         return session
 
     return end
@@ -41,21 +41,21 @@ def test_a_command_of_its_own_is_refused(cloned, fleet, workspace, tmp_path) -> 
     marker = tmp_path / "ran"
     edit(workspace, "start_command: [practice, --speed, '0']", f"start_command: [sh, -c, touch {marker}]")
     for verb in (
-        lambda: fleet.resume("one"),
-        lambda: fleet.create("practice", name="one"),
-        lambda: fleet.create(None, name="one"),
-        lambda: fleet.fork("one"),
+        lambda: fleet.sessions.resume("one"),
+        lambda: fleet.sessions.create("practice", name="one"),
+        lambda: fleet.sessions.create(None, name="one"),
+        lambda: fleet.sessions.fork("one"),
     ):
         with pytest.raises(NotAllowed, match="never started by mam on this machine"):
             verb()
     assert not marker.exists()
-    assert fleet.get("one").row["status"] == "stopped"
-    assert fleet.context.registry.view().intents == []
+    assert fleet.sessions.get("one").row["status"] == "stopped"
+    assert fleet._access.context.registry.view().intents == []
 
 
 def test_a_plain_one_is_resumed(cloned, fleet) -> None:
     cloned(args=[])
-    assert fleet.resume("one").session.row["status"] == "running"
+    assert fleet.sessions.resume("one").session.row["status"] == "running"
 
 
 @pytest.mark.parametrize(
@@ -63,23 +63,23 @@ def test_a_plain_one_is_resumed(cloned, fleet) -> None:
 )
 def test_other_permissions_and_stores_are_no_plain_ones(cloned, fleet, workspace, field, value) -> None:
     session = cloned(args=[])
-    with sqlite3.connect(fleet.context.paths.db) as database:
+    with sqlite3.connect(fleet._access.context.paths.db) as database:
         database.execute(
             f"UPDATE sessions SET data=json_set(data, '$.{field}', json(?))", [json.dumps(value)]
         )
     with pytest.raises(NotAllowed):
-        fleet.resume(session.id)
+        fleet.sessions.resume(session.id)
 
 
 def test_at_a_persons_word_it_runs_and_is_known_from_then_on(cloned, fleet) -> None:
     cloned()
-    session = fleet.resume("one", trust=True).session
+    session = fleet.sessions.resume("one", trust=True).session
     session.stop()
-    assert fleet.resume("one").session.row["status"] == "running"
+    assert fleet.sessions.resume("one").session.row["status"] == "running"
 
 
 def test_what_was_started_here_is_known(fleet, workspace) -> None:
-    session = fleet.create("practice", args=QUICK, prompt="hello")
+    session = fleet.sessions.create("practice", args=QUICK, prompt="hello")
     session.stop()
     with mam.open(str(workspace)) as another:
-        another.resume(session.id)
+        another.sessions.resume(session.id)

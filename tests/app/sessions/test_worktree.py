@@ -622,17 +622,17 @@ class TestVerbs:
         return Repository(workspace, environment(home))
 
     def test_create_stop_and_forget(self, fleet, demo) -> None:
-        session = fleet.create("practice", name="one", worktree=True, args=QUICK)
+        session = fleet.sessions.create("practice", name="one", worktree=True, args=QUICK)
         path = home_of(demo) / "one"
         assert session.row["workspace"] == session.row["pane"]["cwd"] == str(path)
         assert Path(f"/proc/{session.row['pane']['pid']}/cwd").readlink() == path
         session.stop()
         (path / "new").touch()
         with pytest.raises(Refused, match="uncommitted"):
-            fleet.forget("one", worktree=True)
-        assert fleet.get("one").row["worktree"]["branch"] == "mam/one"
+            fleet.sessions.forget("one", worktree=True)
+        assert fleet.sessions.get("one").row["worktree"]["branch"] == "mam/one"
         (path / "new").unlink()
-        done = fleet.forget("one", worktree=True)
+        done = fleet.sessions.forget("one", worktree=True)
         assert done["worktree"] == {"path": str(path), "branch": "mam/one", "branch_deleted": True}
         assert demo.worktrees() == []
 
@@ -641,13 +641,13 @@ class TestVerbs:
             "mam.app.sessions.launch.start", lambda *_, **__: (_ for _ in ()).throw(Refused("no"))
         )
         with pytest.raises(Refused, match="no"):
-            fleet.create("practice", name="one", worktree="feature", args=QUICK)
+            fleet.sessions.create("practice", name="one", worktree="feature", args=QUICK)
         assert demo.worktrees() == []
         assert demo.branches() == {"main"}
 
     def test_created_anew_it_is_the_same(self, fleet, demo) -> None:
-        before = fleet.create("practice", name="one", worktree=True, args=QUICK)
+        before = fleet.sessions.create("practice", name="one", worktree=True, args=QUICK)
         before.stop()
-        again = fleet.create(name="one", worktree=True)
+        again = fleet.sessions.create(name="one", worktree=True)
         assert again.row["worktree"] == before.row["worktree"]
         again.stop()

@@ -28,11 +28,11 @@ def counts(fleet):
             table: draft.connection.execute(f"SELECT count(*) FROM {table}").fetchone()[0] for table in tables
         }
 
-    return fleet.context.registry.peek(read, {})
+    return fleet._access.context.registry.peek(read, {})
 
 
 def test_a_member_beside_the_caller(desk, master):
-    done = master.spawn("dev", agent="practice", task="write it", args=QUICK)
+    done = master.teams.spawn("dev", agent="practice", task="write it", args=QUICK)
     row, member = done["session"], done["member"]
     pane = row["pane"]["id"]
     assert desk.panes() == [desk.pane, pane]
@@ -45,7 +45,7 @@ def test_a_member_beside_the_caller(desk, master):
     assert desk.option(desk.pane, "@mam_label") == "master"
     assert [one["state"] for one in done["identity"]] == ["submitted", "submitted"]
     assert [one["proven"] for one in done["identity"]] == [None, True]
-    assert "dev-agent" in master.read("dev")
+    assert "dev-agent" in master.sessions.read("dev")
     assert done["receipt"]["state"] == "submitted" and done["receipt"]["evidence"] in ("hook", "transcript")
     (words,) = said(master, "dev")
     assert all(one in words for one in ("dev agent", done["team"], "TASK-001: write it", "mam report"))
@@ -57,9 +57,9 @@ def test_a_member_beside_the_caller(desk, master):
 
 
 def test_others_join_in_their_order(desk, master):
-    first = master.spawn("dev", agent="practice", args=QUICK)
-    second = master.spawn("dev", agent="practice", args=QUICK)
-    third = master.spawn("Tech Writer", agent="practice", args=QUICK)
+    first = master.teams.spawn("dev", agent="practice", args=QUICK)
+    second = master.teams.spawn("dev", agent="practice", args=QUICK)
+    third = master.teams.spawn("Tech Writer", agent="practice", args=QUICK)
     assert {one["team"] for one in (first, second, third)} == {first["team"]}
     names = [one["session"]["name"] for one in (first, second, third)]
     assert names == ["dev", "dev-2", "tech-writer"]
@@ -67,9 +67,9 @@ def test_others_join_in_their_order(desk, master):
 
 
 def test_a_member_that_spawns_is_the_parent_and_no_master(desk, master):
-    first = master.spawn("dev", agent="practice", args=QUICK)
-    master._caller = callers.session(first["session"]["id"])
-    second = master.spawn("qa", agent="practice", args=QUICK)
+    first = master.teams.spawn("dev", agent="practice", args=QUICK)
+    master._access._caller = callers.session(first["session"]["id"])
+    second = master.teams.spawn("qa", agent="practice", args=QUICK)
     assert second["session"]["parent"] == first["session"]["id"]
     assert second["team"] == first["team"]
     (words,) = said(master, "qa")
@@ -78,37 +78,39 @@ def test_a_member_that_spawns_is_the_parent_and_no_master(desk, master):
 
 
 def test_the_oldest_task_of_the_role_is_its_first(master):
-    master.task_add("older", role="dev")
-    master.task_add("newer", role="dev")
-    done = master.spawn("dev", agent="practice", args=QUICK)
+    master.tasks.add("older", role="dev")
+    master.tasks.add("newer", role="dev")
+    done = master.teams.spawn("dev", agent="practice", args=QUICK)
     assert done["task"]["text"] == "older"
     assert "TASK-001: older" in said(master, "dev")[0]
 
 
 def test_a_name_that_has_ended_is_started_anew(master):
-    first = master.spawn("dev", agent="practice", args=QUICK)
-    master.stop("dev")
-    second = master.spawn("dev", agent="practice", args=QUICK)
+    first = master.teams.spawn("dev", agent="practice", args=QUICK)
+    master.sessions.stop("dev")
+    second = master.teams.spawn("dev", agent="practice", args=QUICK)
     assert second["session"]["id"] == first["session"]["id"]
     assert second["member"]["state"] == "active"
     assert len(said(master, "dev")) == 1, "a new conversation"
 
 
 def test_the_dead_pane_of_its_last_run_goes(desk, master, until):
-    first = master.spawn("dev", agent="practice", args=QUICK)["session"]
+    first = master.teams.spawn("dev", agent="practice", args=QUICK)["session"]
     os.kill(first["pane"]["pid"], signal.SIGKILL)
-    until(lambda: record_if_dead(master.context, master.caller, first)["status"] == "terminated")
+    until(lambda: record_if_dead(master._access.context, master.caller, first)["status"] == "terminated")
     assert first["pane"]["id"] in desk.panes()
-    second = master.spawn("dev", agent="practice", args=QUICK)["session"]
+    second = master.teams.spawn("dev", agent="practice", args=QUICK)["session"]
     assert second["id"] == first["id"]
     assert desk.panes() == [desk.pane, second["pane"]["id"]]
 
 
 def test_outside_of_tmux_a_team_has_its_own_session(fleet):
-    first = fleet.spawn("dev", agent="practice", args=QUICK)
-    second = fleet.spawn("qa", agent="practice", args=QUICK)
+    first = fleet.teams.spawn("dev", agent="practice", args=QUICK)
+    second = fleet.teams.spawn("qa", agent="practice", args=QUICK)
     assert first["team"] == second["team"]
-    found = {pane.mark: pane for pane in fleet.context.tmux(first["session"]["tmux_server"]).panes().panes}
+    found = {
+        pane.mark: pane for pane in fleet._access.context.tmux(first["session"]["tmux_server"]).panes().panes
+    }
     windows = {found[one["session"]["id"]].window_id for one in (first, second)}
     assert len(windows) == 1
     assert {pane.session_name for pane in found.values()} == {first["team"]}
@@ -116,16 +118,16 @@ def test_outside_of_tmux_a_team_has_its_own_session(fleet):
 
 @pytest.mark.parametrize(("drill", "timeout"), [(["--no-such-option"], None), (["--slow-start", "600"], 0.3)])
 def test_failing_three_times_leaves_nothing_behind(desk, master, workspace, drill, timeout):
-    master.task_add("somebody else's", role="dev")
+    master.tasks.add("somebody else's", role="dev")
     before = counts(master)
     tries = []
     master.on_progress(lambda text: tries.append(text) if text.startswith("starting") else None)
     with pytest.raises(NotReady, match="3 tries"):
-        master.spawn("dev", agent="practice", args=drill, timeout=timeout)
+        master.teams.spawn("dev", agent="practice", args=drill, timeout=timeout)
     assert len(tries) == 3
     assert counts(master) == before
-    assert master.task_list()["tasks"][0]["status"] == "pending"
-    assert master.sessions() == []
+    assert master.tasks.list()["tasks"][0]["status"] == "pending"
+    assert master.sessions.list() == []
     assert desk.panes() == [desk.pane]
     assert list((workspace / ".mam" / "launch").iterdir()) == []
     assert "dev" not in (workspace / ".hermes" / "agent-sessions.yaml").read_text(encoding="utf-8")
@@ -133,28 +135,28 @@ def test_failing_three_times_leaves_nothing_behind(desk, master, workspace, dril
 
 def test_nothing_is_left_to_be_said_to_one_that_was_started_anew(master):
     """Another role of its team failed: whoever resumes it later must not be told that it is a member."""
-    master.spawn("dev", agent="practice", args=QUICK)
-    master.stop("dev")
-    before = len(master.inbox("dev"))
+    master.teams.spawn("dev", agent="practice", args=QUICK)
+    master.sessions.stop("dev")
+    before = len(master.messages.inbox("dev"))
     args = [*QUICK, "--trust-dialog"]
     one = Spawn(
-        master.context,
+        master._access.context,
         master.caller,
-        find_site(master.context, master.caller),
+        find_site(master._access.context, master.caller),
         "dev",
         agent="practice",
         args=args,
     )
     one.run()
     one.finish()
-    assert [said["state"] for said in master.inbox("dev")[before:]] == ["held"] * 3
+    assert [said["state"] for said in master.messages.inbox("dev")[before:]] == ["held"] * 3
     one.take_back()
-    assert [said["state"] for said in master.inbox("dev")[before:]] == ["failed"] * 3
+    assert [said["state"] for said in master.messages.inbox("dev")[before:]] == ["failed"] * 3
 
 
 def test_a_program_that_is_not_there(desk, master):
     with pytest.raises(mam.MamError, match="not on PATH"):
-        master.spawn("dev", agent="no-such-agent", task="x")
+        master.teams.spawn("dev", agent="no-such-agent", task="x")
     assert desk.panes() == [desk.pane]
     assert not any(counts(master).values())
 
@@ -165,26 +167,26 @@ def test_what_a_kind_refuses_leaves_nothing_behind(desk, master, tmp_path, monke
     (tmp_path / "bin").mkdir()
     (tmp_path / "bin" / "claude").write_text("#!/bin/sh\nexec cat\n", encoding="utf-8")
     (tmp_path / "bin" / "claude").chmod(0o755)
-    master.context.environ["PATH"] = f"{tmp_path / 'bin'}:{os.environ['PATH']}"
+    master._access.context.environ["PATH"] = f"{tmp_path / 'bin'}:{os.environ['PATH']}"
     with pytest.raises(NotAllowed) as caught:
-        master.spawn("dev", task="x")
+        master.teams.spawn("dev", task="x")
     assert "another user" in caught.value.hint
     assert desk.panes() == [desk.pane]
-    assert not any(counts(master).values()) and master.sessions() == []
+    assert not any(counts(master).values()) and master.sessions.list() == []
 
 
 def test_a_dialog_keeps_what_is_to_be_said(desk, master, until):
     with pytest.raises(DialogOpen) as caught:
-        master.spawn("dev", agent="practice", task="work", args=[*QUICK, "--trust-dialog"])
+        master.teams.spawn("dev", agent="practice", task="work", args=[*QUICK, "--trust-dialog"])
     assert caught.value.session["name"] == "dev"
-    held = master.inbox("dev")
+    held = master.messages.inbox("dev")
     assert [one["state"] for one in held] == ["held"] * 3
     desk.raw("send-keys", "-t", caught.value.session["pane"]["id"], "Down")
     desk.raw("send-keys", "-t", caught.value.session["pane"]["id"], "Enter")
 
     def delivered():
-        deliver_all(master.context)
-        return all(one["state"] == "submitted" for one in master.inbox("dev"))
+        deliver_all(master._access.context)
+        return all(one["state"] == "submitted" for one in master.messages.inbox("dev"))
 
     until(delivered)
     assert "TASK-001: work" in said(master, "dev")[0]
@@ -193,9 +195,9 @@ def test_a_dialog_keeps_what_is_to_be_said(desk, master, until):
 def test_a_window_without_room(tmux_server, workspace):
     small = Desk(tmux_server, workspace, width=80, height=12)
     with small.fleet() as fleet:
-        fleet.spawn("dev", agent="practice", args=QUICK)
+        fleet.teams.spawn("dev", agent="practice", args=QUICK)
         with pytest.raises(Refused, match="no room"):
-            fleet.spawn("qa", agent="practice", args=QUICK)
+            fleet.teams.spawn("qa", agent="practice", args=QUICK)
         assert len(small.panes()) == 2
 
 
@@ -214,7 +216,7 @@ elif step == "tell":
     onboarding.tell = die
 elif step == "told":
     onboarding.introduced = die
-mam.open().spawn("dev", agent="practice", task="work", args=["--speed", "0"])
+mam.open().teams.spawn("dev", agent="practice", task="work", args=["--speed", "0"])
 """
 
 
@@ -225,21 +227,21 @@ def test_a_spawner_that_is_killed(desk, master, step, until):
     )
     assert done.returncode == -signal.SIGKILL
     # Any verb finishes it.
-    master.task_add("next", role="qa")
-    master.rebalance()
-    until(lambda: master.status("dev")["activity"] == "idle")
+    master.tasks.add("next", role="qa")
+    master.teams.rebalance()
+    until(lambda: master.sessions.status("dev")["activity"] == "idle")
 
     def arrived():
-        deliver_all(master.context)
+        deliver_all(master._access.context)
         return [words for words in said(master, "dev") if "TASK-001: work" in words]
 
     assert len(until(arrived)) == 1
-    (member,) = master.team_list()["teams"][0]["members"]
+    (member,) = master.teams.list()["teams"][0]["members"]
     assert (member["state"], member["task"]) == ("active", "TASK-001")
-    assert member["pane"] == master.get("dev").row["pane"]["id"]
+    assert member["pane"] == master.sessions.get("dev").row["pane"]["id"]
     assert desk.panes() == [desk.pane, member["pane"]]
-    master.rebalance()
-    assert [one["state"] for one in master.inbox("dev")].count("submitted") == 3, "and once"
+    master.teams.rebalance()
+    assert [one["state"] for one in master.messages.inbox("dev")].count("submitted") == 3, "and once"
 
 
 def test_a_pane_that_is_killed_while_it_is_named(desk, master, monkeypatch):
@@ -255,24 +257,24 @@ def test_a_pane_that_is_killed_while_it_is_named(desk, master, monkeypatch):
         return real(self, command, conversation, stores, screen)
 
     monkeypatch.setattr(Practice, "has_identity", killed)
-    done = master.spawn("dev", agent="practice", task="work", args=QUICK)
+    done = master.teams.spawn("dev", agent="practice", task="work", args=QUICK)
     assert desk.panes() == [desk.pane, done["session"]["pane"]["id"]]
-    assert (counts(master)["members"], counts(master)["tasks"], len(master.sessions())) == (1, 1, 1)
+    assert (counts(master)["members"], counts(master)["tasks"], len(master.sessions.list())) == (1, 1, 1)
 
 
 def test_settings_change_the_permissions(desk, workspace):
     config = Path(os.environ["XDG_CONFIG_HOME"]) / "mam" / "config.toml"
     config.write_text(config.read_text(encoding="utf-8") + 'team_permissions = "ask"\n', encoding="utf-8")
     with desk.fleet() as fleet:
-        done = fleet.spawn("dev", agent="practice", args=QUICK)
+        done = fleet.teams.spawn("dev", agent="practice", args=QUICK)
     assert (done["permissions"], done["session"]["permissions"]) == ("ask", "ask")
 
 
 def test_the_records_are_json(master):
-    done = master.spawn("dev", agent="practice", args=QUICK)
+    done = master.teams.spawn("dev", agent="practice", args=QUICK)
     assert json.loads(json.dumps(done)) == done
-    assert master.context.registry.peek(teams.starting, []) == []
-    assert master.context.registry.peek(tasks.listed, []) == []
+    assert master._access.context.registry.peek(teams.starting, []) == []
+    assert master._access.context.registry.peek(tasks.listed, []) == []
 
 
 def test_a_command_without_effect_is_sent_once_more(master, monkeypatch):
@@ -283,8 +285,11 @@ def test_a_command_without_effect_is_sent_once_more(master, monkeypatch):
     monkeypatch.setattr(Practice, "has_identity", lambda self, command, *_: not command.startswith("/rename"))
     told = []
     master.on_warning(told.append)
-    done = master.spawn("dev", agent="practice", args=QUICK)
-    assert [one["text"] for one in master.inbox("dev")][:3] == ["/color green", *["/rename dev-agent"] * 2]
+    done = master.teams.spawn("dev", agent="practice", args=QUICK)
+    assert [one["text"] for one in master.messages.inbox("dev")][:3] == [
+        "/color green",
+        *["/rename dev-agent"] * 2,
+    ]
     assert [one["proven"] for one in done["identity"]] == [True, False]
     assert told == ["'dev' did not take /rename dev-agent"]
     assert done["receipt"]["state"] == "submitted", "its work does not wait for its name"
@@ -293,11 +298,11 @@ def test_a_command_without_effect_is_sent_once_more(master, monkeypatch):
 def test_it_is_told_how_to_call_what_started_it(master, tmp_path):
     (tmp_path / "mam").write_text("#!/bin/sh\n", encoding="utf-8")
     (tmp_path / "mam").chmod(0o755)
-    path = master.context.environ["PATH"]
-    master.context.environ["PATH"] = os.pathsep.join([str(tmp_path), path])
-    master.spawn("dev", agent="practice", args=QUICK)
+    path = master._access.context.environ["PATH"]
+    master._access.context.environ["PATH"] = os.pathsep.join([str(tmp_path), path])
+    master.teams.spawn("dev", agent="practice", args=QUICK)
     assert "shell: mam report" in said(master, "dev")[0]
     without = [folder for folder in path.split(os.pathsep) if not (Path(folder) / "mam").exists()]
-    master.context.environ["PATH"] = os.pathsep.join(without)
-    master.spawn("qa", agent="practice", args=QUICK)
+    master._access.context.environ["PATH"] = os.pathsep.join(without)
+    master.teams.spawn("qa", agent="practice", args=QUICK)
     assert f"shell: {sys.executable} -m mam report" in said(master, "qa")[0]

@@ -21,7 +21,7 @@ def job(home, workspace, mosquitto):
     with mam.open(str(workspace)) as fleet:
         fleet.init()
         job_id = submit(fleet)
-        return job_id, job_files.read_token(fleet.context.paths.jobs, job_id)
+        return job_id, job_files.read_token(fleet._access.context.paths.jobs, job_id)
 
 
 @pytest.fixture
@@ -143,7 +143,7 @@ def test_with_tls(run, home, workspace, elsewhere, tmp_path, monkeypatch, protoc
         with mam.open(str(workspace)) as fleet:
             fleet.init()
             job_id = submit(fleet)
-            bring(elsewhere, job_files.read_token(fleet.context.paths.jobs, job_id))
+            bring(elsewhere, job_files.read_token(fleet._access.context.paths.jobs, job_id))
         assert run("job", "event", job_id, "--event", "completed").code == 0
         words = ("job", "wait", job_id, "--token-file", "token", "--broker", broker.url(tls=True))
         waiting = elsewhere(*words, user=None, **theirs)

@@ -33,7 +33,7 @@ def client(fleet, workspace, resident):
 @pytest.fixture
 def holder(fleet):
     """Say which process is the resident now."""
-    return lambda: (start_resident.lock(fleet.context).holder() or {}).get("pid")
+    return lambda: (start_resident.lock(fleet._access.context).holder() or {}).get("pid")
 
 
 class Inside:
@@ -43,7 +43,7 @@ class Inside:
         self.orders, self.answers = folder / f"{name}.orders", folder / f"{name}.answers"
         self.until = until
         self.answers.touch()
-        self.session = fleet.create(
+        self.session = fleet.sessions.create(
             "env",
             name=name,
             args=[*words, sys.executable, "-P", str(INSIDE), str(self.orders), str(self.answers)],

@@ -100,8 +100,12 @@ def ask(fleet, workspace):
     """Call tools in this process, as the operator with every guarded tool."""
     fleet.init()
     ours, theirs = socket.socketpair()
-    said = {"cwd": str(workspace), "environ": dict(fleet.context.environ), "allow": list(GUARDED_TOOLS)}
-    who = ConnectedClient(fleet.context, theirs, said)
+    said = {
+        "cwd": str(workspace),
+        "environ": dict(fleet._access.context.environ),
+        "allow": list(GUARDED_TOOLS),
+    }
+    who = ConnectedClient(fleet._access.context, theirs, said)
 
     def run(name, many):
         async def all_of_them():
@@ -117,7 +121,7 @@ def ask(fleet, workspace):
 
 
 def state_of(fleet):
-    database = fleet.context.paths.db
+    database = fleet._access.context.paths.db
     import sqlite3
 
     with sqlite3.connect(database) as connection:
@@ -153,4 +157,4 @@ def test_invalid_arguments_are_refused_and_change_nothing(fleet, ask, name, many
         assert result.is_error, given
         assert error.get("code") == "usage", (given, error)
     assert state_of(fleet) == before
-    assert fleet.names() == []
+    assert fleet.sessions.names() == []

@@ -35,7 +35,7 @@ def test_a_wait_that_is_under_way_goes_on_with_the_next_resident(client, fleet, 
     before = holder()
     os.kill(before, signal.SIGKILL)
     until(lambda: holder() not in (None, before), 30)
-    fleet.stop("one")
+    fleet.sessions.stop("one")
     waited = client.finish(number)["result"]["structuredContent"]
     assert (waited["matched"], waited["results"][0]["state"]) == (True, "done")
 
@@ -51,7 +51,7 @@ def test_a_connected_client_keeps_its_resident_and_the_last_one_lets_it_go(clien
 
 
 def test_a_client_that_disappears_while_it_waits_leaves_nothing_behind(fleet, until, monkeypatch) -> None:
-    fleet.create("practice", name="one")
+    fleet.sessions.create("practice", name="one")
     waiting: list[str] = []
     really = gathers.gather
 
@@ -63,7 +63,7 @@ def test_a_client_that_disappears_while_it_waits_leaves_nothing_behind(fleet, un
             waiting.pop()
 
     monkeypatch.setattr(gathers, "gather", gather)
-    service = Service(fleet.context)
+    service = Service(fleet)
     try:
         ours, theirs = socket.socketpair()
         with ours:
@@ -86,7 +86,7 @@ def test_a_client_that_disappears_while_it_waits_leaves_nothing_behind(fleet, un
 def test_a_bridge_that_is_killed_leaves_no_handle_in_the_resident(
     fleet, workspace, holder, until, resident
 ) -> None:
-    fleet.create("practice", name="one")
+    fleet.sessions.create("practice", name="one")
     with Client(workspace) as staying:
         staying.greet()
         process = Path(f"/proc/{holder()}/fd")

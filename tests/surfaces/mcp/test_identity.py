@@ -7,6 +7,7 @@ from types import SimpleNamespace
 import pytest
 
 from mam.app.agent_tools.connected_client import ConnectedClient
+from mam.app.api.access import Access
 from mam.app.api.fleet import Fleet
 from mam.core import authority
 from mam.core import caller as callers
@@ -20,14 +21,14 @@ def code(answer):
 
 
 def test_a_session_runs_what_it_started_and_nobody_else(fleet, inside) -> None:
-    stranger = fleet.create("practice", name="stranger")
+    stranger = fleet.sessions.create("practice", name="stranger")
     lead = inside("lead", role="lead")
     assert lead.call("control_health")["caller"] == lead.id
     child = lead.call("spawn_agent", cli="practice", name="child")
     assert child["parent_agent_id"] == lead.id
     assert [one["name"] for one in lead.call("list_agents", mine=True)["agents"]] == ["child"]
     assert lead.call("send_to", agent_id="child", text="hello", timeout_ms=20_000)["delivered"] is True
-    assert fleet.inbox("child")[0]["sender"] == "lead"
+    assert fleet.messages.inbox("child")[0]["sender"] == "lead"
     for target in ("stranger", "lead"):
         assert code(lead.call("stop_agent", agent_id=target)) == "not_allowed"
         assert code(lead.call("send_to", agent_id=target, text="hello")) == "not_allowed"
@@ -38,15 +39,15 @@ def test_a_session_runs_what_it_started_and_nobody_else(fleet, inside) -> None:
 
 def test_a_session_stops_neither_its_parent_nor_above(fleet, inside) -> None:
     top = inside("top")
-    fleet._caller = callers.session(top.id)
+    fleet._access._caller = callers.session(top.id)
     below = inside("below")
-    assert fleet.get("below").row["parent"] == top.id
+    assert fleet.sessions.get("below").row["parent"] == top.id
     assert code(below.call("stop_agent", agent_id="top", force=True)) == "not_allowed"
     assert top.call("stop_agent", agent_id="below")["state"] == "done"
 
 
 def test_a_grant_of_the_operator_reaches_others(fleet, inside, home) -> None:
-    fleet.create("practice", name="stranger")
+    fleet.sessions.create("practice", name="stranger")
     with (home / ".config" / "mam" / "config.toml").open("a", encoding="utf-8") as file:
         file.write('[mcp]\nmessage = "all"\nallow = ["kill"]\n')
     one = inside("one")
@@ -55,7 +56,7 @@ def test_a_grant_of_the_operator_reaches_others(fleet, inside, home) -> None:
 
 
 def test_a_session_does_not_say_whose_settings_hold(fleet, inside, tmp_path) -> None:
-    fleet.create("practice", name="stranger")
+    fleet.sessions.create("practice", name="stranger")
     config = tmp_path / "forged" / "mam" / "config.toml"
     config.parent.mkdir(parents=True)
     config.write_text('[mcp]\nmessage = "all"\nallow = ["kill"]\n', encoding="utf-8")
@@ -69,28 +70,29 @@ def test_a_child_has_at_most_its_parents_permissions_and_stays_in_the_root(fleet
     refused = one.call("spawn_agent", cli="practice", permissions="skip")
     assert code(refused) == "not_allowed"
     assert code(one.call("spawn_agent", cli="practice", cwd=str(tmp_path))) == "not_allowed"
-    assert fleet.names() == ["one"]
+    assert fleet.sessions.names() == ["one"]
 
 
 def test_a_session_that_is_held_to_permissions_starts_no_program_that_cannot_be(fleet) -> None:
-    held, free = (fleet.create("practice", name=one, permissions=one) for one in ("default", "skip"))
-    fleet._caller = callers.session(held.id)
+    held, free = (fleet.sessions.create("practice", name=one, permissions=one) for one in ("default", "skip"))
+    fleet._access._caller = callers.session(held.id)
     for program in ("make", "sh"):
         with pytest.raises(NotAllowed, match=program):
-            fleet.authorize_child(program, None, "skip")
-    assert fleet.authorize_child("practice", None, "skip") == "default"
-    assert fleet.authorize_child("human", None, "skip") is None
-    fleet._caller = callers.session(free.id)
-    assert fleet.authorize_child("make", None, "skip") is None
+            fleet.agents.authorize_child(program, None, "skip")
+    assert fleet.agents.authorize_child("practice", None, "skip") == "default"
+    assert fleet.agents.authorize_child("human", None, "skip") is None
+    fleet._access._caller = callers.session(free.id)
+    assert fleet.agents.authorize_child("make", None, "skip") is None
 
 
 def test_calls_that_come_at_once_start_no_more_than_one_after_the_other(fleet, monkeypatch) -> None:
     monkeypatch.setattr(authority, "MOST_CHILDREN", 2)
-    lead = fleet.create("practice", name="lead", permissions="skip")
+    lead = fleet.sessions.create("practice", name="lead", permissions="skip")
     codes = []
 
     def call(tool, **arguments):
-        with Fleet(fleet.context.for_thread(), callers.session(lead.id), child_limit=True) as theirs:
+        access = Access(fleet._access.context.for_thread(), callers.session(lead.id), child_limit=True)
+        with Fleet(access) as theirs:
             try:
                 tool(SimpleNamespace(fleet=theirs), cli="practice", **arguments)
                 codes.append("")
@@ -105,7 +107,7 @@ def test_calls_that_come_at_once_start_no_more_than_one_after_the_other(fleet, m
     for one in threads:
         one.join()
     assert sorted(map(bool, codes)) == [False, False, True, True, True], codes
-    assert sum(one.row["parent"] == lead.id for one in fleet.sessions()) == 2
+    assert sum(one.row["parent"] == lead.id for one in fleet.sessions.list()) == 2
 
 
 @pytest.fixture
@@ -116,35 +118,38 @@ def line():
 
 
 def test_where_a_client_says_that_it_is_leads_out_of_no_root(fleet, workspace, line) -> None:
-    session = fleet.create("practice", name="one")
-    context = ConnectedClient(fleet.context, line, {"cwd": f"{workspace}/.."}).context()
-    with Fleet(context, callers.session(session.id)) as theirs, pytest.raises(NotAllowed, match="below"):
-        theirs.authorize_child("practice", None, "skip")
+    session = fleet.sessions.create("practice", name="one")
+    context = ConnectedClient(fleet._access.context, line, {"cwd": f"{workspace}/.."}).context()
+    with (
+        Fleet(Access(context, callers.session(session.id))) as theirs,
+        pytest.raises(NotAllowed, match="below"),
+    ):
+        theirs.agents.authorize_child("practice", None, "skip")
 
 
 def test_a_client_of_another_root_is_not_served(fleet, line) -> None:
     """The folder of a root that was removed leaves its number to the next one that is made."""
     fleet.init()
-    state = fleet.context.paths.state
-    assert ConnectedClient(fleet.context, line, {"state": state}).place.state == state
+    state = fleet._access.context.paths.state
+    assert ConnectedClient(fleet._access.context, line, {"state": state}).place.state == state
     with pytest.raises(NotAllowed, match="another root"):
-        ConnectedClient(fleet.context, line, {"state": f"{state}-elsewhere"})
+        ConnectedClient(fleet._access.context, line, {"state": f"{state}-elsewhere"})
 
 
 def test_a_session_starts_nothing_anew_that_it_could_not_resume_or_that_has_options_of_others(
     fleet, inside
 ) -> None:
-    free = fleet.create("practice", args=["--permissions", "skip"])
-    named = fleet.create("practice", name="named")
+    free = fleet.sessions.create("practice", args=["--permissions", "skip"])
+    named = fleet.sessions.create("practice", name="named")
     for one in (free, named):
         one.stop()
     lead = inside("lead")
     assert code(lead.call("spawn_agent", cli="practice", name="named")) == "not_allowed"
     assert code(lead.call("new_split", cli="practice", role="dev", title="named")) == "not_allowed"
-    assert fleet.get("named").row["parent"] is None
+    assert fleet.sessions.get("named").row["parent"] is None
     child = lead.call("spawn_agent", cli="practice")
     assert child["agent_id"] != free.id
-    assert fleet.get(child["agent_id"]).row["start_command"] == ["practice"]
+    assert fleet.sessions.get(child["agent_id"]).row["start_command"] == ["practice"]
     assert lead.call("stop_agent", agent_id=child["agent_id"])["state"] == "done"
     again = lead.call("spawn_agent", cli="practice", name=child["name"])
     assert again["agent_id"] == child["agent_id"]
@@ -155,7 +160,7 @@ def test_who_claims_to_be_a_session_and_is_not_changes_nothing(fleet, workspace,
 
     from tests.surfaces.mcp.client import Client
 
-    one = fleet.create("practice", name="one")
+    one = fleet.sessions.create("practice", name="one")
     with Client(workspace, env={**os.environ, "MAM_SESSION": one.id}) as client:
         client.greet()
         assert code(client.call("stop_agent", agent_id="one")) == "not_allowed"

@@ -6,7 +6,8 @@ from types import SimpleNamespace
 import pytest
 from tests.surfaces.mcp.client import Client
 
-from mam.app.api.fleet import Fleet
+from mam.app.api.agents import Agents
+from mam.app.api.sessions import Sessions
 from mam.core import caller as callers
 from mam.core.errors import NeedsConfirmation, StopUnconfirmed
 from mam.surfaces.mcp.tools.agents import stop_agent
@@ -32,7 +33,7 @@ def test_words_to_many_and_an_interrupt(client, fleet, until) -> None:
         client.call("spawn_agent", cli="practice", name=name, role=role)
     sent = client.call("broadcast", text="hello to you", role="dev", exclude=["two"])
     assert [one["agent_id"] for one in sent["receipts"]] == ["one"]
-    fleet.send("two", "/slow 600", command=True)
+    fleet.messages.send("two", "/slow 600", command=True)
     until(lambda: client.call("get_agent_state", agent_id="two")["state"] == "working")
     done = client.call("interact", agent="two", action="interrupt")
     assert (done["applied"], done["activity"]) == ("interrupt", "idle")
@@ -67,7 +68,7 @@ def test_a_session_splits_its_window_and_closes_what_it_opened(fleet, inside) ->
     assert code(lead.call("close_surface", surface=member["surface"])) in ("refused", "not_allowed")
     done = lead.call("close_surface", surface=member["surface"], force=True)
     assert (done["agent_stopped"], done["surface_closed"]) == (True, True), done
-    assert fleet.get("helper").row["status"] == "stopped"
+    assert fleet.sessions.get("helper").row["status"] == "stopped"
     alone = lead.call("spawn_agent", cli="practice", name="alone")
     assert code(lead.call("close_surface", agent_id=alone["agent_id"])) == "needs_confirmation"
     assert lead.call("close_surface", agent_id="alone", force=True)["agent_stopped"] is True
@@ -104,7 +105,7 @@ def test_every_tool_is_documented(client) -> None:
 
 def test_an_answer_goes_to_the_question_that_was_read(trusted, fleet, until) -> None:
     trusted.call("spawn_agent", cli="practice", name="one")
-    fleet.send("one", "/ask Bash rm it", command=True)
+    fleet.messages.send("one", "/ask Bash rm it", command=True)
     until(lambda: trusted.call("get_agent_state", agent_id="one")["blocked_on_prompt"])
     prompt = until(lambda: trusted.call("get_agent_state", agent_id="one")["prompt"])
     wrong = trusted.call(
@@ -130,21 +131,21 @@ def test_what_cannot_be_undone_is_confirmed(trusted, fleet) -> None:
     trusted.call("send_to", agent_id="one", text="remember this", timeout_ms=20_000)
     word, gone = confirmed(trusted, "purge", agent_id="one")
     assert (gone["state"], gone["applied"]) == ("done", "purge")
-    assert fleet.get("one").row["resumable"] is False
+    assert fleet.sessions.get("one").row["resumable"] is False
     # A word is good once, and for nothing else.
     assert code(trusted.call("purge", agent_id="one", confirm=word)) == "needs_confirmation"
     assert code(trusted.call("kill", target=["two"], confirm=word)) == "needs_confirmation"
-    assert fleet.names(status=["running"]) == ["two", "three"]
+    assert fleet.sessions.names(status=["running"]) == ["two", "three"]
     _, ended = confirmed(trusted, "kill", target="all", force=True)
     assert (sorted(ended["killed"]), ended["errors"]) == (["three", "two"], [])
-    assert fleet.names(status=["running"]) == []
+    assert fleet.sessions.names(status=["running"]) == []
 
 
 def test_children_are_killed_first_and_each_once_and_nobody_killed_is_an_error(fleet, monkeypatch) -> None:
-    fleet.create("practice", name="above")
-    fleet._caller = callers.session(fleet.get("above").id)
-    fleet.create("practice", name="below")
-    fleet._caller = callers.user()
+    fleet.sessions.create("practice", name="above")
+    fleet._access._caller = callers.session(fleet.sessions.get("above").id)
+    fleet.sessions.create("practice", name="below")
+    fleet._access._caller = callers.user()
     call = SimpleNamespace(fleet=fleet, who=SimpleNamespace(pid=1))
 
     def sure(target):
@@ -156,27 +157,30 @@ def test_children_are_killed_first_and_each_once_and_nobody_killed_is_an_error(f
         raise StopUnconfirmed("it is still there")
 
     with monkeypatch.context() as patch, pytest.raises(StopUnconfirmed):
-        patch.setattr(Fleet, "stop", fail)
+        patch.setattr(Sessions, "stop", fail)
         sure(["above", "below"])
     assert sure(["below", "above", "below"])["killed"] == ["below", "above"]
 
 
 @pytest.mark.parametrize("tool", ["stop_agent", "send_to"])
 def test_it_is_done_to_the_one_that_was_allowed_whoever_has_the_name_now(fleet, monkeypatch, tool) -> None:
-    meant, other = fleet.create("practice", name="meant"), fleet.create("practice", name="other")
-    authorize = Fleet.authorize
+    meant, other = (
+        fleet.sessions.create("practice", name="meant"),
+        fleet.sessions.create("practice", name="other"),
+    )
+    authorize = Agents.authorize
 
     def and_then_renamed(self, act, target):
         row = authorize(self, act, target)
-        self.rename("meant", "moved")
-        self.rename("other", "meant")
+        fleet.sessions.rename("meant", "moved")
+        fleet.sessions.rename("other", "meant")
         return row
 
-    monkeypatch.setattr(Fleet, "authorize", and_then_renamed)
+    monkeypatch.setattr(Agents, "authorize", and_then_renamed)
     call = SimpleNamespace(fleet=fleet)
     if tool == "stop_agent":
         stop_agent(call, "meant")
-        assert fleet.get(meant.id).row["status"] == "stopped"
-        assert fleet.get(other.id).row["status"] == "running"
+        assert fleet.sessions.get(meant.id).row["status"] == "stopped"
+        assert fleet.sessions.get(other.id).row["status"] == "running"
     else:
         assert send_to(call, "meant", "hello")["session"] == "moved"

@@ -27,12 +27,12 @@ def test_a_practice_agent_is_spawned_told_awaited_read_and_stopped(client, fleet
     assert [one["name"] for one in panes] == ["helper"]
     done = client.call("stop_agent", agent_id=agent["agent_id"])
     assert done == {"agent_id": agent["agent_id"], "state": "done", "applied": "stop_agent"}
-    assert fleet.get("helper").row["status"] == "stopped"
+    assert fleet.sessions.get("helper").row["status"] == "stopped"
     again = client.call("resume_agent", agent_id="helper")
     assert (again["state"], again["agent_id"]) == ("idle", agent["agent_id"])
     forced = client.call("stop_agent", agent_id="helper", force=True)
     assert forced["state"] == "done"
-    assert fleet.get("helper").row["termination_mode"] == "forced"
+    assert fleet.sessions.get("helper").row["termination_mode"] == "forced"
 
 
 def test_an_unknown_agent_is_an_error_and_an_ended_one_returns_at_once(client) -> None:
@@ -47,12 +47,12 @@ def test_an_unknown_agent_is_an_error_and_an_ended_one_returns_at_once(client) -
 
 def test_states_have_the_names_that_agents_know(client, fleet, until) -> None:
     client.call("spawn_agent", cli="practice", name="asks")
-    fleet.send("asks", "/ask Bash rm it", command=True)
+    fleet.messages.send("asks", "/ask Bash rm it", command=True)
     blocked = client.call("wait_for", agent_id="asks", target_state="done", timeout_ms=60_000)
     (one,) = blocked["results"]
     assert (one["state"], one["blocked_on_prompt"], one["waiting_for"]) == ("idle", True, "permission")
     assert (blocked["matched"], blocked["timed_out"]) == (False, False)
-    os.kill(fleet.get("asks").row["pane"]["pid"], signal.SIGKILL)
+    os.kill(fleet.sessions.get("asks").row["pane"]["pid"], signal.SIGKILL)
     until(lambda: client.call("get_agent_state", agent_id="asks")["state"] == "error")
     assert client.call("list_agents", state="error")["count"] == 1
     assert client.call("list_agents", blocked_on_prompt=True)["agents"] == []

@@ -80,9 +80,9 @@ class ConnectedClient:
             context.close()
         return granted if is_session else (*granted, *self.allow)
 
-    def check_claim(self, context: Context) -> None:
+    def check_claim(self, caller: Caller) -> None:
         """Refuse a change by somebody who claims to be a session and is not seen to be it, or not yet."""
-        if self.session(context) is None and self.environ.get("MAM_SESSION"):
+        if caller.session_id is None and self.environ.get("MAM_SESSION"):
             raise NotAllowed(
                 "this program says that it runs in a session, and it is not seen to",
                 hint="a session that has just been started is known in a moment: try again",

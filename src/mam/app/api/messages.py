@@ -1,8 +1,8 @@
-"""The verbs of the API that carry words to sessions."""
+"""The verbs of `fleet.messages`."""
 
 from __future__ import annotations
 
-from mam.app.api.observation import ObservationVerbs
+from mam.app.api.access import Group, changing
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -12,15 +12,12 @@ if TYPE_CHECKING:
     Document = dict[str, Any]
 
 
-class MessageVerbs(ObservationVerbs):
-    """What can be said to the sessions of one root."""
+class Messages(Group):
+    """Words, answers and keys for sessions."""
 
-    def _settle(self) -> None:
-        """Begin a changing verb: nothing new while something is left half done, or held and could go out."""
-        from mam.app.sessions.begin_change import settle_all
+    __slots__ = ()
 
-        settle_all(self.context, self.caller)
-
+    @changing
     def send(
         self,
         target: str,
@@ -41,10 +38,9 @@ class MessageVerbs(ObservationVerbs):
         """
         from mam.app.messages.send import send
 
-        self._settle()
         return send(
-            self.context,
-            self.caller,
+            self._context,
+            self._caller,
             target,
             text,
             when=when,
@@ -54,6 +50,7 @@ class MessageVerbs(ObservationVerbs):
             conversation=conversation,
         )
 
+    @changing
     def broadcast(
         self,
         text: str,
@@ -69,10 +66,9 @@ class MessageVerbs(ObservationVerbs):
         """Send words to every running session that fits, of all or of some; return a receipt for each."""
         from mam.app.messages.broadcast import broadcast
 
-        self._settle()
         return broadcast(
-            self.context,
-            self.caller,
+            self._context,
+            self._caller,
             text,
             roles=role,
             team=team,
@@ -87,34 +83,21 @@ class MessageVerbs(ObservationVerbs):
         """Take back a message that is held; False where somebody has begun to type it, or it has ended."""
         from mam.app.messages.send import withdraw
 
-        return withdraw(self.context, self.caller, message_id, "it was withdrawn")
+        return withdraw(self._context, self._caller, message_id, "it was withdrawn")
 
-    def keys(self, target: str, *keys: str) -> Document:
-        """Press keys of a closed list in a session's pane, one after the other; `{session, keys}`.
+    def inbox(self, target: str | None = None, *, sent: bool = False, limit: int = 50) -> list[Document]:
+        """Return the last messages to a session, or with `sent` those from it or from the caller."""
+        from mam.app.messages.inbox import inbox
 
-        Raises DialogOpen before a key that could answer a dialog.
-        """
-        from mam.app.messages.keys import keys as press
-
-        self._settle()
-        return press(self.context, self.caller, target, list(keys))
-
-    def interrupt(self, target: str) -> Document:
-        """Cut a session's turn short in the way of its kind; `{session, was, activity, box}`.
-
-        One that rests is left as it is. Raises DialogOpen, and DeliveryUnconfirmed where it goes on.
-        """
-        from mam.app.messages.interrupt import interrupt
-
-        self._settle()
-        return interrupt(self.context, self.caller, target)
+        return inbox(self._context, self._caller, target, sent=sent, limit=limit)
 
     def dialog(self, target: str) -> Document:
         """Return the dialog that is open: `{session, dialog, fingerprint, text, options}`; else NoDialog."""
         from mam.app.messages.answer import show
 
-        return show(self.context, target)
+        return show(self._context, target)
 
+    @changing
     def answer(self, target: str, words: str, *, expect: str | None = None) -> Document:
         """Answer the dialog that is open: `allow`, `deny`, an option, or words where it takes some.
 
@@ -123,11 +106,31 @@ class MessageVerbs(ObservationVerbs):
         """
         from mam.app.messages.answer import answer
 
-        self._settle()
-        return answer(self.context, self.caller, target, words, expect=expect)
+        return answer(self._context, self._caller, target, words, expect=expect)
 
-    def inbox(self, target: str | None = None, *, sent: bool = False, limit: int = 50) -> list[Document]:
-        """Return the last messages to a session, or with `sent` those from it or from the caller."""
-        from mam.app.messages.inbox import inbox
+    @changing
+    def interrupt(self, target: str) -> Document:
+        """Cut a session's turn short in the way of its kind; `{session, was, activity, box}`.
 
-        return inbox(self.context, self.caller, target, sent=sent, limit=limit)
+        One that rests is left as it is. Raises DialogOpen, and DeliveryUnconfirmed where it goes on.
+        """
+        from mam.app.messages.interrupt import interrupt
+
+        return interrupt(self._context, self._caller, target)
+
+    @changing
+    def keys(self, target: str, *keys: str) -> Document:
+        """Press keys of a closed list in a session's pane, one after the other; `{session, keys}`.
+
+        Raises DialogOpen before a key that could answer a dialog.
+        """
+        from mam.app.messages.keys import keys as press
+
+        return press(self._context, self._caller, target, list(keys))
+
+    @changing
+    def change_model(self, target: str, model: str) -> Document:
+        """Have a running agent go on with another model; returns the receipt of the command."""
+        from mam.app.messages.change_model import change_model
+
+        return change_model(self._context, self._caller, target, model)

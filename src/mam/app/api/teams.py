@@ -1,33 +1,49 @@
-"""The verbs of the API that concern teams and their tasks."""
+"""The verbs of `fleet.teams`."""
 
 from __future__ import annotations
+
+from mam.app.api.access import Group, changing
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from typing import Any
 
-    from mam.app.context.context import Context
-    from mam.core.caller import Caller
-
     Document = dict[str, Any]
+    Documents = list[Document]
+    Names = list[str]
 
 
-class TeamVerbs:
-    """What can be done with roles, panes and tasks."""
+class Teams(Group):
+    """Several sessions with roles in one window."""
 
-    context: Context
-    caller: Caller
-    _child_limit: bool
+    __slots__ = ()
 
-    def _begin(self) -> None:
-        """Begin a changing verb: nothing new while something is left half done."""
-        from mam.app.sessions.begin_change import settle
-        from mam.app.teams.onboarding import finish_spawns
+    @changing
+    def up(self, what: str, **options: Any) -> Document:
+        """Start every role of a preset or file, all or none; `{team, members, permissions, session_file}`.
 
-        settle(self.context, self.caller)
-        finish_spawns(self.context)
+        Options: `agent`, `permissions`, `model`, `trust`, `mcp`, `timeout`, `args` for every role; `work` is
+        a task for the first one.
+        """
+        from mam.app.teams.team import up
 
+        return up(self._context, self._caller, what, **options)
+
+    @changing
+    def down(self, team: str | None = None, *, force: bool = False) -> Document:
+        """End every member of a team, gracefully; `{team, closed, failed, unfinished}`."""
+        from mam.app.teams.team import down
+
+        return down(self._context, self._caller, team, force=force)
+
+    def list(self, *, ended: bool = False) -> Document:
+        """Return `{teams, presets}`, each team with its members and their boxes."""
+        from mam.app.teams.team import listing
+
+        return listing(self._context, ended=ended)
+
+    @changing
     def spawn(
         self,
         role: str,
@@ -55,10 +71,9 @@ class TeamVerbs:
         """
         from mam.app.teams.spawn import spawn
 
-        self._begin()
         return spawn(
-            self.context,
-            self.caller,
+            self._context,
+            self._caller,
             role,
             agent=agent,
             task=task,
@@ -73,26 +88,27 @@ class TeamVerbs:
             trust=trust,
             mcp=mcp,
             timeout=timeout,
-            child_limit=self._child_limit,
+            child_limit=self._access.child_limit,
         )
 
-    def close_member(self, target: str, *, force: bool = False) -> Document:
+    @changing
+    def close(self, target: str, *, force: bool = False) -> Document:
         """End a member of a team whose four boxes are ticked; `{session, member, changed, note}`.
 
         Never the caller's own pane, never a master's; `force` closes without the boxes.
         """
         from mam.app.teams.close import close
 
-        self._begin()
-        return close(self.context, self.caller, target, force=force)
+        return close(self._context, self._caller, target, force=force)
 
+    @changing
     def rebalance(self, *, main: str | None = None, team: str | None = None) -> Document:
         """Put a window in order, the master `left` or on `top`; `{team, layout, panes, expected, runs}`."""
         from mam.app.teams.rebalance import rebalance
 
-        self._begin()
-        return rebalance(self.context, self.caller, main=main, team=team)
+        return rebalance(self._context, self._caller, main=main, team=team)
 
+    @changing
     def register(
         self, role: str, *, agent: str | None = None, name: str | None = None, team: str | None = None
     ) -> Document:
@@ -102,9 +118,9 @@ class TeamVerbs:
         """
         from mam.app.teams.register import register
 
-        self._begin()
-        return register(self.context, self.caller, role, agent=agent, name=name, team=team)
+        return register(self._context, self._caller, role, agent=agent, name=name, team=team)
 
+    @changing
     def report(
         self, task: str | None = None, *, result: str | None = None, session: str | None = None
     ) -> Document:
@@ -114,58 +130,10 @@ class TeamVerbs:
         """
         from mam.app.teams.report import report
 
-        self._begin()
-        return report(self.context, self.caller, task, result=result, session=session)
+        return report(self._context, self._caller, task, result=result, session=session)
 
-    def team_up(self, what: str, **options: Any) -> Document:
-        """Start every role of a preset or file, all or none; `{team, members, permissions, session_file}`.
+    def is_member(self, target: str) -> bool:
+        """Tell whether a session is a member of a team that is up."""
+        from mam.app.teams.close import is_member
 
-        Options: `agent`, `permissions`, `model`, `trust`, `mcp`, `timeout`, `args` for every role; `work` is
-        a task for the first one.
-        """
-        from mam.app.teams.team import up
-
-        self._begin()
-        return up(self.context, self.caller, what, **options)
-
-    def team_down(self, team: str | None = None, *, force: bool = False) -> Document:
-        """End every member of a team, gracefully; `{team, closed, failed, unfinished}`."""
-        from mam.app.teams.team import down
-
-        self._begin()
-        return down(self.context, self.caller, team, force=force)
-
-    def team_list(self, *, ended: bool = False) -> Document:
-        """Return `{teams, presets}`, each team with its members and their boxes."""
-        from mam.app.teams.team import listing
-
-        return listing(self.context, ended=ended)
-
-    def task_add(self, text: str, *, role: str, team: str | None = None) -> Document:
-        """Add a task for a role; `{task}`. Without a team, whoever has that role may claim it."""
-        from mam.app.teams.task import add
-
-        return add(self.context, self.caller, text, role=role, team=team)
-
-    def task_list(self, *, role: str | None = None, status: str | None = None) -> Document:
-        """Return `{tasks}`, oldest first."""
-        from mam.app.teams.task import list_tasks
-
-        return list_tasks(self.context, role=role, status=status)
-
-    def task_claim(
-        self, task: str | None = None, *, role: str | None = None, session: str | None = None
-    ) -> Document:
-        """Claim a task, or the oldest that waits for a role; `{task, changed}`.
-
-        Of any number who try one gets it: the others get Conflict, or TaskNotFound where nothing waits.
-        """
-        from mam.app.teams.task import claim
-
-        return claim(self.context, self.caller, task, role=role, session=session)
-
-    def task_done(self, task: str, *, result: str | None = None) -> Document:
-        """Say that a task is done, without a report; `{task, changed}`."""
-        from mam.app.teams.task import finish
-
-        return finish(self.context, self.caller, task, result=result)
+        return is_member(self._context, target)

@@ -10,7 +10,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from typing import Any
 
-    from mam.app.api.fleet import Fleet, Outcome
+    from mam.app.api.fleet import Fleet
+    from mam.app.api.sessions import Outcome
     from mam.surfaces.cli.invocation import Invocation
 
     # Does the verb to one session; returns the answer as a document and as a line.

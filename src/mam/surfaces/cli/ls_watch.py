@@ -26,7 +26,7 @@ def watch(call: Invocation, wanted: dict[str, Any], *, is_filtered: bool) -> int
         is_terminal(sys.stdin) and is_terminal(sys.stdout) and os.environ.get("TERM") not in ("", "dumb")
     )
     if call.as_json or not on_screen:
-        for document in call.fleet.watch(SECONDS, **wanted):
+        for document in call.fleet.sessions.watch(SECONDS, **wanted):
             write_json(document, one_line=True)
         return 0
     return _repaint(call, wanted, is_filtered)
@@ -60,8 +60,8 @@ def _frame(call: Invocation, wanted: dict[str, Any], is_filtered: bool) -> str:
     from mam.surfaces.cli.render_listing import show
 
     paint = call.paint()
-    here = call.fleet.context.workspace
-    lines = show(call.fleet.ls(**wanted), paint, is_filtered=is_filtered, here=here)
+    here = call.fleet.workspace
+    lines = show(call.fleet.sessions.ls(**wanted), paint, is_filtered=is_filtered, here=here)
     height = max(3, os.get_terminal_size(sys.stdout.fileno()).lines or 24)
     if len(lines) > height - 2:
         hidden = len(lines) - (height - 3)

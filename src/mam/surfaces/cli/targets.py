@@ -53,6 +53,6 @@ def checked(call: Invocation, text: str) -> str:
 
 def _is_registered(call: Invocation, text: str) -> bool:
     try:
-        return call.fleet.get(text).name == text
+        return call.fleet.sessions.get(text).name == text
     except MamError:
         return False

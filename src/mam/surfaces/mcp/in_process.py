@@ -11,12 +11,12 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from mam.app.context.context import Context
+    from mam.app.api.fleet import Fleet
 
 
-def serve(context: Context, hello: dict[str, Any]) -> None:
+def serve(fleet: Fleet, hello: dict[str, Any]) -> None:
     """Serve until the client is gone; both ends of the line are in this process."""
-    service = Service(context)
+    service = Service(fleet)
 
     def connect() -> socket.socket:
         ours, theirs = socket.socketpair()

@@ -7,13 +7,12 @@ from __future__ import annotations
 
 import time
 
-from mam.app.agent_tools.listener import Listener
-
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from types import TracebackType
 
-    from mam.app.context.context import Context
+    from mam.app.agent_tools.listener import Listener
+    from mam.app.api.fleet import Fleet
     from mam.surfaces.mcp.server_thread import Service
 
 # Seconds between looks whether the socket is still there.
@@ -25,12 +24,12 @@ _MOMENT = 10.0
 class McpTask:
     """A companion of the resident."""
 
-    def __init__(self, context: Context, *, awaits: bool = False) -> None:
+    def __init__(self, fleet: Fleet, *, awaits: bool = False) -> None:
         """Nothing is opened before the resident has its lock and ticks for the first time.
 
         One that was started for a client `awaits` it.
         """
-        self.context = context
+        self._fleet = fleet
         self._until = time.monotonic() + _MOMENT if awaits else 0.0
         self._door: Listener | None = None
         self._due = 0.0
@@ -68,11 +67,11 @@ class McpTask:
             self._door.close()
             self._door = None
         if self._door is None:
-            self._door = Listener(self.context)
+            self._door = self._fleet.mcp.listen()
         while (line := self._door.accept()) is not None:
             if self._service is None:
                 from mam.surfaces.mcp.server_thread import Service
 
-                self._service = Service(self.context)
+                self._service = Service(self._fleet)
             self._service.let_in(line)
         return ""

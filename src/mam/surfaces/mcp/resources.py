@@ -6,7 +6,7 @@ import json
 
 from mcp.server.mcpserver.exceptions import ResourceError, ResourceNotFoundError
 
-from mam.app.api.fleet import Fleet
+from mam.app.api.fleet import Fleet, fleet_of_client
 from mam.core.errors import JobNotFound, MamError, SessionNotFound
 from mam.surfaces.mcp.tool import current_client
 
@@ -23,24 +23,22 @@ def add(server: MCPServer) -> None:
     @server.resource("mam://sessions", name="sessions", mime_type="application/json")
     def sessions() -> str:
         """Every session of this root, with what it is doing."""
-        return _read(lambda fleet: json.dumps(fleet.ls()))
+        return _read(lambda fleet: json.dumps(fleet.sessions.ls()))
 
     @server.resource("mam://sessions/{name}/screen", name="screen", mime_type="text/plain")
     def screen(name: str) -> str:
         """What a session's terminal shows."""
-        return _read(lambda fleet: fleet.read(name))
+        return _read(lambda fleet: fleet.sessions.read(name))
 
     @server.resource("mam://jobs/{id}/events", name="events", mime_type="application/json")
     def events(id: str) -> str:
         """What happened to a job, oldest first."""
-        return _read(lambda fleet: json.dumps(fleet.job_logs(id)["events"]))
+        return _read(lambda fleet: json.dumps(fleet.jobs.logs(id)["events"]))
 
 
 def _read(look: Callable[[Fleet], str]) -> str:
     try:
-        who = current_client.get()
-        context = who.context()
-        with Fleet(context, who.caller(context)) as fleet:
+        with fleet_of_client(current_client.get()) as fleet:
             return look(fleet)
     except (JobNotFound, SessionNotFound) as error:
         raise ResourceNotFoundError(json.dumps(error.as_json()["error"])) from error

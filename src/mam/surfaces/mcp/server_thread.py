@@ -18,7 +18,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from socket import socket
 
-    from mam.app.context.context import Context
+    from mam.app.api.fleet import Fleet
     from mam.surfaces.mcp.server import Server
 
 _HELLO_SECONDS = 10.0
@@ -28,9 +28,9 @@ _END_SECONDS = 5.0
 class Service:
     """Serves every client that is let in, until the resident ends."""
 
-    def __init__(self, context: Context) -> None:
+    def __init__(self, fleet: Fleet) -> None:
         """Start the thread."""
-        self.context = context
+        self._fleet = fleet
         self._loop = asyncio.new_event_loop()
         self._server: Server | None = None
         self._clients: set[asyncio.Task[None]] = set()
@@ -73,7 +73,7 @@ class Service:
         self._went += 1
         if not task.cancelled() and (error := task.exception()) is not None:
             # One client's trouble is nobody else's; what mam itself did wrong is in the answers.
-            self.context.warn(f"a client was cut off: {error}")
+            self._fleet.mcp.warn(f"a client was cut off: {error}")
 
     async def _serve(self, line: socket) -> None:
         line.setblocking(False)
@@ -91,7 +91,7 @@ class Service:
         """Return who came in; None for one who does not say it in time, or is not let in."""
         try:
             said = json.loads(await asyncio.wait_for(reader.readline(), _HELLO_SECONDS))
-            return ConnectedClient(self.context, line, said) if isinstance(said, dict) else None
+            return self._fleet.mcp.client(line, said) if isinstance(said, dict) else None
         except (ValueError, OSError, TimeoutError, MamError):
             return None
 

@@ -19,7 +19,7 @@ from mcp_types import CallToolResult, TextContent, ToolAnnotations
 from pydantic import ValidationError
 
 from mam.app.agent_tools.connected_client import ConnectedClient
-from mam.app.api.fleet import Fleet
+from mam.app.api.fleet import Fleet, fleet_of_client
 from mam.core.errors import Broken, MamError, Usage
 from mam.surfaces.mcp.read_only_tools import READS
 
@@ -91,11 +91,9 @@ class FleetTool(Tool):
         self, given: dict[str, Any], tell: Callable[[str], None], over: threading.Event
     ) -> dict[str, Any]:
         who = current_client.get()
-        context = who.context()
-        caller = who.caller(context)
-        with Fleet(context, caller, child_limit=not caller.is_user) as fleet:
+        with fleet_of_client(who) as fleet:
             if self.name not in READS:
-                who.check_claim(context)
+                who.check_claim(fleet.caller)
             fleet.on_progress(tell)
             done: dict[str, Any] = self.fn(ToolCall(fleet, tell, over), **given)
         return done

@@ -363,12 +363,12 @@ def test_a_foreign_registry_with_a_wrong_value_is_named_or_works(store, key):
         store.write(yaml.safe_dump({"tmux_sessions": [row]}))
         fleet = mam.open(str(store.root))
         try:
-            fleet.ls()
-            fleet.context.registry.change(lambda draft: None)
-            for one in fleet.sessions():
-                fleet.status(one.id)
-                fleet.forgettable(older_than=5)
-                fleet.resumable()
+            fleet.sessions.ls()
+            fleet._access.context.registry.change(lambda draft: None)
+            for one in fleet.sessions.list():
+                fleet.sessions.status(one.id)
+                fleet.sessions.forgettable(older_than=5)
+                fleet.sessions.resumable()
         except EditRefused as error:
             assert "line" in str(error)
         except MamError as error:

@@ -108,7 +108,7 @@ def test_an_event_that_was_signed_elsewhere(run, job, workspace, monkeypatch):
     import mam
 
     with mam.open(str(workspace)) as fleet:
-        token = token_of(fleet.context, job["job_id"])
+        token = token_of(fleet._access.context, job["job_id"])
     event = events.make(
         job["job_id"], "completed", seq=1, attempt=1, timestamp="2026-11-15T08:00:00Z", detail="d"
     )

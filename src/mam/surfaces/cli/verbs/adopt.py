@@ -38,7 +38,7 @@ def run(call: Invocation) -> int:
     options = call.options
     if not options.tmux_session.isprintable() or len(options.tmux_session) > 200:
         raise InvalidName("that is not the name of a tmux session", hint="tmux ls shows them")
-    session = call.fleet.adopt(
+    session = call.fleet.sessions.adopt(
         options.tmux_session,
         agent=options.agent,
         name=options.session,

@@ -47,9 +47,9 @@ def run(call: Invocation) -> int:
     if len(given) > 1:
         raise Usage(f"one word too many: '{given[1][:60]}'", hint="put quotes around the words")
     if not given:
-        shown = call.fleet.dialog(checked(call, name))
+        shown = call.fleet.messages.dialog(checked(call, name))
         return call.say(shown, *([] if call.as_json else show(shown)))
-    done = call.fleet.answer(checked(call, name), given[0], expect=call.options.expect)
+    done = call.fleet.messages.answer(checked(call, name), given[0], expect=call.options.expect)
     more = f"; its {done['next']} dialog is open now" if done["next"] else ""
     return call.say(
         done,

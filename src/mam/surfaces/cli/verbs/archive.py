@@ -34,7 +34,7 @@ def run(call: Invocation) -> int:
         raise Usage("name a session", hint="mam ls shows them")
 
     def work(fleet: Fleet, name: str) -> tuple[dict[str, Any], str]:
-        session = fleet.archive(name)
+        session = fleet.sessions.archive(name)
         return {"session": session.row}, f"archived: {line(session.row)}"
 
     return batch.run(call, names, work, several=len(names) > 1)

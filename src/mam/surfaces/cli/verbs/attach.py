@@ -35,7 +35,7 @@ def run(call: Invocation) -> int:
     name = targets.one_or_none(call)
     if not call.as_json and not _has_terminal() and not os.environ.get("TMUX"):
         raise _needs_terminal()
-    found = call.fleet.attach(name, next_waiting=call.options.next)
+    found = call.fleet.sessions.attach(name, next_waiting=call.options.next)
     if call.as_json:
         return call.say({key: found[key] for key in ("session", "switched", "argv")})
     if found["switched"]:

@@ -45,7 +45,7 @@ def run(call: Invocation) -> int:
     options = call.options
     if options.all and (options.role or options.team or options.agent):
         raise Usage("--all goes with no other choice")
-    done = call.fleet.broadcast(
+    done = call.fleet.messages.broadcast(
         words(options.text, options.file),
         role=options.role,
         team=options.team,

@@ -34,7 +34,7 @@ def run(call: Invocation) -> int:
     name = call.options.session or call.options.name
     if not name:
         raise Usage("name a session", hint="mam close NAME; mam team list shows them")
-    done = call.fleet.close_member(name, force=call.options.force)
+    done = call.fleet.teams.close(name, force=call.options.force)
     note = f" ({clean(done['note'])})" if done["note"] else ""
     return call.say(
         done, f"{'closed' if done['changed'] else 'nothing to do'}: {line(done['session'])}{note}"

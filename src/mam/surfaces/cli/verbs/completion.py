@@ -82,7 +82,7 @@ def add_options(parser: Parser) -> None:
 def run(call: Invocation) -> int:
     """Print the script."""
     shell = call.options.shell
-    text = script(shell, call.fleet.kinds(), call.fleet.team_list()["presets"])
+    text = script(shell, call.fleet.sessions.kinds(), call.fleet.teams.list()["presets"])
     return call.say({"shell": shell, "script": text}, text)
 
 

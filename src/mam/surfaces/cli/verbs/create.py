@@ -73,7 +73,7 @@ def run(call: Invocation) -> int:
     options = call.options
     if options.no_wait and (options.prompt or options.prompt_file):
         raise Usage("a prompt is given once the agent is ready", hint="leave out --no-wait or the prompt")
-    session = call.fleet.create(
+    session = call.fleet.sessions.create(
         options.agent,
         name=options.session,
         role=options.role,

@@ -72,23 +72,21 @@ def _signals() -> Iterator[None]:
 def _offer(tour: Tour, place: Place) -> None:
     """Let the person meet the agents."""
     from mam.app.api.fleet import open_fleet
-    from mam.app.sessions.demo_server import show
 
     tour.say("Enter shows the three agents side by side, where you can answer them; q leaves.")
     if sys.stdin.readline().strip().lower() not in ("q", "quit"):
         with open_fleet() as fleet:
-            show(fleet.context, place.server)
+            fleet.demo.show(place.server)
 
 
 def _clean(place: Place) -> None:
     """End the server and delete the folder. A second Ctrl-C does not stop this half way."""
     from mam.app.api.fleet import open_fleet
-    from mam.app.sessions.demo_server import end
 
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.SIG_IGN)
     with open_fleet(place.workspace) as fleet:
-        end(fleet.context, place.server)
+        fleet.demo.end(place.server)
     place.remove()
 
 

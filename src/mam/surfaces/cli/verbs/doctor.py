@@ -23,7 +23,7 @@ def add_options(parser: Parser) -> None:
 
 def run(call: Invocation) -> int:
     """Print every check."""
-    checks = call.fleet.doctor()
+    checks = call.fleet.monitor.doctor()
     call.say({"checks": checks}, *([] if call.as_json else show(checks, call.paint())))
     return 1 if any(one["ok"] is False for one in checks) else 0
 

@@ -29,7 +29,7 @@ def run(call: Invocation) -> int:
     """Print evidence and verdict."""
     from mam.surfaces.cli import targets
 
-    found = call.fleet.explain(targets.one(call))
+    found = call.fleet.sessions.explain(targets.one(call))
     return call.say(found, *([] if call.as_json else show(found, call.paint())))
 
 

@@ -41,12 +41,12 @@ def run(call: Invocation) -> int:
     if bool(names) == by_age:
         raise Usage("name sessions, or give --older-than TIME", hint="mam ls shows what has ended")
     if by_age:
-        names = call.fleet.forgettable(older_than=options.older_than)
+        names = call.fleet.sessions.forgettable(older_than=options.older_than)
         if names and not options.yes:
             _confirm(call, names)
 
     def work(fleet: Fleet, name: str) -> tuple[dict[str, Any], str]:
-        document = fleet.forget(name, worktree=options.worktree)
+        document = fleet.sessions.forget(name, worktree=options.worktree)
         return document, f"forgotten: {document['forgotten']}"
 
     return batch.run(call, names, work, several=by_age or len(names) > 1, nothing="nothing is that old")

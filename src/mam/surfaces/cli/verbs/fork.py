@@ -35,7 +35,7 @@ def run(call: Invocation) -> int:
 
     options = call.options
     new = parse_name(options.session) if options.session is not None else None
-    session = call.fleet.fork(
+    session = call.fleet.sessions.fork(
         targets.checked(call, options.name),
         name=new,
         role=options.role,

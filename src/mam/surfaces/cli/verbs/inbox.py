@@ -40,14 +40,14 @@ def run(call: Invocation) -> int:
         return _withdraw(call, options.withdraw)
     if options.name is None and not options.sent:
         raise Usage("name a session, or use --sent", hint="mam inbox NAME")
-    found = call.fleet.inbox(options.name, sent=options.sent, limit=options.limit)
+    found = call.fleet.messages.inbox(options.name, sent=options.sent, limit=options.limit)
     return call.say({"messages": found}, *([] if call.as_json else show(found, call.paint())))
 
 
 def _withdraw(call: Invocation, message_id: str) -> int:
     from mam.surfaces.cli.render_sessions import clean
 
-    done = call.fleet.withdraw(message_id)
+    done = call.fleet.messages.withdraw(message_id)
     name = clean(message_id)
     late = f"not withdrawn: {name} is not held any more, or never was; see mam inbox --sent"
     call.say({"message_id": message_id, "withdrawn": done}, f"withdrawn: {name}" if done else late)

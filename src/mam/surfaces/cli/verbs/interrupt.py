@@ -37,7 +37,7 @@ def run(call: Invocation) -> int:
         raise Usage("name a session", hint="mam interrupt NAME")
 
     def work(fleet: Fleet, name: str) -> tuple[dict[str, Any], str]:
-        done = fleet.interrupt(name)
+        done = fleet.messages.interrupt(name)
         return done, show(done)
 
     return batch.run(call, names, work, several=len(names) > 1)

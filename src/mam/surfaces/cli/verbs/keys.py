@@ -37,5 +37,5 @@ def run(call: Invocation) -> int:
     name = call.options.session or (given.pop(0) if given else None)
     if not name:
         raise Usage("name a session", hint="mam keys NAME KEY…")
-    done = call.fleet.keys(checked(call, name), *given)
+    done = call.fleet.messages.keys(checked(call, name), *given)
     return call.say(done, f"pressed in {clean(done['session'])}: {' '.join(done['keys'])}")

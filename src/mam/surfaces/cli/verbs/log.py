@@ -30,7 +30,9 @@ def run(call: Invocation) -> int:
     """Print the entries."""
     from mam.surfaces.cli import targets
 
-    entries = call.fleet.log(targets.one_or_none(call), limit=call.options.limit, since=call.options.since)
+    entries = call.fleet.sessions.log(
+        targets.one_or_none(call), limit=call.options.limit, since=call.options.since
+    )
     return call.say({"entries": entries}, *([] if call.as_json else show(entries, call.paint())))
 
 

@@ -53,12 +53,12 @@ def run(call: Invocation) -> int:
     options, wanted = call.options, filters(call)
     if options.only_names and not call.as_json and not any(wanted.values()):
         # Only the registry is read: this is what completion asks at every press of a key.
-        return call.say(None, *call.fleet.names())
+        return call.say(None, *call.fleet.sessions.names())
     if options.watch:
         from mam.surfaces.cli.ls_watch import watch
 
         return watch(call, wanted, is_filtered=is_filtered(wanted))
-    document = call.fleet.ls(**wanted)
+    document = call.fleet.sessions.ls(**wanted)
     if options.only_names:
         names = _plain_names(document["sessions"])
         return call.say({"names": names}, *names)
@@ -66,7 +66,7 @@ def run(call: Invocation) -> int:
         return call.say(document)
     from mam.surfaces.cli.render_listing import show
 
-    here = call.fleet.context.workspace
+    here = call.fleet.workspace
     return call.say(None, *show(document, call.paint(), is_filtered=is_filtered(wanted), here=here))
 
 

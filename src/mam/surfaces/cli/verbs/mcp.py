@@ -43,26 +43,21 @@ def add_options(parser: Parser) -> None:
 
 def run(call: Invocation) -> int:
     """Carry lines to the resident's server; where there is none and shall be none, serve here."""
-    from mam.app.agent_tools import listener
-    from mam.app.context import start_resident
-
     if is_terminal(sys.stdin):
         call.tell("waiting for an MCP client, which starts this itself: docs/mcp.md; Ctrl-D ends it")
-    context = call.fleet.context
+    fleet = call.fleet
     hello: dict[str, Any] = {
-        "state": context.paths.state,
-        "cwd": context.workspace,
+        "state": fleet.mcp.state,
+        "cwd": fleet.workspace,
         "environ": dict(os.environ),
         "allow": call.options.allow,
     }
-    if not listener.is_hosted(context):
+    if not fleet.mcp.is_hosted():
         from mam.surfaces.mcp.in_process import serve
 
-        serve(context, hello)
+        serve(fleet, hello)
         return 0
     from mam.surfaces.mcp.bridge import Bridge
 
-    Bridge(
-        lambda: listener.enter(context), lambda: start_resident.ensure(context, for_client=True), hello
-    ).run()
+    Bridge(fleet.mcp.connect, fleet.mcp.start_resident, hello).run()
     return 0

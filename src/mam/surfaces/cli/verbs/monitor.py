@@ -99,10 +99,10 @@ def run(call: Invocation) -> int:
 def _one_pass(call: Invocation) -> dict[str, Any]:
     options = call.options
     if options.card is None:
-        return call.fleet.reconcile(dry_run=options.dry_run, emit_diff=options.emit_diff)
+        return call.fleet.monitor.once(dry_run=options.dry_run, emit_diff=options.emit_diff)
     if options.dry_run:
         raise Usage("a dry run tells no card", hint="leave --card or --dry-run away")
-    return call.fleet.reconcile_card(options.card, emit_diff=options.emit_diff, board=options.board)
+    return call.fleet.monitor.once_with_card(options.card, emit_diff=options.emit_diff, board=options.board)
 
 
 def _hand_over(call: Invocation) -> int:
@@ -119,7 +119,7 @@ def _dispatch(call: Invocation) -> int:
     from mam.surfaces.cli.render_sessions import clean
 
     call.tell("asking hermes")
-    done = call.fleet.dispatch_monitor()
+    done = call.fleet.monitor.dispatch_to_hermes()
     card = done["card"]
     said = f"card {clean(card['id'])} is {clean(card['status'])} on {clean(done['board']['path'], 500)}"
     later = "Hermes' dispatcher takes it with its next look (hermes gateway start runs one)"
@@ -128,7 +128,7 @@ def _dispatch(call: Invocation) -> int:
 
 def _work(call: Invocation) -> int:
     with _host(call):
-        why = call.fleet.monitor_as_worker(lambda report: _tell(call, report))
+        why = call.fleet.monitor.run_as_worker(lambda report: _tell(call, report))
     call.tell(f"the monitor has ended: {why}")
     return 0
 
@@ -136,7 +136,7 @@ def _work(call: Invocation) -> int:
 def _stay(call: Invocation) -> int:
     from mam.core.errors import NoRegistry
 
-    if not call.fleet.context.paths.exists():
+    if not call.fleet.exists:
         raise NoRegistry(f"there is no registry in {call.fleet.root}", hint="mam init makes one")
     if call.options.resident:
         return _reside(call)
@@ -147,11 +147,13 @@ def _stay(call: Invocation) -> int:
     if call.options.card:
         where = {"board": call.options.board, **limits}
         with _host(call):
-            why = call.fleet.monitor_card(call.options.card, lambda report: _tell(call, report), **where)
+            why = call.fleet.monitor.run_with_card(
+                call.options.card, lambda report: _tell(call, report), **where
+            )
         call.tell(f"the monitor has ended: {why}")
         return 0
     with _host(call):
-        why = call.fleet.attend(lambda report: _tell(call, report), **limits)
+        why = call.fleet.monitor.attend(lambda report: _tell(call, report), **limits)
     call.tell(f"the monitor has ended: {why}")
     return 0
 
@@ -166,7 +168,7 @@ def _subscribe(call: Invocation) -> int:
     idle = _IDLE_SECONDS if given.idle_timeout is None else given.idle_timeout
     call.tell(f"watching {call.fleet.root}")
     with _host(call):
-        why = call.fleet.monitor_subscribed(
+        why = call.fleet.monitor.run_subscribed(
             lambda report: _tell(call, report), broker=given.broker, timeout=given.timeout, idle_timeout=idle
         )
     call.tell(f"the monitor has ended: {why}")
@@ -178,7 +180,7 @@ def _service(call: Invocation) -> int:
 
     if call.options.install and call.options.uninstall:
         raise Usage("--install and --uninstall are two things", hint="take one of them")
-    done = call.fleet.install_monitor() if call.options.install else call.fleet.uninstall_monitor()
+    done = call.fleet.monitor.install() if call.options.install else call.fleet.monitor.uninstall()
     verb = "installed" if call.options.install else "removed" if done["changed"] else "there was no"
     return call.say(done, f"{verb} {clean(done['unit'])}", *(clean(note, 500) for note in done["notes"]))
 
@@ -189,7 +191,7 @@ def _reside(call: Invocation) -> int:
 
     try:
         with _host(call, awaits=call.options.awaits_client):
-            call.fleet.monitor(lambda _report: None, while_any=True)
+            call.fleet.monitor.run(lambda _report: None, while_any=True)
     except ResidentRuns:
         return 0
     return 0
@@ -199,8 +201,8 @@ def _host(call: Invocation, *, awaits: bool = False) -> McpTask:
     """Have whoever watches the root serve agents as well."""
     from mam.surfaces.mcp.resident_task import McpTask
 
-    host = McpTask(call.fleet.context, awaits=awaits)
-    call.fleet.accompany(host)
+    host = McpTask(call.fleet, awaits=awaits)
+    call.fleet.add_resident_task(host)
     return host
 
 

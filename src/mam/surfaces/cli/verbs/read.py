@@ -41,7 +41,7 @@ def run(call: Invocation) -> int:
     name = targets.one(call)
     if call.options.parsed:
         return _parsed(call, name)
-    text = call.fleet.read(name, lines=call.options.lines, scrollback=call.options.scrollback)
+    text = call.fleet.sessions.read(name, lines=call.options.lines, scrollback=call.options.scrollback)
     width = call.paint().width
     return call.say(
         {"session": name, "text": text}, *(fit(line, width) for line in for_screen(text).split("\n"))
@@ -54,7 +54,7 @@ def _parsed(call: Invocation, name: str) -> int:
     from mam.core.safe_text import for_screen
     from mam.surfaces.cli.render_sessions import clean, figures
 
-    found = call.fleet.transcript(name, turns=call.options.lines or 20)
+    found = call.fleet.sessions.transcript(name, turns=call.options.lines or 20)
     paint = call.paint()
     lines: list[str] = []
     for turn in found["turns"]:

@@ -25,7 +25,7 @@ def run(call: Invocation) -> int:
     """Put it in order."""
     from mam.surfaces.cli.render_sessions import clean
 
-    done = call.fleet.rebalance(main=call.options.main, team=call.options.team)
+    done = call.fleet.teams.rebalance(main=call.options.main, team=call.options.team)
     found, wanted = len(done["panes"]), done["expected"]
     note = ""
     if found > wanted:

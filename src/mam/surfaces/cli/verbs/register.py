@@ -32,7 +32,9 @@ def run(call: Invocation) -> int:
     from mam.surfaces.cli.render_sessions import clean, line
 
     options = call.options
-    done = call.fleet.register(options.role, agent=options.agent, name=options.session, team=options.team)
+    done = call.fleet.teams.register(
+        options.role, agent=options.agent, name=options.session, team=options.team
+    )
     lines = [f"registered: {line(done['session'])}"]
     if done["team"]:
         lines[0] += f", team {clean(done['team'])}"

@@ -30,5 +30,5 @@ def run(call: Invocation) -> int:
     if len(words) != 2:
         raise Usage("name the session and its new name", hint="mam rename OLD NEW")
     new = parse_name(words[1])
-    session = call.fleet.rename(targets.checked(call, words[0]), new)
+    session = call.fleet.sessions.rename(targets.checked(call, words[0]), new)
     return call.say({"session": session.row}, f"{clean(words[0])} is {clean(session.name)} now")

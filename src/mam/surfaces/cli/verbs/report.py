@@ -35,7 +35,7 @@ def run(call: Invocation) -> int:
     from mam.surfaces.cli.render_sessions import clean
 
     options = call.options
-    done = call.fleet.report(options.task, result=options.result, session=options.session)
+    done = call.fleet.teams.report(options.task, result=options.result, session=options.session)
     receipt = done["receipt"]
     to = f" to {clean(receipt['session'])}" if receipt["session"] else " in the session file"
     lines = [f"{clean(receipt['state'])}: {clean(done['report'], 2000)}{to}"]

@@ -42,7 +42,9 @@ def run(call: Invocation) -> int:
         raise Usage("name a session", hint="mam ls shows them")
 
     def work(fleet: Fleet, name: str) -> tuple[dict[str, Any], str]:
-        done = fleet.restart(name, reason=options.reason, force=options.force, timeout=options.timeout)
+        done = fleet.sessions.restart(
+            name, reason=options.reason, force=options.force, timeout=options.timeout
+        )
         return batch.told(done, "restarted")
 
     return batch.run(call, names, work, several=len(names) > 1)

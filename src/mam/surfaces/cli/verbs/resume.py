@@ -53,10 +53,12 @@ def run(call: Invocation) -> int:
         raise Usage("--stopped goes with --all")
     if by_choice:
         kind = parse_kind(options.agent) if options.agent is not None else None
-        names = call.fleet.resumable(agent=kind, stopped=options.stopped or not options.all)
+        names = call.fleet.sessions.resumable(agent=kind, stopped=options.stopped or not options.all)
 
     def work(fleet: Fleet, name: str) -> tuple[dict[str, Any], str]:
-        done = fleet.resume(name, wait=not options.no_wait, trust=options.trust, timeout=options.timeout)
+        done = fleet.sessions.resume(
+            name, wait=not options.no_wait, trust=options.trust, timeout=options.timeout
+        )
         return batch.told(done, "resumed")
 
     return batch.run(call, names, work, several=by_choice or len(names) > 1, nothing="nothing to resume")

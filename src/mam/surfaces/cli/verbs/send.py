@@ -51,7 +51,7 @@ def run(call: Invocation) -> int:
 
     options = call.options
     name, text = target(options)
-    done = call.fleet.send(
+    done = call.fleet.messages.send(
         name,
         words(text, options.file),
         when=options.when,

@@ -40,9 +40,9 @@ def run(call: Invocation) -> int:
 
     options = call.options
     verbs = {
-        "install": call.fleet.skills_install,
-        "list": call.fleet.skills_list,
-        "uninstall": call.fleet.skills_uninstall,
+        "install": call.fleet.skills.install,
+        "list": call.fleet.skills.list,
+        "uninstall": call.fleet.skills.uninstall,
     }
     done = verbs[options.word](folder=options.dir, agent=options.agent)
     wide = max(len(one["name"]) for one in done["skills"])

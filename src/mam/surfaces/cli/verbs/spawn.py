@@ -71,7 +71,7 @@ def run(call: Invocation) -> int:
     from mam.core.message import EXIT_CODES
 
     options = call.options
-    done = call.fleet.spawn(
+    done = call.fleet.teams.spawn(
         options.role, task=options.task, name=options.session, team=options.team, **start(options)
     )
     call.say(done, *([] if call.as_json else show(done)))

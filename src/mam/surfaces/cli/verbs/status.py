@@ -30,7 +30,7 @@ def run(call: Invocation) -> int:
     name = targets.one_or_none(call)
     if name is None:
         return _listing(call)
-    found = call.fleet.status(name)
+    found = call.fleet.sessions.status(name)
     return call.say({"session": found}, *([] if call.as_json else whole(found, call.paint())))
 
 
@@ -38,12 +38,13 @@ def _listing(call: Invocation) -> int:
     from mam.core.errors import Refused
     from mam.surfaces.cli.render_listing import show
 
-    if not call.fleet.context.paths.exists():
+    if not call.fleet.exists:
         raise Refused(
             f"there is no registry in {call.fleet.root}",
             hint="mam init makes one; mam create does so as well",
         )
-    document = call.fleet.ls()
+    document = call.fleet.sessions.ls()
     return call.say(
-        document, *([] if call.as_json else show(document, call.paint(), here=call.fleet.context.workspace))
+        document,
+        *([] if call.as_json else show(document, call.paint(), here=call.fleet.workspace)),
     )

@@ -50,7 +50,7 @@ def run(call: Invocation) -> int:
         from mam.core.errors import SessionNotFound
 
         try:
-            done = fleet.stop(
+            done = fleet.sessions.stop(
                 name,
                 reason=options.reason,
                 force=options.force,
@@ -59,7 +59,9 @@ def run(call: Invocation) -> int:
         except SessionNotFound:
             if not options.force_no_yaml:
                 raise
-            document = fleet.stop_unregistered(name, tmux_server=options.tmux_server, reason=options.reason)
+            document = fleet.sessions.stop_unregistered(
+                name, tmux_server=options.tmux_server, reason=options.reason
+            )
             return document, f"stopped: {name} (was not registered)"
         return batch.told(done, "stopped" if not options.purge_conversation else "purged")
 
@@ -74,7 +76,7 @@ def _names(call: Invocation) -> list[str]:
     if bool(names) == call.options.all:
         raise Usage("name sessions, or give --all", hint="mam ls shows what is running")
     if call.options.all:
-        names = call.fleet.names(status=["running"])
+        names = call.fleet.sessions.names(status=["running"])
     return names
 
 
@@ -82,7 +84,7 @@ def _confirm(call: Invocation, names: list[str]) -> None:
     """Get a yes for every deletion before the first session is touched."""
     from mam.core.errors import NeedsConfirmation, Refused
 
-    which = ", ".join(call.fleet.get(name).name for name in names)
+    which = ", ".join(call.fleet.sessions.get(name).name for name in names)
     if not call.may_ask():
         raise NeedsConfirmation(
             f"deleting the conversation of {which} cannot be undone; nothing was stopped",

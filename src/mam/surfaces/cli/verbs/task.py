@@ -80,20 +80,20 @@ def run(call: Invocation) -> int:
 def _add(call: Invocation) -> Document:
     given = call.options
     text = sys.stdin.read() if given.text == "-" else given.text
-    return call.fleet.task_add(text, role=given.role, team=given.team)
+    return call.fleet.tasks.add(text, role=given.role, team=given.team)
 
 
 def _list(call: Invocation) -> Document:
-    return call.fleet.task_list(role=call.options.role, status=call.options.status)
+    return call.fleet.tasks.list(role=call.options.role, status=call.options.status)
 
 
 def _claim(call: Invocation) -> Document:
     given = call.options
-    return call.fleet.task_claim(given.task, role=given.role, session=given.session)
+    return call.fleet.tasks.claim(given.task, role=given.role, session=given.session)
 
 
 def _done(call: Invocation) -> Document:
-    return call.fleet.task_done(call.options.task, result=call.options.result)
+    return call.fleet.tasks.finish(call.options.task, result=call.options.result)
 
 
 _WORDS: dict[str, Callable[[Invocation], Document]] = {

@@ -75,7 +75,7 @@ def _up(call: Invocation) -> int:
     from mam.surfaces.cli.verbs.spawn import start
 
     options = call.options
-    done = call.fleet.team_up(options.what, work=options.task, **start(options))
+    done = call.fleet.teams.up(options.what, work=options.task, **start(options))
     call.say(done, *([] if call.as_json else _show_up(done)))
     return max([EXIT_CODES[one["receipt"]["state"]] for one in done["members"] if one["receipt"]], default=0)
 
@@ -83,7 +83,7 @@ def _up(call: Invocation) -> int:
 def _down(call: Invocation) -> int:
     from mam.surfaces.cli.render_sessions import clean
 
-    done = call.fleet.team_down(call.options.team, force=call.options.force)
+    done = call.fleet.teams.down(call.options.team, force=call.options.force)
     lines = [
         f"down: {clean(done['team']['id'])} ({', '.join(map(clean, done['closed'])) or 'nobody was there'})"
     ]
@@ -95,7 +95,7 @@ def _down(call: Invocation) -> int:
 
 
 def _list(call: Invocation) -> int:
-    done = call.fleet.team_list(ended=call.options.all)
+    done = call.fleet.teams.list(ended=call.options.all)
     return call.say(done, *([] if call.as_json else _show_list(done, call.paint())))
 
 

@@ -41,7 +41,7 @@ def run(call: Invocation) -> int:
 
     name, condition = targets.one(call), call.options.condition
     call.tell(f"waiting until {name} is {one_line(condition, 60)}")
-    found = call.fleet.wait(name, condition, timeout=call.options.timeout)
+    found = call.fleet.sessions.wait(name, condition, timeout=call.options.timeout)
     if call.as_json:
         write_json({"session": found}, one_line=True)
         return 0

@@ -34,20 +34,20 @@ def spawn_agent(
     """Start an agent in a tmux pane of its own and return when it is ready for work. It is your child:
     you may message and stop it."""
     fleet = call.fleet.in_directory(cwd) if cwd else call.fleet
-    usual = fleet.context.settings().permissions
-    session = fleet.create(
+    usual = fleet.settings.permissions
+    session = fleet.sessions.create(
         cli,
         name=name or None,
         role=role or None,
         prompt=prompt or None,
         model=model or None,
         worktree=worktree or None,
-        permissions=fleet.authorize_child(cli, asked(permissions), usual, name),
+        permissions=fleet.agents.authorize_child(cli, asked(permissions), usual, name),
         mcp=mcp,
         timeout=timeout_ms / 1000,
     )
     return {
-        **call.fleet.agent(session.id),  # type: ignore[typeddict-item]  # the same fields
+        **call.fleet.agents.get(session.id),  # type: ignore[typeddict-item]  # the same fields
         "surface_id": session.row["pane"].get("id", ""),
         "boot_prompt_delivered": bool(prompt),
         "note": None,
@@ -66,10 +66,10 @@ def resume_agent(
 ) -> Spawned:
     """Take up the conversation of an agent that has ended, in the same directory; one that runs is left
     as it is."""
-    row = call.fleet.authorize("resume", agent_id)
-    done = call.fleet.resume(row["id"], timeout=timeout_ms / 1000)
+    row = call.fleet.agents.authorize("resume", agent_id)
+    done = call.fleet.sessions.resume(row["id"], timeout=timeout_ms / 1000)
     return {
-        **call.fleet.agent(done.session.id),  # type: ignore[typeddict-item]  # the same fields
+        **call.fleet.agents.get(done.session.id),  # type: ignore[typeddict-item]  # the same fields
         "surface_id": done.session.row["pane"].get("id", ""),
         "note": done.note,
     }
@@ -82,9 +82,9 @@ def stop_agent(
 ) -> Applied:
     """End an agent: gracefully first, at most some seconds, or by force; its conversation is kept. One that
     has ended already is left as it is."""
-    row = call.fleet.authorize("stop", agent_id)
-    call.fleet.stop(row["id"], reason="stop_agent", force=force)
-    return {"agent_id": agent_id, "state": call.fleet.agent(row["id"])["state"], "applied": "stop_agent"}
+    row = call.fleet.agents.authorize("stop", agent_id)
+    call.fleet.sessions.stop(row["id"], reason="stop_agent", force=force)
+    return {"agent_id": agent_id, "state": call.fleet.agents.get(row["id"])["state"], "applied": "stop_agent"}
 
 
 TOOLS = [

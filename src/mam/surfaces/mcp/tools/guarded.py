@@ -33,20 +33,20 @@ def answer_prompt(
 ) -> Answered:
     """Answer the question that an agent is blocked on. Read it first with get_agent_state: with its
     fingerprint no other question can be answered by mistake."""
-    row = call.fleet.authorize("message", agent_id)
-    done = call.fleet.answer(row["id"], answer, expect=expect or None)
+    row = call.fleet.agents.authorize("message", agent_id)
+    done = call.fleet.messages.answer(row["id"], answer, expect=expect or None)
     return {"agent_id": agent_id, "dialog": done["dialog"], "answer": done["answer"], "next": done["next"]}
 
 
 def purge(call: ToolCall, agent_id: AgentId, confirm: Confirm = "") -> Applied:
     """End an agent and delete its conversation from disk, for good. The first call is refused with a word;
     call again with it within a minute."""
-    row = call.fleet.authorize("purge", agent_id)
+    row = call.fleet.agents.authorize("purge", agent_id)
     _confirm(
         call, confirm, ("purge", row["id"], row.get("version")), f"delete the conversation of '{row['name']}'"
     )
-    call.fleet.stop(row["id"], reason="purge", purge_conversation=True)
-    return {"agent_id": agent_id, "state": call.fleet.agent(row["id"])["state"], "applied": "purge"}
+    call.fleet.sessions.stop(row["id"], reason="purge", purge_conversation=True)
+    return {"agent_id": agent_id, "state": call.fleet.agents.get(row["id"])["state"], "applied": "purge"}
 
 
 def kill(
@@ -60,21 +60,23 @@ def kill(
 ) -> Killed:
     """End many agents, children first; one that fails stops no other, and it is an error if all do. The
     first call is refused with a word; call again with it within a minute."""
-    allowed = set(call.fleet.reachable("stop"))
+    allowed = set(call.fleet.agents.reachable("stop"))
     if target == _ALL:
-        rows = [one.row for one in call.fleet.sessions() if one.id in allowed]
+        rows = [one.row for one in call.fleet.sessions.list() if one.id in allowed]
         rows = [row for row in rows if row["status"] == "running"]
     else:
         named = [target] if isinstance(target, str) else target
-        rows = list({row["id"]: row for one in named for row in [call.fleet.authorize("stop", one)]}.values())
+        rows = list(
+            {row["id"]: row for one in named for row in [call.fleet.agents.authorize("stop", one)]}.values()
+        )
     same = ("kill", force, *sorted((row["id"], row.get("version")) for row in rows))
     _confirm(call, confirm, same, f"end {len(rows)} agents")
     killed: list[str] = []
     failed: list[tuple[str, MamError]] = []
-    everybody = [one.row for one in call.fleet.sessions()]
+    everybody = [one.row for one in call.fleet.sessions.list()]
     for row in sorted(rows, key=lambda one: len(ancestors(one["id"], everybody)), reverse=True):
         try:
-            call.fleet.stop(row["id"], reason="kill", force=force)
+            call.fleet.sessions.stop(row["id"], reason="kill", force=force)
             killed.append(row["name"])
         except MamError as error:
             failed.append((row["id"], error))

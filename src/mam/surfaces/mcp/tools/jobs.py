@@ -30,16 +30,16 @@ def submit_job(
     fleet = call.fleet.in_directory(cwd) if cwd else call.fleet
     options: dict[str, Any] = {"agent": cli, "expect": expect or [], "timeout": float(timeout_s), "mcp": mcp}
     if agent_id:
-        options["session"] = fleet.authorize("message", agent_id)["id"]
+        options["session"] = fleet.agents.authorize("message", agent_id)["id"]
     else:
-        usual = fleet.context.settings().job_permissions
-        options["permissions"] = fleet.authorize_child(cli, asked(permissions), usual)
-    return _shown(fleet.job_submit(prompt, **options))
+        usual = fleet.settings.job_permissions
+        options["permissions"] = fleet.agents.authorize_child(cli, asked(permissions), usual)
+    return _shown(fleet.jobs.submit(prompt, **options))
 
 
 def job_status(call: ToolCall, job_id: JobId = "") -> Job:
     """Return a job: pending, running, checking, completed, error or cancelled, with its record."""
-    return _shown(call.fleet.job_status(job_id or None))
+    return _shown(call.fleet.jobs.status(job_id or None))
 
 
 def job_event(
@@ -49,7 +49,7 @@ def job_event(
     detail: Annotated[str, Field(description="one line about it", max_length=500)] = "",
 ) -> Reported:
     """Report on your own job; completed or error ends it."""
-    return call.fleet.job_event(job_id or None, event, detail=detail)  # type: ignore[return-value]
+    return call.fleet.jobs.event(job_id or None, event, detail=detail)  # type: ignore[return-value]
 
 
 def _shown(job: dict[str, Any]) -> Job:

@@ -27,8 +27,8 @@ def send_to(
 ) -> Receipt:
     """Send words to an agent and return the receipt. `submitted` and `queued` are delivered; `held` goes
     out by itself as soon as it can: never send it again."""
-    row = call.fleet.authorize("message", agent_id)
-    return receipt(agent_id, call.fleet.send(row["id"], text, when=when, timeout=timeout_ms / 1000))
+    row = call.fleet.agents.authorize("message", agent_id)
+    return receipt(agent_id, call.fleet.messages.send(row["id"], text, when=when, timeout=timeout_ms / 1000))
 
 
 def receipt(agent_id: str, done: dict[str, Any]) -> Receipt:
@@ -47,14 +47,14 @@ def broadcast(
 ) -> Receipts:
     """Send the same words to every running agent that you may write to, or to those of a role, kind or
     team; each has its receipt."""
-    without = {call.fleet.get(one).id for one in exclude or ()}
-    done = call.fleet.broadcast(
+    without = {call.fleet.sessions.get(one).id for one in exclude or ()}
+    done = call.fleet.messages.broadcast(
         text,
         role=[role] if role else [],
         agent=[cli] if cli else [],
         team=[team] if team else [],
         everyone=not (role or cli or team),
-        ids=[one for one in call.fleet.reachable("message") if one not in without],
+        ids=[one for one in call.fleet.agents.reachable("message") if one not in without],
     )
     receipts = [receipt(one["session"], one) for one in done]
     return {"receipts": receipts, "delivered": sum(one["delivered"] for one in receipts)}
@@ -69,17 +69,17 @@ def interact(
 ) -> Interacted:
     """Interrupt an agent's turn, have it go on with another model, resume or write to it. An interrupt never
     answers a question that is open."""
-    row = call.fleet.authorize("resume" if action == "resume" else "message", agent)
+    row = call.fleet.agents.authorize("resume" if action == "resume" else "message", agent)
     done: dict[str, Any] = {}
     if action == "interrupt":
-        done = {"activity": call.fleet.interrupt(row["id"])["activity"]}
+        done = {"activity": call.fleet.messages.interrupt(row["id"])["activity"]}
     elif action == "resume":
-        call.fleet.resume(row["id"])
+        call.fleet.sessions.resume(row["id"])
     else:
         sent = (
-            call.fleet.send(row["id"], text)
+            call.fleet.messages.send(row["id"], text)
             if action == "send"
-            else call.fleet.change_model(row["id"], model)
+            else call.fleet.messages.change_model(row["id"], model)
         )
         done = {**receipt(agent, sent)}
     return {"agent_id": agent, "applied": action, **done}  # type: ignore[typeddict-item]

@@ -27,20 +27,20 @@ def new_split(
 ) -> Split:
     """Start an agent in one more pane of your own window, as a member of your team; it reports to you. You
     keep the large pane, members are stacked beside it."""
-    usual = call.fleet.context.settings().team_permissions
-    done = call.fleet.spawn(
+    usual = call.fleet.settings.team_permissions
+    done = call.fleet.teams.spawn(
         role,
         agent=cli or None,
         name=title or None,
         task=task or None,
         model=model or None,
-        permissions=call.fleet.authorize_child(cli or "claude", asked(permissions), usual, title),
+        permissions=call.fleet.agents.authorize_child(cli or "claude", asked(permissions), usual, title),
         mcp=mcp,
         timeout=timeout_ms / 1000,
     )
     row = done["session"]
     facts = {"surface": row["pane"]["id"], "team": done["team"], "receipt": done["receipt"]}
-    return {**call.fleet.agent(row["id"]), **facts}  # type: ignore[typeddict-item]  # the same fields
+    return {**call.fleet.agents.get(row["id"]), **facts}  # type: ignore[typeddict-item]  # the same fields
 
 
 def close_surface(
@@ -54,15 +54,15 @@ def close_surface(
     without force. Its conversation is kept."""
     if bool(surface) == bool(agent_id):
         raise Usage("name a pane or an agent", hint="one of the two")
-    target = call.fleet.in_pane(surface) if surface else agent_id
-    row = call.fleet.authorize("stop", target)
-    if call.fleet.is_member(row["id"]):
-        done = call.fleet.close_member(row["id"], force=force)
+    target = call.fleet.agents.in_pane(surface) if surface else agent_id
+    row = call.fleet.agents.authorize("stop", target)
+    if call.fleet.teams.is_member(row["id"]):
+        done = call.fleet.teams.close(row["id"], force=force)
         changed, note = done["changed"], done["note"]
-    elif not force and call.fleet.agent(row["id"])["state"] not in ENDED:
+    elif not force and call.fleet.agents.get(row["id"])["state"] not in ENDED:
         raise NeedsConfirmation(f"'{row['name']}' runs: closing ends it", hint="force, or stop_agent")
     else:
-        ended = call.fleet.stop(row["id"], reason="close_surface")
+        ended = call.fleet.sessions.stop(row["id"], reason="close_surface")
         changed, note = ended.changed, ended.note
     return {"agent_id": row["id"], "agent_stopped": changed, "surface_closed": True, "note": note}
 

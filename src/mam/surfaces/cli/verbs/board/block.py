@@ -22,5 +22,5 @@ def run(call: Invocation) -> int:
     """Do it, and show the card."""
     if not call.options.reason.strip():
         raise Usage("say what has to be decided")
-    done = call.fleet.board_block(call.options.card, call.options.reason, board=call.options.board)
+    done = call.fleet.boards.block(call.options.card, call.options.reason, board=call.options.board)
     return say_card(call, done)

@@ -19,5 +19,5 @@ def add_options(parser: Parser) -> None:
 def run(call: Invocation) -> int:
     """Do it, and show the card."""
     given = call.options
-    done = call.fleet.board_claim(given.card, who=given.who, ttl=given.ttl, board=given.board)
+    done = call.fleet.boards.claim(given.card, who=given.who, ttl=given.ttl, board=given.board)
     return say_card(call, done)

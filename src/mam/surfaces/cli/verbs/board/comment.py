@@ -21,5 +21,7 @@ def add_options(parser: Parser) -> None:
 def run(call: Invocation) -> int:
     """Do it, and show the card."""
     given = call.options
-    done = call.fleet.board_comment(given.card, read_text(given.text), author=given.author, board=given.board)
+    done = call.fleet.boards.comment(
+        given.card, read_text(given.text), author=given.author, board=given.board
+    )
     return say_card(call, done)

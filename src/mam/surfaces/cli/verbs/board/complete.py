@@ -19,5 +19,5 @@ def add_options(parser: Parser) -> None:
 
 def run(call: Invocation) -> int:
     """Do it, and show the card."""
-    done = call.fleet.board_complete(call.options.card, call.options.summary, board=call.options.board)
+    done = call.fleet.boards.complete(call.options.card, call.options.summary, board=call.options.board)
     return say_card(call, done)

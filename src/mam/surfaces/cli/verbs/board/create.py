@@ -35,7 +35,7 @@ def run(call: Invocation) -> int:
     given = call.options
     goal = {"goal_mode": given.goal, "goal_max_turns": given.goal_max_turns, "assignee": given.assignee}
     runtime = int(given.max_runtime) if given.max_runtime else None
-    done = call.fleet.board_create(
+    done = call.fleet.boards.create(
         given.title,
         body=read_text(given.body),
         key=given.key,

@@ -20,7 +20,7 @@ def add_options(parser: Parser) -> None:
 def run(call: Invocation) -> int:
     """Do it, and show the card."""
     given = call.options
-    done = call.fleet.board_heartbeat(
+    done = call.fleet.boards.heartbeat(
         given.card, note=given.note, who=given.who, ttl=given.ttl, board=given.board
     )
     return say_card(call, done)

@@ -20,5 +20,5 @@ def run(call: Invocation) -> int:
     """List them."""
     from mam.surfaces.cli.verbs.board.render_cards import table
 
-    done = call.fleet.board_list(status=call.options.status, board=call.options.board)
+    done = call.fleet.boards.list(status=call.options.status, board=call.options.board)
     return call.say(done, *([] if call.as_json else table(done, call.paint())))

@@ -19,5 +19,5 @@ def run(call: Invocation) -> int:
     """Show it."""
     from mam.surfaces.cli.verbs.board.render_cards import whole
 
-    done = call.fleet.board_show(call.options.card, board=call.options.board)
+    done = call.fleet.boards.show(call.options.card, board=call.options.board)
     return call.say(done, *([] if call.as_json else whole(done, call.paint())))

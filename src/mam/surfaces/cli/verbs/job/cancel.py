@@ -22,7 +22,7 @@ def run(call: Invocation) -> int:
     from mam.surfaces.cli import render_jobs
 
     given = call.options
-    done = call.fleet.job_cancel(
+    done = call.fleet.jobs.cancel(
         job_id(call), reason=given.reason, stop=given.stop, folder=given.registry_dir
     )
     already = [] if done["changed"] else ["it had ended already"]

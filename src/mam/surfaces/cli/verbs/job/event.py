@@ -77,7 +77,7 @@ def run(call: Invocation) -> int:
         return _take_in(call)
     if given.event is None:
         raise Usage("say what happened", hint=f"--event {'|'.join(EVENTS)}")
-    done = call.fleet.job_event(
+    done = call.fleet.jobs.event(
         job_id(call),
         given.event,
         detail=given.detail,
@@ -101,7 +101,7 @@ def _take_in(call: Invocation) -> int:
                 payload = file.read(1024 * 1024)
         except OSError as error:
             raise Usage(f"{call.options.signed} cannot be read: {error.strerror}") from None
-    done = call.fleet.job_take_in(payload, job=job_id(call))
+    done = call.fleet.jobs.take_in(payload, job=job_id(call))
     reason = f": {clean(done['reason'], 500)}" if done["reason"] else ""
     call.say(done, f"{done['verdict']}{reason}")
     return 1 if done["verdict"] == "refused" else 0

@@ -21,7 +21,7 @@ def run(call: Invocation) -> int:
     """List them."""
     from mam.surfaces.cli import render_jobs
 
-    found = call.fleet.jobs(folder=call.options.registry_dir, only_open=call.options.open)
+    found = call.fleet.jobs.list(folder=call.options.registry_dir, only_open=call.options.open)
     if call.options.ids:
         ids = [one["job_id"] for one in found]
         return call.say({"ids": ids}, *ids)

@@ -22,12 +22,12 @@ def run(call: Invocation) -> int:
     from mam.surfaces.cli.render_sessions import clean
 
     if call.options.list:
-        audits = call.fleet.job_audits()
+        audits = call.fleet.jobs.audits()
         lines = [
             f"{clean(one['job_id'])}  {clean(one['status'])}  {clean(one['directory'], 500)}"
             for one in audits
         ]
         return call.say({"logs": audits}, *(lines or ["no job has left a log"]))
-    found = call.fleet.job_logs(job_id(call), folder=call.options.registry_dir)
+    found = call.fleet.jobs.logs(job_id(call), folder=call.options.registry_dir)
     lines = [] if call.as_json else [render_jobs.line(one, call.paint()) for one in found["events"]]
     return call.say(found, *lines, clean(found["directory"], 500))

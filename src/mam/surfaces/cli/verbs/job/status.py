@@ -19,5 +19,5 @@ def run(call: Invocation) -> int:
     """Show it."""
     from mam.surfaces.cli import render_jobs
 
-    found = call.fleet.job_status(job_id(call), folder=call.options.registry_dir)
+    found = call.fleet.jobs.status(job_id(call), folder=call.options.registry_dir)
     return call.say({"job": found}, *([] if call.as_json else render_jobs.whole(found, call.paint())))

@@ -90,8 +90,8 @@ def run(call: Invocation) -> int:
         "args": given.rest,
     }
     if given.dry_run:
-        return _preview(call, call.fleet.job_preview(_prompt(call), **options))
-    job = call.fleet.job_submit(_prompt(call), **options)
+        return _preview(call, call.fleet.jobs.preview(_prompt(call), **options))
+    job = call.fleet.jobs.submit(_prompt(call), **options)
     return _detached(call, job) if given.detach else _follow(call, job)
 
 
@@ -119,7 +119,7 @@ def _follow(call: Invocation, job: Document) -> int:
         write_lines(_begun(call, job), flush=True)
     name = job["job_id"]
     call.tell(f"following job {name}", after=f"it goes on: mam job wait {name}, or cancel")
-    done = call.fleet.job_wait([job["job_id"]], lambda entry: render_jobs.tell(call, entry), from_start=True)
+    done = call.fleet.jobs.wait([job["job_id"]], lambda entry: render_jobs.tell(call, entry), from_start=True)
     code = render_jobs.ended(call, done)
     if not call.as_json:
         write_lines([render_jobs.audit(job)])
@@ -131,7 +131,7 @@ def _begun(call: Invocation, job: Document) -> list[str]:
     from mam.surfaces.cli.render_sessions import clean
 
     if job["type"] == "human":
-        told = call.fleet.job_instructions(job["job_id"])
+        told = call.fleet.jobs.instructions(job["job_id"])
         return [f"job {clean(job['job_id'])} is for a person:", "", *for_screen(told).splitlines(), ""]
     session = clean(job["agent_session"])
     said = f"job {clean(job['job_id'])}: {clean(job['agent'])} in {session}"

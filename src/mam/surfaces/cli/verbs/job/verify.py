@@ -23,7 +23,7 @@ def run(call: Invocation) -> int:
     from mam.core.safe_text import for_screen
 
     script = os.path.abspath(call.options.validate)
-    done = call.fleet.job_verify(job_id(call), script, folder=call.options.registry_dir)
+    done = call.fleet.jobs.verify(job_id(call), script, folder=call.options.registry_dir)
     said = "PASS" if done["passed"] else f"FAIL (exit {done['exit_code']})"
     call.say(done, *for_screen(done["output"]).splitlines(), f"validation: {said}")
     return int(done["exit_code"])

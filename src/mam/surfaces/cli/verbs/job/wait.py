@@ -40,7 +40,7 @@ def run(call: Invocation) -> int:
         return render_jobs.ended(call, _wait_remote(call, named))
     if given.token_file is not None:
         raise Usage("a token is for jobs of another machine", hint="name their --broker too")
-    done = call.fleet.job_wait(
+    done = call.fleet.jobs.wait(
         named, lambda entry: render_jobs.tell(call, entry), timeout=given.timeout, folder=given.registry_dir
     )
     if not done and not call.as_json:
@@ -54,8 +54,8 @@ def _wait_remote(call: Invocation, named: list[str]) -> list[Document]:
     given = call.options
     if given.token_file is not None and len(named) != 1:
         raise Usage("a token file is of one job", hint="name one, or --registry-dir with ID.token of each")
-    folder = given.registry_dir or call.fleet.context.paths.jobs
+    folder = given.registry_dir or call.fleet.jobs.folder
     tokens = {one: given.token_file or f"{folder}/{one}.token" for one in named}
-    return call.fleet.job_wait_remote(
+    return call.fleet.jobs.wait_remote(
         tokens, lambda event: render_jobs.tell(call, event), broker=given.broker, timeout=given.timeout
     )

@@ -1,0 +1,119 @@
+"""What the groups of verbs of one fleet share: its context, who calls, how a change begins and ends."""
+
+from __future__ import annotations
+
+import functools
+import os
+
+from mam.adapters.store.tables import outbox, teams
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any, TypeVar
+
+    from mam.adapters.store.tables.teams import Member
+    from mam.app.context.context import Context
+    from mam.app.monitor.resident import ResidentTask
+    from mam.core.caller import Caller
+
+    Verb = TypeVar("Verb", bound=Callable[..., Any])
+
+
+class Access:
+    """One fleet's way to its root. Only the API holds it."""
+
+    def __init__(self, context: Context, caller: Caller | None = None, *, child_limit: bool = False) -> None:
+        """Without a caller it is found out when a verb wants to know."""
+        self.context = context
+        self.child_limit = child_limit
+        self.tasks: list[ResidentTask] = []
+        self._caller = caller
+
+    @property
+    def caller(self) -> Caller:
+        """Who calls: the session that this process runs in, or a person."""
+        if self._caller is None:
+            from mam.app.context.caller import find_caller
+
+            self._caller = find_caller(self.context, os.getpid())
+        return self._caller
+
+    def replaced(self, context: Context) -> Access:
+        """Return the same access with another context."""
+        found = Access(context, self.caller, child_limit=self.child_limit)
+        found.tasks = self.tasks
+        return found
+
+    @property
+    def reporter(self) -> Caller:
+        """Who calls. The registry's file is not read: a report gets through where that is broken."""
+        if self._caller is not None:
+            return self._caller
+        from mam.app.context.caller import find_reporter
+
+        return find_reporter(self.context, os.getpid())
+
+    def begin(self) -> None:
+        """Before a change: finish what a dead process left half done, and deliver what is held."""
+        from mam.app.sessions.begin_change import settle_all
+
+        settle_all(self.context, self.caller)
+        none: list[Member] = []
+        if self.context.registry.peek(teams.starting, none):
+            from mam.app.teams.onboarding import finish_spawns
+
+            finish_spawns(self.context)
+
+    def end(self) -> None:
+        """After a change: publish what it recorded, where nobody is awake to do so."""
+        nothing: list[str] = []
+        if self.context.registry.peek(outbox.waiting_jobs, nothing):
+            from mam.app.brokers.publish import flush
+
+            flush(self.context)
+
+
+class Group:
+    """Some verbs of a fleet."""
+
+    __slots__ = ("_access",)
+
+    def __init__(self, access: Access) -> None:
+        """Use the attributes of a Fleet."""
+        self._access = access
+
+    @property
+    def _context(self) -> Context:
+        return self._access.context
+
+    @property
+    def _caller(self) -> Caller:
+        return self._access.caller
+
+
+def changing(verb: Verb) -> Verb:
+    """Mark a verb that changes something: nothing new begins while something is left half done."""
+
+    @functools.wraps(verb)
+    def changed(self: Group, *given: Any, **named: Any) -> Any:
+        self._access.begin()
+        try:
+            return verb(self, *given, **named)
+        finally:
+            self._access.end()
+
+    return changed  # type: ignore[return-value]  # it takes and returns what the verb does
+
+
+def publishing(verb: Verb) -> Verb:
+    """Mark a verb after which something may wait to be published; it works where the file is broken."""
+
+    @functools.wraps(verb)
+    def published(self: Group, *given: Any, **named: Any) -> Any:
+        try:
+            return verb(self, *given, **named)
+        finally:
+            self._access.end()
+
+    return published  # type: ignore[return-value]  # it takes and returns what the verb does

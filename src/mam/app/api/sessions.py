@@ -1,0 +1,398 @@
+"""The verbs of `fleet.sessions`."""
+
+from __future__ import annotations
+
+from mam.app.api.access import Group, changing
+from mam.app.api.messages import Messages
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+    from typing import Any
+
+    from mam.app.api.access import Access
+    from mam.core.session_row import Row
+
+    Document = dict[str, Any]
+    Documents = list[Document]
+    Names = list[str]
+
+
+class Session:
+    """One session of a fleet: a handle that is cheap to make and asks anew each time."""
+
+    __slots__ = ("_access", "id", "name", "row")
+
+    def __init__(self, access: Access, row: Row) -> None:
+        """Wrap a row as it was when somebody looked."""
+        self._access = access
+        self.row = row
+        self.id = row["id"]
+        self.name = row["name"]
+
+    def __repr__(self) -> str:
+        """Show name and status."""
+        return f"<Session {self.name} {self.row['status']}>"
+
+    def status(self) -> Document:
+        """Return the whole row with its activity, as it is now."""
+        return Sessions(self._access).status(self.id)
+
+    def wait(self, condition: str, *, timeout: float | None = None) -> Document:
+        """Wait until idle, working, waiting, exited or `text:REGEX`."""
+        return Sessions(self._access).wait(self.id, condition, timeout=timeout)
+
+    def read(self, *, lines: int | None = None, scrollback: bool = False) -> str:
+        """Return what the pane shows."""
+        return Sessions(self._access).read(self.id, lines=lines, scrollback=scrollback)
+
+    def transcript(self, *, turns: int = 20) -> Document:
+        """Return the last turns of the conversation, with model and tokens; see Sessions.transcript."""
+        return Sessions(self._access).transcript(self.id, turns=turns)
+
+    def send(self, text: str, *, when: str = "ready", timeout: float = 0.0) -> Document:
+        """Send words to the session; see Messages.send."""
+        return Messages(self._access).send(self.id, text, when=when, timeout=timeout)
+
+    def interrupt(self) -> Document:
+        """Cut its turn short; see Messages.interrupt."""
+        return Messages(self._access).interrupt(self.id)
+
+    def answer(self, words: str, *, expect: str | None = None) -> Document:
+        """Answer the dialog that is open; see Messages.answer."""
+        return Messages(self._access).answer(self.id, words, expect=expect)
+
+    def explain(self) -> Document:
+        """Return every piece of evidence about the activity, and the rule that decided."""
+        return Sessions(self._access).explain(self.id)
+
+    def stop(
+        self, *, reason: str | None = None, force: bool = False, purge_conversation: bool = False
+    ) -> Session:
+        """End the session; see Sessions.stop."""
+        return (
+            Sessions(self._access)
+            .stop(self.id, reason=reason, force=force, purge_conversation=purge_conversation)
+            .session
+        )
+
+    def resume(self, *, wait: bool = True, trust: bool = False, timeout: float | None = None) -> Session:
+        """Take the conversation up again; see Sessions.resume."""
+        return Sessions(self._access).resume(self.id, wait=wait, trust=trust, timeout=timeout).session
+
+    def restart(self, *, reason: str | None = None, force: bool = False) -> Session:
+        """Stop and resume."""
+        return Sessions(self._access).restart(self.id, reason=reason, force=force).session
+
+    def fork(self, *, name: str | None = None, role: str | None = None) -> Session:
+        """Start a second session from a copy of the conversation."""
+        return Sessions(self._access).fork(self.id, name=name, role=role)
+
+    def rename(self, name: str) -> Session:
+        """Rename the session and its tmux session."""
+        return Sessions(self._access).rename(self.id, name)
+
+    def archive(self) -> Session:
+        """Put an ended session away."""
+        return Sessions(self._access).archive(self.id)
+
+
+class Outcome:
+    """What a verb did to a session: the session after it, and a note where there is something to say.
+
+    `changed` is False when there was nothing to do.
+    """
+
+    __slots__ = ("changed", "note", "session")
+
+    def __init__(self, session: Session, changed: bool = True, note: str | None = None) -> None:
+        self.session = session
+        self.changed = changed
+        self.note = note
+
+
+class Sessions(Group):
+    """The sessions of the root: their life, what they are doing, and what was done to them."""
+
+    __slots__ = ()
+
+    def get(self, target: str) -> Session:
+        """Return the session of that name or id."""
+        return Session(self._access, self._context.registry.view().find(target))
+
+    def list(self) -> list[Session]:
+        """Return every session, in the order of the registry file."""
+        return [Session(self._access, row) for row in self._context.registry.view().rows if row.get("id")]
+
+    def names(self, *, status: Sequence[str] = ()) -> Names:
+        """Return the names of the sessions, all or those of some statuses; the cheapest look there is."""
+        rows = self._context.registry.view().rows
+        return [row["name"] for row in rows if not status or row["status"] in status]
+
+    def ls(
+        self,
+        *,
+        status: Sequence[str] = (),
+        agent: Sequence[str] = (),
+        role: Sequence[str] = (),
+        waiting: bool = False,
+        all_roots: bool = False,
+    ) -> Document:
+        """Return `{schema_version, root, sessions}` with the activity of each; reads only."""
+        from mam.app.context.liveness import ask_early
+
+        # tmux answers while the rest of this verb is still being loaded.
+        asked = {} if all_roots else ask_early(self._context)
+        from mam.app.observation.ls import ls
+
+        filters: dict[str, Any] = {"status": status, "agent": agent, "role": role, "waiting": waiting}
+        try:
+            return ls(self._context, all_roots=all_roots, asked=asked, **filters)
+        except BaseException:
+            for collect in asked.values():
+                collect()
+            raise
+
+    def watch(self, interval: float = 1.0, **filters: Any) -> Iterator[Document]:
+        """Yield what `ls` returns, at once and whenever it changes."""
+        from mam.app.observation.ls import watch
+
+        return watch(self._context, interval, **filters)
+
+    def status(self, target: str) -> Document:
+        """Return one session as `ls` shows it, with the whole row; reads only."""
+        from mam.app.observation.status import status
+
+        return status(self._context, target)
+
+    def explain(self, target: str) -> Document:
+        """Return every piece of evidence about a session's activity, and the rule that decided."""
+        from mam.app.observation.explain import explain
+
+        return explain(self._context, target)
+
+    def read(self, target: str, *, lines: int | None = None, scrollback: bool = False) -> str:
+        """Return what a session's pane shows, cleaned for a terminal; for an ended one its last screen."""
+        from mam.app.observation.read import read
+
+        return read(self._context, target, lines=lines, scrollback=scrollback)
+
+    def transcript(self, target: str, *, turns: int = 20) -> Document:
+        """Return the last turns of a session's conversation as its own record has them, model and tokens.
+
+        `{session, conversation, turns: [{role, text, at}], model, tokens_in, tokens_out, context, window,
+        context_percent}`; what the record does not say is None.
+        """
+        from mam.app.observation.transcript import transcript
+
+        return transcript(self._context, target, turns)
+
+    def wait(self, target: str, condition: str, *, timeout: float | None = None) -> Document:
+        """Return the session's status once the condition holds; raise TimedOut.
+
+        Conditions: idle, working, waiting, exited, `text:REGEX`.
+        """
+        from mam.app.sessions.wait import wait
+
+        return wait(self._context, target, condition, timeout=timeout)
+
+    def log(self, target: str | None = None, *, limit: int = 50, since: float | None = None) -> Documents:
+        """Return who did what to which session, and why; oldest first."""
+        from mam.app.observation.log import log
+
+        return log(self._context, target, limit=limit, since=since)
+
+    def kinds(self) -> Names:
+        """Return the names of the kinds that mam knows; any other name is a program on PATH."""
+        from mam.adapters.agents.catalogue import BUILT_IN, offered
+
+        return sorted({*BUILT_IN, *offered()})
+
+    @changing
+    def create(
+        self,
+        agent: str | None = None,
+        *,
+        name: str | None = None,
+        role: str | None = None,
+        tmux_server: str | None = None,
+        prompt: str | None = None,
+        permissions: str | None = None,
+        trust: bool = False,
+        model: str | None = None,
+        env: Mapping[str, str] | None = None,
+        worktree: str | bool | None = None,
+        mcp: bool = False,
+        args: Sequence[str] = (),
+        wait: bool = True,
+        timeout: float | None = None,
+        submit_job: str | None = None,
+    ) -> Session:
+        """Start an agent in a pane of its own and return when it is ready.
+
+        A name that has ended is started anew in the same row, with a new conversation. `mcp` gives it mam's
+        own tools, `submit_job` is a task that it gets as a job (`job_wait` follows it). Raises NotReady or
+        DialogOpen while the session stays, NameTaken, AgentMissing, and what tmux and the disk may raise.
+        """
+        from mam.app.sessions.create import create
+
+        if submit_job is not None:
+            from mam.app.job_runner.submit import creating
+
+            create = creating(submit_job, prompt=prompt, wait=wait)
+            prompt = None
+        row = create(
+            self._context,
+            self._caller,
+            agent,
+            name=name,
+            role=role,
+            tmux_server=tmux_server,
+            prompt=prompt,
+            permissions=permissions,
+            trust=trust,
+            model=model,
+            env=env,
+            worktree=worktree,
+            mcp=mcp,
+            args=args,
+            wait=wait,
+            timeout=timeout,
+            child_limit=self._access.child_limit,
+        )
+        return Session(self._access, row)
+
+    @changing
+    def stop(
+        self, target: str, *, reason: str | None = None, force: bool = False, purge_conversation: bool = False
+    ) -> Outcome:
+        """End a session and prove it; an ended one is left as it is.
+
+        `purge_conversation` also deletes the agent's files of this conversation, for good.
+        """
+        from mam.app.sessions.stop import stop
+
+        done = stop(self._context, self._caller, target, reason=reason, force=force, purge=purge_conversation)
+        return Outcome(Session(self._access, done.row), done.already is None, done.already)
+
+    @changing
+    def stop_unregistered(
+        self, name: str, *, tmux_server: str | None = None, reason: str | None = None
+    ) -> Document:
+        """End a tmux session of exactly this name that no row speaks of, and log it."""
+        from mam.app.sessions.stop_unregistered import stop_unregistered
+
+        return stop_unregistered(self._context, self._caller, name, tmux_server, reason)
+
+    @changing
+    def resume(
+        self, target: str, *, wait: bool = True, trust: bool = False, timeout: float | None = None
+    ) -> Outcome:
+        """Take up a session's conversation in the same row; a running one is left as it is."""
+        from mam.app.sessions.resume import resume
+        from mam.app.teams.resume_placement import TeamHome
+
+        done = resume(
+            self._context, self._caller, target, wait=wait, trust=trust, timeout=timeout, home=TeamHome()
+        )
+        return Outcome(Session(self._access, done.row), done.changed, done.note)
+
+    @changing
+    def resumable(self, *, agent: str | None = None, stopped: bool = False) -> Names:
+        """Return the names that `resume --all` means: those that died, and with `stopped` the others too."""
+        from mam.app.sessions.resume import resumable
+
+        return resumable(self._context, agent=agent, stopped=stopped)
+
+    @changing
+    def restart(
+        self, target: str, *, reason: str | None = None, force: bool = False, timeout: float | None = None
+    ) -> Outcome:
+        """Stop a session and take its conversation up again."""
+        from mam.app.sessions.restart import restart
+        from mam.app.teams.resume_placement import TeamHome
+
+        done = restart(
+            self._context, self._caller, target, reason=reason, force=force, timeout=timeout, home=TeamHome()
+        )
+        return Outcome(Session(self._access, done.row), done.changed, done.note)
+
+    @changing
+    def fork(
+        self,
+        target: str,
+        *,
+        name: str | None = None,
+        role: str | None = None,
+        wait: bool = True,
+        timeout: float | None = None,
+    ) -> Session:
+        """Start a new session from a copy of another one's conversation."""
+        from mam.app.sessions.fork import fork
+
+        return Session(
+            self._access,
+            fork(self._context, self._caller, target, name=name, role=role, wait=wait, timeout=timeout),
+        )
+
+    @changing
+    def rename(self, target: str, name: str) -> Session:
+        """Rename a session and its tmux session."""
+        from mam.app.sessions.rename import rename
+
+        return Session(self._access, rename(self._context, self._caller, target, name))
+
+    @changing
+    def archive(self, target: str) -> Session:
+        """Put an ended session away; it can still be resumed."""
+        from mam.app.sessions.archive import archive
+
+        return Session(self._access, archive(self._context, self._caller, target))
+
+    @changing
+    def forget(self, target: str, *, worktree: bool = False) -> Document:
+        """Drop an ended session's row; with `worktree` also its worktree, if nothing would be lost."""
+        from mam.app.sessions.forget import forget
+
+        return forget(self._context, self._caller, target, worktree=worktree)
+
+    def forgettable(self, *, older_than: float | None = None, status: Sequence[str] = ()) -> Names:
+        """Return the names of ended sessions, those that ended more than so many seconds ago."""
+        from mam.app.sessions.forget import forgettable
+
+        return forgettable(self._context, older_than=older_than, status=status)
+
+    @changing
+    def adopt(
+        self,
+        tmux_session: str,
+        *,
+        agent: str,
+        name: str | None = None,
+        role: str | None = None,
+        pane: str | None = None,
+        tmux_server: str | None = None,
+    ) -> Session:
+        """Register an agent that runs in tmux already."""
+        from mam.app.sessions.adopt import adopt
+
+        row = adopt(
+            self._context,
+            self._caller,
+            tmux_session,
+            agent=agent,
+            name=name,
+            role=role,
+            pane=pane,
+            tmux_server=tmux_server,
+        )
+        return Session(self._access, row)
+
+    def attach(self, target: str | None = None, *, next_waiting: bool = False) -> Document:
+        """Switch the tmux client that we sit in, or return the argv and environment to execute.
+
+        `{session, switched: bool, argv: [...], environ: {...}}`
+        """
+        from mam.app.sessions.attach import attach
+
+        return attach(self._context, target, next_waiting=next_waiting)

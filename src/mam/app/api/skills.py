@@ -1,0 +1,40 @@
+"""The verbs of `fleet.skills`."""
+
+from __future__ import annotations
+
+from mam.app.api.access import Group
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    Document = dict[str, Any]
+    Documents = list[Document]
+    Names = list[str]
+
+
+class Skills(Group):
+    """Skills that teach agents these verbs."""
+
+    __slots__ = ()
+
+    def install(self, *, folder: str | None = None, agent: str | None = None) -> Document:
+        """Write the skills of this version where an agent looks for them; `{directory, skills}`.
+
+        A file that a person has changed is kept.
+        """
+        from mam.app.agent_tools.skills import install
+
+        return install(self._context, folder, agent)
+
+    def list(self, *, folder: str | None = None, agent: str | None = None) -> Document:
+        """Return the skills, and whether each is absent, current, older or changed there."""
+        from mam.app.agent_tools.skills import list_skills
+
+        return list_skills(self._context, folder, agent)
+
+    def uninstall(self, *, folder: str | None = None, agent: str | None = None) -> Document:
+        """Remove what was installed and nobody has changed."""
+        from mam.app.agent_tools.skills import uninstall
+
+        return uninstall(self._context, folder, agent)
