@@ -157,7 +157,7 @@ class Machine:
     def settle(self) -> None:
         """Do what the next changing verb does first."""
         with mam.open(str(self.root)) as fleet:
-            fleet._settle()
+            fleet._access.begin()
             claims.change(fleet._access.context, lambda draft: None)
 
     def check(self) -> dict[str, str]:

@@ -49,7 +49,7 @@ def settle(fleet) -> None:
     """Do what every changing verb does first, and a change that changes nothing."""
     from mam.app.context import claims
 
-    fleet._settle()
+    fleet._access.begin()
     claims.change(fleet._access.context, lambda draft: None)
 
 

@@ -29,7 +29,7 @@ def settled(machine):
     with mam.open(str(machine.root)) as fleet:
 
         def is_done() -> bool:
-            fleet._begin()
+            fleet._access.begin()
             deliver_all(fleet._access.context)
             left = fleet._access.context.registry.peek(teams.starting, [])
             open_words = [

@@ -13,6 +13,7 @@ from mam.adapters.store.tables import jobs
 from mam.app.jobs import session_events
 from mam.app.jobs.create import new_id, register
 from mam.core.errors import NotAllowed
+from mam.core.session_event import Died, Stopped, Stopping
 
 ROW = {"id": "s_1f00ab42", "name": "one", "agent": "practice"}
 
@@ -44,6 +45,11 @@ def hear(fleet, job):
         )
 
     return hear
+
+
+def publish(fleet, event):
+    context = fleet._access.context
+    context.registry.note(lambda draft: context.publish(draft, event))
 
 
 def told(fleet, job):
@@ -104,16 +110,12 @@ def test_an_ended_job_is_left_alone(fleet, job, hear):
 
 def test_stop_and_death(fleet, job):
     row = {**ROW, "delegate_job_id": job.id}
-    session_events.stopping(fleet._access.context, row)
-    fleet._access.context.registry.note(
-        lambda draft: session_events.stopped(fleet._access.context, draft, row, "enough")
-    )
+    publish(fleet, Stopping(row))
+    publish(fleet, Stopped(row, "enough"))
     assert told(fleet, job) == [("progress", "terminating"), ("completed", "enough")]
     assert fleet.jobs.status(job.id)["status"] == "cancelled"
-    fleet._access.context.registry.note(
-        lambda draft: session_events.died(fleet._access.context, draft, row, 1)
-    )
-    session_events.stopping(fleet._access.context, row)
+    publish(fleet, Died(row, 1))
+    publish(fleet, Stopping(row))
     assert len(told(fleet, job)) == 2
 
 
@@ -134,10 +136,8 @@ def test_whatever_became_of_the_token_a_session_can_be_ended(fleet, job, spoil):
     spoil(Path(fleet._access.context.paths.jobs, f"{job.id}.token"))
     with pytest.raises(NotAllowed):
         fleet.jobs.event(job.id, "started")
-    session_events.stopping(fleet._access.context, row)
-    fleet._access.context.registry.note(
-        lambda draft: session_events.stopped(fleet._access.context, draft, row, "enough")
-    )
+    publish(fleet, Stopping(row))
+    publish(fleet, Stopped(row, "enough"))
     assert fleet.jobs.status(job.id)["status"] == "cancelled"
     assert [one["event"] for one in fleet.jobs.logs(job.id)["events"]][-2:] == ["progress", "completed"]
 
@@ -155,7 +155,7 @@ def test_a_death_ends_the_job_in_the_same_commit(fleet, job, given, status, deta
 
     def work(draft):
         jobs.update(draft, jobs.find(draft, job.id), data={"prompted_at": given})
-        session_events.died(fleet._access.context, draft, row, status)
+        fleet._access.context.publish(draft, Died(row, status))
 
     fleet._access.context.registry.note(work)
     assert told(fleet, job) == [("error", detail)]
@@ -167,7 +167,5 @@ def test_an_agent_that_has_reported_may_leave(fleet, job):
     )
     fleet.jobs.event(job.id, "completed")
     row = {**ROW, "delegate_job_id": job.id}
-    fleet._access.context.registry.note(
-        lambda draft: session_events.died(fleet._access.context, draft, row, 0)
-    )
+    publish(fleet, Died(row, 0))
     assert fleet.jobs.status(job.id)["status"] == "checking"

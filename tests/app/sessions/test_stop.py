@@ -266,3 +266,24 @@ def test_no_message_is_typed_into_a_session_that_is_being_stopped(fleet) -> None
     assert (done["state"], done["reason"]) == ("held", "it is being stopped")
     assert session.send("and this", timeout=10)["state"] in ("submitted", "queued")
     assert [one["state"] for one in fleet.messages.inbox("one")] == ["submitted"] * 2
+
+
+def test_a_stop_that_is_cut_off_late_ends_its_job_as_any_stop_does(fleet, monkeypatch) -> None:
+    job = fleet.jobs.submit("please never report", agent="practice", agent_session="poet", args=QUICK)
+
+    def cut_off(*_given: object) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(stops.Stop, "_end", cut_off)
+        with pytest.raises(KeyboardInterrupt):
+            fleet.sessions.stop("poet", reason="enough")
+    assert fleet.sessions.get("poet").row["status"] == "running", "nothing is recorded yet"
+    fleet.sessions.resumable()
+    assert fleet.sessions.get("poet").row["status"] == "stopped"
+    ended = fleet.jobs.status(job["job_id"])
+    assert (ended["status"], ended["terminal_event"], ended["terminal_detail"]) == (
+        "cancelled",
+        "completed",
+        "enough",
+    )

@@ -502,6 +502,31 @@ def test_the_session_file_says_which_messages_did_not_arrive(master, workspace):
     assert Path(done["session_file"]).stat().st_mode & 0o077 == 0
 
 
+def test_a_member_that_is_renamed_is_shown_so_without_a_resident(master):
+    done = spawn(master)
+    master.sessions.rename("dev", "coder")
+    assert list(members(master)) == ["coder"]
+    assert "| coder |" in Path(done["session_file"]).read_text(encoding="utf-8")
+
+
+def test_a_resume_that_is_cut_off_late_takes_its_place_in_the_window_again(master, monkeypatch):
+    from mam.app.sessions import resume as resumes
+
+    spawn(master)
+    master.sessions.stop("dev")
+
+    def cut_off(*_given):
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(resumes, "bind", cut_off)
+        with pytest.raises(KeyboardInterrupt):
+            master.sessions.resume("dev")
+    master.sessions.resumable()
+    row = master.sessions.get("dev").row
+    assert (row["status"], row["pane"]["id"]) == ("running", members(master)["dev"]["pane"])
+
+
 def test_reading_makes_nothing(fleet, workspace):
     assert fleet.teams.list()["teams"] == []
     assert not (workspace / ".mam").exists()

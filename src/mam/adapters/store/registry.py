@@ -151,8 +151,9 @@ class Registry:
 
     def change(self, work: Callable[[Transaction], T], confirm: Confirm | None = None) -> T:
         """Run work under the write lock, commit, and return once the file shows the effect."""
-        result = self.commit(work, confirm)
+        result, draft = self._commit(work, confirm)
         self.show(confirm)
+        draft.follow_up()
         return result
 
     def commit(self, work: Callable[[Transaction], T], confirm: Confirm | None = None) -> T:
@@ -160,9 +161,15 @@ class Registry:
 
         A person's edit is taken in first; one that cannot be stops the change before it begins.
         """
+        result, draft = self._commit(work, confirm)
+        draft.follow_up()
+        return result
+
+    def _commit(self, work: Callable[[Transaction], T], confirm: Confirm | None) -> tuple[T, Transaction]:
         with self._drafting() as draft:
             self._take_in(draft, confirm)
-            return work(draft)
+            result = work(draft)
+        return result, draft
 
     @contextmanager
     def _drafting(self) -> Iterator[Transaction]:
@@ -208,7 +215,9 @@ class Registry:
     def note(self, work: Callable[[Transaction], T]) -> T:
         """Run work that changes no session: intents, evidence, log. The file is left alone."""
         with self._drafting() as draft:
-            return work(draft)
+            result = work(draft)
+        draft.follow_up()
+        return result
 
     def project(self, confirm: Confirm | None = None) -> None:
         """Bring the file up to date with what is committed."""

@@ -12,6 +12,7 @@ from mam.core.session_row import settled, whole
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     import sqlite3
+    from collections.abc import Callable
     from typing import Any
 
     from mam.core.session_row import Row
@@ -31,6 +32,16 @@ class Transaction:
         self.now = now
         self.intents = Intents(connection)
         self.changed = False
+        self._follow_ups: list[Callable[[], None]] = []
+
+    def after_commit(self, work: Callable[[], None]) -> None:
+        """Have something done once this change is committed, such as writing a file that shows it."""
+        self._follow_ups.append(work)
+
+    def follow_up(self) -> None:
+        """Do what was to follow the commit."""
+        for work in self._follow_ups:
+            work()
 
     def rows(self) -> list[Row]:
         """Return every session in the order of the file."""

@@ -37,6 +37,7 @@ class ConnectedClient:
         self.pid = pid
         self.place = context.paths
         self._host = context.environ
+        self._listeners = context.listeners
         is_there = isinstance(cwd, str) and "\0" not in cwd and os.path.isdir(cwd)
         self.cwd = os.path.realpath(str(cwd)) if is_there else context.paths.root
         self.environ = (
@@ -47,7 +48,7 @@ class ConnectedClient:
 
     def context(self) -> Context:
         """Return the context of the client, for one call: its directory and environment."""
-        context = Context(self.place, self.cwd, self.environ)
+        context = Context(self.place, self.cwd, self.environ, listeners=self._listeners)
         session = self.session(context)
         if session is None:
             return context

@@ -7,6 +7,7 @@ called; an error is always one of `mam.core.errors`.
 from __future__ import annotations
 
 from mam.app.api.access import Access
+from mam.app.api.listeners import LISTENERS
 from mam.app.context.context import open_context
 
 TYPE_CHECKING = False
@@ -198,4 +199,5 @@ def open_fleet(
     root: str | None = None, *, registry: str | None = None, environ: Mapping[str, str] | None = None
 ) -> Fleet:
     """Return the fleet of the root that a directory belongs to; without one, of the current directory."""
-    return Fleet(Access(open_context(workspace=root, registry=registry, environ=environ)))
+    context = open_context(workspace=root, registry=registry, environ=environ, listeners=LISTENERS)
+    return Fleet(Access(context))

@@ -273,7 +273,7 @@ class Sessions(Group):
         from mam.app.sessions.stop import stop
 
         done = stop(self._context, self._caller, target, reason=reason, force=force, purge=purge_conversation)
-        return Outcome(Session(self._access, done.row), done.already is None, done.already)
+        return Outcome(Session(self._access, done.row), done.changed, done.note)
 
     @changing
     def stop_unregistered(

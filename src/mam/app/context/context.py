@@ -19,8 +19,12 @@ if TYPE_CHECKING:
 
     from mam.adapters.agents.kind import Kind
     from mam.adapters.store.root_paths import RootPaths
+    from mam.adapters.store.transaction import Transaction
     from mam.adapters.tmux.client import Tmux
+    from mam.core.session_event import SessionEvent
     from mam.core.settings import Settings
+
+    Listener = Callable[["Context", Transaction, SessionEvent], None]
 
 
 def _say_nothing(_text: str) -> None:
@@ -67,6 +71,7 @@ class Context:
         "_settings",
         "clock",
         "environ",
+        "listeners",
         "paths",
         "progress",
         "resources",
@@ -85,6 +90,8 @@ class Context:
     # Where long work tells what it is doing, and what deserves attention and stops nothing.
     progress: Callable[[str], None]
     warn: Callable[[str], None]
+    # Who is told, inside the transaction, what happens to a session.
+    listeners: tuple[Listener, ...]
     _settings: dict[str, Settings]
 
     def __init__(
@@ -98,6 +105,7 @@ class Context:
         clock: Callable[[], float] = time.time,
         progress: Callable[[str], None] = _say_nothing,
         warn: Callable[[str], None] = _say_nothing,
+        listeners: tuple[Listener, ...] = (),
     ) -> None:
         """Take the paths as found; nothing is read before it is needed."""
         fields = {
@@ -109,6 +117,7 @@ class Context:
             "clock": clock,
             "progress": progress,
             "warn": warn,
+            "listeners": listeners,
             "_settings": {},
         }
         for name, value in fields.items():
@@ -152,6 +161,11 @@ class Context:
         """Return the time of day."""
         return self.clock()
 
+    def publish(self, draft: Transaction, event: SessionEvent) -> None:
+        """Tell the listeners what happens to a session, inside the transaction that records it."""
+        for listener in self.listeners:
+            listener(self, draft, event)
+
     def tmux(self, server: str) -> Tmux:
         """Return the client of one server."""
         return self.resources.tmux(server)
@@ -181,7 +195,11 @@ class Context:
 
 
 def open_context(
-    *, workspace: str | None = None, registry: str | None = None, environ: Mapping[str, str] | None = None
+    *,
+    workspace: str | None = None,
+    registry: str | None = None,
+    environ: Mapping[str, str] | None = None,
+    listeners: tuple[Listener, ...] = (),
 ) -> Context:
     """Find the root that is meant: a named registry, a named workspace, the agent's own, or here."""
     environ = os.environ if environ is None else environ
@@ -190,11 +208,11 @@ def open_context(
         raise InvalidPath(f"{workspace or here} is not a directory", hint="name a directory that exists")
     file = registry or environ.get("AGENT_SESSIONS_YAML")
     if file:
-        return Context(places.of_registry(os.path.join(here, file)), here, environ)
+        return Context(places.of_registry(os.path.join(here, file)), here, environ, listeners=listeners)
     root = environ.get("MAM_ROOT")
     if root and not workspace and os.path.isdir(root):
-        return Context(places.of_root(os.path.realpath(root)), here, environ)
-    return Context(places.of_root(places.find_root(here)), here, environ)
+        return Context(places.of_root(os.path.realpath(root)), here, environ, listeners=listeners)
+    return Context(places.of_root(places.find_root(here)), here, environ, listeners=listeners)
 
 
 def _current_directory(environ: Mapping[str, str]) -> str:

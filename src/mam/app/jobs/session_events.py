@@ -1,7 +1,7 @@
-"""What happens to a session happens to its job: the verbs that end sessions, and hooks, say so here.
+"""What happens to a session happens to its job.
 
-Each function works on the draft of the verb's own change, so that row and job are one commit. What a job
-does not concern costs one look at the row.
+Everything here works on the draft of the verb's own change, so that row and job are one commit. A session
+without a job costs one look at the row.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from mam.core import job_event as events
 from mam.core.activity import IDLE, WAITING, WORKING
 from mam.core.errors import EventRefused
 from mam.core.job import CHECKING, OPEN, PENDING
+from mam.core.session_event import Died, Renamed, Stopped, Stopping
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from mam.adapters.store.tables.jobs import Job
     from mam.adapters.store.transaction import Transaction
     from mam.app.context.context import Context
+    from mam.core.session_event import SessionEvent
     from mam.core.session_row import Row
 
 TERMINATING = "terminating"
@@ -38,32 +40,40 @@ def open_job(context: Context, draft: Transaction, row: Row) -> tuple[Job, str] 
     return job, job_files.own_token(context.paths.jobs, job.id)
 
 
-def stopping(context: Context, row: Row) -> None:
-    """Say that the session of a job is being ended."""
-    if not row.get("delegate_job_id"):
-        return
-
-    def work(draft: Transaction) -> None:
+def on_session_event(context: Context, draft: Transaction, event: SessionEvent) -> None:
+    """Bring the session's job in line, and its files after the commit."""
+    row = event.row
+    if isinstance(event, Renamed):
+        changed = _rename(draft, row, event.before)
+    elif job_id := row.get("delegate_job_id"):
+        changed = [job_id]
         if found := open_job(context, draft, row):
-            ledger.emit(draft, found[0], events.PROGRESS, found[1], TERMINATING, data={"by": "mam"})
-
-    context.registry.note(work)
-    show(context, row["delegate_job_id"] or "")
-
-
-def stopped(context: Context, draft: Transaction, row: Row, reason: str | None) -> None:
-    """End the job of a session that was stopped: it is cancelled, whatever its last event is called."""
-    if found := open_job(context, draft, row):
-        data = {"by": "mam", "stopped": True, "reason": "stopped"}
-        ledger.emit(draft, found[0], events.COMPLETED, found[1], reason or "", data=data)
-
-
-def died(context: Context, draft: Transaction, row: Row, status: int | None) -> None:
-    """End the job of a session whose agent is gone; one that has reported is only checked any more."""
-    found = open_job(context, draft, row)
-    if found is None or found[0].status == CHECKING:
+            _advance(draft, *found, event)
+    else:
         return
-    job, token = found
+
+    def show_jobs() -> None:
+        for job_id in changed:
+            show(context, job_id)
+
+    draft.after_commit(show_jobs)
+
+
+def _advance(draft: Transaction, job: Job, token: str, event: SessionEvent) -> None:
+    if isinstance(event, Stopping):
+        ledger.emit(draft, job, events.PROGRESS, token, TERMINATING, data={"by": "mam"})
+    elif isinstance(event, Stopped):
+        # It is cancelled, whatever its last event is called.
+        data = {"by": "mam", "stopped": True, "reason": "stopped"}
+        ledger.emit(draft, job, events.COMPLETED, token, event.reason or "", data=data)
+    elif isinstance(event, Died):
+        _die(draft, job, token, event.exit_status)
+
+
+def _die(draft: Transaction, job: Job, token: str, status: int | None) -> None:
+    """End the job of a session whose agent is gone; one that has reported is only checked any more."""
+    if job.status == CHECKING:
+        return
     code = "unknown" if status is None else status
     if prompted_at(draft, job) is None:
         detail, reason = f"agent bootstrap failed (exit {code})", BOOTSTRAP
@@ -73,7 +83,7 @@ def died(context: Context, draft: Transaction, row: Row, status: int | None) -> 
     ledger.emit(draft, job, events.ERROR, token, detail, data=data)
 
 
-def renamed(draft: Transaction, row: Row, before: str, after: str) -> list[str]:
+def _rename(draft: Transaction, row: Row, before: str) -> list[str]:
     """Have the jobs of a session name it as it is called now; return their ids."""
     found = [*jobs.listed(draft, only_open=True), *jobs.listed(draft, session_id=row["id"])]
     changed = {
@@ -83,14 +93,8 @@ def renamed(draft: Transaction, row: Row, before: str, after: str) -> list[str]:
         and job.data.get("agent_session") == f"tmux:{before}"
     }
     for job in changed.values():
-        jobs.update(draft, job, data={"agent_session": f"tmux:{after}"})
+        jobs.update(draft, job, data={"agent_session": f"tmux:{row['name']}"})
     return list(changed)
-
-
-def settled(context: Context, row: Row) -> None:
-    """Bring the files of a session's job up to date, after the verb's change was committed."""
-    if row.get("delegate_job_id"):
-        show(context, row["delegate_job_id"] or "")
 
 
 def is_open(context: Context, job_id: str | None) -> bool:

@@ -7,11 +7,11 @@ import time
 from mam.adapters.system import load_adjusted_clock
 from mam.app.context import claims
 from mam.app.context.liveness import DEAD, GONE, see_one
-from mam.app.jobs import session_events
 from mam.app.observation import conversations
 from mam.app.sessions import launch
 from mam.core import transitions
 from mam.core.errors import MamError, PaneGone
+from mam.core.session_event import Died
 from mam.core.session_row import current_conversation, is_running
 
 TYPE_CHECKING = False
@@ -57,12 +57,11 @@ def record_death(context: Context, caller: Caller, row: Row, sight: Sight) -> Ro
                 exit_status=status,
             )
         )
-        session_events.died(context, draft, done, status)
+        context.publish(draft, Died(done, status))
         draft.log(caller.name, "died", done, sight.reason, exit_status=status)
         return done
 
     done = claims.change(context, work)
-    session_events.settled(context, done)
     if not is_running(done):
         launch.leave_to_stranger(context, row, sight.pane)
     return done

@@ -11,17 +11,15 @@ import os
 
 from mam.adapters.tmux import launch_file as launches
 from mam.app.context import claims
-from mam.app.context.liveness import ALIVE, LOOSE, UNKNOWN, find_pane, see
-from mam.app.observation import conversations
+from mam.app.context.liveness import ALIVE, LOOSE, find_pane, see_one
 from mam.app.sessions import create, resume
-from mam.app.sessions.death import exit_status, record_if_dead
-from mam.app.sessions.launch import Started, discard, pane_record
-from mam.app.sessions.stop import ACTING, MANUAL, Stop, own_pane, purge_files
-from mam.core import transitions
+from mam.app.sessions.death import record_if_dead
+from mam.app.sessions.launch import Started, pane_record
+from mam.app.sessions.stop import ACTING, MANUAL, Stop
 from mam.core.errors import Refused, TerminalsDown, Unavailable, Unconfirmed
 from mam.core.names import is_session_id
 from mam.core.resume_choice import Choice
-from mam.core.session_row import current_conversation, is_running
+from mam.core.session_row import is_running
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -112,47 +110,16 @@ def _finish_resume(context: Context, caller: Caller, intent: Intent) -> None:
 
 
 def _finish_stop(context: Context, caller: Caller, intent: Intent) -> None:
-    """Record a stop that had its effect, go on with one that had begun; any other never happened."""
+    """Go on with a stop that had begun, or whose session has ended since; any other never happened."""
     row = _row(context, intent)
-    listing = context.tmux(row["tmux_server"]).panes() if row else None
-    if row is None or listing is None or not (is_running(row) or intent.data.get("purge")):
+    purge = bool(intent.data.get("purge"))
+    if row is None or not (is_running(row) or purge):
         _give_up(context, intent)
         return
-    sight = see(row, listing, context.paths.root)
-    if sight.state == UNKNOWN:
-        raise TerminalsDown(sight.reason)
-    if sight.state in (ALIVE, LOOSE):
-        if intent.data.get(ACTING):
-            reason, force = intent.data.get("reason") or MANUAL, bool(intent.data.get("force"))
-            Stop(context, caller, row, reason=reason, force=force, purge=bool(intent.data.get("purge"))).run()
-        _give_up(context, intent)
-        return
-    status = exit_status(context, row, sight)
-    pane_id = own_pane(row, sight)
-    if pane_id:
-        context.tmux(row["tmux_server"]).kill_pane(pane_id, mark=row["id"])
-    discard(context, row["id"])
-    if intent.data.get("purge"):
-        purge_files(context, row, current_conversation(row))
-    reason = intent.data.get("reason") or MANUAL
-
-    def work(draft: Transaction) -> None:
-        current = conversations.captured(context, draft.get(row["id"]) or row)
-        action = caller.action("stop", context.now())
-        if intent.data.get("purge"):
-            done = draft.put(transitions.purged(current, action, reason=reason, exit_status=status))
-            conversations.disown(draft, done, current_conversation(current))
-        elif is_running(current):
-            done = draft.put(
-                transitions.stopped(current, action, reason=reason, mode="graceful", exit_status=status)
-            )
-        else:
-            done = current
-        draft.intents.end(row["id"])
-        draft.log(action["by"], "stop", done, "finished a stop that was cut off")
-
-    claims.change(context, work)
-    context.user_state.release(row["id"])
+    if intent.data.get(ACTING) or see_one(context, row).state not in (ALIVE, LOOSE):
+        reason = intent.data.get("reason") or MANUAL
+        Stop(context, caller, row, reason=reason, force=bool(intent.data.get("force")), purge=purge).run()
+    _give_up(context, intent)
 
 
 def _finish_rename(context: Context, _caller: Caller, intent: Intent) -> None:

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from mam.app.context import claims
 from mam.app.context.liveness import UNKNOWN, see_one
-from mam.app.jobs import session_events
-from mam.app.jobs.write_files import show
 from mam.core import names
 from mam.core.errors import MamError, NameTaken, TerminalsDown
+from mam.core.session_event import Renamed
 from mam.core.session_row import merged
 
 TYPE_CHECKING = False
@@ -25,7 +24,6 @@ def rename(context: Context, caller: Caller, target: str, name: str) -> Row:
     """Give a session another name; its id stays."""
     wanted = names.parse_name(name)
     result: dict[str, Row] = {}
-    told: list[str] = []
 
     def prepare(draft: Transaction, row: Row) -> dict[str, Any] | None:
         if row["name"] == wanted:
@@ -40,7 +38,7 @@ def rename(context: Context, caller: Caller, target: str, name: str) -> Row:
             return result["row"]
         sight = see_one(context, row)
         _check(context, row, sight, wanted)
-        done = claims.change(context, lambda draft: _commit(context, caller, draft, row, wanted, told))
+        done = claims.change(context, lambda draft: _commit(context, caller, draft, row, wanted))
         try:
             pane = sight.pane
             # A pane that a person moved into another tmux session leaves that one's name alone.
@@ -49,11 +47,8 @@ def rename(context: Context, caller: Caller, target: str, name: str) -> Row:
                 context.tmux(row["tmux_server"]).mark(pane.id, row["id"], context.paths.root)
                 context.tmux(row["tmux_server"]).rename_session(pane.session_id, wanted)
         except MamError:
-            claims.change(context, lambda draft: _commit(context, caller, draft, done, row["name"], told))
+            claims.change(context, lambda draft: _commit(context, caller, draft, done, row["name"]))
             raise
-        finally:
-            for job_id in told:
-                show(context, job_id)
         return done
 
 
@@ -65,12 +60,10 @@ def _check(context: Context, row: Row, sight: Sight, wanted: str) -> None:
         raise NameTaken(f"tmux server '{row['tmux_server']}' has a session named '{wanted}' already")
 
 
-def _commit(
-    context: Context, caller: Caller, draft: Transaction, row: Row, name: str, told: list[str]
-) -> Row:
+def _commit(context: Context, caller: Caller, draft: Transaction, row: Row, name: str) -> Row:
     current = draft.get(row["id"]) or row
     action = caller.action("rename", context.now())
     done = draft.put(merged(current, name=name, last_action=action))
     draft.log(action["by"], "rename", done, before=current["name"])
-    told[:] = session_events.renamed(draft, done, current["name"], name)
+    context.publish(draft, Renamed(done, current["name"]))
     return done

@@ -10,9 +10,11 @@ from mam.app.observation import conversations
 from mam.app.sessions import launch, untrusted_rows
 from mam.app.sessions.create import bind_lease, wait_until_ready
 from mam.app.sessions.death import record_death
+from mam.app.sessions.outcome import RowOutcome
 from mam.core import transitions
 from mam.core.errors import IllegalTransition, Refused, TerminalsDown
 from mam.core.resume_choice import Choice
+from mam.core.session_event import Resumed
 from mam.core.session_row import is_running, own_id
 from mam.core.times import stamp
 
@@ -32,23 +34,9 @@ if TYPE_CHECKING:
         def find(self, context: Context, row: Row) -> Where | None:
             """Return the place, or None: then the session gets a tmux session of its own."""
 
-        def rejoin(self, context: Context, row: Row) -> None:
-            """Put a session that goes on there in order."""
-
 
 NO_HISTORY = "there was no history to take up: the conversation had not begun"
 ANEW = "started anew: mam does not know how to take up a conversation of {}"
-
-
-class Resumed:
-    """The row after it, whether anything was done, and what there is to say."""
-
-    __slots__ = ("changed", "note", "row")
-
-    def __init__(self, row: Row, changed: bool, note: str | None = None) -> None:
-        self.row = row
-        self.changed = changed
-        self.note = note
 
 
 def resume(
@@ -60,11 +48,11 @@ def resume(
     trust: bool = False,
     timeout: float | None = None,
     home: Home | None = None,
-) -> Resumed:
+) -> RowOutcome:
     """Take up a session's conversation; one that is alive is left as it is."""
     alive = _settle_running(context, caller, target)
     if alive is not None:
-        return Resumed(alive, False, "already running")
+        return RowOutcome(alive, False, "already running")
     found: dict[str, Any] = {}
 
     def prepare(draft: Transaction, row: Row) -> dict[str, Any] | None:
@@ -83,14 +71,14 @@ def resume(
 
     with claims.in_flight(context, "resume", target, prepare) as row:
         if row is None:
-            return Resumed(found["row"], False, "already running")
+            return RowOutcome(found["row"], False, "already running")
         choice = Choice(*found["plan"]["choice"])
         done = _start(context, caller, row, choice, found["plan"]["launch_file"], home)
     if wait:
         done = wait_until_ready(
             context, caller, done, found["plan"]["launch_file"], trust=trust, seconds=timeout
         )
-    return Resumed(done, True, _note(context, done, choice))
+    return RowOutcome(done, True, _note(context, done, choice))
 
 
 def _note(context: Context, row: Row, choice: Choice) -> str | None:
@@ -157,10 +145,7 @@ def _start(
         resume=bool(choice.on_disk),
         fork_of=_origin(context, row, choice),
     )
-    done = launch.bound(context, row, started, lambda: bind(context, caller, row, choice, started))
-    if home is not None and where is not None:
-        home.rejoin(context, done)
-    return done
+    return launch.bound(context, row, started, lambda: bind(context, caller, row, choice, started))
 
 
 def bind(context: Context, caller: Caller, row: Row, choice: Choice, started: Started) -> Row:
@@ -192,6 +177,7 @@ def bind(context: Context, caller: Caller, row: Row, choice: Choice, started: St
         evidence.clear(draft.connection, row["id"])
         draft.intents.end(row["id"])
         draft.log(action["by"], "resume", done, conversation=choice.id, tier=choice.tier)
+        context.publish(draft, Resumed(done))
         return done
 
     done = claims.change(context, work)

@@ -13,13 +13,13 @@ from mam.adapters.system import exit_watch, load_adjusted_clock, process
 from mam.app.context import claims
 from mam.app.context.caller import runs_inside
 from mam.app.context.liveness import ALIVE, LOOSE, UNKNOWN, identity_of, see_one
-from mam.app.jobs import session_events
 from mam.app.messages.enter_text import submit
 from mam.app.observation import conversations
 from mam.app.observation.pane_look import glance, known
 from mam.app.observation.versions import is_known, says_idle, says_waiting
 from mam.app.sessions import launch
 from mam.app.sessions.death import exit_status
+from mam.app.sessions.outcome import RowOutcome
 from mam.core import safe_text, stop_escalation, transitions
 from mam.core.activity import WORKING
 from mam.core.errors import (
@@ -30,6 +30,7 @@ from mam.core.errors import (
     StopUnconfirmed,
     TerminalsDown,
 )
+from mam.core.session_event import Stopped, Stopping
 from mam.core.session_row import current_conversation, is_running, merged
 
 TYPE_CHECKING = False
@@ -53,16 +54,6 @@ _FOLLOW_SECONDS = 0.3
 _TYPIST_SECONDS, _STEP = 3.0, 0.02
 
 
-class Stopped:
-    """The answer: the row, and a sentence where there was nothing to do."""
-
-    __slots__ = ("already", "row")
-
-    def __init__(self, row: Row, already: str | None = None) -> None:
-        self.row = row
-        self.already = already
-
-
 def stop(
     context: Context,
     caller: Caller,
@@ -71,7 +62,7 @@ def stop(
     reason: str | None = None,
     force: bool = False,
     purge: bool = False,
-) -> Stopped:
+) -> RowOutcome:
     """Stop one session; a session that has ended already is left as it is."""
     found: dict[str, Row] = {}
 
@@ -93,8 +84,8 @@ def stop(
 
     with claims.in_flight(context, "stop", target, prepare) as row:
         if row is None:
-            return Stopped(found["row"], stop_escalation.already(found["row"]))
-        return Stopped(Stop(context, caller, row, reason=reason or MANUAL, force=force, purge=purge).run())
+            return RowOutcome(found["row"], False, stop_escalation.already(found["row"]))
+        return RowOutcome(Stop(context, caller, row, reason=reason or MANUAL, force=force, purge=purge).run())
 
 
 class Stop:
@@ -115,6 +106,7 @@ class Stop:
         self.tmux = context.tmux(row["tmux_server"])
         self.tree: set[Identity] = set()
         self.was_killed = False
+        self.is_announced = False
 
     def run(self) -> Row:
         """End the session and return its row."""
@@ -125,7 +117,6 @@ class Stop:
             )
         status: int | None = None
         if is_running(self.row):
-            session_events.stopping(self.context, self.row)
             if sight.state in (ALIVE, LOOSE):
                 self._save_and_end(sight)
                 if sight.pane is not None:
@@ -177,10 +168,17 @@ class Stop:
             saved = merged(saved, last_visible_note=safe_text.note(screen) or saved.get("last_visible_note"))
             # From here on the agent is told to leave: a stop that dies later is finished, not given up.
             claims.annotate(draft, saved["id"], {**self.notes, ACTING: True})
+            self._announce(draft, saved)
             return draft.put(saved) if saved != current else current
 
         self.row = self.context.registry.note(work)
         return look, in_mode
+
+    def _announce(self, draft: Transaction, row: Row) -> None:
+        """Publish once that the session is being ended."""
+        if not self.is_announced:
+            self.is_announced = True
+            self.context.publish(draft, Stopping(row))
 
     def _climb(self, step: stop_escalation.Step, sight: Sight, root: Identity | None) -> None:
         pane = sight.pane
@@ -293,7 +291,8 @@ class Stop:
                 transitions.stopped(current, action, reason=self.reason, mode=mode, exit_status=status)
             )
             conversations.remember(self.context, draft, done)
-            session_events.stopped(self.context, draft, done, self.reason)
+            self._announce(draft, done)
+            self.context.publish(draft, Stopped(done, self.reason))
             draft.intents.end(done["id"])
             draft.log(action["by"], "stop", done, self.reason, mode=mode, exit_status=status)
             return done
@@ -314,7 +313,8 @@ class Stop:
             action = self.caller.action("purge", self.context.now())
             done = draft.put(transitions.purged(current, action, reason=self.reason, exit_status=status))
             conversations.disown(draft, done, conversation)
-            session_events.stopped(self.context, draft, done, self.reason)
+            self._announce(draft, done)
+            self.context.publish(draft, Stopped(done, self.reason))
             draft.intents.end(done["id"])
             draft.log(action["by"], "purge", done, self.reason, conversation=conversation, removed=removed)
             return done
@@ -324,7 +324,6 @@ class Stop:
     def _end(self, work: Callable[[Transaction], Row]) -> Row:
         """Commit the end, and let go of what the session held."""
         done: Row = claims.change(self.context, work)
-        session_events.settled(self.context, done)
         self.context.user_state.release(done["id"])
         return done
 

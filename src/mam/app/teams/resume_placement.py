@@ -17,9 +17,3 @@ class TeamHome:
     def find(self, context: Context, row: Row) -> Where | None:
         """Return the window of the team, if the session is a member, the team is up and there is room."""
         return home_of(context, row)
-
-    def rejoin(self, context: Context, row: Row) -> None:
-        """Put a member that goes on in another pane into its place again."""
-        from mam.app.teams.onboarding import welcome_back
-
-        welcome_back(context, row)

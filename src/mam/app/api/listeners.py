@@ -1,0 +1,24 @@
+"""Who follows what happens to sessions: jobs and teams. Their code is loaded when something happens."""
+
+from __future__ import annotations
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from mam.adapters.store.transaction import Transaction
+    from mam.app.context.context import Context
+    from mam.core.session_event import SessionEvent
+
+
+def _tell_jobs(context: Context, draft: Transaction, event: SessionEvent) -> None:
+    from mam.app.jobs.session_events import on_session_event
+
+    on_session_event(context, draft, event)
+
+
+def _tell_teams(context: Context, draft: Transaction, event: SessionEvent) -> None:
+    from mam.app.teams.session_events import on_session_event
+
+    on_session_event(context, draft, event)
+
+
+LISTENERS = (_tell_jobs, _tell_teams)
