@@ -15,7 +15,7 @@ from tests.conformance.replies import Question, Say, Shell
 
 import mam
 from mam.app.observation.conversations import told
-from mam.app.observation.hook_intake import overhear
+from mam.app.observation.hook_reports import pending_events
 from mam.core.errors import ConversationBusy, DialogOpen, InvalidPrompt, NotReady, Unconfirmed
 
 pytestmark = [pytest.mark.slow]
@@ -137,7 +137,7 @@ def test_a_finished_turn_is_heard_from_the_program_behind_the_wrapper(desk) -> N
     own = None
 
     def is_heard():
-        heard = list(overhear(desk.fleet._access.context, session.row))
+        heard = list(pending_events(desk.fleet._access.context, session.row))
         return any(one.event == "agent-turn-complete" and one.conversation == own for one in heard)
 
     # Whoever listens takes the payload away, so nothing else is asked before it was seen.

@@ -70,8 +70,10 @@ def test_what_a_killed_hook_leaves_is_removed_after_a_while(tmp_path) -> None:
     for path in others:
         path.touch()
         os.utime(path, (0, 0))
+    evidence.remove_halves(str(tmp_path))
     assert evidence.pending(str(tmp_path)) == []
     assert left[0].exists()
     os.utime(left[0], (time.time() - 3600,) * 2)
+    evidence.remove_halves(str(tmp_path))
     assert evidence.pending(str(tmp_path)) == []
     assert sorted(tmp_path.iterdir()) == sorted(others)

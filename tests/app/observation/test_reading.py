@@ -156,7 +156,10 @@ def test_a_child_that_inherits_the_environment_says_nothing(fleet, workspace) ->
     forged = spool / f"{session.id}.{os.getpid()}.1.json"
     forged.write_text(payload, encoding="utf-8")
     assert session.status()["activity"] == "idle"
+    assert forged.exists(), "a status reads only"
+    fleet.sessions.resumable()
     assert not forged.exists()
+    assert session.status()["activity"] == "idle"
 
 
 def hook_state(session) -> str | None:
@@ -164,15 +167,16 @@ def hook_state(session) -> str | None:
     return {one["source"]: one["state"] for one in session.explain()["evidence"]}.get("hook")
 
 
-def test_a_stop_leaves_the_payloads_of_other_sessions(fleet, until) -> None:
+def test_a_stop_loses_no_payload_of_other_sessions(fleet, until) -> None:
     one, two = fleet.sessions.create("practice", args=QUICK), fleet.sessions.create("practice", args=QUICK)
     # Its own first word may come after its box was seen, and would be the last one.
     until(lambda: hook_state(two) == "idle")
     payload = json.dumps({"hook_event_name": "UserPromptSubmit", "session_id": "x", "prompt": "y"})
     waiting = Path(fleet._access.context.paths.spool) / f"{two.id}.{two.row['pane']['pid']}.1.json"
     waiting.write_text(payload, encoding="utf-8")
+    assert hook_state(two) == "working"
     one.stop()
-    assert waiting.exists()
+    assert not waiting.exists(), "a changing verb takes in what every session reports"
     assert hook_state(two) == "working"
 
 
@@ -184,6 +188,9 @@ def test_broken_payloads_are_dropped(fleet) -> None:
     for path, content in zip(broken, contents, strict=True):
         path.write_bytes(content)
     (spool / "package.json").write_bytes(b"x")
+    assert session.status()["activity"] == "idle"
+    assert all(path.exists() for path in broken), "a status reads only"
+    fleet.sessions.resumable()
     assert session.status()["activity"] == "idle"
     assert [path for path in broken if path.exists()] == []
     assert (spool / "package.json").exists()

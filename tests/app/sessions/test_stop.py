@@ -13,7 +13,7 @@ from mam.adapters.system import process
 from mam.adapters.tmux.client import Tmux
 from mam.app.context import claims
 from mam.app.messages import send as senders
-from mam.app.observation.hook_intake import listen
+from mam.app.observation.hook_reports import newest_reports
 from mam.app.sessions import stop as stops
 from mam.core import activity
 from mam.core.errors import NotAllowed, SessionNotFound, TerminalsDown
@@ -235,7 +235,7 @@ def test_nor_while_the_hook_that_tells_of_the_dialog_is_late(painted, monkeypatc
 
 def recorded_hook(fleet, session):
     """Return the newest word of the session's agent."""
-    return listen(fleet._access.context, [session.row])[session.id].data
+    return newest_reports(fleet._access.context, [session.row])[session.id].data
 
 
 def test_no_exit_word_is_glued_to_a_message_that_is_being_typed(fleet, monkeypatch) -> None:

@@ -22,6 +22,7 @@ from mam.app.jobs import clock_jump, session_events
 from mam.app.jobs.write_files import show
 from mam.app.messages.delivery import deliver_all
 from mam.app.messages.send import send
+from mam.app.observation.hook_intake import take_in
 from mam.app.observation.ls import describe
 from mam.app.sessions.reconcile import reconcile
 from mam.core import job as rules
@@ -191,6 +192,7 @@ def _look(context: Context, found: list[Job]) -> Known:
     wanted = {job.session_id for job in found if job.session_id}
     if not wanted:
         return {}
+    take_in(context)
     view, at = context.registry.view(), context.now()
     found_now = describe(context, view, lambda row: row.get("id") in wanted, thorough=True)
     known: Known = {one["id"]: one for one in found_now}

@@ -14,7 +14,7 @@ from mam.adapters.system import load_adjusted_clock
 from mam.app.context.authority import check_answerer
 from mam.app.context.liveness import DEAD, GONE
 from mam.app.messages.keys import look_inside, press, space_out
-from mam.app.observation.hook_intake import listen
+from mam.app.observation.hook_reports import newest_reports
 from mam.app.observation.pane_look import glance, known, look_until_clear
 from mam.app.observation.versions import is_known, untested
 from mam.core.activity import UNKNOWN, WAITING
@@ -108,9 +108,9 @@ def _forget_question(context: Context, row: Row, asked_until: float) -> None:
 
     What the agent reports after the answer is kept.
     """
-    word = listen(context, [row]).get(row["id"])
-    if word is not None and word.data["state"] == WAITING and word.at <= asked_until:
-        data = {**word.data, "state": UNKNOWN, "waiting_for": None}
+    report = newest_reports(context, [row]).get(row["id"])
+    if report is not None and report.data["state"] == WAITING and report.at <= asked_until:
+        data = {**report.data, "state": UNKNOWN, "waiting_for": None}
         try:
             context.registry.note(
                 lambda draft: evidence.record(draft.connection, row["id"], "hook", asked_until, data)

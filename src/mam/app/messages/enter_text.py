@@ -13,7 +13,7 @@ import time
 from mam.adapters.system import load_adjusted_clock
 from mam.adapters.tmux.failures import PaneChanged, PaneInMode
 from mam.app.context.liveness import UNKNOWN
-from mam.app.observation.hook_intake import COARSE_SECONDS, listen
+from mam.app.observation.hook_reports import COARSE_SECONDS, newest_reports
 from mam.app.observation.pane_look import SHELL, glance, look_until_clear
 from mam.core.activity import IDLE, WAITING, WORKING
 from mam.core.errors import DeliveryUnconfirmed, PaneGone, TerminalsDown, Unavailable
@@ -157,8 +157,8 @@ def _asks(context: Context, row: Row, seen: PaneLook, since: float) -> bool:
     title = seen.sight.pane.title if seen.sight.pane else ""
     if context.kind(row["agent"]).read_title(title) == WAITING:
         return True
-    word = listen(context, [row]).get(row["id"])
-    return word is not None and word.at >= since and word.data["state"] == WAITING
+    report = newest_reports(context, [row]).get(row["id"])
+    return report is not None and report.at >= since and report.data["state"] == WAITING
 
 
 def _not_entered(row: Row, why: str) -> DeliveryUnconfirmed:

@@ -8,7 +8,7 @@ from mam.adapters.store.tables.evidence import recorded
 from mam.adapters.system import load_adjusted_clock
 from mam.app.messages.enter_text import proof_seconds
 from mam.app.observation import conversations
-from mam.app.observation.hook_intake import COARSE_SECONDS, Word, overhear
+from mam.app.observation.hook_reports import COARSE_SECONDS, pending_events, recorded_reports
 from mam.app.observation.pane_look import glance
 from mam.core.activity import WORKING
 from mam.core.message import FILE
@@ -69,7 +69,7 @@ def find(context: Context, row: Row, trial: DeliveryProof) -> str | None:
     if trial.is_command:
         seen = glance(context, row)
         return "screen" if seen.look.dialog or seen.look.box == "empty" else None
-    heard = list(overhear(context, row, trial.since))
+    heard = list(pending_events(context, row, trial.since))
     if not trial.is_repeated and any((one.prompt or "").strip() == trial.words.strip() for one in heard):
         return "hook"
     kind, stores = context.kind(row["agent"]), conversations.stores_of(context, row)
@@ -85,7 +85,7 @@ def was_working(context: Context, row: Row, trial: DeliveryProof) -> bool:
     """Tell whether the agent's hooks say that it worked when it took the words."""
     # The spool comes first: what is taken out of it meanwhile is in the record.
     before = []
-    for one in overhear(context, row):
+    for one in pending_events(context, row):
         if (one.prompt or "").strip() == trial.words.strip():
             break
         before.append(one.state)
@@ -101,8 +101,7 @@ def _open_now(context: Context, row: Row, heard: list[HookEvent]) -> str:
     named = next((one.conversation for one in reversed(heard) if one.conversation), None)
     if named:
         return named
-    words = {session_id: Word(*found) for session_id, found in recorded(context.registry, "hook").items()}
-    said = conversations.told(context, row, words)
+    said = conversations.told(context, row, recorded_reports(context))
     return said[0] if said else current_conversation(row) or ""
 
 

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from mam.adapters.store.transaction import Transaction
     from mam.app.context.context import Context
     from mam.app.context.liveness import Sight
-    from mam.app.observation.hook_intake import Word
+    from mam.app.observation.hook_reports import HookReport
     from mam.core.session_row import Row
 
 
@@ -64,7 +64,12 @@ class SessionEvidence:
 
 
 def gather(
-    context: Context, rows: Sequence[Row], sights: dict[str, Sight], words: dict[str, Word], *, thorough: bool
+    context: Context,
+    rows: Sequence[Row],
+    sights: dict[str, Sight],
+    reports: dict[str, HookReport],
+    *,
+    thorough: bool,
 ) -> list[SessionEvidence]:
     """Return the evidence for many sessions; screens are captured in one call per server.
 
@@ -74,7 +79,7 @@ def gather(
     kinds = {agent: context.kind(agent) for agent in {row["agent"] for row in rows}}
     found = [SessionEvidence(row, sights[row["name"]], kinds[row["agent"]]) for row in rows]
     for one in found:
-        _add_cheap(one, words.get(one.row.get("id") or ""), now)
+        _add_cheap(one, reports.get(one.row.get("id") or ""), now)
         if thorough:
             _add_records(one, now)
     if wanted := [one for one in found if _wants_screen(one, thorough, now)]:
@@ -125,18 +130,20 @@ def _remember(draft: Transaction, new: Mapping[str, dict[str, Any]], over: Seque
         evidence.record(draft.connection, session_id, LOOK, data["seen"], data)
 
 
-def add_up(context: Context, row: Row, sight: Sight, word: Word | None, look: ScreenState) -> SessionEvidence:
+def add_up(
+    context: Context, row: Row, sight: Sight, report: HookReport | None, look: ScreenState
+) -> SessionEvidence:
     """Return the evidence for one session whose screen was looked at just now."""
     now = context.now()
     found = SessionEvidence(row, sight, context.kind(row["agent"]))
-    _add_cheap(found, word, now)
+    _add_cheap(found, report, now)
     _add_records(found, now)
     if sight.state == ALIVE and found.kind.reads_screen:
         found.evidence.append(_of_screen(look, now))
     return found
 
 
-def _add_cheap(one: SessionEvidence, word: Word | None, now: float) -> None:
+def _add_cheap(one: SessionEvidence, report: HookReport | None, now: float) -> None:
     sight = one.sight
     if not is_running(one.row) or sight.state in (DEAD, GONE):
         at = one.row.get("stopped_at_epoch") or one.row.get("terminated_at_epoch") or now
@@ -149,9 +156,9 @@ def _add_cheap(one: SessionEvidence, word: Word | None, now: float) -> None:
         one.evidence.append(Evidence("process", state, started, detail="the process runs"))
         if one.kind.has_state_file:
             _add_state(one, now)
-    if word and word.data["state"]:
-        one.evidence.append(word.as_evidence())
-        one.conversation = one.conversation or word.data.get("conversation")
+    if report and report.data["state"]:
+        one.evidence.append(report.as_evidence())
+        one.conversation = one.conversation or report.data.get("conversation")
 
 
 def _add_state(one: SessionEvidence, now: float) -> None:

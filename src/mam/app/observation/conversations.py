@@ -7,7 +7,7 @@ from mam.adapters.system import process
 from mam.adapters.system.process import Identity
 from mam.app.context.claims import change
 from mam.app.context.liveness import identity_of
-from mam.app.observation.hook_intake import listen
+from mam.app.observation.hook_reports import newest_reports
 from mam.core.errors import ConversationBusy
 from mam.core.resume_choice import Choice, choose
 from mam.core.session_row import current_conversation, merged, own_id, own_id_field
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from mam.adapters.store.transaction import Transaction
     from mam.app.context.context import Context
-    from mam.app.observation.hook_intake import Word
+    from mam.app.observation.hook_reports import HookReport
     from mam.core.session_row import Row
 
 
@@ -83,18 +83,18 @@ def _is_anothers(conversation: str, row: Row, rows: Sequence[Row]) -> bool:
     )
 
 
-def told(context: Context, row: Row, words: dict[str, Word] | None = None) -> tuple[str, str] | None:
+def told(context: Context, row: Row, reports: dict[str, HookReport] | None = None) -> tuple[str, str] | None:
     """Return the conversation that the agent itself names, and the source: state file, or last hook.
 
-    `words` are the newest hooks of each session, where somebody has them already.
+    `reports` are the newest ones of each session, where somebody has them already.
     """
     kind, pane = context.kind(row["agent"]), row.get("pane") or {}
     if kind.has_state_file:
         said = kind.read_state(pane.get("pid", 0), pane.get("pid_start", 0), stores_of(context, row))
         if said and said[1]:
             return said[1], "state-file"
-    word = (listen(context, [row]) if words is None else words).get(row.get("id") or "")
-    return (word.data["conversation"], "hook") if word and word.data.get("conversation") else None
+    report = (newest_reports(context, [row]) if reports is None else reports).get(row.get("id") or "")
+    return (report.data["conversation"], "hook") if report and report.data.get("conversation") else None
 
 
 def captured(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from mam.app.context.liveness import see_all
 from mam.app.observation import activity
-from mam.app.observation.hook_intake import listen
+from mam.app.observation.hook_reports import newest_reports
 from mam.core.safe_text import one_line
 
 TYPE_CHECKING = False
@@ -21,7 +21,7 @@ def explain(context: Context, target: str) -> dict[str, Any]:
     row = view.find(target)
     sights = see_all(context, [row], full=True)
     sight = sights[row["name"]]
-    known = activity.gather(context, [row], sights, listen(context, view.rows), thorough=True)[0]
+    known = activity.gather(context, [row], sights, newest_reports(context, [row]), thorough=True)[0]
     now = context.now()
     verdict = known.verdict(now)
     return {

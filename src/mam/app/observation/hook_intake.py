@@ -1,7 +1,6 @@
-"""Taking in what hooks wrote: the newest word of each session's own agent.
+"""Taking in what hooks reported: into the record of evidence and the log of the session's job.
 
-A payload counts only if the agent's own process wrote it: a child that inherited the
-environment carries the same session id and another parent.
+Changing verbs, the resident, `wait` and `job wait` do this. A verb that only reads uses `hook_reports`.
 """
 
 from __future__ import annotations
@@ -9,113 +8,63 @@ from __future__ import annotations
 import os
 
 from mam.adapters.store.tables import evidence
-from mam.core.activity import Evidence
+from mam.app.observation.hook_reports import understand
 from mam.core.errors import Unavailable
 from mam.core.names import is_session_id
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
     from typing import Any
 
-    from mam.adapters.agents.kind import HookEvent
     from mam.adapters.store.tables.evidence import Payload
     from mam.adapters.store.transaction import Transaction
     from mam.app.context.context import Context
     from mam.core.session_row import Row
 
-# How long a payload waits for somebody who knows its session; its row may be about to be committed.
+# How long a payload waits for the row of its session.
 _WAITS_SECONDS = 300.0
-# Files are dated by a clock that is some milliseconds behind.
-COARSE_SECONDS = 0.05
 
 
-class Word:
-    """The newest hook of a session."""
+def take_in(context: Context) -> None:
+    """Record every payload of a session that is registered, and remove it from the spool.
 
-    __slots__ = ("at", "data")
-
-    def __init__(self, at: float, data: dict[str, Any]) -> None:
-        self.at = at
-        self.data = data
-
-    def as_evidence(self) -> Evidence:
-        """Return it as evidence of activity."""
-        return Evidence(
-            "hook", self.data["state"], self.at, self.data.get("waiting_for"), self.data.get("event", "")
-        )
-
-
-def listen(context: Context, rows: Iterable[Row]) -> dict[str, Word]:
-    """Take in the spool and return the newest word for each session id.
-
-    Payloads of sessions that are not among `rows` are left to somebody who asks for them.
+    Others wait for a row that may be about to be committed. Where nothing can be written all stay in the
+    spool, and readers find them there.
     """
-    waiting = evidence.pending(context.paths.spool, context.now())
-    heard_before = evidence.recorded(context.registry, "hook")
-    words = {session_id: Word(at, data) for session_id, (at, data) in heard_before.items()}
+    evidence.remove_halves(context.paths.spool)
+    now = context.now()
+    waiting = evidence.pending(context.paths.spool, now)
     if not waiting:
-        return words
-    by_id = {row["id"]: row for row in rows if row.get("id")}
-    waiting = [one for one in waiting if one.session_id in by_id or _is_nobodys(one, context.now())]
-    heard = [
-        (payload, understood) for payload in waiting if (understood := _understand(context, payload, by_id))
+        return
+    by_id = {row["id"]: row for row in context.registry.view().rows if row.get("id")}
+    ours = [payload for payload in waiting if payload.session_id in by_id or _is_nobodys(payload, now)]
+    readable = [payload for payload in ours if payload.data is not None]
+    understood = [
+        (payload, data)
+        for payload in readable
+        if (row := by_id.get(payload.session_id)) and (data := understand(context, row, payload))
     ]
-    for payload, data in heard:
-        if data["state"] and (payload.session_id not in words or payload.at >= words[payload.session_id].at):
-            words[payload.session_id] = Word(payload.at, data)
-    told: set[str] = set()
     try:
-        told = context.registry.note(lambda draft: _keep(context, draft, heard, by_id))
-        for payload in waiting:
-            _remove(payload.path)
+        context.registry.note(lambda draft: _record(context, draft, understood, by_id))
     except Unavailable:
-        # What was heard is in `words`; the files stay for somebody who may write.
-        return words
-    if told:
-        from mam.app.jobs.write_files import show
-
-        for job_id in told:
-            show(context, job_id)
-    return words
-
-
-def overhear(context: Context, row: Row, since: float = 0.0) -> Iterator[HookEvent]:
-    """Yield what the agent of one session said since then and nobody took in yet; it stays in the spool."""
-    for payload in evidence.pending(context.paths.spool, session_id=row["id"]):
-        if payload.at >= since and (heard := _hear(context, row, payload)) is not None:
-            yield heard
-
-
-def _hear(context: Context, row: Row, payload: Payload) -> HookEvent | None:
-    kind = context.kind(row["agent"])
-    pane_pid = (row.get("pane") or {}).get("pid") or 0
-    return kind.hear(payload.data) if kind.is_voice(int(payload.pid), pane_pid) else None
-
-
-def _understand(context: Context, payload: Payload, rows: dict[str, Row]) -> dict[str, Any] | None:
-    row = rows.get(payload.session_id)
-    heard = _hear(context, row, payload) if row is not None else None
-    if heard is None:
-        return None
-    return {
-        "event": heard.event,
-        "state": heard.state,
-        "waiting_for": heard.waiting_for,
-        "conversation": heard.conversation,
-    }
+        return
+    for payload in readable:
+        _remove(payload.path)
 
 
 def _is_nobodys(payload: Payload, now: float) -> bool:
     return not is_session_id(payload.session_id) or now - payload.at > _WAITS_SECONDS
 
 
-def _keep(
-    context: Context, draft: Transaction, heard: list[tuple[Payload, dict[str, Any]]], rows: dict[str, Row]
-) -> set[str]:
-    """Keep what was heard; return the jobs that it was reported of."""
-    told: set[str] = set()
-    for payload, data in heard:
+def _record(
+    context: Context,
+    draft: Transaction,
+    understood: list[tuple[Payload, dict[str, Any]]],
+    rows: dict[str, Row],
+) -> None:
+    """Keep the newest report of each session, and enter each one into the log of the session's job."""
+    changed: set[str] = set()
+    for payload, data in understood:
         if not data["state"]:
             continue
         evidence.record(draft.connection, payload.session_id, "hook", payload.at, data)
@@ -123,9 +72,17 @@ def _keep(
         if row.get("delegate_job_id"):
             from mam.app.jobs.session_events import hear
 
-            said = hear(context, draft, row, data["state"], data.get("waiting_for"), at=payload.at)
-            told |= {said} if said else set()
-    return told
+            job_id = hear(context, draft, row, data["state"], data.get("waiting_for"), at=payload.at)
+            changed |= {job_id} if job_id else set()
+    if changed:
+        draft.after_commit(lambda: _show_jobs(context, changed))
+
+
+def _show_jobs(context: Context, job_ids: set[str]) -> None:
+    from mam.app.jobs.write_files import show
+
+    for job_id in job_ids:
+        show(context, job_id)
 
 
 def _remove(path: str) -> None:

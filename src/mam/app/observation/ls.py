@@ -8,7 +8,7 @@ from mam.adapters.store import root_paths as places
 from mam.app.context.context import Context
 from mam.app.context.liveness import ALIVE, LOOSE, UNKNOWN, ask_early, see_all
 from mam.app.observation import activity, conversations
-from mam.app.observation.hook_intake import listen
+from mam.app.observation.hook_reports import newest_reports
 from mam.core.activity import IDLE
 from mam.core.attention import attention
 from mam.core.drift import letter
@@ -90,12 +90,12 @@ def describe(
 ) -> list[dict[str, Any]]:
     """Return rows with activity, tmux, resume, job and drift; `asked` are listings that are under way."""
     rows = [row for row in view.rows if fits is None or fits(row)]
-    words = listen(context, view.rows) if rows else {}
+    reports = newest_reports(context, rows) if rows else {}
     # Before the answer of tmux is collected, which is still at work.
     kept = [_conversation(context, row) for row in rows]
     sights = see_all(context, rows, full=thorough, asked=asked)
     now = context.now()
-    known = activity.gather(context, rows, sights, words, thorough=thorough)
+    known = activity.gather(context, rows, sights, reports, thorough=thorough)
     jobs = _jobs(context, rows)
     return [_entry(context, view, one, had, now, jobs=jobs) for one, had in zip(known, kept, strict=True)]
 

@@ -13,7 +13,7 @@ from mam.adapters.system import load_adjusted_clock, process
 from mam.adapters.tmux.parse import Listing
 from mam.app.context.liveness import ALIVE, GONE, UNKNOWN, Sight, see, see_one
 from mam.app.observation import activity
-from mam.app.observation.hook_intake import listen
+from mam.app.observation.hook_reports import newest_reports
 from mam.core.errors import PaneGone, Unavailable
 
 TYPE_CHECKING = False
@@ -85,7 +85,8 @@ def look_until_clear(look: Callable[[], PaneLook]) -> PaneLook:
 
 def known(context: Context, row: Row, seen: PaneLook) -> activity.SessionEvidence:
     """Return all that speaks of what the session is doing, with the screen as it was seen."""
-    return activity.add_up(context, row, seen.sight, listen(context, [row]).get(row["id"]), seen.look)
+    report = newest_reports(context, [row]).get(row["id"])
+    return activity.add_up(context, row, seen.sight, report, seen.look)
 
 
 def _is_shell(sight: Sight) -> bool:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from mam.adapters.tmux.parse import Listing
     from mam.app.context.context import Context
     from mam.app.context.liveness import Sight
-    from mam.app.observation.hook_intake import Word
+    from mam.app.observation.hook_reports import HookReport
     from mam.core.session_row import Row
 
 DEFAULT = "default"
@@ -43,7 +43,10 @@ def servers(context: Context, rows: Sequence[Row]) -> list[str]:
 
 
 def observe(
-    context: Context, rows: Sequence[Row], words: Mapping[str, Word], only: Collection[str] | None = None
+    context: Context,
+    rows: Sequence[Row],
+    reports: Mapping[str, HookReport],
+    only: Collection[str] | None = None,
 ) -> Snapshot:
     """Look at every server with one call each, and at the conversation of each session that is alive.
 
@@ -58,17 +61,17 @@ def observe(
     for row in rows:
         if is_running(row) and row.get("id"):
             sight = sights[row["id"]] = see(row, listings[row["tmux_server"]], context.paths.root)
-            seen[row["id"]] = _seen(context, row, sight, words)
+            seen[row["id"]] = _seen(context, row, sight, reports)
     confirmed = {server: listing.confirmed for server, listing in listings.items()}
     named = {row["name"] for row in rows}
     strays = _strays(context, listings, named) if only is None else []
     return Snapshot(Observation(confirmed, seen, strays), listings, sights)
 
 
-def _seen(context: Context, row: Row, sight: Sight, words: Mapping[str, Word]) -> Seen:
+def _seen(context: Context, row: Row, sight: Sight, reports: Mapping[str, HookReport]) -> Seen:
     if sight.state != ALIVE:
         return Seen(sight.state, sight.reason)
-    said = conversations.told(context, row, dict(words))
+    said = conversations.told(context, row, dict(reports))
     conversation = said[0] if said else current_conversation(row)
     own = own_id(row)
     on_disk = conversations.on_disk(context, row, conversation)

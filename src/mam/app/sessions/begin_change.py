@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from mam.adapters.store.tables import messages
 from mam.app.context import claims
+from mam.app.observation.hook_intake import take_in
 from mam.core.errors import Unavailable
 
 TYPE_CHECKING = False
@@ -23,9 +24,12 @@ def settle(context: Context, caller: Caller) -> None:
 
 
 def settle_all(context: Context, caller: Caller) -> None:
-    """Settle, and where nobody is awake also deliver what is held: with the next verb, in order."""
+    """Settle, take in what hooks reported, and where nobody is awake deliver what is held, in order."""
     settle(context, caller)
-    if not context.paths.exists() or not context.registry.peek(messages.has_open, False):
+    if not context.paths.exists():
+        return
+    take_in(context)
+    if not context.registry.peek(messages.has_open, False):
         return
     from mam.app.context.start_resident import lock
 

@@ -14,7 +14,7 @@ from mam.adapters.system import load_adjusted_clock, process
 from mam.adapters.tmux import launch_file as launches
 from mam.adapters.tmux.failures import PaneChanged
 from mam.app.context.liveness import identity_of
-from mam.app.observation.hook_intake import overhear
+from mam.app.observation.hook_reports import pending_events
 from mam.app.observation.versions import is_known
 from mam.core import safe_text
 from mam.core.activity import IDLE, WAITING
@@ -99,7 +99,7 @@ class Watch:
         return self._judge(self._look())
 
     def _has_started(self) -> bool:
-        return any(heard.state == IDLE for heard in overhear(self.context, self.row))
+        return any(event.state == IDLE for event in pending_events(self.context, self.row))
 
     def _stayed_up(self) -> bool:
         words = process.command_line(self.row["pane"]["pid"]) or []

@@ -10,7 +10,8 @@ import time
 from mam.adapters.store.tables import drifts
 from mam.app.context.liveness import UNKNOWN
 from mam.app.observation import conversations
-from mam.app.observation.hook_intake import listen
+from mam.app.observation.hook_intake import take_in
+from mam.app.observation.hook_reports import newest_reports
 from mam.app.observation.snapshot import observe
 from mam.app.sessions import adopt, death
 from mam.app.sessions.begin_change import settle
@@ -27,7 +28,6 @@ if TYPE_CHECKING:
     from mam.adapters.store.registry import View
     from mam.adapters.store.transaction import Transaction
     from mam.app.context.context import Context
-    from mam.app.observation.hook_intake import Word
     from mam.app.observation.snapshot import Snapshot
     from mam.core.caller import Caller
     from mam.core.drift import Drift
@@ -81,9 +81,9 @@ def one_pass(
 
 
 def foresee(context: Context) -> Pass:
-    """Look and plan, and write nothing: not even what hooks said is taken in."""
+    """Look and plan, and write nothing: not even what hooks reported is taken in."""
     view = context.registry.view()
-    done, planned = _look(context, view, {})
+    done, planned = _look(context, view)
     keys = [one.key for one in planned]
     none: list[str] = []
     known = context.registry.peek(lambda draft: [key for key in keys if drifts.is_known(draft, key)], none)
@@ -95,8 +95,9 @@ def foresee(context: Context) -> Pass:
 def reconcile(context: Context, caller: Caller, only: Collection[str] | None = None) -> Pass:
     """Look, plan, act and record, for all or for some ids; one session that fails stops no other."""
     view = context.registry.view()
-    words = listen(context, view.rows) if view.rows else {}
-    done, planned = _look(context, view, words, only)
+    if view.rows:
+        take_in(context)
+    done, planned = _look(context, view, only)
     written = {one.key: _act(context, caller, one, done) for one in planned}
     has_open = context.registry.peek(drifts.has_open, False)
     if planned or has_open:
@@ -104,10 +105,9 @@ def reconcile(context: Context, caller: Caller, only: Collection[str] | None = N
     return done
 
 
-def _look(
-    context: Context, view: View, words: dict[str, Word], only: Collection[str] | None = None
-) -> tuple[Pass, list[Drift]]:
-    done = Pass(observe(context, view.rows, words, only), view)
+def _look(context: Context, view: View, only: Collection[str] | None = None) -> tuple[Pass, list[Drift]]:
+    reports = newest_reports(context, view.rows) if view.rows else {}
+    done = Pass(observe(context, view.rows, reports, only), view)
     busy = {part for intent in view.intents for part in (intent.session_id, intent.name)}
     return done, plan(view.rows, done.look.found, context.now(), busy)
 

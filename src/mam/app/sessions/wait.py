@@ -10,6 +10,7 @@ import time
 
 from mam.adapters.system.exit_watch import ExitWatch
 from mam.app.context.liveness import ALIVE, LOOSE, UNKNOWN, identity_of, see_one
+from mam.app.observation.hook_intake import take_in
 from mam.app.observation.read import read
 from mam.app.observation.status import completed, look, status
 from mam.core.errors import MamError, PaneGone, TerminalsDown, TimedOut, Usage
@@ -32,6 +33,7 @@ def wait(context: Context, target: str, condition: str, *, timeout: float | None
     deadline = None if timeout is None else time.monotonic() + timeout
     with _Pause(context.registry.view().find(target)) as pause:
         while True:
+            take_in(context)
             row = context.registry.view().find(target)
             sight = see_one(context, row)
             ended = not is_running(row) or sight.state not in (ALIVE, LOOSE, UNKNOWN)

@@ -31,22 +31,36 @@ LARGEST_PAYLOAD = 4 * 1024 * 1024
 
 
 class Payload:
-    """One event as a hook wrote it."""
+    """One event as a hook wrote it; it is read when somebody wants to know what it says."""
 
-    __slots__ = ("at", "data", "path", "pid", "session_id")
+    __slots__ = ("_data", "at", "path", "pid", "session_id")
 
-    def __init__(self, path: str, session_id: str, pid: str, at: float, data: dict[str, Any]) -> None:
+    def __init__(self, path: str, session_id: str, pid: str, at: float) -> None:
         self.path = path
         self.session_id = session_id
         self.pid = pid
         self.at = at
-        self.data = data
+        self._data: dict[str, Any] | None = None
+
+    @property
+    def data(self) -> dict[str, Any] | None:
+        """What the hook wrote; nothing in a broken one, None where it cannot be read, or was taken since."""
+        if self._data is None:
+            try:
+                with open(self.path, "rb", opener=_open_regular) as file:
+                    self._data = _parse(file.read(LARGEST_PAYLOAD))
+            except OSError:
+                return None
+        return self._data
+
+
+def _open_regular(path: str, flags: int) -> int:
+    # What was a file when it was listed may be a pipe by now.
+    return os.open(path, flags | os.O_NOFOLLOW | os.O_NONBLOCK)
 
 
 def pending(spool: str, now: float = math.inf, session_id: str | None = None) -> list[Payload]:
-    """Return the payloads that wait in the spool, oldest first; a broken one is an empty payload.
-
-    With `session_id` those of one session alone are opened.
+    """Return the payloads that wait in the spool, oldest first; with `session_id` those of one session.
 
     None is from the future: a clock that was put back must not let an old word win.
     """
@@ -56,22 +70,16 @@ def pending(spool: str, now: float = math.inf, session_id: str | None = None) ->
     except OSError:
         return []
     names = [name for name in listed if name.startswith(start) and _is_payload(name)]
-    _remove_halves(spool, [name for name in listed if _is_half(name)])
     found = []
     for name in names:
         path = os.path.join(spool, name)
         try:
             facts = os.stat(path, follow_symlinks=False)
-            if not stat.S_ISREG(facts.st_mode):
-                continue
-            with open(path, "rb") as file:
-                text = file.read(LARGEST_PAYLOAD)
         except OSError:
             continue
-        session_id, _, rest = name.partition(".")
-        found.append(
-            Payload(path, session_id, rest.partition(".")[0], min(facts.st_mtime, now), _parse(text))
-        )
+        if stat.S_ISREG(facts.st_mode):
+            session_id, _, rest = name.partition(".")
+            found.append(Payload(path, session_id, rest.partition(".")[0], min(facts.st_mtime, now)))
     return sorted(found, key=lambda one: (one.at, one.path))
 
 
@@ -91,12 +99,19 @@ def _is_half(name: str) -> bool:
     return len(parts) >= 5 and not parts[0] and parts[-1] == "tmp" and is_session_id(parts[1])
 
 
-def _remove_halves(spool: str, names: list[str]) -> None:
+def remove_halves(spool: str) -> None:
     """Remove what a hook left that was killed on its way: nobody else knows of it."""
-    for name in names:
+    try:
+        listed = os.listdir(spool)
+    except OSError:
+        return
+    for name in listed:
         path = os.path.join(spool, name)
         with suppress(OSError):
-            if time.time() - os.stat(path, follow_symlinks=False).st_mtime > _ABANDONED_SECONDS:
+            if (
+                _is_half(name)
+                and time.time() - os.stat(path, follow_symlinks=False).st_mtime > _ABANDONED_SECONDS
+            ):
                 os.unlink(path)
 
 

@@ -1,0 +1,123 @@
+"""What hooks report: readers see it and leave it where it is; changing verbs and waiters take it in."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from pathlib import Path
+
+import pytest
+
+from mam.adapters.store.tables import evidence
+from mam.app.observation.hook_intake import take_in
+from mam.app.observation.hook_reports import newest_reports
+from mam.core.errors import TimedOut
+
+QUICK = ["--speed", "0"]
+
+
+@pytest.fixture
+def session(fleet):
+    found = fleet.sessions.create("practice", name="one", args=QUICK)
+    found.wait("idle", timeout=10)
+    return found
+
+
+def drop(fleet, session, event: str, number: int, **more: object) -> Path:
+    """Write a payload as the session's own agent would, newer than everything before."""
+    spool = Path(fleet._access.context.paths.spool)
+    spool.mkdir(exist_ok=True)
+    path = spool / f"{session.id}.{session.row['pane']['pid']}.{number:04}.json"
+    path.write_text(json.dumps({"hook_event_name": event, **more}), encoding="utf-8")
+    return path
+
+
+def state(fleet) -> dict[str, str]:
+    """Return a digest of every file of the root, without what the agent itself writes."""
+    folder = Path(fleet._access.context.paths.state)
+    return {
+        str(path.relative_to(folder)): hashlib.sha256(path.read_bytes()).hexdigest()
+        for path in sorted(folder.rglob("*"))
+        if path.is_file() and path.parent.name != "spool" and not path.name.endswith("-shm")
+    }
+
+
+READERS = {
+    "ls": lambda fleet: fleet.sessions.ls()["sessions"][0]["activity"],
+    "status": lambda fleet: fleet.sessions.status("one")["activity"],
+    "explain": lambda fleet: fleet.sessions.explain("one")["evidence"],
+    "dry run": lambda fleet: fleet.monitor.once(dry_run=True),
+    "read": lambda fleet: fleet.sessions.read("one"),
+    "log": lambda fleet: fleet.sessions.log("one"),
+    "agents": lambda fleet: fleet.agents.list(),
+    "inbox": lambda fleet: fleet.messages.inbox("one"),
+    "jobs": lambda fleet: fleet.jobs.list(),
+    "teams": lambda fleet: fleet.teams.list(),
+    "tasks": lambda fleet: fleet.tasks.list(),
+}
+
+
+@pytest.mark.parametrize("read", READERS.values(), ids=READERS)
+def test_a_reading_verb_writes_nothing(fleet, session, read):
+    payload = drop(fleet, session, "UserPromptSubmit", 1)
+    half = payload.parent / f".{session.id}.5.x.tmp"
+    half.write_text("half", encoding="utf-8")
+    os.utime(half, (1, 1))
+    before = state(fleet)
+    read(fleet)
+    assert state(fleet) == before
+    assert payload.exists() and half.exists()
+
+
+def test_a_reader_sees_what_waits_in_the_spool(fleet, session):
+    drop(fleet, session, "UserPromptSubmit", 1)
+    found = newest_reports(fleet._access.context, [session.row])[session.id]
+    assert found.data["state"] == "working"
+    assert ("hook", "UserPromptSubmit") in [
+        (one["source"], one["detail"]) for one in fleet.sessions.explain("one")["evidence"]
+    ]
+
+
+def test_the_newest_of_many_counts_and_one_without_a_state_hides_none(fleet, session):
+    for number, (event, at) in enumerate((("UserPromptSubmit", 100), ("Stop", 90), ("SessionEnd", 110))):
+        path = drop(fleet, session, event, number)
+        when = fleet._access.context.now() + at
+        os.utime(path, (when, when))
+    context = fleet._access.context.replace(clock=lambda: fleet._access.context.now() + 1000)
+    assert newest_reports(context, [session.row])[session.id].data["event"] == "UserPromptSubmit"
+
+
+INTAKES = {
+    "a changing verb": lambda fleet: fleet.sessions.resumable(),
+    "wait": lambda fleet: fleet.sessions.wait("one", "text:.", timeout=10),
+    "a pass": lambda fleet: fleet.monitor.once(),
+}
+
+
+@pytest.mark.parametrize("change", INTAKES.values(), ids=INTAKES)
+def test_others_take_it_in(fleet, session, change):
+    payload = drop(fleet, session, "UserPromptSubmit", 1)
+    half = payload.parent / f".{session.id}.5.x.tmp"
+    half.write_text("half", encoding="utf-8")
+    os.utime(half, (1, 1))
+    change(fleet)
+    assert not payload.exists() and not half.exists()
+    assert evidence.recorded(fleet._access.context.registry, "hook")[session.id][1]["state"] == "working"
+
+
+def test_a_wait_for_a_job_takes_in_what_its_agent_reports(fleet):
+    job = fleet.jobs.submit("please never report", agent="practice", agent_session="one", args=QUICK)
+    session = fleet.sessions.get("one")
+    payload = drop(fleet, session, "UserPromptSubmit", 1)
+    with pytest.raises(TimedOut):
+        fleet.jobs.wait([job["job_id"]], timeout=0.1)
+    assert not payload.exists()
+
+
+def test_a_payload_that_cannot_be_read_stays(fleet, session, monkeypatch):
+    payload = drop(fleet, session, "UserPromptSubmit", 1)
+    with monkeypatch.context() as patch:
+        patch.setattr(evidence.Payload, "data", None)
+        take_in(fleet._access.context)
+    assert payload.exists()
