@@ -22,6 +22,8 @@ PENDING, RUNNING, CHECKING, DONE, FAILED, CANCELLED = (
 OPEN, ENDED = (PENDING, RUNNING, CHECKING), (DONE, FAILED, CANCELLED)
 EXIT_CODES = {DONE: 0, FAILED: 1, CANCELLED: 1}
 ONCE, LOOP, HUMAN = TYPES = ("once", "loop", "human")
+# What carries a job out: the session of an agent. And where: on this machine.
+RUNNERS, PLACES = ("agent",), ("here",)
 WORKER, REVIEWER = "worker", "reviewer"
 TIMEOUT_SECONDS, IDLE_SECONDS, MOST_ROUNDS = 3600.0, 120.0, 3
 # An agent whose turn has ended is given so long to have reported before it is asked to; one that nobody saw

@@ -672,3 +672,20 @@ def test_a_held_task_that_fails_ends_its_job_with_the_reason(fleet, submit):
         "undelivered",
         "the task could not be given: nobody took it",
     )
+
+
+def test_an_option_that_nobody_knows_is_refused_before_anything_is_recorded(fleet):
+    with pytest.raises(TypeError, match="agnet"):
+        fleet.jobs.submit("x", agnet="practice")
+    with pytest.raises(TypeError, match="agnet"):
+        fleet.sessions.create("practice", agnet="practice")
+    with pytest.raises(TypeError, match="agnet"):
+        fleet.teams.spawn("dev", agnet="practice")
+    assert fleet.jobs.list() == [] and fleet.sessions.list() == []
+
+
+@pytest.mark.parametrize("options", [{"runner": "magic"}, {"place": "elsewhere"}])
+def test_a_job_is_carried_out_by_an_agent_on_this_machine(fleet, options):
+    with pytest.raises(Usage):
+        fleet.jobs.submit("x", agent="practice", **options)
+    assert fleet.jobs.list() == []

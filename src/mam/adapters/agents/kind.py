@@ -51,24 +51,41 @@ class Request:
         "stores",
     )
 
-    def __init__(self, **facts: Any) -> None:
-        """Take the facts by name; what is not given is None."""
-        self.command: list[str] = facts["command"]
-        self.program: str = facts["program"]
-        self.environ: Mapping[str, str] = facts["environ"]
-        self.stores: dict[str, str] = facts.get("stores") or {}
-        self.name: str = facts.get("name") or ""
-        self.role: str | None = facts.get("role")
-        self.permissions: str = facts.get("permissions") or "default"
-        self.model: str | None = facts.get("model")
-        self.conversation: str | None = facts.get("conversation")
-        self.resume: bool = bool(facts.get("resume"))
-        self.fork_of: str | None = facts.get("fork_of")
-        self.hook: str | None = facts.get("hook")
-        self.instructions: str | None = facts.get("instructions")
-        self.attachment: Attachment | None = facts.get("attachment")
+    def __init__(
+        self,
+        *,
+        command: list[str],
+        program: str,
+        environ: Mapping[str, str],
+        stores: dict[str, str] | None = None,
+        name: str = "",
+        role: str | None = None,
+        permissions: str | None = None,
+        model: str | None = None,
+        conversation: str | None = None,
+        resume: bool = False,
+        fork_of: str | None = None,
+        hook: str | None = None,
+        instructions: str | None = None,
+        attachment: Attachment | None = None,
+        settings: Mapping[str, bool] | None = None,
+    ) -> None:
+        self.command = command
+        self.program = program
+        self.environ = environ
+        self.stores = stores or {}
+        self.name = name
+        self.role = role
+        self.permissions = permissions or "default"
+        self.model = model
+        self.conversation = conversation
+        self.resume = resume
+        self.fork_of = fork_of
+        self.hook = hook
+        self.instructions = instructions
+        self.attachment = attachment
         # What the operator set for this kind alone.
-        self.settings: Mapping[str, bool] = facts.get("settings") or {}
+        self.settings = settings or {}
 
 
 class Launch:

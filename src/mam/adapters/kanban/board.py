@@ -11,7 +11,7 @@ from mam.core.times import stamp
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
-    from typing import Any, Protocol
+    from typing import Any, Protocol, TypedDict, Unpack
 
 CLAIM_SECONDS = 900
 
@@ -102,6 +102,17 @@ if TYPE_CHECKING:
     Cards = list[Card]
     Comments = list[Comment]
 
+    class CardGoal(TypedDict, total=False):
+        """What a card says of its work besides title and text; a runtime is in seconds."""
+
+        goal_mode: bool
+        goal_max_turns: int | None
+        max_runtime: int | None
+        max_retries: int | None
+        assignee: str | None
+        workspace: str | None
+        created_by: str | None
+
     class Board(Protocol):
         """The cards of one board."""
 
@@ -111,11 +122,10 @@ if TYPE_CHECKING:
         # Seconds that a claim lasts.
         ttl: int
 
-        def create(self, title: str, *, body: str = "", key: str | None = None, **goal: Any) -> Card:
-            """Make a card that is ready; the open one of that key where there is one.
-
-            `goal`: goal_mode, goal_max_turns, max_runtime, max_retries, assignee, created_by, workspace.
-            """
+        def create(
+            self, title: str, *, body: str = "", key: str | None = None, **goal: Unpack[CardGoal]
+        ) -> Card:
+            """Make a card that is ready; the open one of that key where there is one."""
 
         def show(self, card: str) -> Card:
             """Return a card; raises CardNotFound."""

@@ -16,7 +16,9 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     import sqlite3
     from collections.abc import Callable, Mapping
-    from typing import Any, TypeVar
+    from typing import Any, TypeVar, Unpack
+
+    from mam.adapters.kanban.board import CardGoal
 
     T = TypeVar("T")
     # Names of their own: inside the class `list` is a method.
@@ -164,7 +166,7 @@ class TableBoard:
         none: Comments = []
         return self.read(work, none)
 
-    def create(self, title: str, *, body: str = "", key: str | None = None, **goal: Any) -> Card:
+    def create(self, title: str, *, body: str = "", key: str | None = None, **goal: Unpack[CardGoal]) -> Card:
         """Make a card, or return the one of that key."""
         title = title.strip()
         if not title or len(title) > _LONGEST_TITLE:
@@ -283,7 +285,7 @@ def _not_found(card: str) -> CardNotFound:
     return CardNotFound(f"there is no card '{card[:60]}' on this board", hint="mam board list shows them")
 
 
-def _create(hand: Hand, title: str, body: str, key: str | None, goal: dict[str, Any]) -> Card:
+def _create(hand: Hand, title: str, body: str, key: str | None, goal: CardGoal) -> Card:
     same = hand.cards("WHERE idempotency_key = ? AND status != 'archived' ORDER BY created_at DESC", key)
     if key and same:
         return same[0]

@@ -12,6 +12,7 @@ import json
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     import sqlite3
+    from collections.abc import Mapping
     from typing import Any
 
 
@@ -21,7 +22,14 @@ class Intent:
     __slots__ = ("at", "data", "name", "owner", "session_id", "verb")
 
     def __init__(
-        self, session_id: str, name: str, verb: str, *, owner: dict[str, Any], at: float, data: dict[str, Any]
+        self,
+        session_id: str,
+        name: str,
+        verb: str,
+        *,
+        owner: dict[str, Any],
+        at: float,
+        data: Mapping[str, Any],
     ) -> None:
         """Keep what recovery needs: who, what, since when, and the verb's own notes."""
         self.session_id = session_id

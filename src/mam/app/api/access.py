@@ -10,14 +10,16 @@ from mam.adapters.store.tables import outbox, teams
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from typing import Any, TypeVar
+    from typing import Concatenate, ParamSpec, TypeVar
 
     from mam.adapters.store.tables.teams import Member
     from mam.app.context.context import Context
     from mam.app.monitor.resident import ResidentTask
     from mam.core.caller import Caller
 
-    Verb = TypeVar("Verb", bound=Callable[..., Any])
+    GroupT = TypeVar("GroupT", bound="Group")
+    P = ParamSpec("P")
+    T = TypeVar("T")
 
 
 class Access:
@@ -92,28 +94,28 @@ class Group:
         return self._access.caller
 
 
-def changing(verb: Verb) -> Verb:
+def changing(verb: Callable[Concatenate[GroupT, P], T]) -> Callable[Concatenate[GroupT, P], T]:
     """Mark a verb that changes something: nothing new begins while something is left half done."""
 
     @functools.wraps(verb)
-    def changed(self: Group, *given: Any, **named: Any) -> Any:
+    def change(self: GroupT, /, *given: P.args, **named: P.kwargs) -> T:
         self._access.begin()
         try:
             return verb(self, *given, **named)
         finally:
             self._access.end()
 
-    return changed  # type: ignore[return-value]  # it takes and returns what the verb does
+    return change
 
 
-def publishing(verb: Verb) -> Verb:
+def publishing(verb: Callable[Concatenate[GroupT, P], T]) -> Callable[Concatenate[GroupT, P], T]:
     """Mark a verb after which something may wait to be published; it works where the file is broken."""
 
     @functools.wraps(verb)
-    def published(self: Group, *given: Any, **named: Any) -> Any:
+    def publish(self: GroupT, /, *given: P.args, **named: P.kwargs) -> T:
         try:
             return verb(self, *given, **named)
         finally:
             self._access.end()
 
-    return published  # type: ignore[return-value]  # it takes and returns what the verb does
+    return publish

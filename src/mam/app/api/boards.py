@@ -6,7 +6,9 @@ from mam.app.api.access import Group
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
+    from typing import Any, Unpack
+
+    from mam.adapters.kanban.board import CardGoal
 
     Document = dict[str, Any]
     Documents = list[Document]
@@ -19,7 +21,13 @@ class Boards(Group):
     __slots__ = ()
 
     def create(
-        self, title: str, *, body: str = "", key: str | None = None, board: str | None = None, **goal: Any
+        self,
+        title: str,
+        *,
+        body: str = "",
+        key: str | None = None,
+        board: str | None = None,
+        **goal: Unpack[CardGoal],
     ) -> Document:
         """Make a card that is ready, or return the one of that key; `{board, card}`.
 

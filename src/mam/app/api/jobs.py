@@ -7,9 +7,10 @@ from mam.app.api.access import Group, changing, publishing
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
-    from typing import Any
+    from typing import Any, Unpack
 
     from mam.app.context.context import Context
+    from mam.app.job_runner.submission import JobOptions
 
     Document = dict[str, Any]
     Documents = list[Document]
@@ -27,31 +28,27 @@ class Jobs(Group):
         return self._context.paths.jobs
 
     @changing
-    def submit(self, prompt: str, *, folder: str | None = None, **options: Any) -> Document:
+    def submit(self, prompt: str, **options: Unpack[JobOptions]) -> Document:
         """Record a job, start its agent and give it its task; return the job, which then goes on by itself.
 
         Options: agent ("claude"), workdir, session (one that runs), agent_session (name of the new one),
         type ("once", "loop" with reviewer, reviewer_session and max_rounds, "human"), timeout (3600 s),
         idle_timeout (120 s), validate (a script), expect (paths), permissions ("skip"), broker (else the
-        one that is configured), trust, mcp, args. What goes wrong after the job was recorded ends it with an
-        error and is raised.
+        one that is configured), trust, mcp, args, folder, runner ("agent"), place ("here"). What goes wrong
+        after the job was recorded ends it with an error and is raised.
         """
         from mam.app.job_runner.submit import submit
 
-        return submit(
-            self._context,
-            self._caller,
-            prompt,
-            folder=_folder(self._context, folder),
-            child_limit=self._access.child_limit,
-            **options,
-        )
+        options["folder"] = _folder(self._context, options.get("folder"))
+        limit = self._access.child_limit
+        return submit(self._context, self._caller, prompt, child_limit=limit, **options)
 
-    def preview(self, prompt: str, *, folder: str | None = None, **options: Any) -> Document:
-        """Return what `job_submit` would tell its agent; nothing is started, and nothing is written."""
+    def preview(self, prompt: str, **options: Unpack[JobOptions]) -> Document:
+        """Return what `submit` would tell its agent; nothing is started, and nothing is written."""
         from mam.app.job_runner.submit import preview
 
-        return preview(self._context, prompt, folder=_folder(self._context, folder), **options)
+        options["folder"] = _folder(self._context, options.get("folder"))
+        return preview(self._context, prompt, **options)
 
     def instructions(self, job: str | None = None) -> str:
         """Return what whoever does a job is told: the commands that report on it, and its task."""

@@ -7,10 +7,12 @@ from mam.app.api.messages import Messages
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
-    from typing import Any
+    from collections.abc import Iterator, Sequence
+    from typing import Any, Unpack
 
     from mam.app.api.access import Access
+    from mam.app.observation.ls import Filters
+    from mam.app.sessions.create_options import SessionOptions
     from mam.core.session_row import Row
 
     Document = dict[str, Any]
@@ -129,23 +131,17 @@ class Sessions(Group):
         rows = self._context.registry.view().rows
         return [row["name"] for row in rows if not status or row["status"] in status]
 
-    def ls(
-        self,
-        *,
-        status: Sequence[str] = (),
-        agent: Sequence[str] = (),
-        role: Sequence[str] = (),
-        waiting: bool = False,
-        all_roots: bool = False,
-    ) -> Document:
-        """Return `{schema_version, root, sessions}` with the activity of each; reads only."""
+    def ls(self, *, all_roots: bool = False, **filters: Unpack[Filters]) -> Document:
+        """Return `{schema_version, root, sessions}` with the activity of each; reads only.
+
+        Filters: status, agent, role (sequences; one of each has to fit), waiting.
+        """
         from mam.app.context.liveness import ask_early
 
         # tmux answers while the rest of this verb is still being loaded.
         asked = {} if all_roots else ask_early(self._context)
         from mam.app.observation.ls import ls
 
-        filters: dict[str, Any] = {"status": status, "agent": agent, "role": role, "waiting": waiting}
         try:
             return ls(self._context, all_roots=all_roots, asked=asked, **filters)
         except BaseException:
@@ -153,7 +149,7 @@ class Sessions(Group):
                 collect()
             raise
 
-    def watch(self, interval: float = 1.0, **filters: Any) -> Iterator[Document]:
+    def watch(self, interval: float = 1.0, **filters: Unpack[Filters]) -> Iterator[Document]:
         """Yield what `ls` returns, at once and whenever it changes."""
         from mam.app.observation.ls import watch
 
@@ -210,56 +206,27 @@ class Sessions(Group):
 
     @changing
     def create(
-        self,
-        agent: str | None = None,
-        *,
-        name: str | None = None,
-        role: str | None = None,
-        tmux_server: str | None = None,
-        prompt: str | None = None,
-        permissions: str | None = None,
-        trust: bool = False,
-        model: str | None = None,
-        env: Mapping[str, str] | None = None,
-        worktree: str | bool | None = None,
-        mcp: bool = False,
-        args: Sequence[str] = (),
-        wait: bool = True,
-        timeout: float | None = None,
-        submit_job: str | None = None,
+        self, agent: str | None = None, *, submit_job: str | None = None, **options: Unpack[SessionOptions]
     ) -> Session:
         """Start an agent in a pane of its own and return when it is ready.
 
-        A name that has ended is started anew in the same row, with a new conversation. `mcp` gives it mam's
-        own tools, `submit_job` is a task that it gets as a job (`job_wait` follows it). Raises NotReady or
-        DialogOpen while the session stays, NameTaken, AgentMissing, and what tmux and the disk may raise.
+        Options: name, role, tmux_server, prompt, permissions, trust, model, env, worktree, mcp (mam's own
+        tools), args, wait, timeout. A name that has ended is started anew in the same row, with a new
+        conversation. `submit_job` is a task that the agent gets as a job (`jobs.wait` follows it). Raises
+        NotReady or DialogOpen while the session stays, NameTaken, AgentMissing, and what tmux and the disk
+        may raise.
         """
-        from mam.app.sessions.create import create
-
+        limit = self._access.child_limit
         if submit_job is not None:
-            from mam.app.job_runner.submit import creating
+            from mam.app.job_runner.submit import create_with_job
 
-            create = creating(submit_job, prompt=prompt, wait=wait)
-            prompt = None
-        row = create(
-            self._context,
-            self._caller,
-            agent,
-            name=name,
-            role=role,
-            tmux_server=tmux_server,
-            prompt=prompt,
-            permissions=permissions,
-            trust=trust,
-            model=model,
-            env=env,
-            worktree=worktree,
-            mcp=mcp,
-            args=args,
-            wait=wait,
-            timeout=timeout,
-            child_limit=self._access.child_limit,
-        )
+            row = create_with_job(
+                self._context, self._caller, agent, submit_job, child_limit=limit, **options
+            )
+        else:
+            from mam.app.sessions.create import create
+
+            row = create(self._context, self._caller, agent, child_limit=limit, **options)
         return Session(self._access, row)
 
     @changing

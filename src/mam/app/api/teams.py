@@ -6,8 +6,9 @@ from mam.app.api.access import Group, changing
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-    from typing import Any
+    from typing import Any, Unpack
+
+    from mam.app.teams.spawn import MemberOptions, SpawnOptions
 
     Document = dict[str, Any]
     Documents = list[Document]
@@ -20,15 +21,15 @@ class Teams(Group):
     __slots__ = ()
 
     @changing
-    def up(self, what: str, **options: Any) -> Document:
+    def up(self, what: str, *, work: str | None = None, **options: Unpack[MemberOptions]) -> Document:
         """Start every role of a preset or file, all or none; `{team, members, permissions, session_file}`.
 
-        Options: `agent`, `permissions`, `model`, `trust`, `mcp`, `timeout`, `args` for every role; `work` is
-        a task for the first one.
+        Options for every role: agent, permissions, model, env, args, trust, mcp, timeout. `work` is a task
+        for the first role.
         """
         from mam.app.teams.team import up
 
-        return up(self._context, self._caller, what, **options)
+        return up(self._context, self._caller, what, work=work, **options)
 
     @changing
     def down(self, team: str | None = None, *, force: bool = False) -> Document:
@@ -44,26 +45,10 @@ class Teams(Group):
         return listing(self._context, ended=ended)
 
     @changing
-    def spawn(
-        self,
-        role: str,
-        *,
-        agent: str | None = None,
-        task: str | None = None,
-        permissions: str | None = None,
-        name: str | None = None,
-        team: str | None = None,
-        model: str | None = None,
-        prompt: str | None = None,
-        colour: str | None = None,
-        env: Mapping[str, str] | None = None,
-        args: Sequence[str] = (),
-        trust: bool = False,
-        mcp: bool = False,
-        timeout: float | None = None,
-    ) -> Document:
+    def spawn(self, role: str, *, team: str | None = None, **options: Unpack[SpawnOptions]) -> Document:
         """Start an agent in one more pane of the caller's window, and tell it its role and its task.
 
+        Options: agent, task, permissions, name, model, prompt, colour, env, args, trust, mcp, timeout.
         `{session, member, team, permissions, dialog, task, identity, receipt, session_file}`. The caller has
         the master's pane; outside of tmux the team has a tmux session of its own. Permissions are skipped
         unless the settings say otherwise. Raises NotReady after three tries, with nothing left behind, and
@@ -71,25 +56,8 @@ class Teams(Group):
         """
         from mam.app.teams.spawn import spawn
 
-        return spawn(
-            self._context,
-            self._caller,
-            role,
-            agent=agent,
-            task=task,
-            permissions=permissions,
-            name=name,
-            team=team,
-            model=model,
-            prompt=prompt,
-            colour=colour,
-            env=env,
-            args=args,
-            trust=trust,
-            mcp=mcp,
-            timeout=timeout,
-            child_limit=self._access.child_limit,
-        )
+        options["child_limit"] = self._access.child_limit
+        return spawn(self._context, self._caller, role, team=team, **options)
 
     @changing
     def close(self, target: str, *, force: bool = False) -> Document:

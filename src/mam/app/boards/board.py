@@ -9,9 +9,9 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     import sqlite3
     from collections.abc import Callable
-    from typing import Any, TypeVar
+    from typing import Any, TypeVar, Unpack
 
-    from mam.adapters.kanban.board import Board
+    from mam.adapters.kanban.board import Board, CardGoal
     from mam.app.context.context import Context
     from mam.core.caller import Caller
 
@@ -65,12 +65,18 @@ def author_of(context: Context, caller: Caller) -> str:
 
 
 def create(
-    context: Context, caller: Caller, board: Board, title: str, *, body: str, key: str | None, **goal: Any
+    context: Context,
+    caller: Caller,
+    board: Board,
+    title: str,
+    *,
+    body: str,
+    key: str | None,
+    **goal: Unpack[CardGoal],
 ) -> Document:
     """Make a card, or find the one of that key."""
-    return _shown(
-        board, board.create(title, body=body, key=key, created_by=author_of(context, caller), **goal)
-    )
+    goal["created_by"] = author_of(context, caller)
+    return _shown(board, board.create(title, body=body, key=key, **goal))
 
 
 def list_cards(board: Board, status: str | None = None) -> Document:

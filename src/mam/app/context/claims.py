@@ -18,7 +18,7 @@ from mam.core.session_row import Row
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Mapping
     from typing import Any, TypeVar
 
     from mam.adapters.store.transaction import Transaction
@@ -156,7 +156,7 @@ def _claim(
         time.sleep(_STEP)
 
 
-def annotate(draft: Transaction, session_id: str, notes: dict[str, Any]) -> None:
+def annotate(draft: Transaction, session_id: str, notes: Mapping[str, Any]) -> None:
     """Note how far the verb got that holds a session."""
     intent = draft.intents.of(session_id)
     if intent is not None:
@@ -184,7 +184,7 @@ def busy(context: Context, target: str) -> RegistryBusy:
     )
 
 
-def new_intent(session_id: str, name: str, verb: str, now: float, notes: dict[str, Any]) -> Intent:
+def new_intent(session_id: str, name: str, verb: str, now: float, notes: Mapping[str, Any]) -> Intent:
     """Return the intent of this process."""
     _given_up.discard((session_id, now))
     return Intent(session_id, name, verb, owner=process.me().as_json(), at=now, data=notes)

@@ -15,7 +15,7 @@ from mam.core.names import parse_server
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
-    from typing import Any
+    from typing import TypedDict, Unpack
 
     from mam.adapters.agents.kind import Kind
     from mam.adapters.store.root_paths import RootPaths
@@ -25,6 +25,18 @@ if TYPE_CHECKING:
     from mam.core.settings import Settings
 
     Listener = Callable[["Context", Transaction, SessionEvent], None]
+
+    class Fields(TypedDict, total=False):
+        """What `replace` may change."""
+
+        paths: RootPaths
+        workspace: str
+        environ: Mapping[str, str]
+        settings_environ: Mapping[str, str]
+        resources: Resources
+        clock: Callable[[], float]
+        progress: Callable[[str], None]
+        warn: Callable[[str], None]
 
 
 def _say_nothing(_text: str) -> None:
@@ -127,17 +139,13 @@ class Context:
         """Refuse: what a verb was given stays as it is."""
         raise AttributeError(f"a context does not change: {name}")
 
-    def replace(self, **changes: Any) -> Context:
+    def replace(self, **changes: Unpack[Fields]) -> Context:
         """Return this context with other fields; resources are shared unless they are among them."""
         fields = {name: getattr(self, name) for name in self.__slots__ if name != "_settings"}
-        paths, workspace, environ = (
-            changes.pop(name, fields[name]) for name in ("paths", "workspace", "environ")
-        )
-        kept = {name: fields[name] for name in fields if name not in ("paths", "workspace", "environ")}
-        found = Context(paths, workspace, environ, **{**kept, **changes})
-        if paths is self.paths and found.settings_environ is self.settings_environ:
-            found._settings.update(self._settings)
-        return found
+        context = Context(**{**fields, **changes})
+        if context.paths is self.paths and context.settings_environ is self.settings_environ:
+            context._settings.update(self._settings)
+        return context
 
     def for_thread(self) -> Context:
         """Return the same context with connections of its own, for another thread."""

@@ -8,6 +8,7 @@ import sys
 
 from mam.adapters.system import program_lookup
 from mam.app.brokers import config
+from mam.app.sessions.create_options import refuse_unknown
 from mam.core import job as rules
 from mam.core import names
 from mam.core.errors import InvalidPath, InvalidPrompt, Usage
@@ -16,9 +17,48 @@ from mam.core.settings import PERMISSIONS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
+    from collections.abc import Sequence
+    from typing import Any, TypedDict, Unpack
 
     from mam.app.context.context import Context
+
+    class JobOptions(TypedDict, total=False):
+        """What a caller of `fleet.jobs.submit` may ask for."""
+
+        # The kind that does it ("claude"), in a new session or in one that runs.
+        agent: str | None
+        session: str | None
+        agent_session: str | None
+        workdir: str | None
+        # once, loop or human; a loop has a reviewer and ends after so many rounds.
+        type: str | None
+        reviewer: str | None
+        reviewer_session: str | None
+        max_rounds: int | None
+        # Seconds until the job ends, and without any sign of it; 0 is never.
+        timeout: float | None
+        idle_timeout: float | None
+        # A script that decides about `completed`, and paths that must be there then.
+        validate: str | None
+        expect: Sequence[str]
+        permissions: str | None
+        # Answer the agent's question whether it may trust the directory.
+        trust: bool
+        # Give the agent mam's own tools.
+        mcp: bool
+        args: Sequence[str]
+        broker: str | None
+        # Another folder of records than the root's own.
+        folder: str | None
+        # What carries it out, and on which machine.
+        runner: str
+        place: str
+
+    class AllJobOptions(JobOptions, total=False):
+        """What the API adds: whether the caller is a session that may start only so many others."""
+
+        child_limit: bool
+
 
 HUMAN = "human"
 _TMUX = "tmux:"
@@ -27,38 +67,46 @@ _HEADER_BYTES = 4096
 
 
 class Submission:
-    """The options of a submission; see JobVerbs.job_submit for their meaning."""
+    """A job as its caller wants it, checked."""
 
-    def __init__(self, context: Context, prompt: str, **options: Any) -> None:
+    def __init__(self, context: Context, prompt: str, **options: Unpack[AllJobOptions]) -> None:
         """Take the options by name. Paths are made absolute before anybody changes a directory."""
+        # Each option is taken out, and one that is left is none of ours.
+        reviewer = options.pop("reviewer", None)
         self.prompt = _task(prompt)
-        self.agent = names.parse_kind(options.get("agent") or "claude")
-        self.workdir = _directory(context, options.get("workdir"))
-        self.existing: str | None = options.get("session")
-        self.wanted_name = _session_name(options.get("agent_session"))
-        self.type: str = options.get("type") or (rules.HUMAN if self.agent == HUMAN else rules.ONCE)
-        self.reviewer = names.parse_kind(options["reviewer"]) if options.get("reviewer") else None
-        self.reviewer_name = _session_name(options.get("reviewer_session"))
-        self.max_rounds: int = options.get("max_rounds") or rules.MOST_ROUNDS
-        self.timeout = _seconds(options.get("timeout"), rules.TIMEOUT_SECONDS)
+        self.agent = names.parse_kind(options.pop("agent", None) or "claude")
+        self.workdir = _directory(context, options.pop("workdir", None))
+        self.existing = options.pop("session", None)
+        self.wanted_name = _session_name(options.pop("agent_session", None))
+        self.type = options.pop("type", None) or (rules.HUMAN if self.agent == HUMAN else rules.ONCE)
+        self.reviewer = names.parse_kind(reviewer) if reviewer else None
+        self.reviewer_name = _session_name(options.pop("reviewer_session", None))
+        self.max_rounds = options.pop("max_rounds", None) or rules.MOST_ROUNDS
+        self.timeout = _seconds(options.pop("timeout", None), rules.TIMEOUT_SECONDS)
         # A person is not idle because nothing is heard of them.
         usual = 0.0 if self.type == rules.HUMAN else rules.IDLE_SECONDS
-        self.idle_timeout = _seconds(options.get("idle_timeout"), usual)
-        self.validate = _script(context, options.get("validate"))
-        self.expect = [str(path) for path in options.get("expect") or ()]
-        self.permissions: str = options.get("permissions") or context.settings().job_permissions
-        self.registry_dir: str | None = options.get("folder")
-        self.broker = config.find(context, options.get("broker"))
-        self.args: list[str] = list(options.get("args") or ())
-        self.trust = bool(options.get("trust"))
-        self.mcp = bool(options.get("mcp"))
-        # Whether the caller is a session that may start only so many others.
-        self.child_limit = bool(options.get("child_limit"))
+        self.idle_timeout = _seconds(options.pop("idle_timeout", None), usual)
+        self.validate = _script(context, options.pop("validate", None))
+        self.expect = [str(path) for path in options.pop("expect", ()) or ()]
+        self.permissions = options.pop("permissions", None) or context.settings().job_permissions
+        self.registry_dir = options.pop("folder", None)
+        self.broker = config.find(context, options.pop("broker", None))
+        self.args = list(options.pop("args", ()) or ())
+        self.trust = options.pop("trust", False)
+        self.mcp = options.pop("mcp", False)
+        self.runner = options.pop("runner", rules.RUNNERS[0])
+        self.place = options.pop("place", rules.PLACES[0])
+        self.child_limit = options.pop("child_limit", False)
+        refuse_unknown(options)
         self._check()
 
     def _check(self) -> None:
         if self.permissions not in PERMISSIONS:
             raise Usage(f"permissions are one of {', '.join(PERMISSIONS)}")
+        if self.runner not in rules.RUNNERS:
+            raise Usage(f"a job is carried out by one of {', '.join(rules.RUNNERS)}")
+        if self.place not in rules.PLACES:
+            raise Usage(f"a job is carried out at one of {', '.join(rules.PLACES)}")
         if self.type not in rules.TYPES:
             raise Usage(f"a job is one of {', '.join(rules.TYPES)}")
         if (self.type == rules.LOOP) != bool(self.reviewer):

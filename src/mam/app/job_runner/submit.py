@@ -15,17 +15,18 @@ from mam.core.job import HUMAN, LOOP
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
-    from typing import Any
+    from typing import Any, Unpack
 
     from mam.app.context.context import Context
+    from mam.app.job_runner.submission import AllJobOptions
+    from mam.app.sessions.create_options import AllOptions
     from mam.core.caller import Caller
     from mam.core.session_row import Row
 
     Document = dict[str, Any]
 
 
-def preview(context: Context, prompt: str, **options: Any) -> Document:
+def preview(context: Context, prompt: str, **options: Unpack[AllJobOptions]) -> Document:
     """Return what a submission would tell its agent. Nothing is started, and nothing is written."""
     order, job_id = Submission(context, prompt, **options), new_id()
     session = order.facts(job_id)["agent_session"]
@@ -33,7 +34,7 @@ def preview(context: Context, prompt: str, **options: Any) -> Document:
     return {"job_id": job_id, "agent": order.agent, "agent_session": session, "instructions": said}
 
 
-def submit(context: Context, caller: Caller, prompt: str, **options: Any) -> Document:
+def submit(context: Context, caller: Caller, prompt: str, **options: Unpack[AllJobOptions]) -> Document:
     """Record a job and have an agent begin with it; return it as its record shows it.
 
     Whatever goes wrong after the record was made ends the job with an error, and is raised.
@@ -54,19 +55,14 @@ def submit(context: Context, caller: Caller, prompt: str, **options: Any) -> Doc
     return document(context, job_id)
 
 
-def creating(task: str, *, prompt: str | None, wait: bool) -> Callable[..., Row]:
-    """Return a `create` whose session gets a job as its first message."""
-    if prompt is not None or not wait:
+def create_with_job(
+    context: Context, caller: Caller, agent: str | None, task: str, **options: Unpack[AllOptions]
+) -> Row:
+    """Create a session as `create` does, and give it a job as its first message; return its row."""
+    if options.pop("prompt", None) is not None or not options.get("wait", True):
         raise Usage(
             "a job is given as the first message, once the agent is ready", hint="leave the prompt, and wait"
         )
-    return lambda context, caller, agent, **options: create_with(
-        context, caller, agent, task, **{**options, "prompt": None}
-    )
-
-
-def create_with(context: Context, caller: Caller, agent: str | None, task: str, **options: Any) -> Row:
-    """Create a session as `create` does, and give it a job as its first message; return its row."""
     name = options.get("name")
     known = next((one["agent"] for one in context.registry.view().rows if name and one["name"] == name), None)
     order, job_id = Submission(context, task, agent=agent or known or "claude"), new_id()
@@ -76,7 +72,8 @@ def create_with(context: Context, caller: Caller, agent: str | None, task: str, 
     register(context, caller, job_id, order.prompt, **facts)
     try:
         prompt = message_of(context, job_id, 1, order.prompt) if is_told else None
-        row = create_for(context, caller, job_id, agent, **{**options, "prompt": prompt})
+        options["prompt"] = prompt
+        row = create_for(context, caller, job_id, agent, **options)
         where = {"workdir": row["workspace"], "permissions": row.get("permissions")}
         context.registry.note(lambda draft: jobs.update(draft, _job(draft, job_id), data=where))
         begin(context, caller, job_id, row, None if is_told else order.prompt)

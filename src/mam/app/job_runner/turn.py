@@ -21,10 +21,11 @@ from mam.core.session_row import is_running, merged
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
+    from typing import Any, Unpack
 
     from mam.adapters.store.transaction import Transaction
     from mam.app.context.context import Context
+    from mam.app.sessions.create_options import AllOptions
     from mam.core.caller import Caller
     from mam.core.session_row import Row
 
@@ -49,19 +50,22 @@ def start_session(
             agent,
             name=name,
             permissions=data.get("permissions") if context.kind(agent).takes_permissions else None,
-            trust=data.get("trust"),
-            args=data.get("args") if agent == data["agent"] else None,
-            mcp=data.get("mcp"),
+            trust=data.get("trust") or False,
+            args=(data.get("args") or ()) if agent == data["agent"] else (),
+            mcp=data.get("mcp") or False,
             child_limit=child_limit,
         )
     finally:
         there.close()
 
 
-def create_for(context: Context, caller: Caller, job_id: str, agent: str | None, **options: Any) -> Row:
+def create_for(
+    context: Context, caller: Caller, job_id: str, agent: str | None, **options: Unpack[AllOptions]
+) -> Row:
     """Create a session for a job; one that waits at a dialog is as good, its task is held until then."""
     try:
-        return create(context, caller, agent, job=job_id, **options)
+        options["job"] = job_id
+        return create(context, caller, agent, **options)
     except (DialogOpen, NotReady, UntestedVersion) as error:
         row: Row | None = error.session
         if row is None or not is_running(row):

@@ -19,12 +19,21 @@ from mam.core.session_row import current_conversation, is_running, own_id
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
-    from typing import Any
+    from typing import Any, TypedDict, Unpack
 
     from mam.adapters.store.registry import View
     from mam.adapters.tmux.parse import Listing
     from mam.app.observation.activity import SessionEvidence
     from mam.core.session_row import Row
+
+    class Filters(TypedDict, total=False):
+        """Which sessions are meant; without a filter every one."""
+
+        status: Sequence[str]
+        agent: Sequence[str]
+        role: Sequence[str]
+        waiting: bool
+
 
 SCHEMA_VERSION = 2
 
@@ -32,14 +41,12 @@ SCHEMA_VERSION = 2
 def ls(
     context: Context,
     *,
-    status: Sequence[str] = (),
-    agent: Sequence[str] = (),
-    role: Sequence[str] = (),
-    waiting: bool = False,
     all_roots: bool = False,
     asked: dict[str, Callable[[], Listing]] | None = None,
+    **filters: Unpack[Filters],
 ) -> dict[str, Any]:
     """Return the sessions that fit; with all_roots those of every known root, each with its `root`."""
+    status, agent, role = filters.get("status"), filters.get("agent"), filters.get("role")
 
     def fits(row: Row) -> bool:
         return (
@@ -53,7 +60,7 @@ def ls(
     else:
         asked = ask_early(context) if asked is None else asked
         found, unread = describe(context, context.registry.view(), fits, asked=asked), []
-    if waiting:
+    if filters.get("waiting"):
         found = [one for one in found if one["activity"] == "waiting"]
     document: dict[str, Any] = {
         "schema_version": SCHEMA_VERSION,
@@ -65,7 +72,7 @@ def ls(
     return document
 
 
-def watch(context: Context, interval: float = 1.0, **filters: Any) -> Iterator[dict[str, Any]]:
+def watch(context: Context, interval: float = 1.0, **filters: Unpack[Filters]) -> Iterator[dict[str, Any]]:
     """Yield the listing at once and whenever something other than an age in it changed."""
     last = None
     while True:

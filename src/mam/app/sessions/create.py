@@ -35,13 +35,29 @@ from mam.core.times import stamp
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
+    from typing import Any, TypedDict, Unpack
 
     from mam.adapters.store.transaction import Transaction
     from mam.app.context.context import Context
+    from mam.app.sessions.create_options import AllOptions
     from mam.app.sessions.launch import Started
     from mam.core.caller import Caller
     from mam.core.session_row import Row
+
+    class StartPlan(TypedDict, total=False):
+        """What recovery needs to know of a start that is cut off; the intent keeps it as JSON."""
+
+        id: str
+        at: float
+        # Whether an ended session is started anew in its row.
+        anew: bool
+        row: Row
+        launch_file: str
+        mcp: bool
+        conversation: str | None
+        fork_of: str | None
+        is_started: bool
+
 
 _MOST_NUMBERS = 1000
 _RENEWED = (
@@ -58,7 +74,7 @@ _RENEWED = (
 )
 
 
-def create(context: Context, caller: Caller, agent: str | None, **options: Any) -> Row:
+def create(context: Context, caller: Caller, agent: str | None, **options: Unpack[AllOptions]) -> Row:
     """Create a session and return its row once the agent is ready."""
     order = CreateOptions(context, agent, **options)
     row, launch_file = begin(context, caller, order)
@@ -89,7 +105,7 @@ def begin(context: Context, caller: Caller, order: CreateOptions) -> tuple[Row, 
     return row, plan["launch_file"]
 
 
-def _reserve(context: Context, caller: Caller, order: CreateOptions, workspace: str) -> dict[str, Any]:
+def _reserve(context: Context, caller: Caller, order: CreateOptions, workspace: str) -> StartPlan:
     """Commit the intent: from here on the name is ours, and a death is noticed."""
     deadline = load_adjusted_clock.now() + claims.WAIT_SECONDS
     while True:
@@ -113,7 +129,7 @@ def _check_program(context: Context, order: CreateOptions) -> None:
 
 def _claim(
     context: Context, caller: Caller, draft: Transaction, order: CreateOptions, workspace: str
-) -> dict[str, Any] | None:
+) -> StartPlan | None:
     name, old = _choose_name(context, caller, draft, order, workspace)
     session_id = old["id"] if old else new_session_id()
     if not claims.is_free(draft, session_id, name):
@@ -128,7 +144,7 @@ def _claim(
         check_child_limit(context, caller, draft)
     row = old or _new_row(context, caller, order, session_id, name, workspace)
     changed = _renewed(context, caller, row, order) if old else row
-    plan = {
+    plan: StartPlan = {
         "id": session_id,
         "at": draft.now,
         "anew": bool(old),
@@ -257,7 +273,7 @@ def _renewed(context: Context, caller: Caller, row: Row, order: CreateOptions) -
     )
 
 
-def _start(context: Context, caller: Caller, order: CreateOptions, plan: dict[str, Any]) -> Row:
+def _start(context: Context, caller: Caller, order: CreateOptions, plan: StartPlan) -> Row:
     row = _with_worktree(context, plan, order)
     conversations.take_lease(context, row, plan["conversation"], process.me())
     context.progress(f"starting {row['agent']} as {row['name']}")
@@ -275,7 +291,7 @@ def _start(context: Context, caller: Caller, order: CreateOptions, plan: dict[st
     return launch.bound(context, row, started, lambda: bind(context, caller, plan, started))
 
 
-def bind(context: Context, caller: Caller, plan: dict[str, Any], started: Started) -> Row:
+def bind(context: Context, caller: Caller, plan: StartPlan, started: Started) -> Row:
     """Commit the row of a pane that was started, and end the intent; recovery does the same."""
     row: Row = plan["row"]
     at = context.now()
@@ -355,7 +371,7 @@ def wait_until_ready(
     return conversations.note_open(context, row)
 
 
-def _with_worktree(context: Context, plan: dict[str, Any], order: CreateOptions) -> Row:
+def _with_worktree(context: Context, plan: StartPlan, order: CreateOptions) -> Row:
     """Give the session a worktree, and tell recovery about it."""
     row: Row = plan["row"]
     if not order.worktree and not row.get("worktree"):
@@ -368,7 +384,7 @@ def _with_worktree(context: Context, plan: dict[str, Any], order: CreateOptions)
     return moved
 
 
-def drop_worktree(context: Context, plan: dict[str, Any]) -> None:
+def drop_worktree(context: Context, plan: StartPlan) -> None:
     """Take back the worktree of a new session that was never started; an ended session keeps its own."""
     if not plan["anew"] and plan["row"].get("worktree"):
         from mam.app.sessions.worktree import take_back

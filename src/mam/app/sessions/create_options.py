@@ -9,8 +9,8 @@ from mam.core.settings import PERMISSIONS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
-    from typing import Any
+    from collections.abc import Callable, Mapping, Sequence
+    from typing import TypedDict, Unpack
 
     from mam.adapters.agents.kind import Kind
     from mam.adapters.store.transaction import Transaction
@@ -18,37 +18,73 @@ if TYPE_CHECKING:
     from mam.app.sessions.launch import Where
     from mam.core.session_row import Row
 
+    class SessionOptions(TypedDict, total=False):
+        """What a caller of `fleet.sessions.create` may ask for."""
+
+        name: str | None
+        role: str | None
+        tmux_server: str | None
+        prompt: str | None
+        permissions: str | None
+        # Answer the agent's question whether it may trust the directory.
+        trust: bool
+        model: str | None
+        env: Mapping[str, str] | None
+        worktree: str | bool | None
+        # Give the agent mam's own tools.
+        mcp: bool
+        args: Sequence[str]
+        wait: bool
+        timeout: float | None
+
+    class AllOptions(SessionOptions, total=False):
+        """What the other verbs may ask for besides."""
+
+        job: str | None
+        # What its name begins with, instead of the directory's: the first that is free is taken.
+        stem: str | None
+        # The window that it is to have a pane of, instead of a tmux session of its own.
+        where: Where | None
+        # What is to be recorded together with the intent.
+        also: Callable[[Transaction, Row], None] | None
+        # Whether the caller is a session that may start only so many others.
+        child_limit: bool
+
 
 class CreateOptions:
     """What the caller asked for, checked as far as it can be without looking at the world."""
 
-    def __init__(self, context: Context, agent: str | None, **options: Any) -> None:
-        """Take the options of `create` by name; see Fleet.create for their meaning."""
+    def __init__(self, context: Context, agent: str | None, **options: Unpack[AllOptions]) -> None:
+        """Take the options by name."""
+        # Each option is taken out, and one that is left is none of ours.
+        name, model, prompt = (
+            options.pop("name", None),
+            options.pop("model", None),
+            options.pop("prompt", None),
+        )
+        server = options.pop("tmux_server", None)
         self.agent = names.parse_kind(agent) if agent else None
-        self.name = names.parse_name(options["name"]) if options.get("name") is not None else None
-        self.role: str | None = names.parse_role(options.get("role"))
-        self.server = context.server_name(options.get("tmux_server")) if options.get("tmux_server") else None
-        self.permissions: str | None = options.get("permissions")
+        self.name = names.parse_name(name) if name is not None else None
+        self.role: str | None = names.parse_role(options.pop("role", None))
+        self.server = context.server_name(server) if server else None
+        self.permissions = options.pop("permissions", None)
         if self.permissions and self.permissions not in PERMISSIONS:
             raise Usage(f"permissions are one of {', '.join(PERMISSIONS)}")
-        self.model = names.parse_model(options["model"]) if options.get("model") is not None else None
-        self.prompt = check_prompt(options["prompt"]) if options.get("prompt") is not None else None
-        self.env: dict[str, str] = dict(options.get("env") or {})
-        self.args: list[str] = list(options.get("args") or [])
-        self.trust = bool(options.get("trust"))
-        self.wait = bool(options.get("wait", True))
-        self.timeout: float | None = options.get("timeout")
-        self.worktree: str | bool | None = options.get("worktree")
-        self.job: str | None = options.get("job")
-        # What its name begins with, instead of the directory's: the first that is free is taken.
-        self.stem: str | None = options.get("stem")
-        # The window that it is to have a pane of, instead of a tmux session of its own.
-        self.where: Where | None = options.get("where")
-        # What is to be recorded together with the intent.
-        self.also: Callable[[Transaction, Row], None] | None = options.get("also")
-        self.mcp = bool(options.get("mcp"))
-        # Whether the caller is a session that may start only so many others.
-        self.child_limit = bool(options.get("child_limit"))
+        self.model = names.parse_model(model) if model is not None else None
+        self.prompt = check_prompt(prompt) if prompt is not None else None
+        self.env = dict(options.pop("env", None) or {})
+        self.args = list(options.pop("args", ()) or ())
+        self.trust = options.pop("trust", False)
+        self.wait = options.pop("wait", True)
+        self.timeout = options.pop("timeout", None)
+        self.worktree = options.pop("worktree", None)
+        self.job = options.pop("job", None)
+        self.stem = options.pop("stem", None)
+        self.where = options.pop("where", None)
+        self.also = options.pop("also", None)
+        self.mcp = options.pop("mcp", False)
+        self.child_limit = options.pop("child_limit", False)
+        refuse_unknown(options)
         self.taken: set[str] = set()
         words = [*self.args, *self.env, *self.env.values(), self.worktree]
         if any(isinstance(word, str) and "\0" in word for word in words):
@@ -83,3 +119,9 @@ class CreateOptions:
                     f"mam does not know how {kind.name} takes {option}",
                     hint="pass the program's own options after --",
                 )
+
+
+def refuse_unknown(left: Mapping[str, object]) -> None:
+    """Refuse options that nobody took, as Python does for arguments that a function does not have."""
+    if left:
+        raise TypeError(f"unknown options: {', '.join(left)}")

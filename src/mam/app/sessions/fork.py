@@ -15,10 +15,9 @@ from mam.core.errors import IllegalTransition, NameTaken, Refused
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
-
     from mam.adapters.store.transaction import Transaction
     from mam.app.context.context import Context
+    from mam.app.sessions.create import StartPlan
     from mam.core.caller import Caller
     from mam.core.session_row import Row
 
@@ -60,7 +59,7 @@ def _claim(
     *,
     role: str | None,
     taken: set[str],
-) -> dict[str, Any]:
+) -> StartPlan:
     source = draft.find(target)
     kind = context.kind(source["agent"])
     if not kind.can_fork:
@@ -90,7 +89,7 @@ def _claim(
         raise NameTaken(
             f"a session named '{row['name']}' is registered already", hint="choose another with --session"
         )
-    plan = {
+    plan: StartPlan = {
         "id": session_id,
         "at": draft.now,
         "anew": False,
@@ -113,7 +112,7 @@ def _free_name(draft: Transaction, source: Row, taken: set[str]) -> str:
     raise NameTaken("no free name is left", hint="give one with --session")
 
 
-def _start(context: Context, caller: Caller, plan: dict[str, Any]) -> Row:
+def _start(context: Context, caller: Caller, plan: StartPlan) -> Row:
     row: Row = plan["row"]
     conversations.take_lease(context, row, plan["conversation"], process.me())
     context.progress(f"forking into {row['name']}")

@@ -35,7 +35,6 @@ from mam.core.inherited_variables import is_inherited
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
-    from typing import Any
 
     from mam.adapters.agents.kind import Kind, Launch
     from mam.adapters.tmux.parse import Pane as TmuxPane
@@ -142,11 +141,14 @@ def run(
     env: Mapping[str, str] | None = None,
     where: Where | None = None,
     mcp: bool = False,
-    **wishes: Any,
+    conversation: str | None = None,
+    resume: bool = False,
+    fork_of: str | None = None,
+    instructions: str | None = None,
 ) -> Started:
-    """Start a row's agent: `env` is for this launch alone, `wishes` are what the verb wants of it.
+    """Start a row's agent: `env` is for this launch alone, and with `mcp` it gets mam's own tools.
 
-    With `mcp` the agent gets mam's own tools.
+    `instructions` are for a kind that is told its task when it starts.
     """
     kind = context.kind(row["agent"])
     extra = dict(env or {})
@@ -166,7 +168,10 @@ def run(
             hook=hook_command.command(context.paths.spool) if kind.has_hooks else None,
             settings=context.settings().of_kind(kind.name),
             attachment=_attachment(context, row) if mcp else None,
-            **wishes,
+            conversation=conversation,
+            resume=resume,
+            fork_of=fork_of,
+            instructions=instructions,
         )
     )
     for note in what.notes:

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from mam.adapters.store.transaction import Transaction
     from mam.adapters.tmux.parse import Pane
     from mam.app.context.context import Context
+    from mam.app.sessions.create import StartPlan
     from mam.core.caller import Caller
     from mam.core.session_row import Row
 
@@ -83,7 +84,7 @@ def _give_up(context: Context, intent: Intent) -> None:
 
 def _finish_start(context: Context, caller: Caller, intent: Intent) -> None:
     """Bind the pane of a create or fork to its row; without a pane there is nothing to keep."""
-    plan = intent.data
+    plan: StartPlan = intent.data  # type: ignore[assignment]  # as create and fork keep it
     pane = _started_pane(context, plan["row"], plan["launch_file"])
     if pane is None:
         create.drop_worktree(context, plan)

@@ -16,7 +16,7 @@ from mam.adapters.system import load_adjusted_clock, process, program_lookup
 from mam.app.context.caller import calling_row
 from mam.app.context.liveness import ALIVE, see_one
 from mam.app.sessions.create import begin, wait_until_ready
-from mam.app.sessions.create_options import CreateOptions
+from mam.app.sessions.create_options import CreateOptions, refuse_unknown
 from mam.app.sessions.launch import Where
 from mam.app.teams import onboarding, register, team_page
 from mam.app.teams.rebalance import arrange
@@ -30,7 +30,8 @@ from mam.core.session_row import is_running
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
+    from collections.abc import Mapping, Sequence
+    from typing import Any, TypedDict, Unpack
 
     from mam.adapters.store.tables.teams import Member
     from mam.adapters.store.transaction import Transaction
@@ -38,15 +39,40 @@ if TYPE_CHECKING:
     from mam.core.caller import Caller
     from mam.core.session_row import Row
 
+    class MemberOptions(TypedDict, total=False):
+        """What a caller may ask of every member of a team."""
+
+        # The kind: the caller's own where an agent calls, else Claude.
+        agent: str | None
+        permissions: str | None
+        model: str | None
+        env: Mapping[str, str] | None
+        args: Sequence[str]
+        # Answer the agent's question whether it may trust the directory.
+        trust: bool
+        # Give the agent mam's own tools.
+        mcp: bool
+        timeout: float | None
+        child_limit: bool
+
+    class SpawnOptions(MemberOptions, total=False):
+        """What a caller of `fleet.teams.spawn` may ask for besides."""
+
+        name: str | None
+        task: str | None
+        prompt: str | None
+        colour: str | None
+
+
 TRIES = 3
 _COMMAND_SECONDS, _PROMPT_SECONDS = 10.0, 30.0
 _DEFAULT_AGENT = "claude"
 
 
 def spawn(
-    context: Context, caller: Caller, role: str, *, team: str | None = None, **options: Any
+    context: Context, caller: Caller, role: str, *, team: str | None = None, **options: Unpack[SpawnOptions]
 ) -> dict[str, Any]:
-    """Start one more member and return it once it was told what to do; see Fleet.spawn."""
+    """Start one more member and return it once it was told what to do."""
     caller = register.know_caller(context, caller)
     site = find_site(context, caller, team)
     one = Spawn(context, caller, site, role, **options)
@@ -61,19 +87,31 @@ def spawn(
 class Spawn:
     """One member on its way into a team."""
 
-    def __init__(self, context: Context, caller: Caller, site: TeamWindow, role: str, **options: Any) -> None:
+    def __init__(
+        self, context: Context, caller: Caller, site: TeamWindow, role: str, **options: Unpack[SpawnOptions]
+    ) -> None:
         """Take what is asked for; nothing is started."""
+        # Each option is taken out, and one that is left is none of ours.
+        name, task = options.pop("name", None), options.pop("task", None)
         self.context = context
         self.caller = caller
         self.site = site
         self.role = task_rules.parse_role(role)
-        self.options = options
-        self.agent: str = options.get("agent") or self._usual_agent()
+        self.agent = options.pop("agent", None) or self._usual_agent()
         self.kind = context.kind(self.agent)
-        self.colour: str = options.get("colour") or rules.colour_of(self.role)
-        self.name = parse_name(options["name"]) if options.get("name") else None
-        self.task = task_rules.parse_text(options["task"]) if options.get("task") else None
-        self.permissions = self._permissions(options.get("permissions"))
+        self.colour = options.pop("colour", None) or rules.colour_of(self.role)
+        self.name = parse_name(name) if name else None
+        self.task = task_rules.parse_text(task) if task else None
+        self.permissions = self._permissions(options.pop("permissions", None))
+        self.prompt = options.pop("prompt", None)
+        self.trust = options.pop("trust", False)
+        self.timeout = options.pop("timeout", None)
+        self.model = options.pop("model", None)
+        self.env = options.pop("env", None)
+        self.args = options.pop("args", ())
+        self.mcp = options.pop("mcp", False)
+        self.child_limit = options.pop("child_limit", False)
+        refuse_unknown(options)
         self.dialog: DialogOpen | None = None
         self.receipts: list[dict[str, Any]] = []
         self._forget_try()
@@ -131,25 +169,23 @@ class Spawn:
 
     def order(self) -> CreateOptions:
         """Return what create is asked for."""
-        given = self.options
-        where = Where(window_id=self.site.window_id, session_name=self.site.team_id)
         self._order = CreateOptions(
             self.context,
             self.agent,
             role=self.role,
             tmux_server=self.site.server,
             permissions=self.permissions,
-            model=given.get("model"),
-            args=given.get("args"),
-            env=given.get("env"),
-            trust=given.get("trust"),
-            mcp=given.get("mcp"),
-            child_limit=given.get("child_limit"),
-            timeout=given.get("timeout"),
             name=self.name,
             stem=self.role,
-            where=where,
+            where=Where(window_id=self.site.window_id, session_name=self.site.team_id),
             also=self._enrol,
+            trust=self.trust,
+            timeout=self.timeout,
+            child_limit=self.child_limit,
+            model=self.model,
+            env=self.env,
+            args=self.args,
+            mcp=self.mcp,
         )
         return self._order
 
@@ -199,7 +235,7 @@ class Spawn:
             team=self.site.team_id,
             spawner=spawner["name"] if spawner else None,
             work=rules.work_line(found.seq, found.text) if found else None,
-            prompt=self.options.get("prompt"),
+            prompt=self.prompt,
             command=_own_command(self.context),
         )
 
@@ -228,8 +264,8 @@ class Spawn:
                 self.caller,
                 self.row,
                 self.launch_file,
-                trust=bool(self.options.get("trust")),
-                seconds=self.options.get("timeout"),
+                trust=self.trust,
+                seconds=self.timeout,
             )
         except DialogOpen as error:
             self.dialog = error

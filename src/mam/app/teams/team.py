@@ -22,12 +22,14 @@ from mam.core.task import parse_text, shown
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
-    from typing import Any, TypeVar
+    from typing import Any, TypeVar, Unpack
 
     from mam.adapters.store.tables.teams import Member, Team
     from mam.adapters.store.transaction import Transaction
     from mam.app.context.context import Context
+    from mam.app.teams.spawn import MemberOptions
     from mam.core.caller import Caller
+    from mam.core.team import RolePlan
 
     T = TypeVar("T")
 
@@ -35,7 +37,7 @@ _AT_ONCE = 4
 
 
 def up(
-    context: Context, caller: Caller, what: str, *, work: str | None = None, **options: Any
+    context: Context, caller: Caller, what: str, *, work: str | None = None, **options: Unpack[MemberOptions]
 ) -> dict[str, Any]:
     """Start every role of a preset or file; `{team, members, permissions, session_file}`.
 
@@ -49,19 +51,15 @@ def up(
     known = context.registry.peek(lambda draft: teams.find(draft, site.team_id), None)
     if known is not None:
         raise Refused(f"the team {known.id} is up here", hint="mam team down, or mam spawn adds to it")
-    asked = options.pop("permissions", None)
-    agent = options.pop("agent", None)
     crew = [
         Spawn(
             context,
             caller,
             site,
             role.role,
-            agent=agent or role.agent,
             colour=role.colour,
             prompt=role.prompt,
-            permissions=asked or role.permissions,
-            **{**options, "model": options.get("model") or role.model},
+            **_options_of(role, options),
         )
         for role in plan.roles
     ]
@@ -73,6 +71,16 @@ def up(
         "members": members,
         "permissions": sorted({one.permissions for one in crew}),
         "session_file": files.path_of(context.paths, site.team_id),
+    }
+
+
+def _options_of(role: RolePlan, options: MemberOptions) -> MemberOptions:
+    """Return the options of one member: what is asked for all comes before what its role says."""
+    return {
+        **options,
+        "agent": options.get("agent") or role.agent,
+        "permissions": options.get("permissions") or role.permissions,
+        "model": options.get("model") or role.model,
     }
 
 

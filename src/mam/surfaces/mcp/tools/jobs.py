@@ -10,6 +10,10 @@ from mam.surfaces.mcp.results import Job, Reported
 from mam.surfaces.mcp.tool import CHANGE, READ, ToolCall, make
 from mam.surfaces.mcp.tools.agents import Permissions, asked
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from mam.app.job_runner.submission import JobOptions
+
 JobId = Annotated[str, Field(description="8 of 0-9 and a-f; empty: your own job", max_length=40)]
 
 
@@ -28,7 +32,7 @@ def submit_job(
     """Delegate a job: it is recorded, an agent is started for it and told, and it goes on by itself. wait_for
     with its job_id waits for the end."""
     fleet = call.fleet.in_directory(cwd) if cwd else call.fleet
-    options: dict[str, Any] = {"agent": cli, "expect": expect or [], "timeout": float(timeout_s), "mcp": mcp}
+    options: JobOptions = {"agent": cli, "expect": expect or [], "timeout": float(timeout_s), "mcp": mcp}
     if agent_id:
         options["session"] = fleet.agents.authorize("message", agent_id)["id"]
     else:

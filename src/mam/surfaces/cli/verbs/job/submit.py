@@ -9,6 +9,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
+    from mam.app.job_runner.submission import JobOptions
     from mam.surfaces.cli.invocation import Invocation
     from mam.surfaces.cli.parser import Parser
 
@@ -69,7 +70,7 @@ def add_options(parser: Parser) -> None:
 def run(call: Invocation) -> int:
     """Submit, and follow the job to its end unless that is not wanted."""
     given = call.options
-    options = {
+    options: JobOptions = {
         "agent": given.agent,
         "workdir": given.workdir,
         "session": given.session,
