@@ -199,7 +199,7 @@ def test_late_words_are_kept_and_a_terminal_event_may_have_any_number():
 @pytest.mark.parametrize("order", list(itertools.permutations(range(4))))
 def test_four_events_in_any_order_lead_to_the_same_end(order):
     four = [made("started", 1), made("progress", 2), made("permission_required", 3), made("completed", 4)]
-    status, ended, seen = rules.PENDING, None, {}
+    status, ended, seen = rules.JobStatus.PENDING, None, {}
     for index in [*order, *order]:
         event = four[index]
         verdict = judge(event, seen=seen.get(event["seq"]), ended=ended)
@@ -210,4 +210,4 @@ def test_four_events_in_any_order_lead_to_the_same_end(order):
         if verdict == events.APPLIED:
             status = rules.after(status, event["event"], event["data"])
             ended = event["seq"] if event["event"] in events.TERMINAL else ended
-    assert (status, len(seen)) == (rules.DONE, 4)
+    assert (status, len(seen)) == (rules.JobStatus.COMPLETED, 4)

@@ -85,4 +85,4 @@ def test_the_conversation_that_is_meant() -> None:
 
 def test_every_state_has_an_exit_code() -> None:
     assert {rules.EXIT_CODES[state] for state in rules.ENDED} == {0, 2, 3}
-    assert rules.EXIT_CODES[rules.HELD] == 4
+    assert rules.EXIT_CODES[rules.MessageState.HELD] == 4

@@ -18,9 +18,10 @@ from tests.waiting import wait_until
 import mam
 from mam.adapters.tmux.client import Tmux, clean_environment
 from mam.app.context import claims
-from mam.app.context.liveness import ALIVE, DEAD, GONE, see_one
+from mam.app.context.liveness import see_one
 from mam.app.sessions.death import record_if_dead
 from mam.core.errors import MamError
+from mam.core.liveness import Liveness
 
 COUNT, KILL_BEFORE, KILL_AFTER, FAIL_ONCE, FAIL_FROM = range(5)
 ENOSPC, EIO, EROFS = errno.ENOSPC, errno.EIO, errno.EROFS
@@ -96,7 +97,9 @@ class Machine:
         with mam.open(str(self.root)) as fleet:
             row = fleet.sessions.get(name).row
             os.kill(row["pane"]["pid"], signal.SIGKILL)
-            self.until(lambda: see_one(fleet._access.context, row).state == DEAD, "the agent does not die")
+            self.until(
+                lambda: see_one(fleet._access.context, row).state == Liveness.DEAD, "the agent does not die"
+            )
             record_if_dead(fleet._access.context, fleet.caller, row)
 
     def end_panes(self) -> None:
@@ -199,10 +202,12 @@ class Machine:
     def _check_row(self, fleet, row) -> None:
         sight = see_one(fleet._access.context, row)
         if row["status"] == "running":
-            assert sight.state == ALIVE, f"{row['name']} is said to run: {sight.reason}"
+            assert sight.state == Liveness.ALIVE, f"{row['name']} is said to run: {sight.reason}"
             assert sight.pane.session_name == row["name"]
         else:
-            assert sight.state in (GONE, DEAD), f"{row['name']} is {row['status']} and {sight.state}"
+            assert sight.state in (Liveness.GONE, Liveness.DEAD), (
+                f"{row['name']} is {row['status']} and {sight.state}"
+            )
         if row["status"] == "stopped":
             assert sight.pane is None
 

@@ -8,20 +8,28 @@ after that a look overrules it.
 
 from __future__ import annotations
 
+from enum import StrEnum
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from typing import Any
 
-BOOTING, IDLE, WORKING, WAITING, EXITED, UNKNOWN = (
-    "booting",
-    "idle",
-    "working",
-    "waiting",
-    "exited",
-    "unknown",
-)
-STATES = (BOOTING, IDLE, WORKING, WAITING, EXITED, UNKNOWN)
+
+class ActivityState(StrEnum):
+    """What a running agent does."""
+
+    BOOTING = "booting"
+    IDLE = "idle"
+    WORKING = "working"
+    WAITING = "waiting"
+    EXITED = "exited"
+    UNKNOWN = "unknown"
+
+
+BOOTING, IDLE, WORKING = ActivityState.BOOTING, ActivityState.IDLE, ActivityState.WORKING
+WAITING, EXITED, UNKNOWN = ActivityState.WAITING, ActivityState.EXITED, ActivityState.UNKNOWN
+STATES = tuple(ActivityState)
 
 # Strongest first, among evidence that is equally fresh.
 SOURCES = ("process", "hook", "state-file", "transcript", "title", "screen")

@@ -45,9 +45,10 @@ def attention(
 
 def due_in(state: str, age: float, *, has_job: bool, is_silent: bool = False) -> float | None:
     """Return in how many seconds a session will need somebody if nothing happens; None: never."""
-    limit = {
+    limits: dict[str, float | None] = {
         WAITING: WAITS_SECONDS,
         IDLE: (SILENT_SECONDS if is_silent else IDLE_JOB_SECONDS) if has_job else None,
         WORKING: WEDGED_SECONDS,
-    }.get(state)
+    }
+    limit = limits.get(state)
     return None if limit is None else max(0.0, limit - age)

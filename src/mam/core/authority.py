@@ -9,6 +9,7 @@ itself or to those that it comes from.
 from __future__ import annotations
 
 from mam.core.errors import NotAllowed
+from mam.core.session_row import is_running
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -147,7 +148,7 @@ def check_birth(caller: str, rows: list[Row]) -> None:
         return
     if len(ancestors(caller, rows)) >= DEEPEST:
         raise NotAllowed(f"sessions start sessions at most {DEEPEST} deep", hint="ask your parent for help")
-    living = [row for row in rows if row.get("parent") == caller and row.get("status") == "running"]
+    living = [row for row in rows if row.get("parent") == caller and is_running(row)]
     if len(living) >= MOST_CHILDREN:
         raise NotAllowed(f"a session has at most {MOST_CHILDREN} children that run", hint="stop one first")
 

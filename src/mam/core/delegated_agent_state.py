@@ -7,6 +7,7 @@ a caller acts the same: nothing moves until somebody does something.
 from __future__ import annotations
 
 from mam.core.activity import BOOTING, EXITED, IDLE, WAITING, WORKING
+from mam.core.session_row import Status
 
 STATES = ("booting", "ready", "working", "idle", "done", "error", "unknown")
 # What can be waited for.
@@ -18,15 +19,15 @@ def agent_state(
     status: str, activity: str, *, termination_mode: str | None = None, has_spoken: bool | None = None
 ) -> str:
     """Return the state; `has_spoken` is False only where a conversation is known to be empty still."""
-    if status == "terminated" and termination_mode == "auto-detected":
+    if status == Status.TERMINATED and termination_mode == "auto-detected":
         return "error"
-    if status != "running":
+    if status != Status.RUNNING:
         return "done"
     if activity == EXITED:
         return "error"
     if activity == IDLE and has_spoken is False:
         return "ready"
-    words = {BOOTING: "booting", IDLE: "idle", WAITING: "idle", WORKING: "working"}
+    words: dict[str, str] = {BOOTING: "booting", IDLE: "idle", WAITING: "idle", WORKING: "working"}
     return words.get(activity, "unknown")
 
 

@@ -7,8 +7,9 @@ was on disk once and is not any more.
 
 from __future__ import annotations
 
+from mam.core.liveness import Liveness
 from mam.core.names import kind_of_name
-from mam.core.session_row import own_id, own_id_field
+from mam.core.session_row import Status, own_id, own_id_field
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -20,20 +21,20 @@ if TYPE_CHECKING:
 NONE = "-"
 # A person's own action is never undone: for so long a row is left alone after one.
 HANDS_OFF_SECONDS = 5.0
-_ENDED = ("dead", "gone")
+_ENDED = (Liveness.DEAD, Liveness.GONE)
 
 
 class Seen:
-    """What was seen of one running session: its process and pane, its conversation and whether it is on disk.
+    """What was seen of one running session.
 
-    `state` is alive, dead, gone, loose (the process lives without its pane) or unknown.
+    Its process and pane, its conversation and whether it is on disk.
     """
 
     __slots__ = ("conversation", "on_disk", "own_on_disk", "reason", "state")
 
     def __init__(
         self,
-        state: str,
+        state: Liveness,
         reason: str = "",
         *,
         conversation: str | None = None,
@@ -148,27 +149,27 @@ def rests_until(row: Row) -> float:
 
 
 def _is_settled(row: Row, now: float, busy: Collection[str]) -> bool:
-    if row["status"] != "running" or row.get("id") in busy or row["name"] in busy:
+    if row["status"] != Status.RUNNING or row.get("id") in busy or row["name"] in busy:
         return False
     # An action of the future is a clock that was put back.
     return not now < rests_until(row) <= now + 1.0 + HANDS_OFF_SECONDS
 
 
 def letter(
-    row: Row, state: str, *, conversation: str | None, on_disk: bool | None, own_on_disk: bool | None
+    row: Row, state: Liveness, *, conversation: str | None, on_disk: bool | None, own_on_disk: bool | None
 ) -> str:
     """Return the letter of the gravest difference of one row; nothing follows from what is unknown."""
     own = own_id(row)
-    if row["status"] == "running":
-        if state in _ENDED or state == "loose":
+    if row["status"] == Status.RUNNING:
+        if state in _ENDED or state == Liveness.LOOSE:
             return "A"
-        if state == "alive" and conversation and on_disk and conversation != own:
+        if state == Liveness.ALIVE and conversation and on_disk and conversation != own:
             return "C"
     return "D" if own and own_on_disk is False else NONE
 
 
 def _of_row(row: Row, seen: Seen | None) -> list[Drift]:
-    if seen is None or seen.state == "unknown":
+    if seen is None or seen.state == Liveness.UNKNOWN:
         return []
     kind = letter(
         row, seen.state, conversation=seen.conversation, on_disk=seen.on_disk, own_on_disk=seen.own_on_disk
@@ -181,12 +182,12 @@ def _ended(row: Row, seen: Seen) -> Drift:
     pane, name = row.get("pane") or {}, row["name"]
     who = f"process {pane.get('pid')} ({pane.get('cmd')})"
     key = f"A:{row.get('id') or name}:{pane.get('pid')}:{pane.get('pid_start')}"
-    if seen.state == "loose":
+    if seen.state == Liveness.LOOSE:
         # Held for running until it is gone: a resume beside a process that lives would make two of it.
         said = f"{name}: {who} lives without its pane; mam stop {name} ends it"
         return Drift("A", f"{key}:loose", said, field="pane", before=pane.get("id"), row=row)
     said = f"{name}: {who} is gone: {seen.reason}"
-    return Drift("A", key, said, field="status", before="running", after="terminated", row=row)
+    return Drift("A", key, said, field="status", before=Status.RUNNING, after=Status.TERMINATED, row=row)
 
 
 def _appeared(row: Row, seen: Seen) -> Drift:
@@ -206,4 +207,4 @@ def _vanished(row: Row, seen: Seen) -> Drift:
 def _registers(stray: Stray) -> Drift:
     said = f"{stray.name}: a session of tmux server {stray.server} (process {stray.pid}) had no row"
     key = f"B:{stray.server}:{stray.name}:{stray.pid}"
-    return Drift("B", key, said, field="status", after="running", stray=stray)
+    return Drift("B", key, said, field="status", after=Status.RUNNING, stray=stray)

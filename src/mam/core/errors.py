@@ -126,6 +126,11 @@ class NoRegistry(Refused):
 
     code = "no_registry"
 
+    @classmethod
+    def in_root(cls, root: str) -> NoRegistry:
+        """Return the error for a root without a registry."""
+        return cls(f"there is no registry in {root}", hint="mam init makes one")
+
 
 class AmbiguousTarget(Refused):
     """More than one thing fits."""

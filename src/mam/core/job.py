@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from enum import StrEnum
 
 from mam.core import job_event as events
 from mam.core.activity import IDLE, WAITING
@@ -11,16 +12,21 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-PENDING, RUNNING, CHECKING, DONE, FAILED, CANCELLED = (
-    "pending",
-    "running",
-    "checking",
-    "completed",
-    "error",
-    "cancelled",
-)
-OPEN, ENDED = (PENDING, RUNNING, CHECKING), (DONE, FAILED, CANCELLED)
-EXIT_CODES = {DONE: 0, FAILED: 1, CANCELLED: 1}
+
+class JobStatus(StrEnum):
+    """Where a job stands."""
+
+    PENDING = "pending"
+    RUNNING = "running"
+    CHECKING = "checking"
+    COMPLETED = "completed"
+    ERROR = "error"
+    CANCELLED = "cancelled"
+
+
+OPEN = (JobStatus.PENDING, JobStatus.RUNNING, JobStatus.CHECKING)
+ENDED = (JobStatus.COMPLETED, JobStatus.ERROR, JobStatus.CANCELLED)
+EXIT_CODES = {JobStatus.COMPLETED: 0, JobStatus.ERROR: 1, JobStatus.CANCELLED: 1}
 ONCE, LOOP, HUMAN = TYPES = ("once", "loop", "human")
 # What carries a job out: the session of an agent. And where: on this machine.
 RUNNERS, PLACES = ("agent",), ("here",)
@@ -33,17 +39,17 @@ WALL, QUIET, NUDGE = "timeout:wall", "timeout:idle", "nudge"
 _PASS = re.compile(r"\W*(?:result|verdict|review)?\W*PASS(?:ED)?\b", re.IGNORECASE)
 
 
-def after(status: str, name: str, data: dict[str, Any]) -> str:
+def after(status: JobStatus, name: str, data: dict[str, Any]) -> JobStatus:
     """Return the status that a job has after an entry of its log; an ended one stays what it is."""
     if status in ENDED:
         return status
     if name == events.COMPLETED:
-        return CANCELLED if data.get("stopped") else DONE
+        return JobStatus.CANCELLED if data.get("stopped") else JobStatus.COMPLETED
     if name == events.ERROR:
-        return CANCELLED if data.get("reason") == CANCELLED else FAILED
+        return JobStatus.CANCELLED if data.get("reason") == JobStatus.CANCELLED else JobStatus.ERROR
     if name == events.CHECKING:
-        return CHECKING
-    return RUNNING if name in events.ON_THE_WIRE and status == PENDING else status
+        return JobStatus.CHECKING
+    return JobStatus.RUNNING if name in events.ON_THE_WIRE and status == JobStatus.PENDING else status
 
 
 def overdue(

@@ -54,7 +54,7 @@ def record(
     prompt: str,
     data: dict[str, Any],
     *,
-    status: str,
+    status: rules.JobStatus,
     attempt: int,
     last_seq: int,
     session_id: str | None,

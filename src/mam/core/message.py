@@ -3,21 +3,35 @@
 from __future__ import annotations
 
 import re
+from enum import StrEnum
 
 from mam.core.activity import IDLE, WORKING
 from mam.core.errors import InvalidPrompt, Usage
+from mam.core.liveness import Liveness
 from mam.core.safe_text import for_paste, one_line
 
-SUBMITTED, QUEUED, HELD, TYPING, UNCONFIRMED, FAILED = (
-    "submitted",
-    "queued",
-    "held",
-    "typing",
-    "unconfirmed",
-    "failed",
-)
-ENDED = (SUBMITTED, QUEUED, UNCONFIRMED, FAILED)
-EXIT_CODES = {SUBMITTED: 0, QUEUED: 0, HELD: 4, TYPING: 4, UNCONFIRMED: 3, FAILED: 2}
+
+class MessageState(StrEnum):
+    """What became of a message so far."""
+
+    SUBMITTED = "submitted"
+    QUEUED = "queued"
+    HELD = "held"
+    TYPING = "typing"
+    UNCONFIRMED = "unconfirmed"
+    FAILED = "failed"
+
+
+DELIVERED = (MessageState.SUBMITTED, MessageState.QUEUED)
+ENDED = (*DELIVERED, MessageState.UNCONFIRMED, MessageState.FAILED)
+EXIT_CODES = {
+    MessageState.SUBMITTED: 0,
+    MessageState.QUEUED: 0,
+    MessageState.HELD: 4,
+    MessageState.TYPING: 4,
+    MessageState.UNCONFIRMED: 3,
+    MessageState.FAILED: 2,
+}
 READY, WHEN_IDLE = "ready", "idle"
 INLINE, FILE = "inline", "file"
 LARGEST = 1024 * 1024
@@ -71,8 +85,8 @@ def behind(message_id: str, reason: str | None) -> str:
 def not_there(sight: str) -> str:
     """Return why nothing can be typed into a session that is not alive."""
     return {
-        "unknown": "tmux does not answer",
-        "loose": "its pane is gone",
+        Liveness.UNKNOWN: "tmux does not answer",
+        Liveness.LOOSE: "its pane is gone",
         "replaced": "another process is in its pane",
         "shell": "a shell is in its pane, and not the agent",
     }.get(sight, "it has ended")

@@ -12,7 +12,7 @@ from datetime import datetime
 from mam.core import transitions
 from mam.core.errors import EditRefused, IllegalTransition
 from mam.core.row_checks import flaws, is_conversation_id
-from mam.core.session_row import DEFAULTS, is_own_id_field
+from mam.core.session_row import DEFAULTS, Status, is_own_id_field
 from mam.core.times import stamp
 
 TYPE_CHECKING = False
@@ -171,7 +171,7 @@ def _find_removals(plan: Plan, known: Sequence[KnownRow], path: str) -> None:
         if one.id in seen or one.written is None:
             continue
         name = one.now["name"]
-        if one.now["status"] == "running":
+        if one.now["status"] == Status.RUNNING:
             raise refuse(path, None, f"the session '{name}' is running and was removed; put it back")
         plan.removals.append(one.id)
 
@@ -198,16 +198,16 @@ def apply_change(row: Row, fields: dict[str, Any], action: Action) -> Row:
 
 def apply_status(row: Row, status: str, action: Action) -> Row:
     """Return the row with a status that a person wrote and an observation confirmed."""
-    if status == "stopped":
+    if status == Status.STOPPED:
         return transitions.stopped(row, action, reason="edited by hand", mode="graceful", exit_status=None)
-    if status == "terminated":
+    if status == Status.TERMINATED:
         return transitions.died(row, action, on_disk=bool(row.get("resumable")), exit_status=None)
-    if status == "archived":
+    if status == Status.ARCHIVED:
         return transitions.archived(row, action)
     changed: dict[str, Any] = {
         **row,
         **transitions.alive_fields(),
-        "status": "running",
+        "status": Status.RUNNING,
         "last_action": action,
     }
     return changed  # type: ignore[return-value]  # a mapping of the same fields

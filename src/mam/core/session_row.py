@@ -7,6 +7,7 @@ keys that a person added must survive; the types below exist for the reader and 
 from __future__ import annotations
 
 import re
+from enum import StrEnum
 
 from mam.core.names import kind_of_name
 
@@ -50,7 +51,7 @@ if TYPE_CHECKING:
         agent: str
         role: str | None
         workspace: str
-        status: str
+        status: Status
         resumable: bool
         tmux_server: str
         tmux_session_id: str | None
@@ -83,7 +84,17 @@ if TYPE_CHECKING:
 else:
     Row = Pane = Conversation = Action = dict
 
-STATUSES = ("running", "stopped", "terminated", "archived")
+
+class Status(StrEnum):
+    """What the registry says of a session. A row that was read has the plain text, which is equal."""
+
+    RUNNING = "running"
+    STOPPED = "stopped"
+    TERMINATED = "terminated"
+    ARCHIVED = "archived"
+
+
+STATUSES = tuple(Status)
 
 # The field that was added last: a row that has it has them all.
 NEWEST_FIELD = "model"
@@ -166,7 +177,7 @@ def current_conversation(row: Row) -> str | None:
 
 def is_running(row: Row) -> bool:
     """Tell whether the registry holds the session for running."""
-    return row.get("status") == "running"
+    return row.get("status") == Status.RUNNING
 
 
 def settled(row: Row, session_id: str | None = None) -> Row:

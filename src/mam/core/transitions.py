@@ -7,7 +7,7 @@ row that comes back under the version it was read with.
 from __future__ import annotations
 
 from mam.core.errors import IllegalTransition
-from mam.core.session_row import is_own_id_field, merged, own_id_field
+from mam.core.session_row import Status, is_own_id_field, merged, own_id_field
 from mam.core.times import stamp
 
 TYPE_CHECKING = False
@@ -18,36 +18,36 @@ if TYPE_CHECKING:
 
 GONE = "gone"
 
-TABLE: dict[tuple[str, str], str] = {
-    ("running", "stop"): "stopped",
-    ("running", "died"): "terminated",
-    ("stopped", "died"): "terminated",
-    ("running", "purge"): "terminated",
-    ("stopped", "purge"): "terminated",
-    ("terminated", "purge"): "terminated",
-    ("archived", "purge"): "terminated",
-    ("stopped", "resume"): "running",
-    ("terminated", "resume"): "running",
-    ("archived", "resume"): "running",
-    ("stopped", "create"): "running",
-    ("terminated", "create"): "running",
-    ("archived", "create"): "running",
-    ("stopped", "archive"): "archived",
-    ("terminated", "archive"): "archived",
-    ("stopped", "forget"): GONE,
-    ("terminated", "forget"): GONE,
-    ("archived", "forget"): GONE,
+TABLE: dict[tuple[Status, str], str] = {
+    (Status.RUNNING, "stop"): Status.STOPPED,
+    (Status.RUNNING, "died"): Status.TERMINATED,
+    (Status.STOPPED, "died"): Status.TERMINATED,
+    (Status.RUNNING, "purge"): Status.TERMINATED,
+    (Status.STOPPED, "purge"): Status.TERMINATED,
+    (Status.TERMINATED, "purge"): Status.TERMINATED,
+    (Status.ARCHIVED, "purge"): Status.TERMINATED,
+    (Status.STOPPED, "resume"): Status.RUNNING,
+    (Status.TERMINATED, "resume"): Status.RUNNING,
+    (Status.ARCHIVED, "resume"): Status.RUNNING,
+    (Status.STOPPED, "create"): Status.RUNNING,
+    (Status.TERMINATED, "create"): Status.RUNNING,
+    (Status.ARCHIVED, "create"): Status.RUNNING,
+    (Status.STOPPED, "archive"): Status.ARCHIVED,
+    (Status.TERMINATED, "archive"): Status.ARCHIVED,
+    (Status.STOPPED, "forget"): GONE,
+    (Status.TERMINATED, "forget"): GONE,
+    (Status.ARCHIVED, "forget"): GONE,
 }
 
 _WAY_OUT = {
-    ("running", "create"): "stop it first, or give the new session another name",
-    ("running", "resume"): "it is running already; attach to it",
-    ("running", "archive"): "stop it first",
-    ("running", "forget"): "stop it first",
+    (Status.RUNNING, "create"): "stop it first, or give the new session another name",
+    (Status.RUNNING, "resume"): "it is running already; attach to it",
+    (Status.RUNNING, "archive"): "stop it first",
+    (Status.RUNNING, "forget"): "stop it first",
 }
 
 
-def next_status(status: str, event: str) -> str:
+def next_status(status: Status, event: str) -> str:
     """Return the status that follows, or refuse with the reason."""
     try:
         return TABLE[status, event]
@@ -70,7 +70,7 @@ def stopped(row: Row, action: Action, *, reason: str, mode: str, exit_status: in
         stop_reason=reason,
         termination_mode=mode,
         exit_status=exit_status,
-        last_visible_status="stopped",
+        last_visible_status=Status.STOPPED,
     )
 
 
@@ -89,7 +89,7 @@ def purged(row: Row, action: Action, *, reason: str, exit_status: int | None) ->
         stop_reason=reason,
         termination_mode="purge",
         exit_status=exit_status if exit_status is not None else row.get("exit_status"),
-        last_visible_status="terminated",
+        last_visible_status=Status.TERMINATED,
         **cleared,
     )
 
@@ -106,7 +106,7 @@ def died(row: Row, action: Action, *, on_disk: bool, exit_status: int | None) ->
         terminated_at_epoch=at,
         termination_mode="auto-detected",
         exit_status=exit_status,
-        last_visible_status="terminated",
+        last_visible_status=Status.TERMINATED,
     )
 
 
@@ -162,7 +162,7 @@ def resumed(
 
 def archived(row: Row, action: Action) -> Row:
     """Return an ended row that was put away."""
-    return _changed(row, "archive", action, last_visible_status="archived")
+    return _changed(row, "archive", action, last_visible_status=Status.ARCHIVED)
 
 
 def alive_fields() -> dict[str, Any]:
@@ -176,7 +176,7 @@ def alive_fields() -> dict[str, Any]:
         "terminated_at": None,
         "terminated_at_epoch": None,
         "termination_mode": None,
-        "last_visible_status": "running",
+        "last_visible_status": Status.RUNNING,
     }
 
 

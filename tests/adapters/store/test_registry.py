@@ -220,6 +220,16 @@ def test_sessions_are_found_by_name_and_by_id(three):
     assert "demo-app-1-creator-claude" in (caught.value.hint or "")
 
 
+def test_a_row_is_found_by_its_id_alone(three):
+    view = three.registry.view()
+    row = view.by_id(FIRST)
+    assert row is not None
+    assert row["id"] == FIRST
+    assert view.by_id(row["name"]) is None
+    del view.rows[1]["id"]  # as in a file that no database has taken in yet
+    assert view.by_id(None) is None
+
+
 class TestLostFiles:
     def test_a_missing_file_is_written_again(self, three):
         before = three.text()

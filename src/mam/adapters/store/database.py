@@ -245,16 +245,17 @@ def _keep_a_log(connection: sqlite3.Connection) -> None:
 
     Two that wait in SQLite for this keep each other from it: so each lets go at once and tries again.
     """
-    deadline = time.monotonic() + BUSY_SECONDS
+    from mam.adapters.system.deadline import Deadline
+
+    deadline = Deadline(BUSY_SECONDS, clock=time.monotonic)
     connection.execute("PRAGMA busy_timeout=0")
     while True:
         try:
             connection.execute("PRAGMA journal_mode=WAL")
             break
         except sqlite3.OperationalError as error:
-            if error.sqlite_errorcode != sqlite3.SQLITE_BUSY or time.monotonic() > deadline:
+            if error.sqlite_errorcode != sqlite3.SQLITE_BUSY or not deadline.pause(_STEP):
                 raise
-            time.sleep(_STEP)
     connection.execute(f"PRAGMA busy_timeout={BUSY_SECONDS * 1000:.0f}")
 
 

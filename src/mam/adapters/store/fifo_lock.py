@@ -11,7 +11,7 @@ import _thread
 import fcntl
 import os
 from contextlib import contextmanager
-from time import monotonic, sleep
+from time import monotonic
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -82,11 +82,12 @@ def _watch(handle: int, comes_up: Callable[[float], bool], patience: float) -> N
 
 
 def _poll(handle: int, seconds: float) -> bool:
-    until = monotonic() + seconds
+    from mam.adapters.system.deadline import Deadline
+
+    deadline = Deadline(seconds, clock=monotonic)
     while not _take_at_once(handle):
-        if monotonic() >= until:
+        if not deadline.pause(_POLL):
             return False
-        sleep(_POLL)
     return True
 
 

@@ -49,11 +49,16 @@ class View:
         # What the stores of agents were found to hold, looked up once for all rows that share one.
         self.listed: dict[Any, list[str]] = {}
 
+    def by_id(self, session_id: str | None) -> Row | None:
+        """Return one session by id; None has no session, also where a row has no id yet."""
+        if session_id is None:
+            return None
+        return next((row for row in self.rows if row.get("id") == session_id), None)
+
     def find(self, target: str) -> Row:
         """Return the session that a person means by a name or an id."""
-        by_id = next((row for row in self.rows if row.get("id") == target), None)
         by_name = next((row for row in self.rows if row["name"] == target), None)
-        return choose(target, by_id, by_name, lambda: [row["name"] for row in self.rows])
+        return choose(target, self.by_id(target), by_name, lambda: [row["name"] for row in self.rows])
 
 
 class Registry:

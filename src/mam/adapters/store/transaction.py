@@ -7,7 +7,7 @@ import os
 
 from mam.adapters.store.intents import Intents
 from mam.core.errors import AmbiguousTarget, Conflict, NameTaken, SessionNotFound
-from mam.core.session_row import settled, whole
+from mam.core.session_row import Status, settled, whole
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -97,9 +97,9 @@ class Transaction:
     def _note_server(self, row: Row) -> None:
         """Keep the servers of running sessions where a listing finds them at once; old ones are dropped."""
         known = self.meta("servers") or []
-        if row["status"] != "running" or row["tmux_server"] in known:
+        if row["status"] != Status.RUNNING or row["tmux_server"] in known:
             return
-        used = {one["tmux_server"] for one in self.rows() if one["status"] == "running"}
+        used = {one["tmux_server"] for one in self.rows() if one["status"] == Status.RUNNING}
         self.set_meta("servers", sorted(used | {row["tmux_server"]}))
 
     def remove(self, session_id: str) -> None:

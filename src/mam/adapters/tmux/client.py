@@ -174,14 +174,15 @@ class Tmux:
 
         What such a server had begun ended with it, so the command is repeated, and starts another server.
         """
-        deadline = monotonic() + _ENDING_SECONDS
+        from mam.adapters.system.deadline import Deadline
+
+        deadline = Deadline(_ENDING_SECONDS, clock=monotonic)
         while True:
             try:
                 return self._call(command, cwd=cwd)
             except ServerEnded:
-                if monotonic() > deadline:
+                if not deadline.pause(0.01):
                     raise
-                sleep(0.01)
 
     def _find_started(self, where: str, word: str, pane: Pane, session_id: str, root: str) -> Pane:
         """Move the mark to the pane that runs our launcher: a hook of the user's opened others beside it."""
@@ -292,19 +293,20 @@ class Tmux:
         Called after the process was seen gone. Debian's tmux 3.3a loses the SIGCHLD of every other exit
         to libutempter and would never know; it is told again. Raises PaneGone.
         """
-        next_nudge = monotonic()
+        from mam.adapters.system.deadline import Deadline
+
+        until, next_nudge = Deadline(deadline - monotonic(), clock=monotonic), monotonic()
         while True:
             pane = self.pane(pane_id)
             if pane is None:
                 raise PaneGone(f"pane {pane_id} is not there any more")
             known = pane.dead_status is not None or pane.dead_signal is not None
-            now = monotonic()
-            if (pane.dead and known) or now >= deadline:
+            if (pane.dead and known) or until.has_passed():
                 return pane
-            if now >= next_nudge:
+            if (now := monotonic()) >= next_nudge:
                 self.nudge(server_pid)
                 next_nudge = now + _PATIENCE
-            sleep(0.003)
+            until.pause(0.003)
 
     def socket_path(self) -> str:
         """Return where the server listens."""
@@ -320,15 +322,16 @@ class Tmux:
 
     def kill_server(self, timeout: float = 15.0) -> None:
         """End the server and all its panes, and prove that its process is gone. For tests and the demo."""
+        from mam.adapters.system.deadline import Deadline
         from mam.adapters.tmux import server_process as server
 
-        deadline = monotonic() + timeout
+        deadline = Deadline(timeout + 5, clock=monotonic)
         pid = self.server_pid()
         if pid is not None:
             server.end(pid, lambda: self._call(["kill-server"]), timeout)
         # A child that it forked at its end may hold the socket for a moment longer.
-        while self.server_pid() is not None and monotonic() < deadline + 5:
-            sleep(0.005)
+        while self.server_pid() is not None and deadline.pause(0.005):
+            pass
 
     def _guarded(
         self, pane_id: str, mark: str, command: list[str], nonce: str, *, data: bytes = b"", at: Spot | None

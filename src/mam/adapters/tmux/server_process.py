@@ -8,8 +8,9 @@ import signal
 import socket
 import struct
 import sys
-from time import monotonic, sleep
+from time import monotonic
 
+from mam.adapters.system.deadline import Deadline
 from mam.core.errors import MamError, TerminalsDown
 
 TYPE_CHECKING = False
@@ -75,11 +76,11 @@ def _gone(pid: int, handle: int, deadline: float) -> bool:
         poller = select.poll()
         poller.register(handle, select.POLLIN)
         return bool(poller.poll(max(0.0, deadline - monotonic()) * 1000))
+    until = Deadline(deadline - monotonic(), clock=monotonic)
     while True:
         try:
             os.kill(pid, 0)
         except ProcessLookupError:
             return True
-        if monotonic() >= deadline:
+        if not until.pause(0.01):
             return False
-        sleep(0.01)

@@ -6,7 +6,7 @@ from mam.app.observation.ls import describe
 from mam.core import authority
 from mam.core.activity import WAITING
 from mam.core.delegated_agent_state import agent_state
-from mam.core.session_row import own_id
+from mam.core.session_row import Status, own_id
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -65,7 +65,7 @@ def shown(one: dict[str, Any]) -> Agent:
             termination_mode=one.get("termination_mode"),
             has_spoken=spoken,
         ),
-        "blocked_on_prompt": one["status"] == "running" and one["activity"] == WAITING,
+        "blocked_on_prompt": one["status"] == Status.RUNNING and one["activity"] == WAITING,
         "waiting_for": one["waiting_for"],
         "cli": one["agent"],
         "model": one.get("model"),

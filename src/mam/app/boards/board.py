@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from mam.app.context.caller import calling_row
-from mam.core.errors import NoRegistry, Usage
+from mam.core.errors import Usage
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -33,8 +33,8 @@ class _State:
 
     def write(self, work: Callable[[sqlite3.Connection], T]) -> T:
         # A card that nobody can have made must not make a root of the directory that somebody is in.
-        if not self._may_make and not self._context.paths.exists():
-            raise NoRegistry(f"there is no registry in {self._context.paths.root}", hint="mam init makes one")
+        if not self._may_make:
+            self._context.require_registry()
         return self._context.registry.note(lambda draft: work(draft.connection))
 
     def now(self) -> float:

@@ -37,7 +37,7 @@ A comment with the line `stop` or `stop monitoring` ends it."""
 
 def one_pass(context: Context, caller: Caller, card: str, *, which: str | None, emit_diff: bool) -> Document:
     """Make one pass and tell the card."""
-    _need_registry(context)
+    context.require_registry()
     board = open_board(context, which)
     visit = CardWatch(context, board, _named(context, board, card), is_visit=True)
     report = passes.one_pass(context, caller, emit_diff=emit_diff)
@@ -57,7 +57,7 @@ def monitor(
     tasks: Iterable[ResidentTask] = (),
 ) -> str:
     """Watch the root and keep its card up to date; beside a resident, tell what that one records."""
-    _need_registry(context)
+    context.require_registry()
     board = open_board(context, which)
     limits = MonitorTimeouts(timeout, idle_timeout)
     companion = CardWatch(context, board, _named(context, board, card))
@@ -77,9 +77,11 @@ def work(context: Context, caller: Caller, tell: Tell, tasks: Iterable[ResidentT
     if not task:
         raise Usage("no card was given to this worker", hint="Hermes' dispatcher sets HERMES_KANBAN_TASK")
     board = open_board(context, HERMES)
-    if not context.paths.exists():
-        board.block(task, f"there is no registry in {context.paths.root}: mam init makes one")
-        raise NoRegistry(f"there is no registry in {context.paths.root}", hint="mam init makes one")
+    try:
+        context.require_registry()
+    except NoRegistry as error:
+        board.block(task, f"{error.message}: {error.hint}")
+        raise
     why = monitor(context, caller, task, tell, which=HERMES, tasks=tasks)
     left = board.show(task)
     who, run = claimer(context, task)
@@ -95,11 +97,6 @@ def _named(context: Context, board: Board, card: str) -> str:
     title = f"{_TITLE}: {os.path.basename(root)}"[:200]
     body = _BODY.format(root=root)
     return board.create(title, body=body, created_by=rules.AUTHOR, workspace=root).id
-
-
-def _need_registry(context: Context) -> None:
-    if not context.paths.exists():
-        raise NoRegistry(f"there is no registry in {context.paths.root}", hint="mam init makes one")
 
 
 def _accompany(context: Context, companion: CardWatch, tell: Tell, limits: MonitorTimeouts) -> str:

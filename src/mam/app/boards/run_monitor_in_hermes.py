@@ -11,7 +11,7 @@ import shlex
 from mam.adapters.system import program_lookup
 from mam.app.boards.board import HERMES, open_board
 from mam.app.context.start_resident import command
-from mam.core.errors import AgentMissing, NoRegistry, Unavailable
+from mam.core.errors import AgentMissing, Unavailable
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -55,8 +55,7 @@ A comment of a person with the line `stop` or `stop monitoring`:
 
 def dispatch(context: Context) -> dict[str, Any]:
     """See to it that this root has one open goal card, and that the dispatcher looked at it."""
-    if not context.paths.exists():
-        raise NoRegistry(f"there is no registry in {context.paths.root}", hint="mam init makes one")
+    context.require_registry()
     program = program_lookup.which("hermes", context.environ.get("PATH", ""))
     if program is None:
         raise AgentMissing(

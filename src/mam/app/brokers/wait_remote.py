@@ -94,7 +94,7 @@ class _Job:
         assert self.end is not None
         return {
             "job_id": self.id,
-            "status": states.after(states.RUNNING, self.end["event"], self.end["data"]),
+            "status": states.after(states.JobStatus.RUNNING, self.end["event"], self.end["data"]),
             "attempt": events.attempt_of(self.end),
             "finished_at": self.end["timestamp"],
             "terminal_event": self.end["event"],

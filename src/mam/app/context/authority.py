@@ -7,7 +7,7 @@ import os
 from mam.adapters.store.tables import teams
 from mam.core import authority, names
 from mam.core.errors import NotAllowed
-from mam.core.session_row import merged
+from mam.core.session_row import Status, merged
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -109,7 +109,9 @@ def check_child(
 def check_child_limit(context: Context, caller: Caller, draft: Transaction) -> None:
     """Refuse one child too many where it is claimed: calls that came at once see each other only there."""
     coming = [one.data["row"] for one in draft.intents.all() if one.verb == "create"]
-    rows = {row["id"]: row for row in (*draft.rows(), *(merged(row, status="running") for row in coming))}
+    rows = {
+        row["id"]: row for row in (*draft.rows(), *(merged(row, status=Status.RUNNING) for row in coming))
+    }
     authority.check_birth(caller.name, list(rows.values()))
 
 

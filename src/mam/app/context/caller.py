@@ -38,7 +38,7 @@ def calling_row(context: Context, caller: Caller) -> Row | None:
     """Return the row of the session that calls; None where no session does."""
     if caller.session_id is None:
         return None
-    return next((row for row in context.registry.view().rows if row.get("id") == caller.session_id), None)
+    return context.registry.view().by_id(caller.session_id)
 
 
 def _caller_among(context: Context, rows: list[Row], pid: int) -> Caller:

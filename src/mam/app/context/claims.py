@@ -7,11 +7,10 @@ changing verb finds the intent without a living owner and finishes or cleans wha
 from __future__ import annotations
 
 import os
-import time
 from contextlib import contextmanager
 
 from mam.adapters.store.intents import Intent
-from mam.adapters.system import load_adjusted_clock, process
+from mam.adapters.system import process
 from mam.adapters.system.process import Identity
 from mam.core.errors import Refused, RegistryBusy, StartUnconfirmed, Unavailable, Unconfirmed
 from mam.core.session_row import Row
@@ -27,7 +26,7 @@ if TYPE_CHECKING:
     T = TypeVar("T")
 
 WAIT_SECONDS = 20.0
-_STEP = 0.02
+STEP = 0.02
 # Intents of this process that it gave up and could not say so, because the disk was full.
 _given_up: set[tuple[str, float]] = set()
 
@@ -133,7 +132,9 @@ def _is_mine(intent: Intent) -> bool:
 def _claim(
     context: Context, verb: str, target: str, prepare: Callable[[Transaction, Row], dict[str, Any] | None]
 ) -> tuple[Row | None, float]:
-    deadline = load_adjusted_clock.now() + WAIT_SECONDS
+    from mam.adapters.system.deadline import Deadline
+
+    deadline = Deadline(WAIT_SECONDS)
 
     def work(draft: Transaction) -> tuple[bool, Row | None, float]:
         row = draft.find(target)
@@ -151,9 +152,8 @@ def _claim(
             if row is None:
                 change(context, lambda draft: None)
             return row, at
-        if load_adjusted_clock.now() > deadline:
+        if not deadline.pause(STEP):
             raise busy(context, target)
-        time.sleep(_STEP)
 
 
 def annotate(draft: Transaction, session_id: str, notes: Mapping[str, Any]) -> None:

@@ -9,7 +9,7 @@ from mam.adapters.store import root_paths as places
 from mam.adapters.store.registry import Registry
 from mam.adapters.store.user_state import UserState, state_home
 from mam.app.context.settings import load_settings
-from mam.core.errors import InvalidPath
+from mam.core.errors import InvalidPath, NoRegistry
 from mam.core.names import parse_server
 
 TYPE_CHECKING = False
@@ -173,6 +173,11 @@ class Context:
         """Tell the listeners what happens to a session, inside the transaction that records it."""
         for listener in self.listeners:
             listener(self, draft, event)
+
+    def require_registry(self) -> None:
+        """Refuse a root without a registry."""
+        if not self.paths.exists():
+            raise NoRegistry.in_root(self.paths.root)
 
     def tmux(self, server: str) -> Tmux:
         """Return the client of one server."""

@@ -9,7 +9,9 @@ import os
 
 from mam.adapters.system import process
 from mam.adapters.system.process import Identity
+from mam.core.liveness import Liveness
 from mam.core.names import kind_of_name
+from mam.core.session_row import Status
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -20,19 +22,13 @@ if TYPE_CHECKING:
     from mam.core.session_row import Pane as RowPane
     from mam.core.session_row import Row
 
-ALIVE, DEAD, GONE, LOOSE, UNKNOWN = "alive", "dead", "gone", "loose", "unknown"
-
 
 class Sight:
-    """One look at one session.
-
-    `alive`: its process runs in its pane. `dead`: the pane is there, the process has ended.
-    `gone`: neither is there, or a stranger is in the pane. `loose`: the process lives without its pane.
-    """
+    """One look at one session."""
 
     __slots__ = ("pane", "reason", "state")
 
-    def __init__(self, state: str, pane: Pane | None = None, reason: str = "") -> None:
+    def __init__(self, state: Liveness, pane: Pane | None = None, reason: str = "") -> None:
         self.state = state
         self.pane = pane
         self.reason = reason
@@ -50,25 +46,25 @@ def identity_of(row: Row) -> Identity | None:
 def see(row: Row, listing: Listing, root: str) -> Sight:
     """Return what one listing of its server says about a session of a root."""
     if not listing.confirmed:
-        return Sight(UNKNOWN, reason=listing.error or "the tmux server did not answer")
+        return Sight(Liveness.UNKNOWN, reason=listing.error or "the tmux server did not answer")
     marked = listing.marked(row.get("id"))
     if len(marked) == 1 and _is_plainly_alive(row["pane"], marked[0], root):
-        return Sight(ALIVE, marked[0])
+        return Sight(Liveness.ALIVE, marked[0])
     identity = identity_of(row)
     if marked and all(is_foreign(pane, root) for pane in marked):
-        return Sight(GONE, reason=f"its pane belongs to the root {marked[0].root}")
+        return Sight(Liveness.GONE, reason=f"its pane belongs to the root {marked[0].root}")
     pane = find_pane(row, marked or ([] if identity else listing.panes))
     if pane is None:
         if identity and process.is_alive(identity):
-            return Sight(LOOSE, reason=f"process {identity.pid} lives without its pane")
-        return Sight(GONE, reason="no pane and no process")
+            return Sight(Liveness.LOOSE, reason=f"process {identity.pid} lives without its pane")
+        return Sight(Liveness.GONE, reason="no pane and no process")
     if pane.dead:
-        return Sight(DEAD, pane, "the process in the pane has ended")
+        return Sight(Liveness.DEAD, pane, "the process in the pane has ended")
     if identity and (pane.pid != identity.pid or not process.is_alive(identity)):
         if pane.pid == identity.pid:
-            return Sight(DEAD, pane, "the process in the pane has ended")
-        return Sight(GONE, pane, f"another process ({pane.pid}) is in the pane")
-    return Sight(ALIVE, pane)
+            return Sight(Liveness.DEAD, pane, "the process in the pane has ended")
+        return Sight(Liveness.GONE, pane, f"another process ({pane.pid}) is in the pane")
+    return Sight(Liveness.ALIVE, pane)
 
 
 def _is_plainly_alive(recorded: RowPane, pane: Pane, root: str) -> bool:
@@ -141,6 +137,6 @@ def see_one(context: Context, row: Row) -> Sight:
 def confirm(context: Context, row: Row, status: str) -> bool | None:
     """Tell whether a status that somebody wrote by hand is what is there."""
     sight = see_one(context, row)
-    if sight.state == UNKNOWN:
+    if sight.state == Liveness.UNKNOWN:
         return None
-    return (sight.state == ALIVE) == (status == "running") and sight.state != LOOSE
+    return (sight.state == Liveness.ALIVE) == (status == Status.RUNNING) and sight.state != Liveness.LOOSE

@@ -7,7 +7,7 @@ from mam.app.job_runner.finish import finish
 from mam.app.jobs.find import document, enrol, unknown
 from mam.core import job_event as events
 from mam.core.errors import NotAllowed
-from mam.core.job import CANCELLED, OPEN
+from mam.core.job import OPEN, JobStatus
 from mam.core.session_row import is_running
 
 TYPE_CHECKING = False
@@ -49,7 +49,7 @@ def cancel(
         events.ERROR,
         detail,
         log=(events.CANCELLED, detail),
-        reason=CANCELLED,
+        reason=JobStatus.CANCELLED,
         cancelled_by=me,
     )
     if changed:
@@ -64,6 +64,6 @@ def cancel(
 def _stop(context: Context, caller: Caller, session_id: str, reason: str) -> None:
     from mam.app.sessions.stop import stop
 
-    row = next((one for one in context.registry.view().rows if one.get("id") == session_id), None)
+    row = context.registry.view().by_id(session_id)
     if row is not None and is_running(row):
         stop(context, caller, session_id, reason=reason)

@@ -17,7 +17,7 @@ from mam.app.jobs.find import enrol, unknown
 from mam.app.jobs.write_files import show
 from mam.core import job_event as events
 from mam.core.errors import InvalidPath
-from mam.core.job import CHECKING, LOOP
+from mam.core.job import LOOP, JobStatus
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -179,13 +179,13 @@ def _log_of(context: Context, job: Job) -> str:
 
 def _is_checking(draft: Transaction, job_id: str) -> bool:
     job = jobs.find(draft, job_id)
-    return job is not None and job.status == CHECKING
+    return job is not None and job.status == JobStatus.CHECKING
 
 
 def _claim(draft: Transaction, job_id: str) -> Job | None:
     """Become who checks a job; None if it is not due, or another living process is at it."""
     job = jobs.find(draft, job_id)
-    if job is None or job.status != CHECKING:
+    if job is None or job.status != JobStatus.CHECKING:
         return None
     checker = Identity.from_json(job.data.get("checker"))
     me = process.me()

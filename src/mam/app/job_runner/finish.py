@@ -7,7 +7,7 @@ from mam.adapters.store.tables import jobs
 from mam.app.jobs import ledger
 from mam.app.jobs.write_files import show
 from mam.core import job_event as events
-from mam.core.job import CHECKING, OPEN
+from mam.core.job import OPEN, JobStatus
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -52,7 +52,9 @@ def finish(
 
 
 def _has_gone_on(job: Job, seen: Job) -> bool:
-    return job.attempt != seen.attempt or (job.status == CHECKING and seen.status != CHECKING)
+    return job.attempt != seen.attempt or (
+        job.status == JobStatus.CHECKING and seen.status != JobStatus.CHECKING
+    )
 
 
 def fail(context: Context, job_id: str, detail: str, reason: str, **data: Any) -> bool:

@@ -27,8 +27,9 @@ from mam.app.observation.ls import describe
 from mam.app.sessions.reconcile import reconcile
 from mam.core import job as rules
 from mam.core import job_event as events
+from mam.core.activity import UNKNOWN
 from mam.core.errors import MamError
-from mam.core.message import FAILED
+from mam.core.message import MessageState
 from mam.core.session_row import is_running
 
 TYPE_CHECKING = False
@@ -84,7 +85,7 @@ class JobTask:
             found = self.context.registry.peek(lambda draft: jobs.listed(draft, only_open=True), none)
         known = _look(self.context, found)
         for job in found:
-            if job.status == rules.CHECKING:
+            if job.status == rules.JobStatus.CHECKING:
                 self._check(job.id)
                 continue
             try:
@@ -173,7 +174,7 @@ def tend(context: Context, caller: Caller, job: Job, known: Known) -> None:
             # Nothing is sent by it twice: an id that is known is looked up.
             _tell_again(context, caller, job, known)
             return
-        if message.state == FAILED:
+        if message.state == MessageState.FAILED:
             fail(context, job.id, f"the task could not be given: {message.reason}", "undelivered", seen=job)
             return
         # Messages are kept only for a while: that it was given is noted here.
@@ -261,7 +262,7 @@ def _facts(draft: Transaction, job: Job, one: dict[str, Any] | None) -> dict[str
     """Return what decides what is due; `one` is the job's session as it was seen just now."""
     data = job.data
     given = session_events.prompted_at(draft, job)
-    activity = None if not job.session_id else one["activity"] if one else "unknown"
+    activity = None if not job.session_id else one["activity"] if one else UNKNOWN
     since = data.get("activity_at") if data.get("activity") == activity else draft.now
     return {
         "began": data.get("began") or job.created_at,
@@ -277,7 +278,7 @@ def _facts(draft: Transaction, job: Job, one: dict[str, Any] | None) -> dict[str
 
 def _overdue(context: Context, draft: Transaction, job_id: str, one: dict[str, Any] | None) -> str | None:
     job = jobs.find(draft, job_id)
-    if job is None or job.status not in rules.OPEN or job.status == rules.CHECKING:
+    if job is None or job.status not in rules.OPEN or job.status == rules.JobStatus.CHECKING:
         return None
     return rules.overdue(now=context.now(), **_facts(draft, job, one))
 

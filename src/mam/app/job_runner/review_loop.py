@@ -56,7 +56,7 @@ def _next(context: Context, caller: Caller, job: Job, turn: str, task: str, numb
 def _session(context: Context, caller: Caller, job: Job, turn: str) -> Row:
     """Return the session of a turn: the one that had it before, or for a first review a new one."""
     known = job.data.get(f"{turn}_session_id")
-    row = next((one for one in context.registry.view().rows if known and one.get("id") == known), None)
+    row = context.registry.view().by_id(known)
     if row is not None and is_running(row):
         return row
     agent = job.data["reviewer"] if turn == rules.REVIEWER else job.data["agent"]

@@ -16,7 +16,8 @@ from mam.app.messages.send import send
 from mam.app.sessions.create import create
 from mam.core import job_event as events
 from mam.core.errors import DialogOpen, IllegalTransition, NameTaken, NotReady, UntestedVersion
-from mam.core.message import FAILED, HELD
+from mam.core.job import OPEN, JobStatus
+from mam.core.message import MessageState
 from mam.core.session_row import is_running, merged
 
 TYPE_CHECKING = False
@@ -85,7 +86,7 @@ def take_session(context: Context, caller: Caller, job_id: str, target: str) -> 
         if not is_running(row):
             raise IllegalTransition(f"'{row['name']}' does not run", hint=f"mam resume {row['name']}")
         busy = jobs.find(draft, row.get("delegate_job_id") or "")
-        if busy is not None and busy.id != job_id and busy.status in ("pending", "running", "checking"):
+        if busy is not None and busy.id != job_id and busy.status in OPEN:
             raise IllegalTransition(
                 f"'{row['name']}' works on job {busy.id}", hint=f"mam job wait {busy.id}, or cancel it"
             )
@@ -118,7 +119,7 @@ def begin(context: Context, caller: Caller, job_id: str, row: Row, task: str | N
             "turn_told": None,
             "nudged_at": None,
         }
-        status = job.status if is_first else "running"
+        status = job.status if is_first else JobStatus.RUNNING
         job = jobs.update(
             draft, job, session_id=row["id"], attempt=attempt, status=status, data={**fresh, **changes}
         )
@@ -135,9 +136,9 @@ def give(context: Context, caller: Caller, job_id: str, row: Row, attempt: int, 
     """Send the task of an attempt, or find out what became of it; what cannot be sent ends the job."""
     words, message_id = message_of(context, job_id, attempt, task), _task_id(job_id, attempt)
     receipt = send(context, caller, row["id"], words, message_id=message_id)
-    if receipt["state"] == FAILED:
+    if receipt["state"] == MessageState.FAILED:
         fail(context, job_id, f"the task could not be given: {receipt['reason']}", "undelivered")
-    elif receipt["state"] == HELD:
+    elif receipt["state"] == MessageState.HELD:
         context.warn(f"the task of job {job_id} waits: {receipt['reason']}")
     else:
         context.registry.note(lambda draft: note_given(draft, job_id, attempt))

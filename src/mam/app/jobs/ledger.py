@@ -57,7 +57,7 @@ def take(draft: Transaction, job: Job, event: Event, token: str) -> tuple[str, J
         attempt=job.attempt,
         seen=jobs.seen(draft, job.id, events.attempt_of(event), event["seq"], signature),
         ended=job.ended_seq,
-        has_completed=job.status == rules.CHECKING,
+        has_completed=job.status == rules.JobStatus.CHECKING,
     )
     if verdict == events.DUPLICATE:
         return verdict, job

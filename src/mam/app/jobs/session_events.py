@@ -13,7 +13,8 @@ from mam.app.jobs.write_files import show
 from mam.core import job_event as events
 from mam.core.activity import IDLE, WAITING, WORKING
 from mam.core.errors import EventRefused
-from mam.core.job import CHECKING, OPEN, PENDING
+from mam.core.job import OPEN, JobStatus
+from mam.core.message import DELIVERED, MessageState
 from mam.core.session_event import Died, Renamed, Stopped, Stopping
 
 TYPE_CHECKING = False
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
 
 TERMINATING = "terminating"
 BOOTSTRAP, EXITED = "bootstrap", "agent exited"
-_SENT = ("typing", "submitted", "queued", "unconfirmed")
+_SENT = (MessageState.TYPING, *DELIVERED, MessageState.UNCONFIRMED)
 
 
 def open_job(context: Context, draft: Transaction, row: Row) -> tuple[Job, str] | None:
@@ -72,7 +73,7 @@ def _advance(draft: Transaction, job: Job, token: str, event: SessionEvent) -> N
 
 def _die(draft: Transaction, job: Job, token: str, status: int | None) -> None:
     """End the job of a session whose agent is gone; one that has reported is only checked any more."""
-    if job.status == CHECKING:
+    if job.status == JobStatus.CHECKING:
         return
     code = "unknown" if status is None else status
     if prompted_at(draft, job) is None:
@@ -129,7 +130,7 @@ def hear(
     if state not in (WORKING, WAITING, IDLE):
         return None
     found = open_job(context, draft, row)
-    if found is None or found[0].status == CHECKING:
+    if found is None or found[0].status == JobStatus.CHECKING:
         return None
     job, token = found
     given, is_newest = prompted_at(draft, job), at >= (job.data.get("activity_at") or 0.0)
@@ -150,7 +151,7 @@ def hear(
 
 def _say(draft: Transaction, job: Job, token: str, state: str) -> bool:
     said, by = job.last_seq, {"by": "hook"}
-    if state == WORKING and job.status == PENDING:
+    if state == WORKING and job.status == JobStatus.PENDING:
         job = ledger.report(draft, job, events.STARTED, token, data=by)
     elif state == WAITING:
         job = ledger.report(draft, job, events.PERMISSION, token, job.data["waiting_for"] or "", data=by)

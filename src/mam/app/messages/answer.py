@@ -11,8 +11,8 @@ import time
 
 from mam.adapters.store.tables import evidence
 from mam.adapters.system import load_adjusted_clock
+from mam.adapters.system.deadline import Deadline
 from mam.app.context.authority import check_answerer
-from mam.app.context.liveness import DEAD, GONE
 from mam.app.messages.keys import look_inside, press, space_out
 from mam.app.observation.hook_reports import newest_reports
 from mam.app.observation.pane_look import glance, known, look_until_clear
@@ -26,6 +26,7 @@ from mam.core.errors import (
     Refused,
     Unavailable,
 )
+from mam.core.liveness import Liveness
 from mam.core.safe_text import for_paste
 
 TYPE_CHECKING = False
@@ -188,9 +189,8 @@ class _Answering:
         """Wait until what was just opened stands still: words that come sooner may be lost."""
         settles = max(_STEP, self.kind.dialog_settles)
         before = _drawing(look_inside(self.context, self.row))
-        deadline = load_adjusted_clock.now() + _MOVE_SECONDS
-        while load_adjusted_clock.now() < deadline:
-            time.sleep(settles)
+        deadline = Deadline(_MOVE_SECONDS)
+        while deadline.pause(settles):
             seen = _drawing(look_inside(self.context, self.row))
             if seen == before:
                 return
@@ -232,16 +232,15 @@ class _Answering:
             if wanted is not None and self._at(seen) != wanted:
                 raise _changed(self.row, dialog)
 
-        deadline = load_adjusted_clock.now() + _STANDS_SECONDS
+        deadline = Deadline(_STANDS_SECONDS)
         while True:
             try:
                 press(self.context, self.row, key, check)
                 return
             except Conflict:
                 # A look may fall between two parts of one drawing.
-                if load_adjusted_clock.now() > deadline:
+                if not deadline.pause(_STEP):
                     raise
-                time.sleep(_STEP)
 
     def _at(self, seen: PaneLook) -> int | None:
         found = self.kind.choices(seen.screen)
@@ -258,15 +257,14 @@ class _Answering:
         return seen
 
     def _until(self, condition: Any) -> PaneLook:
-        deadline = load_adjusted_clock.now() + _MOVE_SECONDS
+        deadline = Deadline(_MOVE_SECONDS)
         while not condition(seen := look_inside(self.context, self.row)):
-            if load_adjusted_clock.now() > deadline:
+            if not deadline.pause(_STEP):
                 raise DeliveryUnconfirmed(
                     f"the dialog of '{self.row['name']}' does not follow the keys",
                     hint=f"look: mam read {self.row['name']}",
                     session=self.row,
                 )
-            time.sleep(_STEP)
         return seen
 
 
@@ -277,10 +275,9 @@ def _drawing(seen: PaneLook) -> tuple[str, tuple[int, int]]:
 def _dialog(context: Context, row: Row) -> Dialog:
     """Return the dialog that is open once it stands still: one that was just drawn may be drawn anew."""
     settles = max(_STEP, context.kind(row["agent"]).dialog_settles)
-    deadline = load_adjusted_clock.now() + _MOVE_SECONDS
+    deadline = Deadline(_MOVE_SECONDS)
     found = _drawn(context, row)
-    while load_adjusted_clock.now() < deadline:
-        time.sleep(settles)
+    while deadline.pause(settles):
         before, found = found, _drawn(context, row)
         if (before.name, before.fingerprint) == (found.name, found.fingerprint):
             break
@@ -288,15 +285,11 @@ def _dialog(context: Context, row: Row) -> Dialog:
 
 
 def _drawn(context: Context, row: Row) -> Dialog:
-    deadline = load_adjusted_clock.now() + _MOVE_SECONDS
+    deadline = Deadline(_MOVE_SECONDS)
     # A limit may be told beside the box: there is nothing to answer.
     while not (seen := _made_out(context, row)).look.dialog or seen.look.box is not None:
         # Its own word may come before the dialog is drawn.
-        if (
-            known(context, row, seen).verdict(context.now()).state == WAITING
-            and load_adjusted_clock.now() < deadline
-        ):
-            time.sleep(_STEP)
+        if known(context, row, seen).verdict(context.now()).state == WAITING and deadline.pause(_STEP):
             continue
         raise NoDialog(f"'{row['name']}' shows no dialog", hint=f"mam read {row['name']} shows its screen")
     return Dialog(seen, context.kind(row["agent"]).choices(seen.screen))
@@ -309,11 +302,13 @@ def _made_out(context: Context, row: Row) -> PaneLook:
 def _gone(context: Context, row: Row, shown: Dialog) -> PaneLook:
     """Wait until the dialog is gone: another one may stand in its place, and some agents leave over it."""
     kind = context.kind(row["agent"])
-    deadline = load_adjusted_clock.now() + _SECONDS
+    deadline = Deadline(_SECONDS)
     other, since = "", 0.0
-    while load_adjusted_clock.now() < deadline:
+    while True:
         seen = glance(context, row)
-        if seen.absence in (DEAD, GONE) or (seen.look.dialog != shown.name and not seen.absence):
+        if seen.absence in (Liveness.DEAD, Liveness.GONE) or (
+            seen.look.dialog != shown.name and not seen.absence
+        ):
             return seen
         found = Dialog(seen, kind.choices(seen.screen)).fingerprint
         if found != other:
@@ -321,12 +316,12 @@ def _gone(context: Context, row: Row, shown: Dialog) -> PaneLook:
         # One that is on its way out may be drawn in parts.
         if found != shown.fingerprint and load_adjusted_clock.now() - since > _STANDS_SECONDS:
             return seen
-        time.sleep(_STEP)
-    raise DeliveryUnconfirmed(
-        f"the {shown.name} dialog of '{row['name']}' was answered and is still there",
-        hint=f"look: mam read {row['name']}",
-        session=row,
-    )
+        if not deadline.pause(_STEP):
+            raise DeliveryUnconfirmed(
+                f"the {shown.name} dialog of '{row['name']}' was answered and is still there",
+                hint=f"look: mam read {row['name']}",
+                session=row,
+            )
 
 
 def _facts(row: Row, shown: Dialog) -> dict[str, Any]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from mam.adapters.store.tables import teams
 from mam.app.messages.send import send
 from mam.core.errors import MamError, Refused, Usage
-from mam.core.message import FAILED
+from mam.core.message import MessageState
 from mam.core.session_row import is_running
 
 TYPE_CHECKING = False
@@ -88,7 +88,7 @@ def _failed(row: Row, error: MamError) -> dict[str, Any]:
     return {
         "message_id": None,
         "session": row["name"],
-        "state": FAILED,
+        "state": MessageState.FAILED,
         "evidence": None,
         "carrier": None,
         "added": None,

@@ -49,8 +49,7 @@ def _signed(context: Context, message: Message, words: str) -> str:
     """Return words with a line that says who writes; a person's words arrive as they are."""
     if message.sender == "user":
         return words
-    rows = context.registry.view().rows
-    sender = next((one for one in rows if one.get("id") == message.sender), None)
+    sender = context.registry.view().by_id(message.sender)
     name, role = (sender["name"], sender.get("role")) if sender else (message.sender, None)
     return f"{rules.header(message.id, name, role)}\n{words}"
 

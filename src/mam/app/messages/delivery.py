@@ -7,10 +7,10 @@ message without its typist looks for the proof and never types it again.
 from __future__ import annotations
 
 import itertools
-import time
 
 from mam.adapters.store.tables import messages
-from mam.adapters.system import load_adjusted_clock, process
+from mam.adapters.system import process
+from mam.adapters.system.deadline import Deadline
 from mam.adapters.system.process import Identity
 from mam.app.context import claims
 from mam.app.messages import carrier, receipt_proof
@@ -22,7 +22,7 @@ from mam.app.observation.versions import is_known, says_idle
 from mam.core import message as rules
 from mam.core.activity import IDLE, UNKNOWN, WAITING, WORKING, is_asking
 from mam.core.errors import ConversationBusy, DeliveryUnconfirmed, NotAllowed, PaneGone, TerminalsDown
-from mam.core.message import FAILED, HELD, QUEUED, SUBMITTED, TYPING, UNCONFIRMED
+from mam.core.message import MessageState
 from mam.core.session_row import current_conversation
 
 TYPE_CHECKING = False
@@ -51,7 +51,7 @@ def deliver(context: Context, session_id: str) -> None:
         if not waiting:
             return
         first = waiting[0]
-        if first.state == TYPING:
+        if first.state == MessageState.TYPING:
             if _is_typed(first):
                 return
             _settle(context, first)
@@ -64,14 +64,15 @@ def comes_next(context: Context, message: Message) -> bool:
     waiting = context.registry.peek(lambda draft: messages.open_of(draft, message.session_id), _NOTHING)
     before = itertools.takewhile(lambda one: one.id != message.id, waiting)
     return bool(waiting) and all(
-        _is_typed(one) if one.state == TYPING else one.reason == rules.NOT_TRIED for one in before
+        _is_typed(one) if one.state == MessageState.TYPING else one.reason == rules.NOT_TRIED
+        for one in before
     )
 
 
 def is_typed_to(context: Context, session_id: str) -> bool:
     """Tell whether somebody types a message into a session just now."""
     waiting = context.registry.peek(lambda draft: messages.open_of(draft, session_id), _NOTHING)
-    return any(one.state == TYPING and _is_typed(one) for one in waiting)
+    return any(one.state == MessageState.TYPING and _is_typed(one) for one in waiting)
 
 
 def deliver_all(context: Context) -> None:
@@ -90,17 +91,22 @@ def _is_typed(message: Message) -> bool:
 
 
 def _row_of(context: Context, message: Message) -> Row | None:
-    return next((one for one in context.registry.view().rows if one.get("id") == message.session_id), None)
+    return context.registry.view().by_id(message.session_id)
 
 
 def _try(context: Context, message: Message) -> bool:
     """Type one message if nothing is in the way; False if it has to wait."""
     row = _row_of(context, message)
     if row is None:
-        return _end(context, message, FAILED, reason="its session was forgotten")
+        return _end(context, message, MessageState.FAILED, reason="its session was forgotten")
     kind = context.kind(row["agent"])
     if not kind.reads_screen:
-        return _end(context, message, FAILED, reason=f"mam cannot see whether {kind.name} waits for words")
+        return _end(
+            context,
+            message,
+            MessageState.FAILED,
+            reason=f"mam cannot see whether {kind.name} waits for words",
+        )
     seen = _look(context, row)
     reason = _reason(context, row, message, seen)
     if reason:
@@ -108,9 +114,11 @@ def _try(context: Context, message: Message) -> bool:
     try:
         load = carrier.load(context, row, message)
     except (OSError, NotAllowed) as error:
-        return _end(context, message, FAILED, reason=f"its file could not be written: {error}")
+        return _end(context, message, MessageState.FAILED, reason=f"its file could not be written: {error}")
     if load.words is None:
-        return _end(context, message, FAILED, reason=f"{kind.name} would take these words for a command")
+        return _end(
+            context, message, MessageState.FAILED, reason=f"{kind.name} would take these words for a command"
+        )
     try:
         row = conversations.note_open(context, row)
     except ConversationBusy as error:
@@ -120,14 +128,19 @@ def _try(context: Context, message: Message) -> bool:
     _at_work.add(message.id)
     try:
         claimed = _begin(context, message, load, before)
-        if claimed is None or claimed.state != TYPING:
+        if claimed is None or claimed.state != MessageState.TYPING:
             return False
         try:
             trial = _trial(context, claimed, load.words, conversation)
             return _type(context, row, claimed, trial, seen.look.state)
         except BaseException:
             # The process lives on, and nobody else would dare to touch what it says it is typing.
-            _end(context, claimed, UNCONFIRMED, reason="its typing was interrupted; look: mam read")
+            _end(
+                context,
+                claimed,
+                MessageState.UNCONFIRMED,
+                reason="its typing was interrupted; look: mam read",
+            )
             raise
     finally:
         _at_work.discard(message.id)
@@ -146,14 +159,14 @@ def _trial(context: Context, message: Message, words: str, conversation: str) ->
 
 def _look(context: Context, row: Row) -> PaneLook:
     """Look at a session; what was typed a moment ago may still be shown, though it was taken."""
-    since, deadline = context.now() - _SHOWN_SECONDS, load_adjusted_clock.now() + _SHOWN_SECONDS
+    since, deadline = context.now() - _SHOWN_SECONDS, Deadline(_SHOWN_SECONDS)
     while True:
         seen = look_until_clear(lambda: glance(context, row))
-        if seen.look.box != "draft" or load_adjusted_clock.now() > deadline:
+        if seen.look.box != "draft" or deadline.has_passed():
             return seen
         if not context.registry.peek(lambda draft: messages.was_taken_lately(draft, row["id"], since), False):
             return seen
-        time.sleep(_STEP)
+        deadline.pause(_STEP)
 
 
 def _type(
@@ -161,7 +174,7 @@ def _type(
 ) -> bool:
     """Type it after another look; what no screen tells is still as it was known to be a moment ago."""
     kind = context.kind(row["agent"])
-    taken = SUBMITTED
+    taken = MessageState.SUBMITTED
 
     def check(look: ScreenState) -> str | None:
         return _reason_seen(kind, look, message, state if look.state == UNKNOWN else look.state)
@@ -175,11 +188,15 @@ def _type(
             is_command=message.is_command,
             is_resting=state == IDLE,
         )
-        taken = QUEUED if (state if seen.state == UNKNOWN else seen.state) == WORKING else SUBMITTED
+        taken = (
+            MessageState.QUEUED
+            if (state if seen.state == UNKNOWN else seen.state) == WORKING
+            else MessageState.SUBMITTED
+        )
     except DeliveryUnconfirmed as error:
         # Somebody at the terminal may have pressed Enter.
         found = None if message.is_command else receipt_proof.find(context, row, trial)
-        state, reason = (SUBMITTED, None) if found else (UNCONFIRMED, error.message)
+        state, reason = (MessageState.SUBMITTED, None) if found else (MessageState.UNCONFIRMED, error.message)
         return _end(context, message, state, reason=reason, evidence=found)
     except TerminalsDown as error:
         # It may have been typed.
@@ -190,10 +207,10 @@ def _type(
     found = receipt_proof.wait_for(context, row, trial)
     if found == "hook" and state == WORKING and receipt_proof.was_working(context, row, trial):
         # The screen may not show yet, or never, that the agent works.
-        taken = QUEUED
+        taken = MessageState.QUEUED
     if found:
         return _end(context, message, taken, reason=None, evidence=found)
-    return _end(context, message, UNCONFIRMED, reason=_UNPROVEN)
+    return _end(context, message, MessageState.UNCONFIRMED, reason=_UNPROVEN)
 
 
 def _reason(context: Context, row: Row, message: Message, seen: PaneLook) -> str | None:
@@ -236,7 +253,7 @@ def _begin(context: Context, message: Message, load: Load, before: int) -> Messa
 
     def work(draft: Transaction) -> Message | None:
         waiting = messages.open_of(draft, message.session_id)
-        if not waiting or waiting[0].id != message.id or waiting[0].state != HELD:
+        if not waiting or waiting[0].id != message.id or waiting[0].state != MessageState.HELD:
             return None
         intent = draft.intents.of(message.session_id)
         if intent is not None and intent.verb == "stop" and claims.is_owned(intent):
@@ -244,7 +261,7 @@ def _begin(context: Context, message: Message, load: Load, before: int) -> Messa
         return messages.update(
             draft,
             message.id,
-            state=TYPING,
+            state=MessageState.TYPING,
             owner=process.me().as_json(),
             carrier=load.carrier,
             added=load.added,
@@ -264,9 +281,9 @@ def _is_repeated(context: Context, message: Message) -> bool:
 def _hold(context: Context, message: Message, reason: str) -> bool:
     def work(draft: Transaction) -> None:
         if _stands(draft, message):
-            messages.update(draft, message.id, state=HELD, reason=reason, owner=None)
+            messages.update(draft, message.id, state=MessageState.HELD, reason=reason, owner=None)
 
-    if (message.state, message.reason) != (HELD, reason):
+    if (message.state, message.reason) != (MessageState.HELD, reason):
         context.registry.note(work)
     return False
 
@@ -278,7 +295,12 @@ def _stands(draft: Transaction, message: Message) -> bool:
 
 
 def _end(
-    context: Context, message: Message, state: str, *, reason: str | None, evidence: str | None = None
+    context: Context,
+    message: Message,
+    state: MessageState,
+    *,
+    reason: str | None,
+    evidence: str | None = None,
 ) -> bool:
     def work(draft: Transaction) -> None:
         if not _stands(draft, message):
@@ -304,6 +326,6 @@ def _settle(context: Context, message: Message) -> None:
         trial = _trial(context, message, words, now_open(context, row) or "")
         found = receipt_proof.find_late(context, row, trial)
     if found:
-        _end(context, message, SUBMITTED, reason=None, evidence=found)
+        _end(context, message, MessageState.SUBMITTED, reason=None, evidence=found)
     else:
-        _end(context, message, UNCONFIRMED, reason=_TYPIST_DIED)
+        _end(context, message, MessageState.UNCONFIRMED, reason=_TYPIST_DIED)

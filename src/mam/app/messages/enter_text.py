@@ -10,13 +10,13 @@ from __future__ import annotations
 
 import time
 
-from mam.adapters.system import load_adjusted_clock
+from mam.adapters.system.deadline import Deadline
 from mam.adapters.tmux.failures import PaneChanged, PaneInMode
-from mam.app.context.liveness import UNKNOWN
 from mam.app.observation.hook_reports import COARSE_SECONDS, newest_reports
 from mam.app.observation.pane_look import SHELL, glance, look_until_clear
 from mam.core.activity import IDLE, WAITING, WORKING
 from mam.core.errors import DeliveryUnconfirmed, PaneGone, TerminalsDown, Unavailable
+from mam.core.liveness import Liveness
 from mam.core.message import WAITS, not_there
 
 TYPE_CHECKING = False
@@ -64,16 +64,15 @@ def submit(
     if is_command:
         pause = max(pause, _COMMAND_PAUSE)
     since = context.now() - COARSE_SECONDS
-    deadline = load_adjusted_clock.now() + _STILL_SECONDS
+    deadline = Deadline(_STILL_SECONDS)
     while True:
         seen = _look(context, row, check or _not_empty, since)
         at_once = pause <= 0 and is_resting and seen.look.state == IDLE
         try:
             tmux.paste(pane_id, text, mark=row["id"], enter=at_once, at=seen.cursor)
         except PaneChanged:
-            if load_adjusted_clock.now() > deadline:
+            if not deadline.pause(_STEP):
                 raise InTheWay("its screen does not stand still") from None
-            time.sleep(_STEP)
             continue
         if at_once:
             return seen.look
@@ -103,11 +102,11 @@ def _not_empty(look: ScreenState) -> str | None:
 
 def _enter(context: Context, row: Row, pause: float, since: float) -> ScreenState:
     """Press Enter once the text is seen in the box, and only while that is all that is seen."""
-    deadline = load_adjusted_clock.now() + _SEEN_SECONDS
+    deadline = Deadline(_SEEN_SECONDS)
     while not _holds_text(context, row, seen := _look_for_text(context, row, deadline), since):
         _wait(row, deadline, "it is not seen in its box")
     time.sleep(pause)
-    deadline = load_adjusted_clock.now() + _SEEN_SECONDS
+    deadline = Deadline(_SEEN_SECONDS)
     while True:
         seen = _look_for_text(context, row, deadline)
         if seen.look.dialog:
@@ -117,10 +116,10 @@ def _enter(context: Context, row: Row, pause: float, since: float) -> ScreenStat
         _wait(row, deadline, "its screen does not stand still")
 
 
-def _look_for_text(context: Context, row: Row, deadline: float) -> PaneLook:
+def _look_for_text(context: Context, row: Row, deadline: Deadline) -> PaneLook:
     """Look at an agent that was typed to; InTheWay where it is gone, and what was typed with it."""
     while (absence := (seen := glance(context, row)).absence) is not None:
-        if absence not in (UNKNOWN, SHELL):
+        if absence not in (Liveness.UNKNOWN, SHELL):
             raise InTheWay(f"{not_there(absence)} before Enter was pressed")
         # The agent may be there all the same, and the text in its box.
         _wait(row, deadline, not_there(absence))
@@ -141,10 +140,9 @@ def _press_enter(context: Context, row: Row, seen: PaneLook) -> bool:
     return True
 
 
-def _wait(row: Row, deadline: float, why: str) -> None:
-    if load_adjusted_clock.now() > deadline:
+def _wait(row: Row, deadline: Deadline, why: str) -> None:
+    if not deadline.pause(_STEP):
         raise _not_entered(row, why)
-    time.sleep(_STEP)
 
 
 def _holds_text(context: Context, row: Row, seen: PaneLook, since: float) -> bool:

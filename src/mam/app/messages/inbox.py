@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from mam.adapters.store.tables import messages
-from mam.core.message import HELD, NOT_TRIED, TYPING, behind
+from mam.core.message import NOT_TRIED, MessageState, behind
 from mam.core.times import stamp
 
 TYPE_CHECKING = False
@@ -37,7 +37,7 @@ def inbox(
 
 def reason_of(draft: Transaction, one: Message) -> str | None:
     """Return why a message stands as it does; of one that was not tried, why not."""
-    if (one.state, one.reason) != (HELD, NOT_TRIED):
+    if (one.state, one.reason) != (MessageState.HELD, NOT_TRIED):
         return one.reason
     first = next(iter(messages.open_of(draft, one.session_id)), one)
     return one.reason if first.reason in (None, NOT_TRIED) else behind(first.id, first.reason)
@@ -48,7 +48,7 @@ def _shown(draft: Transaction, one: Message, names: dict[Any, str]) -> dict[str,
         "message_id": one.id,
         "session": names.get(one.session_id, one.session_id),
         "sender": names.get(one.sender, one.sender),
-        "state": HELD if one.state == TYPING else one.state,
+        "state": MessageState.HELD if one.state == MessageState.TYPING else one.state,
         "reason": reason_of(draft, one),
         "evidence": one.evidence,
         "carrier": one.carrier,

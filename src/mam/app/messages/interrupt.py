@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 
 from mam.adapters.system import load_adjusted_clock
+from mam.adapters.system.deadline import Deadline
 from mam.app.context.authority import check_writer
 from mam.app.messages.keys import asks, look_inside, press, space_out
 from mam.app.observation.pane_look import known
@@ -42,8 +43,8 @@ def interrupt(context: Context, caller: Caller, target: str) -> dict[str, Any]:
         return _told(row, was, was, seen)
     _press(context, row, kind)
     context.registry.note(lambda draft: draft.log(by, "interrupt", row, None, was=was))
-    deadline, pressed = load_adjusted_clock.now() + _SECONDS, load_adjusted_clock.now()
-    while kind.reads_screen and load_adjusted_clock.now() < deadline:
+    deadline, pressed = Deadline(_SECONDS), load_adjusted_clock.now()
+    while kind.reads_screen:
         seen = look_inside(context, row)
         if _rests(kind, seen):
             return _told(row, was, IDLE, seen)
@@ -51,7 +52,8 @@ def interrupt(context: Context, caller: Caller, target: str) -> dict[str, Any]:
             # One that has only begun to ask its model may not have taken the key.
             _press(context, row, kind)
             pressed = load_adjusted_clock.now()
-        time.sleep(_STEP)
+        if not deadline.pause(_STEP):
+            break
     raise DeliveryUnconfirmed(
         f"{' '.join(kind.interrupt_keys)} was pressed in '{row['name']}', and nothing shows that it rests",
         hint=f"look: mam read {row['name']}",

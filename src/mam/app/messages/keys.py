@@ -10,11 +10,11 @@ import time
 from mam.adapters.tmux.failures import PaneChanged
 from mam.adapters.tmux.keys import tmux_keys
 from mam.app.context.authority import check_writer
-from mam.app.context.liveness import UNKNOWN
 from mam.app.observation.log import log
 from mam.app.observation.pane_look import glance, known, look_until_clear
 from mam.core.activity import WAITING, is_asking
 from mam.core.errors import DialogOpen, NotReady, PaneGone, Usage
+from mam.core.liveness import Liveness
 from mam.core.message import not_there
 
 TYPE_CHECKING = False
@@ -77,7 +77,7 @@ def look_inside(context: Context, row: Row) -> PaneLook:
     seen = glance(context, row)
     if seen.absence:
         name = row["name"]
-        hint = "mam doctor looks at tmux" if seen.absence == UNKNOWN else f"mam resume {name}"
+        hint = "mam doctor looks at tmux" if seen.absence == Liveness.UNKNOWN else f"mam resume {name}"
         raise PaneGone(f"'{name}' hears no key: {not_there(seen.absence)}", hint=hint, session=row)
     return seen
 

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import time
-
 from mam.adapters.store.tables.evidence import recorded
-from mam.adapters.system import load_adjusted_clock
+from mam.adapters.system.deadline import Deadline
 from mam.app.messages.enter_text import proof_seconds
 from mam.app.observation import conversations
 from mam.app.observation.hook_reports import COARSE_SECONDS, pending_events, recorded_reports
@@ -55,12 +53,11 @@ class DeliveryProof:
 
 def wait_for(context: Context, row: Row, trial: DeliveryProof, seconds: float | None = None) -> str | None:
     """Return what proves that the agent took the words, as soon as something does; None if nothing did."""
-    deadline = load_adjusted_clock.now() + (proof_seconds(trial.words) if seconds is None else seconds)
+    deadline = Deadline(proof_seconds(trial.words) if seconds is None else seconds)
     steps = iter(_STEPS)
     while not (found := find(context, row, trial)):
-        if load_adjusted_clock.now() > deadline:
+        if not deadline.pause(next(steps, _STEPS[-1])):
             return None
-        time.sleep(next(steps, _STEPS[-1]))
     return found
 
 

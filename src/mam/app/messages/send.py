@@ -13,7 +13,7 @@ from mam.app.messages.enter_text import proof_seconds
 from mam.app.messages.inbox import reason_of
 from mam.core import message as rules
 from mam.core.errors import Conflict, InvalidPrompt, NotAllowed, Refused
-from mam.core.message import FAILED, HELD, TYPING
+from mam.core.message import MessageState
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -58,7 +58,7 @@ def send(
             over = load_adjusted_clock.now()
         is_waited_for = over is None or _is_next(context, message, load_adjusted_clock.now() - over)
         if message.state in rules.ENDED or not is_waited_for:
-            if message.state == HELD:
+            if message.state == MessageState.HELD:
                 # Somebody has to be awake when the reason ends.
                 start_resident.ensure(context)
             return _receipt(context, message, row, (time.monotonic() - began) * 1000)
@@ -83,7 +83,7 @@ def written(
         "text": text,
         "is_command": is_command,
         "wanted": when,
-        "state": HELD,
+        "state": MessageState.HELD,
         "reason": rules.NOT_TRIED,
         "conversation": conversation,
     }
@@ -91,7 +91,7 @@ def written(
 
 def _is_next(context: Context, message: Message, waited: float) -> bool:
     """Tell whether what becomes of a message is known in a moment: it, or one before it, is being typed."""
-    if message.state == TYPING:
+    if message.state == MessageState.TYPING:
         # Who types it may have been stopped, and then nobody knows for how long.
         return waited < _PATIENCE + proof_seconds(message.text)
     is_new = message.reason == rules.NOT_TRIED and waited < _PATIENCE
@@ -103,7 +103,7 @@ def _receipt(context: Context, message: Message, row: Row, elapsed_ms: float) ->
     return {
         "message_id": message.id,
         "session": row["name"],
-        "state": HELD if message.state == TYPING else message.state,
+        "state": MessageState.HELD if message.state == MessageState.TYPING else message.state,
         "evidence": message.evidence,
         "carrier": message.carrier,
         "added": message.added,
@@ -122,11 +122,11 @@ def withdraw(context: Context, caller: Caller, message_id: str, reason: str) -> 
 
     def work(draft: Transaction) -> bool:
         found = messages.find(draft, message_id)
-        if found is None or found.state != HELD:
+        if found is None or found.state != MessageState.HELD:
             return False
         if me not in ("user", found.sender):
             raise NotAllowed(f"{found.id} was not sent by this session")
-        messages.update(draft, message_id, state=FAILED, reason=reason)
+        messages.update(draft, message_id, state=MessageState.FAILED, reason=reason)
         return True
 
     return context.registry.note(work)

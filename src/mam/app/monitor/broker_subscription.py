@@ -17,7 +17,7 @@ from mam.app.monitor.follow_resident import News
 from mam.app.monitor.monitor_timeouts import MonitorTimeouts
 from mam.app.monitor.resident import Resident
 from mam.app.sessions import reconcile as passes
-from mam.core.errors import InvalidSettings, MamError, NoRegistry
+from mam.core.errors import InvalidSettings, MamError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -46,8 +46,7 @@ def subscribe(
     tasks: Iterable[ResidentTask] = (),
 ) -> str:
     """Watch and listen; return why it ended. `tell` gets what passes find and what the broker brings."""
-    if not context.paths.exists():
-        raise NoRegistry(f"there is no registry in {context.paths.root}", hint="mam init makes one")
+    context.require_registry()
     broker = brokers.find(context, asked)
     if broker is None:
         raise InvalidSettings("no broker is configured", hint="--broker mqtt://user@host names one")

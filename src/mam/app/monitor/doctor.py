@@ -10,9 +10,10 @@ from mam.adapters.store.tables import evidence, outbox
 from mam.adapters.system import mounts, program_lookup
 from mam.app.brokers import config as brokers
 from mam.app.context import claims
-from mam.app.context.liveness import DEAD, GONE, see
+from mam.app.context.liveness import see
 from mam.app.observation.versions import Reading, is_tested
 from mam.core.errors import MamError
+from mam.core.liveness import Liveness
 from mam.core.session_row import is_running
 
 TYPE_CHECKING = False
@@ -237,7 +238,7 @@ def _sessions(context: Context) -> Iterator[Finding]:
 def _session(row: Row, listing: Listing, root: str) -> Iterator[Finding]:
     sight = see(row, listing, root)
     name = row["name"]
-    if is_running(row) and sight.state in (DEAD, GONE):
+    if is_running(row) and sight.state in (Liveness.DEAD, Liveness.GONE):
         yield finding(f"session {name}", False, f"is held for running: {sight.reason}", f"mam resume {name}")
     elif not is_running(row) and sight.pane is not None and sight.pane.mark == row.get("id"):
         yield finding(f"session {name}", True, "has ended; its pane is kept for review")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from mam.adapters.agents.kind import Screen
 from mam.adapters.store.tables import evidence
-from mam.app.context.liveness import ALIVE, DEAD, GONE
 from mam.core.activity import (
     BOOTING,
     EXITED,
@@ -17,6 +16,7 @@ from mam.core.activity import (
     needs_screen,
     since,
 )
+from mam.core.liveness import Liveness
 from mam.core.session_row import current_conversation, is_running
 
 TYPE_CHECKING = False
@@ -138,18 +138,18 @@ def add_up(
     found = SessionEvidence(row, sight, context.kind(row["agent"]))
     _add_cheap(found, report, now)
     _add_records(found, now)
-    if sight.state == ALIVE and found.kind.reads_screen:
+    if sight.state == Liveness.ALIVE and found.kind.reads_screen:
         found.evidence.append(_of_screen(look, now))
     return found
 
 
 def _add_cheap(one: SessionEvidence, report: HookReport | None, now: float) -> None:
     sight = one.sight
-    if not is_running(one.row) or sight.state in (DEAD, GONE):
+    if not is_running(one.row) or sight.state in (Liveness.DEAD, Liveness.GONE):
         at = one.row.get("stopped_at_epoch") or one.row.get("terminated_at_epoch") or now
         one.evidence.append(Evidence("process", EXITED, at, detail=sight.reason or one.row["status"]))
         return
-    if sight.state == ALIVE:
+    if sight.state == Liveness.ALIVE:
         started = one.row["last_action"]["at_epoch"] or now
         boots = one.kind.reads_screen and now - started < _BOOT_SECONDS
         state = BOOTING if boots else UNKNOWN
@@ -170,7 +170,7 @@ def _add_state(one: SessionEvidence, now: float) -> None:
 
 
 def _add_records(one: SessionEvidence, now: float) -> None:
-    if one.sight.state != ALIVE or one.sight.pane is None:
+    if one.sight.state != Liveness.ALIVE or one.sight.pane is None:
         return
     title = one.sight.pane.title
     one.evidence.append(Evidence("title", one.kind.read_title(title), now, detail=title))
@@ -189,7 +189,7 @@ def _dated(one: Evidence, now: float) -> Evidence:
 
 
 def _wants_screen(one: SessionEvidence, thorough: bool, now: float) -> bool:
-    if one.sight.state != ALIVE or not one.kind.reads_screen:
+    if one.sight.state != Liveness.ALIVE or not one.kind.reads_screen:
         return False
     return thorough or needs_screen(one.evidence, now)
 

@@ -6,13 +6,14 @@ import time
 
 from mam.adapters.store import root_paths as places
 from mam.app.context.context import Context
-from mam.app.context.liveness import ALIVE, LOOSE, UNKNOWN, ask_early, see_all
+from mam.app.context.liveness import ask_early, see_all
 from mam.app.observation import activity, conversations
 from mam.app.observation.hook_reports import newest_reports
-from mam.core.activity import IDLE
+from mam.core.activity import IDLE, WAITING
 from mam.core.attention import attention
 from mam.core.drift import letter
 from mam.core.errors import MamError
+from mam.core.liveness import Liveness
 from mam.core.resume_choice import OWN
 from mam.core.session_row import current_conversation, is_running, own_id
 
@@ -61,7 +62,7 @@ def ls(
         asked = ask_early(context) if asked is None else asked
         found, unread = describe(context, context.registry.view(), fits, asked=asked), []
     if filters.get("waiting"):
-        found = [one for one in found if one["activity"] == "waiting"]
+        found = [one for one in found if one["activity"] == WAITING]
     document: dict[str, Any] = {
         "schema_version": SCHEMA_VERSION,
         "root": context.paths.root,
@@ -151,7 +152,7 @@ def _entry(
     has_job = bool(job) and _is_open(status)
     is_silent = has_job and reminded is not None and verdict.state == IDLE and verdict.at > reminded
     needs = attention(verdict.state, age, verdict.waiting_for, has_job=has_job, is_silent=is_silent)
-    there = None if sight.state == UNKNOWN else sight.state in (ALIVE, LOOSE)
+    there = None if sight.state == Liveness.UNKNOWN else sight.state in (Liveness.ALIVE, Liveness.LOOSE)
     return {
         **row,
         "activity": verdict.state,

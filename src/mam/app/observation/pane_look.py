@@ -6,15 +6,16 @@ Pane and screen are of one moment and cost one tmux call.
 from __future__ import annotations
 
 import os
-import time
 
 from mam.adapters.agents.kind import Screen, ScreenState
-from mam.adapters.system import load_adjusted_clock, process
+from mam.adapters.system import process
+from mam.adapters.system.deadline import Deadline
 from mam.adapters.tmux.parse import Listing
-from mam.app.context.liveness import ALIVE, GONE, UNKNOWN, Sight, see, see_one
+from mam.app.context.liveness import Sight, see, see_one
 from mam.app.observation import activity
 from mam.app.observation.hook_reports import newest_reports
 from mam.core.errors import PaneGone, Unavailable
+from mam.core.liveness import Liveness
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -44,9 +45,9 @@ class PaneLook:
     @property
     def absence(self) -> str | None:
         """Why there is nobody to type to: a word that `core.message.not_there` knows, or None."""
-        if self.sight.state == GONE and self.sight.pane is not None and not self.sight.pane.dead:
+        if self.sight.state == Liveness.GONE and self.sight.pane is not None and not self.sight.pane.dead:
             return REPLACED
-        if self.sight.state != ALIVE or self.sight.pane is None:
+        if self.sight.state != Liveness.ALIVE or self.sight.pane is None:
             return self.sight.state
         return SHELL if _is_shell(self.sight) else None
 
@@ -61,9 +62,9 @@ def glance(context: Context, row: Row) -> PaneLook:
     except PaneGone:
         return PaneLook(see_one(context, row))
     except Unavailable as error:
-        return PaneLook(Sight(UNKNOWN, reason=error.message))
+        return PaneLook(Sight(Liveness.UNKNOWN, reason=error.message))
     sight = see(row, Listing(True, [seen.pane]), context.paths.root)
-    if sight.state != ALIVE:
+    if sight.state != Liveness.ALIVE:
         # This pane is not it; another one may be.
         return PaneLook(see_one(context, row))
     found = PaneLook(sight)
@@ -75,11 +76,10 @@ def glance(context: Context, row: Row) -> PaneLook:
 
 def look_until_clear(look: Callable[[], PaneLook]) -> PaneLook:
     """Look until something is made out: a look may fall between two parts of one drawing."""
-    deadline = load_adjusted_clock.now() + _DRAWS_SECONDS
+    deadline = Deadline(_DRAWS_SECONDS)
     while not (seen := look()).absence and seen.look.box is None and seen.look.dialog is None:
-        if load_adjusted_clock.now() > deadline:
+        if not deadline.pause(_STEP):
             break
-        time.sleep(_STEP)
     return seen
 
 

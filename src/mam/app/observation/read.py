@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from mam.app.context.liveness import DEAD, UNKNOWN, see_one
+from mam.app.context.liveness import see_one
 from mam.core.errors import PaneGone, TerminalsDown
+from mam.core.liveness import Liveness
 from mam.core.safe_text import for_screen
 
 TYPE_CHECKING = False
@@ -18,7 +19,7 @@ def read(context: Context, target: str, *, lines: int | None = None, scrollback:
     """Return the screen, or with scrollback everything tmux kept; of an ended session its last screen."""
     row = context.registry.view().find(target)
     sight = see_one(context, row)
-    if sight.state == UNKNOWN:
+    if sight.state == Liveness.UNKNOWN:
         raise TerminalsDown(f"the screen of '{row['name']}' cannot be read: {sight.reason}")
     if sight.pane is None or sight.pane.mark not in ("", row.get("id")):
         kept = row.get("last_visible_note")
@@ -26,7 +27,7 @@ def read(context: Context, target: str, *, lines: int | None = None, scrollback:
             raise PaneGone(f"'{row['name']}' has no pane any more, and no screen of it was kept")
         return _tail(kept, lines)
     # tmux scrolls what a program last said away when it writes that the pane is dead.
-    back = SCROLLBACK_LINES if scrollback else _DEAD_LINES if sight.state == DEAD else 0
+    back = SCROLLBACK_LINES if scrollback else _DEAD_LINES if sight.state == Liveness.DEAD else 0
     text = context.tmux(row["tmux_server"]).capture([sight.pane.id], scrollback=back)[sight.pane.id]
     if text is None:
         raise PaneGone(f"the pane of '{row['name']}' went away just now")

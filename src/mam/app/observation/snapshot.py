@@ -6,10 +6,11 @@ import os
 
 from mam.adapters.store import root_paths as places
 from mam.adapters.system import process
-from mam.app.context.liveness import ALIVE, see
+from mam.app.context.liveness import see
 from mam.app.observation import conversations
 from mam.core.drift import Observation, Seen, Stray
 from mam.core.errors import InvalidName
+from mam.core.liveness import Liveness
 from mam.core.names import kind_of_name, parse_name
 from mam.core.session_row import current_conversation, is_running, own_id
 
@@ -69,7 +70,7 @@ def observe(
 
 
 def _seen(context: Context, row: Row, sight: Sight, reports: Mapping[str, HookReport]) -> Seen:
-    if sight.state != ALIVE:
+    if sight.state != Liveness.ALIVE:
         return Seen(sight.state, sight.reason)
     said = conversations.told(context, row, dict(reports))
     conversation = said[0] if said else current_conversation(row)

@@ -8,7 +8,7 @@ from mam.app.context import claims, start_resident
 from mam.app.sessions.launch import pane_record
 from mam.core import names, transitions
 from mam.core.errors import AmbiguousTarget, NameTaken, NotAllowed, PaneGone, TerminalsDown
-from mam.core.session_row import merged
+from mam.core.session_row import Status, merged
 from mam.core.times import stamp
 
 TYPE_CHECKING = False
@@ -63,7 +63,7 @@ def new_row(context: Context, name: str, kind: str, pane: Pane, *, server: str, 
         "tmux_server": server,
         "start_command": _command(pane, kind),
         "stores": context.kind(kind).stores(context.environ),
-        "last_visible_status": "running",
+        "last_visible_status": Status.RUNNING,
     }
 
 
@@ -102,7 +102,7 @@ def bind(context: Context, caller: Caller, row: Row, pane: Pane) -> Row:
         made = merged(
             row,
             **{**transitions.alive_fields(), "last_visible_status": row.get("last_visible_status")},
-            status="running",
+            status=Status.RUNNING,
             pane=pane_record(pane, row["start_command"][0], row["workspace"]),
             tmux_session_id=pane.session_id,
             created_at=stamp(at),

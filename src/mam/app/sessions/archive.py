@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from mam.app.context import claims
 from mam.core import transitions
+from mam.core.session_row import Status
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -21,7 +22,7 @@ def archive(context: Context, caller: Caller, target: str) -> Row:
 
     def prepare(draft: Transaction, row: Row) -> dict[str, Any] | None:
         result["row"] = row
-        if row["status"] != "archived":
+        if row["status"] != Status.ARCHIVED:
             action = caller.action("archive", context.now())
             result["row"] = draft.put(transitions.archived(row, action))
             draft.log(action["by"], "archive", row)

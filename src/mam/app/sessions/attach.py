@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from mam.app.context.liveness import UNKNOWN, see_one
+from mam.app.context.liveness import see_one
 from mam.app.observation.ls import describe
+from mam.core.activity import WAITING
 from mam.core.errors import PaneGone, Refused, TerminalsDown, Usage
+from mam.core.liveness import Liveness
+from mam.core.session_row import is_running
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -20,7 +23,7 @@ def attach(context: Context, target: str | None = None, *, next_waiting: bool = 
         name = _only_one(context)
     row = context.registry.view().find(name)
     sight = see_one(context, row)
-    if sight.state == UNKNOWN:
+    if sight.state == Liveness.UNKNOWN:
         raise TerminalsDown(f"'{row['name']}' cannot be shown: {sight.reason}")
     if sight.pane is None or sight.pane.mark not in ("", row.get("id")):
         raise PaneGone(f"'{row['name']}' has no pane", hint=f"mam resume {row['name']}")
@@ -40,7 +43,7 @@ def _server_pid(context: Context) -> int | None:
 
 
 def _only_one(context: Context) -> str:
-    running = [row["name"] for row in context.registry.view().rows if row["status"] == "running"]
+    running = [row["name"] for row in context.registry.view().rows if is_running(row)]
     if len(running) == 1:
         return running[0]
     if not running:
@@ -50,15 +53,13 @@ def _only_one(context: Context) -> str:
 
 def _next_waiting(context: Context, after: str | None) -> str:
     """Return the next session in the list, behind the one we sit in, that waits for a person."""
-    entries = describe(
-        context, context.registry.view(), lambda row: row["status"] == "running", thorough=True
-    )
+    entries = describe(context, context.registry.view(), is_running, thorough=True)
     here = after or context.environ.get("MAM_SESSION") or _current_pane_session(context, entries)
     names: list[str] = [one["name"] for one in entries]
     start = next((number for number, one in enumerate(entries) if here in (one["name"], one["id"])), -1)
     for step in range(1, len(entries) + 1):
         one = entries[(start + step) % len(entries)]
-        if one["activity"] == "waiting":
+        if one["activity"] == WAITING:
             return names[(start + step) % len(entries)]
     raise Refused("no session waits for a person", hint="mam ls shows what they do")
 

@@ -6,12 +6,12 @@ row, wait. Whatever dies in between is finished or cleaned by the next changing 
 
 from __future__ import annotations
 
-import time
 import uuid
 
 from mam.adapters.store.tables import evidence
 from mam.adapters.store.transaction import new_session_id
-from mam.adapters.system import load_adjusted_clock, process
+from mam.adapters.system import process
+from mam.adapters.system.deadline import Deadline
 from mam.app.context import claims
 from mam.app.observation import conversations
 from mam.app.sessions import launch, untrusted_rows
@@ -30,7 +30,7 @@ from mam.core.errors import (
     Unavailable,
     Usage,
 )
-from mam.core.session_row import is_running, merged
+from mam.core.session_row import Status, is_running, merged
 from mam.core.times import stamp
 
 TYPE_CHECKING = False
@@ -107,15 +107,14 @@ def begin(context: Context, caller: Caller, order: CreateOptions) -> tuple[Row, 
 
 def _reserve(context: Context, caller: Caller, order: CreateOptions, workspace: str) -> StartPlan:
     """Commit the intent: from here on the name is ours, and a death is noticed."""
-    deadline = load_adjusted_clock.now() + claims.WAIT_SECONDS
+    deadline = Deadline(claims.WAIT_SECONDS)
     while True:
         _check_program(context, order)
         plan = claims.claim(context, lambda draft: _claim(context, caller, draft, order, workspace))
         if plan is not None:
             return plan
-        if load_adjusted_clock.now() > deadline:
+        if not deadline.pause(claims.STEP):
             raise claims.busy(context, order.name or "")
-        time.sleep(0.02)
 
 
 def _check_program(context: Context, order: CreateOptions) -> None:
@@ -334,7 +333,7 @@ def _born(row: Row, started: Started, entry: Any, action: Any) -> Row:
     return merged(
         row,
         **transitions.alive_fields(),
-        status="running",
+        status=Status.RUNNING,
         pane=started.pane,
         tmux_session_id=started.tmux_session_id,
         conversations=[entry] if entry else [],

@@ -6,11 +6,12 @@ import time
 
 from mam.adapters.system import load_adjusted_clock
 from mam.app.context import claims
-from mam.app.context.liveness import DEAD, GONE, see_one
+from mam.app.context.liveness import see_one
 from mam.app.observation import conversations
 from mam.app.sessions import launch
 from mam.core import transitions
 from mam.core.errors import MamError, PaneGone
+from mam.core.liveness import Liveness
 from mam.core.session_event import Died
 from mam.core.session_row import current_conversation, is_running
 
@@ -28,7 +29,7 @@ _PATIENCE = 1.0
 def record_if_dead(context: Context, caller: Caller, row: Row, error: MamError | None = None) -> Row:
     """Look at the session; if its process is gone, commit that and return the new row."""
     sight = see_one(context, row)
-    if sight.state not in (DEAD, GONE):
+    if sight.state not in (Liveness.DEAD, Liveness.GONE):
         return row
     done = record_death(context, caller, row, sight)
     if error is not None:
@@ -70,7 +71,7 @@ def record_death(context: Context, caller: Caller, row: Row, sight: Sight) -> Ro
 def exit_status(context: Context, row: Row, sight: Sight) -> int | None:
     """Return the exit status that tmux kept of a dead pane; a signal counts as 128 and up."""
     pane = sight.pane
-    if pane is None or sight.state != DEAD:
+    if pane is None or sight.state != Liveness.DEAD:
         return None
     if pane.dead_status is None and pane.dead_signal is None:
         try:

@@ -48,11 +48,13 @@ def first_prompt(context: Context, caller: Caller, row: Row, prompt: str) -> Non
         prompt = prompt.lstrip()
     seconds = load_adjusted_clock.stretched(_WORD_SECONDS)
     done = send(context, caller, row["id"], prompt, timeout=seconds)
-    if done["state"] == rules.HELD and not withdraw(context, caller, done["message_id"], _NOT_TYPED):
+    if done["state"] == rules.MessageState.HELD and not withdraw(
+        context, caller, done["message_id"], _NOT_TYPED
+    ):
         done = send(context, caller, row["id"], prompt, message_id=done["message_id"], timeout=seconds)
-    if done["state"] in (rules.SUBMITTED, rules.QUEUED):
+    if done["state"] in rules.DELIVERED:
         return
-    if done["state"] == rules.UNCONFIRMED:
+    if done["state"] == rules.MessageState.UNCONFIRMED:
         raise DeliveryUnconfirmed(
             f"the prompt was typed into '{row['name']}', and nothing proves that it was taken",
             hint=f"look: mam read {row['name']}",

@@ -66,8 +66,9 @@ def _remove_worktree(context: Context, row: Row) -> dict[str, Any]:
 
 def remove_dead_pane(context: Context, row: Row) -> None:
     """A pane that was kept for review goes with the row: no pane is left without one."""
-    from mam.app.context.liveness import DEAD, see_one
+    from mam.app.context.liveness import see_one
+    from mam.core.liveness import Liveness
 
     sight = see_one(context, row)
-    if sight.state == DEAD and sight.pane is not None and sight.pane.mark == row["id"]:
+    if sight.state == Liveness.DEAD and sight.pane is not None and sight.pane.mark == row["id"]:
         context.tmux(row["tmux_server"]).kill_pane(sight.pane.id, mark=row["id"])

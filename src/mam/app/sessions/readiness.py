@@ -11,6 +11,7 @@ import time
 
 from mam.adapters.agents.kind import Screen
 from mam.adapters.system import load_adjusted_clock, process
+from mam.adapters.system.deadline import Deadline
 from mam.adapters.tmux import launch_file as launches
 from mam.adapters.tmux.failures import PaneChanged
 from mam.app.context.liveness import identity_of
@@ -60,6 +61,7 @@ class Watch:
         self.seconds = seconds or max(context.settings().ready_timeout, self.kind.boot_seconds)
         self.clock = time.monotonic if seconds else load_adjusted_clock.now
         self.began = self.clock()
+        self.deadline = Deadline(self.seconds, clock=self.clock)
         self.last_look = -_LOOK_EVERY
         self.cursor = (0, 0)
 
@@ -69,13 +71,12 @@ class Watch:
             self._check_life()
             if self._is_ready():
                 return
-            if self.clock() - self.began > self.seconds:
+            if not self.deadline.pause(_STEP):
                 raise NotReady(
                     f"'{self.row['name']}' showed no prompt within {self.seconds:g} s",
                     hint=f"mam read {self.row['name']} shows its screen; it keeps running",
                     session=self.row,
                 )
-            time.sleep(_STEP)
 
     def _check_life(self) -> None:
         failure = launches.launch_failure(self.launch_file)

@@ -8,7 +8,6 @@ from __future__ import annotations
 import time
 
 from mam.adapters.store.tables import drifts
-from mam.app.context.liveness import UNKNOWN
 from mam.app.observation import conversations
 from mam.app.observation.hook_intake import take_in
 from mam.app.observation.hook_reports import newest_reports
@@ -16,7 +15,8 @@ from mam.app.observation.snapshot import observe
 from mam.app.sessions import adopt, death
 from mam.app.sessions.begin_change import settle
 from mam.core.drift import plan
-from mam.core.errors import MamError, NoRegistry
+from mam.core.errors import MamError
+from mam.core.liveness import Liveness
 from mam.core.session_row import is_running
 from mam.core.times import stamp
 
@@ -51,8 +51,7 @@ def one_pass(
     context: Context, caller: Caller, *, dry_run: bool = False, emit_diff: bool = False
 ) -> dict[str, Any]:
     """Make one pass and return its report; with `emit_diff` also what a resident recorded in between."""
-    if not context.paths.exists():
-        raise NoRegistry(f"there is no registry in {context.paths.root}", hint="mam init makes one")
+    context.require_registry()
     began = time.perf_counter()
     at = context.now()
     if dry_run:
@@ -163,7 +162,7 @@ def _looked_at(done: Pass) -> list[str]:
     return [
         row["name"]
         for row in done.view.rows
-        if not is_running(row) or ((one := seen.get(row.get("id") or "")) and one.state != UNKNOWN)
+        if not is_running(row) or ((one := seen.get(row.get("id") or "")) and one.state != Liveness.UNKNOWN)
     ]
 
 

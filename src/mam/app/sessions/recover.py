@@ -11,12 +11,13 @@ import os
 
 from mam.adapters.tmux import launch_file as launches
 from mam.app.context import claims
-from mam.app.context.liveness import ALIVE, LOOSE, find_pane, see_one
+from mam.app.context.liveness import find_pane, see_one
 from mam.app.sessions import create, resume
 from mam.app.sessions.death import record_if_dead
 from mam.app.sessions.launch import Started, pane_record
 from mam.app.sessions.stop import ACTING, MANUAL, Stop
 from mam.core.errors import Refused, TerminalsDown, Unavailable, Unconfirmed
+from mam.core.liveness import Liveness
 from mam.core.names import is_session_id
 from mam.core.resume_choice import Choice
 from mam.core.session_row import is_running
@@ -117,7 +118,7 @@ def _finish_stop(context: Context, caller: Caller, intent: Intent) -> None:
     if row is None or not (is_running(row) or purge):
         _give_up(context, intent)
         return
-    if intent.data.get(ACTING) or see_one(context, row).state not in (ALIVE, LOOSE):
+    if intent.data.get(ACTING) or see_one(context, row).state not in (Liveness.ALIVE, Liveness.LOOSE):
         reason = intent.data.get("reason") or MANUAL
         Stop(context, caller, row, reason=reason, force=bool(intent.data.get("force")), purge=purge).run()
     _give_up(context, intent)
@@ -156,7 +157,7 @@ _FINISH = {
 
 
 def _row(context: Context, intent: Intent) -> Row | None:
-    return next((row for row in context.registry.view().rows if row.get("id") == intent.session_id), None)
+    return context.registry.view().by_id(intent.session_id)
 
 
 def _marked_pane(context: Context, row: Row) -> Pane | None:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from mam.app.context import claims
-from mam.app.context.liveness import UNKNOWN, see_one
+from mam.app.context.liveness import see_one
 from mam.core import names
 from mam.core.errors import MamError, NameTaken, TerminalsDown
+from mam.core.liveness import Liveness
 from mam.core.session_event import Renamed
 from mam.core.session_row import merged
 
@@ -53,7 +54,7 @@ def rename(context: Context, caller: Caller, target: str, name: str) -> Row:
 
 
 def _check(context: Context, row: Row, sight: Sight, wanted: str) -> None:
-    if sight.state == UNKNOWN:
+    if sight.state == Liveness.UNKNOWN:
         raise TerminalsDown(f"'{row['name']}' was not renamed: {sight.reason}")
     listing = context.tmux(row["tmux_server"]).panes()
     if any(pane.session_name == wanted for pane in listing.panes):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from mam.adapters.store.tables import evidence
 from mam.adapters.system import process
 from mam.app.context import claims
-from mam.app.context.liveness import ALIVE, LOOSE, UNKNOWN, see_one
+from mam.app.context.liveness import see_one
 from mam.app.observation import conversations
 from mam.app.sessions import launch, untrusted_rows
 from mam.app.sessions.create import bind_lease, wait_until_ready
@@ -13,9 +13,10 @@ from mam.app.sessions.death import record_death
 from mam.app.sessions.outcome import RowOutcome
 from mam.core import transitions
 from mam.core.errors import IllegalTransition, Refused, TerminalsDown
+from mam.core.liveness import Liveness
 from mam.core.resume_choice import Choice
 from mam.core.session_event import Resumed
-from mam.core.session_row import is_running, own_id
+from mam.core.session_row import Status, is_running, own_id
 from mam.core.times import stamp
 
 TYPE_CHECKING = False
@@ -100,11 +101,11 @@ def _settle_running(context: Context, caller: Caller, target: str) -> Row | None
     if not is_running(row):
         return None
     sight = see_one(context, row)
-    if sight.state == UNKNOWN:
+    if sight.state == Liveness.UNKNOWN:
         raise TerminalsDown(
             f"'{row['name']}' was not resumed: {sight.reason}", hint="repeat when tmux answers again"
         )
-    if sight.state in (ALIVE, LOOSE):
+    if sight.state in (Liveness.ALIVE, Liveness.LOOSE):
         return row
     record_death(context, caller, row, sight)
     return None
@@ -191,11 +192,11 @@ def resumable(context: Context, *, agent: str | None = None, stopped: bool = Fal
     for row in context.registry.view().rows:
         if agent and row["agent"] != agent:
             continue
-        died = row["status"] == "terminated" and row.get("termination_mode") == "auto-detected"
+        died = row["status"] == Status.TERMINATED and row.get("termination_mode") == "auto-detected"
         if is_running(row):
             sight = see_one(context, row)
-            died = sight.state not in (ALIVE, LOOSE, UNKNOWN)
-        if row.get("resumable") and (died or (stopped and row["status"] == "stopped")):
+            died = sight.state not in (Liveness.ALIVE, Liveness.LOOSE, Liveness.UNKNOWN)
+        if row.get("resumable") and (died or (stopped and row["status"] == Status.STOPPED)):
             names.append(row["name"])
     if agent and not names:
         raise Refused(f"no session of {agent} can be resumed here", hint="mam ls shows what there is")

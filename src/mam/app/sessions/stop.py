@@ -6,13 +6,12 @@ first rung is durable before the first key is typed.
 
 from __future__ import annotations
 
-import time
-
 from mam.adapters.agents.kind import Screen, ScreenState
-from mam.adapters.system import exit_watch, load_adjusted_clock, process
+from mam.adapters.system import exit_watch, process
+from mam.adapters.system.deadline import Deadline
 from mam.app.context import claims
 from mam.app.context.caller import runs_inside
-from mam.app.context.liveness import ALIVE, LOOSE, UNKNOWN, identity_of, see_one
+from mam.app.context.liveness import identity_of, see_one
 from mam.app.messages.enter_text import submit
 from mam.app.observation import conversations
 from mam.app.observation.pane_look import glance, known
@@ -30,6 +29,7 @@ from mam.core.errors import (
     StopUnconfirmed,
     TerminalsDown,
 )
+from mam.core.liveness import Liveness
 from mam.core.session_event import Stopped, Stopping
 from mam.core.session_row import current_conversation, is_running, merged
 
@@ -111,13 +111,13 @@ class Stop:
     def run(self) -> Row:
         """End the session and return its row."""
         sight = see_one(self.context, self.row)
-        if sight.state == UNKNOWN:
+        if sight.state == Liveness.UNKNOWN:
             raise TerminalsDown(
                 f"'{self.row['name']}' was not stopped: {sight.reason}", hint="repeat when tmux answers again"
             )
         status: int | None = None
         if is_running(self.row):
-            if sight.state in (ALIVE, LOOSE):
+            if sight.state in (Liveness.ALIVE, Liveness.LOOSE):
                 self._save_and_end(sight)
                 if sight.pane is not None:
                     # Else tmux may learn late how it ended, or never.
@@ -221,11 +221,10 @@ class Stop:
         """Wait until nobody types a message into it any more, so that the exit word is not glued to one."""
         from mam.app.messages.delivery import is_typed_to
 
-        deadline = load_adjusted_clock.now() + _TYPIST_SECONDS
+        deadline = Deadline(_TYPIST_SECONDS)
         while is_typed_to(self.context, self.row["id"]):
-            if load_adjusted_clock.now() > deadline:
+            if not deadline.pause(_STEP):
                 return False
-            time.sleep(_STEP)
         return True
 
     def _still_there(self, rung: str, root: Identity | None) -> bool:
@@ -271,7 +270,7 @@ class Stop:
         if pane_id:
             self.tmux.kill_pane(pane_id, mark=self.row["id"])
         after = see_one(self.context, self.row)
-        if after.state in (ALIVE, LOOSE) or own_pane(self.row, after):
+        if after.state in (Liveness.ALIVE, Liveness.LOOSE) or own_pane(self.row, after):
             raise StopUnconfirmed(f"the pane of '{self.row['name']}' is still there", session=self.row)
         launch.discard(self.context, self.row["id"])
         launch.leave_to_stranger(self.context, self.row, after.pane)

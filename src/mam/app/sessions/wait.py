@@ -9,11 +9,13 @@ import re
 import time
 
 from mam.adapters.system.exit_watch import ExitWatch
-from mam.app.context.liveness import ALIVE, LOOSE, UNKNOWN, identity_of, see_one
+from mam.app.context.liveness import identity_of, see_one
 from mam.app.observation.hook_intake import take_in
 from mam.app.observation.read import read
 from mam.app.observation.status import completed, look, status
+from mam.core.activity import EXITED, IDLE, WAITING, WORKING
 from mam.core.errors import MamError, PaneGone, TerminalsDown, TimedOut, Usage
+from mam.core.liveness import Liveness
 from mam.core.session_row import is_running
 
 TYPE_CHECKING = False
@@ -23,7 +25,7 @@ if TYPE_CHECKING:
     from mam.app.context.context import Context
     from mam.core.session_row import Row
 
-CONDITIONS = ("idle", "working", "waiting", "exited")
+CONDITIONS = (IDLE, WORKING, WAITING, EXITED)
 _LOOK_SECONDS = 0.15
 
 
@@ -36,8 +38,14 @@ def wait(context: Context, target: str, condition: str, *, timeout: float | None
             take_in(context)
             row = context.registry.view().find(target)
             sight = see_one(context, row)
-            ended = not is_running(row) or sight.state not in (ALIVE, LOOSE, UNKNOWN)
-            if sight.state != UNKNOWN and (found := _seen(context, target, condition, pattern, ended)):
+            ended = not is_running(row) or sight.state not in (
+                Liveness.ALIVE,
+                Liveness.LOOSE,
+                Liveness.UNKNOWN,
+            )
+            if sight.state != Liveness.UNKNOWN and (
+                found := _seen(context, target, condition, pattern, ended)
+            ):
                 return found
             if ended:
                 raise PaneGone(
@@ -87,13 +95,13 @@ def _seen(
         holds = pattern.search(read(context, target, scrollback=not ended))
         return status(context, target) if holds else None
     if ended:
-        return status(context, target) if condition == "exited" else None
+        return status(context, target) if condition == EXITED else None
     found = look(context, target)
     return completed(context, found) if found["activity"] == condition else None
 
 
 def _too_late(name: str, condition: str, timeout: float | None, state: str) -> MamError:
-    if state == UNKNOWN:
+    if state == Liveness.UNKNOWN:
         return TerminalsDown(f"tmux did not answer while waiting for '{name}'")
     return TimedOut(
         f"'{name}' was not {condition} within {timeout:g} s", hint=f"mam explain {name} says what it is"

@@ -63,4 +63,4 @@ def _row_in(context: Context, pane: Pane) -> Row | None:
     """Return the session whose pane this is: a person sits at it who typed a command into its shell."""
     if not pane.mark or pane.root != context.paths.root:
         return None
-    return next((row for row in context.registry.view().rows if row.get("id") == pane.mark), None)
+    return context.registry.view().by_id(pane.mark)

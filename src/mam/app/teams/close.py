@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from mam.adapters.store.tables import messages, tasks, teams
-from mam.app.context.liveness import DEAD, GONE, LOOSE, see_one
+from mam.app.context.liveness import see_one
 from mam.app.sessions.forget import remove_dead_pane
 from mam.app.sessions.stop import stop
 from mam.app.teams import team_page
@@ -11,7 +11,8 @@ from mam.app.teams.caller_pane import here
 from mam.app.teams.rebalance import arrange
 from mam.core import team as rules
 from mam.core.errors import NotAllowed, Refused
-from mam.core.message import QUEUED, SUBMITTED
+from mam.core.liveness import Liveness
+from mam.core.message import DELIVERED
 from mam.core.session_row import current_conversation, is_running
 
 TYPE_CHECKING = False
@@ -40,7 +41,7 @@ def close(context: Context, caller: Caller, target: str, *, force: bool = False)
         return _answer(context, row, changed=False, note="closed already")
     check_may(context, caller, row, team)
     note = None
-    if not is_running(row) or see_one(context, row).state in (DEAD, GONE, LOOSE):
+    if not is_running(row) or see_one(context, row).state in (Liveness.DEAD, Liveness.GONE, Liveness.LOOSE):
         note = "it had ended already"
     elif not force:
         _check_boxes(context, member)
@@ -69,7 +70,7 @@ def membership(draft: Transaction, context: Context, row: Row) -> tuple[Member |
     facts: dict[str, Any] = {}
     if found.reported_at is None and found.report_id is not None:
         sent = messages.find(draft, found.report_id)
-        if sent is not None and sent.state in (SUBMITTED, QUEUED):
+        if sent is not None and sent.state in DELIVERED:
             facts["reported_at"] = draft.now
     conversation = saved_conversation(context, row)
     if conversation and conversation != found.conversation and teams.is_open(found):

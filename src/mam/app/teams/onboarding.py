@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import time
-
 from mam.adapters.agents.kind import Screen
 from mam.adapters.store.tables import messages, tasks, teams
-from mam.adapters.system import load_adjusted_clock, process
+from mam.adapters.system import process
+from mam.adapters.system.deadline import Deadline
 from mam.adapters.tmux import window as windows
 from mam.app.messages.send import send
 from mam.app.teams import team_page
@@ -14,7 +13,7 @@ from mam.app.teams.rebalance import arrange
 from mam.core import caller as callers
 from mam.core import team as rules
 from mam.core.errors import Broken, NotAllowed, PaneGone
-from mam.core.message import HELD
+from mam.core.message import MessageState
 from mam.core.session_row import current_conversation, is_running
 
 TYPE_CHECKING = False
@@ -43,7 +42,7 @@ def identify(context: Context, row: Row, word: dict[str, Any], patience: float) 
             timeout=patience,
             message_id=message_id,
         )
-        done["proven"] = None if done["state"] == HELD else _proof(context, row, word["text"])
+        done["proven"] = None if done["state"] == MessageState.HELD else _proof(context, row, word["text"])
         if done["proven"] is not False:
             return done
     context.warn(f"'{row['name']}' did not take {word['text']}")
@@ -52,7 +51,7 @@ def identify(context: Context, row: Row, word: dict[str, Any], patience: float) 
 
 def _proof(context: Context, row: Row, command: str) -> bool | None:
     kind, tmux = context.kind(row["agent"]), context.tmux(row["tmux_server"])
-    deadline = load_adjusted_clock.now() + _PROOF_SECONDS
+    deadline = Deadline(_PROOF_SECONDS)
     while True:
         try:
             seen = tmux.look(row["pane"]["id"])
@@ -60,9 +59,8 @@ def _proof(context: Context, row: Row, command: str) -> bool | None:
             return None
         screen = Screen(seen.screen, seen.cursor_x, seen.cursor_y)
         found = kind.has_identity(command, current_conversation(row) or "", row.get("stores") or {}, screen)
-        if found is not False or load_adjusted_clock.now() > deadline:
+        if found is not False or not deadline.pause(_STEP):
             return found
-        time.sleep(_STEP)
 
 
 def tell(context: Context, row: Row, member: Member, patience: float) -> dict[str, Any] | None:
@@ -100,9 +98,8 @@ def _say(context: Context, row: Row, word: dict[str, Any], patience: float = 0.0
 
 def name_master(context: Context, site: TeamWindow) -> None:
     """Give the master its colour and name, where it is an agent that has them; it may take them later."""
-    rows = context.registry.view().rows if site.is_uncrowned else []
+    row = context.registry.view().by_id(site.master_id) if site.is_uncrowned else None
     site.is_uncrowned = False
-    row = next((row for row in rows if row.get("id") == site.master_id), None)
     if row is None or not is_running(row):
         return
     known = context.registry.peek(lambda draft: teams.member(draft, row["id"]), None)
@@ -163,7 +160,7 @@ def finish_spawns(context: Context) -> None:
 
 def _finish_one(context: Context, member: Member) -> None:
     view = context.registry.view()
-    row = next((row for row in view.rows if row.get("id") == member.session_id), None)
+    row = view.by_id(member.session_id)
     if row is None or not is_running(row):
         if not any(one.session_id == member.session_id for one in view.intents):
             context.registry.note(lambda draft: _drop(draft, member))

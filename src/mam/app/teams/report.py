@@ -18,7 +18,7 @@ from mam.core import caller as callers
 from mam.core import task as rules
 from mam.core import team as team_rules
 from mam.core.errors import Conflict, MamError, NotAllowed, Refused, TaskNotFound, Usage
-from mam.core.message import FAILED, QUEUED, SUBMITTED
+from mam.core.message import DELIVERED, MessageState
 from mam.core.session_row import current_conversation, is_running
 
 TYPE_CHECKING = False
@@ -146,7 +146,7 @@ def _send(context: Context, row: Row, text: str, message_id: str, target: Row | 
         return {
             "message_id": message_id,
             "session": target["name"],
-            "state": FAILED,
+            "state": MessageState.FAILED,
             "evidence": None,
             "reason": error.message,
         }
@@ -178,9 +178,9 @@ def _next(draft: Transaction, row: Row, receipt: dict[str, Any], by: str) -> dic
     assert member is not None
     state = receipt["state"]
     facts: dict[str, Any] = {"state": team_rules.ACTIVE}
-    if state in (SUBMITTED, QUEUED, RECORDED):
+    if state in (*DELIVERED, RECORDED):
         facts["reported_at"] = draft.now
-    if state == FAILED:
+    if state == MessageState.FAILED:
         line = f"{receipt['message_id']} from {member.name}: {state}: {receipt.get('reason') or '-'}"
         teams.note(draft, member.team_id, receipt["message_id"], line)
     at = tasks.claimed(draft, row["id"])

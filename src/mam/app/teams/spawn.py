@@ -14,7 +14,7 @@ from mam.adapters.store.files import team_page_file as files
 from mam.adapters.store.tables import messages, tasks, teams
 from mam.adapters.system import load_adjusted_clock, process, program_lookup
 from mam.app.context.caller import calling_row
-from mam.app.context.liveness import ALIVE, see_one
+from mam.app.context.liveness import see_one
 from mam.app.sessions.create import begin, wait_until_ready
 from mam.app.sessions.create_options import CreateOptions, refuse_unknown
 from mam.app.sessions.launch import Where
@@ -24,7 +24,8 @@ from mam.app.teams.team_window import TeamWindow, check_room, find_site
 from mam.core import task as task_rules
 from mam.core import team as rules
 from mam.core.errors import DialogOpen, MamError, NotReady, Refused, StartUnconfirmed
-from mam.core.message import FAILED, HELD
+from mam.core.liveness import Liveness
+from mam.core.message import MessageState
 from mam.core.names import parse_name
 from mam.core.session_row import is_running
 
@@ -272,7 +273,7 @@ class Spawn:
         commands = [one for one in self.member.words if one["command"]]
         patience = 0.0 if self.dialog else load_adjusted_clock.stretched(_COMMAND_SECONDS)
         self.receipts = [onboarding.identify(self.context, self.row, one, patience) for one in commands]
-        if see_one(self.context, self.row).state != ALIVE:
+        if see_one(self.context, self.row).state != Liveness.ALIVE:
             raise NotReady(f"'{self.row['name']}' ended when it was given its name", session=self.row)
 
     def take_back(self) -> None:
@@ -285,8 +286,10 @@ class Spawn:
         def work(draft: Transaction) -> None:
             for one in member.words:
                 said = messages.find(draft, one["id"])
-                if said is not None and said.state == HELD:
-                    messages.update(draft, said.id, state=FAILED, reason="its spawn was taken back")
+                if said is not None and said.state == MessageState.HELD:
+                    messages.update(
+                        draft, said.id, state=MessageState.FAILED, reason="its spawn was taken back"
+                    )
             teams.leave(draft, member)
             if self.task_seq is not None and self.added_task:
                 tasks.remove(draft, self.task_seq)
@@ -343,7 +346,7 @@ def withdraw(context: Context, caller: Caller, session_id: str, *, is_fresh: boo
     from mam.app.sessions.forget import forget, remove_dead_pane
     from mam.app.sessions.stop import stop
 
-    row = next((row for row in context.registry.view().rows if row.get("id") == session_id), None)
+    row = context.registry.view().by_id(session_id)
     if row is None:
         return
     if is_running(row):

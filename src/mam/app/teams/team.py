@@ -157,7 +157,7 @@ def _check_down(context: Context, caller: Caller, team: Team) -> None:
 
 
 def _end(context: Context, caller: Caller, team: Team, member: Member, force: bool) -> list[int]:
-    row = next((row for row in context.registry.view().rows if row.get("id") == member.session_id), None)
+    row = context.registry.view().by_id(member.session_id)
     if row is not None and is_running(row):
         check_may(context, caller, row, team)
         stop(context, caller, row["id"], reason="team down", force=force)

@@ -6,7 +6,7 @@ from mam.adapters.store.files import team_page_file
 from mam.adapters.store.tables import messages, tasks, teams
 from mam.core import team_page as pages
 from mam.core.errors import MamError
-from mam.core.message import FAILED, UNCONFIRMED
+from mam.core.message import MessageState
 from mam.core.safe_text import one_line
 from mam.core.task import shown
 from mam.core.team import READY
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from mam.adapters.store.transaction import Transaction
     from mam.app.context.context import Context
 
-_LOST = (FAILED, UNCONFIRMED)
+_LOST = (MessageState.FAILED, MessageState.UNCONFIRMED)
 
 
 def write(context: Context, team_ids: Iterable[str] | None = None) -> None:

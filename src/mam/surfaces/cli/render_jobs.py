@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from mam.core.job import EXIT_CODES
+from mam.core.job import EXIT_CODES, JobStatus
 from mam.core.safe_text import for_screen
 from mam.surfaces.cli.output import write_json, write_lines
 from mam.surfaces.cli.render_sessions import clean
@@ -17,13 +17,14 @@ if TYPE_CHECKING:
 
     Document = dict[str, Any]
 
+# Of a status, or of an event.
 _STYLES = {
-    "pending": "blue",
-    "running": "cyan",
-    "checking": "cyan",
-    "completed": "green",
-    "error": "red",
-    "cancelled": "dim",
+    JobStatus.PENDING: "blue",
+    JobStatus.RUNNING: "cyan",
+    JobStatus.CHECKING: "cyan",
+    JobStatus.COMPLETED: "green",
+    JobStatus.ERROR: "red",
+    JobStatus.CANCELLED: "dim",
     "permission_required": "yellow bold",
     "dropped": "red",
     "timeout": "red",

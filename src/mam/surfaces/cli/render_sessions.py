@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from mam.core.activity import BOOTING, EXITED, IDLE, UNKNOWN, WAITING, WORKING
 from mam.core.safe_text import for_screen, one_line, short_count
+from mam.core.session_row import Status
 from mam.core.times import short_age
 from mam.surfaces.cli.table import EMPTY, Column, render
 
@@ -25,14 +27,19 @@ COLUMNS = (
     Column("JOB", least=8, rank=2, may_go=True),
     Column("DRIFT", may_go=True),
 )
-_STATUS_STYLES = {"running": "green", "stopped": "dim", "terminated": "red", "archived": "dim"}
-_ACTIVITY_STYLES = {
-    "waiting": "yellow bold",
-    "working": "cyan",
-    "idle": "green",
-    "booting": "blue",
-    "exited": "dim",
-    "unknown": "dim",
+_STATUS_STYLES: dict[str, str] = {
+    Status.RUNNING: "green",
+    Status.STOPPED: "dim",
+    Status.TERMINATED: "red",
+    Status.ARCHIVED: "dim",
+}
+_ACTIVITY_STYLES: dict[str, str] = {
+    WAITING: "yellow bold",
+    WORKING: "cyan",
+    IDLE: "green",
+    BOOTING: "blue",
+    EXITED: "dim",
+    UNKNOWN: "dim",
 }
 _THERE = {True: ("yes", "green"), False: ("no", "dim"), None: ("?", "yellow")}
 
@@ -61,8 +68,8 @@ def table(sessions: Sequence[Mapping[str, Any]], paint: Paint) -> list[str]:
 
 def activity(one: Mapping[str, Any]) -> str:
     """Return state, age and what it waits for: `waiting 3m permission`."""
-    words = [clean(one.get("activity") or "unknown")]
-    if one.get("activity_age_s") is not None and words != ["unknown"]:
+    words = [clean(one.get("activity") or UNKNOWN)]
+    if one.get("activity_age_s") is not None and words != [UNKNOWN]:
         words.append(short_age(one["activity_age_s"]))
     if one.get("waiting_for"):
         words.append(clean(one["waiting_for"], 60))
@@ -104,7 +111,7 @@ def whole(one: Mapping[str, Any], paint: Paint) -> list[str]:
     lines = [paint(clean(one.get("name")), "bold")]
     lines += [f"  {paint(f'{key:<16}', 'dim')} {text}" for key, text in pairs if text != EMPTY]
     note = one.get("last_visible_note")
-    if note and one.get("status") != "running":
+    if note and one.get("status") != Status.RUNNING:
         lines += [
             "",
             paint("last screen:", "dim"),
@@ -126,10 +133,10 @@ _WHEN = (
 
 
 def _cells(one: Mapping[str, Any]) -> list[Cell]:
-    status, state = clean(one.get("status")), str(one.get("activity") or "unknown")
+    status, state = clean(one.get("status")), str(one.get("activity") or UNKNOWN)
     drift = clean(one.get("drift"))
     return [
-        (clean(one.get("name")), "bold" if status == "running" else None),
+        (clean(one.get("name")), "bold" if status == Status.RUNNING else None),
         (clean(one.get("agent")), None),
         (clean(one.get("role")), None),
         (status, _STATUS_STYLES.get(status)),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 
 from mam.adapters.store.transaction import dump
+from mam.core.job import JobStatus
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -34,7 +35,7 @@ class Job:
     """One job as it stands. What is asked for and what else is known is in `data`; the prompt is apart."""
 
     id: str
-    status: str
+    status: JobStatus
     attempt: int
     last_seq: int
     ended_seq: int | None
@@ -68,7 +69,7 @@ class Entry:
 def add(draft: Transaction, job_id: str, prompt: str, data: dict[str, Any], **fields: Any) -> Job:
     """Record a new job."""
     facts = {
-        "status": "pending",
+        "status": JobStatus.PENDING,
         "attempt": 1,
         "last_seq": 0,
         "ended_seq": None,

@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from mam.adapters.store.transaction import Transaction
+    from mam.core.message import MessageState
 
 _FIELDS = (
     "id",
@@ -43,7 +44,7 @@ class Message:
     text: str
     is_command: bool
     wanted: str
-    state: str
+    state: MessageState
     reason: str | None
     evidence: str | None
     carrier: str | None

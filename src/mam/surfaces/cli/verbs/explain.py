@@ -35,6 +35,7 @@ def run(call: Invocation) -> int:
 
 def show(found: dict[str, Any], paint: Paint) -> list[str]:
     """Return the verdict, the rule, and a table of the evidence."""
+    from mam.core.liveness import Liveness
     from mam.core.times import short_age
     from mam.surfaces.cli.render_sessions import activity, clean
     from mam.surfaces.cli.table import Column, render
@@ -60,6 +61,6 @@ def show(found: dict[str, Any], paint: Paint) -> list[str]:
     if found["disagreeing"]:
         lines.append(paint(f"{', '.join(map(clean, found['disagreeing']))} says otherwise", "yellow"))
     pane = found.get("pane") or {}
-    if pane.get("state") not in (None, "alive"):
+    if pane.get("state") not in (None, Liveness.ALIVE):
         lines.append(f"its pane is {clean(pane['state'])}: {clean(pane.get('reason'))}")
     return [*lines, "", *render(columns, rows, paint)] if rows else lines

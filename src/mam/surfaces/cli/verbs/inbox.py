@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from mam.core.errors import Usage
+from mam.core.message import MessageState
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -20,7 +21,13 @@ EXAMPLES = """
   mam inbox --sent                     what became of yours
   mam inbox --sent api --json
   mam inbox --withdraw m_1f00ab42      do not send it after all"""
-_STYLES = {"submitted": "green", "queued": "green", "held": "yellow", "unconfirmed": "red", "failed": "red"}
+_STYLES = {
+    MessageState.SUBMITTED: "green",
+    MessageState.QUEUED: "green",
+    MessageState.HELD: "yellow",
+    MessageState.UNCONFIRMED: "red",
+    MessageState.FAILED: "red",
+}
 
 
 def add_options(parser: Parser) -> None:

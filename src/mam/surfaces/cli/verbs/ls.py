@@ -30,11 +30,15 @@ UNSET: dict[str, tuple[str, ...]] = {"status": (), "agent": (), "role": ()}
 
 def add_options(parser: Parser) -> None:
     """Which ones, and in which form."""
-    from mam.core.session_row import STATUSES
+    from mam.core.session_row import Status
 
     add = parser.add_argument
     add(
-        "--status", action="append", default=[], choices=STATUSES, help="only of this status; may be repeated"
+        "--status",
+        action="append",
+        default=[],
+        choices=[one.value for one in Status],
+        help="only of this status; may be repeated",
     )
     add("--agent", action="append", default=[], metavar="KIND", help="only of this kind; may be repeated")
     add("--role", action="append", default=[], metavar="ROLE", help="only of this role; may be repeated")

@@ -137,7 +137,7 @@ def _stay(call: Invocation) -> int:
     from mam.core.errors import NoRegistry
 
     if not call.fleet.exists:
-        raise NoRegistry(f"there is no registry in {call.fleet.root}", hint="mam init makes one")
+        raise NoRegistry.in_root(call.fleet.root)
     if call.options.resident:
         return _reside(call)
     idle = call.options.idle_timeout

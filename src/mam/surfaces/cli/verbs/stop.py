@@ -70,13 +70,14 @@ def run(call: Invocation) -> int:
 
 def _names(call: Invocation) -> list[str]:
     from mam.core.errors import Usage
+    from mam.core.session_row import Status
     from mam.surfaces.cli import targets
 
     names = targets.several(call)
     if bool(names) == call.options.all:
         raise Usage("name sessions, or give --all", hint="mam ls shows what is running")
     if call.options.all:
-        names = call.fleet.sessions.names(status=["running"])
+        names = call.fleet.sessions.names(status=[Status.RUNNING])
     return names
 
 

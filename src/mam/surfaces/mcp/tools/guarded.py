@@ -14,6 +14,7 @@ from pydantic import Field
 
 from mam.core.authority import ancestors
 from mam.core.errors import MamError, NeedsConfirmation
+from mam.core.session_row import is_running
 from mam.surfaces.mcp.results import Answered, Applied, Killed
 from mam.surfaces.mcp.tool import CHANGE, DESTROY, ToolCall, make
 from mam.surfaces.mcp.tools.agents import AgentId
@@ -63,7 +64,7 @@ def kill(
     allowed = set(call.fleet.agents.reachable("stop"))
     if target == _ALL:
         rows = [one.row for one in call.fleet.sessions.list() if one.id in allowed]
-        rows = [row for row in rows if row["status"] == "running"]
+        rows = [row for row in rows if is_running(row)]
     else:
         named = [target] if isinstance(target, str) else target
         rows = list(

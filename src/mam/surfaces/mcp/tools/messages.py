@@ -6,12 +6,12 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
+from mam.core.message import DELIVERED
 from mam.surfaces.mcp.results import Interacted, Receipt, Receipts
 from mam.surfaces.mcp.tool import CHANGE, ToolCall, make
 from mam.surfaces.mcp.tools.agents import AgentId
 
 Text = Annotated[str, Field(description="what the agent reads, up to 1 MB", min_length=1)]
-DELIVERED = ("submitted", "queued")
 
 
 def send_to(

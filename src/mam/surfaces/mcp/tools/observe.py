@@ -9,7 +9,7 @@ from pydantic import Field
 
 import mam
 from mam.core.errors import Refused, TimedOut, Unavailable, Usage
-from mam.core.job import OPEN
+from mam.core.job import OPEN, JobStatus
 from mam.surfaces.mcp.results import Agents, AgentState, Health, Screen, Surfaces, Waited
 from mam.surfaces.mcp.tool import READ, ToolCall, make
 from mam.surfaces.mcp.tools.agents import AgentId
@@ -112,7 +112,7 @@ def _wait_for_job(call: ToolCall, job_id: str, timeout: float) -> Waited:
                 break
     spent = round((time.monotonic() - began) * 1000)
     is_over = job["status"] not in OPEN
-    matched = job["status"] == "completed"
+    matched = job["status"] == JobStatus.COMPLETED
     return {"matched": matched, "timed_out": not is_over, "elapsed_ms": spent, "results": [], "job": job}
 
 
