@@ -12,8 +12,9 @@ import time
 from typing import TYPE_CHECKING
 
 import pytest
-from tests.conformance.desk import HABITS, opened
-from tests.conformance.programs import Unavailable
+from tests.conformance.desk import opened
+from tests.conformance.install import Unavailable
+from tests.conformance.program import PROGRAMS
 from tests.conformance.stage import end_processes_of
 
 from bench.measure import Budget, Row, alternate, until
@@ -30,7 +31,7 @@ _numbers = itertools.count(1)
 
 def measure(quick: bool, tell: Callable[[str], None]) -> Iterator[Row]:
     """Start each kind bare and by `create`, in turns; both end when the same eyes see the same box."""
-    for kind in list(HABITS)[:1] if quick else HABITS:
+    for kind in list(PROGRAMS)[:1] if quick else PROGRAMS:
         try:
             yield from measure_kind(kind, quick, tell)
         except Unavailable as reason:
@@ -58,14 +59,14 @@ def measure_kind(kind: str, quick: bool, tell: Callable[[str], None]) -> Iterato
 
 def bare(stage: Stage, desk: Desk) -> float:
     """Return the seconds until the program shows its box in a pane that mam knows nothing of."""
-    kind, habits = desk.fleet._access.context.kind(desk.kind), desk.habits
+    kind = desk.fleet._access.context.kind(desk.kind)
     program = shutil.which(kind.program([desk.kind])) or desk.kind
     request = Request(
-        command=[desk.kind, *habits.arguments(desk.model, desk.workspace)],
+        command=[desk.kind, *desk.arguments()],
         program=program,
         environ=dict(os.environ),
         stores=kind.stores(os.environ),
-        permissions=habits.permissions,
+        permissions=desk.program.permissions,
     )
     what = kind.launch(request)
     pane = f"bare-{next(_numbers)}"

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 from tests.conformance.desk import opened
-from tests.conformance.programs import Unavailable
+from tests.conformance.install import Unavailable
 from tests.conformance.stage import end_processes_of
 
 import mam as api

@@ -13,6 +13,7 @@ import re
 import time
 from collections import Counter
 from dataclasses import dataclass, field
+from pathlib import Path
 
 import pytest
 
@@ -20,7 +21,8 @@ _SLOWEST = 15
 _PROGRAMS = "tests/conformance/"
 # So many of them run at once: they take all of a core, and more would only slow each other down.
 _LANES = (os.cpu_count() or 1) + 1
-_KIND = re.compile(r"\[(claude|codex|gemini|opencode|hermes)\b")
+_KINDS = (path.stem for path in (Path(__file__).parent / "conformance" / "programs").glob("*.toml"))
+_KIND = re.compile(rf"\[({'|'.join(_KINDS)})\b")
 # The parts that take longest, longest first: what begins last would else be waited for alone.
 _LONG_PARTS = (
     "test_life gemini",

@@ -1,12 +1,16 @@
 """The documents run: their Python is executed, and what they name exists."""
 
+import ast
 import inspect
 import re
+from importlib import import_module
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
 
 import mam
+from mam.app.api.access import Group
 from mam.core.settings import OF_THE_USER, Settings
 
 ROOT = Path(__file__).parents[1]
@@ -23,10 +27,136 @@ def test_the_examples_of_the_api_run(home, tmux_server, workspace, monkeypatch, 
     exec(compile(code, "docs/api.md", "exec"), {})
 
 
-def test_every_method_of_a_fleet_is_documented() -> None:
+def test_the_example_of_the_package_runs(home, tmux_server, workspace, monkeypatch) -> None:
+    monkeypatch.chdir(workspace)
+    _, example = (mam.__doc__ or "").split("\n\n", 1)
+    exec(compile(example, "mam", "exec"), {})
+
+
+def groups() -> dict[str, type]:
+    """Return the class of every attribute of a Fleet that holds verbs."""
+    found = {}
+    for name, member in inspect.getmembers(mam.Fleet):
+        if isinstance(member, property) and find_spec(f"mam.app.api.{name}"):
+            module = import_module(f"mam.app.api.{name}")
+            found[name] = getattr(module, inspect.get_annotations(member.fget)["return"])
+    return found
+
+
+GROUPS = groups()
+PUBLIC = {
+    "Fleet": mam.Fleet,
+    "Session": mam.Session,
+    "Outcome": mam.Outcome,
+    **{f"fleet.{name}": group for name, group in GROUPS.items()},
+}
+# Verbs whose options stand in a table of their own, by its column.
+IN_TABLE = {"submit": 0, "preview": 0, "up": 1}
+
+
+def section(title: str) -> str:
+    """Return the text of docs/api.md below a heading."""
     text = (ROOT / "docs/api.md").read_text(encoding="utf-8")
-    public = [name for name, _ in inspect.getmembers(mam.Fleet) if not name.startswith("_")]
-    assert [name for name in public if not re.search(rf"`[^`]*\b{name}\b", text)] == []
+    found = re.search(rf"^## {re.escape(title)}\n(.*?)(?=^## |\Z)", text, re.DOTALL | re.MULTILINE)
+    return found[1] if found else ""
+
+
+def spans(title: str) -> list[str]:
+    """Return what a section shows as code in its lists."""
+    items = re.findall(r"^- .*\n(?:  .*\n)*", section(title), re.MULTILINE)
+    return [" ".join(code.split()) for item in items for code in re.findall(r"`([^`]+)`", item)]
+
+
+def documented(title: str) -> dict[str, list[str]]:
+    """Return the methods of a section, each with its arguments as they are written."""
+    calls = [re.fullmatch(r"(\w+)\((.*)\)", code) for code in spans(title)]
+    return {call[1]: [word for word in call[2].split(", ") if word] for call in calls if call}
+
+
+def options(column: int) -> set[str]:
+    """Return the options that the table gives to a column of verbs."""
+    rows = re.findall(r"^\| `(\w+)` \|([^|]*)\|([^|]*)\|", section("Options"), re.MULTILINE)
+    return {f"{name}=" for name, *given in rows if given[column].strip() == "yes"}
+
+
+def written(one: inspect.Parameter) -> str:
+    """Return how an argument is written in the document."""
+    if one.kind is one.VAR_POSITIONAL:
+        return f"*{one.name}"
+    return f"{one.name}=" if one.kind is one.KEYWORD_ONLY or one.default is not one.empty else one.name
+
+
+def option_sets() -> dict[str, list[str]]:
+    """Return the fields of every TypedDict of the source, those of its bases first."""
+    classes = {
+        one.name: one
+        for path in (ROOT / "src/mam").rglob("*.py")
+        for one in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(one, ast.ClassDef) and one.keywords
+    }
+
+    def fields(name: str) -> list[str]:
+        bases = [base.id for base in classes[name].bases if isinstance(base, ast.Name) and base.id in classes]
+        own = [
+            line.target.id
+            for line in classes[name].body
+            if isinstance(line, ast.AnnAssign) and isinstance(line.target, ast.Name)
+        ]
+        return [field for base in bases for field in fields(base)] + own
+
+    return {name: fields(name) for name in classes}
+
+
+OPTION_SETS = option_sets()
+
+
+def methods(owner: type) -> dict[str, list[inspect.Parameter]]:
+    """Return the public methods, each with its arguments; a set of options is written out."""
+    found = {}
+    for name, one in inspect.getmembers(owner, inspect.isfunction):
+        if not name.startswith("_"):
+            arguments = list(inspect.signature(one).parameters.values())[1:]
+            rest = [last for last in arguments if last.kind is last.VAR_KEYWORD]
+            sets = [OPTION_SETS[str(last.annotation).removeprefix("Unpack[").rstrip("]")] for last in rest]
+            found[name] = [one for one in arguments if one not in rest] + [
+                inspect.Parameter(option, inspect.Parameter.KEYWORD_ONLY)
+                for options in sets
+                for option in options
+            ]
+    return found
+
+
+def test_every_group_of_verbs_is_an_attribute_of_a_fleet() -> None:
+    assert set(GROUPS.values()) == set(Group.__subclasses__())
+
+
+@pytest.mark.parametrize("title", PUBLIC)
+def test_every_public_name_is_documented(title) -> None:
+    """In the section of its owner: a method as a call, anything else by its name."""
+    owner = PUBLIC[title]
+    known = methods(owner)
+    others = [name for name in dir(owner) if not name.startswith("_") and name not in known]
+    assert [name for name in known if name not in documented(title)] == []
+    assert [name for name in others if name not in spans(title)] == []
+    assert [name for name in documented(title) if name not in known] == []
+
+
+@pytest.mark.parametrize("title", PUBLIC)
+def test_every_argument_is_documented(title) -> None:
+    for name, shown in documented(title).items():
+        wanted = [written(one) for one in methods(PUBLIC[title])[name]]
+        listed = options(IN_TABLE[name]) if name in IN_TABLE else set()
+        assert ("…" in shown) == bool(listed), name
+        assert listed <= set(wanted), name
+        left, named = [one for one in wanted if one not in listed], [one for one in shown if one != "…"]
+        # What has no name comes in its order; of the others each is there.
+        assert [one for one in left if "=" not in one] == [one for one in named if "=" not in one], name
+        assert sorted(left) == sorted(named), name
+
+
+def test_the_lines_of_the_api_are_short() -> None:
+    text = (ROOT / "docs/api.md").read_text(encoding="utf-8")
+    assert [line for line in text.splitlines() if len(line) > 110] == []
 
 
 def test_every_setting_is_documented() -> None:

@@ -3,7 +3,7 @@
 import mam
 
 with mam.open() as fleet:
-    session = fleet.create("practice", role="developer")
+    session = fleet.sessions.create("practice", role="developer")
     session.wait("idle")
     session.stop()
 """

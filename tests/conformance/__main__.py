@@ -14,8 +14,8 @@ from typing import Any
 
 import pytest
 from tests.conformance.desk import VERSION, VERSIONS
-from tests.conformance.programs import OTHERS, PACKAGES, program
-from tests.conformance.pypi_programs import hermes
+from tests.conformance.install import OTHERS, installed
+from tests.conformance.program import PROGRAMS
 
 HERE = Path(__file__).parent
 
@@ -53,9 +53,9 @@ def _reason(report: Any) -> str:
 
 def install() -> int:
     """Install every program that the tests run; say which cannot be had, and why."""
-    wanted = {**{name: program for name in (*PACKAGES, *OTHERS)}, "hermes": lambda _name: hermes()}
+    wanted = (*PROGRAMS, *OTHERS)
     with ThreadPoolExecutor(len(wanted)) as pool:
-        running = {name: pool.submit(get, name) for name, get in wanted.items()}
+        running = {name: pool.submit(installed, name) for name in wanted}
     failures = {name: one.exception() for name, one in running.items() if one.exception() is not None}
     for name, error in failures.items():
         print(f"{name}: {error}", file=sys.stderr)
@@ -71,7 +71,8 @@ def main(words: list[str]) -> int:
     kind = words[0]
     version = words[1] if len(words) > 1 else VERSIONS[kind]
     os.environ[VERSION] = version
-    chosen = [str(HERE / name) for name in ("test_life.py", f"test_{kind}.py")]
+    own = HERE / f"test_{kind}.py"
+    chosen = [str(path) for path in (HERE / "test_life.py", own) if path.exists()]
     print(f"{kind} {version}", flush=True)
     table = Table()
     quiet = ["-p", "no:terminalreporter", "-p", "no:cacheprovider"]

@@ -8,25 +8,21 @@ from pathlib import Path
 
 import pytest
 from tests.conformance.desk import Desk, opened
-from tests.conformance.programs import Unavailable
+from tests.conformance.install import Unavailable
+from tests.conformance.program import PROGRAMS
 from tests.conformance.terminal import Terminals
 from tests.conftest import settle_in
 from tests.processes import end_processes_of
 
 from mam.adapters.tmux.client import Tmux
 
-# Scenarios that take long with programs that are slow to start or to give up: ./dev test --all has them.
-_LONG = {
-    "test_neighbours_and_purge": ("gemini", "opencode", "hermes"),
-    "test_retry_and_error": ("gemini", "opencode", "hermes"),
-    "test_fork": ("opencode",),
-}
-
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Leave what takes long with a program that is slow to start or to give up to `./dev test --all`."""
     for item in items:
         given = getattr(item, "callspec", None)
-        if given is not None and given.params.get("kind") in _LONG.get(getattr(item, "originalname", ""), ()):
+        program = PROGRAMS.get(given.params.get("kind", "")) if given is not None else None
+        if program is not None and getattr(item, "originalname", "") in program.long:
             item.add_marker("long")
 
 

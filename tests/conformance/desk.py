@@ -1,7 +1,7 @@
 """A fleet with a real agent program, a model on loopback, and what a person at the terminal can do.
 
-How a program is started and spoken to is in its `Habits` (`habits.py`): one entry per kind, and one set of
-scenarios for all of them (`test_life.py`).
+How a program is started and spoken to is in its file in `programs/`; one set of scenarios is for all of them
+(`test_life.py`).
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-from tests.conformance import pypi_programs
-from tests.conformance.habits import HABITS
+from tests.conformance.install import installed
 from tests.conformance.launch import guard
 from tests.conformance.model_server import ModelServer
-from tests.conformance.programs import PACKAGES, program
+from tests.conformance.own_tools import ModelWithOwnTools
+from tests.conformance.program import PROGRAMS
 from tests.waiting import wait_until
 
 import mam
@@ -29,7 +29,7 @@ from mam.core.errors import MamError
 
 # Not one of mam's own names: those are taken away from every test.
 VERSION = "CONFORMANCE_VERSION"
-VERSIONS = {kind: package.version for kind, package in PACKAGES.items()} | {"hermes": pypi_programs.VERSION}
+VERSIONS = {kind: program.install.version for kind, program in PROGRAMS.items()}
 WORD = "remember the word xylophone"
 
 
@@ -68,15 +68,21 @@ class Desk:
         self.kind, self.fleet, self.model, self.home = kind, fleet, model, home
         self.workspace = Path(fleet.root)
         self.tmux = Tmux(server)
-        self.habits = HABITS[kind]
+        self.program = PROGRAMS[kind]
         self._worker: mam.Session | None = None
         self._made = 0
         self._interrupted = 0.0
 
     def create(self, name: str, **options: Any) -> mam.Session:
-        args = self.habits.arguments(self.model, self.workspace)
-        given = {"name": name, "permissions": self.habits.permissions, "timeout": self.habits.ready} | options
-        return self.fleet.sessions.create(self.kind, args=[*args, *given.pop("args", [])], **given)
+        usual = {"permissions": self.program.permissions, "timeout": self.program.ready_timeout}
+        given = {"name": name, **usual, **options}
+        return self.fleet.sessions.create(
+            self.kind, args=[*self.arguments(), *given.pop("args", [])], **given
+        )
+
+    def arguments(self) -> list[str]:
+        """Return the words after `--` that point the program at the model."""
+        return self.program.launch_by_mam(self.model.url, self.home, self.workspace).arguments
 
     def worker(self, *, fresh: bool = False) -> mam.Session:
         """Return the session that the scenarios share, at rest; another one where the last is not."""
@@ -108,14 +114,14 @@ class Desk:
         """Type into the box as a person does; words are seen to reach the model."""
         before = len(self.model.turns())
         row = self.fleet.sessions.get(session.id).row
-        self.tmux.paste(row["pane"]["id"], text, mark=session.id, enter=True, pause=self.habits.pause)
+        self.tmux.paste(row["pane"]["id"], text, mark=session.id, enter=True, pause=self.program.pause)
         if not is_command:
             wait_for(
                 lambda: len(self.model.turns()) > before, lambda: f"a turn for {text!r}: {session.read()}", 30
             )
-        elif text == self.habits.clear and self.habits.confirm_clear is not None:
+        elif text == self.program.clear and self.program.confirm_clear is not None:
             self.becomes(session, "waiting", "confirm")
-            self.press(session, self.habits.confirm_clear)
+            self.press(session, self.program.confirm_clear)
 
     def press(self, session: mam.Session, *keys: str) -> None:
         pane = self.fleet.sessions.get(session.id).row["pane"]["id"]
@@ -153,7 +159,7 @@ class Desk:
             # The screen is at rest before there is a record, and without one there is no conversation yet.
             if found["activity"] != "idle" or not set(states.values()) <= {"idle", "unknown"}:
                 return False
-            if self.habits.is_recorded:
+            if self.program.is_recorded:
                 return states.get("transcript") == "idle"
             return self.own(session) is not None
 
@@ -207,21 +213,21 @@ def version_under_test(kind: str) -> str:
 
 def executable_of(kind: str) -> Path:
     """Return the program in the version under test; raises `Unavailable` where it cannot be had."""
-    version = version_under_test(kind)
-    return pypi_programs.hermes(version) if kind == "hermes" else program(kind, version)
+    return installed(kind, version_under_test(kind))
 
 
 @contextmanager
 def opened(kind: str, home: Path, server: str, workspace: Path, patch: Any) -> Iterator[Desk]:
     """Give a desk in this home; raises `Unavailable` where the program cannot be had."""
     executable = executable_of(kind)
-    habits = HABITS[kind]
-    with habits.model() as model:
-        environment = habits.environment(model, home) | guard(model)
+    program = PROGRAMS[kind]
+    with ModelWithOwnTools(program) as model:
+        launch = program.launch_by_mam(model.url, home, workspace)
+        launch.write(home, anew=True)
+        environment = launch.variables() | guard(model)
         for name, value in {"PATH": f"{executable.parent}:{os.environ['PATH']}", **environment}.items():
             patch.setenv(name, value)
-        if habits.trust is not None:
-            habits.trust(home, workspace)
+        program.trust(home, workspace)
         vouch(home, kind)
         with mam.open(str(workspace)) as fleet:
             yield Desk(kind, fleet, model, home, server)

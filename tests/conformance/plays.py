@@ -6,8 +6,8 @@ Enter is never pressed in a dialog: each is left with the key that refuses it.
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 
-from tests.conformance.manners import MANNERS
 from tests.conformance.replies import Question, Say, Shell
 from tests.conformance.stage import Stage
 from tests.conformance.terminal import wait_until
@@ -17,7 +17,7 @@ LONG = "\n\n".join(f"Here is count number {number}." for number in range(1, 9))
 BIG = "\n".join(f"line {number} of a long text" for number in range(1, 101))
 
 
-def press(stage: Stage, keys: tuple[str, ...]) -> None:
+def press(stage: Stage, keys: Sequence[str]) -> None:
     for key in keys:
         stage.pane.keys(key)
         time.sleep(0.4)
@@ -46,12 +46,12 @@ def command(stage: Stage, text: str) -> None:
 
 def play_turns(stage: Stage) -> None:
     """From a fresh start to an answered turn, with what is seen while the model answers."""
-    manners = MANNERS[stage.kind]
+    program = stage.program
     stage.ready()
     stage.save("idle")
     stage.pane.type("half a thought")
     stage.save("draft")
-    press(stage, manners.erase)
+    press(stage, program.erase)
     stage.model.answer(Say("The first answer is complete."))
     stage.ask("remember the word xylophone")
     stage.pane.wait_for("first answer is complete")
@@ -74,7 +74,7 @@ def play_turns(stage: Stage) -> None:
     stage.pane.paste("and this too")
     time.sleep(0.5)
     stage.pane.keys("Enter")
-    stage.pane.wait_for(manners.queued)
+    stage.pane.wait_for(program.queued)
     time.sleep(0.5)
     stage.save("queued", still=False)
     held.set()
@@ -83,9 +83,9 @@ def play_turns(stage: Stage) -> None:
     stage.save("queue-answered")
     stage.pane.paste(BIG)
     stage.save("big-paste")
-    press(stage, manners.erase)
+    press(stage, program.erase)
     stage.pane.settle()
-    stage.save("erased", note=f"after {' '.join(manners.erase)}")
+    stage.save("erased", note=f"after {' '.join(program.erase)}")
     stage.pane.type("/")
     stage.save("slash-menu")
     stage.pane.keys("BSpace")
@@ -96,58 +96,58 @@ def play_turns(stage: Stage) -> None:
 
 def play_dialogs(stage: Stage) -> None:
     """A tool that wants a permission, a question, and the keys that refuse them."""
-    manners = MANNERS[stage.kind]
+    program = stage.program
     stage.ready()
     stage.model.answer(Shell("touch made-by-tool", "make a file"))
     stage.ask("make a file please")
-    stage.pane.wait_for(manners.permission)
+    stage.pane.wait_for(program.permission)
     stage.save("permission")
     assert not (stage.folder / "made-by-tool").exists()
-    refuse(stage, manners.permission)
+    refuse(stage, program.permission)
     stage.save("denied")
-    if manners.question:
+    if program.question:
         stage.model.answer(Question())
         stage.ask("ask me something")
-        stage.pane.wait_for(manners.question)
+        stage.pane.wait_for(program.question)
         stage.save("question")
-        refuse(stage, manners.question)
+        refuse(stage, program.question)
         stage.save("question-refused")
-    if stage.kind == "opencode":
-        stage.pane.keys("C-p")
+    if program.menu_keys:
+        stage.pane.keys(*program.menu_keys)
     else:
-        command(stage, "/model")
+        command(stage, program.menu)
     stage.save("menu")
 
 
 def play_troubles(stage: Stage) -> None:
     """An interrupt, an error, retries, a cleared conversation, the end."""
-    manners = MANNERS[stage.kind]
+    program = stage.program
     stage.ready()
     held = stage.model.gate()
     stage.model.answer(Say(LONG, midway=held))
     stage.ask("count until I stop you")
     stage.pane.wait_for("count number 3")
-    press(stage, manners.interrupt)
+    press(stage, program.interrupt)
     held.set()
     stage.pane.settle(1.0)
     stage.save("interrupted")
     stage.model.fail(400, 30)
     stage.ask("provoke an error")
-    stage.pane.wait_for(manners.error)
+    stage.pane.wait_for(program.error)
     rest(stage)
     stage.save("error")
     stage.model.forget_script()
     stage.model.fail(500, 30)
     stage.ask("provoke retries")
-    stage.pane.wait_for(manners.retry)
+    stage.pane.wait_for(program.retry)
     time.sleep(2.0)
     stage.save("retry", still=False)
-    press(stage, manners.interrupt)
+    press(stage, program.interrupt)
     stage.pane.settle(1.0)
     stage.save("retry-interrupted")
     stage.model.forget_script()
-    press(stage, manners.erase if stage.kind == "claude" else ())
-    command(stage, manners.clear)
+    press(stage, program.erase if program.restores_prompt else ())
+    command(stage, program.clear)
     stage.pane.settle(1.0)
     stage.save("cleared")
     stage.leave()
@@ -176,7 +176,7 @@ def play_resume(stage: Stage) -> None:
     rest(stage)
     stage.leave()
     stage.save("exited-after-turn")
-    stage.restart(*MANNERS[stage.kind].resume)
+    stage.restart(*stage.program.resume)
     stage.pane.wait_for("I keep the word", timeout=60)
     stage.pane.settle(1.0)
     stage.save("resumed")

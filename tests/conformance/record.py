@@ -13,7 +13,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from tests.conformance.programs import KINDS
+from tests.conformance.program import taking_part
 from tests.conformance.scenes import scenes_of
 from tests.conformance.stage import stage
 from tests.conformance.terminal import Terminals
@@ -23,7 +23,7 @@ SIZES = ("200x50", "100x30")
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("kind", choices=KINDS)
+    parser.add_argument("kind", choices=taking_part("screens"))
     parser.add_argument("scene", nargs="*", help="all of them without one")
     parser.add_argument("--size", action="append", choices=SIZES, help="both without one")
     wanted = parser.parse_args()

@@ -15,9 +15,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from tests.conformance.launch import guard
+from tests.conformance.launch import start
 from tests.conformance.model_server import ModelServer
-from tests.conformance.pypi_programs import VERSION, hermes
+from tests.conformance.program import PROGRAMS
 from tests.conformance.replies import Call, Say
 from tests.conformance.stage import end_processes_of
 from tests.conformance.terminal import Pane, Terminals, wait_until
@@ -25,14 +25,9 @@ from tests.conformance.terminal import Pane, Terminals, wait_until
 SCREENS = Path(__file__).parent / "screens_hermes"
 # Below 64 columns it draws less.
 SIZES = ((200, 50), (100, 30), (60, 24))
-READY = r"^❯( |$)"
+PROGRAM = PROGRAMS["hermes"]
+READY = PROGRAM.ready
 _ID = re.compile(r"\b[0-9]{8}_[0-9]{6}_[0-9a-f]{6}\b")
-CONFIG = """model:
-  default: fake-model
-  provider: custom
-  base_url: {url}/v1
-  api_key: fake
-"""
 
 
 @dataclass
@@ -46,28 +41,20 @@ class Stage:
     is_configured: bool = True
 
     def __post_init__(self) -> None:
-        for name in ("home/.hermes", "demo"):
-            (self.place / name).mkdir(parents=True)
-        if self.is_configured:
-            (self.place / "home/.hermes/config.yaml").write_text(
-                CONFIG.format(url=self.model.url), encoding="utf-8"
-            )
+        (self.place / "demo").mkdir(parents=True)
         self.pane = self.start()
 
     def start(self, *arguments: str) -> Pane:
-        environment = {
-            "HOME": str(self.place / "home"),
-            "PATH": os.environ["PATH"],
-            "LANG": "C.UTF-8",
-            "SHELL": "/bin/sh",
-            "HERMES_SESSION_SOURCE": "mam-test",
-            **guard(self.model),
-        }
-        argv = [str(hermes()), "-p", "default", "chat", "--cli", *arguments]
-        return self.terminals.open(argv, self.place / "demo", environment, self.size)
+        return start(
+            *(PROGRAM.name, self.terminals, self.place / "demo", self.model),
+            home=self.place / "home",
+            arguments=arguments,
+            authenticated=self.is_configured,
+            size=self.size,
+        )
 
     def ready(self) -> None:
-        self.pane.wait_for(READY, timeout=90)
+        self.pane.wait_for(READY, timeout=PROGRAM.ready_timeout)
         self.pane.settle()
 
     def ask(self, text: str) -> None:
@@ -82,7 +69,7 @@ class Stage:
         cursor = [int(self.pane.field(f"cursor_{one}") or 0) for one in "xy"]
         facts = {
             "kind": "hermes",
-            "version": VERSION,
+            "version": PROGRAM.install.version,
             "state": state,
             "size": list(self.size),
             "cursor": cursor,

@@ -14,9 +14,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tests.conformance.launch import EXIT, READY, start
+from tests.conformance.install import find_cache
+from tests.conformance.launch import start
 from tests.conformance.model_server import ModelServer
-from tests.conformance.programs import PACKAGES, find_cache
+from tests.conformance.program import PROGRAMS, Program
 from tests.conformance.terminal import HEIGHT, WIDTH, Pane, Terminals
 from tests.processes import is_running, processes_of
 from tests.waiting import wait_until
@@ -38,6 +39,10 @@ class Stage:
     pane: Pane
 
     @property
+    def program(self) -> Program:
+        return PROGRAMS[self.kind]
+
+    @property
     def home(self) -> Path:
         return self.place / "home"
 
@@ -46,7 +51,7 @@ class Stage:
         return self.place / "demo"
 
     def ready(self) -> None:
-        self.pane.wait_for(READY[self.kind], timeout=60)
+        self.pane.wait_for(self.program.ready, timeout=self.program.ready_timeout)
         self.pane.settle()
 
     def restart(self, *arguments: str, **options: Any) -> None:
@@ -75,7 +80,7 @@ class Stage:
         wait_until(lambda: len(self.model.turns()) > before, f"a turn for {text!r}\n{self.pane.screen()}")
 
     def leave(self) -> int:
-        self.pane.type(EXIT[self.kind])
+        self.pane.type(self.program.exit)
         time.sleep(0.6)
         self.pane.keys("Enter")
         return self.pane.wait_for_exit()
@@ -96,7 +101,7 @@ class Stage:
         turns = self.model.turns()
         facts: dict[str, Any] = {
             "kind": self.kind,
-            "version": PACKAGES[self.kind].version,
+            "version": self.program.install.version,
             "state": state,
             "size": list(self.size),
             "pane_title": self._title(),
@@ -125,11 +130,12 @@ class Stage:
         return None if title == self.pane.field("host_short") else title
 
     def _own_status(self) -> dict[str, Any] | None:
-        """Return what Claude itself says about its state, in the file it keeps while it runs."""
-        for path in (self.home / ".claude" / "sessions").glob("*.json"):
+        """Return what the program itself says about its state, in a file it keeps while it runs."""
+        own = self.program.own_status
+        for path in self.home.glob(own.files) if own else ():
             with suppress(OSError, ValueError):
                 said = json.loads(path.read_text(encoding="utf-8"))
-                return {name: said[name] for name in ("status", "waitingFor") if name in said}
+                return {name: said[name] for name in own.keys if name in said}
         return None
 
     def _neutral(self, text: str) -> str:

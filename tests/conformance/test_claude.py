@@ -175,7 +175,7 @@ def test_a_resume_that_fails(desk) -> None:
 def test_a_folder_with_a_long_and_strange_name(desk, tmp_path) -> None:
     place = tmp_path / ("a.b_c é漢🙂 " + "x" * 100) / ("y" * 120)
     place.mkdir(parents=True)
-    desk.habits.trust(desk.home, place)
+    desk.program.trust(desk.home, place)
     with mam.open(str(place)) as fleet:
         session = fleet.sessions.create("claude", name="far", permissions="ask", prompt="hello from afar")
         wait_for(lambda: session.status()["resume"]["on_disk"], "the transcript where mam looks for it")

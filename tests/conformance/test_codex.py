@@ -9,7 +9,7 @@ import time
 from pathlib import Path
 
 import pytest
-from tests.conformance.desk import HABITS, WORD, said, wait_for
+from tests.conformance.desk import WORD, said, wait_for
 from tests.conformance.dialects import Responses
 from tests.conformance.replies import Question, Say, Shell
 
@@ -195,7 +195,7 @@ def test_a_conversation_that_a_person_has_open_is_not_resumed(desk) -> None:
     session = desk.create("worker", prompt=WORD)
     desk.rests(session)
     own = session.stop().row["codex_session_id_own"]
-    words = ["codex", "resume", own, "--no-daemon", *HABITS["codex"].arguments(desk.model, desk.workspace)]
+    words = ["codex", "resume", own, "--no-daemon", *desk.arguments()]
     person = desk.fleet.sessions.create("bash", args=["-c", f"{shlex.join(words)}; sleep 60"])
     kind, stores = desk.fleet._access.context.kind("codex"), session.row["stores"]
     wait_for(lambda: kind.holders(own, stores), person.read)

@@ -6,7 +6,8 @@ import json
 
 import pytest
 from tests.conformance.desk import Desk, wait_for
-from tests.conformance.launch import READY, start
+from tests.conformance.launch import start
+from tests.conformance.program import PROGRAMS
 from tests.conformance.replies import Shell
 from tests.conformance.terminal import Terminals
 
@@ -119,7 +120,7 @@ def test_a_conversation_that_a_person_has_open(desk: Desk, tmux_server, tmp_path
         pane = start(
             *("gemini", terminals, desk.workspace, desk.model), home=desk.home, arguments=["--resume", own]
         )
-        pane.wait_for(READY["gemini"], 60)
+        pane.wait_for(PROGRAMS["gemini"].ready, 60)
         with pytest.raises(ConversationBusy, match=own):
             session.resume()
         # Killed while it takes the conversation up, it leaves a chat file without its history.

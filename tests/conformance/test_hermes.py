@@ -7,7 +7,7 @@ from contextlib import closing
 
 import pytest
 from tests.conformance.desk import WORD, wait_for
-from tests.conformance.pypi_programs import hermes
+from tests.conformance.install import installed
 from tests.conformance.replies import Shell
 
 from mam.core.errors import DialogOpen, InvalidPrompt, NotAllowed, NotReady, Usage
@@ -88,7 +88,7 @@ def test_a_hermes_that_a_tool_starts_is_not_the_sessions(desk) -> None:
     session = desk.create("worker", prompt=WORD)
     desk.rests(session)
     own = desk.own(session)
-    desk.model.answer(Shell(f"{hermes()} chat -Q -q 'a word from within'", asks=False))
+    desk.model.answer(Shell(f"{installed('hermes')} chat -Q -q 'a word from within'", asks=False))
     desk.say(session, "start another")
     wait_for(lambda: len(sources(desk)) == 2, session.read, 90)
     desk.rests(session)

@@ -7,7 +7,7 @@ import subprocess
 import sys
 
 import pytest
-from tests.conformance.programs import Unavailable, program
+from tests.conformance.install import Unavailable, installed
 
 pytestmark = [pytest.mark.slow, pytest.mark.long, pytest.mark.starts]
 
@@ -19,7 +19,7 @@ def inspect(fleet, workspace, home):
     config.write_text(config.read_text(encoding="utf-8").replace('resident = "off"', ""), encoding="utf-8")
     fleet.init()
     try:
-        inspector = program("inspector")
+        inspector = installed("inspector")
     except Unavailable as reason:
         pytest.skip(str(reason))
 

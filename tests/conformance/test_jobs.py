@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from tests.conformance.desk import Desk, wait_for
+from tests.conformance.program import taking_part
 from tests.conformance.replies import Say, Shell
 
 from mam.app.job_runner import submit
@@ -16,7 +17,7 @@ from mam.core.errors import TimedOut
 pytestmark = [pytest.mark.slow, pytest.mark.starts]
 
 
-@pytest.fixture(params=("claude", "codex"))
+@pytest.fixture(params=taking_part("jobs"))
 def kind(request):
     return request.param
 
@@ -31,7 +32,7 @@ def desk(fresh_desk: Desk, monkeypatch: pytest.MonkeyPatch) -> Desk:
 def delegate(desk: Desk, monkeypatch: pytest.MonkeyPatch, job_id: str, *events: str, **options: Any) -> Any:
     """Submit a job whose agent reports these events: the model speaks the commands that it was told."""
     monkeypatch.setattr(submit, "new_id", lambda: job_id)
-    args = desk.habits.arguments(desk.model, desk.workspace)
+    args = desk.arguments()
     given = {"agent": desk.kind, "args": args, "timeout": 180, **options}
     told = desk.fleet.jobs.preview("write proof.txt", **given)["instructions"]
     command = re.search(r"^  (.*) --event started$", told, re.MULTILINE)
@@ -78,9 +79,9 @@ def test_an_agent_that_forgets_is_reminded(desk: Desk, monkeypatch: pytest.Monke
 
 def test_a_permission_is_reported_by_the_agents_hooks(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
     desk.model.answer(Shell("touch asked.txt"), Say("Done."))
-    args = desk.habits.arguments(desk.model, desk.workspace)
+    args = desk.arguments()
     job = desk.fleet.jobs.submit(
-        "write asked.txt", agent=desk.kind, args=args, permissions=desk.habits.permissions, idle_timeout=0
+        "write asked.txt", agent=desk.kind, args=args, permissions=desk.program.permissions, idle_timeout=0
     )["job_id"]
     heard: list[Any] = []
     wait_for(lambda: _hears(desk, job, heard, "permission_required"), lambda: heard, 60)

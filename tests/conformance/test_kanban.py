@@ -13,10 +13,9 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
+from tests.conformance.install import Unavailable, installed
 from tests.conformance.launch import guard
 from tests.conformance.model_server import ModelServer
-from tests.conformance.programs import Unavailable
-from tests.conformance.pypi_programs import hermes
 from tests.waiting import wait_until
 
 from mam.adapters.system import process
@@ -121,7 +120,7 @@ def _plain(row: dict) -> dict:
 @pytest.fixture
 def real(home, workspace, monkeypatch):
     try:
-        program = hermes()
+        program = installed("hermes")
     except Unavailable as reason:
         pytest.skip(str(reason))
     with ModelServer() as nobody:

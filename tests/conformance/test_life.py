@@ -12,7 +12,7 @@ import time
 
 import pytest
 from tests.conformance.desk import WORD, Desk, version_under_test, wait_for
-from tests.conformance.habits import HABITS
+from tests.conformance.program import PROGRAMS
 from tests.conformance.replies import Question, Say, Shell
 
 from mam.core.activity import FRESH_SECONDS
@@ -23,7 +23,7 @@ pytestmark = [pytest.mark.slow, pytest.mark.starts]
 
 @pytest.fixture(
     scope="module",
-    params=list(HABITS),
+    params=list(PROGRAMS),
 )
 def kind(request):
     return request.param
@@ -52,13 +52,12 @@ def test_turn(desk: Desk) -> None:
 
 def test_trust(kind: str, request: pytest.FixtureRequest) -> None:
     """The dialog is reported and not answered; with --trust it is."""
-    if HABITS[kind].distrust is None:
+    if not PROGRAMS[kind].asks_about_folders:
         shared: Desk = request.getfixturevalue("shared")
         shared.becomes(shared.worker(), "idle")
         return
     desk: Desk = request.getfixturevalue("fresh_desk")
-    assert desk.habits.distrust is not None
-    desk.habits.distrust(desk.home, desk.workspace)
+    desk.program.distrust(desk.home, desk.workspace)
     with pytest.raises(DialogOpen, match="trust"):
         desk.create("worker")
     session = desk.fleet.sessions.get("worker")
@@ -88,7 +87,7 @@ def test_busy_and_interrupted(desk: Desk) -> None:
 
 
 def test_question(desk: Desk) -> None:
-    if not desk.habits.asks_questions:
+    if not desk.program.asks_questions:
         pytest.skip(f"{desk.kind} asks questions in a mode of its own; see its own file")
     session = desk.worker()
     desk.model.answer(Question())
@@ -118,9 +117,9 @@ def test_retry_and_error(desk: Desk) -> None:
     held.set()
     wait_for(lambda: "it went well in the end" in session.read(), "an answer after the retries", 60)
     desk.rests(session)
-    desk.model.fail(400, desk.habits.error_requests)
+    desk.model.fail(400, desk.program.error_requests)
     desk.say(session, "provoke an error")
-    wait_for(lambda: desk.habits.error_shown in session.read(), session.read, 30)
+    wait_for(lambda: desk.program.error in session.read(), session.read, 30)
     # An error may come at once and leave no record: the last word that is there counts while it is fresh.
     desk.becomes(session, "idle", after=FRESH_SECONDS)
 
@@ -191,7 +190,7 @@ def test_the_draft_of_a_person(desk: Desk) -> None:
     assert (held["state"], held["reason"]) == ("held", "a draft is in its box"), held
     # A look may fall between two parts of one drawing: Hermes clears its lower part before it draws it anew.
     wait_for(lambda: "I was about to say this" in session.read(), session.read)
-    time.sleep(desk.habits.pause)
+    time.sleep(desk.program.pause)
     desk.press(session, "Enter")
     wait_for(lambda: desk.model.saw("I was about to say this"), session.read)
     assert session.send("and one more", when="idle", timeout=60)["state"] in ("submitted", "queued")
@@ -251,9 +250,9 @@ def test_clear(desk: Desk) -> None:
     desk.say(session, "remember the word glockenspiel")
     desk.rests(session)
     first = desk.own(session)
-    done = desk.fleet.messages.send(session.id, desk.habits.clear, command=True, timeout=30)
+    done = desk.fleet.messages.send(session.id, desk.program.clear, command=True, timeout=30)
     assert (done["state"], done["evidence"]) == ("submitted", "screen")
-    if desk.habits.confirm_clear is not None:
+    if desk.program.confirm_clear is not None:
         desk.becomes(session, "waiting", "confirm")
         session.answer("allow")
     wait_for(lambda: "glockenspiel" not in session.read(), session.read)

@@ -41,8 +41,7 @@ def test_a_version_that_cannot_be_had(tmp_path) -> None:
 @pytest.mark.parametrize("kind", ["claude", "hermes"])
 def test_the_version_under_test_is_installed_and_vouched_for(kind, home, monkeypatch) -> None:
     asked = []
-    monkeypatch.setattr(desk, "program", lambda kind, version: asked.append((kind, version)))
-    monkeypatch.setattr(desk.pypi_programs, "hermes", lambda version: asked.append(("hermes", version)))
+    monkeypatch.setattr(desk, "installed", lambda kind, version: asked.append((kind, version)))
     config = home / ".config" / "mam" / "config.toml"
     monkeypatch.delenv(desk.VERSION, raising=False)
     desk.vouch(home, kind)

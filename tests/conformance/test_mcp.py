@@ -12,11 +12,12 @@ from typing import Any
 import pytest
 from tests.conformance.desk import wait_for
 from tests.conformance.kinds import with_long
+from tests.conformance.program import merge
 from tests.conformance.replies import McpCall, Say
 
 from mam.adapters.system import process
 
-KINDS = with_long(("claude", "codex", "opencode"), "codex", "opencode")
+KINDS = with_long("mcp")
 pytestmark = [pytest.mark.slow, pytest.mark.starts]
 
 
@@ -95,26 +96,20 @@ def documented(language: str, word: str) -> str:
     return found
 
 
-def codex_settings(home: Path) -> None:
-    path = home / ".codex" / "config.toml"
+def configure(desk) -> None:
+    """Add the documented server to the program's own settings, with every tool allowed."""
+    wanted = desk.program.mcp_settings
+    path, block = desk.home / wanted.file, documented(wanted.language, wanted.word)
+    if wanted.language == "json":
+        known = json.loads(path.read_text(encoding="utf-8"))
+        text = json.dumps(merge(known | json.loads(block), wanted.allow))
+    else:
+        text = block + wanted.allow
     path.parent.mkdir(exist_ok=True)
-    allowed = 'default_tools_approval_mode = "approve"\n'
-    path.write_text(documented("toml", "mcp_servers") + allowed, encoding="utf-8")
+    path.write_text(text, encoding="utf-8")
 
 
-def gemini_settings(home: Path) -> None:
-    path = home / ".gemini" / "settings.json"
-    known = json.loads(path.read_text(encoding="utf-8")) | json.loads(
-        documented("json", '["mcp"], "timeout"')
-    )
-    known["mcpServers"]["mam"]["trust"] = True
-    path.write_text(json.dumps(known), encoding="utf-8")
-
-
-OWN_SETTINGS = {"codex": codex_settings, "gemini": gemini_settings}
-
-
-@pytest.mark.parametrize("kind", with_long(OWN_SETTINGS, "gemini"))
+@pytest.mark.parametrize("kind", with_long("mcp-settings"))
 def test_a_server_from_the_agents_own_settings_knows_its_session(desk, kind, tmp_path, monkeypatch) -> None:
     """Codex starts it with few variables; the session is known by its process all the same."""
     program = tmp_path / "bin" / "mam"
@@ -122,7 +117,7 @@ def test_a_server_from_the_agents_own_settings_knows_its_session(desk, kind, tmp
     program.write_text(f'#!/bin/sh\nexec "{sys.executable}" -P -m mam "$@"\n', encoding="utf-8")
     program.chmod(0o755)
     monkeypatch.setenv("PATH", f"{program.parent}:{os.environ['PATH']}")
-    OWN_SETTINGS[kind](desk.home)
+    configure(desk)
     session = desk.create("lead", permissions="default", prompt="remember the word xylophone")
     desk.rests(session)
     assert session.row["pane"]["mcp_attachments"] == []

@@ -151,13 +151,13 @@ def test_a_tool_of_an_mcp_server_is_asked_for_too(desk: Desk, monkeypatch) -> No
     monkeypatch.setenv("OPENCODE_CONFIG_CONTENT", json.dumps(config))
     with mam.open(str(desk.workspace)) as fleet:
         session = fleet.sessions.create(
-            "opencode", name="worker", permissions="ask", timeout=desk.habits.ready
+            "opencode", name="worker", permissions="ask", timeout=desk.program.ready_timeout
         )
         desk.model.answer(Call("probe_ping"))
         desk.say(session, "ping it")
         desk.becomes(session, "waiting", "permission")
         desk.sees(session, "screen", "waiting")
         assert not (desk.workspace / "pinged").exists()
-        desk.press(session, *desk.habits.refuse)
+        desk.press(session, *desk.program.refuse)
         desk.rests(session)
         assert not (desk.workspace / "pinged").exists()

@@ -7,8 +7,7 @@ import re
 import unicodedata
 
 import pytest
-from tests.conformance.launch import READY
-from tests.conformance.programs import KINDS, PACKAGES
+from tests.conformance.program import PROGRAMS, taking_part
 from tests.conformance.record import SIZES
 from tests.conformance.stage import SCREENS
 
@@ -40,12 +39,7 @@ STATES = set(
         "resumed",
     ]
 )
-OWN_STATES = {
-    "claude": {"trust", "api-key", "bypass", "question", "question-refused", "auto-mode", "no-key"},
-    "codex": {"trust", "login", "tab-queued", "locked"},
-    "gemini": {"trust", "login", "api-key", "question", "question-refused"},
-    "opencode": {"question", "question-refused", "half-interrupted", "no-provider"},
-}
+KINDS = taking_part("screens")
 RECORDED = sorted(SCREENS.glob("*/*.txt"))
 
 
@@ -59,7 +53,7 @@ def test_every_state_is_recorded(kind, size):
     suffix = "" if size == SIZES[0] else f"@{size}"
     there = {path.name for path in (SCREENS / kind).iterdir()}
     wanted = {
-        f"{state}{suffix}{ending}" for state in STATES | OWN_STATES[kind] for ending in (".txt", ".json")
+        f"{state}{suffix}{ending}" for state in STATES | PROGRAMS[kind].states for ending in (".txt", ".json")
     }
     assert not wanted - there
 
@@ -69,7 +63,7 @@ def test_a_recording_fits_its_facts(path):
     facts = json.loads(path.with_suffix(".json").read_text(encoding="utf-8"))
     screen = path.read_text(encoding="utf-8")
     assert facts["kind"] == path.parent.name
-    assert facts["version"] == PACKAGES[facts["kind"]].version
+    assert facts["version"] == PROGRAMS[facts["kind"]].install.version
     assert facts["state"] == path.stem.partition("@")[0]
     width, height = facts["size"]
     lines = screen.splitlines()
@@ -81,4 +75,4 @@ def test_a_recording_fits_its_facts(path):
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_fresh_screen_is_ready(kind):
     screen = (SCREENS / kind / "idle.txt").read_text(encoding="utf-8")
-    assert re.search(READY[kind], screen, re.MULTILINE)
+    assert re.search(PROGRAMS[kind].ready, screen, re.MULTILINE)

@@ -8,15 +8,16 @@ from __future__ import annotations
 import pytest
 from tests.conformance.desk import Desk, wait_for
 from tests.conformance.kinds import with_long
+from tests.conformance.program import taking_part
 from tests.corpus import HARD
 
 pytestmark = pytest.mark.slow
-KINDS = ("claude", "codex", "gemini", "opencode")
+KINDS = taking_part("words")
 
 
 @pytest.fixture(
     scope="module",
-    params=with_long(KINDS, "gemini", "opencode"),
+    params=with_long("words"),
 )
 def kind(request):
     return request.param

@@ -111,7 +111,6 @@ if TYPE_CHECKING:
         max_retries: int | None
         assignee: str | None
         workspace: str | None
-        created_by: str | None
 
     class Board(Protocol):
         """The cards of one board."""
@@ -123,7 +122,13 @@ if TYPE_CHECKING:
         ttl: int
 
         def create(
-            self, title: str, *, body: str = "", key: str | None = None, **goal: Unpack[CardGoal]
+            self,
+            title: str,
+            *,
+            body: str = "",
+            key: str | None = None,
+            created_by: str | None = None,
+            **goal: Unpack[CardGoal],
         ) -> Card:
             """Make a card that is ready; the open one of that key where there is one."""
 

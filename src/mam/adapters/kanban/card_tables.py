@@ -166,12 +166,20 @@ class TableBoard:
         none: Comments = []
         return self.read(work, none)
 
-    def create(self, title: str, *, body: str = "", key: str | None = None, **goal: Unpack[CardGoal]) -> Card:
+    def create(
+        self,
+        title: str,
+        *,
+        body: str = "",
+        key: str | None = None,
+        created_by: str | None = None,
+        **goal: Unpack[CardGoal],
+    ) -> Card:
         """Make a card, or return the one of that key."""
         title = title.strip()
         if not title or len(title) > _LONGEST_TITLE:
             raise Usage("a card needs a title of at most 200 characters")
-        return self.write(lambda hand: _create(hand, title, body, key, goal))
+        return self.write(lambda hand: _create(hand, title, body, key, created_by, goal))
 
     def comment(self, card: str, author: str, text: str) -> Comment:
         """Add a comment."""
@@ -285,7 +293,9 @@ def _not_found(card: str) -> CardNotFound:
     return CardNotFound(f"there is no card '{card[:60]}' on this board", hint="mam board list shows them")
 
 
-def _create(hand: Hand, title: str, body: str, key: str | None, goal: CardGoal) -> Card:
+def _create(
+    hand: Hand, title: str, body: str, key: str | None, created_by: str | None, goal: CardGoal
+) -> Card:
     same = hand.cards("WHERE idempotency_key = ? AND status != 'archived' ORDER BY created_at DESC", key)
     if key and same:
         return same[0]
@@ -297,7 +307,7 @@ def _create(hand: Hand, title: str, body: str, key: str | None, goal: CardGoal) 
         title,
         body or None,
         assignee,
-        goal.get("created_by"),
+        created_by,
         hand.now,
         "dir" if workspace else "scratch",
         workspace,

@@ -51,7 +51,7 @@ class Monitor(Group):
     def attend(
         self, tell: Callable[[Document], None], *, timeout: float = 0.0, idle_timeout: float = 0.0
     ) -> str:
-        """Watch as `monitor` does; where somebody watches already, tell what that one finds until it ends."""
+        """Watch as `run` does; where somebody watches already, tell what that one finds until it ends."""
         from mam.app.monitor.follow_resident import attend
         from mam.app.monitor.monitor_timeouts import MonitorTimeouts
 
@@ -68,7 +68,7 @@ class Monitor(Group):
         timeout: float = 0.0,
         idle_timeout: float = 0.0,
     ) -> str:
-        """Monitor as `monitor` does, and take in what is signed for jobs of this root from a broker.
+        """Monitor as `run` does, and take in what is signed for jobs of this root from a broker.
 
         `tell` also gets `{event}`, `{refused}` and `{broker: {address, state, error}}`. Returns why it ended.
         """
@@ -85,7 +85,7 @@ class Monitor(Group):
         )
 
     def once_with_card(self, card: str, *, emit_diff: bool = False, board: str | None = None) -> Document:
-        """Make one pass as `reconcile` does and tell the card what is new; the report has `card`."""
+        """Make one pass as `once` does and tell the card what is new; the report has `card`."""
         from mam.app.boards.monitor_with_card import one_pass
 
         return one_pass(self._context, self._caller, card, which=board, emit_diff=emit_diff)
@@ -99,7 +99,7 @@ class Monitor(Group):
         idle_timeout: float = 0.0,
         board: str | None = None,
     ) -> str:
-        """Monitor as `monitor` does, on a card (`new` makes one), until somebody comments `stop` there.
+        """Monitor as `run` does, on a card (`new` makes one), until somebody comments `stop` there.
 
         `tell` first gets `{card}`. Returns why it ended.
         """
@@ -138,7 +138,7 @@ class Monitor(Group):
         return install(self._context)
 
     def uninstall(self) -> Document:
-        """Undo `install_monitor`."""
+        """Undo `install`."""
         from mam.app.monitor.login_service import uninstall
 
         return uninstall(self._context)

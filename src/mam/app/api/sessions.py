@@ -149,11 +149,13 @@ class Sessions(Group):
                 collect()
             raise
 
-    def watch(self, interval: float = 1.0, **filters: Unpack[Filters]) -> Iterator[Document]:
+    def watch(
+        self, interval: float = 1.0, *, all_roots: bool = False, **filters: Unpack[Filters]
+    ) -> Iterator[Document]:
         """Yield what `ls` returns, at once and whenever it changes."""
         from mam.app.observation.ls import watch
 
-        return watch(self._context, interval, **filters)
+        return watch(self._context, interval, all_roots=all_roots, **filters)
 
     def status(self, target: str) -> Document:
         """Return one session as `ls` shows it, with the whole row; reads only."""

@@ -56,8 +56,8 @@ class Teams(Group):
         """
         from mam.app.teams.spawn import spawn
 
-        options["child_limit"] = self._access.child_limit
-        return spawn(self._context, self._caller, role, team=team, **options)
+        limit = self._access.child_limit
+        return spawn(self._context, self._caller, role, team=team, child_limit=limit, **options)
 
     @changing
     def close(self, target: str, *, force: bool = False) -> Document:

@@ -75,8 +75,8 @@ def create(
     **goal: Unpack[CardGoal],
 ) -> Document:
     """Make a card, or find the one of that key."""
-    goal["created_by"] = author_of(context, caller)
-    return _shown(board, board.create(title, body=body, key=key, **goal))
+    author = author_of(context, caller)
+    return _shown(board, board.create(title, body=body, key=key, created_by=author, **goal))
 
 
 def list_cards(board: Board, status: str | None = None) -> Document:

@@ -73,11 +73,13 @@ def ls(
     return document
 
 
-def watch(context: Context, interval: float = 1.0, **filters: Unpack[Filters]) -> Iterator[dict[str, Any]]:
+def watch(
+    context: Context, interval: float = 1.0, *, all_roots: bool = False, **filters: Unpack[Filters]
+) -> Iterator[dict[str, Any]]:
     """Yield the listing at once and whenever something other than an age in it changed."""
     last = None
     while True:
-        document = ls(context, **filters)
+        document = ls(context, all_roots=all_roots, **filters)
         essence = [
             {key: value for key, value in one.items() if key != "activity_age_s"}
             for one in document["sessions"]

@@ -54,7 +54,6 @@ if TYPE_CHECKING:
         # Give the agent mam's own tools.
         mcp: bool
         timeout: float | None
-        child_limit: bool
 
     class SpawnOptions(MemberOptions, total=False):
         """What a caller of `fleet.teams.spawn` may ask for besides."""
@@ -71,12 +70,18 @@ _DEFAULT_AGENT = "claude"
 
 
 def spawn(
-    context: Context, caller: Caller, role: str, *, team: str | None = None, **options: Unpack[SpawnOptions]
+    context: Context,
+    caller: Caller,
+    role: str,
+    *,
+    team: str | None = None,
+    child_limit: bool = False,
+    **options: Unpack[SpawnOptions],
 ) -> dict[str, Any]:
     """Start one more member and return it once it was told what to do."""
     caller = register.know_caller(context, caller)
     site = find_site(context, caller, team)
-    one = Spawn(context, caller, site, role, **options)
+    one = Spawn(context, caller, site, role, child_limit=child_limit, **options)
     one.run()
     done = one.finish()
     if one.dialog is not None:
@@ -89,7 +94,14 @@ class Spawn:
     """One member on its way into a team."""
 
     def __init__(
-        self, context: Context, caller: Caller, site: TeamWindow, role: str, **options: Unpack[SpawnOptions]
+        self,
+        context: Context,
+        caller: Caller,
+        site: TeamWindow,
+        role: str,
+        *,
+        child_limit: bool = False,
+        **options: Unpack[SpawnOptions],
     ) -> None:
         """Take what is asked for; nothing is started."""
         # Each option is taken out, and one that is left is none of ours.
@@ -111,7 +123,7 @@ class Spawn:
         self.env = options.pop("env", None)
         self.args = options.pop("args", ())
         self.mcp = options.pop("mcp", False)
-        self.child_limit = options.pop("child_limit", False)
+        self.child_limit = child_limit
         refuse_unknown(options)
         self.dialog: DialogOpen | None = None
         self.receipts: list[dict[str, Any]] = []
