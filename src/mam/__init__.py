@@ -11,21 +11,23 @@ with mam.open() as fleet:
 from __future__ import annotations
 
 __version__ = "0.2.0.dev0"
-__all__ = ["Fleet", "MamError", "Outcome", "Session", "__version__", "open"]
+__all__ = ["Fleet", "Fleets", "MamError", "Outcome", "Session", "__version__", "open", "open_all"]
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from mam.app.api.fleet import Fleet
+    from mam.app.api.fleet import Fleet, Fleets, open_all
     from mam.app.api.fleet import open_fleet as open
     from mam.app.api.sessions import Outcome, Session
     from mam.core.errors import MamError
 
 _HOMES = {
     "Fleet": ("mam.app.api.fleet", "Fleet"),
+    "Fleets": ("mam.app.api.fleet", "Fleets"),
     "MamError": ("mam.core.errors", "MamError"),
     "Outcome": ("mam.app.api.sessions", "Outcome"),
     "Session": ("mam.app.api.sessions", "Session"),
     "open": ("mam.app.api.fleet", "open_fleet"),
+    "open_all": ("mam.app.api.fleet", "open_all"),
 }
 
 

@@ -35,6 +35,12 @@ def test_a_death_is_recorded_at_once(fleet, watched, until) -> None:
     assert fleet.sessions.names(status=["running"]) == ["s0", "s2"]
 
 
+def test_the_lock_says_which_version_holds_it(fleet, monitor, until) -> None:
+    fleet.sessions.create("sleep", args=["1000"])
+    monitor()
+    assert until(lambda: holder(fleet))["version"] == mam.__version__
+
+
 def test_a_session_that_a_verb_ends_is_not_reported(fleet, watched, until) -> None:
     session = fleet.sessions.create("practice", args=QUICK)
     session.stop()

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from mam.core.rights import RIGHTS, Right
 from mam.surfaces.cli import fast_parse, main, parser, verb_table
 from mam.surfaces.cli.verbs import ls as ls_verb
 
@@ -127,3 +128,14 @@ def test_another_line_goes_to_the_parser():
     assert fast_parse.read(ls_verb.FLAGS, ls_verb.UNSET, ["--agent", "claude"]) is None
     assert fast_parse.read(ls_verb.FLAGS, ls_verb.UNSET, ["--workspace=x"]) is None
     assert fast_parse.read(ls_verb.FLAGS, ls_verb.UNSET, ["-h"]) is None
+
+
+def test_every_verb_and_every_word_has_a_right() -> None:
+    has_words = {verb for verb, _ in WORDS}
+    wanted = {verb for verb in verb_table.VERBS if verb not in has_words} | {
+        f"{verb} {word}" for verb, word in WORDS
+    }
+    assert set(RIGHTS) == wanted
+    assert verb_table.right_of("delete") is verb_table.right_of("stop") is Right.OPERATE
+    assert verb_table.right_of("job", "event") is Right.REPORT
+    assert verb_table.right_of("ls") is Right.WATCH

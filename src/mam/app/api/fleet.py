@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from mam.app.api.access import Access
 from mam.app.api.listeners import LISTENERS
-from mam.app.context.context import open_context
+from mam.app.context.context import open_all_contexts, open_context
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from mam.app.agent_tools.connected_client import ConnectedClient
     from mam.app.api.agents import Agents
@@ -188,6 +188,39 @@ class Fleet:
         self._access.tasks.append(task)
 
 
+class Fleets:
+    """The fleets of every root that mam has recorded for this user. Iterate over it; close it at the end."""
+
+    __slots__ = ("_fleets", "missing")
+
+    def __init__(self, fleets: Sequence[Fleet], missing: Sequence[str]) -> None:
+        """Use mam.open_all()."""
+        self._fleets = tuple(fleets)
+        # The roots that were recorded and have no registry any more.
+        self.missing = tuple(missing)
+
+    def __enter__(self) -> Fleets:
+        """Use as a context to close every database at the end."""
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        """Close."""
+        self.close()
+
+    def __iter__(self) -> Iterator[Fleet]:
+        """Yield the fleets in the order of their roots."""
+        return iter(self._fleets)
+
+    def __len__(self) -> int:
+        """Return how many roots there are."""
+        return len(self._fleets)
+
+    def close(self) -> None:
+        """Let go of everything that is open. Sessions keep running."""
+        for fleet in self._fleets:
+            fleet.close()
+
+
 def fleet_of_client(client: ConnectedClient) -> Fleet:
     """Return the fleet as a client of the MCP server sees it: with its directory, environment and rights."""
     context = client.context()
@@ -201,3 +234,10 @@ def open_fleet(
     """Return the fleet of the root that a directory belongs to; without one, of the current directory."""
     context = open_context(workspace=root, registry=registry, environ=environ, listeners=LISTENERS)
     return Fleet(Access(context))
+
+
+def open_all(*, environ: Mapping[str, str] | None = None) -> Fleets:
+    """Return the fleets of every root of this user; nothing is read of them before it is asked for."""
+    contexts = open_all_contexts(environ, LISTENERS)
+    present = [Fleet(Access(context)) for context in contexts if context.paths.exists()]
+    return Fleets(present, [context.paths.root for context in contexts if not context.paths.exists()])

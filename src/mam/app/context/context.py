@@ -228,6 +228,19 @@ def open_context(
     return Context(places.of_root(places.find_root(here)), here, environ, listeners=listeners)
 
 
+def open_all_contexts(
+    environ: Mapping[str, str] | None = None, listeners: tuple[Listener, ...] = ()
+) -> list[Context]:
+    """Return one context for each root that is recorded for this user, whether it is still there or not."""
+    environ = os.environ if environ is None else environ
+    user_state = UserState(state_home(environ), time.time)
+    try:
+        roots = user_state.roots()
+    finally:
+        user_state.close()
+    return [Context(places.of_registry(file), root, environ, listeners=listeners) for root, file in roots]
+
+
 def _current_directory(environ: Mapping[str, str]) -> str:
     try:
         return os.getcwd()

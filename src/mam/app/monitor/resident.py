@@ -10,6 +10,7 @@ import os
 import select
 import time
 
+import mam
 from mam.adapters.store import database
 from mam.adapters.store.tables import evidence
 from mam.adapters.system import process
@@ -122,7 +123,7 @@ class Resident:
         # A root of the original system has no folder of ours yet; opening the database makes it.
         self.context.registry.writer()
         with database.errors(self.lock.path):
-            return self.lock.take(process.me().as_json())
+            return self.lock.take({**process.me().as_json(), "version": mam.__version__})
 
     def close(self) -> None:
         """Let go of everything that is watched, and of the root."""

@@ -9,6 +9,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from types import ModuleType
 
+    from mam.core.rights import Right
+
 SESSIONS, MESSAGES, TEAMS, JOBS, BOARD = "sessions", "messages", "teams", "jobs", "board"
 AGENTS, CARE = "for agents", "care"
 GROUPS = (SESSIONS, MESSAGES, TEAMS, JOBS, BOARD, AGENTS, CARE)
@@ -62,6 +64,14 @@ def module_of(word: str) -> str | None:
     """Return the module of a verb or of another word for it; None for a word that is no verb."""
     found = VERBS.get(ALIASES.get(word, word))
     return found[0] if found else None
+
+
+def right_of(verb: str, word: str | None = None) -> Right:
+    """Return what a caller of a verb, or of a word below it, has to be allowed."""
+    from mam.core.rights import RIGHTS
+
+    verb = ALIASES.get(verb, verb)
+    return RIGHTS[f"{verb} {word}" if word else verb]
 
 
 def load(word: str) -> ModuleType:
