@@ -22,7 +22,7 @@ from tests.adapters.store.making import Store, check_invariants, new_row
 from mam.adapters.store.yaml import projection, yaml_text
 from mam.core.errors import Conflict, EditRefused
 
-MOMENTS = ["_render", "_write", "_put", "_keep", "_flush_folder", "_settle"]
+MOMENTS = ["_render", "_write", "_put", "_keep", "flush_folder", "_settle"]
 notes = some.text(some.characters(exclude_categories=["Cs"]), max_size=8)
 
 

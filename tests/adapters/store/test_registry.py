@@ -471,7 +471,7 @@ class TestCrash:
     """A process that dies between the commit and the file leaves the file behind, never ahead."""
 
     @pytest.mark.parametrize("can_swap", [True, False])
-    @pytest.mark.parametrize("moment", ["_render", "_write", "_put", "_keep", "_flush_folder", "_settle"])
+    @pytest.mark.parametrize("moment", ["_render", "_write", "_put", "_keep", "flush_folder", "_settle"])
     def test_the_next_change_writes_what_is_missing(self, three, monkeypatch, moment, can_swap):
         class Death(BaseException):
             pass

@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 import sys
 
+from mam.adapters.system import atomic_file
 from mam.core.errors import DiskFull, InvalidName, ReadOnly, Usage
 
 TYPE_CHECKING = False
@@ -63,18 +64,9 @@ def encode_launch(argv: list[str], env: Mapping[str, str], cwd: str, umask: int 
 def write_private(path: str, content: bytes) -> None:
     """Write a new file that only its owner can read; nothing of it stays if that fails."""
     try:
-        handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+        atomic_file.create(path, content)
     except OSError as cause:
         raise _refusal(cause, path) from cause
-    try:
-        rest = memoryview(content)
-        while rest:
-            rest = rest[os.write(handle, rest) :]
-    except OSError as cause:
-        cancel_launch(path)
-        raise _refusal(cause, path) from cause
-    finally:
-        os.close(handle)
 
 
 def replace_private(path: str, content: bytes) -> None:

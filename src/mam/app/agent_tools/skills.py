@@ -11,6 +11,7 @@ import os
 import re
 
 import mam
+from mam.adapters.system import atomic_file
 from mam.core.errors import InvalidPath, NotAllowed, ReadOnly
 
 TYPE_CHECKING = False
@@ -120,10 +121,7 @@ def _write(place: str, name: str, text: str) -> None:
     path = os.path.join(folder, _FILE)
     try:
         os.makedirs(folder, exist_ok=True)
-        fresh = f"{path}.{os.getpid()}"
-        with open(fresh, "x", encoding="utf-8") as file:
-            file.write(_marked(text))
-        os.replace(fresh, path)
+        atomic_file.replace(path, _marked(text).encode(), 0o666)
     except OSError as error:
         raise ReadOnly(f"{path} cannot be written: {error.strerror}") from error
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import shlex
 
-from mam.adapters.system import program_lookup
+from mam.adapters.system import atomic_file, program_lookup
 from mam.app.boards.board import HERMES, open_board
 from mam.app.context.start_resident import command
 from mam.core.errors import AgentMissing, Unavailable
@@ -152,10 +152,6 @@ def _write_worker(context: Context, program: str, card: str) -> str:
         f'exec {shlex.quote(program)} "$@"\n'
     )
     context.paths.make()
-    fresh = f"{path}.{os.getpid()}"
     # Renamed into place: a dispatcher may be starting the old one.
-    handle = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW, 0o700)
-    with os.fdopen(handle, "w", encoding="utf-8") as file:
-        file.write(text)
-    os.rename(fresh, path)
+    atomic_file.replace(path, text.encode(), 0o700)
     return path

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 
+from mam.adapters.system import atomic_file
 from mam.core import message as rules
 from mam.core.errors import NotAllowed
 from mam.core.message import FILE, INLINE
@@ -69,13 +70,7 @@ def _write_mail(row: Row, message: Message, text: str) -> str:
 
 
 def _write_whole(path: str, content: bytes) -> None:
-    """Write a file that is there whole or not at all, whenever this process dies."""
+    """Write a file that is not there yet, whole or not at all, whenever this process dies."""
     if os.path.lexists(path):
         return
-    fresh = f"{path}.{os.urandom(4).hex()}"
-    flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC
-    with os.fdopen(os.open(fresh, flags, 0o600), "wb") as file:
-        file.write(content)
-        file.flush()
-        os.fsync(file.fileno())
-    os.rename(fresh, path)
+    atomic_file.replace(path, content, flushed=True)

@@ -12,11 +12,11 @@ import contextlib
 import errno
 import json
 import os
-import secrets
 import shlex
 
 from mam.adapters.git.branches import is_free
 from mam.adapters.git.worktree import Worktrees, no_commits
+from mam.adapters.system import atomic_file
 from mam.core.errors import DiskFull, InvalidName, InvalidPath, MamError, ReadOnly, Refused
 from mam.core.session_row import is_running
 
@@ -250,10 +250,7 @@ def _make_home(repo: str) -> str:
             raise Refused(f"{home} is not a directory of its own", hint="move it away")
         if not os.path.lexists(ignore):
             # Whole or not at all: an empty file would never be filled.
-            fresh = f"{ignore}.{secrets.token_hex(4)}"
-            with open(fresh, "w", encoding="utf-8") as file:
-                file.write(_IGNORE)
-            os.replace(fresh, ignore)
+            atomic_file.replace(ignore, _IGNORE.encode(), 0o666)
     except OSError as cause:
         kind = DiskFull if cause.errno in (errno.ENOSPC, errno.EDQUOT) else ReadOnly
         raise kind(f"{home} cannot be made: {cause.strerror}") from cause

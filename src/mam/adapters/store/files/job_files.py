@@ -15,6 +15,7 @@ from contextlib import ExitStack, contextmanager
 
 from mam.adapters.store import fifo_lock
 from mam.adapters.store.database import errors
+from mam.adapters.system import atomic_file
 from mam.core.errors import NotAllowed, RegistryBusy
 
 TYPE_CHECKING = False
@@ -51,13 +52,9 @@ def new_token(folder: str, job_id: str, token: str | None = None) -> str:
     with errors(path):
         text = token or secrets.token_hex(_TOKEN_BYTES)
         try:
-            handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | _FLAGS, 0o600)
+            atomic_file.create(path, text.encode("ascii"), flushed=True)
         except FileExistsError:
             return read_token(folder, job_id) or ""
-        with os.fdopen(handle, "w", encoding="ascii") as file:
-            file.write(text)
-            file.flush()
-            os.fsync(file.fileno())
     return text
 
 
@@ -138,12 +135,9 @@ def locked(folder: str) -> Iterator[None]:
 
 def replace(path: str, document: Document) -> None:
     """Write a document under its name at once, or not at all."""
-    fresh = f"{path}.new"
+    content = json.dumps(document, indent=2, ensure_ascii=True) + "\n"
     with errors(path):
-        handle = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | _FLAGS, 0o600)
-        with os.fdopen(handle, "w", encoding="utf-8") as file:
-            file.write(json.dumps(document, indent=2, ensure_ascii=True) + "\n")
-        os.replace(fresh, path)
+        atomic_file.replace(path, content.encode("ascii"), beside=f"{path}.new")
 
 
 def last_number(path: str) -> int:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 
 from mam.adapters.store.database import translate_os
+from mam.adapters.system import atomic_file
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -25,14 +26,7 @@ def write(place: RootPaths, team_id: str, text: str) -> str:
         if _read(path) == content:
             return path
         os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)
-        if os.path.lexists(temporary):
-            os.unlink(temporary)
-        handle = os.open(
-            temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600
-        )
-        with os.fdopen(handle, "wb") as file:
-            file.write(content)
-        os.rename(temporary, path)
+        atomic_file.replace(path, content, beside=temporary)
     except OSError as error:
         raise translate_os(error, path) from error
     return path

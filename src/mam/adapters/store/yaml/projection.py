@@ -15,6 +15,8 @@ from mam.adapters.store import database
 from mam.adapters.store.root_paths import fingerprint
 from mam.adapters.store.yaml import document, yaml_text
 from mam.adapters.store.yaml.swap import put_new, swap
+from mam.adapters.system import atomic_file
+from mam.adapters.system.atomic_file import flush_folder
 from mam.core.errors import RegistryBusy, Unavailable
 from mam.core.times import stamp
 
@@ -96,12 +98,12 @@ def _replace(path: str, text: bytes, before: list[int] | None) -> list[int] | No
     try:
         is_there = fingerprint(path) == before and _put(temporary, path, before)
     except (OSError, Unavailable):
-        _discard(temporary)
+        atomic_file.discard(temporary)
         raise
     if not is_there:
-        _discard(temporary)
+        atomic_file.discard(temporary)
         return None
-    _flush_folder(folder)
+    flush_folder(folder)
     return after
 
 
@@ -152,34 +154,7 @@ def _keep(old: str, backup: str | None) -> None:
 
 def _write(path: str, text: bytes) -> list[int]:
     """Write a new private file, durably, and return its fingerprint."""
-    _discard(path)
-    handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600)
-    try:
-        view = memoryview(text)
-        while view:
-            view = view[os.write(handle, view) :]
-        # A time that no clock tick has: an edit in place in the same tick is told from our own writing.
-        os.utime(handle, ns=(now := time.time_ns(), now))
-        os.fsync(handle)
-        facts = os.fstat(handle)
-        return [facts.st_ino, facts.st_size, facts.st_mtime_ns]
-    except OSError:
-        _discard(path)
-        raise
-    finally:
-        os.close(handle)
-
-
-def _discard(path: str) -> None:
-    try:
-        os.unlink(path)
-    except FileNotFoundError:
-        return
-
-
-def _flush_folder(folder: str) -> None:
-    handle = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
+    atomic_file.discard(path)
+    # A time that no clock tick has: an edit in place in the same tick is told from our own writing.
+    facts = atomic_file.create(path, text, flushed=True, modified_ns=time.time_ns())
+    return [facts.st_ino, facts.st_size, facts.st_mtime_ns]
