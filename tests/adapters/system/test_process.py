@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import fcntl
 import json
 import os
 import pty
@@ -264,3 +265,42 @@ class TestLooking:
         assert process.command_line(2**22 - 3) is None
         assert process.working_directory(2**22 - 3) is None
         assert process.device_of("/nonexistent") == 0
+
+    def test_every_process_is_listed(self, child):
+        assert {os.getpid(), child.pid} <= set(process.pids())
+
+    def test_parent_and_start(self, child):
+        assert process.parent_of(child.pid) == os.getpid()
+        assert process.start_of(child.pid) == process.identify(child.pid).start
+        assert process.parent_of(2**22 - 3) is None
+        assert process.start_of(2**22 - 3) is None
+
+    def test_children_of_every_thread(self, child):
+        assert child.pid in process.children(os.getpid())
+        assert process.children(child.pid) == []
+        assert process.children(2**22 - 3) == []
+
+    def test_open_files(self, tmp_path):
+        path = tmp_path / "file"
+        with path.open("w", encoding="utf-8"):
+            assert str(path) in process.open_files(os.getpid())
+            assert process.has_open(os.getpid(), path.stat()) is True
+        assert str(path) not in process.open_files(os.getpid())
+        assert process.has_open(os.getpid(), path.stat()) is False
+        assert process.open_files(2**22 - 3) == []
+        assert process.has_open(2**22 - 3, path.stat()) is False
+
+    def test_a_process_that_may_not_be_looked_into(self, tmp_path, monkeypatch):
+        def refused(_folder):
+            raise PermissionError
+
+        monkeypatch.setattr(os, "listdir", refused)
+        assert process.has_open(1, tmp_path.stat()) is None
+        assert process.open_files(1) == []
+
+    def test_who_holds_a_lock(self, tmp_path):
+        path = tmp_path / "lock"
+        with path.open("w", encoding="utf-8") as file:
+            assert process.lockers(path.stat().st_ino) == set()
+            fcntl.flock(file, fcntl.LOCK_EX)
+            assert os.getpid() in process.lockers(path.stat().st_ino)

@@ -12,11 +12,11 @@ import json
 import os
 import re
 
-from mam.adapters.agents import procfs
 from mam.adapters.agents.arguments import Options
 from mam.adapters.agents.jsonl import UUID
 from mam.adapters.agents.kind import Kind, Launch
 from mam.adapters.agents.open_regular import open_plain
+from mam.adapters.system import process
 from mam.core.activity import UNKNOWN, Evidence
 
 TYPE_CHECKING = False
@@ -84,12 +84,12 @@ class Agy(Kind):
         self, pid: int, start: int, stores: Mapping[str, str]
     ) -> tuple[Evidence, str | None] | None:
         """The conversation whose database the process has open; its activity is not known."""
-        if procfs.start_of(pid) != start:
+        if process.start_of(pid) != start:
             return None
         held = _held_by(pid, stores)
         if len(held) > 1:
             # It went from one to another: the map names where it is, if that is one of its own.
-            held &= {_last_of(procfs.folder_of(pid) or "", stores) or ""}
+            held &= {_last_of(process.working_directory(pid) or "", stores) or ""}
         if len(held) != 1:
             return None
         (found,) = held
@@ -97,9 +97,9 @@ class Agy(Kind):
 
     def holders(self, conversation: str, stores: Mapping[str, str]) -> list[tuple[int, int]]:
         """The processes that have its database open; a child of one of them belongs to it."""
-        held = {pid for pid in procfs.pids() if conversation in _held_by(pid, stores)}
-        outer = [pid for pid in held if not held & set(procfs.ancestors(pid))]
-        return [(pid, start) for pid in outer if (start := procfs.start_of(pid)) is not None]
+        held = {pid for pid in process.pids() if conversation in _held_by(pid, stores)}
+        outer = [pid for pid in held if not held & {one.pid for one in process.ancestors(pid)}]
+        return [(pid, start) for pid in outer if (start := process.start_of(pid)) is not None]
 
 
 def _last_of(workspace: str, stores: Mapping[str, str]) -> str | None:
@@ -117,7 +117,7 @@ def _held_by(pid: int, stores: Mapping[str, str]) -> set[str]:
     """Return the conversations of this store whose database a process has open."""
     store = os.path.realpath(os.path.join(stores.get(HOME) or "", FOLDER))
     held = set()
-    for path in procfs.files(pid):
+    for path in process.open_files(pid):
         match = _DATABASE.search(path)
         if match and path.startswith(f"{store}/") and UUID.match(match[1]):
             held.add(match[1])

@@ -125,6 +125,18 @@ def runs(pid: int) -> bool | None:
     return True
 
 
+def start_of(pid: int) -> int | None:
+    """Return the start time of a process, also of a zombie; None if it is not there."""
+    found = stat(pid)
+    return found.start if found else None
+
+
+def parent_of(pid: int) -> int | None:
+    """Return the parent of a process; None if the process is not there."""
+    found = stat(pid)
+    return found.parent if found else None
+
+
 def ancestors(pid: int) -> list[Identity]:
     """Return the parent of a process, its parent, and so on; the process itself is not among them."""
     found: list[Identity] = []
@@ -260,6 +272,53 @@ def working_directory(pid: int) -> str | None:
         return None
 
 
+def children(pid: int) -> list[int]:
+    """Return what the threads of a process started; nothing is known where there is no /proc."""
+    threads = _names(f"/proc/{pid}/task")
+    lists = (_read(f"/proc/{pid}/task/{thread}/children") or b"" for thread in threads)
+    return [int(child) for numbers in lists for child in numbers.split()]
+
+
+def open_files(pid: int) -> list[str]:
+    """Return the paths of the files that a process has open; nothing is known where there is no /proc."""
+    found = []
+    for name in _names(f"/proc/{pid}/fd"):
+        try:
+            found.append(os.readlink(f"/proc/{pid}/fd/{name}"))
+        except OSError:
+            continue
+    return found
+
+
+def has_open(pid: int, wanted: os.stat_result) -> bool | None:
+    """Tell whether a process has a file open; None for a process that this user may not look into."""
+    folder = f"/proc/{pid}/fd"
+    try:
+        names = os.listdir(folder)
+    except PermissionError:
+        return None
+    except OSError:
+        return False
+    for name in names:
+        try:
+            if os.path.samestat(os.stat(f"{folder}/{name}"), wanted):
+                return True
+        except OSError:
+            continue
+    return False
+
+
+def lockers(inode: int) -> set[int]:
+    """Return the processes that hold a lock on a file of this number, on whatever file system."""
+    found = set()
+    for line in (_read("/proc/locks") or b"").decode("ascii", "replace").splitlines():
+        # `1: FLOCK  ADVISORY  WRITE 4951 fe:00:15353553 0 EOF`; who waits for a lock has `->` in between.
+        words = line.split()
+        if len(words) == 8 and words[5].endswith(f":{inode}") and words[4].isdecimal():
+            found.add(int(words[4]))
+    return found
+
+
 def device_of(tty: str) -> int:
     """Return the number of a terminal as `Stat.tty` gives it; 0 if there is no such terminal."""
     try:
@@ -289,8 +348,17 @@ def all_stats() -> list[Stat]:
         from mam.adapters.system import process_darwin
 
         return [Stat(*row) for row in process_darwin.all_stats()]
-    found = (stat(int(name)) for name in os.listdir("/proc") if name.isdecimal())
+    found = (stat(pid) for pid in pids())
     return [one for one in found if one is not None]
+
+
+def pids() -> list[int]:
+    """Return the numbers of all processes."""
+    if not _LINUX:
+        from mam.adapters.system import process_darwin
+
+        return process_darwin.pids()
+    return [int(name) for name in os.listdir("/proc") if name.isdecimal()]
 
 
 def _parse_stat(pid: int, content: bytes) -> Stat | None:
@@ -307,6 +375,13 @@ def _parse_stat(pid: int, content: bytes) -> Stat | None:
         )
     except (IndexError, ValueError):
         return None
+
+
+def _names(folder: str) -> list[str]:
+    try:
+        return os.listdir(folder)
+    except OSError:
+        return []
 
 
 def _read(path: str) -> bytes | None:

@@ -34,11 +34,16 @@ def stat(pid: int) -> Row | None:
         return None
 
 
-def all_stats() -> list[Row]:
-    """Look at every process that may be looked at."""
+def pids() -> list[int]:
+    """Return the numbers of all processes."""
     import psutil
 
-    return [found for pid in psutil.pids() if (found := stat(pid)) is not None]
+    return list(psutil.pids())
+
+
+def all_stats() -> list[Row]:
+    """Look at every process that may be looked at."""
+    return [found for pid in pids() if (found := stat(pid)) is not None]
 
 
 def command_line(pid: int) -> list[str] | None:

@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 from tests.waiting import wait_until
 
-from mam.adapters.agents.codex import process
 from mam.adapters.agents.codex.kind import Codex
+from mam.adapters.system import process
 
 KIND = Codex()
 pytestmark = [
@@ -145,7 +145,7 @@ def test_a_script_of_another_name_is_no_wrapper(store, idents) -> None:
 
 def test_a_lock_of_the_same_number_on_another_file_system(store, idents, monkeypatch) -> None:
     Path(store.lock(idents[0])).touch()
-    monkeypatch.setattr(process, "_lockers", lambda inode: {os.getpid()})
+    monkeypatch.setattr(process, "lockers", lambda inode: {os.getpid()})
     assert KIND.holders(idents[0], store.stores) == []
 
 

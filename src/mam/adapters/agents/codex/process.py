@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import os
 
-from mam.adapters.agents import procfs
 from mam.adapters.agents.codex import files
 from mam.adapters.agents.jsonl import UUID
+from mam.adapters.system import process
 from mam.core.activity import UNKNOWN, Evidence
 
 TYPE_CHECKING = False
@@ -40,18 +40,18 @@ def is_program_of(pid: int, pane_pid: int) -> bool:
 
 def wrapper_of(pid: int) -> int | None:
     """Return the wrapper that started a Codex: `node /path/codex ARGS`, and the child has just these."""
-    parent = procfs.parent_of(pid)
-    own, others = procfs.words(pid), procfs.words(parent or 0)
+    parent = process.parent_of(pid)
+    own, others = process.command_line(pid) or [], process.command_line(parent or 0) or []
     if parent is None or not own or others[2:] != own[1:] or len(others) < 2:
         return None
-    return parent if os.path.basename(others[1]).startswith(b"codex") else None
+    return parent if os.path.basename(others[1]).startswith("codex") else None
 
 
 def read_state(pid: int, start: int, stores: Mapping[str, str]) -> tuple[Evidence, str | None] | None:
     """Return the turn and the conversation of the Codex that a pane's process is or wraps."""
-    if not start or procfs.start_of(pid) != start:
+    if not start or process.start_of(pid) != start:
         return None
-    for one in (pid, *procfs.children(pid)):
+    for one in (pid, *process.children(pid)):
         found = current(one, stores) if is_program_of(one, pid) else None
         if found:
             # At no time: a listing that held it for fresh would not look at the screen.
@@ -74,7 +74,7 @@ def opened(pid: int, stores: Mapping[str, str]) -> list[Open]:
     if folder is None:
         return []
     below = f"{os.path.realpath(folder)}/"
-    paths = list(procfs.files(pid))
+    paths = process.open_files(pid)
     written = {one: path for path in paths if (one := files.conversation_of(path))}
     found = []
     for path in paths:
@@ -105,40 +105,12 @@ def holders(conversation: str, stores: Mapping[str, str]) -> list[tuple[int, int
     except OSError:
         return []
     found = []
-    for pid in _lockers(wanted.st_ino):
-        if not _has_open(pid, wanted):
+    for pid in process.lockers(wanted.st_ino):
+        # None: another user's. Its number says that it is the one, so it is better not disturbed.
+        if process.has_open(pid, wanted) is False:
             continue
         known = wrapper_of(pid) or pid
-        start = procfs.start_of(known)
+        start = process.start_of(known)
         if start is not None:
             found.append((known, start))
     return found
-
-
-def _lockers(inode: int) -> set[int]:
-    """Return the processes that hold a lock on a file of this number, on whatever file system."""
-    found = set()
-    for line in procfs.read("/proc/locks").decode("ascii", "replace").splitlines():
-        # `1: FLOCK  ADVISORY  WRITE 4951 fe:00:15353553 0 EOF`; who waits for a lock has `->` in between.
-        words = line.split()
-        if len(words) == 8 and words[5].endswith(f":{inode}") and words[4].isdecimal():
-            found.add(int(words[4]))
-    return found
-
-
-def _has_open(pid: int, wanted: os.stat_result) -> bool:
-    folder = f"/proc/{pid}/fd"
-    try:
-        names = os.listdir(folder)
-    except PermissionError:
-        # Another user's, and its number says that it is the one: better not to disturb it.
-        return True
-    except OSError:
-        return False
-    for name in names:
-        try:
-            if os.path.samestat(os.stat(f"{folder}/{name}"), wanted):
-                return True
-        except OSError:
-            continue
-    return False

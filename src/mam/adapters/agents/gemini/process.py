@@ -1,7 +1,7 @@
 """Which process is a Gemini CLI, and with which conversation it was started.
 
 The program starts itself once more, as a child with the same arguments; the pane has the outer one. It writes
-neither a lock nor a pid, so the arguments alone tell. Where there is no /proc nothing of this is known.
+neither a lock nor a pid, so the arguments alone tell.
 """
 
 from __future__ import annotations
@@ -10,9 +10,9 @@ import os
 import time
 from itertools import pairwise
 
-from mam.adapters.agents import procfs
 from mam.adapters.agents.gemini import files, record
 from mam.adapters.agents.jsonl import UUID
+from mam.adapters.system import process
 from mam.core.activity import UNKNOWN, WORKING, Evidence
 
 TYPE_CHECKING = False
@@ -29,8 +29,8 @@ def read_state(pid: int, start: int, stores: Mapping[str, str]) -> tuple[Evidenc
 
     A prompt that is in the log alone is about to be worked on, before anything else shows it.
     """
-    launched = _launched(pid) if start and procfs.start_of(pid) == start else None
-    workspace = procfs.folder_of(pid) if launched else None
+    launched = _launched(pid) if start and process.start_of(pid) == start else None
+    workspace = process.working_directory(pid) if launched else None
     folder = files.project_folder(workspace, stores) if workspace else None
     prompt = record.last_prompt(launched, folder) if launched and folder else None
     if prompt is None or folder is None:
@@ -47,14 +47,14 @@ def read_state(pid: int, start: int, stores: Mapping[str, str]) -> tuple[Evidenc
 
 def holders(conversation: str) -> list[tuple[int, int]]:
     """Return (pid, start) of every Gemini that was started with a conversation's id."""
-    found = {pid for pid in procfs.pids() if _launched(pid) == conversation}
-    outer = [pid for pid in sorted(found) if procfs.parent_of(pid) not in found]
-    return [(pid, start) for pid in outer if (start := procfs.start_of(pid)) is not None]
+    found = {pid for pid in process.pids() if _launched(pid) == conversation}
+    outer = [pid for pid in sorted(found) if process.parent_of(pid) not in found]
+    return [(pid, start) for pid in outer if (start := process.start_of(pid)) is not None]
 
 
 def _launched(pid: int) -> str | None:
     """Return the id that a Gemini was given: `node [OPTIONS] /path/gemini … --resume ID …`."""
-    words = [word.decode("utf-8", "replace") for word in procfs.words(pid)]
+    words = process.command_line(pid) or []
     if not any(os.path.basename(word).startswith("gemini") for word in words[:4]):
         return None
     for name, value in pairwise(words):
