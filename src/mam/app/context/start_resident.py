@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import os
-import sys
 
 from mam.adapters.store.process_lock import ProcessLock
 from mam.adapters.system import program_lookup
+from mam.app.context import own_command
 from mam.core.inherited_variables import without_inherited
 
 TYPE_CHECKING = False
@@ -39,7 +39,7 @@ def command(context: Context) -> list[str]:
     which = ["--workspace", context.paths.root]
     if not context.paths.state.endswith("/.mam"):
         which += ["--registry", context.paths.yaml]
-    return [sys.executable, "-P", "-m", "mam", "monitor", "--resident", *which]
+    return own_command.argv("monitor", "--resident", *which)
 
 
 def lock(context: Context) -> ProcessLock:

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import os
 import shlex
-import sys
 
-from mam.adapters.system import program_lookup
 from mam.app.brokers import config
+from mam.app.context import own_command
 from mam.app.sessions.create_options import refuse_unknown
 from mam.core import job as rules
 from mam.core import names
@@ -160,23 +159,13 @@ def command(context: Context, job_id: str, attempt: int) -> str:
         where = ["--workspace", context.paths.root]
     else:
         where = ["--registry", context.paths.yaml]
-    return shlex.join(
-        [*_program(context), "job", "event", *where, "--job", job_id, "--attempt", str(attempt)]
-    )
+    program = own_command.typed(context.environ.get("PATH", ""))
+    return shlex.join([*program, "job", "event", *where, "--job", job_id, "--attempt", str(attempt)])
 
 
 def message_of(context: Context, job_id: str, attempt: int, task: str) -> str:
     """Return the whole message for an agent: what it is told of its job, and then its task."""
     return rules.prompt(rules.instructions(job_id, command(context, job_id, attempt)), task)
-
-
-def _program(context: Context) -> list[str]:
-    """Return what runs this very mam: by its name where that means it, else by its path."""
-    ours = os.path.join(os.path.dirname(sys.executable), "mam")
-    found = program_lookup.which("mam", context.environ.get("PATH", ""))
-    if found and os.path.realpath(found) == os.path.realpath(ours):
-        return ["mam"]
-    return [ours] if os.access(ours, os.X_OK) else [sys.executable, "-P", "-m", "mam"]
 
 
 def _task(prompt: str) -> str:

@@ -8,7 +8,6 @@ binds to its row, or nothing.
 from __future__ import annotations
 
 import os
-import sys
 
 from mam.adapters.agents import hook_command
 from mam.adapters.agents.kind import Attachment, Request
@@ -16,7 +15,7 @@ from mam.adapters.system import process, program_lookup
 from mam.adapters.tmux import launch_file as launches
 from mam.adapters.tmux.failures import NoAnswer
 from mam.adapters.tmux.run_client import clean_environment
-from mam.app.context import start_resident
+from mam.app.context import own_command, start_resident
 from mam.app.context.liveness import find_pane
 from mam.app.jobs.session_events import is_open
 from mam.app.observation import versions
@@ -192,7 +191,7 @@ def _attachment(context: Context, row: Row) -> Attachment:
     env = {"MAM_ROOT": context.paths.root, "MAM_SESSION": row["id"]}
     if not context.paths.state.endswith("/.mam"):
         env["AGENT_SESSIONS_YAML"] = context.paths.yaml
-    return Attachment(TOOLS, [sys.executable, "-P", "-m", "mam", "mcp"], env)
+    return Attachment(TOOLS, own_command.argv("mcp"), env)
 
 
 def attachments(mcp: bool) -> list[str]:

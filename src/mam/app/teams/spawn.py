@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import os
 import shlex
-import sys
 
 from mam.adapters.store.files import team_page_file as files
 from mam.adapters.store.tables import messages, tasks, teams
-from mam.adapters.system import load_adjusted_clock, process, program_lookup
+from mam.adapters.system import load_adjusted_clock, process
+from mam.app.context import own_command
 from mam.app.context.caller import calling_row
 from mam.app.context.liveness import see_one
 from mam.app.sessions.create import begin, wait_until_ready
@@ -249,7 +249,7 @@ class Spawn:
             spawner=spawner["name"] if spawner else None,
             work=rules.work_line(found.seq, found.text) if found else None,
             prompt=self.prompt,
-            command=_own_command(self.context),
+            command=shlex.join(own_command.named(self.context.environ.get("PATH", os.defpath))),
         )
 
     def _words(self, prompt: str) -> list[dict[str, Any]]:
@@ -344,13 +344,6 @@ class Spawn:
 
         nothing: dict[str, Any] = {}
         return self.context.registry.peek(read, nothing)
-
-
-def _own_command(context: Context) -> str:
-    """Return how an agent calls mam: by its name where that is on its PATH."""
-    if program_lookup.which("mam", context.environ.get("PATH", os.defpath)):
-        return "mam"
-    return shlex.join([sys.executable, "-m", "mam"])
 
 
 def withdraw(context: Context, caller: Caller, session_id: str, *, is_fresh: bool) -> None:
