@@ -225,6 +225,8 @@ PLANTED = {
     "surfaces-call-app": [{"surfaces/cli/planted.py": "import mam.adapters.store"}],
     "one-door": [
         {"adapters/store/planted.py": "import subprocess"},
+        {"adapters/git/planted.py": "import subprocess"},
+        {"adapters/tmux/planted.py": "import subprocess"},
         {"app/jobs/planted.py": "from subprocess import run"},
         {"surfaces/cli/planted.py": "import pty"},
     ],

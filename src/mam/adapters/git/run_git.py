@@ -7,15 +7,13 @@ them open, and a pipe would not end before it does.
 from __future__ import annotations
 
 import os
-import select
 import signal
-import subprocess
-import sys
 from tempfile import TemporaryFile
 from threading import current_thread, main_thread
 from time import sleep
 
 from mam.adapters.git.failures import GitMissing, from_stderr, is_passing
+from mam.adapters.system import child_process
 from mam.core.errors import TimedOut, Unavailable
 
 TYPE_CHECKING = False
@@ -27,6 +25,7 @@ if TYPE_CHECKING:
 READ_SECONDS = 30.0
 # A checkout of a large repository, with its filters and hooks.
 WRITE_SECONDS = 600.0
+# git is asked first to end, because it then takes away what it has half made.
 _GRACE_SECONDS = 3.0
 # Between attempts while another git is in the way; about three seconds in all.
 _SHORTEST_PAUSE = 0.005
@@ -111,21 +110,21 @@ class Program:
     def _once(self, argv: list[str], seconds: float) -> Answer:
         with TemporaryFile() as out, TemporaryFile() as err:
             try:
-                process = _start(argv, self._environ, out, err)
+                child = _start(argv, self._environ, out, err)
             except FileNotFoundError as cause:
                 raise GitMissing("git is not on PATH", hint="install git, or leave out --worktree") from cause
             except OSError as cause:
                 raise Unavailable(f"git cannot be started: {cause.strerror}") from cause
             try:
-                status = _wait(process, seconds)
-            except subprocess.TimeoutExpired:
-                _end(process)
+                status = child.wait(seconds) or 0
+            except child_process.OutOfTime:
+                child.end(_GRACE_SECONDS)
                 raise TimedOut(
                     f"git {' '.join(argv[3:5])} did not end within {seconds:g} s",
                     hint="see what its hooks and filters wait for",
                 ) from None
             except BaseException:
-                _end(process)
+                child.end(_GRACE_SECONDS)
                 raise
             out.seek(0)
             err.seek(0)
@@ -152,64 +151,29 @@ def clean_environment(environ: Mapping[str, str]) -> dict[str, str]:
 
 def _start(
     argv: list[str], environ: Mapping[str, str], out: IO[bytes], err: IO[bytes]
-) -> subprocess.Popen[bytes]:
+) -> child_process.Child:
     """Start git. A Ctrl-C before its pid is known would leave it running, and is raised only after that."""
     heard: list[tuple[int, FrameType | None]] = []
     before = signal.getsignal(signal.SIGINT)
     defers = callable(before) and current_thread() is main_thread()
     if defers:
         signal.signal(signal.SIGINT, lambda number, frame: heard.append((number, frame)))
-    process = None
+    child = None
     try:
-        process = subprocess.Popen(
-            argv, stdin=subprocess.DEVNULL, stdout=out, stderr=err, env=environ, start_new_session=True
-        )
-        return process
+        child = child_process.start(argv, environ, session=True, out=out.fileno(), err=err.fileno())
+        return child
     finally:
         if defers:
             signal.signal(signal.SIGINT, before)
         if heard:
-            _pass_on(before, heard[0], process)
+            _pass_on(before, heard[0], child)
 
 
-def _pass_on(
-    handler: Any, heard: tuple[int, FrameType | None], process: subprocess.Popen[bytes] | None
-) -> None:
+def _pass_on(handler: Any, heard: tuple[int, FrameType | None], child: child_process.Child | None) -> None:
     """Do what Ctrl-C does here; if that ends the caller, end git first."""
     try:
         handler(*heard)
     except BaseException:
-        if process is not None:
-            _end(process)
+        if child is not None:
+            child.end(_GRACE_SECONDS)
         raise
-
-
-def _wait(process: subprocess.Popen[bytes], seconds: float) -> int:
-    """Return the status at once when git ends; Popen.wait looks now and then, which doubles a short call."""
-    if sys.platform == "linux":
-        try:
-            handle = os.pidfd_open(process.pid)
-        except OSError:
-            return process.wait(seconds)
-        try:
-            poller = select.poll()
-            poller.register(handle, select.POLLIN)
-            if not poller.poll(seconds * 1000):
-                raise subprocess.TimeoutExpired(process.args, seconds)
-        finally:
-            os.close(handle)
-        return process.wait()
-    return process.wait(seconds)
-
-
-def _end(process: subprocess.Popen[bytes]) -> None:
-    """End git and its helpers; asked first, because git then takes away what it has half made."""
-    for number in (signal.SIGTERM, signal.SIGKILL):
-        try:
-            os.killpg(process.pid, number)
-            process.wait(_GRACE_SECONDS)
-        except subprocess.TimeoutExpired:
-            continue
-        except ProcessLookupError:
-            process.wait()
-        return

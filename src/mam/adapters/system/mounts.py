@@ -102,10 +102,10 @@ def _linux_mounts() -> list[tuple[str, str]]:
 
 
 def _darwin_mounts() -> list[tuple[str, str]]:
-    import subprocess
+    from mam.adapters.system import child_process
 
     try:
-        answer = subprocess.run(["/sbin/mount"], capture_output=True, text=True, timeout=5, check=False)
-    except (OSError, subprocess.TimeoutExpired):
+        answer = child_process.run(["/sbin/mount"], os.environ, timeout=5)
+    except (OSError, child_process.OutOfTime):
         return []
-    return parse_mount_output(answer.stdout)
+    return parse_mount_output(os.fsdecode(answer.out))

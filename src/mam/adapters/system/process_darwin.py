@@ -11,11 +11,12 @@ Row = tuple[int, int, int, int, bool]
 
 def boot_id() -> str:
     """Return the kernel's own name for this boot; the boot time would move with the clock."""
-    import subprocess
+    import os
+
+    from mam.adapters.system import child_process
 
     command = ["/usr/sbin/sysctl", "-n", "kern.bootsessionuuid"]
-    answer = subprocess.run(command, capture_output=True, text=True, timeout=5, check=False)
-    return answer.stdout.strip()
+    return child_process.run(command, os.environ, timeout=5).out.decode("ascii", "replace").strip()
 
 
 def stat(pid: int) -> Row | None:

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import os
 import re
-import signal
 import stat
-import time
-from contextlib import suppress
+
+from mam.adapters.system import child_process
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -18,6 +17,7 @@ _VERSION = re.compile(r"\d+\.\d+(?:\.\d+)*(?:[-+.][0-9A-Za-z]+)*")
 _DEPTH = 4
 _LONGEST_ANSWER = 4096
 _MOST_PRINTED = 1024 * 1024
+# For one that has closed its output and has not ended.
 _LAST_SECONDS = 1.0
 _LARGEST_PACKAGE = 1024 * 1024
 _DETACH_SECONDS = 5.0
@@ -99,81 +99,37 @@ class Running:
 
     def __init__(self, argv: list[str], environ: Mapping[str, str], cwd: str = "/") -> None:
         """Start it; one that cannot be started has nothing to say."""
-        import subprocess
-
-        self._process: subprocess.Popen[bytes] | None = None
+        self._child: child_process.Child | None = None
         self._why = ""
         try:
-            self._process = subprocess.Popen(
-                argv,
-                env=dict(environ),
-                cwd=cwd,
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.STDOUT,
-                start_new_session=True,
-            )
+            self._child = child_process.start(argv, environ, cwd=cwd, session=True, err=child_process.MERGED)
         except OSError as error:
             self._why = error.strerror or str(error)
 
     @property
     def pid(self) -> int | None:
         """Its process, which leads a session of its own; None if it could not be started."""
-        return None if self._process is None else self._process.pid
+        return None if self._child is None else self._child.pid
 
     def has_ended(self, seconds: float) -> bool:
         """Tell whether it ends within so long; what it prints is not read."""
-        import subprocess
-
-        if self._process is None:
+        if self._child is None:
             return True
         try:
-            self._process.wait(seconds)
-        except subprocess.TimeoutExpired:
+            self._child.wait(seconds)
+        except child_process.OutOfTime:
             return False
         return True
 
     def finish(self, seconds: float) -> Done:
-        """Wait for its end; one that outlasts the time is killed."""
-        import subprocess
-
-        if self._process is None:
+        """Wait for its end; one that outlasts the time, or prints without end, is killed with its group."""
+        if self._child is None:
             return Done(None, self._why)
-        deadline = time.monotonic() + seconds
-        printed = self._read(deadline)
-        status: int | None = None
-        if printed is not None:
-            # One that closed its output, or sent it elsewhere, has not ended.
-            try:
-                status = self._process.wait(max(_LAST_SECONDS, deadline - time.monotonic()))
-            except subprocess.TimeoutExpired:
-                status = None
-        # It leads a session of its own: what it left running there ends with it.
-        if status is None:
-            with suppress(ProcessLookupError):
-                os.killpg(self._process.pid, signal.SIGKILL)
-            self._process.wait()
-        return Done(status, (printed or b"")[-_LONGEST_ANSWER:].decode("utf-8", "replace").strip())
-
-    def _read(self, deadline: float) -> bytes | None:
-        """Return the end of what it prints; None if it does not close in time, or prints without end."""
-        import select
-
-        assert self._process is not None
-        assert self._process.stdout is not None
-        printed, total = b"", 0
-        with self._process.stdout as pipe:
-            while (left := deadline - time.monotonic()) > 0:
-                if not select.select([pipe], [], [], left)[0]:
-                    return None
-                part = os.read(pipe.fileno(), 65536)
-                if not part:
-                    return printed
-                total += len(part)
-                if total > _MOST_PRINTED:
-                    return None
-                printed = (printed + part)[-_LONGEST_ANSWER:]
-        return None
+        try:
+            answer = self._child.finish(seconds, most=_MOST_PRINTED, last_seconds=_LAST_SECONDS)
+        except child_process.OutOfTime:
+            return Done(None, "")
+        return Done(answer.status or 0, answer.out[-_LONGEST_ANSWER:].decode("utf-8", "replace").strip())
 
 
 def detach(argv: list[str], environ: Mapping[str, str], cwd: str) -> bool:

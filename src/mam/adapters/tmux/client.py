@@ -10,9 +10,9 @@ import os
 import sys
 from time import monotonic, sleep
 
-from mam.adapters.tmux import argv, parse, run_client
+from mam.adapters.system import child_process
+from mam.adapters.tmux import argv, parse
 from mam.adapters.tmux.failures import NoServer, ServerEnded, from_stderr, no_answer, refusal
-from mam.adapters.tmux.run_client import clean_environment
 from mam.core.errors import (
     DeliveryUnconfirmed,
     IllegalTransition,
@@ -35,6 +35,8 @@ if TYPE_CHECKING:
     Spot = tuple[int, int]
 
 OLDEST = (3, 2)
+# Seconds for an answer of tmux, where a caller has no other wish.
+TIMEOUT = 10.0
 _SIGCHLD = 20 if sys.platform == "darwin" else 17
 _PATIENCE = 0.015
 # How long a server that ends may take for it.
@@ -48,7 +50,7 @@ class Tmux:
     __slots__ = ("_environ", "_path", "_prefix", "server", "timeout")
 
     def __init__(
-        self, server: str, *, timeout: float = run_client.TIMEOUT, environ: Mapping[str, str] | None = None
+        self, server: str, *, timeout: float = TIMEOUT, environ: Mapping[str, str] | None = None
     ) -> None:
         """Name the server; nothing is started. Raises InvalidName for a name that tmux could misread."""
         self.server = server
@@ -82,7 +84,7 @@ class Tmux:
         nonce = new_nonce()
         command = argv.list_briefly(nonce)
         try:
-            started = run_client.start([*self.words(), *command], self._environ)
+            started = child_process.start([*self.words(), *command], self._environ, feed=True)
         except (MamError, OSError) as cause:
             failed = parse.Listing(False, [], str(cause))
             return lambda: failed
@@ -95,10 +97,10 @@ class Tmux:
 
         return collect
 
-    def _collect(self, started: tuple[int, int, int, int], command: list[str], nonce: str) -> Listing:
+    def _collect(self, started: child_process.Child, command: list[str], nonce: str) -> Listing:
         try:
-            answer = self._judge(run_client.finish(started, timeout=self.timeout), command)
-        except run_client.OutOfTime:
+            answer = self._judge(started.finish(self.timeout), command)
+        except child_process.OutOfTime:
             return parse.Listing(False, [], no_answer(self.server, command[0], self.timeout).message)
         except NoServer:
             return parse.Listing(True, [])
@@ -365,8 +367,8 @@ class Tmux:
         """Run one tmux client. With partial, what single commands could not find is not an error."""
         words = [*self.words(), *command]
         try:
-            answer = run_client.run(words, env or self._environ, timeout=self.timeout, data=data, cwd=cwd)
-        except run_client.OutOfTime:
+            answer = child_process.run(words, env or self._environ, timeout=self.timeout, data=data, cwd=cwd)
+        except child_process.OutOfTime:
             raise no_answer(self.server, command[0], self.timeout) from None
         except OSError as cause:
             if cwd is not None and not os.path.isdir(cwd):
@@ -374,7 +376,7 @@ class Tmux:
             raise TerminalsDown(f"tmux cannot be started: {cause.strerror}") from cause
         return self._judge(answer, command, partial=partial)
 
-    def _judge(self, answer: run_client.Answer, command: list[str], *, partial: bool = False) -> bytes:
+    def _judge(self, answer: child_process.Answer, command: list[str], *, partial: bool = False) -> bytes:
         if answer.status == 0 or (answer.status is None and not answer.err):
             return answer.out
         error = from_stderr(answer.err.decode("utf-8", "replace"), command[0], self.server)
@@ -399,16 +401,28 @@ class Tmux:
         if path in _new_enough:
             return _new_enough[path]
         try:
-            said = run_client.run([path, "-V"], self._environ, timeout=self.timeout).out.decode(
+            said = child_process.run([path, "-V"], self._environ, timeout=self.timeout).out.decode(
                 "utf-8", "replace"
             )
-        except (run_client.OutOfTime, OSError) as cause:
+        except (child_process.OutOfTime, OSError) as cause:
             raise TmuxMissing(f"{path} -V does not work") from cause
         found = parse.version(said)
         if found is not None and found < OLDEST:
             raise TmuxMissing(f"{path} is {said.strip()}", hint="install tmux 3.2 or newer")
         _new_enough[path] = said.strip()
         return _new_enough[path]
+
+
+def clean_environment(environ: Mapping[str, str]) -> dict[str, str]:
+    """Return an environment for tmux without what names a session of ours or of tmux.
+
+    TMUX_TMPDIR stays: it says where the sockets are, and without it another server would be meant.
+    """
+    return {
+        name: value
+        for name, value in environ.items()
+        if not name.startswith(("MAM_", "TMUX")) or name == "TMUX_TMPDIR"
+    }
 
 
 def new_nonce() -> str:

@@ -20,8 +20,8 @@ _OPTIONS = {"mouse": "on", "status-left": " mam ", "status-right": _HELP, "statu
 def visit(tmux: Tmux, session_ids: list[str], environ: Mapping[str, str]) -> int:
     """Show sessions in tiles and return the client's exit status once the person has left.
 
-    Each tile is a tmux client of its own, so no pane of a session is moved. Raises what a tmux call
-    may raise.
+    Each tile is a tmux client of its own, so no pane of a session is moved. The client has this terminal and
+    no deadline, so it is no child_process. Raises what a tmux call may raise.
     """
     command = tiles(session_ids, [tmux.attach_argv(one) for one in session_ids], _terminal_size())
     session_id = tmux._call(command).decode("ascii", "replace").strip()

@@ -16,7 +16,7 @@ from mam.adapters.store.tables import evidence
 from mam.adapters.system import process
 from mam.adapters.system.exit_watch import ExitWatch
 from mam.adapters.system.file_watch import FileWatch
-from mam.adapters.tmux.run_client import TIMEOUT
+from mam.adapters.tmux.client import TIMEOUT
 from mam.app.brokers.relay_pool import RelayPool
 from mam.app.context import claims
 from mam.app.context.liveness import identity_of

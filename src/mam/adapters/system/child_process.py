@@ -1,0 +1,293 @@
+"""Running a program and collecting its answer: in a group of its own, under a deadline, reaped here.
+
+`subprocess` costs as much start-up as the interpreter itself, so the common case is posix_spawn and
+poll. Only a program that needs a directory or a session of its own goes the long way.
+"""
+
+from __future__ import annotations
+
+import os
+import select
+import sys
+from time import monotonic, sleep
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+# Where an output goes, if not to a descriptor of the caller's: to us, or along with the other one.
+PIPE, MERGED = -1, -2
+_NONE = -3
+# A child may outlive us: it must not inherit signals that this process ignores.
+# HUP INT QUIT PIPE TERM and CHLD, by number because `signal` imports `enum`.
+_DEFAULTED = (1, 2, 3, 13, 15, 20 if sys.platform == "darwin" else 17)
+_KILL, _TERM = 9, 15
+_CHUNK = 1 << 16
+_FOREVER = float("inf")
+
+
+class Answer:
+    """What a finished process left: exit status (None if unknown) and its two outputs."""
+
+    __slots__ = ("err", "out", "status")
+
+    def __init__(self, status: int | None, out: bytes, err: bytes) -> None:
+        """Take the three parts."""
+        self.status = status
+        self.out = out
+        self.err = err
+
+
+class OutOfTime(Exception):
+    """The process did not end within its time, or printed more than it may."""
+
+
+class Child:
+    """A process that was started here. Only this object reaps it: until then its pid is its own."""
+
+    __slots__ = ("_ends", "_is_reaped", "_leads", "_status", "pid")
+
+    def __init__(self, pid: int, ends: tuple[int, int, int], *, leads: bool) -> None:
+        """Take our ends of its input, output and error output, and whether it leads a session."""
+        self.pid = pid
+        self._ends = ends
+        self._leads = leads
+        self._is_reaped = False
+        self._status: int | None = None
+
+    def finish(
+        self, timeout: float, data: bytes = b"", *, most: int | None = None, last_seconds: float = 0.0
+    ) -> Answer:
+        """Feed it and return its answer; what `start` opened is closed, and the process reaped.
+
+        Raises OutOfTime after the time, and for more than `most` bytes; then, and after any other failure,
+        the process was ended. One that has closed its outputs has `last_seconds` at least.
+        """
+        deadline = monotonic() + timeout
+        try:
+            out, err = _exchange(*self._ends, data, deadline, most)
+            status = self.wait(max(last_seconds, deadline - monotonic()))
+        except BaseException:
+            self.end()
+            raise
+        return Answer(status, out, err)
+
+    def wait(self, seconds: float) -> int | None:
+        """Return the status at once when it ends; None if somebody else collected it. Raises OutOfTime."""
+        deadline, pause = monotonic() + seconds, 0.0001
+        while not self._reap():
+            left = deadline - monotonic()
+            if left <= 0:
+                raise OutOfTime
+            _await_exit(self.pid, left, pause)
+            pause = min(pause * 2, 0.01)
+        return self._status
+
+    def end(self, grace: float = 0.0) -> None:
+        """Kill it and reap it; a leader with all that is left in its group.
+
+        With a grace it is asked first, and has that long to end by itself.
+        """
+        if self._is_reaped and not self._leads:
+            return
+        kill = os.killpg if self._leads else os.kill
+        for number in (_TERM, _KILL) if grace else (_KILL,):
+            try:
+                kill(self.pid, number)
+                self.wait(grace or _FOREVER)
+            except OutOfTime:
+                continue
+            except ProcessLookupError:
+                self.wait(_FOREVER)
+            return
+
+    def _reap(self) -> bool:
+        if not self._is_reaped:
+            try:
+                pid, status = os.waitpid(self.pid, os.WNOHANG)
+            except ChildProcessError:
+                self._is_reaped = True
+                return True
+            if pid:
+                self._is_reaped, self._status = True, os.waitstatus_to_exitcode(status)
+        return self._is_reaped
+
+
+def run(
+    argv: list[str], env: Mapping[str, str], *, timeout: float, data: bytes = b"", cwd: str | None = None
+) -> Answer:
+    """Run argv (argv[0] a full path), feed it data, and return its answer.
+
+    Raises OutOfTime after killing that one process, and OSError if it cannot be started. The process
+    is in a group of its own: Ctrl-C on the caller's terminal does not cut it in half.
+    """
+    return start(argv, env, cwd=cwd, feed=True).finish(timeout, data)
+
+
+def start(
+    argv: list[str],
+    env: Mapping[str, str],
+    *,
+    cwd: str | None = None,
+    session: bool = False,
+    feed: bool = False,
+    out: int = PIPE,
+    err: int = PIPE,
+) -> Child:
+    """Start argv with just this environment, in a group of its own. Raises OSError.
+
+    With `session` it leads a session of its own: it has no terminal, and is ended together with what it
+    started. With `feed` it reads what `finish` is given, else nothing. Without a directory or a session
+    argv[0] is a full path.
+    """
+    made: list[int] = []
+    try:
+        from_us, feeding = _pipe(made) if feed else (_NONE, _NONE)
+        out_end, to_out = _pipe(made) if out == PIPE else (_NONE, out)
+        err_end, to_err = _pipe(made) if err == PIPE else (_NONE, err)
+        if cwd is None and not session:
+            pid = _spawn(argv, env, from_us, to_out, to_err)
+        else:
+            pid = _spawn_apart(argv, env, from_us, to_out, to_err, cwd=cwd, session=session)
+    except BaseException:
+        for end in made:
+            os.close(end)
+        raise
+    for end in (from_us, to_out, to_err):
+        if end in made:
+            os.close(end)
+    return Child(pid, (feeding, out_end, err_end), leads=session)
+
+
+def _pipe(made: list[int]) -> tuple[int, int]:
+    ends = os.pipe()
+    if min(ends) <= 2:
+        # A process without standard descriptors: a pipe that is 0, 1 or 2 would be overwritten in the child.
+        for end in ends:
+            os.close(end)
+        while (filler := os.open(os.devnull, os.O_RDWR)) <= 2:
+            pass
+        os.close(filler)
+        ends = os.pipe()
+    made += ends
+    return ends
+
+
+def _spawn(argv: list[str], env: Mapping[str, str], from_us: int, to_out: int, to_err: int) -> int:
+    return os.posix_spawn(
+        argv[0],
+        argv,
+        env,
+        file_actions=[
+            (os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0)
+            if from_us == _NONE
+            else (os.POSIX_SPAWN_DUP2, from_us, 0),
+            (os.POSIX_SPAWN_DUP2, to_out, 1),
+            (os.POSIX_SPAWN_DUP2, 1 if to_err == MERGED else to_err, 2),
+        ],
+        setpgroup=0,
+        setsigdef=_DEFAULTED,
+        setsigmask=(),
+    )
+
+
+def _spawn_apart(
+    argv: list[str],
+    env: Mapping[str, str],
+    from_us: int,
+    to_out: int,
+    to_err: int,
+    *,
+    cwd: str | None,
+    session: bool,
+) -> int:
+    import subprocess
+
+    process = subprocess.Popen(
+        argv,
+        env=dict(env),
+        cwd=cwd,
+        stdin=subprocess.DEVNULL if from_us == _NONE else from_us,
+        stdout=to_out,
+        stderr=subprocess.STDOUT if to_err == MERGED else to_err,
+        start_new_session=session,
+        process_group=None if session else 0,
+    )
+    # Child reaps it: subprocess is neither to wait for it nor to miss it.
+    process.returncode = 0
+    return process.pid
+
+
+def _exchange(
+    feed: int, out: int, err: int, data: bytes, deadline: float, most: int | None
+) -> tuple[bytes, bytes]:
+    """Write and read until both outputs end; the three descriptors are closed whatever happens."""
+    chunks: dict[int, list[bytes]] = {end: [] for end in (out, err) if end != _NONE}
+    open_ends = set(chunks)
+    poller = select.poll()
+    for end in chunks:
+        poller.register(end, select.POLLIN)
+    if data and feed != _NONE:
+        os.set_blocking(feed, False)
+        poller.register(feed, select.POLLOUT)
+        open_ends.add(feed)
+    elif feed != _NONE:
+        os.close(feed)
+    rest = memoryview(data)
+    total = 0
+    try:
+        while open_ends - {feed}:
+            for end, _ in _wait(poller, deadline):
+                if end == feed:
+                    rest = _write(feed, rest)
+                    is_over = not rest
+                else:
+                    chunk = os.read(end, _CHUNK)
+                    chunks[end].append(chunk)
+                    is_over = not chunk
+                    total += len(chunk)
+                if is_over:
+                    poller.unregister(end)
+                    open_ends.discard(end)
+                    os.close(end)
+            if most is not None and total > most:
+                raise OutOfTime
+    finally:
+        for end in open_ends:
+            os.close(end)
+    return b"".join(chunks.get(out, ())), b"".join(chunks.get(err, ()))
+
+
+def _wait(poller: select.poll, deadline: float) -> list[tuple[int, int]]:
+    left = deadline - monotonic()
+    ready = poller.poll(max(0.0, left) * 1000)
+    if not ready and left <= 0:
+        raise OutOfTime
+    return ready
+
+
+def _write(feed: int, rest: memoryview) -> memoryview:
+    try:
+        return rest[os.write(feed, rest[:_CHUNK]) :]
+    except BlockingIOError:
+        return rest
+    except BrokenPipeError:
+        return rest[:0]
+
+
+def _await_exit(pid: int, left: float, pause: float) -> None:
+    """Return when a child ends or no time is left; where the system cannot tell, after a pause."""
+    if sys.platform == "linux":
+        try:
+            handle = os.pidfd_open(pid)
+        except OSError:
+            sleep(min(pause, left))
+            return
+        try:
+            poller = select.poll()
+            poller.register(handle, select.POLLIN)
+            poller.poll(None if left == _FOREVER else left * 1000)
+        finally:
+            os.close(handle)
+    else:
+        sleep(min(pause, left))
