@@ -2,7 +2,7 @@
 
 import pytest
 
-from mam.adapters.agents.jsonl import UUID, count, epoch, parse, seconds, tail
+from mam.adapters.agents.jsonl import UUID, count, epoch, lines_since, parse, seconds, tail
 
 
 @pytest.mark.parametrize(
@@ -15,6 +15,17 @@ def test_what_is_no_object_is_an_empty_one(line) -> None:
 @pytest.mark.parametrize("line", [b'{"a": 1}', '{"a": 1}', b'  {"a": 1}\r'])
 def test_an_object(line) -> None:
     assert parse(line) == {"a": 1}
+
+
+def test_whole_lines_beyond_a_place(tmp_path, monkeypatch) -> None:
+    path = tmp_path / "record"
+    path.write_bytes(b"one\ntwo\nthree\nhalf")
+    assert list(lines_since(str(path), 4)) == [b"two\n", b"three\n"]
+    assert list(lines_since(str(path), 100)) == []
+    monkeypatch.setattr("mam.adapters.agents.jsonl.LONGEST_LINE", 5)
+    assert list(lines_since(str(path), 0)) == [b"one\n", b"two\n"]
+    with pytest.raises(OSError, match="record"):
+        list(lines_since(f"{path}.none", 0))
 
 
 def test_only_whole_lines_of_the_end(tmp_path) -> None:

@@ -8,7 +8,7 @@ from mam.adapters.agents.claude.kind import Claude
 from mam.adapters.agents.codex.kind import Codex
 from mam.adapters.agents.gemini.kind import Gemini
 from mam.adapters.agents.hermes.kind import Hermes
-from mam.adapters.agents.open_regular import is_plain, open_plain
+from mam.adapters.agents.open_regular import is_plain, open_plain, read_start
 from mam.adapters.agents.opencode.kind import Opencode
 
 ID = "3f2c8c9e-0000-4000-8000-000000000000"
@@ -20,10 +20,13 @@ def test_only_regular_files_are_opened(tmp_path) -> None:
     (tmp_path / "link").symlink_to("/dev/zero")
     with open_plain(str(tmp_path / "file")) as file:
         assert file.read() == b"x"
+    assert read_start(str(tmp_path / "file"), 0) == b""
+    assert read_start(str(tmp_path / "file"), 9) == b"x"
     for name in ("pipe", "link", ""):
         with pytest.raises(OSError, match="regular"):
             open_plain(str(tmp_path / name))
         assert not is_plain(str(tmp_path / name))
+        assert read_start(str(tmp_path / name), 9) == b""
     assert not is_plain(str(tmp_path / "gone"))
 
 

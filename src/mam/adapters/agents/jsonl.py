@@ -10,9 +10,12 @@ from mam.adapters.agents.open_regular import open_plain
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from typing import Any
 
 UUID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}\Z")
+# The longest prompt has 1 MB, and JSON may need six bytes for one of it.
+LONGEST_LINE = 8 * 1024 * 1024
 # Beyond these a figure is nobody's: neither a time of this age of the world nor a number of tokens.
 _LATEST_MS = 1e14
 _MOST = 2**53
@@ -34,6 +37,14 @@ def tail(path: str, most: int) -> tuple[list[bytes], bool]:
         file.seek(since)
         lines = file.read(most).split(b"\n")[:-1]
     return (lines[1:], False) if since else (lines, True)
+
+
+def lines_since(path: str, since: int) -> Iterator[bytes]:
+    """Yield the whole lines beyond `since` bytes, up to one that no prompt is as long as. Raises OSError."""
+    with open_plain(path) as file:
+        file.seek(since)
+        while (line := file.readline(LONGEST_LINE)).endswith(b"\n"):
+            yield line
 
 
 def epoch(text: object) -> float | None:

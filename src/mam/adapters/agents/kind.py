@@ -175,6 +175,14 @@ class Turn:
         self.at = at
 
 
+def add_turn(turns: list[Turn], role: str, words: str, at: object) -> None:
+    """Add what was said; parts of one answer, between which tools were used, are one turn."""
+    if turns and turns[-1].role == role == "assistant":
+        turns[-1].text += "\n" + words
+    else:
+        turns.append(Turn(role, words, at if isinstance(at, str) else None))
+
+
 class Transcript:
     """The end of a conversation: its last turns, and what the record says of model and tokens.
 

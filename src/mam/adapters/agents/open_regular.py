@@ -20,6 +20,15 @@ def open_plain(path: str) -> BinaryIO:
     return os.fdopen(handle, "rb")
 
 
+def read_start(path: str, most: int) -> bytes:
+    """Return the first bytes of a regular file; nothing where it cannot be read."""
+    try:
+        with open_plain(path) as file:
+            return file.read(most)
+    except OSError:
+        return b""
+
+
 def is_plain(path: str) -> bool:
     """Tell whether a path leads to a regular file, for what opens files by itself."""
     try:

@@ -7,8 +7,10 @@ from __future__ import annotations
 
 import os
 
-from mam.adapters.agents.jsonl import UUID, epoch, parse, seconds, tail
-from mam.adapters.agents.open_regular import open_plain
+from mam.adapters.agents import conversation_file
+from mam.adapters.agents.conversation_file import HOME
+from mam.adapters.agents.jsonl import LONGEST_LINE, UUID, epoch, lines_since, parse, seconds, tail
+from mam.adapters.agents.open_regular import open_plain, read_start
 from mam.core.activity import IDLE, WAITING, WORKING, Evidence
 
 TYPE_CHECKING = False
@@ -16,10 +18,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
     from typing import Any
 
-CONFIG, HOME = "CLAUDE_CONFIG_DIR", "HOME"
+CONFIG = "CLAUDE_CONFIG_DIR"
 _HEAD, _TAIL = 64 * 1024, 256 * 1024
-# The longest prompt has 1 MB, and JSON may need six bytes for one of it.
-_LONGEST_LINE = 8 * 1024 * 1024
 _LARGEST_STATE = 64 * 1024
 _LONGEST_KEY = 200
 _DIGITS = "0123456789abcdefghijklmnopqrstuvwxyz"
@@ -31,9 +31,7 @@ _BESIDE = ("file-history", "session-env", "tasks", "todos", "debug")
 
 def config_folder(stores: Mapping[str, str]) -> str | None:
     """Return the folder of the launch's configuration, or None if the row does not say."""
-    if stores.get(CONFIG):
-        return stores[CONFIG]
-    return os.path.join(stores[HOME], ".claude") if stores.get(HOME) else None
+    return conversation_file.config_folder(stores, CONFIG, ".claude")
 
 
 def project_key(cwd: str) -> str:
@@ -107,12 +105,7 @@ def transcripts(workspace: str, stores: Mapping[str, str]) -> list[str]:
 
 
 def _began_in(path: str) -> str | None:
-    try:
-        with open_plain(path) as file:
-            head = file.read(_HEAD)
-    except OSError:
-        return None
-    for line in head.split(b"\n")[:-1]:
+    for line in read_start(path, _HEAD).split(b"\n")[:-1]:
         cwd = parse(line).get("cwd")
         if isinstance(cwd, str):
             return cwd
@@ -124,7 +117,7 @@ def has_history(path: str) -> bool | None:
 
     None where it is too large to be read, and neither end of it says so. Raises OSError.
     """
-    left = _LONGEST_LINE
+    left = LONGEST_LINE
     with open_plain(path) as file:
         while line := file.readline(left):
             if b'"user"' in line and parse(line).get("type") == "user":
@@ -193,11 +186,7 @@ def holders(conversation: str, stores: Mapping[str, str]) -> list[tuple[int, int
 
 
 def _state(path: str) -> dict[str, Any]:
-    try:
-        with open_plain(path) as file:
-            return parse(file.read(_LARGEST_STATE))
-    except OSError:
-        return {}
+    return parse(read_start(path, _LARGEST_STATE))
 
 
 def read_turn(path: str) -> Evidence | None:
@@ -248,16 +237,14 @@ def identity(path: str) -> tuple[str | None, str | None]:
 
 def prompts(path: str, since: int) -> Iterator[str]:
     """Yield what the user said in the whole lines beyond `since` bytes, queued prompts too."""
-    with open_plain(path) as file:
-        file.seek(since)
-        while (line := file.readline(_LONGEST_LINE)).endswith(b"\n"):
-            if b'"user"' not in line and b'"queue-operation"' not in line:
-                continue
-            entry = parse(line)
-            if entry.get("type") == "user" and not entry.get("isMeta"):
-                yield from texts(entry)
-            elif entry.get("type") == "queue-operation" and isinstance(entry.get("content"), str):
-                yield entry["content"]
+    for line in lines_since(path, since):
+        if b'"user"' not in line and b'"queue-operation"' not in line:
+            continue
+        entry = parse(line)
+        if entry.get("type") == "user" and not entry.get("isMeta"):
+            yield from texts(entry)
+        elif entry.get("type") == "queue-operation" and isinstance(entry.get("content"), str):
+            yield entry["content"]
 
 
 def texts(entry: dict[str, Any]) -> Iterator[str]:

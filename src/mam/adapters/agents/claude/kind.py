@@ -13,8 +13,9 @@ from unicodedata import is_normalized
 from mam.adapters.agents.arguments import Options
 from mam.adapters.agents.claude import files
 from mam.adapters.agents.claude import screen as claude_screen
+from mam.adapters.agents.conversation_file import FileKind
 from mam.adapters.agents.jsonl import UUID
-from mam.adapters.agents.kind import HookEvent, Kind, Launch
+from mam.adapters.agents.kind import HookEvent, Launch
 from mam.adapters.agents.unsafe_width import go_astray
 from mam.core.activity import IDLE, WAITING, WORKING
 from mam.core.errors import NotAllowed, Usage
@@ -133,7 +134,7 @@ _HINT = "mam resume NAME, mam fork NAME, mam adopt, or mam create --worktree"
 _SANDBOX = "IS_SANDBOX"
 
 
-class Claude(Kind):
+class Claude(FileKind):
     """Launches `claude` and reads what it leaves."""
 
     name = "claude"
@@ -157,14 +158,13 @@ class Claude(Kind):
     queues = True
     known_versions = ("2.1.325",)
     packages = ("@anthropic-ai/claude-code",)
+    config_variable = files.CONFIG
 
     def stores(self, environ: Mapping[str, str]) -> dict[str, str]:
         """Name CLAUDE_CONFIG_DIR only if the caller did: setting it would move .claude.json as well."""
         # No store, but without it a session of root's that skips permissions could never be resumed.
         kept = {_SANDBOX: "1"} if os.geteuid() == 0 and environ.get(_SANDBOX) == "1" else {}
-        if environ.get(files.CONFIG):
-            return {files.CONFIG: os.path.abspath(environ[files.CONFIG]), **kept}
-        return {files.HOME: environ.get("HOME") or os.path.expanduser("~"), **kept}
+        return {**super().stores(environ), **kept}
 
     def launch(self, request: Request) -> Launch:
         """Pass id, hooks and permissions; what the caller passed comes last."""
@@ -283,34 +283,19 @@ class Claude(Kind):
         said = files.read_turn(path) if path else None
         return [said] if said else []
 
-    def has_submitted(
-        self, text: str, conversation: str, stores: Mapping[str, str], since: int
-    ) -> bool | None:
-        """The user's line is written at submission; one in the queue has a line of its own."""
-        try:
-            path = files.find_transcript(conversation, stores)
-            return bool(path) and any(_plain(one) == _plain(text) for one in files.prompts(path or "", since))
-        except OSError:
-            return None
+    def find_record(self, conversation: str, stores: Mapping[str, str]) -> str | None:
+        """The transcript, whatever workspace the conversation began in."""
+        return files.find_transcript(conversation, stores)
 
-    def read_transcript(
-        self, conversation: str, workspace: str, stores: Mapping[str, str], turns: int
-    ) -> Transcript | None:
-        """The last 8 MB of the transcript, wherever the conversation began."""
+    def has_prompt(self, text: str, conversation: str, path: str, since: int) -> bool:
+        """The user's line is written at submission; one in the queue has a line of its own."""
+        return any(_plain(one) == _plain(text) for one in files.prompts(path, since))
+
+    def read_turns(self, path: str, turns: int) -> Transcript | None:
+        """The last 8 MB of the transcript."""
         from mam.adapters.agents.claude import transcript
 
-        try:
-            path = files.find_transcript(conversation, stores)
-        except OSError:
-            return None
-        return transcript.read(path, turns) if path else None
-
-    def record_size(self, conversation: str, stores: Mapping[str, str]) -> int:
-        """Bytes of the transcript."""
-        try:
-            return os.path.getsize(files.find_transcript(conversation, stores) or "")
-        except OSError:
-            return 0
+        return transcript.read(path, turns)
 
 
 def _conversation(request: Request) -> list[str]:

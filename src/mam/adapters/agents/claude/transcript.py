@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from mam.adapters.agents.claude.files import texts
 from mam.adapters.agents.jsonl import count, parse, tail
-from mam.adapters.agents.kind import Transcript, Turn
+from mam.adapters.agents.kind import Transcript, add_turn
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
+
+    from mam.adapters.agents.kind import Turn
 
 # A turn with its attachments takes some 100 KB.
 _LARGEST = 8 * 1024 * 1024
@@ -50,11 +52,7 @@ def _add_turn(turns: list[Turn], entry: dict[str, Any]) -> None:
     words = "\n".join(texts(entry)).strip()
     if role not in ("user", "assistant") or not words or (role == "user" and words.startswith("<")):
         return
-    at = entry.get("timestamp")
-    if turns and turns[-1].role == role == "assistant":
-        turns[-1].text += "\n" + words
-    else:
-        turns.append(Turn(role, words, at if isinstance(at, str) else None))
+    add_turn(turns, role, words, entry.get("timestamp"))
 
 
 def _figures(used: list[dict[str, Any]], model: str | None) -> dict[str, int | None]:

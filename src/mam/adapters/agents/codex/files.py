@@ -11,9 +11,11 @@ import os
 import re
 import time
 
+from mam.adapters.agents import conversation_file
 from mam.adapters.agents.codex import limit
-from mam.adapters.agents.jsonl import UUID, epoch, parse, tail
-from mam.adapters.agents.open_regular import open_plain
+from mam.adapters.agents.conversation_file import HOME
+from mam.adapters.agents.jsonl import UUID, epoch, lines_since, parse, tail
+from mam.adapters.agents.open_regular import read_start
 from mam.core.activity import IDLE, WAITING, WORKING, Evidence
 
 TYPE_CHECKING = False
@@ -21,12 +23,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
     from typing import Any
 
-CONFIG, HOME = "CODEX_HOME", "HOME"
+CONFIG = "CODEX_HOME"
 _ROLLOUT = re.compile(r"(?:\A|/)rollout-[^/]+-([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})\.jsonl\Z")
 # What the first line says of the conversation stands before its instructions, which take most of it.
 _HEAD, _TAIL = 4 * 1024, 256 * 1024
-# The longest prompt has 1 MB, and JSON may need six bytes for one of it.
-_LONGEST_LINE = 8 * 1024 * 1024
 _LARGEST_CONFIG = 1024 * 1024
 _CWD = re.compile(rb'"cwd":("(?:[^"\\]|\\.)*")')
 _FORK = re.compile(rb'"forked_from_id":"([0-9a-f-]{36})"')
@@ -39,19 +39,13 @@ _LIMIT_ERRORS = ("usage_limit_exceeded",)
 
 def config_folder(stores: Mapping[str, str]) -> str | None:
     """Return the folder of the launch's configuration, or None if the row does not say."""
-    if stores.get(CONFIG):
-        return stores[CONFIG]
-    return os.path.join(stores[HOME], ".codex") if stores.get(HOME) else None
+    return conversation_file.config_folder(stores, CONFIG, ".codex")
 
 
 def has_notify(stores: Mapping[str, str]) -> bool:
     """Tell whether the person has a notify program of their own; a launch can have only one."""
-    config = config_folder(stores)
-    try:
-        with open_plain(os.path.join(config or "", "config.toml")) as file:
-            return bool(_NOTIFY.search(file.read(_LARGEST_CONFIG).decode("utf-8", "replace")))
-    except OSError:
-        return False
+    path = os.path.join(config_folder(stores) or "", "config.toml")
+    return bool(_NOTIFY.search(read_start(path, _LARGEST_CONFIG).decode("utf-8", "replace")))
 
 
 def lock_path(conversation: str, stores: Mapping[str, str]) -> str | None:
@@ -164,11 +158,7 @@ def is_of_person(head: bytes) -> bool:
 
 
 def _head(path: str) -> bytes:
-    try:
-        with open_plain(path) as file:
-            return file.readline(_HEAD)
-    except OSError:
-        return b""
+    return read_start(path, _HEAD).partition(b"\n")[0]
 
 
 def is_subagent(path: str | None) -> bool:
@@ -252,13 +242,11 @@ def _tell_end(payload: dict[str, Any], at: float) -> Evidence:
 
 def prompts(path: str, since: int) -> Iterator[str]:
     """Yield what the user said in the whole lines beyond `since` bytes."""
-    with open_plain(path) as file:
-        file.seek(since)
-        while (line := file.readline(_LONGEST_LINE)).endswith(b"\n"):
-            if b'"UserMessage"' in line:
-                item = message(parse(line))
-                if item and item[0] == "user":
-                    yield item[1]
+    for line in lines_since(path, since):
+        if b'"UserMessage"' in line:
+            item = message(parse(line))
+            if item and item[0] == "user":
+                yield item[1]
 
 
 def message(entry: dict[str, Any]) -> tuple[str, str] | None:

@@ -7,15 +7,15 @@ repository as well, so mam does without unless the operator says so: its rollout
 from __future__ import annotations
 
 import json
-import os
 import re
 
 from mam.adapters.agents import hook_command
 from mam.adapters.agents.arguments import REST, Options
 from mam.adapters.agents.codex import files, process
 from mam.adapters.agents.codex import screen as codex_screen
+from mam.adapters.agents.conversation_file import FileKind
 from mam.adapters.agents.jsonl import UUID
-from mam.adapters.agents.kind import HookEvent, Kind, Launch
+from mam.adapters.agents.kind import HookEvent, Launch
 from mam.core.activity import IDLE, WAITING, WORKING
 from mam.core.errors import IllegalTransition, Usage
 
@@ -116,7 +116,7 @@ _SHELL = re.compile(r"\s*!")
 _MENTION = re.compile(r"(?:\A|\s)[@$]\S*\Z")
 
 
-class Codex(Kind):
+class Codex(FileKind):
     """Launches `codex` and reads what it leaves."""
 
     name = "codex"
@@ -138,14 +138,10 @@ class Codex(Kind):
     special_first = "/"
     known_versions = ("0.166.0",)
     packages = ("@openai/codex",)
+    # A folder that is named must exist.
+    config_variable = files.CONFIG
     # Enter while it works cuts the answer and joins the text to the same turn; Tab would queue it.
     queues = False
-
-    def stores(self, environ: Mapping[str, str]) -> dict[str, str]:
-        """Name CODEX_HOME only if the caller did: a folder that is named must exist."""
-        if environ.get(files.CONFIG):
-            return {files.CONFIG: os.path.abspath(environ[files.CONFIG])}
-        return {files.HOME: environ.get("HOME") or os.path.expanduser("~")}
 
     def launch(self, request: Request) -> Launch:
         """Pass conversation, permissions and notify; what the caller passed comes last.
@@ -261,34 +257,19 @@ class Codex(Kind):
         said = files.read_turn(path, files.locked_since(conversation, stores)) if path else None
         return [said] if said else []
 
-    def has_submitted(
-        self, text: str, conversation: str, stores: Mapping[str, str], since: int
-    ) -> bool | None:
-        """The user's line is written at submission, also where it steers a turn that goes on."""
-        try:
-            path = files.find_rollout(conversation, stores)
-            return bool(path) and any(one.strip() == text.strip() for one in files.prompts(path or "", since))
-        except OSError:
-            return None
+    def find_record(self, conversation: str, stores: Mapping[str, str]) -> str | None:
+        """The rollout."""
+        return files.find_rollout(conversation, stores)
 
-    def read_transcript(
-        self, conversation: str, workspace: str, stores: Mapping[str, str], turns: int
-    ) -> Transcript | None:
+    def has_prompt(self, text: str, conversation: str, path: str, since: int) -> bool:
+        """The user's line is written at submission, also where it steers a turn that goes on."""
+        return any(one.strip() == text.strip() for one in files.prompts(path, since))
+
+    def read_turns(self, path: str, turns: int) -> Transcript | None:
         """What the rollout's end holds; a fork has no more than was said since."""
         from mam.adapters.agents.codex import transcript
 
-        try:
-            path = files.find_rollout(conversation, stores)
-        except OSError:
-            return None
-        return transcript.read(path, turns) if path else None
-
-    def record_size(self, conversation: str, stores: Mapping[str, str]) -> int:
-        """Bytes of the rollout."""
-        try:
-            return os.path.getsize(files.find_rollout(conversation, stores) or "")
-        except OSError:
-            return 0
+        return transcript.read(path, turns)
 
 
 def _hooks(command: str) -> str:

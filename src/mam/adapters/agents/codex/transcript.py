@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from mam.adapters.agents.codex.files import message
 from mam.adapters.agents.jsonl import count, parse, tail
-from mam.adapters.agents.kind import Transcript, Turn
+from mam.adapters.agents.kind import Transcript, add_turn
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
+
+    from mam.adapters.agents.kind import Turn
 
 _LARGEST = 8 * 1024 * 1024
 
@@ -33,12 +35,7 @@ def _add_turn(turns: list[Turn], entry: dict[str, Any]) -> None:
     said = message(entry)
     if said is None or not said[1].strip():
         return
-    role, words = said
-    at = entry.get("timestamp")
-    if turns and turns[-1].role == role == "assistant":
-        turns[-1].text += "\n" + words
-    else:
-        turns.append(Turn(role, words, at if isinstance(at, str) else None))
+    add_turn(turns, *said, entry.get("timestamp"))
 
 
 def _figures(entry: dict[str, Any]) -> dict[str, Any]:

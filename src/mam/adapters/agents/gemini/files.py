@@ -9,15 +9,16 @@ from __future__ import annotations
 import os
 import re
 
+from mam.adapters.agents.conversation_file import HOME
 from mam.adapters.agents.jsonl import UUID, parse, tail
-from mam.adapters.agents.open_regular import open_plain
+from mam.adapters.agents.open_regular import read_start
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
     from typing import Any
 
-CONFIG, HOME = "GEMINI_CLI_HOME", "HOME"
+CONFIG = "GEMINI_CLI_HOME"
 _CHAT = re.compile(r"session-.*-([0-9a-f]{8})\.jsonl\Z")
 _SLUG = re.compile(r"[a-z0-9][a-z0-9-]*\Z")
 _HEAD, TAIL = 64 * 1024, 256 * 1024
@@ -36,7 +37,7 @@ def project_folder(workspace: str, stores: Mapping[str, str]) -> str | None:
     base = store(stores)
     if base is None:
         return None
-    known = parse(_read(os.path.join(base, ".gemini", "projects.json"), _LARGEST_MAP)).get("projects")
+    known = parse(read_start(os.path.join(base, ".gemini", "projects.json"), _LARGEST_MAP)).get("projects")
     slug = known.get(workspace) if isinstance(known, dict) else None
     folders = os.path.join(base, ".gemini", "tmp")
     if isinstance(slug, str) and _SLUG.match(slug):
@@ -52,7 +53,7 @@ def _folders(base: str) -> list[str]:
 
 
 def _owner(folder: str) -> str:
-    return _read(os.path.join(folder, ".project_root"), _HEAD).decode("utf-8", "replace").strip()
+    return read_start(os.path.join(folder, ".project_root"), _HEAD).decode("utf-8", "replace").strip()
 
 
 def chats(folder: str, conversation: str = "") -> list[str]:
@@ -80,7 +81,7 @@ def owner_of(path: str) -> str | None:
     One without that line is of a process whose file was deleted under it: its name alone tells, and no
     Gemini can take it up.
     """
-    head = parse(_read(path, _HEAD).partition(b"\n")[0])
+    head = parse(read_start(path, _HEAD).partition(b"\n")[0])
     found = head.get("sessionId")
     return found if isinstance(found, str) and UUID.match(found) and head.get("kind") != "subagent" else None
 
@@ -197,11 +198,3 @@ def leftovers(workspace: str, stores: Mapping[str, str]) -> list[tuple[str, str]
         if owner and 0 < len(bare) < len(paths):
             empty += bare
     return [(base, os.path.relpath(path, base)) for path in empty]
-
-
-def _read(path: str, most: int) -> bytes:
-    try:
-        with open_plain(path) as file:
-            return file.read(most)
-    except OSError:
-        return b""

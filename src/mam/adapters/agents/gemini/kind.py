@@ -6,13 +6,13 @@ project, or of a file that belongs to root in folders of root's alone: none of t
 
 from __future__ import annotations
 
-import os
 import re
 
 from mam.adapters.agents.arguments import Options
+from mam.adapters.agents.conversation_file import FileKind
 from mam.adapters.agents.gemini import files, process, record
 from mam.adapters.agents.gemini import screen as gemini_screen
-from mam.adapters.agents.kind import Kind, Launch
+from mam.adapters.agents.kind import Launch
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -78,7 +78,7 @@ _MENTION = re.compile(r"(?<!\\)@(?:[^ \t\n\r,;!?()\[\]{}.]|\.(?![ \t\n\r]|\Z))")
 _TAKES_ENTER = re.compile(r"(?:@\S*|\\)\Z")
 
 
-class Gemini(Kind):
+class Gemini(FileKind):
     """Launches `gemini` and reads what it leaves."""
 
     name = "gemini"
@@ -98,12 +98,8 @@ class Gemini(Kind):
     pause_before_enter = 0.5
     known_versions = ("0.61.0",)
     packages = ("@google/gemini-cli",)
-
-    def stores(self, environ: Mapping[str, str]) -> dict[str, str]:
-        """Name GEMINI_CLI_HOME only if the caller did: it stands for the home, not for the folder in it."""
-        if environ.get(files.CONFIG):
-            return {files.CONFIG: os.path.abspath(environ[files.CONFIG])}
-        return {files.HOME: environ.get("HOME") or os.path.expanduser("~")}
+    # It stands for the home, not for the folder in it.
+    config_variable = files.CONFIG
 
     def launch(self, request: Request) -> Launch:
         """Pass id and permissions; what the caller passed comes last."""
@@ -197,22 +193,13 @@ class Gemini(Kind):
         said = record.read_turn(path) if path else None
         return [said] if said else []
 
-    def has_submitted(
-        self, text: str, conversation: str, stores: Mapping[str, str], since: int
-    ) -> bool | None:
-        """The log has it at once, the chat file when a model was chosen."""
-        try:
-            path = files.find_chat(conversation, stores)
-            return bool(path) and record.has_prompt(text, conversation, path or "", since)
-        except OSError:
-            return None
+    def find_record(self, conversation: str, stores: Mapping[str, str]) -> str | None:
+        """The chat file, of whatever directory."""
+        return files.find_chat(conversation, stores)
 
-    def record_size(self, conversation: str, stores: Mapping[str, str]) -> int:
-        """Bytes of the chat file."""
-        try:
-            return os.path.getsize(files.find_chat(conversation, stores) or "")
-        except OSError:
-            return 0
+    def has_prompt(self, text: str, conversation: str, path: str, since: int) -> bool:
+        """The log has it at once, the chat file when a model was chosen."""
+        return record.has_prompt(text, conversation, path, since)
 
     def read_transcript(
         self, conversation: str, workspace: str, stores: Mapping[str, str], turns: int

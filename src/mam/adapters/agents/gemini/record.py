@@ -11,8 +11,8 @@ import os
 import time
 
 from mam.adapters.agents.gemini import files
-from mam.adapters.agents.jsonl import count, epoch, parse, tail
-from mam.adapters.agents.kind import Transcript, Turn
+from mam.adapters.agents.jsonl import count, epoch, lines_since, parse, tail
+from mam.adapters.agents.kind import Transcript, add_turn
 from mam.adapters.agents.open_regular import open_plain
 from mam.core.activity import IDLE, UNKNOWN, WORKING, Evidence
 
@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
     from typing import Any
 
-# The longest prompt has 1 MB, and JSON may need six bytes for one of it.
-_LONGEST_LINE = 8 * 1024 * 1024
+    from mam.adapters.agents.kind import Turn
+
 _LARGEST = 8 * 1024 * 1024
 _LOG_TAIL = 256 * 1024
 # All models of the program have it.
@@ -89,13 +89,11 @@ def has_prompt(text: str, conversation: str, path: str, since: int) -> bool:
 
 def prompts(path: str, since: int) -> Iterator[str]:
     """Yield what the user said in the whole lines beyond `since` bytes. Raises OSError."""
-    with open_plain(path) as file:
-        file.seek(since)
-        while (line := file.readline(_LONGEST_LINE)).endswith(b"\n"):
-            entry = parse(line) if b'"user"' in line else {}
-            if entry.get("type") == "user":
-                # Files that it mentions follow as further parts.
-                yield from (one.strip() for one in (*list(files.texts(entry))[:1], _words(entry)))
+    for line in lines_since(path, since):
+        entry = parse(line) if b'"user"' in line else {}
+        if entry.get("type") == "user":
+            # Files that it mentions follow as further parts.
+            yield from (one.strip() for one in (*list(files.texts(entry))[:1], _words(entry)))
 
 
 def _last_change(path: str, until: int) -> float:
@@ -222,13 +220,8 @@ def _turns(messages: list[dict[str, Any]]) -> list[Turn]:
     turns: list[Turn] = []
     for one in messages:
         role, words = "user" if one["type"] == "user" else "assistant", _words(one).strip()
-        if not words:
-            continue
-        if turns and turns[-1].role == role == "assistant":
-            turns[-1].text += "\n" + words
-        else:
-            at = one.get("timestamp")
-            turns.append(Turn(role, words, at if isinstance(at, str) else None))
+        if words:
+            add_turn(turns, role, words, one.get("timestamp"))
     return turns
 
 

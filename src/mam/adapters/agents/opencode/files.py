@@ -10,7 +10,7 @@ import os
 import re
 
 from mam.adapters.agents.jsonl import count, parse, seconds
-from mam.adapters.agents.kind import Transcript, Turn
+from mam.adapters.agents.kind import Transcript, add_turn
 from mam.adapters.agents.read_only_sqlite import Unreadable, ask
 from mam.core.activity import IDLE, Evidence
 
@@ -18,6 +18,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
     from typing import Any
+
+    from mam.adapters.agents.kind import Turn
 
 DATA, DATABASE = "XDG_DATA_HOME", "OPENCODE_DB"
 ID = re.compile(r"ses_[0-9A-Za-z]{8,64}\Z")
@@ -170,11 +172,8 @@ def _add_turn(turns: list[Turn], message: dict[str, Any], words: str) -> None:
     role = message.get("role")
     if role not in ("user", "assistant") or not words:
         return
-    if turns and turns[-1].role == role == "assistant":
-        # Each step of an answer that uses tools is a message.
-        turns[-1].text += "\n" + words
-    else:
-        turns.append(Turn(role, words, _stamp(_at(message, "created"))))
+    # Each step of an answer that uses tools is a message.
+    add_turn(turns, role, words, _stamp(_at(message, "created")))
 
 
 def _last(messages: list[tuple[str, dict[str, Any], list[str]]], read: Any) -> Any:
