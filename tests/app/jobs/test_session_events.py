@@ -38,10 +38,13 @@ def job(fleet):
 def hear(fleet, job):
     row = {**ROW, "delegate_job_id": job.id}
 
-    def hear(state, after, waiting_for=None):
-        at = job.created_at + after
-        return fleet._access.context.registry.note(
-            lambda draft: session_events.hear(fleet._access.context, draft, row, state, waiting_for, at=at)
+    def hear(state, after, waiting_for=None, ended=None):
+        context, at = fleet._access.context, job.created_at + after
+        ended_at = None if ended is None else job.created_at + ended
+        return context.registry.note(
+            lambda draft: session_events.hear(
+                context, draft, row, state, waiting_for, at=at, ended_at=ended_at
+            )
         )
 
     return hear
@@ -83,6 +86,23 @@ def test_a_turn_with_a_question(fleet, job, hear):
 def test_hooks_may_be_heard_late(fleet, job, hear, order):
     for state, after in order:
         hear(state, after)
+    assert told(fleet, job) == [("started", ""), ENDED]
+
+
+def test_a_turn_that_nobody_saw_is_reported_once_from_the_agents_record(fleet, job, hear):
+    hear("idle", 1, ended=-5)
+    assert told(fleet, job) == [], "that turn was before the task"
+    hear("idle", 2, ended=1.5)
+    assert told(fleet, job) == [("started", ""), ENDED]
+    hear("idle", 3, ended=1.5)
+    hear("idle", 4, ended=3.5)
+    assert told(fleet, job) == [("started", ""), ENDED]
+
+
+def test_a_turn_that_was_seen_is_not_reported_again_from_the_record(fleet, job, hear):
+    hear("working", 1)
+    hear("idle", 2)
+    hear("idle", 3, ended=1.9)
     assert told(fleet, job) == [("started", ""), ENDED]
 
 

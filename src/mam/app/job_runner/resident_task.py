@@ -27,7 +27,7 @@ from mam.app.observation.ls import describe
 from mam.app.sessions.reconcile import reconcile
 from mam.core import job as rules
 from mam.core import job_event as events
-from mam.core.activity import UNKNOWN
+from mam.core.activity import IDLE, UNKNOWN
 from mam.core.errors import MamError
 from mam.core.message import MessageState
 from mam.core.session_row import is_running
@@ -206,13 +206,19 @@ def _look(context: Context, found: list[Job]) -> Known:
 def _hear(context: Context, one: Any, at: float) -> None:
     """Report what a session was seen to do; `at` is before the look, so that no newer hook is overruled."""
     told: list[str | None] = []
+    is_recorded = one["activity"] == IDLE and one["activity_source"] == "transcript"
+    ended_at = at - one["activity_age_s"] if is_recorded else None
 
     def work(draft: Transaction) -> None:
-        told.append(session_events.hear(context, draft, one, one["activity"], one["waiting_for"], at=at))
+        activity, waiting_for = one["activity"], one["waiting_for"]
+        told.append(session_events.hear(context, draft, one, activity, waiting_for, at=at, ended_at=ended_at))
 
     def is_news(draft: Transaction) -> bool:
         job = jobs.find(draft, one.get("delegate_job_id") or "")
-        return job is not None and job.data.get("activity") != one["activity"]
+        return job is not None and (
+            job.data.get("activity") != one["activity"]
+            or session_events.has_unseen_turn(draft, job, ended_at)
+        )
 
     if context.registry.peek(is_news, False):
         context.registry.note(work)

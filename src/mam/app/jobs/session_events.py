@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 
 TERMINATING = "terminating"
 BOOTSTRAP, EXITED = "bootstrap", "agent exited"
+# Ages of activity are rounded to a tenth of a second.
+_ROUNDED_SECONDS = 0.1
 _SENT = (MessageState.TYPING, *DELIVERED, MessageState.UNCONFIRMED)
 
 
@@ -118,10 +120,29 @@ def prompted_at(draft: Transaction, job: Job) -> float | None:
     return message.created_at if message is not None and message.state in _SENT else None
 
 
+def has_unseen_turn(draft: Transaction, job: Job, ended_at: float | None) -> bool:
+    """Tell whether the agent's own record has a turn of this task that nobody saw it work on.
+
+    A turn may take less time than lies between two looks.
+    """
+    given = prompted_at(draft, job)
+    is_unseen = ended_at is not None and given is not None and not job.data.get("worked_at")
+    return is_unseen and (ended_at or 0.0) > (given or 0.0) + _ROUNDED_SECONDS
+
+
 def hear(
-    context: Context, draft: Transaction, row: Row, state: str, waiting_for: str | None, *, at: float
+    context: Context,
+    draft: Transaction,
+    row: Row,
+    state: str,
+    waiting_for: str | None,
+    *,
+    at: float,
+    ended_at: float | None = None,
 ) -> str | None:
     """Report what an agent was seen to do, once per change: start, permission waits, the end of a turn.
+
+    `ended_at` is when the agent's own record says that its last turn ended.
 
     Returns the id of the job if something was reported. What happened before the task was given speaks of
     something else. A hook may be heard after a look that is younger than it: then it is history, and counts
@@ -135,13 +156,17 @@ def hear(
     job, token = found
     given, is_newest = prompted_at(draft, job), at >= (job.data.get("activity_at") or 0.0)
     is_same = (job.data.get("activity"), job.data.get("waiting_for")) == (state, waiting_for)
-    if given is None or at < given or (is_newest and is_same) or (not is_newest and state != WORKING):
+    has_ended = state == IDLE and has_unseen_turn(draft, job, ended_at)
+    is_old = (is_newest and is_same and not has_ended) or (not is_newest and state != WORKING)
+    if given is None or at < given or is_old:
         return None
     changes: dict[str, Any] = {}
     if is_newest:
         changes = {"activity": state, "activity_at": at, "waiting_for": waiting_for}
     if state == WORKING:
         changes["worked_at"] = max(at, job.data.get("worked_at") or 0.0)
+    elif has_ended:
+        changes["worked_at"] = ended_at
     try:
         return job.id if _say(draft, jobs.update(draft, job, data=changes), token, state) else None
     except EventRefused:
@@ -151,11 +176,11 @@ def hear(
 
 def _say(draft: Transaction, job: Job, token: str, state: str) -> bool:
     said, by = job.last_seq, {"by": "hook"}
-    if state == WORKING and job.status == JobStatus.PENDING:
+    worked = job.data.get("worked_at") or 0.0
+    if state in (WORKING, IDLE) and worked and job.status == JobStatus.PENDING:
         job = ledger.report(draft, job, events.STARTED, token, data=by)
     elif state == WAITING:
         job = ledger.report(draft, job, events.PERMISSION, token, job.data["waiting_for"] or "", data=by)
-    worked = job.data.get("worked_at") or 0.0
     if job.data.get("activity") == IDLE and worked > (job.data.get("turn_told") or 0.0):
         job = jobs.update(draft, job, data={"turn_told": worked})
         ended = {**by, "turn_ended": True}
