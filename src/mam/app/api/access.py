@@ -5,8 +5,6 @@ from __future__ import annotations
 import functools
 import os
 
-from mam.adapters.store.tables import outbox, teams
-
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -58,6 +56,7 @@ class Access:
 
     def begin(self) -> None:
         """Before a change: finish what a dead process left half done, and deliver what is held."""
+        from mam.adapters.store.tables import teams
         from mam.app.sessions.begin_change import settle_all
 
         settle_all(self.context, self.caller)
@@ -69,6 +68,8 @@ class Access:
 
     def end(self) -> None:
         """After a change: publish what it recorded, where nobody is awake to do so."""
+        from mam.adapters.store.tables import outbox
+
         nothing: list[str] = []
         if self.context.registry.peek(outbox.waiting_jobs, nothing):
             from mam.app.brokers.publish import flush
