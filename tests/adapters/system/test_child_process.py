@@ -238,3 +238,37 @@ class TestEnd:
         monkeypatch.setattr(os, "kill", lambda *_: pytest.fail("its number may be a stranger's"))
         child.end()
         child.finish(10)
+
+
+def test_one_that_is_cancelled_leaves_neither_process_nor_descriptor():
+    before = descriptors()
+    child = child_process.start(["/bin/sh", "-c", "sleep 600"], {"PATH": "/bin:/usr/bin"}, session=True)
+    child.cancel()
+    assert descriptors() == before
+    assert not is_running(child.pid)
+
+
+def test_one_that_is_dropped_leaves_no_descriptor():
+    before = descriptors()
+    child = child_process.start(["/bin/sh", "-c", "true"], {"PATH": "/bin:/usr/bin"}, session=True)
+    child.wait(10)
+    del child
+    assert descriptors() == before
+
+
+def test_what_ignores_the_request_ends_with_its_leader(tmp_path):
+    script = f"(trap '' TERM; echo $$ > {tmp_path}/ready; exec sleep 600) & wait"
+    child = child_process.start(["/bin/sh", "-c", script], {"PATH": "/bin:/usr/bin"}, session=True)
+    wait_until((tmp_path / "ready").exists)
+    child.end(grace=5)
+    group = [one for one in Path("/proc").iterdir() if one.name.isdecimal() and _group(one) == child.pid]
+    assert group == []
+    child.cancel()
+
+
+def _group(folder: Path) -> int | None:
+    try:
+        fields = (folder / "stat").read_text(encoding="utf-8").rpartition(")")[2].split()
+    except OSError:
+        return None
+    return int(fields[2]) if fields[0] != "Z" else None

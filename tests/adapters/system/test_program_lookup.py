@@ -61,3 +61,10 @@ def test_at_most_three(tmp_path):
 def test_a_program_that_closed_its_output_has_not_ended():
     script = "exec >/dev/null 2>&1; sleep 1.5; exit 3"
     assert Running(["/bin/sh", "-c", script], os.environ).finish(30).status == 3
+
+
+def test_an_end_that_somebody_else_collected_is_no_success(monkeypatch):
+    running = Running(["/bin/sh", "-c", "exit 7"], dict(os.environ))
+    assert running.has_ended(10)
+    monkeypatch.setattr(type(running._child), "wait", lambda self, seconds: None)
+    assert running.finish(10).status not in (0, None)

@@ -306,3 +306,23 @@ def test_a_known_agent_that_is_not_installed_is_to_be_installed(fleet, tmp_path)
     with pytest.raises(mam.MamError) as caught:
         fleet.sessions.create("claude", env={"PATH": str(tmp_path)})
     assert caught.value.hint == "install it, or put its folder on PATH"
+
+
+def test_a_start_that_fails_leaves_no_program_that_was_asked_for_its_version(fleet, monkeypatch) -> None:
+    from mam.app.observation import versions
+    from mam.app.sessions import launch
+
+    cancelled: list[object] = []
+
+    def note(reading: object) -> None:
+        cancelled.append(reading)
+
+    monkeypatch.setattr(versions.Reading, "cancel", note)
+
+    def refuse(*_given: object, **_more: object) -> None:
+        raise NameTaken("taken")
+
+    monkeypatch.setattr(launch, "start", refuse)
+    with pytest.raises(NameTaken):
+        fleet.sessions.create("practice")
+    assert len(cancelled) == 1

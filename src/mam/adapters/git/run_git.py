@@ -116,7 +116,7 @@ class Program:
             except OSError as cause:
                 raise Unavailable(f"git cannot be started: {cause.strerror}") from cause
             try:
-                status = child.wait(seconds) or 0
+                status = child.wait(seconds)
             except child_process.OutOfTime:
                 child.end(_GRACE_SECONDS)
                 raise TimedOut(
@@ -126,6 +126,8 @@ class Program:
             except BaseException:
                 child.end(_GRACE_SECONDS)
                 raise
+            if status is None:
+                raise Unavailable("how git ended is unknown: another part of this program collected it")
             out.seek(0)
             err.seek(0)
             return Answer(status, out.read(), err.read().decode("utf-8", "replace"))

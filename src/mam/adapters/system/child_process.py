@@ -64,8 +64,9 @@ class Child:
         the process was ended. One that has closed its outputs has `last_seconds` at least.
         """
         deadline = monotonic() + timeout
+        ends, self._ends = self._ends, (_NONE, _NONE, _NONE)
         try:
-            out, err = _exchange(*self._ends, data, deadline, most)
+            out, err = _exchange(*ends, data, deadline, most)
             status = self.wait(max(last_seconds, deadline - monotonic()))
         except BaseException:
             self.end()
@@ -86,20 +87,49 @@ class Child:
     def end(self, grace: float = 0.0) -> None:
         """Kill it and reap it; a leader with all that is left in its group.
 
-        With a grace it is asked first, and has that long to end by itself.
+        With a grace it is asked first, and has that long to end by itself. It is reaped last: until then its
+        number, which is also the group's, cannot belong to somebody else.
         """
-        if self._is_reaped and not self._leads:
+        if self._is_reaped:
             return
-        kill = os.killpg if self._leads else os.kill
-        for number in (_TERM, _KILL) if grace else (_KILL,):
+        if grace:
+            self._signal(_TERM)
+            self._await_end(grace)
+        self._signal(_KILL)
+        self.wait(_FOREVER)
+
+    def _signal(self, number: int) -> None:
+        try:
+            (os.killpg if self._leads else os.kill)(self.pid, number)
+        except ProcessLookupError:
+            return
+
+    def _await_end(self, seconds: float) -> None:
+        """Wait until it has ended, at most so long; it is not reaped."""
+        deadline, pause = monotonic() + seconds, 0.0001
+        while (left := deadline - monotonic()) > 0:
             try:
-                kill(self.pid, number)
-                self.wait(grace or _FOREVER)
-            except OutOfTime:
-                continue
-            except ProcessLookupError:
-                self.wait(_FOREVER)
-            return
+                if os.waitid(os.P_PID, self.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None:
+                    return
+            except ChildProcessError:
+                return
+            _await_exit(self.pid, left, pause)
+            pause = min(pause * 2, 0.01)
+
+    def cancel(self) -> None:
+        """End it, and let go of what it prints: nobody wants its answer any more."""
+        self._close_ends()
+        self.end()
+
+    def __del__(self) -> None:
+        """Close what nobody closed; who wants the process to end says so."""
+        self._close_ends()
+
+    def _close_ends(self) -> None:
+        ends, self._ends = self._ends, (_NONE, _NONE, _NONE)
+        for end in ends:
+            if end != _NONE:
+                os.close(end)
 
     def _reap(self) -> bool:
         if not self._is_reaped:

@@ -111,6 +111,11 @@ class Running:
         """Its process, which leads a session of its own; None if it could not be started."""
         return None if self._child is None else self._child.pid
 
+    def cancel(self) -> None:
+        """End it with what it started; nobody wants its answer any more."""
+        if self._child is not None:
+            self._child.cancel()
+
     def has_ended(self, seconds: float) -> bool:
         """Tell whether it ends within so long; what it prints is not read."""
         if self._child is None:
@@ -129,7 +134,9 @@ class Running:
             answer = self._child.finish(seconds, most=_MOST_PRINTED, last_seconds=_LAST_SECONDS)
         except child_process.OutOfTime:
             return Done(None, "")
-        return Done(answer.status or 0, answer.out[-_LONGEST_ANSWER:].decode("utf-8", "replace").strip())
+        # Somebody else collected it: how it ended is unknown, and nothing to build on.
+        status = -1 if answer.status is None else answer.status
+        return Done(status, answer.out[-_LONGEST_ANSWER:].decode("utf-8", "replace").strip())
 
 
 def detach(argv: list[str], environ: Mapping[str, str], cwd: str) -> bool:

@@ -44,6 +44,12 @@ class Reading:
         """Tell whether an answer is still to be collected."""
         return self._asked is not None
 
+    def cancel(self) -> None:
+        """End the program that was asked: its start failed."""
+        if self._asked is not None:
+            self._asked.cancel()
+            self._asked = None
+
     def finish(self) -> str | None:
         """Wait for the answer, if the program was asked."""
         if self._asked is not None:

@@ -178,7 +178,11 @@ def run(
     _clear_leftovers(context, row, kind)
     context.user_state.note_start(context.paths.root, row["id"])
     reading = versions.Reading(kind, program, environ)
-    started = start(context, row, what, launch_file, extra, where=where)
+    try:
+        started = start(context, row, what, launch_file, extra, where=where)
+    except BaseException:
+        reading.cancel()
+        raise
     started.reading = reading
     started.pane["mcp_attachments"] = attachments(mcp)
     if reading.version:
@@ -365,6 +369,8 @@ def bound(context: Context, row: Row, started: Started, bind: Callable[[], Row])
     try:
         done = bind()
     except BaseException as error:
+        if started.reading is not None:
+            started.reading.cancel()
         _undo(context, row, started.launch_file, error)
         raise
     start_resident.ensure(context)
