@@ -16,7 +16,7 @@ from mam.adapters.store import registry as registry_file
 from mam.adapters.store import root_paths
 from mam.adapters.store.registry import Registry
 from mam.adapters.store.yaml import document, projection, yaml_text
-from mam.core.errors import Conflict, EditRefused, NameTaken, RegistryBusy, SessionNotFound
+from mam.core.errors import Conflict, EditRefused, NameTaken, RegistryBusy, SessionNotFound, Unavailable
 
 
 @pytest.fixture
@@ -515,3 +515,43 @@ class TestCrash:
         (folder / ".agent-sessions.yaml.tmp").write_text("half", encoding="utf-8")
         three.put(FIRST, delegate_job_id="job-1")
         check_invariants(three)
+
+
+def test_everything_that_follows_a_commit_is_done_and_the_first_failure_is_raised(three):
+    done: list[str] = []
+
+    def fail() -> None:
+        done.append("fails")
+        raise Unavailable("no room")
+
+    def work(draft):
+        for step in (fail, lambda: done.append("after it")):
+            draft.after_commit(step)
+        draft.set_meta("proof", 1)
+
+    with pytest.raises(Unavailable) as caught:
+        three.registry.change(work)
+    assert done == ["fails", "after it"]
+    assert caught.value.recorded and not caught.value.retryable
+    assert three.registry.peek(lambda draft: draft.meta("proof"), None) == 1
+
+
+def test_what_follows_a_commit_is_done_also_where_the_file_cannot_be_written(three, monkeypatch):
+    done: list[str] = []
+
+    def no_room(_confirm=None):
+        raise Unavailable("no room")
+
+    monkeypatch.setattr(three.registry, "show", no_room)
+    with pytest.raises(Unavailable):
+        three.registry.change(lambda draft: draft.after_commit(lambda: done.append("it")))
+    assert done == ["it"]
+
+
+def test_nothing_follows_a_change_that_was_not_committed(three):
+    def work(draft):
+        draft.after_commit(lambda: pytest.fail("it was rolled back"))
+        raise Unavailable("stop")
+
+    with pytest.raises(Unavailable):
+        three.registry.change(work)

@@ -92,7 +92,8 @@ def test_a_program_that_deletes_gets_the_sessions_stores_and_not_the_callers(fle
         Practice, "launch", lambda self, request: Launch([request.program], without=("THEIR_HOME",))
     )
     more = {"THEIR_HOME": "/elsewhere", "CLAUDECODE": "1", "MAM_ROOT": "/x"}
-    context = fleet._access.context.replace(environ={**fleet._access.context.environ, **more})
+    before = fleet._access.context
+    context = before.replace(environ={**before.environ, **more}, resources=before.resources)
     row = {**fleet.sessions.get("one").row, "stores": {"STORE": "/of/the/session"}}
     _, environ = launch._deleting(context, row, context.kind("practice"))
     assert environ["STORE"] == "/of/the/session"

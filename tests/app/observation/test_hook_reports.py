@@ -121,3 +121,36 @@ def test_a_payload_that_cannot_be_read_stays(fleet, session, monkeypatch):
         patch.setattr(evidence.Payload, "data", None)
         take_in(fleet._access.context)
     assert payload.exists()
+
+
+def test_what_is_taken_in_between_the_listing_and_the_look_is_not_lost(fleet, session, monkeypatch):
+    context = fleet._access.context
+    drop(fleet, session, "UserPromptSubmit", 1)
+    listed = evidence.pending(context.paths.spool, context.now())
+    take_in(context)
+    drop_older = evidence.recorded
+    calls: list[int] = []
+
+    def recorded(registry, source):
+        calls.append(1)
+        # The first reading of the record was before the intake.
+        return {} if len(calls) == 1 else drop_older(registry, source)
+
+    monkeypatch.setattr(evidence, "pending", lambda *_given, **_more: listed)
+    monkeypatch.setattr(evidence, "recorded", recorded)
+    assert newest_reports(context, [session.row])[session.id].data["state"] == "working"
+
+
+def test_a_spool_full_of_hooks_without_a_state_is_not_read_to_its_end(fleet, session, monkeypatch):
+    for number in range(300):
+        drop(fleet, session, "SubagentStop", number)
+    opened: list[str] = []
+    really = evidence.Payload.data.fget
+
+    def data(payload):
+        opened.append(payload.path)
+        return really(payload)
+
+    monkeypatch.setattr(evidence.Payload, "data", property(data))
+    newest_reports(fleet._access.context, [session.row])
+    assert len(set(opened)) == 200

@@ -157,8 +157,10 @@ class Registry:
     def change(self, work: Callable[[Transaction], T], confirm: Confirm | None = None) -> T:
         """Run work under the write lock, commit, and return once the file shows the effect."""
         result, draft = self._commit(work, confirm)
-        self.show(confirm)
-        draft.follow_up()
+        try:
+            self.show(confirm)
+        finally:
+            draft.follow_up()
         return result
 
     def commit(self, work: Callable[[Transaction], T], confirm: Confirm | None = None) -> T:

@@ -6,7 +6,7 @@ import json
 import os
 
 from mam.adapters.store.intents import Intents
-from mam.core.errors import AmbiguousTarget, Conflict, NameTaken, SessionNotFound
+from mam.core.errors import AmbiguousTarget, Conflict, MamError, NameTaken, SessionNotFound
 from mam.core.session_row import Status, settled, whole
 
 TYPE_CHECKING = False
@@ -39,9 +39,20 @@ class Transaction:
         self._follow_ups.append(work)
 
     def follow_up(self) -> None:
-        """Do what was to follow the commit."""
+        """Do what was to follow the commit: all of it, and only then raise the first failure.
+
+        The change itself is committed, and the error says so.
+        """
+        failure: Exception | None = None
         for work in self._follow_ups:
-            work()
+            try:
+                work()
+            except Exception as error:
+                failure = failure or error
+        if isinstance(failure, MamError):
+            failure.recorded, failure.retryable = True, False
+        if failure is not None:
+            raise failure
 
     def rows(self) -> list[Row]:
         """Return every session in the order of the file."""

@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
 # Files are dated by a clock that is some milliseconds behind.
 COARSE_SECONDS = 0.05
+# Most hooks say nothing of the state. So many of one session are opened in search of one that does.
+_MOST_OPENED = 200
 
 
 class HookReport:
@@ -47,16 +49,32 @@ def newest_reports(context: Context, rows: Iterable[Row]) -> dict[str, HookRepor
     if not waiting:
         return reports
     by_id = {row["id"]: row for row in rows if row.get("id")}
+    is_taken = False
+    opened: dict[str, int] = {}
     # The newest one is looked at first, and the others of its session stay closed.
     for payload in reversed(waiting):
         known, row = reports.get(payload.session_id), by_id.get(payload.session_id)
         if row is None or (known is not None and payload.at < known.at):
             continue
+        opened[payload.session_id] = opened.get(payload.session_id, 0) + 1
         data = understand(context, row, payload)
+        is_taken = is_taken or payload.data is None
         if data is not None and data["state"]:
             reports[payload.session_id] = HookReport(payload.at, data)
+        if (data is not None and data["state"]) or opened[payload.session_id] >= _MOST_OPENED:
             by_id.pop(payload.session_id)
-    return reports
+    return _newer(reports, recorded_reports(context)) if is_taken else reports
+
+
+def _newer(reports: dict[str, HookReport], recorded: dict[str, HookReport]) -> dict[str, HookReport]:
+    """Return the newer one of each session: somebody took a payload in between the listing and the look."""
+    return {
+        session_id: max(
+            (found[session_id] for found in (reports, recorded) if session_id in found),
+            key=lambda report: report.at,
+        )
+        for session_id in {*reports, *recorded}
+    }
 
 
 def recorded_reports(context: Context) -> dict[str, HookReport]:
