@@ -39,8 +39,11 @@ class Caller:
 
     @property
     def name(self) -> str:
-        """How the registry and the log call it: `user`, or its id."""
-        return self.id or str(self.kind)
+        """How the registry and the log call it: `user`, a session's id, or what it is with its id."""
+        if self.id is None or self.kind is CallerKind.SESSION:
+            return self.id or str(self.kind)
+        # A device may have been given any name, also `user`.
+        return f"{self.kind}:{self.id}"
 
     @property
     def session_id(self) -> str | None:

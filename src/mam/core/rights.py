@@ -12,7 +12,7 @@ from enum import StrEnum
 class Right(StrEnum):
     """What a verb does to the fleet, from the least to the most."""
 
-    # It reads.
+    # It reads, or waits; it changes nothing that a person or an agent would notice.
     WATCH = "watch"
     # It reports on the caller's own job, task or card.
     REPORT = "report"

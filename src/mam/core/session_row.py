@@ -189,7 +189,8 @@ def settled(row: Row, session_id: str | None = None) -> Row:
     agent = row.get("agent") or kind_of_name(row.get("name") or "") or "unknown"
     for key, default in DEFAULTS.items():
         value = row.get(key)
-        known[key] = _fresh(default) if value is None else value
+        # Plain text also where an enum came in: documents leave this program.
+        known[key] = _fresh(default) if value is None else str(value) if isinstance(value, str) else value
         if key == "pane":
             field = own_id_field(agent)
             known[field] = row.get(field)

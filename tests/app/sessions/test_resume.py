@@ -1,6 +1,7 @@
 """Resume: the same row, the same history, never somebody else's."""
 
 import os
+import shutil
 import signal
 
 import pytest
@@ -189,3 +190,12 @@ def test_what_marks_a_session_is_not_given_to_one_that_is_adopted(fleet, tmux_se
     )
     Tmux(tmux_server)._call(["new-session", "-d", "-s", "theirs", "--", "sleep", "1000"])
     assert "MARK" not in fleet.sessions.adopt("theirs", agent="practice").row["stores"]
+
+
+def test_a_resume_leaves_the_files_of_an_ended_job_alone(fleet, workspace) -> None:
+    job = fleet.jobs.submit("write it down", agent="practice", agent_session="poet", args=["--speed", "0"])
+    fleet.jobs.wait([job["job_id"]], timeout=60)
+    fleet.sessions.stop("poet")
+    shutil.rmtree(workspace / "delegate_job_logs")
+    fleet.sessions.resume("poet")
+    assert not (workspace / "delegate_job_logs").exists()

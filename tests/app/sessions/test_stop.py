@@ -287,3 +287,19 @@ def test_a_stop_that_is_cut_off_late_ends_its_job_as_any_stop_does(fleet, monkey
         "completed",
         "enough",
     )
+
+
+def test_a_stop_that_is_cut_off_early_says_once_that_it_terminates(fleet, monkeypatch) -> None:
+    job = fleet.jobs.submit("please never report", agent="practice", agent_session="poet", args=QUICK)
+
+    def cut_off(*_given: object) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(stops.Stop, "_climb", cut_off)
+        with pytest.raises(KeyboardInterrupt):
+            fleet.sessions.stop("poet")
+    fleet.sessions.resumable()
+    details = [one["detail"] for one in fleet.jobs.logs(job["job_id"])["events"]]
+    assert details.count("terminating") == 1
+    assert fleet.sessions.log("poet")[-1]["detail"]["recovered"] is True

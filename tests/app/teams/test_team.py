@@ -11,6 +11,7 @@ from tests.app.team_desk import QUICK, said
 
 import mam
 from mam.adapters.store.tables import teams
+from mam.adapters.system import process
 from mam.app.messages.delivery import deliver_all
 from mam.app.teams.onboarding import welcome_back
 from mam.core import caller as callers
@@ -552,3 +553,19 @@ def test_the_resident_greets_whom_a_dead_spawner_left(master):
     assert members(master)["dev"]["state"] == "active"
     watch.tick()
     assert said(master, "dev").count("are you there") == 1
+
+
+def test_members_that_go_on_after_a_restart_of_tmux_do_not_take_over_other_windows(desk, master, until):
+    spawn(master)
+    spawn(master, "qa")
+    pids = [int(desk.pid), *(one.row["pane"]["pid"] for one in master.sessions.list())]
+    desk.raw("kill-server")
+    # An agent that has lost its pane lives a moment longer, and cannot be resumed until it ends.
+    until(lambda: not any(process.identify(pid) for pid in pids))
+    for name in ("dev", "qa"):
+        master.sessions.resume(name)
+    found = members(master)
+    assert found["dev"]["pane"] != found["qa"]["pane"], "each has the pane that it had"
+    assert not desk.raw("list-panes", "-a", "-F", "#{@mam_label}").strip(), (
+        "no window of its own is the team's"
+    )

@@ -1,5 +1,6 @@
 """Who a client is, and what follows: inside a session it is that session."""
 
+import os
 import socket
 import threading
 from types import SimpleNamespace
@@ -125,6 +126,18 @@ def test_where_a_client_says_that_it_is_leads_out_of_no_root(fleet, workspace, l
         pytest.raises(NotAllowed, match="below"),
     ):
         theirs.agents.authorize_child("practice", None, "skip")
+
+
+def test_the_tmux_of_a_session_is_found_also_by_a_client_with_few_variables(fleet, line, monkeypatch) -> None:
+    session = fleet.sessions.create("practice", name="one")
+    few = {key: os.environ[key] for key in ("HOME", "PATH")}
+    client = ConnectedClient(fleet._access.context, line, {"cwd": fleet.root, "environ": few})
+    monkeypatch.setattr(client, "session", lambda _context: session.row)
+    with Fleet(Access(client.context(), callers.session(session.id))) as theirs:
+        context = theirs._access.context
+        assert context.environ["TMUX_TMPDIR"] == os.environ["TMUX_TMPDIR"]
+        assert context.tmux(session.row["tmux_server"]).environ["TMUX_TMPDIR"] == os.environ["TMUX_TMPDIR"]
+        assert theirs.sessions.ls()["sessions"][0]["tmux_alive"] is True
 
 
 def test_a_client_of_another_root_is_not_served(fleet, line) -> None:

@@ -48,14 +48,27 @@ class ConnectedClient:
 
     def context(self) -> Context:
         """Return the context of the client, for one call: its directory and environment."""
-        context = Context(self.place, self.cwd, self.environ, listeners=self._listeners)
-        session = self.session(context)
+        session = self._find_session()
         if session is None:
-            return context
+            return Context(self.place, self.cwd, self.environ, listeners=self._listeners)
         # Some agents start a server with few of their variables; a child of the agent gets them all.
         theirs = process.environment(session["pane"].get("pid") or 0)
         # What a session may do is not read from where the session says.
-        return context.replace(environ={**(theirs or {}), **self.environ}, settings_environ=self._host)
+        return Context(
+            self.place,
+            self.cwd,
+            {**(theirs or {}), **self.environ},
+            settings_environ=self._host,
+            listeners=self._listeners,
+        )
+
+    def _find_session(self) -> Row | None:
+        """Return the session that the client runs in, which is known before the client has a context."""
+        context = Context(self.place, self.cwd, self.environ)
+        try:
+            return self.session(context)
+        finally:
+            context.close()
 
     def caller(self, context: Context) -> Caller:
         """Return who calls: the session that the client runs in, or a person."""

@@ -7,7 +7,7 @@ called; an error is always one of `mam.core.errors`.
 from __future__ import annotations
 
 from mam.app.api.access import Access
-from mam.app.api.listeners import LISTENERS
+from mam.app.api.session_listeners import LISTENERS
 from mam.app.context.context import open_all_contexts, open_context
 
 TYPE_CHECKING = False

@@ -22,7 +22,7 @@ _HINT = "a person sets it, in config.toml in ~/.config/mam"
 def check_writer(context: Context, caller: Caller, target: Row) -> str:
     """Return who calls; raise NotAllowed where that session may not write to the target."""
     me = caller.name
-    if me == authority.OPERATOR:
+    if caller.is_user:
         return me
     if me == target["id"]:
         raise NotAllowed("a session does not write to itself")
@@ -40,7 +40,7 @@ def check_writer(context: Context, caller: Caller, target: Row) -> str:
 def check_answerer(context: Context, caller: Caller, target: Row) -> str:
     """Return who calls; raise NotAllowed where that session may not answer the target's dialogs."""
     me = caller.name
-    if me == authority.OPERATOR:
+    if caller.is_user:
         return me
     sender = context.registry.view().find(me)
     if not authority.may_answer(context.settings().answers, sender, target):
@@ -91,7 +91,7 @@ def check_child(
     of a session that has ended starts that one anew: it must be one that the caller may resume.
     """
     me = caller.name
-    if me == authority.OPERATOR:
+    if caller.is_user:
         return permissions
     view = context.registry.view()
     own = view.find(me)

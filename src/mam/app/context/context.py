@@ -51,9 +51,11 @@ class Resources:
 
     __slots__ = ("_environ", "_servers", "registry", "user_state")
 
-    def __init__(self, paths: RootPaths, environ: Mapping[str, str]) -> None:
-        self.registry = Registry(paths, time.time)
-        self.user_state = UserState(state_home(environ), time.time)
+    def __init__(
+        self, paths: RootPaths, environ: Mapping[str, str], clock: Callable[[], float] = time.time
+    ) -> None:
+        self.registry = Registry(paths, clock)
+        self.user_state = UserState(state_home(environ), clock)
         self._environ = environ
         self._servers: dict[str, Tmux] = {}
 
@@ -125,7 +127,7 @@ class Context:
             "workspace": workspace,
             "environ": environ,
             "settings_environ": environ if settings_environ is None else settings_environ,
-            "resources": resources or Resources(paths, environ),
+            "resources": resources or Resources(paths, environ, clock),
             "clock": clock,
             "progress": progress,
             "warn": warn,
@@ -140,7 +142,12 @@ class Context:
         raise AttributeError(f"a context does not change: {name}")
 
     def replace(self, **changes: Unpack[Fields]) -> Context:
-        """Return this context with other fields; resources are shared unless they are among them."""
+        """Return this context with other fields; resources are shared unless they are among them.
+
+        Resources belong to one root and to one environment: a change of these needs others.
+        """
+        if ("paths" in changes or "environ" in changes) and "resources" not in changes:
+            raise ValueError("another root or environment needs resources of its own")
         fields = {name: getattr(self, name) for name in self.__slots__ if name != "_settings"}
         context = Context(**{**fields, **changes})
         if context.paths is self.paths and context.settings_environ is self.settings_environ:
@@ -149,7 +156,7 @@ class Context:
 
     def for_thread(self) -> Context:
         """Return the same context with connections of its own, for another thread."""
-        return self.replace(resources=Resources(self.paths, self.environ))
+        return self.replace(resources=Resources(self.paths, self.environ, self.clock))
 
     def close(self) -> None:
         """Let go of everything that is open."""

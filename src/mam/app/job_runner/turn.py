@@ -118,6 +118,7 @@ def begin(context: Context, caller: Caller, job_id: str, row: Row, task: str | N
             "worked_at": None,
             "turn_told": None,
             "nudged_at": None,
+            "was_held": None,
         }
         status = job.status if is_first else JobStatus.RUNNING
         job = jobs.update(
@@ -140,12 +141,20 @@ def give(context: Context, caller: Caller, job_id: str, row: Row, attempt: int, 
         fail(context, job_id, f"the task could not be given: {receipt['reason']}", "undelivered")
     elif receipt["state"] == MessageState.HELD:
         context.warn(f"the task of job {job_id} waits: {receipt['reason']}")
+        context.registry.note(lambda draft: _note_held(draft, job_id, attempt))
     else:
         context.registry.note(lambda draft: note_given(draft, job_id, attempt))
 
 
 def _task_id(job_id: str, attempt: int) -> str:
     return f"m_{job_id}" if attempt == 1 else f"m_{job_id}-{attempt}"
+
+
+def _note_held(draft: Transaction, job_id: str, attempt: int) -> None:
+    """Note that the task of an attempt was not given at once: nobody can tell later when it was."""
+    job = jobs.find(draft, job_id)
+    if job is not None and job.attempt == attempt:
+        jobs.update(draft, job, data={"was_held": True})
 
 
 def note_given(draft: Transaction, job_id: str, attempt: int) -> None:

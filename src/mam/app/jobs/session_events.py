@@ -15,7 +15,7 @@ from mam.core.activity import IDLE, WAITING, WORKING
 from mam.core.errors import EventRefused
 from mam.core.job import OPEN, JobStatus
 from mam.core.message import DELIVERED, MessageState
-from mam.core.session_event import Died, Renamed, Stopped, Stopping
+from mam.core.session_event import Died, Renamed, Resumed, Stopped, Stopping
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -46,6 +46,8 @@ def open_job(context: Context, draft: Transaction, row: Row) -> tuple[Job, str] 
 def on_session_event(context: Context, draft: Transaction, event: SessionEvent) -> None:
     """Bring the session's job in line, and its files after the commit."""
     row = event.row
+    if isinstance(event, Resumed):
+        return
     if isinstance(event, Renamed):
         changed = _rename(draft, row, event.before)
     elif job_id := row.get("delegate_job_id"):
@@ -123,11 +125,13 @@ def prompted_at(draft: Transaction, job: Job) -> float | None:
 def has_unseen_turn(draft: Transaction, job: Job, ended_at: float | None) -> bool:
     """Tell whether the agent's own record has a turn of this task that nobody saw it work on.
 
-    A turn may take less time than lies between two looks.
+    A turn may take less time than lies between two looks. Of a task that was held nobody knows when it was
+    given, so an earlier turn of the agent could be taken for its own.
     """
     given = prompted_at(draft, job)
-    is_unseen = ended_at is not None and given is not None and not job.data.get("worked_at")
-    return is_unseen and (ended_at or 0.0) > (given or 0.0) + _ROUNDED_SECONDS
+    if ended_at is None or given is None or job.data.get("worked_at") or job.data.get("was_held"):
+        return False
+    return ended_at > given + _ROUNDED_SECONDS
 
 
 def hear(

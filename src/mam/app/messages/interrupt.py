@@ -93,4 +93,4 @@ def _rests(kind: Kind, seen: PaneLook) -> bool:
 
 
 def _told(row: Row, was: str, activity: str, seen: PaneLook) -> dict[str, Any]:
-    return {"session": row["name"], "was": was, "activity": activity, "box": seen.look.box}
+    return {"session": row["name"], "was": str(was), "activity": str(activity), "box": seen.look.box}

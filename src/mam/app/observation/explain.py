@@ -26,21 +26,25 @@ def explain(context: Context, target: str) -> dict[str, Any]:
     verdict = known.verdict(now)
     return {
         "session": row["name"],
-        "activity": verdict.state,
+        "activity": str(verdict.state),
         "activity_source": verdict.source,
         "activity_age_s": round(max(0.0, now - verdict.at), 1),
         "waiting_for": verdict.waiting_for,
         "rule": verdict.rule,
         "evidence": [_shown(one, now) for one in known.evidence],
         "disagreeing": [one.source for one in verdict.disagreeing],
-        "pane": {"state": sight.state, "reason": sight.reason, "id": sight.pane.id if sight.pane else None},
+        "pane": {
+            "state": str(sight.state),
+            "reason": sight.reason,
+            "id": sight.pane.id if sight.pane else None,
+        },
     }
 
 
 def _shown(one: Evidence, now: float) -> dict[str, Any]:
     return {
         "source": one.source,
-        "state": one.state,
+        "state": str(one.state),
         "waiting_for": one.waiting_for,
         "age_s": round(max(0.0, now - one.at), 1),
         "detail": one_line(one.detail, 200),

@@ -157,7 +157,7 @@ def _entry(
     there = None if sight.state == Liveness.UNKNOWN else sight.state in (Liveness.ALIVE, Liveness.LOOSE)
     return {
         **row,
-        "activity": verdict.state,
+        "activity": str(verdict.state),
         "activity_source": verdict.source,
         "activity_age_s": round(age, 1),
         "waiting_for": verdict.waiting_for,

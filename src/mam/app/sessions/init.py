@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 def init(context: Context, caller: Caller) -> str:
     """Make the workspace itself a root, also below another one; return its registry file."""
     paths = root_paths.of_root(context.workspace)
-    here = context.replace(paths=paths, resources=Resources(paths, context.environ))
+    here = context.replace(paths=paths, resources=Resources(paths, context.environ, context.clock))
     was_there = here.paths.exists()
     try:
         claims.change(here, lambda draft: None if was_there else draft.log(caller.name, "init", None))

@@ -43,9 +43,10 @@ def recover(context: Context, caller: Caller) -> None:
             continue
         context.progress(f"finishing a {intent.verb} of {intent.name} that was cut off")
         try:
-            _FINISH[intent.verb](context, caller, intent) if intent.verb in _FINISH else _give_up(
-                context, intent
-            )
+            if intent.verb in _FINISH:
+                _FINISH[intent.verb](context, caller, intent)
+            else:
+                _give_up(context, intent)
         except (Refused, Unconfirmed) as error:
             context.warn(f"the {intent.verb} of {intent.name} that was cut off cannot be finished: {error}")
             _give_up(context, intent)
@@ -120,7 +121,16 @@ def _finish_stop(context: Context, caller: Caller, intent: Intent) -> None:
         return
     if intent.data.get(ACTING) or see_one(context, row).state not in (Liveness.ALIVE, Liveness.LOOSE):
         reason = intent.data.get("reason") or MANUAL
-        Stop(context, caller, row, reason=reason, force=bool(intent.data.get("force")), purge=purge).run()
+        Stop(
+            context,
+            caller,
+            row,
+            reason=reason,
+            force=bool(intent.data.get("force")),
+            purge=purge,
+            is_recovery=True,
+            is_announced=bool(intent.data.get(ACTING)),
+        ).run()
     _give_up(context, intent)
 
 

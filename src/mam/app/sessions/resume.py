@@ -178,12 +178,12 @@ def bind(context: Context, caller: Caller, row: Row, choice: Choice, started: St
         evidence.clear(draft.connection, row["id"])
         draft.intents.end(row["id"])
         draft.log(action["by"], "resume", done, conversation=choice.id, tier=choice.tier)
+        # The first thing after the commit: what follows for a team takes longer, and may be cut off.
+        draft.after_commit(lambda: bind_lease(context, done, choice.id))
         context.publish(draft, Resumed(done))
         return done
 
-    done = claims.change(context, work)
-    bind_lease(context, done, choice.id)
-    return done
+    return claims.change(context, work)
 
 
 def resumable(context: Context, *, agent: str | None = None, stopped: bool = False) -> list[str]:

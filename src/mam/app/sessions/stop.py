@@ -92,9 +92,18 @@ class Stop:
     """One stop on its way up the ladder."""
 
     def __init__(
-        self, context: Context, caller: Caller, row: Row, *, reason: str, force: bool, purge: bool
+        self,
+        context: Context,
+        caller: Caller,
+        row: Row,
+        *,
+        reason: str,
+        force: bool,
+        purge: bool,
+        is_recovery: bool = False,
+        is_announced: bool = False,
     ) -> None:
-        """Take the claimed row."""
+        """Take the claimed row; `is_recovery` goes on with a stop whose process died."""
         self.context = context
         self.caller = caller
         self.row = row
@@ -106,7 +115,8 @@ class Stop:
         self.tmux = context.tmux(row["tmux_server"])
         self.tree: set[Identity] = set()
         self.was_killed = False
-        self.is_announced = False
+        self.is_announced = is_announced
+        self.log_detail = {"recovered": True} if is_recovery else {}
 
     def run(self) -> Row:
         """End the session and return its row."""
@@ -293,7 +303,9 @@ class Stop:
             self._announce(draft, done)
             self.context.publish(draft, Stopped(done, self.reason))
             draft.intents.end(done["id"])
-            draft.log(action["by"], "stop", done, self.reason, mode=mode, exit_status=status)
+            draft.log(
+                action["by"], "stop", done, self.reason, mode=mode, exit_status=status, **self.log_detail
+            )
             return done
 
         return self._end(work)
@@ -315,7 +327,15 @@ class Stop:
             self._announce(draft, done)
             self.context.publish(draft, Stopped(done, self.reason))
             draft.intents.end(done["id"])
-            draft.log(action["by"], "purge", done, self.reason, conversation=conversation, removed=removed)
+            draft.log(
+                action["by"],
+                "purge",
+                done,
+                self.reason,
+                conversation=conversation,
+                removed=removed,
+                **self.log_detail,
+            )
             return done
 
         return self._end(work)
