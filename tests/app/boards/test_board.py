@@ -5,6 +5,7 @@ from contextlib import suppress
 
 import pytest
 from tests.adapters.kanban.conftest import make_hermes
+from tests.app.environment import use_environment
 
 import mam
 from mam.app.boards import board as boards
@@ -57,13 +58,13 @@ def test_of_many_claims_one_wins(fleet, workspace) -> None:
 
 def test_the_environment_says_which_board(fleet, hermes, monkeypatch) -> None:
     for said in ({}, {"HERMES_HOME": "/x"}):
-        fleet._access.context = fleet._access.context.replace(environ=said)
+        use_environment(fleet, said)
         assert boards.open_board(fleet._access.context).name == "ours"
     for said in (
         {"HERMES_KANBAN_DB": str(hermes)},
         {"HERMES_KANBAN_TASK": "t_1", "HERMES_HOME": str(hermes.parent)},
     ):
-        fleet._access.context = fleet._access.context.replace(environ=said)
+        use_environment(fleet, said)
         opened = boards.open_board(fleet._access.context)
         assert (opened.name, opened.path) == ("hermes", str(hermes))
         assert boards.open_board(fleet._access.context, "ours").name == "ours"
@@ -72,9 +73,7 @@ def test_the_environment_says_which_board(fleet, hermes, monkeypatch) -> None:
 
 
 def test_who_writes(fleet, hermes, monkeypatch) -> None:
-    fleet._access.context = fleet._access.context.replace(
-        environ={"HERMES_KANBAN_DB": str(hermes), "HERMES_PROFILE": "coder"}
-    )
+    use_environment(fleet, {"HERMES_KANBAN_DB": str(hermes), "HERMES_PROFILE": "coder"})
     card = fleet.boards.create("watch")["card"]
     assert card["created_by"] == "coder"
     assert fleet.boards.comment(card["id"], "hello")["comment"]["author"] == "coder"
@@ -91,9 +90,7 @@ def test_looking_makes_nothing(fleet, workspace) -> None:
 
 
 def test_a_board_that_is_not_there(fleet, tmp_path, monkeypatch) -> None:
-    fleet._access.context = fleet._access.context.replace(
-        environ={"HERMES_KANBAN_DB": str(tmp_path / "none.db")}
-    )
+    use_environment(fleet, {"HERMES_KANBAN_DB": str(tmp_path / "none.db")})
     with pytest.raises(Unavailable):
         fleet.boards.list()
     assert not (tmp_path / "none.db").exists()

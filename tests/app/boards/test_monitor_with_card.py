@@ -11,6 +11,7 @@ from contextlib import closing, suppress
 
 import pytest
 from tests.adapters.kanban.conftest import make_hermes
+from tests.app.environment import use_environment
 
 import mam
 from mam.adapters.kanban.mam_board import OurBoard
@@ -66,9 +67,7 @@ def hermes(fleet, tmp_path, monkeypatch):
     """A board of Hermes that the environment names; returns its file."""
     path = make_hermes(tmp_path)
     fleet.init()
-    fleet._access.context = fleet._access.context.replace(
-        environ={**os.environ, "HERMES_KANBAN_DB": str(path)}
-    )
+    use_environment(fleet, {**os.environ, "HERMES_KANBAN_DB": str(path)})
     return path
 
 
@@ -180,7 +179,7 @@ class TestHeartbeat:
         self, fleet, hermes, held, now, monkeypatch
     ) -> None:
         brief = {**fleet._access.context.environ, "HERMES_KANBAN_CLAIM_TTL_SECONDS": "60"}
-        fleet._access.context = fleet._access.context.replace(environ=brief)
+        use_environment(fleet, brief)
         card = fleet.boards.create("watch")["card"]["id"]
         companion = held(card)
         board = open_board(fleet._access.context)
@@ -197,7 +196,7 @@ class TestHeartbeat:
         fleet.monitor.once_with_card(card)
         assert heartbeats(fleet, card) == []
         mine = {"HERMES_KANBAN_TASK": card, "HERMES_KANBAN_CLAIM_LOCK": "worker"}
-        fleet._access.context = fleet._access.context.replace(environ={**os.environ, **mine})
+        use_environment(fleet, {**os.environ, **mine})
         for _ in range(2):
             fleet.monitor.once_with_card(card, board="ours")
         assert len(heartbeats(fleet, card)) == 1
@@ -349,15 +348,11 @@ class TestClaim:
     ) -> None:
         run = fleet.boards.claim(card, who="host:1")["card"]["run_id"]
         said = {"HERMES_KANBAN_TASK": card, "HERMES_KANBAN_CLAIM_LOCK": "host:1"}
-        fleet._access.context = fleet._access.context.replace(
-            environ={**os.environ, **said, "HERMES_KANBAN_RUN_ID": str(run + 1)}
-        )
+        use_environment(fleet, {**os.environ, **said, "HERMES_KANBAN_RUN_ID": str(run + 1)})
         ours = open_board(fleet._access.context, "ours")
         with pytest.raises(Conflict, match="another run"):
             monitor_comments.CardWatch(fleet._access.context, ours, card).claim()
-        fleet._access.context = fleet._access.context.replace(
-            environ={**os.environ, **said, "HERMES_KANBAN_RUN_ID": str(run)}
-        )
+        use_environment(fleet, {**os.environ, **said, "HERMES_KANBAN_RUN_ID": str(run)})
         companion = monitor_comments.CardWatch(fleet._access.context, ours, card)
         companion.claim()
         assert companion.tick() == ""
@@ -441,7 +436,7 @@ class TestJudge:
         card = self.goal(fleet)
         fleet.boards.claim(card, who="host:1")
         said = {"HERMES_KANBAN_TASK": card, "HERMES_KANBAN_CLAIM_LOCK": "host:1"}
-        fleet._access.context = fleet._access.context.replace(environ={**os.environ, **said})
+        use_environment(fleet, {**os.environ, **said})
         visit = monitor_comments.CardWatch(
             fleet._access.context, open_board(fleet._access.context, "ours"), card, is_visit=True
         )

@@ -7,6 +7,7 @@ import sys
 
 import pytest
 from tests.adapters.kanban.conftest import make_hermes
+from tests.app.environment import use_environment
 
 import mam
 from mam.core.errors import AgentMissing, NoRegistry, Unavailable
@@ -39,9 +40,7 @@ def hermes(fleet, tmp_path, monkeypatch):
         program.write_text(text, encoding="utf-8")
         program.chmod(0o755)
         more = {"PATH": f"{tmp_path}/bin:{os.environ['PATH']}", "HERMES_KANBAN_DB": str(path)}
-        fleet._access.context = fleet._access.context.replace(
-            environ={**os.environ, **more, "MAM_SESSION": "s_1", "TMUX": "x,1,0"}
-        )
+        use_environment(fleet, {**os.environ, **more, "MAM_SESSION": "s_1", "TMUX": "x,1,0"})
 
     return install
 
@@ -58,7 +57,7 @@ def test_nothing_to_watch(fleet, hermes) -> None:
 
 def test_no_hermes(fleet, monkeypatch) -> None:
     fleet.init()
-    fleet._access.context = fleet._access.context.replace(environ={**os.environ, "PATH": "/nonexistent"})
+    use_environment(fleet, {**os.environ, "PATH": "/nonexistent"})
     with pytest.raises(AgentMissing):
         fleet.monitor.dispatch_to_hermes()
 

@@ -70,7 +70,7 @@ def test_who_may_write_to_whom(fleet, crew, monkeypatch) -> None:
 
     def may(sender, target, rule) -> bool:
         monkeypatch.setattr(settings, "messages", rule)
-        fleet._access._caller = callers.session(sender)
+        fleet._access._caller = callers.user() if sender == "user" else callers.session(sender)
         try:
             fleet.messages.send(target.id, f"{sender} {rule}", when="idle")
         except NotAllowed:

@@ -7,6 +7,7 @@ import time
 from pathlib import Path
 
 import pytest
+from tests.app.environment import use_environment
 
 import mam
 from mam.adapters.agents.practice import Practice
@@ -80,7 +81,7 @@ def test_the_users_command_and_the_desktop(fleet, tmp_path, monkeypatch) -> None
     settings.take({"notify_command": [str(tmp_path / "told"), "-x"]}, "here")
     fleet._access.context._settings["found"] = settings
     environ = {**os.environ, "PATH": f"{tmp_path}:{os.environ['PATH']}", "DISPLAY": ":0"}
-    fleet._access.context = fleet._access.context.replace(environ=environ)
+    use_environment(fleet, environ)
     notify.spread(
         fleet._access.context, {"session": "one", "text": "it waits; $(touch x)", "kind": "waiting"}
     )

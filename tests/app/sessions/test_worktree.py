@@ -171,14 +171,14 @@ class TestAdd:
         assert "--worktree" in (caught.value.hint or "")
 
     def test_without_git(self, repo, context, tmp_path) -> None:
-        context = context.replace(environ={"PATH": str(tmp_path)})
+        context = context.replace(environ={"PATH": str(tmp_path)}, resources=context.resources)
         with pytest.raises(MamError) as caught:
             add_worktree(context, row_of(repo), None)
         assert (caught.value.code, caught.value.exit_code) == ("git_missing", 2)
 
     def test_the_callers_git_variables_do_not_lead_elsewhere(self, repo, context, tmp_path) -> None:
         strange = {"GIT_DIR": str(tmp_path / "nowhere"), "GIT_INDEX_FILE": "/nowhere"}
-        context = context.replace(environ={**context.environ, **strange})
+        context = context.replace(environ={**context.environ, **strange}, resources=context.resources)
         assert add_worktree(context, row_of(repo), None)["worktree"]["repo"] == str(repo.top)
 
     @pytest.mark.parametrize("name", ["with space", "#(x)", "new\nline", "'\"$(x)"])
