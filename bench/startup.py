@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
 PASS = "python -c pass"
+AGENT = "the practice agent's modules"
 
 
 def measure(quick: bool, tell: Callable[[str], None]) -> Iterator[Row]:
@@ -25,6 +26,9 @@ def measure(quick: bool, tell: Callable[[str], None]) -> Iterator[Row]:
         acts = {
             PASS: partial(run, [PYTHON, "-c", "pass"], plain.environ),
             "mam --version": partial(run, mam("--version"), plain.environ),
+            AGENT: partial(
+                run, [PYTHON, "-c", "import mam.practice.__main__, mam.practice.loop"], plain.environ
+            ),
         }
         for count in (10,) if quick else (10, 100, 1000):
             tell(f"starting {count:,} live sessions")
@@ -38,6 +42,8 @@ def measure(quick: bool, tell: Callable[[str], None]) -> Iterator[Row]:
     for name, times in found.items():
         if name == "mam ls, 1,000 live sessions":
             yield Row(name, times, few, found[few], Budget("times", 2.5))
+        elif name == AGENT:
+            yield Row(name, times, PASS, found[PASS], Budget("times", 2.5))
         elif name != PASS:
             yield Row(name, times, PASS, found[PASS], Budget("times", 4) if " 100 " in name else None)
 

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import time
-
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.effort import count_calls
 
 from mam.practice.editor import Editor
 from mam.practice.input_box import box_rows
@@ -67,11 +66,9 @@ def test_rows_fit_and_the_cursor_is_inside(text, columns, at):
     assert 2 <= column < columns
 
 
-def test_a_huge_typed_draft_is_laid_out_quickly():
-    editor = holding("x" * 1_000_000)
-    began = time.perf_counter()
-    box_rows(editor, 80)
-    assert time.perf_counter() - began < 0.1
+def test_a_huge_typed_draft_is_not_laid_out_whole():
+    _, calls = count_calls(lambda: box_rows(holding("x" * 1_000_000), 80))
+    assert calls < 20_000, calls
 
 
 @settings(deadline=None)

@@ -7,7 +7,6 @@ import signal
 import subprocess
 import sys
 from pathlib import Path
-from time import monotonic
 
 import pytest
 from tests.processes import is_running
@@ -132,10 +131,8 @@ class TestStart:
     def test_more_output_than_it_may_have_ends_it(self, more):
         before = descriptors()
         child = begin("head -c 200000 /dev/zero; exec sleep 600", **more)
-        since = monotonic()
         with pytest.raises(child_process.OutOfTime):
-            child.finish(60, most=100_000)
-        assert monotonic() - since < 30
+            child.finish(3600, most=100_000)
         assert not is_running(child.pid)
         assert descriptors() == before
 
