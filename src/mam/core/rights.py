@@ -1,7 +1,7 @@
-"""What a caller needs to be allowed before a verb is done for it. Pure.
+"""What a caller has to be allowed before a verb is done for it: one row for each verb and word. Pure.
 
-One row for each verb, and for each word of a verb that has words. A person may do everything. What a
-session, a device or another host may do is decided by the right that stands here.
+A person may do everything. Devices and other hosts are to be asked for the right that stands here. What one
+session may do to another is decided in `core/authority.py`.
 """
 
 from __future__ import annotations
