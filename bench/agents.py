@@ -53,7 +53,7 @@ def measure_kind(kind: str, quick: bool, tell: Callable[[str], None]) -> Iterato
             )
             stage.tmux.kill_server(timeout=60)
             end_processes_of(home)
-    settles = desk.fleet._access.context.kind(kind).ready_settles * 1000
+    settles = desk.fleet._access.context.kind(kind).ready_settle_seconds * 1000
     yield Row(with_mam, found[with_mam], alone, found[alone], Budget("beyond", 150 + settles))
 
 
@@ -87,7 +87,9 @@ def _shows_box(stage: Stage, desk: Desk, pane: str) -> bool:
     if not found:
         return False
     seen = desk.tmux.look(found[0].id)
-    look = desk.fleet._access.context.kind(desk.kind).look(Screen(seen.screen, seen.cursor_x, seen.cursor_y))
+    look = desk.fleet._access.context.kind(desk.kind).read_screen(
+        Screen(seen.screen, seen.cursor_x, seen.cursor_y)
+    )
     return look.box is not None and not look.dialog
 
 

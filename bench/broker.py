@@ -147,11 +147,11 @@ class _Plain:
     def one(self) -> float:
         began = time.perf_counter()
         self.here.publish("python/mqtt/jobs/plain/events", "x" * 400)
-        while not self.there.heard:
+        while not self.there.received:
             self.there.step(_SECONDS)
         seconds = time.perf_counter() - began
         for heard in self.there.take():
-            self.there.done_with(heard)
+            self.there.acknowledge(heard)
         self.here.step(_SECONDS)
         return seconds
 

@@ -88,7 +88,7 @@ def deaths(count: int, killed: int) -> tuple[Times, Times]:
 
 def _is_recorded(fleet: api.Fleet, name: str) -> bool:
     """Tell whether the row says so; the sessions are read only after somebody has committed."""
-    seen = fleet._access.context.registry.others()
+    seen = fleet._access.context.registry.commit_number()
     if seen == _seen.get(fleet.root):
         return False
     _seen[fleet.root] = seen

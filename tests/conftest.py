@@ -27,7 +27,7 @@ from tests.waiting import SECONDS, wait_until
 
 import mam
 from mam.adapters.store.root_paths import find_root
-from mam.adapters.system.private_socket import sweep
+from mam.adapters.system.private_socket import remove_dead_sockets
 from mam.adapters.tmux.client import Tmux
 
 _numbers = itertools.count(1)
@@ -97,7 +97,7 @@ def _apart():
         for path in left:
             Tmux(path).kill_server()
     # Residents that tests have killed leave their sockets, which lie outside of any home.
-    sweep(f"/tmp/mam-{os.geteuid()}", older_than=0.0)
+    remove_dead_sockets(f"/tmp/mam-{os.geteuid()}", older_than=0.0)
     shutil.rmtree(place, ignore_errors=True)
     assert not left, f"tests left tmux servers running: {left}"
 

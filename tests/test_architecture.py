@@ -41,3 +41,8 @@ def test_every_file_it_names_exists() -> None:
 
     for name in set(re.findall(r"`((?:app|core|adapters|surfaces|tests)/[a-z_/]+\.(?:py|sh))`", TEXT)):
         assert (ROOT / "src/mam" / name).exists() or (ROOT / name).exists(), name
+
+
+def test_it_fits_into_two_hundred_short_lines() -> None:
+    assert len(TEXT.splitlines()) <= 200
+    assert [line for line in TEXT.splitlines() if len(line) > 110] == []

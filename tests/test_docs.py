@@ -11,7 +11,7 @@ import pytest
 
 import mam
 from mam.app.api.access import Group
-from mam.core.settings import OF_THE_USER, Settings
+from mam.core.settings import USER_ONLY, Settings
 
 ROOT = Path(__file__).parents[1]
 
@@ -164,7 +164,7 @@ def test_every_setting_is_documented() -> None:
     shown = set(re.findall(r"^\| `\[?(\w+)\]?`", text, re.MULTILINE))
     assert shown == set(Settings.__slots__)
     own = set(re.findall(r"^\| `\[?(\w+)\]?` .*\*\*own\*\*", text, re.MULTILINE))
-    assert own == set(OF_THE_USER)
+    assert own == set(USER_ONLY)
 
 
 def test_the_public_names_are_the_ones_that_are_there() -> None:

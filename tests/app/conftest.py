@@ -79,10 +79,12 @@ def master(desk):
 
 
 @pytest.fixture
-def stranger(mosquitto, workspace):
-    """Somebody with the broker's password."""
+def remote(mosquitto, workspace):
+    """A connection of another machine that has the broker's password."""
     with mam.open(str(workspace)) as own:
-        one = Connection(brokers.find(own._access.context), PASSWORDS["mam"], role="test", listens=True)
-    one.open(SECONDS)
-    yield one
-    one.close()
+        connection = Connection(
+            brokers.find(own._access.context), PASSWORDS["mam"], role="test", listens=True
+        )
+    connection.open(SECONDS)
+    yield connection
+    connection.close()

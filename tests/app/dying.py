@@ -29,7 +29,7 @@ def arm(step: str) -> None:
     if step == "recorded":
         send.deliver = die
     elif step == "begun":
-        delivery.submit = die
+        delivery.type_text = die
     elif step == "pasted":
         Tmux.paste = then_die(Tmux.paste, enter=False)
     elif step == "entered":

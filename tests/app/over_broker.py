@@ -1,4 +1,4 @@
-"""Jobs whose events go over a broker, and somebody elsewhere who speaks and hears of them."""
+"""Helpers for jobs whose events go over a broker, and for another machine that signs and receives them."""
 
 import time
 
@@ -11,10 +11,10 @@ from mam.core import job_event as events
 SECONDS = 30.0
 
 
-def submit(fleet, **more):
+def submit(fleet, **facts_given):
     """Register a job that has the configured broker."""
     broker = brokers.find(fleet._access.context)
-    facts = {"broker": broker.as_json(), "topic_prefix": broker.prefix, **more}
+    facts = {"broker": broker.as_json(), "topic_prefix": broker.prefix, **facts_given}
     return register(fleet._access.context, fleet.caller, new_id(), "a task", **facts).id
 
 
@@ -23,38 +23,38 @@ def is_published(fleet):
 
 
 def log_of(fleet, job_id):
-    entries = fleet._access.context.registry.peek(lambda draft: jobs.entries(draft, job_id), [])
-    return [(one.name, one.document["detail"]) for one in entries]
+    entries = fleet._access.context.registry.peek(lambda transaction: jobs.entries(transaction, job_id), [])
+    return [(entry.name, entry.document["detail"]) for entry in entries]
 
 
 def signed(fleet, job_id, name, seq, detail="", **data):
-    """Return an event as somebody elsewhere writes it who has the job's token."""
-    made = events.make(
+    """Return an event as another machine with the job's token writes it."""
+    event = events.make(
         job_id, name, seq=seq, attempt=1, timestamp="2026-11-15T08:00:00Z", detail=detail, data=data
     )
-    return events.write(events.sign(made, find.token_of(fleet._access.context, job_id)))
+    return events.write(events.sign(event, find.token_of(fleet._access.context, job_id)))
 
 
-def publish(link, topic, payload, retain=False):
-    link.finish([link.publish(topic, payload, retain=retain)], SECONDS)
+def publish(connection, topic, payload, retain=False):
+    connection.finish([connection.publish(topic, payload, retain=retain)], SECONDS)
 
 
-def steps(link):
-    """Let a link go on, step by step, under a deadline."""
+def steps(connection):
+    """Step a connection until a deadline."""
     deadline = time.monotonic() + SECONDS
     while True:
         assert time.monotonic() < deadline, "waited in vain"
-        yield link.step(deadline - time.monotonic())
+        yield connection.step(deadline - time.monotonic())
 
 
-def receive(link, count=1):
+def receive(connection, count=1):
     """Return so many messages, each acknowledged."""
-    found = []
-    going = steps(link)
-    while len(found) < count:
-        for heard in link.take():
-            link.done_with(heard)
-            found.append(heard)
-        if len(found) < count:
+    messages = []
+    going = steps(connection)
+    while len(messages) < count:
+        for message in connection.take():
+            connection.acknowledge(message)
+            messages.append(message)
+        if len(messages) < count:
             next(going)
-    return found
+    return messages

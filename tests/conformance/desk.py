@@ -177,7 +177,9 @@ class Desk:
         time.sleep(0.5)
 
     def capture(self, session: mam.Session) -> Any:
-        return conversations.capture(self.fleet._access.context, self.fleet.sessions.get(session.id).row)
+        return conversations.record_conversation(
+            self.fleet._access.context, self.fleet.sessions.get(session.id).row
+        )
 
     def own(self, session: mam.Session) -> str | None:
         """Return the id of the session's own conversation, taken in as any changing verb does."""

@@ -46,9 +46,9 @@ class Person:
         self.until(lambda: answer in session.read())
 
     def own(self, session):
-        return conversations.capture(self.fleet._access.context, self.fleet.sessions.get(session.id).row)[
-            "agy_conversation_id_own"
-        ]
+        return conversations.record_conversation(
+            self.fleet._access.context, self.fleet.sessions.get(session.id).row
+        )["agy_conversation_id_own"]
 
 
 def files_of(home, conversation):

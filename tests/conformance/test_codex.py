@@ -14,7 +14,7 @@ from tests.conformance.dialects import Responses
 from tests.conformance.replies import Question, Say, Shell
 
 import mam
-from mam.app.observation.conversations import told
+from mam.app.observation.conversations import reported_conversation
 from mam.app.observation.hook_reports import pending_events
 from mam.core.errors import ConversationBusy, DialogOpen, InvalidPrompt, NotReady, Unconfirmed
 
@@ -119,7 +119,7 @@ def test_a_reached_limit(desk, monkeypatch) -> None:
 def test_the_id_is_known_before_the_first_message(desk) -> None:
     one, two = desk.create("one"), desk.create("two")
     context = desk.fleet._access.context
-    ids = {session.name: told(context, session.row)[0] for session in (one, two)}
+    ids = {session.name: reported_conversation(context, session.row)[0] for session in (one, two)}
     assert len(set(ids.values())) == 2
     # Nothing was said, so there is nothing to resume, and above all not the other's.
     assert [desk.own(session) for session in (one, two)] == [None, None]
@@ -141,7 +141,7 @@ def test_a_finished_turn_is_heard_from_the_program_behind_the_wrapper(desk) -> N
         return any(one.event == "agent-turn-complete" and one.conversation == own for one in heard)
 
     # Whoever listens takes the payload away, so nothing else is asked before it was seen.
-    own = told(desk.fleet._access.context, session.row)[0]
+    own = reported_conversation(desk.fleet._access.context, session.row)[0]
     wait_for(is_heard, session.read)
     desk.rests(session)
 

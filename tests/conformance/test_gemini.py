@@ -48,7 +48,7 @@ def test_words_arrive_as_they_are(desk: Desk) -> None:
         "naïve 🙂 words",
     ):
         desk.rests(session)
-        desk.say(session, kind.typed(text) or "")
+        desk.say(session, kind.text_to_type(text) or "")
         assert desk.model.saw(text), text
     desk.rests(session)
     for text in ("/quit", " /clear now", "in\u200bvisible"):

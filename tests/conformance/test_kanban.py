@@ -223,7 +223,7 @@ def test_dispatched_it_watches_until_somebody_says_stop(real, fleet, until) -> N
     until(lambda: "heartbeat" in kinds(real, card), timeout=60)
     assert "monitor --worker" in " ".join(process.command_line(pid) or [])
     session = fleet.sessions.create("sleep", args=["1000"], name="one")
-    time.sleep(max(0.0, rules.rests_until(fleet.sessions.get("one").row) - time.time()))
+    time.sleep(max(0.0, rules.hands_off_until(fleet.sessions.get("one").row) - time.time()))
     os.kill(session.row["pane"]["pid"], signal.SIGKILL)
     until(lambda: fleet.boards.show(card, board="hermes")["comments"], timeout=60)
     again = fleet.monitor.dispatch_to_hermes()
@@ -261,7 +261,7 @@ def test_a_card_that_a_person_made_is_run_by_our_worker_until_its_cap(real, flee
     assert card in real.run("dispatch", "--json", HERMES_BIN=script)
     until(lambda: real.status(card) == "blocked", timeout=60)
     shown = real.show(card)
-    assert shown["latest_summary"].startswith("its time is over at 20"), log(real, card)
+    assert shown["latest_summary"].startswith("the time limit of the card was reached at 20"), log(real, card)
     assert "timed_out" not in kinds(real, card)
 
 
@@ -273,7 +273,7 @@ def test_a_worker_that_is_told_to_stop_is_no_success(real, fleet, tmp_path, unti
     os.kill(pid, signal.SIGTERM)
     until(lambda: not process.runs(pid), timeout=60)
     assert real.status(card) == "running", "what becomes of it is the dispatcher's decision"
-    assert "monitoring ended: it was told to stop" in real.show(card)["comments"][-1]["body"]
+    assert "monitoring ended: the monitor was told to stop" in real.show(card)["comments"][-1]["body"]
 
 
 @pytest.fixture

@@ -1,4 +1,4 @@
-"""The verdict about activity: which source wins, and that nothing is hidden."""
+"""Activity: which source decides, and that disagreeing evidence is listed."""
 
 import pytest
 from hypothesis import given
@@ -29,20 +29,20 @@ def test_a_dead_process_has_ended_whatever_a_hook_says() -> None:
 def test_a_fresh_hook_wins_over_the_screen() -> None:
     verdict = fuse([ALIVE, Evidence("hook", WORKING, NOW - 0.5), Evidence("screen", IDLE, NOW)], NOW)
     assert (verdict.state, verdict.source) == (WORKING, "hook")
-    assert [one.source for one in verdict.disagreeing] == ["screen"]
+    assert [item.source for item in verdict.disagreeing] == ["screen"]
 
 
 def test_a_stale_hook_loses_to_a_live_screen() -> None:
     verdict = fuse([ALIVE, Evidence("hook", WORKING, NOW - 60), Evidence("screen", IDLE, NOW)], NOW)
     assert (verdict.state, verdict.source) == (IDLE, "screen")
-    assert [one.source for one in verdict.disagreeing] == ["hook"]
+    assert [item.source for item in verdict.disagreeing] == ["hook"]
 
 
 def test_a_state_file_that_was_written_after_a_fresh_hook_wins_over_it() -> None:
     hook = Evidence("hook", WORKING, NOW - 1.0)
     verdict = fuse([ALIVE, Evidence("state-file", IDLE, NOW - 0.5), hook], NOW)
     assert (verdict.state, verdict.source) == (IDLE, "state-file")
-    assert [one.source for one in verdict.disagreeing] == ["hook"]
+    assert [item.source for item in verdict.disagreeing] == ["hook"]
     verdict = fuse([ALIVE, Evidence("state-file", IDLE, NOW - 1.5), hook], NOW)
     assert (verdict.state, verdict.source) == (WORKING, "hook")
 
@@ -67,15 +67,15 @@ def test_nothing_known_is_unknown() -> None:
     st.lists(
         st.builds(Evidence, st.sampled_from(SOURCES), st.sampled_from(STATES), st.floats(0, NOW)),
         max_size=8,
-        unique_by=lambda one: one.source,
+        unique_by=lambda item: item.source,
     )
 )
 def test_every_verdict_comes_from_evidence(evidence: list[Evidence]) -> None:
     verdict = fuse(evidence, NOW)
     assert verdict.state == UNKNOWN or any(
-        (one.source, one.state) == (verdict.source, verdict.state) for one in evidence
+        (item.source, item.state) == (verdict.source, verdict.state) for item in evidence
     )
-    if any(one.source == "process" and one.state == EXITED for one in evidence):
+    if any(item.source == "process" and item.state == EXITED for item in evidence):
         assert verdict.state == EXITED
 
 

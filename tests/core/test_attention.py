@@ -1,4 +1,4 @@
-"""When somebody should look, to the second, and when it will be so."""
+"""Attention: when a session needs a person, to the second."""
 
 import pytest
 
@@ -22,8 +22,8 @@ from mam.core.attention import attention, due_in
     ],
 )
 def test_when(state, age, waiting_for, has_job, kind) -> None:
-    found = attention(state, age, waiting_for, has_job=has_job)
-    assert (found.kind if found else None) == kind
+    reason = attention(state, age, waiting_for, has_job=has_job)
+    assert (reason.kind if reason else None) == kind
     due = due_in(state, age, has_job=has_job)
     if kind and kind != "limit":
         assert due == 0.0
@@ -41,8 +41,8 @@ def test_when(state, age, waiting_for, has_job, kind) -> None:
     ],
 )
 def test_who_keeps_silent_after_a_reminder(state, age, has_job, kind) -> None:
-    found = attention(state, age, None, has_job=has_job, is_silent=True)
-    assert (found.kind if found else None) == kind
+    reason = attention(state, age, None, has_job=has_job, is_silent=True)
+    assert (reason.kind if reason else None) == kind
     assert (due_in(state, age, has_job=has_job, is_silent=True) == 0.0) == (kind is not None)
 
 

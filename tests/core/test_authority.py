@@ -1,4 +1,4 @@
-"""Which session may write to which, answer for which, and do what else to whom."""
+"""Authority: which session may message, answer, stop or start which other session."""
 
 import pytest
 
@@ -34,7 +34,7 @@ ALONE = row("alone", "developer")
     ],
 )
 def test_may_write(rule, sender, target, share_team, may) -> None:
-    assert authority.may_write(rule, sender, target, share_team=share_team) is may
+    assert authority.may_message(rule, sender, target, share_team=share_team) is may
 
 
 @pytest.mark.parametrize(
@@ -104,28 +104,28 @@ def test_parents_in_a_circle_end_the_look() -> None:
 
 
 @pytest.mark.parametrize("own", authority.LEAST_TO_MOST)
-@pytest.mark.parametrize("asked", [None, *authority.LEAST_TO_MOST])
-def test_a_child_never_has_more_than_its_parent(own, asked) -> None:
+@pytest.mark.parametrize("requested", [None, *authority.LEAST_TO_MOST])
+def test_a_child_never_has_more_than_its_parent(own, requested) -> None:
     order = authority.LEAST_TO_MOST.index
-    if asked and order(asked) > order(own):
+    if requested and order(requested) > order(own):
         with pytest.raises(NotAllowed):
-            authority.child_permissions(asked, "skip", own)
+            authority.child_permissions(requested, "skip", own)
         return
-    given = authority.child_permissions(asked, "skip", own)
-    assert given == (asked or own)
+    permissions = authority.child_permissions(requested, "skip", own)
+    assert permissions == (requested or own)
     assert authority.child_permissions(None, "ask", own) == "ask"
 
 
 def test_births_are_limited_in_depth_and_number() -> None:
-    authority.check_birth(authority.OPERATOR, ROWS)
-    authority.check_birth("s_parent", ROWS)
+    authority.check_child_limit(authority.OPERATOR, ROWS)
+    authority.check_child_limit("s_parent", ROWS)
     with pytest.raises(NotAllowed, match="deep"):
-        authority.check_birth("s_me", ROWS)
+        authority.check_child_limit("s_me", ROWS)
     many = [
         {"id": f"c{number}", "name": f"c{number}", "parent": "s_top", "status": "running"}
         for number in range(authority.MOST_CHILDREN)
     ]
     with pytest.raises(NotAllowed, match="children"):
-        authority.check_birth("s_top", [*ROWS, *many])
+        authority.check_child_limit("s_top", [*ROWS, *many])
     ended = [{**row, "status": "stopped"} for row in many]
-    authority.check_birth("s_top", [*ROWS, *ended])
+    authority.check_child_limit("s_top", [*ROWS, *ended])

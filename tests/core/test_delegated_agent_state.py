@@ -1,8 +1,8 @@
-"""One word for the state of an agent."""
+"""The single state of an agent, made of status and activity."""
 
 import pytest
 
-from mam.core.delegated_agent_state import ENDED, STATES, TARGETS, agent_state, reached
+from mam.core.delegated_agent_state import ENDED, STATES, TARGETS, agent_state, is_reached
 
 
 @pytest.mark.parametrize(
@@ -34,7 +34,7 @@ def test_one_that_was_found_dead_is_an_error() -> None:
 
 
 def test_whoever_has_had_a_turn_takes_words_as_well() -> None:
-    assert reached("idle", "ready")
-    assert not reached("ready", "idle")
-    assert all(reached(one, one) for one in TARGETS)
+    assert is_reached("idle", "ready")
+    assert not is_reached("ready", "idle")
+    assert all(is_reached(target, target) for target in TARGETS)
     assert set(ENDED) <= set(TARGETS)

@@ -1,4 +1,4 @@
-"""The error tree: each leaf has a code of its own and an exit code of the contract."""
+"""The error tree: each class has its own code, and an exit code of the contract."""
 
 import inspect
 
@@ -8,9 +8,9 @@ from mam.core import errors
 from mam.core.errors import MamError
 
 LEAVES = [
-    found
-    for _, found in inspect.getmembers(errors, inspect.isclass)
-    if issubclass(found, MamError) and found is not MamError
+    error_class
+    for _, error_class in inspect.getmembers(errors, inspect.isclass)
+    if issubclass(error_class, MamError) and error_class is not MamError
 ]
 
 

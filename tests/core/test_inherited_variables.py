@@ -1,4 +1,4 @@
-"""What an agent sets for what it starts is told from what a person set."""
+"""Variables that an agent sets for its children are distinguished from those of a person."""
 
 from __future__ import annotations
 
@@ -54,5 +54,5 @@ def test_of_an_agent(name) -> None:
 
 
 def test_what_a_person_set_stays() -> None:
-    mine = dict.fromkeys(OF_A_PERSON, "x")
-    assert without_inherited({**mine, **dict.fromkeys(OF_AN_AGENT, "y")}) == mine
+    personal = dict.fromkeys(OF_A_PERSON, "x")
+    assert without_inherited({**personal, **dict.fromkeys(OF_AN_AGENT, "y")}) == personal

@@ -1,4 +1,4 @@
-"""Jobs: what an entry does to the status, when the time is over, and what an agent is told."""
+"""Jobs: how events change the status, when a timeout is due, and what text an agent gets."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from mam.core.job_record import parse_record, record
 
 
 @pytest.mark.parametrize(
-    ("status", "name", "data", "then"),
+    ("status", "name", "data", "expected"),
     [
         ("pending", "registered", {}, "pending"),
         ("pending", "agent_launched", {}, "pending"),
@@ -31,12 +31,12 @@ from mam.core.job_record import parse_record, record
         ("cancelled", "started", {}, "cancelled"),
     ],
 )
-def test_what_an_entry_does(status, name, data, then):
-    assert rules.after(status, name, data) == then
+def test_what_an_entry_does(status, name, data, expected):
+    assert rules.status_after(status, name, data) == expected
 
 
 def facts(**changes):
-    known = {
+    defaults = {
         "began": 1000.0,
         "timeout": 3600.0,
         "idle_timeout": 120.0,
@@ -46,7 +46,7 @@ def facts(**changes):
         "may_nudge": True,
         "has_worked": True,
     }
-    return {**known, **changes}
+    return {**defaults, **changes}
 
 
 @pytest.mark.parametrize(
@@ -70,9 +70,9 @@ def facts(**changes):
     ],
 )
 def test_when_something_is_due(now, changes, due):
-    known = facts(**changes)
-    assert rules.overdue(now=now, **known) == due
-    later = rules.next_due(**known)
+    arguments = facts(**changes)
+    assert rules.overdue(now=now, **arguments) == due
+    later = rules.next_due(**arguments)
     assert (later is not None and later <= now) == (due is not None)
 
 
@@ -94,13 +94,13 @@ def test_what_a_reviewer_says(detail, passed):
 
 
 def test_an_agent_is_told_its_job_and_every_command():
-    said = rules.instructions("1f00ab42", "mam job event --job 1f00ab42 --attempt 1")
+    text = rules.instructions("1f00ab42", "mam job event --job 1f00ab42 --attempt 1")
     for name in events.ON_THE_WIRE:
-        assert f"mam job event --job 1f00ab42 --attempt 1 --event {name}" in said
-    # A full disk is 2 as well, and the last word of an agent must not be lost by it.
-    assert "2 not finished: it says whether" in said
+        assert f"mam job event --job 1f00ab42 --attempt 1 --event {name}" in text
+    # A full disk also exits with 2; the agent must repeat its last event then.
+    assert "2 not finished: it says whether" in text
     task = "do $(it)\n`now`"
-    assert rules.prompt(said, task).endswith(f"\n{task}")
+    assert rules.prompt(text, task).endswith(f"\n{task}")
 
 
 def test_a_record_of_the_original_loads():
@@ -121,12 +121,12 @@ def test_a_record_of_the_original_loads():
         "last_seq": 7,
         "auth_token": "secret",
     }
-    found = parse_record(old)
-    assert found is not None
-    assert {key: found[key] for key in old if not key.endswith("_sec")} == {
+    fields = parse_record(old)
+    assert fields is not None
+    assert {key: fields[key] for key in old if not key.endswith("_sec")} == {
         key: value for key, value in old.items() if not key.endswith("_sec")
     }
-    assert (found["timeout_sec"], found["idle_timeout_sec"], found["attempt"]) == (60.0, 0.0, 1)
+    assert (fields["timeout_sec"], fields["idle_timeout_sec"], fields["attempt"]) == (60.0, 0.0, 1)
 
 
 @pytest.mark.parametrize(
@@ -137,7 +137,7 @@ def test_what_is_no_record(document):
 
 
 def test_our_own_record_reads_back():
-    ours = record(
+    document = record(
         "1f00ab42",
         "x",
         {"timeout_sec": -1},
@@ -149,10 +149,10 @@ def test_our_own_record_reads_back():
         updated_at=0.0,
         last_event_at=0.0,
     )
-    found = parse_record(ours)
-    assert found is not None
-    assert {**found, "timeout_sec": -1} == ours
-    assert found["timeout_sec"] == rules.TIMEOUT_SECONDS
+    fields = parse_record(document)
+    assert fields is not None
+    assert {**fields, "timeout_sec": -1} == document
+    assert fields["timeout_sec"] == rules.TIMEOUT_SECONDS
 
 
 @pytest.mark.parametrize(
@@ -179,6 +179,6 @@ def test_what_does_not_fit_in_a_record_is_left_away(field, value):
 
 def test_odd_words_in_a_record():
     plain = {"schema_version": 1, "job_id": "1f00ab42", "status": "running"}
-    found = parse_record({**plain, "prompt": "\ud800 x", "expected_artifacts": [1, "a\0", "b", {}]})
-    assert found is not None
-    assert (found["prompt"], found["expected_artifacts"]) == ("? x", ["b"])
+    fields = parse_record({**plain, "prompt": "\ud800 x", "expected_artifacts": [1, "a\0", "b", {}]})
+    assert fields is not None
+    assert (fields["prompt"], fields["expected_artifacts"]) == ("? x", ["b"])

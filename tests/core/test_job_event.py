@@ -1,4 +1,4 @@
-"""Events: one form to be signed, every way of being wrong has a reason, and order does not matter."""
+"""Events: they are signed in one form, invalid ones are refused, and their order does not matter."""
 
 from __future__ import annotations
 
@@ -27,16 +27,16 @@ def made(name="progress", seq=1, attempt=1, token=TOKEN, detail="d", **data):
 
 
 def judge(event, **facts):
-    known = {"token": TOKEN, "attempt": 1, "seen": None, "ended": None, "has_completed": False}
-    return events.judge(event, **{**known, **facts})
+    arguments = {"token": TOKEN, "attempt": 1, "recorded": None, "ended_seq": None, "has_completed": False}
+    return events.judge(event, **{**arguments, **facts})
 
 
 def test_the_signature_is_the_one_that_the_protocol_names():
     event = made(detail="é", more=[1, {"b": None, "a": 1.5}])
     rest = {**event, "data": {key: value for key, value in event["data"].items() if key != "hmac_sig"}}
     text = json.dumps(rest, sort_keys=True, separators=(",", ":"), ensure_ascii=True)
-    said = hmac.new(TOKEN.encode(), text.encode("ascii"), hashlib.sha256).hexdigest()
-    assert event["data"]["hmac_sig"] == said
+    signature = hmac.new(TOKEN.encode(), text.encode("ascii"), hashlib.sha256).hexdigest()
+    assert event["data"]["hmac_sig"] == signature
 
 
 @given(
@@ -129,7 +129,7 @@ REFUSED_FORMS = {
 
 
 @pytest.mark.parametrize("payload", list(REFUSED_FORMS.values()), ids=list(REFUSED_FORMS))
-def test_what_is_no_event(payload):
+def test_payloads_that_are_not_events(payload):
     with pytest.raises(EventRefused):
         events.parse(payload, JOB)
 
@@ -147,7 +147,7 @@ def unsigned(**changes):
     return {**event, "data": {**event["data"], **changes}}
 
 
-REFUSED_WORDS = {
+REFUSED_EVENTS = {
     "another token": (made(token="f" * 64), {}),
     "no signature": ({**made(), "data": {"attempt": 1}}, {}),
     "an empty signature": (unsigned(hmac_sig=""), {}),
@@ -157,32 +157,32 @@ REFUSED_WORDS = {
     "an older attempt": (made(attempt=1), {"attempt": 2}),
     "an attempt to come": (made(attempt=3), {"attempt": 2}),
     "an attempt as text": (made(attempt="1"), {}),
-    "a number that another event has": (made(seq=3), {"seen": made("started", seq=3)}),
-    "a second end": (made("completed", seq=9), {"ended": 4}),
-    "an error after the end": (made("error", seq=2), {"ended": 4}),
+    "a number that another event has": (made(seq=3), {"recorded": made("started", seq=3)}),
+    "a second end": (made("completed", seq=9), {"ended_seq": 4}),
+    "an error after the end": (made("error", seq=2), {"ended_seq": 4}),
     "a second completed": (made("completed", seq=9), {"has_completed": True}),
-    "a word after the end": (made(seq=5), {"ended": 4}),
+    "an event after the end": (made(seq=5), {"ended_seq": 4}),
 }
 
 
-@pytest.mark.parametrize(("event", "facts"), list(REFUSED_WORDS.values()), ids=list(REFUSED_WORDS))
-def test_what_does_not_count(event, facts):
+@pytest.mark.parametrize(("event", "facts"), list(REFUSED_EVENTS.values()), ids=list(REFUSED_EVENTS))
+def test_refused_events(event, facts):
     with pytest.raises(EventRefused):
         judge(event, **facts)
 
 
-def test_who_cannot_sign_learns_nothing_of_the_job():
-    said = set()
-    for facts in ({}, {"ended": 1}, {"attempt": 7}, {"seen": made()}):
+def test_a_sender_without_the_token_learns_nothing_about_the_job():
+    messages = set()
+    for facts in ({}, {"ended_seq": 1}, {"attempt": 7}, {"recorded": made()}):
         with pytest.raises(EventRefused) as refused:
             judge(made(token="f" * 64), **facts)
-        said.add(refused.value.message)
-    assert len(said) == 1
+        messages.add(refused.value.message)
+    assert len(messages) == 1
 
 
 def test_the_same_event_again_is_a_duplicate():
-    assert judge(made(), seen=made()) == events.DUPLICATE
-    assert judge(made("completed", seq=4), seen=made("completed", seq=4), ended=4) == events.DUPLICATE
+    assert judge(made(), recorded=made()) == events.DUPLICATE
+    assert judge(made("completed", seq=4), recorded=made("completed", seq=4), ended_seq=4) == events.DUPLICATE
 
 
 def test_an_event_that_says_no_attempt_is_of_the_first():
@@ -191,23 +191,23 @@ def test_an_event_that_says_no_attempt_is_of_the_first():
     assert judge(events.sign(bare, TOKEN)) == events.APPLIED
 
 
-def test_late_words_are_kept_and_a_terminal_event_may_have_any_number():
-    assert judge(made(seq=2), ended=4) == events.LATE
-    assert judge(made("error", seq=1), seen=made("started", seq=1)) == events.APPLIED
+def test_a_late_event_is_kept_and_a_terminal_event_may_have_any_number():
+    assert judge(made(seq=2), ended_seq=4) == events.LATE
+    assert judge(made("error", seq=1), recorded=made("started", seq=1)) == events.APPLIED
 
 
 @pytest.mark.parametrize("order", list(itertools.permutations(range(4))))
 def test_four_events_in_any_order_lead_to_the_same_end(order):
     four = [made("started", 1), made("progress", 2), made("permission_required", 3), made("completed", 4)]
-    status, ended, seen = rules.JobStatus.PENDING, None, {}
+    status, ended_seq, recorded = rules.JobStatus.PENDING, None, {}
     for index in [*order, *order]:
         event = four[index]
-        verdict = judge(event, seen=seen.get(event["seq"]), ended=ended)
-        if event["seq"] in seen:
+        verdict = judge(event, recorded=recorded.get(event["seq"]), ended_seq=ended_seq)
+        if event["seq"] in recorded:
             assert verdict == events.DUPLICATE
             continue
-        seen[event["seq"]] = event
+        recorded[event["seq"]] = event
         if verdict == events.APPLIED:
-            status = rules.after(status, event["event"], event["data"])
-            ended = event["seq"] if event["event"] in events.TERMINAL else ended
-    assert (status, len(seen)) == (rules.JobStatus.COMPLETED, 4)
+            status = rules.status_after(status, event["event"], event["data"])
+            ended_seq = event["seq"] if event["event"] in events.TERMINAL else ended_seq
+    assert (status, len(recorded)) == (rules.JobStatus.COMPLETED, 4)

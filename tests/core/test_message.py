@@ -1,4 +1,4 @@
-"""When a message may be typed, and how it is told what was added to it."""
+"""Messages: when mam may type them, and which spaces it adds."""
 
 import pytest
 
@@ -17,13 +17,13 @@ def reason(**facts):
         ({}, None),
         ({"dialog": "trust"}, "its trust dialog is open"),
         ({"dialog": "limit", "box": "empty"}, "its limit dialog is open"),
-        ({"box": None}, "its input box is not seen"),
+        ({"box": None}, "its input box is not visible"),
         ({"box": "draft"}, "a draft is in its box"),
         ({"box": "draft", "detail": "shell mode"}, "its shell mode is on"),
         ({"state": "working"}, "it is working"),
         ({"state": "working", "queues": True}, None),
         ({"state": "working", "queues": True, "when": "idle"}, "it is working"),
-        ({"state": "unknown"}, "nobody can say whether it rests"),
+        ({"state": "unknown"}, "its activity is unknown"),
         ({"state": "unknown", "queues": True}, None),
     ],
 )
@@ -33,12 +33,12 @@ def test_reasons(facts, expected) -> None:
 
 def test_what_is_about_a_dialog() -> None:
     assert rules.is_about_dialog(reason(dialog="permission"))
-    assert rules.is_about_dialog(rules.WAITS)
+    assert rules.is_about_dialog(rules.WAITING_FOR_PERSON)
     assert not any(map(rules.is_about_dialog, (None, rules.NOT_TRIED, reason(box="draft"))))
 
 
 @pytest.mark.parametrize(
-    ("words", "expected"),
+    ("typed", "expected"),
     [
         ("/x", None),
         (" /x", "a space before it"),
@@ -46,8 +46,8 @@ def test_what_is_about_a_dialog() -> None:
         (" /x ", "a space before it and after it"),
     ],
 )
-def test_what_was_added(words, expected) -> None:
-    assert rules.added(words, "/x") == expected
+def test_what_was_added(typed, expected) -> None:
+    assert rules.added_spaces(typed, "/x") == expected
 
 
 @pytest.mark.parametrize(
@@ -73,7 +73,7 @@ def test_what_is_not_plain(text) -> None:
 
 @pytest.mark.parametrize("character", "\n[ >\u2028")
 def test_a_text_of_one_character_costs_no_more_than_another(character) -> None:
-    """Half an hour, where the cost grew with the square of the length."""
+    """A single pattern took half an hour here: its time grew with the square of the length."""
     assert rules.is_plain(character * 1_000_000, 1_000_000)
 
 

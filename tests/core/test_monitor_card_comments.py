@@ -1,4 +1,4 @@
-"""What stands on a monitor's card, and what ends it."""
+"""Comments on the card of a monitor, and what ends the monitor."""
 
 import pytest
 from hypothesis import given
@@ -36,7 +36,7 @@ def test_every_line_is_in_a_comment_and_no_comment_is_too_long(lines) -> None:
     short = [line[:400] for line in lines]
     comments = monitor_card_comments.comments_of(short)
     assert "\n".join(comments).split("\n") == (short or [""])
-    assert all(len(one.encode()) <= monitor_card_comments.LONGEST_COMMENT for one in comments)
+    assert all(len(comment.encode()) <= monitor_card_comments.LONGEST_COMMENT for comment in comments)
 
 
 def test_few_comments_hold_many_lines() -> None:
@@ -56,13 +56,13 @@ def test_a_heartbeat_has_numbers() -> None:
     assert monitor_card_comments.note_of(1, 0, 0) == "alive, 1 drift, last at 1970-01-01T00:00:00Z; 0 running"
 
 
-@pytest.mark.parametrize("words", ["done", "it looked\nDone: nobody needs it", "done."])
-def test_a_judge_says_done(words) -> None:
-    assert monitor_card_comments.is_done(monitor_card_comments.verdict_of(0, words))
+@pytest.mark.parametrize("output", ["done", "it looked\nDone: nobody needs it", "done."])
+def test_a_judge_says_done(output) -> None:
+    assert monitor_card_comments.is_done(monitor_card_comments.verdict_of(0, output))
 
 
 @pytest.mark.parametrize(
-    ("status", "words"),
+    ("status", "output"),
     [
         (1, "done"),
         (None, "done"),
@@ -73,8 +73,8 @@ def test_a_judge_says_done(words) -> None:
         (0, "wait"),
     ],
 )
-def test_anything_else_goes_on(status, words) -> None:
-    assert not monitor_card_comments.is_done(monitor_card_comments.verdict_of(status, words))
+def test_anything_else_goes_on(status, output) -> None:
+    assert not monitor_card_comments.is_done(monitor_card_comments.verdict_of(status, output))
 
 
 @pytest.mark.parametrize(("cap", "end"), [(8 * 3600, 8 * 3600 - 60), (60, 54), (5, 4)])

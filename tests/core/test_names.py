@@ -1,4 +1,4 @@
-"""Names: what is refused before tmux sees it, and how defaults are made."""
+"""Names: which are refused before they reach tmux, and how default names are made."""
 
 import pytest
 from hypothesis import given

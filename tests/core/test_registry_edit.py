@@ -1,4 +1,4 @@
-"""What a person may change in the file: every kind of edit is in one of the two tables."""
+"""Edits of the registry file: every kind of edit is in the table of allowed or of refused edits."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from hypothesis import strategies as some
 from mam.core import registry_edit
 from mam.core.errors import EditRefused
 from mam.core.registry_edit import KnownRow
-from mam.core.session_row import DEFAULTS, STATUSES, settled
+from mam.core.session_row import DEFAULTS, STATUSES, with_all_fields
 
 ACTION = {"by": "user", "verb": "edit", "at_epoch": 1794729600}
 GONE = object()
 
 
 class Parsed(dict):
-    """A row as the file's reader gives it."""
+    """A row as the parser of the file returns it, with the line of each key."""
 
     def __init__(self, values, line=10):
         super().__init__(values)
@@ -25,7 +25,7 @@ class Parsed(dict):
 
 
 def row(number=1, **fields):
-    return settled(
+    return with_all_fields(
         {
             "id": f"s_{number:08x}",
             "name": f"demo-{number}",
@@ -41,16 +41,16 @@ def row(number=1, **fields):
 
 
 def known(*rows, written=None):
-    return [KnownRow(one["id"], one, one if written is None else written) for one in rows]
+    return [KnownRow(row["id"], row, row if written is None else written) for row in rows]
 
 
-def plan(rows, shown, *, forgotten=(), complete=True):
-    parsed = [Parsed(one) if isinstance(one, dict) else one for one in shown]
+def plan(rows, file_rows, *, forgotten=(), complete=True):
+    parsed = [Parsed(row) if isinstance(row, dict) else row for row in file_rows]
     return registry_edit.plan_edit(rows, forgotten, parsed, path="f.yaml", complete=complete)
 
 
-def changed(one, **fields):
-    result = {**one, **fields}
+def changed(row, **fields):
+    result = {**row, **fields}
     return {key: value for key, value in result.items() if value is not GONE}
 
 
@@ -149,11 +149,11 @@ def test_every_field_is_in_a_table():
 @pytest.mark.parametrize("case", ALLOWED)
 def test_allowed(case):
     before, fields = ALLOWED[case]
-    one = row(**before)
-    found = plan(known(one), [changed(one, **fields)])
-    assert not found.is_empty()
-    taken = registry_edit.take_in(found, {one["id"]: one}, ACTION, path="f", confirm=lambda *_: None)[
-        one["id"]
+    session = row(**before)
+    edit = plan(known(session), [changed(session, **fields)])
+    assert not edit.is_empty()
+    taken = registry_edit.take_in(edit, {session["id"]: session}, ACTION, path="f", confirm=lambda *_: None)[
+        session["id"]
     ]
     for key, value in fields.items():
         assert taken.get(key, GONE) == value, key
@@ -163,18 +163,18 @@ def test_allowed(case):
 @pytest.mark.parametrize("case", NO_EDIT)
 def test_no_edit(case):
     before, fields = NO_EDIT[case]
-    one = row(**before)
-    assert plan(known(one), [changed(one, **fields)]).is_empty()
+    session = row(**before)
+    assert plan(known(session), [changed(session, **fields)]).is_empty()
 
 
 @pytest.mark.parametrize("case", REFUSED)
 def test_refused_with_line_and_reason(case):
     before, fields, key, reason = REFUSED[case]
-    one = row(**before)
-    shown = Parsed(changed(one, **fields))
+    session = row(**before)
+    file_row = Parsed(changed(session, **fields))
     with pytest.raises(EditRefused) as caught:
-        plan(known(one), [shown])
-    line = shown.lines.get(key, shown.line)
+        plan(known(session), [file_row])
+    line = file_row.lines.get(key, file_row.line)
     assert str(caught.value).startswith(f"f.yaml, line {line}: ")
     assert reason in str(caught.value)
     assert caught.value.exit_code == 65
@@ -182,26 +182,26 @@ def test_refused_with_line_and_reason(case):
 
 
 def test_an_own_id_of_another_session_is_refused():
-    """Else a purge of the one would delete the conversation of the other."""
-    one = row()
+    """Otherwise a purge of one session would delete the conversation of the other."""
+    session = row()
     other = row(id="s_00000002", name="other", claude_session_id_own="c-2")
-    shown = Parsed(changed(one, claude_session_id_own="c-2"))
-    with pytest.raises(EditRefused, match=r"'c-2' is that of the session 'other'") as caught:
-        plan([*known(one), *known(other)], [shown, Parsed(other)])
-    assert f"line {shown.lines['claude_session_id_own']}:" in str(caught.value)
+    file_row = Parsed(changed(session, claude_session_id_own="c-2"))
+    with pytest.raises(EditRefused, match=r"'c-2' belongs to the session 'other'") as caught:
+        plan([*known(session), *known(other)], [file_row, Parsed(other)])
+    assert f"line {file_row.lines['claude_session_id_own']}:" in str(caught.value)
 
 
 def test_an_own_id_may_move_to_another_session():
-    one, other = row(), row(id="s_00000002", name="other", claude_session_id_own="c-2")
-    moved = [changed(one, claude_session_id_own="c-2"), changed(other, claude_session_id_own=None)]
-    assert set(plan([*known(one), *known(other)], moved).changes) == {one["id"], "s_00000002"}
+    session, other = row(), row(id="s_00000002", name="other", claude_session_id_own="c-2")
+    moved = [changed(session, claude_session_id_own="c-2"), changed(other, claude_session_id_own=None)]
+    assert set(plan([*known(session), *known(other)], moved).changes) == {session["id"], "s_00000002"}
 
 
 def test_an_own_id_joins_the_conversations_and_makes_the_row_resumable():
-    one = row(resumable=False)
-    found = plan(known(one), [changed(one, claude_session_id_own="b")])
-    taken = registry_edit.take_in(found, {one["id"]: one}, ACTION, path="f", confirm=lambda *_: None)[
-        one["id"]
+    session = row(resumable=False)
+    edit = plan(known(session), [changed(session, claude_session_id_own="b")])
+    taken = registry_edit.take_in(edit, {session["id"]: session}, ACTION, path="f", confirm=lambda *_: None)[
+        session["id"]
     ]
     assert [entry["id"] for entry in taken["conversations"]] == ["b"]
     assert taken["conversations"][0]["source"] == "hand"
@@ -221,12 +221,12 @@ class TestWhileTheFileIsBehind:
 
     def test_an_edit_beside_it_is_found(self):
         old, now = row(delegate_job_id="a"), row(delegate_job_id="b", version=5)
-        found = plan(known(now, written=old), [changed(old, mine="y")])
-        assert found.changes == {now["id"]: {"mine": "y"}}
+        edit = plan(known(now, written=old), [changed(old, mine="y")])
+        assert edit.changes == {now["id"]: {"mine": "y"}}
 
     def test_a_row_that_was_never_in_the_file_was_not_removed(self):
-        one = row()
-        assert plan([KnownRow(one["id"], one, None)], []).is_empty()
+        session = row()
+        assert plan([KnownRow(session["id"], session, None)], []).is_empty()
 
     def test_a_forgotten_row_that_is_still_in_the_file_is_no_addition(self):
         assert plan([], [row()], forgotten=[row()]).is_empty()
@@ -238,8 +238,8 @@ class TestWhileTheFileIsBehind:
 
 class TestRows:
     def test_an_ended_row_may_be_removed(self):
-        found = plan(known(row(1), row(2)), [row(2)])
-        assert found.removals == ["s_00000001"]
+        edit = plan(known(row(1), row(2)), [row(2)])
+        assert edit.removals == ["s_00000001"]
 
     @pytest.mark.parametrize("status", sorted(set(STATUSES) - {"running"}))
     def test_whatever_its_end(self, status):
@@ -250,9 +250,9 @@ class TestRows:
             plan(known(row(1, status="running")), [])
 
     def test_order_is_free(self):
-        found = plan(known(row(1), row(2)), [row(2), row(1)])
-        assert found.is_empty()
-        assert found.order == ["s_00000002", "s_00000001"]
+        edit = plan(known(row(1), row(2)), [row(2), row(1)])
+        assert edit.is_empty()
+        assert edit.order == ["s_00000002", "s_00000001"]
 
     def test_rows_are_not_added_by_hand(self):
         with pytest.raises(EditRefused, match="mam create or mam adopt"):
@@ -279,12 +279,12 @@ class TestRows:
         assert plan(known(row(1)), [row(1)], complete=False).is_empty()
 
 
-def claim(before, status, seen):
-    one = row(status=before)
-    found = plan(known(one), [changed(one, status=status)])
-    return registry_edit.take_in(found, {one["id"]: one}, ACTION, path="f.yaml", confirm=lambda *_: seen)[
-        one["id"]
-    ]
+def claim(before, status, is_confirmed):
+    session = row(status=before)
+    edit = plan(known(session), [changed(session, status=status)])
+    return registry_edit.take_in(
+        edit, {session["id"]: session}, ACTION, path="f.yaml", confirm=lambda *_: is_confirmed
+    )[session["id"]]
 
 
 class TestStatus:
@@ -304,10 +304,12 @@ class TestStatus:
     def test_what_an_observation_confirms_is_taken_in(self, before, status):
         assert claim(before, status, True)["status"] == status
 
-    @pytest.mark.parametrize(("seen", "what"), [(False, "not what was observed"), (None, "not be confirmed")])
-    def test_what_is_not_confirmed_is_refused(self, seen, what):
-        with pytest.raises(EditRefused, match=what) as caught:
-            claim("running", "stopped", seen)
+    @pytest.mark.parametrize(
+        ("is_confirmed", "reason"), [(False, "not what was observed"), (None, "not be confirmed")]
+    )
+    def test_what_is_not_confirmed_is_refused(self, is_confirmed, reason):
+        with pytest.raises(EditRefused, match=reason) as caught:
+            claim("running", "stopped", is_confirmed)
         assert "line 15" in str(caught.value)
 
     @pytest.mark.parametrize(
@@ -327,11 +329,13 @@ json_values = some.recursive(
 
 @given(key=some.sampled_from([*DEFAULTS, "claude_session_id_own", "mine", "new"]), value=json_values)
 def test_any_value_in_any_field_is_taken_in_or_refused(key, value):
-    one = row()
+    session = row()
     try:
-        found = plan(known(one), [{**one, key: value}])
-        taken = registry_edit.take_in(found, {one["id"]: one}, ACTION, path="f", confirm=lambda *_: True)
+        edit = plan(known(session), [{**session, key: value}])
+        taken = registry_edit.take_in(
+            edit, {session["id"]: session}, ACTION, path="f", confirm=lambda *_: True
+        )
     except EditRefused:
         return
     for result in taken.values():
-        assert result is None or list(settled(result))[:3] == ["id", "name", "agent"]
+        assert result is None or list(with_all_fields(result))[:3] == ["id", "name", "agent"]

@@ -1,18 +1,18 @@
-"""Which conversation a resume takes: the first tier on disk, never a sibling's."""
+"""The choice of a resume: the first tier on disk, and never a conversation of another session."""
 
 from mam.core.resume_choice import choose
-from mam.core.session_row import settled
+from mam.core.session_row import with_all_fields
 
 
 def row(**fields):
-    return settled(
+    return with_all_fields(
         {"id": "s_1", "name": "n", "agent": "claude", "status": "stopped", "workspace": "/w", **fields}
     )
 
 
-def pick(one, *, disk=(), workspace=(), taken=(), identity=None):
+def pick(session, *, disk=(), workspace=(), taken=(), identity=None):
     choice = choose(
-        one,
+        session,
         identity,
         on_disk=lambda conversation: conversation in disk,
         in_workspace=lambda: list(workspace),
@@ -34,10 +34,10 @@ def test_tier_2_is_the_workspaces_newest_that_is_nobody_elses() -> None:
 
 
 def test_tier_3_only_for_this_workspace() -> None:
-    here = {"session_id": "c", "project_cwd": "/w"}
-    assert pick(row(), disk={"c"}, identity=here) == ("c", 3, True)
-    assert pick(row(), disk={"c"}, identity={**here, "project_cwd": "/elsewhere"}) == (None, None, None)
-    assert pick(row(), disk={"c"}, identity=here, taken={"c"}) == (None, None, None)
+    cache = {"session_id": "c", "project_cwd": "/w"}
+    assert pick(row(), disk={"c"}, identity=cache) == ("c", 3, True)
+    assert pick(row(), disk={"c"}, identity={**cache, "project_cwd": "/elsewhere"}) == (None, None, None)
+    assert pick(row(), disk={"c"}, identity=cache, taken={"c"}) == (None, None, None)
 
 
 def test_a_chosen_id_without_an_artifact_is_launched_again() -> None:

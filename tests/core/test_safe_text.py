@@ -1,4 +1,4 @@
-"""Cleaning text: nothing that a terminal or a paste would obey gets through."""
+"""Safe text: no character passes that a terminal or a paste would act on."""
 
 import unicodedata
 
@@ -12,14 +12,14 @@ from mam.core import safe_text
 def test_one_line_is_one_printable_line(value: str) -> None:
     cleaned = safe_text.one_line(value)
     assert "\n" not in cleaned
-    assert not any(unicodedata.category(one) == "Cc" for one in cleaned)
+    assert not any(unicodedata.category(char) == "Cc" for char in cleaned)
     assert len(cleaned) <= 2000
 
 
 @given(st.text())
 def test_a_paste_cannot_leave_its_brackets(value: str) -> None:
     cleaned = safe_text.for_paste(value + "\x1b[201~\r\nrm -rf x\x9b201~")
-    assert not any(unicodedata.category(one) == "Cc" and one not in "\n\t" for one in cleaned)
+    assert not any(unicodedata.category(char) == "Cc" and char not in "\n\t" for char in cleaned)
 
 
 def test_a_paste_keeps_words_and_breaks() -> None:
@@ -28,13 +28,15 @@ def test_a_paste_keeps_words_and_breaks() -> None:
 
 @given(st.text())
 def test_a_screen_keeps_lines_and_nothing_else(value: str) -> None:
-    assert not any(unicodedata.category(one) == "Cc" and one != "\n" for one in safe_text.for_screen(value))
+    assert not any(
+        unicodedata.category(char) == "Cc" and char != "\n" for char in safe_text.for_screen(value)
+    )
 
 
 def test_the_note_is_the_end_of_the_screen() -> None:
     screen = "\n".join(f"line {number}" for number in range(1000)) + "\n\n\n"
-    kept = safe_text.note(screen)
-    assert kept is not None
-    assert kept.endswith("line 999")
-    assert len(kept.encode()) <= 2048
+    lines = safe_text.note(screen)
+    assert lines is not None
+    assert lines.endswith("line 999")
+    assert len(lines.encode()) <= 2048
     assert safe_text.note("  \n \n") is None

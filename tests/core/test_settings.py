@@ -1,4 +1,4 @@
-"""Settings: what a file may say."""
+"""Settings: which values a settings file may hold."""
 
 import pytest
 
@@ -8,7 +8,7 @@ from mam.core.settings import Settings
 
 def test_what_is_allowed() -> None:
     settings = Settings()
-    settings.take({"tmux_server": "work", "permissions": "ask", "ready_timeout": 5}, "mam.toml")
+    settings.apply({"tmux_server": "work", "permissions": "ask", "ready_timeout": 5}, "mam.toml")
     assert (settings.tmux_server, settings.permissions, settings.ready_timeout) == ("work", "ask", 5.0)
 
 
@@ -24,13 +24,13 @@ def test_what_is_allowed() -> None:
 )
 def test_what_is_not(values) -> None:
     with pytest.raises(InvalidSettings, match=r"mam\.toml"):
-        Settings().take(values, "mam.toml")
+        Settings().apply(values, "mam.toml")
 
 
 def test_what_one_kind_alone_is_told() -> None:
     settings = Settings()
     assert settings.of_kind("codex") == settings.of_kind("claude") == {}
-    settings.take({"codex": {"bypass_hook_trust": True}}, "here")
+    settings.apply({"codex": {"bypass_hook_trust": True}}, "here")
     assert settings.of_kind("codex") == {"bypass_hook_trust": True}
     assert settings.of_kind("claude") == {}
 
@@ -60,7 +60,7 @@ def test_what_one_kind_alone_is_told() -> None:
 )
 def test_what_else_is_not(values) -> None:
     with pytest.raises(InvalidSettings):
-        Settings().take(values, "here")
+        Settings().apply(values, "here")
 
 
 @pytest.mark.parametrize(
@@ -75,19 +75,19 @@ def test_what_else_is_not(values) -> None:
         {"codex": {"bypass_hook_trust": True}},
     ],
 )
-def test_what_a_repository_cannot_bring_along(values) -> None:
-    Settings().take(values, "config.toml")
-    with pytest.raises(InvalidSettings, match="a repository could bring"):
-        Settings().take(values, "mam.toml", of_root=True)
-    Settings().take({"permissions": "ask", "resident": "off"}, "mam.toml", of_root=True)
+def test_what_the_file_of_a_root_cannot_set(values) -> None:
+    Settings().apply(values, "config.toml")
+    with pytest.raises(InvalidSettings, match="may come with a foreign repository"):
+        Settings().apply(values, "mam.toml", of_root=True)
+    Settings().apply({"permissions": "ask", "resident": "off"}, "mam.toml", of_root=True)
 
 
 def test_grants_to_agents_stand_in_the_users_own_file_only() -> None:
     settings = Settings()
-    settings.take({"mcp": {"message": "all", "allow": ["kill"]}}, "config.toml")
+    settings.apply({"mcp": {"message": "all", "allow": ["kill"]}}, "config.toml")
     assert settings.mcp == {"message": "all", "stop": "descendants", "allow": ("kill",)}
     with pytest.raises(InvalidSettings, match="repository"):
-        Settings().take({"mcp": {"message": "all"}}, "mam.toml", of_root=True)
+        Settings().apply({"mcp": {"message": "all"}}, "mam.toml", of_root=True)
 
 
 @pytest.mark.parametrize(
@@ -95,16 +95,16 @@ def test_grants_to_agents_stand_in_the_users_own_file_only() -> None:
 )
 def test_grants_are_checked(table) -> None:
     with pytest.raises(InvalidSettings):
-        Settings().take({"mcp": table}, "config.toml")
+        Settings().apply({"mcp": table}, "config.toml")
 
 
 def test_who_may_write_and_answer() -> None:
     settings = Settings()
     assert (settings.messages, settings.answers) == ("all", "parent")
-    settings.take({"messages": ["reviewer -> developer", "* -> lead"], "answers": "user"}, "here")
+    settings.apply({"messages": ["reviewer -> developer", "* -> lead"], "answers": "user"}, "here")
     assert settings.messages == (("reviewer", "developer"), ("*", "lead"))
-    settings.take({"messages": "family"}, "here")
+    settings.apply({"messages": "family"}, "here")
     assert (settings.messages, settings.answers) == ("family", "user")
     for values in ({"messages": "all"}, {"answers": "all"}):
         with pytest.raises(InvalidSettings, match="repository"):
-            Settings().take(values, "mam.toml", of_root=True)
+            Settings().apply(values, "mam.toml", of_root=True)

@@ -1,4 +1,4 @@
-"""The values of states stand in databases, files and documents that others read: they never change."""
+"""The values of states never change: they are stored in databases and files that other programs read."""
 
 from __future__ import annotations
 
@@ -51,17 +51,17 @@ every_enum = pytest.mark.parametrize("states", VALUES, ids=lambda states: states
 
 @every_enum
 def test_the_values_are_these(states):
-    assert {one.name: one.value for one in states} == VALUES[states]
+    assert {state.name: state.value for state in states} == VALUES[states]
 
 
 @every_enum
 def test_a_state_is_its_text_wherever_it_goes(states):
-    for one in states:
-        text = VALUES[states][one.name]
-        assert (one, hash(one), f"{one:<3}", str(one)) == (text, hash(text), f"{text:<3}", text)
-        assert json.dumps({one: one}, indent=1) == json.dumps({text: text}, indent=1)
-        assert json.dumps({one: one}) == json.dumps({text: text})
+    for state in states:
+        text = VALUES[states][state.name]
+        assert (state, hash(state), f"{state:<3}", str(state)) == (text, hash(text), f"{text:<3}", text)
+        assert json.dumps({state: state}, indent=1) == json.dumps({text: text}, indent=1)
+        assert json.dumps({state: state}) == json.dumps({text: text})
         with sqlite3.connect(":memory:") as connection:
-            (found,) = connection.execute("SELECT ? || typeof(?1)", (one,)).fetchone()
+            (parsed,) = connection.execute("SELECT ? || typeof(?1)", (state,)).fetchone()
         connection.close()
-        assert found == f"{text}text"
+        assert parsed == f"{text}text"

@@ -1,8 +1,8 @@
-"""Where a stop begins: typing is safe only into an empty box."""
+"""The first step of a stop: mam types only into an empty input box."""
 
 import pytest
 
-from mam.core.stop_escalation import ASK, HANG_UP, KILL, already, first_step
+from mam.core.stop_escalation import ASK, HANG_UP, KILL, already_ended, first_step
 
 CALM = {
     "force": False,
@@ -16,7 +16,7 @@ CALM = {
 
 
 @pytest.mark.parametrize(
-    ("changes", "rung", "types", "presses"),
+    ("changes", "method", "types", "presses"),
     [
         ({}, ASK, "/exit", None),
         ({"force": True}, KILL, None, None),
@@ -30,12 +30,12 @@ CALM = {
         ({"exit_word": None, "box": None, "dialog": "trust"}, HANG_UP, None, None),
     ],
 )
-def test_first_step(changes, rung, types, presses) -> None:
+def test_first_step(changes, method, types, presses) -> None:
     step = first_step(**{**CALM, **changes})
-    assert (step.rung, step.types, step.presses) == (rung, types, presses)
+    assert (step.method, step.types, step.presses) == (method, types, presses)
     assert step.reason
 
 
-def test_already_names_when_and_why() -> None:
+def test_the_note_names_when_and_why() -> None:
     row = {"status": "stopped", "stopped_at": "2026-11-15T08:00:00Z", "stop_reason": "done"}
-    assert already(row) == "already stopped (2026-11-15T08:00:00Z, done)"
+    assert already_ended(row) == "already stopped (2026-11-15T08:00:00Z, done)"

@@ -1,4 +1,4 @@
-"""How tasks are called, and what they may say."""
+"""Tasks: their names, texts and results."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""What a team's file may say, the colours of roles, and the page that people read."""
+"""Teams: their file, the colours of roles, and the team page."""
 
 import pytest
 from hypothesis import given
@@ -50,7 +50,7 @@ def test_a_whole_file():
 
 
 @pytest.mark.parametrize(
-    ("document", "said"),
+    ("document", "message"),
     [
         ([], "mapping"),
         ({}, "roles"),
@@ -66,21 +66,21 @@ def test_a_whole_file():
         ({"roles": [{"role": "dev", "prompt": 1}]}, "must be a text"),
         ({"roles": [{"role": "dev", "prompt": "\ud800" * 20_000}]}, "16 KB"),
         ({"roles": [{"role": "dev", "prompt": "x" * 20_000}]}, "16 KB"),
-        ({"roles": [{"role": "dev", "args": []}]}, "there is no 'args'"),
+        ({"roles": [{"role": "dev", "args": []}]}, "there is no key 'args'"),
         ({"roles": ["dev"], "layout": "tiled"}, "layout"),
-        ({"roles": ["dev"], "command": "x"}, "there is no 'command'"),
+        ({"roles": ["dev"], "command": "x"}, "there is no key 'command'"),
     ],
 )
-def test_what_a_file_may_not_say(document, said):
-    with pytest.raises(InvalidSettings, match=said):
+def test_what_a_file_may_not_say(document, message):
+    with pytest.raises(InvalidSettings, match=message):
         team.parse(document, "x.yaml", "x")
 
 
 def test_first_words():
-    words = team.first_words(role="dev", team="t", spawner="boss", work="TASK-001: x", prompt="You write.")
-    assert words.startswith("You are the dev agent of the team t. You were started by session boss.")
-    assert words.index("You write.") < words.index("TASK-001: x") < words.index("mam report")
-    alone = team.first_words(role="dev", team="t", spawner=None, work=None, prompt=None)
+    text = team.first_message(role="dev", team="t", spawner="boss", work="TASK-001: x", prompt="You write.")
+    assert text.startswith("You are the dev agent of the team t. You were started by session boss.")
+    assert text.index("You write.") < text.index("TASK-001: x") < text.index("mam report")
+    alone = team.first_message(role="dev", team="t", spawner=None, work=None, prompt=None)
     assert "by a person" in alone and "no task yet" in alone
 
 
@@ -89,7 +89,7 @@ def test_the_report():
 
 
 def page(text):
-    boxes = dict.fromkeys(team.BOXES, False)
+    boxes = dict.fromkeys(team.CHECKLIST, False)
     member = {
         **{key: text for key in ("session", "pane", "window", "role", "workspace", "label", "conversation")},
         "state": "active",

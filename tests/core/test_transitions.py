@@ -1,4 +1,4 @@
-"""The lifecycle: every pair of status and event is either in the table or refused."""
+"""The state machine: every pair of status and event is either in the table or refused."""
 
 import itertools
 
@@ -6,7 +6,7 @@ import pytest
 
 from mam.core import transitions
 from mam.core.errors import IllegalTransition
-from mam.core.session_row import STATUSES, settled
+from mam.core.session_row import STATUSES, with_all_fields
 
 EVENTS = ("create", "resume", "stop", "died", "purge", "archive", "forget")
 ALLOWED = {
@@ -33,7 +33,7 @@ ACTION = {"by": "user", "verb": "test", "at_epoch": 1794729600}
 
 
 def row(status: str = "running", **fields):
-    return settled(
+    return with_all_fields(
         {"id": "s_1f00ab42", "name": "demo", "agent": "claude", "status": status, "workspace": "/w", **fields}
     )
 
@@ -48,35 +48,46 @@ def test_each_pair(status: str, event: str) -> None:
 
 
 def test_a_stop_is_resumable_and_keeps_the_placeholder() -> None:
-    done = transitions.stopped(row(), ACTION, reason="api_error", mode="graceful", exit_status=0)
-    assert (done["status"], done["resumable"], done["stop_reason"]) == ("stopped", True, "api_error")
-    assert done["stopped_at"] == "2026-11-15T08:00:00Z"
-    assert done["claude_session_id_own"] is None
-    assert "claude_session_id_own" in done
+    changed = transitions.stopped(row(), ACTION, reason="api_error", mode="graceful", exit_status=0)
+    assert (changed["status"], changed["resumable"], changed["stop_reason"]) == ("stopped", True, "api_error")
+    assert changed["stopped_at"] == "2026-11-15T08:00:00Z"
+    assert changed["claude_session_id_own"] is None
+    assert "claude_session_id_own" in changed
 
 
 def test_a_purge_clears_every_id() -> None:
     before = row(
         "stopped", claude_session_id_own="abc", conversations=[{"id": "abc", "source": "hook", "since": ""}]
     )
-    done = transitions.purged(before, ACTION, reason="x", exit_status=None)
-    assert (done["status"], done["resumable"], done["termination_mode"]) == ("terminated", False, "purge")
-    assert done["claude_session_id_own"] is None
-    assert done["conversations"] == []
+    changed = transitions.purged(before, ACTION, reason="x", exit_status=None)
+    assert (changed["status"], changed["resumable"], changed["termination_mode"]) == (
+        "terminated",
+        False,
+        "purge",
+    )
+    assert changed["claude_session_id_own"] is None
+    assert changed["conversations"] == []
 
 
 def test_a_resume_clears_how_it_ended_and_counts() -> None:
     stopped = transitions.stopped(row(), ACTION, reason="x", mode="forced", exit_status=137)
-    done = transitions.resumed(stopped, ACTION, pane={"id": "%1"}, tmux_session_id="$1", tier=1, own="abc")
-    assert done["status"] == "running"
-    assert (done["stopped_at"], done["stop_reason"], done["exit_status"], done["termination_mode"]) == (
-        None,
-    ) * 4
-    assert (done["resume_count"], done["resume_tier"], done["claude_session_id_own"]) == (1, 1, "abc")
+    changed = transitions.resumed(stopped, ACTION, pane={"id": "%1"}, tmux_session_id="$1", tier=1, own="abc")
+    assert changed["status"] == "running"
+    assert (
+        changed["stopped_at"],
+        changed["stop_reason"],
+        changed["exit_status"],
+        changed["termination_mode"],
+    ) == (None,) * 4
+    assert (changed["resume_count"], changed["resume_tier"], changed["claude_session_id_own"]) == (
+        1,
+        1,
+        "abc",
+    )
 
 
 def test_a_failed_resume_never_erases_an_id() -> None:
-    done = transitions.resumed(
+    changed = transitions.resumed(
         row("stopped", claude_session_id_own="abc"),
         ACTION,
         pane={},
@@ -84,7 +95,7 @@ def test_a_failed_resume_never_erases_an_id() -> None:
         tier=None,
         own=None,
     )
-    assert done["claude_session_id_own"] == "abc"
+    assert changed["claude_session_id_own"] == "abc"
 
 
 def test_unknown_keys_survive_every_change() -> None:

@@ -18,7 +18,7 @@ from tests.waiting import wait_until
 import mam
 from mam.adapters.tmux.client import Tmux, clean_environment
 from mam.app.context import claims
-from mam.app.context.liveness import see_one
+from mam.app.context.liveness import check_liveness
 from mam.app.sessions.death import record_if_dead
 from mam.core.errors import MamError
 from mam.core.liveness import Liveness
@@ -98,7 +98,8 @@ class Machine:
             row = fleet.sessions.get(name).row
             os.kill(row["pane"]["pid"], signal.SIGKILL)
             self.until(
-                lambda: see_one(fleet._access.context, row).state == Liveness.DEAD, "the agent does not die"
+                lambda: check_liveness(fleet._access.context, row).state == Liveness.DEAD,
+                "the agent does not die",
             )
             record_if_dead(fleet._access.context, fleet.caller, row)
 
@@ -200,7 +201,7 @@ class Machine:
         return {row["name"]: row["status"] for row in view.rows}
 
     def _check_row(self, fleet, row) -> None:
-        sight = see_one(fleet._access.context, row)
+        sight = check_liveness(fleet._access.context, row)
         if row["status"] == "running":
             assert sight.state == Liveness.ALIVE, f"{row['name']} is said to run: {sight.reason}"
             assert sight.pane.session_name == row["name"]

@@ -10,7 +10,7 @@ from tests.faults.machine import ENOSPC, FAIL_FROM, KILL_AFTER, KILL_BEFORE, Mac
 
 import mam
 from mam.app.jobs.create import register
-from mam.app.jobs.write_files import show
+from mam.app.jobs.write_files import write_files
 from mam.core.errors import MamError, NoTranscript
 
 KILLS = (KILL_BEFORE, KILL_AFTER)
@@ -374,7 +374,7 @@ class JobEvent(Case):
         with mam.open(str(self.machine.root)) as fleet:
             if fleet.jobs.status("1f00ab42")["status"] == "pending":
                 fleet.jobs.event("1f00ab42", "completed", detail="done")
-            show(fleet._access.context, "1f00ab42")
+            write_files(fleet._access.context, "1f00ab42")
             found = fleet.jobs.logs("1f00ab42")["events"]
             folder = Path(fleet._access.context.paths.jobs)
         # A second report of the end, by a process that could not know of the first one, is refused.

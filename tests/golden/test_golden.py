@@ -14,7 +14,7 @@ from tests.adapters.store.making import Store, check_invariants, new_row
 
 import mam
 from mam.adapters.store import schema
-from mam.core.session_row import settled
+from mam.core.session_row import with_all_fields
 
 HERE = Path(__file__).resolve().parent
 CASES = sorted(path.parent for path in HERE.glob("*/*/expected.json"))
@@ -62,7 +62,7 @@ def test_the_wheel_of_a_release_is_whole(wheel):
 
 def test_both_together(golden, expected):
     view = golden.registry.view()
-    assert view.rows == [settled(row) for row in expected["rows"]]
+    assert view.rows == [with_all_fields(row) for row in expected["rows"]]
     assert [[one.session_id, one.verb] for one in view.intents] == expected["intents"]
     before = golden.rows()
     golden.touch()
@@ -90,7 +90,7 @@ def test_the_file_alone(golden, case):
 def test_the_database_alone(golden, expected):
     golden.yaml.unlink()
     golden.touch()
-    assert golden.registry.view().rows == [settled(row) for row in expected["rows"]]
+    assert golden.registry.view().rows == [with_all_fields(row) for row in expected["rows"]]
     for session_id in golden.rows():
         golden.put(session_id, touched=True)
     check_invariants(golden)

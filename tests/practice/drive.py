@@ -25,21 +25,21 @@ SOURCE = str(Path(mam.practice.__file__).parents[2])
 _SEQUENCE = re.compile(r"\x1b\[[0-?]*[ -/]*[@-~]|\x1b\][^\x07]*\x07")
 
 
-def wait_for(condition, what: str = "the condition", show=lambda: ""):
+def wait_for(condition, description: str = "the condition", show=lambda: ""):
     """Return the first true value of `condition`; fail after the deadline, showing what was there instead."""
-    return wait_until(condition, lambda: f"{what}\n{show()}")
+    return wait_until(condition, lambda: f"{description}\n{show()}")
 
 
 def tmux(server: str, *arguments: str, text: str | None = None) -> str:
     """Run one tmux command on a private server."""
-    done = subprocess.run(
+    result = subprocess.run(
         ["tmux", "-u", "-L", server, "-f", "/dev/null", *arguments],
         input=text,
         capture_output=True,
         encoding="utf-8",
         check=True,
     )
-    return done.stdout
+    return result.stdout
 
 
 class Store:
@@ -125,21 +125,21 @@ class Run:
         return _SEQUENCE.sub("", self.raw.decode("utf-8", "replace"))
 
     def send(self, data: bytes | str) -> None:
-        rest = data.encode() if isinstance(data, str) else data
-        while rest:
+        remaining = data.encode() if isinstance(data, str) else data
+        while remaining:
             self.text()
             if select.select([], [self.terminal], [], 0.05)[1]:
-                rest = rest[os.write(self.terminal, rest[:512]) :]
+                remaining = remaining[os.write(self.terminal, remaining[:512]) :]
 
-    def sees(self, wanted: str, *, times: int = 1) -> str:
-        wait_for(lambda: self.text().count(wanted) >= times, repr(wanted), self.text)
+    def sees(self, text: str, *, times: int = 1) -> str:
+        wait_for(lambda: self.text().count(text) >= times, repr(text), self.text)
         return self.text()
 
     def signal(self, number: int) -> None:
         os.kill(self.pid, number)
 
     def exit_code(self) -> int:
-        """Wait for the end; read on meanwhile, so that the last words do not block."""
+        """Wait for the end and read meanwhile, so that the last output does not block the program."""
 
         def ended() -> bool:
             self.text()
@@ -219,8 +219,8 @@ class Pane:
     def history(self) -> str:
         return self.tmux("capture-pane", "-p", "-S", "-", "-t", self.id)
 
-    def shows(self, wanted: str) -> list[str]:
-        wait_for(lambda: wanted in self.history(), repr(wanted), self.history)
+    def shows(self, text: str) -> list[str]:
+        wait_for(lambda: text in self.history(), repr(text), self.history)
         return self.screen()
 
     def value(self, name: str) -> str:
@@ -265,12 +265,12 @@ class Panes:
         unset = [word for name in ("PYTHONDONTWRITEBYTECODE", "NO_COLOR") for word in ("-u", name)]
         line = shlex.join(["env", *unset, *command_line(*arguments)])
         size = ["-x", str(columns), "-y", str(rows), "-c", str(self._store.folder)]
-        made = tmux(
+        pane = tmux(
             self._server,
             *("new-session", "-d", "-P", "-F", "#{pane_id}", *size, *environment),
             f"{line}; echo ended with $?; exec cat",
         )
-        return Pane(self._server, made.strip())
+        return Pane(self._server, pane.strip())
 
     def ready(self, *arguments: str, **size: int) -> Pane:
         pane = self.start(*arguments, **size)

@@ -1,4 +1,4 @@
-"""An agent in the hands of a test: no terminal, keys go in, the clock is ours, rows and events come out."""
+"""Drives an agent without a terminal: the test gives keys and the time, and reads rows and events."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ BOX = ["─" * 80, "❯ ", "─" * 80, "  ? for help · permissions: ask"]
 
 
 class Listener:
-    """Stands where the hooks stand and remembers."""
+    """Replaces the hooks, and records their events."""
 
     def __init__(self) -> None:
         self.events: list[tuple[str, dict[str, object]]] = []
@@ -26,7 +26,7 @@ class Listener:
 
 
 class Held:
-    """An agent in the test's hands."""
+    """An agent that the test drives."""
 
     def __init__(self, *arguments: str) -> None:
         options = parse(["--speed", "0", *arguments])
@@ -34,7 +34,7 @@ class Held:
         self.output = Output(80)
         session = Session(options, open_conversation(options), self.listener, "/w", self.output)
         self.agent = Agent(options, session)
-        self.said: list[str] = []
+        self.rows: list[str] = []
         self.agent.start(0.0)
         self.pass_time(0.0)
 
@@ -43,18 +43,18 @@ class Held:
         until = self.agent.now + seconds
         while True:
             self.agent.advance()
-            self.agent.painted()
-            self.said += self.output.take()
+            self.agent.on_painted()
+            self.rows += self.output.take()
             due = self.agent.deadline()
             if due is None or due > until or self.agent.outcome:
                 break
-            self.agent.at(max(due, self.agent.now))
-        self.agent.at(until)
+            self.agent.set_time(max(due, self.agent.now))
+        self.agent.set_time(until)
 
     def key(self, *names: str) -> None:
         for name in names:
             self.agent.key(name, "")
-        self.said += self.output.take()
+        self.rows += self.output.take()
 
     def send(self, text: str) -> None:
         self.agent.key("text", text)

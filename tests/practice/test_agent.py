@@ -12,9 +12,9 @@ pytestmark = pytest.mark.usefixtures("own_folder")
 
 def test_idle():
     held = Held()
-    assert held.said[0].endswith("Practice agent v0.1")
-    assert held.said[1].endswith("practice-1")
-    assert held.said[2].endswith("/w")
+    assert held.rows[0].endswith("Practice agent v0.1")
+    assert held.rows[1].endswith("practice-1")
+    assert held.rows[2].endswith("/w")
     assert held.live() == ["", *BOX]
     assert title(held.agent) == "◇ practice · ready"
     assert held.listener.names() == ["SessionStart"]
@@ -48,7 +48,7 @@ def test_every_payload_says_who_and_where():
 def test_commands_that_cannot_run_are_no_turns(text, answer):
     held = Held()
     held.send(text)
-    assert held.said[-1] == answer
+    assert held.rows[-1] == answer
     assert held.turns() == []
     assert held.listener.names() == ["SessionStart"]
 
@@ -74,8 +74,8 @@ def test_text_is_kept_exactly_and_shown_clean():
     held.agent.key("paste", text)
     held.key("enter")
     assert held.turns()[0] == ("user", text)
-    shown = held.said[held.said.index("❯   two") :]
-    assert shown[:3] == ["❯   two", "", "      lines ^[[31mred^G"]
+    screen = held.rows[held.rows.index("❯   two") :]
+    assert screen[:3] == ["❯   two", "", "      lines ^[[31mred^G"]
 
 
 def test_clear_begins_anew():
@@ -100,7 +100,7 @@ def test_resume_knows_what_was_said():
     held.send("the word is swordfish")
     held.pass_time(1)
     again = Held("--resume", held.agent.session.conversation.id)
-    assert "❯ the word is swordfish" in again.said
+    assert "❯ the word is swordfish" in again.rows
     assert again.listener.events[0][1]["source"] == "resume"
     again.send("what did I say?")
     again.pass_time(1)
@@ -210,5 +210,5 @@ def test_a_disk_that_takes_nothing_is_reported(tmp_path, monkeypatch):
     held = Held()
     held.send("hello")
     held.pass_time(1)
-    assert any(row.startswith("● The transcript could not be written: ") for row in held.said)
+    assert any(row.startswith("● The transcript could not be written: ") for row in held.rows)
     assert held.live() == ["", *BOX]

@@ -1,4 +1,4 @@
-"""The practice agent and jobs: it finds the commands in what it is told, and runs these alone."""
+"""The practice agent and jobs: it finds the report commands in its message, and runs no others."""
 
 from __future__ import annotations
 
@@ -38,10 +38,10 @@ def test_a_job_and_its_end(task, ended):
 def test_a_reminder_is_a_job_without_a_task():
     job = job_of(rules.nudge("1f00ab42", COMMAND))
     assert job is not None
-    assert (job.command, job.is_forgotten) == (COMMAND, False)
+    assert (job.command, job.is_unreported) == (COMMAND, False)
     again = job_of(rules.nudge("1f00ab42", COMMAND), ["x", told("never report it")])
     assert again is not None
-    assert again.is_forgotten
+    assert again.is_unreported
 
 
 def test_other_words_are_no_job():
@@ -53,14 +53,14 @@ def test_a_message_in_a_file(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "m.md").write_text("do it", encoding="utf-8")
     assert message_in("Read the file m.md: it holds message m_1 for you. Do what it says.") == "do it"
-    gone = "Read the file n.md: it holds message m_1 for you. Do what it says."
-    assert message_in(gone) == gone
+    missing = "Read the file n.md: it holds message m_1 for you. Do what it says."
+    assert message_in(missing) == missing
 
 
 def test_nothing_else_is_run(tmp_path):
     harm = tmp_path / "harm"
     for command in (f"touch {harm}", f"touch {harm} job event", f"sh -c 'touch {harm}' job event --job x"):
-        assert report(command).startswith("Error: only")
-    said = report(f"{sys.executable} -c print(1) job event --job 1f00ab42 --attempt 1 --event started")
-    assert said == "1"
+        assert report(command).startswith("Error: the command does not report")
+    line = report(f"{sys.executable} -c print(1) job event --job 1f00ab42 --attempt 1 --event started")
+    assert line == "1"
     assert not harm.exists()

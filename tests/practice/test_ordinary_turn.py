@@ -14,7 +14,7 @@ pytestmark = pytest.mark.usefixtures("own_folder")
 def test_a_turn_from_prompt_to_stop():
     held = Held("--speed", "40", "--name", "demo")
     held.send("explain it")
-    assert held.said[-2:] == ["", "❯ explain it"]
+    assert held.rows[-2:] == ["", "❯ explain it"]
     assert held.turns() == [("user", "explain it")]
     held.pass_time(1.2)
     live = held.live()
@@ -26,7 +26,7 @@ def test_a_turn_from_prompt_to_stop():
     (_, answer) = held.turns()[1]
     assert "explain it" in answer
     assert held.live()[-4:] == [live[-4], *BOX[1:]]
-    assert "● " + answer.split("\n")[0][:30] in "\n".join(held.said)
+    assert "● " + answer.split("\n")[0][:30] in "\n".join(held.rows)
     assert held.listener.names() == ["SessionStart", "UserPromptSubmit", "Stop"]
     assert held.listener.events[1][1]["prompt"] == "explain it"
     assert held.listener.events[2][1]["last_assistant_message"] == answer
@@ -45,8 +45,8 @@ def test_the_streamed_rows_are_the_answer():
     held.send("explain it")
     held.pass_time(6)
     answer = held.turns()[1][1]
-    shown = " ".join(" ".join(held.said[held.said.index("❯ explain it") + 1 :]).split())
-    assert shown == "● " + " ".join(answer.split())
+    rows = " ".join(" ".join(held.rows[held.rows.index("❯ explain it") + 1 :]).split())
+    assert rows == "● " + " ".join(answer.split())
 
 
 def test_escape_interrupts_and_tells_nobody():
@@ -54,7 +54,7 @@ def test_escape_interrupts_and_tells_nobody():
     held.send("explain it")
     held.pass_time(1.5)
     held.key("escape")
-    assert held.said[-1] == "  ⎿ Interrupted · What should the agent do instead?"
+    assert held.rows[-1] == "  ⎿ Interrupted · What should the agent do instead?"
     held.pass_time(10)
     assert held.live() == ["", *BOX]
     assert held.turns() == [("user", "explain it")]
@@ -94,7 +94,7 @@ def test_a_permission_is_asked_and_given(tmp_path):
     held.key("enter")
     held.pass_time(1)
     assert (tmp_path / "made").exists()
-    assert held.said[held.said.index("● Bash(touch made)") + 1] == "  ⎿ ok"
+    assert held.rows[held.rows.index("● Bash(touch made)") + 1] == "  ⎿ ok"
     names = ["SessionStart", "UserPromptSubmit", "PermissionRequest", "PostToolUse", "Stop"]
     assert held.listener.names() == names
     request = held.listener.events[2][1]
@@ -108,7 +108,7 @@ def test_a_permission_is_denied(keys, tmp_path):
     held.key(*keys)
     held.pass_time(1)
     assert not (tmp_path / "made").exists()
-    assert held.said[-1] == "  ⎿ Interrupted · What should the agent do instead?"
+    assert held.rows[-1] == "  ⎿ Interrupted · What should the agent do instead?"
     assert held.live() == ["", *BOX]
     assert held.listener.names() == ["SessionStart", "UserPromptSubmit", "PermissionRequest"]
 
@@ -162,7 +162,7 @@ def test_question_error_retry_limit():
     assert held.turns()[-1] == ("assistant", "You chose Green.")
     held.send("/error")
     held.pass_time(1)
-    assert held.said[-1] == "● API Error: 500 practice error"
+    assert held.rows[-1] == "● API Error: 500 practice error"
     assert held.listener.events[-1][0] == "StopFailure"
     assert held.listener.events[-1][1]["error"] == "server_error"
     held.send("/retry")
@@ -171,7 +171,7 @@ def test_question_error_retry_limit():
         held.pass_time(1)
     assert held.turns()[-1][1].startswith("The service answered")
     held.send("/limit")
-    assert "● Usage limit reached · resets 6pm" in held.said
+    assert "● Usage limit reached · resets 6pm" in held.rows
     assert title(held.agent) == "✋ practice · waiting"
     held.key("enter")
     assert held.live() == ["", *BOX]
@@ -190,7 +190,7 @@ def test_flood_prints_what_was_asked_for():
     held = Held()
     held.send("/flood 200")
     held.pass_time(1)
-    flood = [row for row in held.said if "flood" in row and "~" in row]
+    flood = [row for row in held.rows if "flood" in row and "~" in row]
     assert sum(len(row) + 1 for row in flood) == 200 * 1024
     assert held.turns()[-1] == ("assistant", "Printed 200 KB.")
 

@@ -40,8 +40,8 @@ def test_the_answer_streams(panes, store):
     wait_for(lambda: len(store.turns(ID)) == 2, "the end of the answer", pane.history)
     answer = store.turns(ID)[1]["text"]
     wait_for(lambda: pane.value("pane_title") == "◇ practice · ready")
-    shown = pane.history().split("❯ explain the parser", 1)[1].split("──")[0]
-    assert " ".join(shown.split()) == "● " + " ".join(answer.split())
+    screen = pane.history().split("❯ explain the parser", 1)[1].split("──")[0]
+    assert " ".join(screen.split()) == "● " + " ".join(answer.split())
     assert len(early) < len(pane.history())
 
 

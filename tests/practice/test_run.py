@@ -38,7 +38,7 @@ def test_version_and_help(store):
 
 
 @pytest.mark.parametrize(
-    ("arguments", "code", "words"),
+    ("arguments", "code", "message"),
     [
         ([], 2, "needs a terminal"),
         (["--nonsense"], 2, "unknown option: --nonsense"),
@@ -47,12 +47,12 @@ def test_version_and_help(store):
         (["--settings", "{"], 1, "not valid JSON"),
     ],
 )
-def test_refusals_are_one_line(arguments, code, words, store):
-    done = without_terminal(store, *arguments)
-    assert done.returncode == code
-    assert words in done.stderr
-    assert done.stderr.count("\n") == 1
-    assert done.stdout == ""
+def test_refusals_are_one_line(arguments, code, message, store):
+    result = without_terminal(store, *arguments)
+    assert result.returncode == code
+    assert message in result.stderr
+    assert result.stderr.count("\n") == 1
+    assert result.stdout == ""
 
 
 def test_a_conversation_begun_resumed_and_refused(store, runs):
@@ -64,8 +64,8 @@ def test_a_conversation_begun_resumed_and_refused(store, runs):
     assert run.exit_code() == 0
     assert f"Resume with: python -m mam.practice --resume {ID}" in run.text()
 
-    done = without_terminal(store, "--session-id", ID)
-    assert (done.returncode, done.stderr) == (1, f"Error: Session ID {ID} is already in use.\n")
+    result = without_terminal(store, "--session-id", ID)
+    assert (result.returncode, result.stderr) == (1, f"Error: Session ID {ID} is already in use.\n")
 
     again = runs.ready("--resume", ID)
     assert "❯ the word is swordfish" in again.text()

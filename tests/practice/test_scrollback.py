@@ -18,13 +18,13 @@ from mam.practice.scrollback import Output
 )
 def test_past_turns(kind, text, rows):
     output = Output(80)
-    output.past(kind, text)
+    output.show_earlier(kind, text)
     assert output.take() == rows
 
 
 def test_a_huge_past_turn_is_cut_quickly():
     output = Output(80)
-    output.past("user", "x" * 5_000_000)
+    output.show_earlier("user", "x" * 5_000_000)
     rows = output.take()
     assert len(rows) < 20
     assert rows[-1] == "  …"

@@ -71,9 +71,9 @@ def test_resume_skips_what_is_broken_and_starts_a_fresh_line(data):
         )
         file.write(b'{"type":"user","text":"torn')
     conversation = open_conversation(parse(["--resume", ID]))
-    assert conversation.said() == ["before"]
+    assert conversation.user_messages() == ["before"]
     conversation.append("user", "after", "/w")
-    assert open_conversation(parse(["--resume", ID])).said() == ["before", "after"]
+    assert open_conversation(parse(["--resume", ID])).user_messages() == ["before", "after"]
 
 
 def test_fork_copies_with_the_first_message(data):
@@ -86,7 +86,7 @@ def test_fork_copies_with_the_first_message(data):
     fork.append("user", "after", "/w")
     copied = (data / f"{OTHER}.jsonl").read_text().splitlines()
     assert [json.loads(line)["text"] for line in copied] == ["before", "after"]
-    assert open_conversation(parse(["--resume", ID])).said() == ["before"]
+    assert open_conversation(parse(["--resume", ID])).user_messages() == ["before"]
 
 
 @pytest.mark.parametrize(

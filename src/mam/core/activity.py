@@ -1,9 +1,8 @@
-"""What an agent is doing, decided from everything that speaks of it.
+"""Decide what an agent is doing from all evidence about it.
 
-Sources differ in strength and in age. The process knows best whether anything runs at all. A hook
-is the agent's own word but says nothing about what happened since. What is looked at now (the agent's
-state file, its title, its screen) is never old, but a guess. So a hook wins while it is fresh, and
-after that a look overrules it.
+Sources differ in strength and in age. Only the process proves whether anything runs. A hook comes from the
+agent itself, but may be out of date. The state file, the title and the screen are read now, but reading
+them involves a guess. So a hook wins while it is fresh; after that, a source that was read now wins.
 """
 
 from __future__ import annotations
@@ -34,25 +33,26 @@ STATES = tuple(ActivityState)
 # Strongest first, among evidence that is equally fresh.
 SOURCES = ("process", "hook", "state-file", "transcript", "title", "screen")
 
-# What is looked at just now, and therefore never old; the surest first.
-LOOKS = ("state-file", "title", "screen")
+# Sources that are read at the moment of the decision, and so are never out of date; the surest first.
+LIVE_SOURCES = ("state-file", "title", "screen")
 
-# Dialogs that no hook knows of: whoever speaks of something else has not seen them.
+# Dialogs that no agent reports by a hook. When the screen shows one, all other evidence is older.
 SILENT_DIALOGS = ("trust", "login", "limit", "update", "api-key", "bypass", "notice")
 
 FRESH_SECONDS = 2.0
 
-# A look does not know since when it holds: who looks from time to time remembers that, while no gap
-# between two looks is longer than this. Work is the same only while the agent's record has not grown.
+# A screen or a title does not tell since when its state holds. The observer remembers the first time it
+# saw the state, as long as no gap between two observations is longer than this. Two observations of
+# WORKING are one state only while the agent's transcript has not grown between them.
 LASTING = (IDLE, WAITING, WORKING)
 LONGEST_GAP_SECONDS = 300.0
 
-# Hooks of turns that failed: what the agent shows then, a limit for one, is said by none.
+# Hooks of turns that failed. No hook tells what the agent shows then, for example a limit.
 _FAILURES = ("StopFailure",)
 
 
 class Evidence:
-    """One source's word, and since when it holds."""
+    """What one source says about the activity, and since when."""
 
     __slots__ = ("at", "detail", "source", "state", "waiting_for")
 
@@ -67,7 +67,7 @@ class Evidence:
 
 
 class Activity:
-    """The verdict: state, where it comes from, since when, and which rule decided."""
+    """The decided state: its source, since when it holds, and which rule decided."""
 
     __slots__ = ("at", "disagreeing", "rule", "source", "state", "waiting_for")
 
@@ -81,94 +81,100 @@ class Activity:
 
 
 def fuse(evidence: Sequence[Evidence], now: float) -> Activity:
-    """Return the verdict; evidence that says otherwise is listed with it and not hidden."""
+    """Return the activity; evidence for another state is listed in `disagreeing`."""
     if len(evidence) == 2 and evidence[0].state in (BOOTING, UNKNOWN) and evidence[1].source == "hook":
-        # By far the most frequent case of a long listing: it runs, and nothing but its hook speaks.
-        return _verdict(evidence[1], "hook is the strongest that speaks")
-    known = [one for one in evidence if one.state != UNKNOWN]
-    verdict = _decide(known, now)
+        # The most frequent case of a long listing: the process runs, and only its hook reports a state.
+        return _verdict(evidence[1], "the hook is the strongest source that reports")
+    reports = [item for item in evidence if item.state != UNKNOWN]
+    verdict = _decide(reports, now)
     verdict.disagreeing = [
-        one for one in known if one.state != verdict.state and one.source not in ("process", verdict.source)
+        item
+        for item in reports
+        if item.state != verdict.state and item.source not in ("process", verdict.source)
     ]
     return verdict
 
 
 def is_lasting(verdict: Activity) -> bool:
-    """Tell whether somebody has to remember since when this holds, as it is only looked at."""
+    """Tell whether the observer must remember since when the state holds: its source does not tell."""
     return verdict.source in ("title", "screen") and verdict.state in LASTING
 
 
 def since(verdict: Activity, remembered: Mapping[str, Any], now: float) -> float:
-    """Return since when a state holds that was looked at, by what is remembered of earlier looks."""
+    """Return since when an observed state holds, given what earlier observations remembered."""
     is_same = (remembered["state"], remembered["waiting_for"]) == (verdict.state, verdict.waiting_for)
-    is_whole = abs(now - remembered["seen"]) <= LONGEST_GAP_SECONDS
-    return min(verdict.at, remembered["since"]) if is_same and is_whole else verdict.at
+    is_unbroken = abs(now - remembered["seen"]) <= LONGEST_GAP_SECONDS
+    return min(verdict.at, remembered["since"]) if is_same and is_unbroken else verdict.at
 
 
-def _decide(known: list[Evidence], now: float) -> Activity:
-    process, screen = _of(known, "process"), _of(known, "screen")
+def _decide(reports: list[Evidence], now: float) -> Activity:
+    process, screen = _of(reports, "process"), _of(reports, "screen")
     if process and process.state == EXITED:
-        return _verdict(process, "a dead process has ended, whatever else is said")
+        return _verdict(process, "the process has ended, whatever other sources report")
     dialog = (screen.waiting_for or "").partition(",")[0] if screen else ""
     if screen and dialog in SILENT_DIALOGS:
-        return _verdict(screen, f"the screen shows its {dialog} dialog, of which no hook speaks")
-    speaking = [one for one in known if one.source != "process"]
-    if len(speaking) > 1:
-        speaking.sort(key=lambda one: SOURCES.index(one.source))
-    words = [one for one in speaking if one.source not in LOOKS]
-    stated = _of(known, "state-file")
-    newest = stated.at if stated else 0.0
-    is_asked = any(one.state == WAITING for one in speaking if one.source in LOOKS)
-    # A record is only written at times; a dialog that is seen now is newer than whatever it says.
-    heard = [one for one in words if one.source == "hook" or not is_asked]
-    fresh = [one for one in heard if now - one.at <= FRESH_SECONDS and one.at >= newest]
+        return _verdict(screen, f"the screen shows a {dialog} dialog, which no hook reports")
+    ranked = [item for item in reports if item.source != "process"]
+    if len(ranked) > 1:
+        ranked.sort(key=lambda item: SOURCES.index(item.source))
+    recorded = [item for item in ranked if item.source not in LIVE_SOURCES]
+    state_file = _of(reports, "state-file")
+    newest = state_file.at if state_file else 0.0
+    has_dialog = any(item.state == WAITING for item in ranked if item.source in LIVE_SOURCES)
+    # An agent writes its transcript only now and then. A dialog that is visible now is newer.
+    usable = [item for item in recorded if item.source == "hook" or not has_dialog]
+    fresh = [item for item in usable if now - item.at <= FRESH_SECONDS and item.at >= newest]
     if fresh:
-        return _verdict(fresh[0], f"{fresh[0].source} spoke within {FRESH_SECONDS:g} s")
-    look = next((one for source in LOOKS if (one := _of(known, source))), None)
-    if look:
-        return _by_look(look, speaking)
-    if words:
-        return _verdict(words[0], f"{words[0].source} is the strongest that speaks")
+        return _verdict(fresh[0], f"the {fresh[0].source} reported within the last {FRESH_SECONDS:g} s")
+    live = next((item for source in LIVE_SOURCES if (item := _of(reports, source))), None)
+    if live:
+        return _from_live(live, ranked)
+    if recorded:
+        return _verdict(recorded[0], f"the {recorded[0].source} is the strongest source that reports")
     if process:
-        return _verdict(process, "nothing but the process speaks")
-    return Activity(UNKNOWN, "none", now, "nothing is known")
+        return _verdict(process, "only the process gives evidence")
+    return Activity(UNKNOWN, "none", now, "there is no evidence")
 
 
-def _by_look(look: Evidence, speaking: list[Evidence]) -> Activity:
-    """Return what a look says, with the age and the detail of the others that say the same."""
-    agreeing = [one for one in speaking if one.state == look.state]
-    waiting_for = next((one.waiting_for for one in (look, *agreeing) if one.waiting_for), None)
-    word = next((one for one in agreeing if one.source not in LOOKS), None)
-    if word:
-        return Activity(
-            word.state, word.source, word.at, f"{word.source}, and the {look.source} agrees", waiting_for
-        )
-    rule = f"the {look.source} was looked at now; what else is said is older"
-    return Activity(look.state, look.source, look.at, rule, waiting_for)
+def _from_live(live: Evidence, ranked: list[Evidence]) -> Activity:
+    """Return the state of a live source, with the age and the detail of other sources that agree."""
+    agreeing = [item for item in ranked if item.state == live.state]
+    waiting_for = next((item.waiting_for for item in (live, *agreeing) if item.waiting_for), None)
+    record = next((item for item in agreeing if item.source not in LIVE_SOURCES), None)
+    if record:
+        rule = f"the {record.source} reports it, and the {live.source} agrees"
+        return Activity(record.state, record.source, record.at, rule, waiting_for)
+    rule = f"the {live.source} was read now; all other evidence is older"
+    return Activity(live.state, live.source, live.at, rule, waiting_for)
 
 
-def _of(known: list[Evidence], source: str) -> Evidence | None:
-    for one in known:
-        if one.source == source:
-            return one
+def _of(reports: list[Evidence], source: str) -> Evidence | None:
+    for item in reports:
+        if item.source == source:
+            return item
     return None
 
 
-def _verdict(one: Evidence, rule: str) -> Activity:
-    return Activity(one.state, one.source, one.at, rule, one.waiting_for)
+def _verdict(item: Evidence, rule: str) -> Activity:
+    return Activity(item.state, item.source, item.at, rule, item.waiting_for)
 
 
 def is_asking(evidence: Sequence[Evidence]) -> bool:
-    """Tell whether a look shows that the agent asks: a hook that says otherwise may be a moment behind."""
-    return any(one.state == WAITING and one.source in LOOKS for one in evidence)
+    """Tell whether a live source shows a dialog: a hook that says otherwise may be a moment behind."""
+    return any(item.state == WAITING and item.source in LIVE_SOURCES for item in evidence)
 
 
 def needs_screen(evidence: Sequence[Evidence], now: float) -> bool:
-    """Tell whether a cheap listing must look at the screen: nobody speaks, or did and was not at rest."""
-    speaking = [one for one in evidence if one.source not in ("process", "screen") and one.state != UNKNOWN]
-    if any(one.state == EXITED for one in evidence):
+    """Tell whether a cheap listing must read the screen.
+
+    It must if no cheaper source reports a state, or if the newest report is old and is not plain idle.
+    """
+    reports = [
+        item for item in evidence if item.source not in ("process", "screen") and item.state != UNKNOWN
+    ]
+    if any(item.state == EXITED for item in evidence):
         return False
-    newest = max(speaking, key=lambda one: one.at, default=None)
+    newest = max(reports, key=lambda item: item.at, default=None)
     if newest is None or newest.source == "transcript":
         return True
     is_at_rest = newest.state == IDLE and newest.detail not in _FAILURES

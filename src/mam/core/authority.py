@@ -1,9 +1,9 @@
-"""What a session may do to others: write, answer, stop, start. A person may everything. Pure.
+"""What a session may do to other sessions: message, answer, stop, start. Pure.
 
-A person, or a program of theirs that runs in no session, is the operator. What sessions write to each other
-and answer for each other is as two settings say. Over MCP a session may do as it likes with what it started,
-and with what that started; of the others it may only what the operator has granted, and never anything to
-itself or to those that it comes from.
+The operator is a person, or a program of theirs that runs in no session. The operator may do everything.
+Two settings decide which sessions may message each other, and whose dialogs a session may answer. Over MCP
+a session may act freely on its descendants. On other sessions it may do only what the operator granted, and
+it may never act on itself or on its ancestors.
 """
 
 from __future__ import annotations
@@ -17,19 +17,19 @@ if TYPE_CHECKING:
 
     from mam.core.session_row import Row
 
-    # A word, or pairs of who writes and who is written to.
+    # A value of MESSAGES, or pairs of a sender and a target.
     Rule = str | tuple[tuple[str, str], ...]
 
 OPERATOR = "user"
-# Whom sessions may write to, and whose dialogs they may answer: the words of the settings.
+# Values of the settings `messages` (whom sessions may message) and `answers` (whose dialogs they may answer).
 ALL, TEAM, FAMILY, NONE = "all", "team", "family", "none"
 MESSAGES = (ALL, TEAM, FAMILY, NONE)
 PARENT, USER = "parent", "user"
 ANSWERS = (PARENT, ALL, USER)
 ANYBODY = "*"
-# What is done to another session: in the words of a refusal, and the grant that covers it.
+# Act on another session -> (how a refusal names the act, the grant that allows it).
 ACTS = {
-    "message": ("write to", "message"),
+    "message": ("message", "message"),
     "stop": ("stop", "stop"),
     "resume": ("resume", "stop"),
     "purge": ("delete the conversation of", "stop"),
@@ -38,52 +38,57 @@ GRANTS = ("message", "stop")
 # How far a grant of the operator reaches.
 REACHES = ("descendants", ALL)
 MASTER = "master"
-# From the least to the most; what the agent does by itself stands between being asked and a rule of its own.
+# Permissions from the least to the most. `default` leaves the choice to the agent program.
 LEAST_TO_MOST = ("ask", "default", "auto", "skip")
-# A session that starts sessions without end is a fault, whatever it was told.
+# Limits against a session that starts sessions without end.
 MOST_CHILDREN = 10
 DEEPEST = 2
 
 
-def may_write(rule: Rule, sender: Row, target: Row, *, share_team: bool) -> bool:
-    """Tell whether one session may write to another, as the settings have it.
+def may_message(rule: Rule, sender: Row, target: Row, *, share_team: bool) -> bool:
+    """Tell whether the setting `messages` lets one session message another.
 
-    A pair names both by name, role or kind; `*` is anybody.
+    A pair names sender and target, each by name, role or kind; `*` is any session.
     """
     if not isinstance(rule, str):
-        return any(_is(one, sender) and _is(other, target) for one, other in rule)
+        return any(_is(source, sender) and _is(destination, target) for source, destination in rule)
     if rule in (FAMILY, TEAM):
         return is_family(sender, target) or (rule == TEAM and share_team)
     return rule == ALL
 
 
 def may_answer(rule: str, sender: Row, target: Row) -> bool:
-    """Tell whether one session may answer another's dialogs; never its own."""
+    """Tell whether one session may answer the dialogs of another; a session never answers its own."""
     if sender.get("id") == target.get("id") or rule == USER:
         return False
     return rule == ALL or target.get("parent") == sender.get("id")
 
 
-def is_family(one: Row, other: Row) -> bool:
-    """Tell whether one session started the other, or both were started by the same one."""
-    mine, theirs = one.get("parent"), other.get("parent")
-    return one.get("id") == theirs or other.get("id") == mine or (mine is not None and mine == theirs)
+def is_family(first: Row, second: Row) -> bool:
+    """Tell whether one session started the other, or the same session started both."""
+    first_parent, second_parent = first.get("parent"), second.get("parent")
+    return (
+        first.get("id") == second_parent
+        or second.get("id") == first_parent
+        or (first_parent is not None and first_parent == second_parent)
+    )
 
 
 def ancestors(session_id: str, rows: Iterable[Row]) -> list[str]:
-    """Return the starter of a session, its starter, and so on; the nearest first."""
+    """Return the ids of the session's parent, of its parent, and so on; the nearest first."""
     parents = {row["id"]: row.get("parent") for row in rows}
-    found: list[str] = []
-    above = parents.get(session_id)
-    while above and above not in found and above != session_id:
-        found.append(above)
-        above = parents.get(above)
-    return found
+    chain: list[str] = []
+    parent = parents.get(session_id)
+    # A registry that was edited by hand may hold a cycle of parents.
+    while parent and parent not in chain and parent != session_id:
+        chain.append(parent)
+        parent = parents.get(parent)
+    return chain
 
 
-def descends(session_id: str, of: str, rows: Iterable[Row]) -> bool:
-    """Tell whether a session was started by another, or by something that it started."""
-    return of in ancestors(session_id, rows)
+def is_descendant(session_id: str, ancestor: str, rows: Iterable[Row]) -> bool:
+    """Tell whether the ancestor, or one of its descendants, started the session."""
+    return ancestor in ancestors(session_id, rows)
 
 
 def check(
@@ -95,67 +100,69 @@ def check(
     *,
     masters: Collection[str] = (),
 ) -> None:
-    """Refuse what a caller may not do to a session.
+    """Raise NotAllowed if a caller may not do this to a session.
 
-    `grants` say how far the operator lets it reach; `masters` are those whom teams report to.
+    `grants` are the operator's grants to sessions; `masters` are the ids of the masters of teams.
     """
     if caller == OPERATOR:
         return
-    words, grant = ACTS[act]
-    what = f"a session may not {words}"
+    phrase, grant = ACTS[act]
+    refusal = f"a session may not {phrase}"
     if target["id"] == caller:
-        raise NotAllowed(f"{what} itself", hint="end the turn; a person or its parent decides")
+        raise NotAllowed(f"{refusal} itself", hint="end the turn; a person or its parent decides")
     above = ancestors(caller, rows)
     if target["id"] in above:
-        who = "its parent" if target["id"] == above[0] else "one that it comes from"
-        raise NotAllowed(f"{what} {who}", hint="report with a job event, or in your answer")
-    if descends(target["id"], caller, rows):
+        relative = "its parent" if target["id"] == above[0] else "one of its ancestors"
+        raise NotAllowed(f"{refusal} {relative}", hint="report with a job event, or in your answer")
+    if is_descendant(target["id"], caller, rows):
         return
     if target.get("role") == MASTER or target["id"] in masters:
-        raise NotAllowed(f"{what} a master", hint="report with a job event, or in your answer")
+        raise NotAllowed(f"{refusal} a master", hint="report with a job event, or in your answer")
     if grants.get(grant) == ALL:
         return
     raise NotAllowed(
-        f"{what} '{target['name']}', which it did not start",
+        f"{refusal} '{target['name']}', which it did not start",
         hint=f'the operator may allow it: {grant} = "all" below [mcp] in ~/.config/mam/config.toml',
     )
 
 
-def child_permissions(asked: str | None, usual: str, own: str) -> str:
-    """Return what a child runs with: as asked, else as usual, and never more than its parent has."""
-    if asked is not None:
-        if _rank(asked) > _rank(own):
+def child_permissions(requested: str | None, usual: str, own: str) -> str:
+    """Return the permissions of a child: the requested ones, else the usual ones, never more than `own`."""
+    if requested is not None:
+        if _rank(requested) > _rank(own):
             raise NotAllowed(
-                f"a session with permissions '{own}' cannot start one with '{asked}'",
+                f"a session with permissions '{own}' cannot start one with '{requested}'",
                 hint=f"ask for '{own}' or less",
             )
-        return asked
+        return requested
     return usual if _rank(usual) <= _rank(own) else own
 
 
 def check_program(program: str, own: str) -> None:
-    """Refuse an agent that is held to permissions a program that cannot be: it does whatever it does."""
+    """Raise NotAllowed if a session with limited permissions starts a program that mam cannot limit."""
     if own != LEAST_TO_MOST[-1]:
         raise NotAllowed(
-            f"a session with permissions '{own}' cannot start '{program}', which is no agent that mam knows",
-            hint="start an agent: claude, codex, …; programs are run in your own shell, as you may",
+            f"a session with permissions '{own}' cannot start '{program}', which is not an agent kind",
+            hint="start an agent: claude, codex, …; run other programs in your own shell",
         )
 
 
-def check_birth(caller: str, rows: list[Row]) -> None:
-    """Refuse one more child of a session that has many, or that is itself far down."""
+def check_child_limit(caller: str, rows: list[Row]) -> None:
+    """Raise NotAllowed if a session has too many children to start one more, or too many ancestors."""
     if caller == OPERATOR:
         return
     if len(ancestors(caller, rows)) >= DEEPEST:
-        raise NotAllowed(f"sessions start sessions at most {DEEPEST} deep", hint="ask your parent for help")
-    living = [row for row in rows if row.get("parent") == caller and is_running(row)]
-    if len(living) >= MOST_CHILDREN:
-        raise NotAllowed(f"a session has at most {MOST_CHILDREN} children that run", hint="stop one first")
+        raise NotAllowed(
+            f"sessions that sessions start are at most {DEEPEST} levels deep", hint="ask your parent for help"
+        )
+    children = [row for row in rows if row.get("parent") == caller and is_running(row)]
+    if len(children) >= MOST_CHILDREN:
+        raise NotAllowed(f"a session has at most {MOST_CHILDREN} running children", hint="stop one first")
 
 
 def _rank(permissions: str) -> int:
     return LEAST_TO_MOST.index(permissions)
 
 
-def _is(word: str, row: Row) -> bool:
-    return word in (ANYBODY, row["name"], row.get("role"), row["agent"])
+def _is(selector: str, row: Row) -> bool:
+    return selector in (ANYBODY, row["name"], row.get("role"), row["agent"])

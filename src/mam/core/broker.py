@@ -1,7 +1,7 @@
-"""Which MQTT broker is meant, how its topics are named, and how long to leave it alone after a failure.
+"""The description of an MQTT broker: its address, its topics, and the pause after a failed connection.
 
-An address never holds a password: it would stand in argv, in logs and in records. It names the user,
-and beside it stands where the password is found: the name of a variable, or a file.
+An address never holds a password, because addresses appear in argv, in logs and in records. The address
+names the user; a separate field names the variable or the file that holds the password.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ PREFIX = "python/mqtt/jobs"
 PROTOCOLS = ("5", "3.1.1")
 EVENTS, STATUS, ASK = "events", "status", "ask"
 _PORTS = {"mqtt": 1883, "mqtts": 8883}
-# `password_dotenv` is a variable of the root's `.env` and of nothing else.
+# `password_dotenv` names a variable that mam reads only from the root's `.env`.
 _FIELDS = (
     "ca_file",
     "keepalive",
@@ -27,13 +27,13 @@ _FIELDS = (
     "protocol",
 )
 _LOOPBACK = ("localhost", "127.0.0.1", "::1")
-# Seconds: a silent connection is given up after at most twice this.
+# Seconds. A connection without traffic is given up after at most twice this time.
 _KEEPALIVE, _LONGEST_KEEPALIVE = 15, 3600
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.25, 30.0
 
 
 class Broker:
-    """One broker as it is configured; the password itself is never part of it."""
+    """One configured broker. It never holds the password itself."""
 
     __slots__ = ("host", "is_tls", "port", "username", *_FIELDS)
 
@@ -64,7 +64,9 @@ class Broker:
         if not is_number or not 1 <= keepalive <= _LONGEST_KEEPALIVE:
             raise InvalidSettings(f"keepalive is 1 to {_LONGEST_KEEPALIVE} seconds")
         if self.ca_file and not self.is_tls:
-            raise InvalidSettings("a CA file is for mqtts:// alone", hint="write mqtts://, or leave it away")
+            raise InvalidSettings(
+                "a CA file works only with mqtts://", hint="write mqtts://, or remove the CA file"
+            )
 
     @property
     def address(self) -> str:
@@ -82,35 +84,35 @@ class Broker:
         return not self.is_tls and self.host not in _LOOPBACK
 
     def as_json(self) -> dict[str, Any]:
-        """Return it for a record: what `of_json` takes."""
-        more = {name: value for name in _FIELDS if (value := getattr(self, name)) is not None}
-        return {"url": self.address, **more}
+        """Return the broker as a record keeps it; `of_json` reads it back."""
+        fields = {name: value for name in _FIELDS if (value := getattr(self, name)) is not None}
+        return {"url": self.address, **fields}
 
     def topic(self, job: str, leaf: str) -> str:
-        """Return the topic of a job's events, of its status, or of questions for both."""
+        """Return a topic of a job; the leaf is EVENTS, STATUS, or ASK for requests to publish again."""
         return f"{self.prefix}/{job}/{leaf}"
 
     def job_of(self, topic: str, leaf: str) -> str | None:
-        """Return the job that a topic speaks of; None for a topic of something else."""
+        """Return the job id in a topic; None if the topic has another prefix or leaf."""
         head, _, last = topic.rpartition("/")
         before, _, job = head.rpartition("/")
         return job if last == leaf and before == self.prefix and job else None
 
 
 def of_json(values: object) -> Broker:
-    """Return the broker of a settings table or of a record; refuse what it may not say."""
+    """Return the broker of a settings table or of a record; raise InvalidSettings for a wrong value."""
     if not isinstance(values, dict) or not isinstance(values.get("url"), str):
         raise InvalidSettings("a broker is a table with url")
     if unknown := sorted(map(str, values.keys() - {"url", *_FIELDS})):
         raise InvalidSettings(
             f"a broker has no '{unknown[0]}'",
-            hint=f"it has url, {', '.join(_FIELDS)}; passwords by reference",
+            hint=f"it has url, {', '.join(_FIELDS)}; it never holds a password itself",
         )
     return Broker(values["url"], **{name: values[name] for name in _FIELDS if name in values})
 
 
 def of_record(data: dict[str, Any]) -> Broker | None:
-    """Return the broker that a job's record names, or None where it names none that can be used."""
+    """Return the broker that a job's record names; None if there is none, or its description is invalid."""
     values = data.get("broker")
     try:
         return of_json(values) if isinstance(values, dict) else None
@@ -119,7 +121,7 @@ def of_record(data: dict[str, Any]) -> Broker | None:
 
 
 def parse_prefix(text: str) -> str:
-    """Return what every topic begins with: levels without wildcards."""
+    """Return the prefix of all topics: levels without wildcards."""
     levels = text.split("/") if isinstance(text, str) else [""]
     if (
         not all(levels)
@@ -128,19 +130,17 @@ def parse_prefix(text: str) -> str:
         or text[0] == "$"
         or set("+#") & set(text)
     ):
-        raise InvalidSettings(
-            f"{text!r:.60} is not the beginning of a topic", hint=f"write levels as in {PREFIX}"
-        )
+        raise InvalidSettings(f"{text!r:.60} is not a topic prefix", hint=f"write levels as in {PREFIX}")
     return text
 
 
 def pause(failures: int, chance: float) -> float:
-    """Return the seconds to wait after so many failures in a row; `chance` is from 0 to 1.
+    """Return the seconds to wait after a number of failures in a row; `chance` is from 0 to 1.
 
-    Doubled each time, and spread, so that many clients do not come back to a broker at once.
+    The pause doubles each time. `chance` spreads it, so that many clients do not reconnect at once.
     """
-    whole = min(_LONGEST_PAUSE, _FIRST_PAUSE * 2.0 ** min(max(failures - 1, 0), 20))
-    return whole * (0.5 + chance / 2)
+    longest = min(_LONGEST_PAUSE, _FIRST_PAUSE * 2.0 ** min(max(failures - 1, 0), 20))
+    return longest * (0.5 + chance / 2)
 
 
 def _parse(url: str) -> tuple[bool, str, int, str | None]:
@@ -151,12 +151,12 @@ def _parse(url: str) -> tuple[bool, str, int, str | None]:
         parts = urlsplit(url)
         port = parts.port or _PORTS.get(parts.scheme, 0)
     except ValueError:
-        raise InvalidSettings("that is not the address of a broker", hint=hint) from None
-    # First, and without showing the text: nothing of it may reach a log.
+        raise InvalidSettings("the text is not the address of a broker", hint=hint) from None
+    # This check comes first, and its message does not show the text: a password must not reach a log.
     if parts.password is not None:
         raise InvalidSettings(
             "the address of a broker must not hold a password: others can read it",
-            hint="leave it away; put it into a file of mode 600 and name that as password_file",
+            hint="remove it; put it into a file of mode 600 and name the file in password_file",
         )
     plain = not (parts.path.strip("/") or parts.query or parts.fragment)
     if parts.scheme not in _PORTS or not parts.hostname or not plain or not url.isprintable() or " " in url:

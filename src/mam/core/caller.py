@@ -1,4 +1,4 @@
-"""Who asks for something: a person, a session, a paired device, another host, or nobody knows. Pure."""
+"""The caller of a verb: the user, a session, a paired device, another host, or unknown. Pure."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
 
 class CallerKind(StrEnum):
-    """What a caller is; what it may do follows from it."""
+    """What a caller is. What the caller may do depends on it."""
 
     USER = "user"
     SESSION = "session"
@@ -20,7 +20,7 @@ class CallerKind(StrEnum):
 
 
 class Caller:
-    """Who calls, and by which process. It never changes."""
+    """Who calls a verb, and from which process. A caller is immutable."""
 
     __slots__ = ("id", "kind", "pid")
 
@@ -29,34 +29,34 @@ class Caller:
     pid: int
 
     def __init__(self, kind: CallerKind, pid: int, caller_id: str | None = None) -> None:
-        """`caller_id` is a session's, a device's or a host's; a person has none."""
+        """`caller_id` is the id of a session, a device or a host; a person has none."""
         for name, value in (("kind", kind), ("pid", pid), ("id", caller_id)):
             object.__setattr__(self, name, value)
 
     def __setattr__(self, name: str, value: object) -> None:
-        """Refuse: a verb is done by the one who called it."""
+        """Refuse every change: rights were checked for this caller."""
         raise AttributeError(f"a caller does not change: {name}")
 
     @property
     def name(self) -> str:
-        """How the registry and the log call it: `user`, a session's id, or what it is with its id."""
+        """The caller's name in the registry and the log: `user`, a session's id, or its kind and id."""
         if self.id is None or self.kind is CallerKind.SESSION:
             return self.id or str(self.kind)
-        # A device may have been given any name, also `user`.
+        # A device may have any id, also `user`.
         return f"{self.kind}:{self.id}"
 
     @property
     def session_id(self) -> str | None:
-        """The session that calls; None for anybody else."""
+        """The id of the session that calls; None for other callers."""
         return self.id if self.kind is CallerKind.SESSION else None
 
     @property
     def is_user(self) -> bool:
-        """Whether a person calls, or a program of theirs that runs in no session."""
+        """Whether the caller is a person, or a program of theirs that runs in no session."""
         return self.kind is CallerKind.USER
 
     def action(self, verb: str, now: float) -> Action:
-        """Return the record of who does what, and when."""
+        """Return the record of this caller's action for a row."""
         return {"by": self.name, "verb": verb, "at_epoch": int(now)}
 
 

@@ -1,7 +1,7 @@
-"""The one word that a delegating agent reads: from the registry's status and what the session is doing.
+"""The single state that a delegating agent reads, made of a session's status and activity.
 
-The words are those that agents know from other multiplexers. `waiting` is `idle` with a flag, because
-a caller acts the same: nothing moves until somebody does something.
+The names of the states are those that agents know from other multiplexers. The activity `waiting` becomes
+`idle` with a flag, because in both cases nothing happens until the caller acts.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from mam.core.activity import BOOTING, EXITED, IDLE, WAITING, WORKING
 from mam.core.session_row import Status
 
 STATES = ("booting", "ready", "working", "idle", "done", "error", "unknown")
-# What can be waited for.
+# States that a caller can wait for.
 TARGETS = ("ready", "working", "idle", "done", "error")
 ENDED = ("done", "error")
 
@@ -18,7 +18,7 @@ ENDED = ("done", "error")
 def agent_state(
     status: str, activity: str, *, termination_mode: str | None = None, has_spoken: bool | None = None
 ) -> str:
-    """Return the state; `has_spoken` is False only where a conversation is known to be empty still."""
+    """Return the state; `has_spoken` is False only if the conversation is known to be empty."""
     if status == Status.TERMINATED and termination_mode == "auto-detected":
         return "error"
     if status != Status.RUNNING:
@@ -27,10 +27,10 @@ def agent_state(
         return "error"
     if activity == IDLE and has_spoken is False:
         return "ready"
-    words: dict[str, str] = {BOOTING: "booting", IDLE: "idle", WAITING: "idle", WORKING: "working"}
-    return words.get(activity, "unknown")
+    states: dict[str, str] = {BOOTING: "booting", IDLE: "idle", WAITING: "idle", WORKING: "working"}
+    return states.get(activity, "unknown")
 
 
-def reached(state: str, wanted: str) -> bool:
-    """Tell whether what was waited for is there; one that has had a turn takes words as a fresh one does."""
-    return state == wanted or (wanted == "ready" and state == "idle")
+def is_reached(state: str, target: str) -> bool:
+    """Tell whether a state fulfils a target; `idle` fulfils `ready`, because both take a message."""
+    return state == target or (target == "ready" and state == "idle")

@@ -1,8 +1,8 @@
-"""Where the registry and the world differ, and what follows from it. Nothing is looked at here.
+"""Find drift: differences between the registry and what exists. Pure: the caller observes, this decides.
 
-A: held for running, and it is not. B: a session of the original's naming pattern without a row. C: the
-conversation that the session has is on disk, and the row does not own it yet. D: the row's conversation
-was on disk once and is not any more.
+Drift has four classes. A: the row says running, but the session is not. B: a tmux session has a name of the
+original system's pattern, but no row. C: the session's conversation is on disk, but the row does not have its
+id yet. D: the row's conversation was on disk once, but is not any more.
 """
 
 from __future__ import annotations
@@ -19,16 +19,13 @@ if TYPE_CHECKING:
     from mam.core.session_row import Row
 
 NONE = "-"
-# A person's own action is never undone: for so long a row is left alone after one.
+# A pass leaves a row alone for this long after an action, so that it never undoes what a person just did.
 HANDS_OFF_SECONDS = 5.0
 _ENDED = (Liveness.DEAD, Liveness.GONE)
 
 
-class Seen:
-    """What was seen of one running session.
-
-    Its process and pane, its conversation and whether it is on disk.
-    """
+class SessionObservation:
+    """What was observed of one running session: its process, its pane, its conversation."""
 
     __slots__ = ("conversation", "on_disk", "own_on_disk", "reason", "state")
 
@@ -41,7 +38,7 @@ class Seen:
         on_disk: bool | None = None,
         own_on_disk: bool | None = None,
     ) -> None:
-        """`conversation` is the one that the agent has now; None in `on_disk` means that nobody can say."""
+        """`conversation` is the one that the agent has open now; None in `on_disk` means unknown."""
         self.state = state
         self.reason = reason
         self.conversation = conversation
@@ -49,8 +46,8 @@ class Seen:
         self.own_on_disk = own_on_disk
 
 
-class Stray:
-    """A tmux session that no row speaks of, in a directory of this root and without anybody's mark."""
+class UnregisteredSession:
+    """A tmux session without a row, in a directory of this root, and without a mark of mam."""
 
     __slots__ = ("name", "pane_id", "path", "pid", "server")
 
@@ -63,9 +60,9 @@ class Stray:
 
 
 class Drift:
-    """One difference. `key` names its episode: the same one is reported once."""
+    """One difference. `key` names its episode, so that it is reported once."""
 
-    __slots__ = ("after", "before", "field", "key", "kind", "message", "row", "stray")
+    __slots__ = ("after", "before", "field", "key", "kind", "message", "row", "unregistered")
 
     def __init__(
         self,
@@ -77,9 +74,9 @@ class Drift:
         before: object = None,
         after: object = None,
         row: Row | None = None,
-        stray: Stray | None = None,
+        unregistered: UnregisteredSession | None = None,
     ) -> None:
-        """Without an `after` nothing is to be written: it is reported only."""
+        """A drift without `after` is only reported; nothing is written."""
         self.kind = kind
         self.key = key
         self.message = message
@@ -87,15 +84,16 @@ class Drift:
         self.before = before
         self.after = after
         self.row = row
-        self.stray = stray
+        self.unregistered = unregistered
 
     def as_json(self) -> dict[str, Any]:
-        """Return it as a report shows it."""
+        """Return the drift as a report shows it."""
+        source = self.unregistered
         return {
             "id": self.key,
             "class": self.kind,
-            "session": self.row["name"] if self.row else self.stray.name if self.stray else None,
-            "server": self.row["tmux_server"] if self.row else self.stray.server if self.stray else None,
+            "session": self.row["name"] if self.row else source.name if source else None,
+            "server": self.row["tmux_server"] if self.row else source.server if source else None,
             "field": self.field,
             "before": self.before,
             "after": self.after,
@@ -104,61 +102,66 @@ class Drift:
 
 
 class Observation:
-    """One look at everything: which servers answered, what is there of each row, what has no row."""
+    """One observation of everything: which servers answered, what exists for each row, what has no row."""
 
-    __slots__ = ("confirmed", "seen", "strays")
+    __slots__ = ("confirmed", "sessions", "unregistered")
 
     def __init__(
-        self, confirmed: Mapping[str, bool], seen: Mapping[str, Seen], strays: Iterable[Stray] = ()
+        self,
+        confirmed: Mapping[str, bool],
+        sessions: Mapping[str, SessionObservation],
+        unregistered: Iterable[UnregisteredSession] = (),
     ) -> None:
-        """`seen` goes by the ids of rows."""
+        """`confirmed` tells by server whether it answered; the keys of `sessions` are ids of rows."""
         self.confirmed = confirmed
-        self.seen = seen
-        self.strays = strays
+        self.sessions = sessions
+        self.unregistered = unregistered
 
 
-def plan(rows: Collection[Row], found: Observation, now: float, busy: Collection[str] = ()) -> list[Drift]:
-    """Return what differs, in the order of the rows; `busy` are the ids and names that a verb works on.
+def plan(
+    rows: Collection[Row], observation: Observation, now: float, busy: Collection[str] = ()
+) -> list[Drift]:
+    """Return the drift, in the order of the rows; `busy` are the ids and names that a verb works on.
 
-    Nothing follows from a server that did not answer, nothing is said of ended rows, and a row is left
-    alone for some seconds after somebody's action.
+    Three kinds of rows have no drift: rows on a server that did not answer, ended rows, and rows on which
+    somebody acted a few seconds ago.
     """
     drifts = [
         drift
         for row in rows
-        if _is_settled(row, now, busy) and found.confirmed.get(row["tmux_server"])
-        for drift in _of_row(row, found.seen.get(row.get("id") or ""))
+        if _may_differ(row, now, busy) and observation.confirmed.get(row["tmux_server"])
+        for drift in _of_row(row, observation.sessions.get(row.get("id") or ""))
     ]
-    named = {row["name"] for row in rows}
+    names = {row["name"] for row in rows}
     drifts += [
-        _registers(stray)
-        for stray in found.strays
-        if found.confirmed.get(stray.server)
-        and stray.name not in named
-        and stray.name not in busy
-        and kind_of_name(stray.name)
+        _without_row(session)
+        for session in observation.unregistered
+        if observation.confirmed.get(session.server)
+        and session.name not in names
+        and session.name not in busy
+        and kind_of_name(session.name)
     ]
     return drifts
 
 
-def rests_until(row: Row) -> float:
-    """Return when a row that somebody acted on may be looked at again."""
+def hands_off_until(row: Row) -> float:
+    """Return until when a pass leaves a row alone after an action on it."""
     action = row.get("last_action")
-    # The row keeps whole seconds: the action may have been at the end of its.
+    # The row stores whole seconds; the action may have happened up to one second later.
     return float((action["at_epoch"] if action else 0) or 0) + 1.0 + HANDS_OFF_SECONDS
 
 
-def _is_settled(row: Row, now: float, busy: Collection[str]) -> bool:
+def _may_differ(row: Row, now: float, busy: Collection[str]) -> bool:
     if row["status"] != Status.RUNNING or row.get("id") in busy or row["name"] in busy:
         return False
-    # An action of the future is a clock that was put back.
-    return not now < rests_until(row) <= now + 1.0 + HANDS_OFF_SECONDS
+    # An action that lies in the future means that the clock was set back; it protects nothing.
+    return not now < hands_off_until(row) <= now + 1.0 + HANDS_OFF_SECONDS
 
 
-def letter(
+def drift_class(
     row: Row, state: Liveness, *, conversation: str | None, on_disk: bool | None, own_on_disk: bool | None
 ) -> str:
-    """Return the letter of the gravest difference of one row; nothing follows from what is unknown."""
+    """Return the class of the most serious drift of one row; an unknown value causes none."""
     own = own_id(row)
     if row["status"] == Status.RUNNING:
         if state in _ENDED or state == Liveness.LOOSE:
@@ -168,43 +171,47 @@ def letter(
     return "D" if own and own_on_disk is False else NONE
 
 
-def _of_row(row: Row, seen: Seen | None) -> list[Drift]:
-    if seen is None or seen.state == Liveness.UNKNOWN:
+def _of_row(row: Row, observed: SessionObservation | None) -> list[Drift]:
+    if observed is None or observed.state == Liveness.UNKNOWN:
         return []
-    kind = letter(
-        row, seen.state, conversation=seen.conversation, on_disk=seen.on_disk, own_on_disk=seen.own_on_disk
+    kind = drift_class(
+        row,
+        observed.state,
+        conversation=observed.conversation,
+        on_disk=observed.on_disk,
+        own_on_disk=observed.own_on_disk,
     )
-    found = {"A": _ended, "C": _appeared, "D": _vanished}.get(kind)
-    return [found(row, seen)] if found else []
+    describe = {"A": _ended, "C": _appeared, "D": _vanished}.get(kind)
+    return [describe(row, observed)] if describe else []
 
 
-def _ended(row: Row, seen: Seen) -> Drift:
+def _ended(row: Row, observed: SessionObservation) -> Drift:
     pane, name = row.get("pane") or {}, row["name"]
-    who = f"process {pane.get('pid')} ({pane.get('cmd')})"
+    process = f"process {pane.get('pid')} ({pane.get('cmd')})"
     key = f"A:{row.get('id') or name}:{pane.get('pid')}:{pane.get('pid_start')}"
-    if seen.state == Liveness.LOOSE:
-        # Held for running until it is gone: a resume beside a process that lives would make two of it.
-        said = f"{name}: {who} lives without its pane; mam stop {name} ends it"
-        return Drift("A", f"{key}:loose", said, field="pane", before=pane.get("id"), row=row)
-    said = f"{name}: {who} is gone: {seen.reason}"
-    return Drift("A", key, said, field="status", before=Status.RUNNING, after=Status.TERMINATED, row=row)
+    if observed.state == Liveness.LOOSE:
+        # The row stays running until the process ends: a resume beside it would start the agent twice.
+        message = f"{name}: {process} runs without its pane; mam stop {name} ends it"
+        return Drift("A", f"{key}:loose", message, field="pane", before=pane.get("id"), row=row)
+    message = f"{name}: {process} is gone: {observed.reason}"
+    return Drift("A", key, message, field="status", before=Status.RUNNING, after=Status.TERMINATED, row=row)
 
 
-def _appeared(row: Row, seen: Seen) -> Drift:
-    own, now = own_id(row), seen.conversation
-    said = f"{row['name']}: its conversation {now} is on disk"
+def _appeared(row: Row, observed: SessionObservation) -> Drift:
+    own, now = own_id(row), observed.conversation
+    message = f"{row['name']}: its conversation {now} is on disk"
     key = f"C:{row.get('id') or row['name']}:{now}"
-    return Drift("C", key, said, field=own_id_field(row["agent"]), before=own, after=now, row=row)
+    return Drift("C", key, message, field=own_id_field(row["agent"]), before=own, after=now, row=row)
 
 
-def _vanished(row: Row, seen: Seen) -> Drift:
+def _vanished(row: Row, _observed: SessionObservation) -> Drift:
     own = own_id(row)
-    said = f"{row['name']}: its conversation {own} is not on disk any more"
+    message = f"{row['name']}: its conversation {own} is not on disk any more"
     key = f"D:{row.get('id') or row['name']}:{own}"
-    return Drift("D", key, said, field=own_id_field(row["agent"]), before=own, row=row)
+    return Drift("D", key, message, field=own_id_field(row["agent"]), before=own, row=row)
 
 
-def _registers(stray: Stray) -> Drift:
-    said = f"{stray.name}: a session of tmux server {stray.server} (process {stray.pid}) had no row"
-    key = f"B:{stray.server}:{stray.name}:{stray.pid}"
-    return Drift("B", key, said, field="status", after=Status.RUNNING, stray=stray)
+def _without_row(session: UnregisteredSession) -> Drift:
+    message = f"{session.name}: a session of tmux server {session.server} (process {session.pid}) had no row"
+    key = f"B:{session.server}:{session.name}:{session.pid}"
+    return Drift("B", key, message, field="status", after=Status.RUNNING, unregistered=session)

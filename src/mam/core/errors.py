@@ -1,23 +1,23 @@
-"""Everything that can go wrong, as one tree, and what each means for the caller.
+"""All errors of mam as one tree, with the code and the exit code of each.
 
-    MamError                    str() is one line without control characters; hint says the way out
+    MamError                    str() is one line without control characters; hint says what to do
       Refused                     the request is wrong; repeating it cannot help
         InvalidName InvalidPath InvalidPrompt InvalidSettings Usage
         SessionNotFound CardNotFound JobNotFound TaskNotFound NoRegistry AmbiguousTarget NameTaken
         NoTranscript IllegalTransition Conflict NotAllowed NeedsConfirmation EventRefused NoDialog
-      Damaged                     our own records; never repaired silently
+      Damaged                     mam's own records are damaged; never repaired silently
         RegistryCorrupt EditRefused SchemaTooNew
-      Unavailable                 the world is not there now
+      Unavailable                 something outside of mam is not available now
         TerminalsDown TmuxMissing AgentMissing PaneGone RegistryBusy DiskFull ReadOnly
         DialogOpen NotReady UntestedVersion TimedOut ResidentRuns ConversationBusy
         BrokerDown BrokerRefused BrokerUntrusted NotPublished
-      Unconfirmed                 acted, and the result cannot be proven
+      Unconfirmed                 mam acted, and cannot prove the result
         StartUnconfirmed StopUnconfirmed DeliveryUnconfirmed
-      Held                        kept for later; do not send again
-      Broken                      a bug of ours
+      Held                        the message is kept for later; do not send it again
+      Broken                      a bug of mam
 
-The numbers are the exit codes of the command line. A leaf differs from its branch only where
-its table line says so.
+Each class has an error code for programs and an exit code for the command line. A class inherits both
+from its parent unless it sets its own.
 """
 
 from __future__ import annotations
@@ -35,11 +35,11 @@ class MamError(Exception):
     code = "error"
     exit_code = 70
     retryable = False
-    # True where a change was committed before this went wrong: only its showing failed.
+    # True if the change was committed before the error, and only showing or publishing it failed.
     recorded = False
 
     def __init__(self, message: str = "", *, hint: str | None = None, session: Any = None) -> None:
-        """Keep the message as one line; without one, the class's own sentence is the message."""
+        """Keep the message as one line; the default message is the first line of the class's docstring."""
         text = one_line(message or (type(self).__doc__ or type(self).__name__).splitlines()[0])
         super().__init__(text)
         self.message = text
@@ -110,7 +110,7 @@ class JobNotFound(Refused):
 
 
 class EventRefused(Refused):
-    """The event is not one that counts."""
+    """The event is not valid for this job."""
 
     code = "event_refused"
 
@@ -133,7 +133,7 @@ class NoRegistry(Refused):
 
 
 class AmbiguousTarget(Refused):
-    """More than one thing fits."""
+    """More than one thing matches."""
 
     code = "ambiguous_target"
 
@@ -181,7 +181,7 @@ class NeedsConfirmation(Refused):
 
 
 class Damaged(MamError):
-    """Our own records are damaged."""
+    """The records of mam are damaged."""
 
     code, exit_code = "damaged", 65
 
@@ -193,7 +193,7 @@ class RegistryCorrupt(Damaged):
 
 
 class EditRefused(Damaged):
-    """The registry file was edited in a way that cannot be taken in."""
+    """Somebody edited the registry file in a way that mam does not accept."""
 
     code = "edit_refused"
 
@@ -205,7 +205,7 @@ class SchemaTooNew(Damaged):
 
 
 class Unavailable(MamError):
-    """Something outside is not there now."""
+    """Something that mam needs is not available now."""
 
     code, exit_code, retryable = "unavailable", 2, True
 
@@ -265,7 +265,7 @@ class NotReady(Unavailable):
 
 
 class UntestedVersion(Unavailable):
-    """Only the screen of a version that nobody tested says that it takes input."""
+    """mam was not tested with this version, and only its screen shows that it takes input."""
 
     code, retryable = "untested_version", False
 
@@ -301,44 +301,44 @@ class BrokerRefused(Unavailable):
 
 
 class BrokerUntrusted(Unavailable):
-    """The broker cannot prove that it is the one that is meant."""
+    """The broker cannot prove its identity."""
 
     code, retryable = "broker_untrusted", False
 
 
 class NotPublished(Unavailable):
-    """Recorded, and not published yet; it goes out by itself."""
+    """The event is recorded, but not published yet; mam publishes it later."""
 
     code, retryable = "not_published", False
     recorded = True
 
 
 class Unconfirmed(MamError):
-    """Acted, and the result cannot be proven."""
+    """mam acted, and cannot prove the result."""
 
     code, exit_code = "unconfirmed", 3
 
 
 class StartUnconfirmed(Unconfirmed):
-    """Started, and it cannot be proven that the program runs."""
+    """mam started the program, and cannot prove that it runs."""
 
     code = "start_unconfirmed"
 
 
 class StopUnconfirmed(Unconfirmed):
-    """Told to end, and it cannot be proven that it did."""
+    """mam told the session to end, and cannot prove that it did."""
 
     code = "stop_unconfirmed"
 
 
 class DeliveryUnconfirmed(Unconfirmed):
-    """Typed, and it cannot be proven that it was submitted."""
+    """mam typed the message, and cannot prove that the agent took it."""
 
     code = "delivery_unconfirmed"
 
 
 class Held(MamError):
-    """Kept for later; do not send it again."""
+    """The message is kept for later; do not send it again."""
 
     code, exit_code = "held", 4
 

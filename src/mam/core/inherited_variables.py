@@ -1,7 +1,7 @@
-"""Variables that an agent sets for what it starts: they speak of that agent and its conversation.
+"""Variables that an agent program sets for its child processes, to describe itself and its conversation.
 
-A new session, a tmux server or a resident that inherited them would be taken for a part of the
-agent that it was called from. Settings of a person (keys, homes, providers) are not among them.
+A session, a tmux server or a resident that inherits them would be taken for a part of the agent that
+called mam. Settings of a person (keys, homes, providers) are not among them.
 """
 
 from __future__ import annotations
@@ -51,16 +51,16 @@ _NAMES = frozenset(
         "OPENCODE_ROUTE",
     ]
 )
-# Of Hermes' variables for cards, those that say where the board is are a person's as well.
+# Hermes' variables for cards. Those that name the board are not here: a person may set them, too.
 _CARD = ("TASK", "RUN", "CLAIM", "WORKSPACE", "BRANCH", "GOAL")
-_PREFIXES = ("HERMES_SESSION_", *(f"HERMES_KANBAN_{one}" for one in _CARD))
+_PREFIXES = ("HERMES_SESSION_", *(f"HERMES_KANBAN_{name}" for name in _CARD))
 
 
 def is_inherited(name: str) -> bool:
-    """Tell whether a variable speaks of the agent that set it."""
+    """Tell whether a variable describes the agent that set it."""
     return name in _NAMES or name.startswith(_PREFIXES)
 
 
 def without_inherited(environ: Mapping[str, str]) -> dict[str, str]:
-    """Return an environment that speaks of no agent."""
+    """Return the environment without the variables that describe an agent."""
     return {name: value for name, value in environ.items() if not is_inherited(name)}

@@ -1,4 +1,4 @@
-"""A job: its states, what an event does to them, when its time is over, and what its agent is told. Pure."""
+"""A job: its states, how events change them, its timeouts, and the text that its agent gets. Pure."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 class JobStatus(StrEnum):
-    """Where a job stands."""
+    """The state of a job."""
 
     PENDING = "pending"
     RUNNING = "running"
@@ -28,19 +28,19 @@ OPEN = (JobStatus.PENDING, JobStatus.RUNNING, JobStatus.CHECKING)
 ENDED = (JobStatus.COMPLETED, JobStatus.ERROR, JobStatus.CANCELLED)
 EXIT_CODES = {JobStatus.COMPLETED: 0, JobStatus.ERROR: 1, JobStatus.CANCELLED: 1}
 ONCE, LOOP, HUMAN = TYPES = ("once", "loop", "human")
-# What carries a job out: the session of an agent. And where: on this machine.
+# A job is carried out by the session of an agent, on this machine.
 RUNNERS, PLACES = ("agent",), ("here",)
 WORKER, REVIEWER = "worker", "reviewer"
 TIMEOUT_SECONDS, IDLE_SECONDS, MOST_ROUNDS = 3600.0, 120.0, 3
-# An agent whose turn has ended is given so long to have reported before it is asked to; one that nobody saw
-# at work longer.
+# An agent that ended its turn without a report gets a reminder after this time. The time is longer if mam has
+# not observed the agent at work: then the agent may not have started yet.
 GRACE_SECONDS, BLIND_GRACE_SECONDS = 3.0, 30.0
 WALL, QUIET, NUDGE = "timeout:wall", "timeout:idle", "nudge"
 _PASS = re.compile(r"\W*(?:result|verdict|review)?\W*PASS(?:ED)?\b", re.IGNORECASE)
 
 
-def after(status: JobStatus, name: str, data: dict[str, Any]) -> JobStatus:
-    """Return the status that a job has after an entry of its log; an ended one stays what it is."""
+def status_after(status: JobStatus, name: str, data: dict[str, Any]) -> JobStatus:
+    """Return the status of a job after an entry of its log; the status of an ended job never changes."""
     if status in ENDED:
         return status
     if name == events.COMPLETED:
@@ -64,11 +64,11 @@ def overdue(
     may_nudge: bool,
     has_worked: bool,
 ) -> str | None:
-    """Return what is due for an open job: an end of its time, a nudge to its agent, or nothing.
+    """Return what is due for an open job: WALL or QUIET for a timeout, NUDGE for a reminder, or None.
 
-    `last_news` is the time of the newest event. An agent that works, or of which nobody can say what it
-    does, is never idle; None stands for a job without an agent. A timeout of 0 never ends. An agent that
-    rests without having reported is nudged, if it may be.
+    `last_news` is the time of the newest event. `activity` is None for a job without an agent. An agent that
+    is working, or whose activity is unknown, never counts as idle. A timeout of 0 means no timeout. With
+    `may_nudge`, an idle agent that has not reported gets a reminder.
     """
     if timeout and now >= began + timeout:
         return WALL
@@ -91,7 +91,7 @@ def next_due(
     may_nudge: bool,
     has_worked: bool,
 ) -> float | None:
-    """Return the earliest time at which `overdue` says something, if all stays as it is."""
+    """Return the earliest time at which `overdue` returns something, if nothing changes until then."""
     times = [began + timeout] if timeout else []
     if activity in (None, IDLE, WAITING):
         times += [last_news + idle_timeout] if idle_timeout else []
@@ -100,11 +100,11 @@ def next_due(
     return min(times, default=None)
 
 
-def moved(at: float, jump: float, now: float) -> float:
-    """Return a time of the past on a clock that was set by `jump` since, and says `now`.
+def after_clock_jump(at: float, jump: float, now: float) -> float:
+    """Return a recorded time, corrected for a clock that was set by `jump` seconds and now shows `now`.
 
-    What was written after it was set cannot be told from before: no time is moved into the future, and none
-    that is past already is moved back.
+    The time may have been recorded after the jump, and nothing tells which. So no time is moved into the
+    future, and a time that is already past is not moved back.
     """
     return min(at + jump, now) if jump > 0 or at > now else at
 
@@ -114,8 +114,8 @@ def says_pass(detail: str) -> bool:
     return bool(_PASS.match(detail))
 
 
-def instructions(job_id: str, command: str, *, done: str = "<one-line summary>") -> str:
-    """Return what an agent is told before its task: its job, and the exact commands that report on it."""
+def instructions(job_id: str, command: str, *, summary: str = "<one-line summary>") -> str:
+    """Return the text before an agent's task: its job id, and the exact commands that report on the job."""
     return f"""\
 Your job_id is "{job_id}". It was made for THIS task: do not use a job_id from earlier work.
 Report on the job with these commands, exactly, in your shell:
@@ -127,7 +127,7 @@ When you need a permission or a tool asks for one:
 On progress (optional):
   {command} --event progress --detail '<short status>'
 On success, as the last thing you do:
-  {command} --event completed --detail '{done}'
+  {command} --event completed --detail '{summary}'
 On failure:
   {command} --event error --detail '<one-line reason>'
 
@@ -136,12 +136,12 @@ Your completed or error event ends the job; without one it is still open. Exit c
 
 
 def prompt(header: str, task: str) -> str:
-    """Return the whole message for the agent. The task stands last, as it was written."""
+    """Return the whole message for the agent. The task comes last and is not changed."""
     return f"{header}\n\nTask:\n{task}"
 
 
 def nudge(job_id: str, command: str) -> str:
-    """Return the one reminder that an agent gets which ended its turn without having reported."""
+    """Return the only reminder that an agent gets after it ended its turn without a report."""
     return (
         f"Job {job_id} is still open: you ended your turn without reporting on it. If the work is done run "
         f"`{command} --event completed --detail '<one-line summary>'`, if it failed run "

@@ -1,8 +1,8 @@
-"""An event of a job: how it is written, signed and read, and whether it counts. Pure.
+"""An event of a job: how it is written, signed, parsed and accepted. Pure.
 
-An event may come from anybody who can write to the broker, twice, late, and in any order. It counts if
-the job's own token signed it, for the attempt that is under way, and once. Of terminal events the first
-one counts.
+Anybody who can publish to the broker can send an event, and events may arrive twice, late and in any order.
+An event is accepted once, and only if the job's token signed it for the current attempt. Only the first
+terminal event is accepted.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ STARTED, PERMISSION, PROGRESS, COMPLETED, ERROR = (
 )
 ON_THE_WIRE = (STARTED, PERMISSION, PROGRESS, COMPLETED, ERROR)
 TERMINAL = (COMPLETED, ERROR)
-# Only in the log.
+# Events that appear only in the ledger and are never published.
 REGISTERED, LAUNCHED, CHECKING, VALIDATED, CANCELLED, TIMEOUT, DROPPED = (
     "registered",
     "agent_launched",
@@ -42,31 +42,31 @@ REGISTERED, LAUNCHED, CHECKING, VALIDATED, CANCELLED, TIMEOUT, DROPPED = (
     "dropped",
 )
 NAMES = (*ON_THE_WIRE, REGISTERED, LAUNCHED, CHECKING, VALIDATED, CANCELLED, TIMEOUT, DROPPED)
-# What an event that was handed in turns out to be.
+# Verdicts about an event that came in.
 APPLIED, LATE, DUPLICATE = "applied", "late", "duplicate"
 EVENTS, STATUS = "events", "status"
 PREFIX = "python/mqtt/jobs"
 LONGEST_DETAIL, LARGEST, DEEPEST = 500, 64 * 1024, 16
-# What stands around the data of an event, at most.
-_AROUND = 8 * 1024
+# The largest size of an event without its data.
+_ENVELOPE = 8 * 1024
 _FIELDS = {"schema_version", "seq", "job_id", "event", "timestamp", "detail", "data"}
 _JOB_ID = re.compile(r"[0-9a-f]{8}\Z")
 _SIGNATURE = re.compile(r"[0-9a-f]{64}\Z")
 _TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d{1,9})?(?:Z|[+-]\d\d:?\d\d)\Z", re.ASCII)
 LAST_SEQ = 2**53 - 1
-# What others may count up to: ours go on from there.
+# The highest number that a foreign event may have, so that mam's own numbers never run out.
 HIGHEST_GIVEN = LAST_SEQ // 2
-# A shorter token is no secret, and may stand in any text.
-_SECRET = 16
+# A shorter token is no secret: it may be part of an ordinary text.
+_LEAST_SECRET = 16
 
 
 def is_job_id(text: object) -> bool:
-    """Tell whether this has the form of a job's id."""
+    """Tell whether a text has the form of a job's id."""
     return isinstance(text, str) and bool(_JOB_ID.match(text))
 
 
 def topic(prefix: str, job_id: str, suffix: str) -> str:
-    """Return where the events, or the status, of a job are published."""
+    """Return the topic on which the events, or the status, of a job are published."""
     return f"{prefix}/{job_id}/{suffix}"
 
 
@@ -80,7 +80,7 @@ def make(
     detail: str = "",
     data: dict[str, Any] | None = None,
 ) -> Event:
-    """Return an event that is not signed yet; a detail that is too long is cut."""
+    """Return an unsigned event; a detail that is too long is cut."""
     return {
         "schema_version": SCHEMA,
         "seq": seq,
@@ -93,45 +93,45 @@ def make(
 
 
 def canonical(event: Event) -> bytes:
-    """Return what is signed: the event without its signature, as JSON that has only one form."""
+    """Return the bytes to sign: the event without its signature, as JSON in its only form."""
     data = {key: value for key, value in event["data"].items() if key != "hmac_sig"}
     return _dump({**event, "data": data})
 
 
 def sign(event: Event, token: str) -> Event:
-    """Return the event with its signature. Where the token itself stands in it, a mark stands instead."""
-    if len(token) >= _SECRET and token in write(event):
+    """Return the event with its signature; `[token]` replaces the token itself in its detail and data."""
+    if len(token) >= _LEAST_SECRET and token in write(event):
         event = {**event, **{key: _without(token, event[key]) for key in ("detail", "data")}}
     signature = _signature(event, token)
     return {**event, "data": {**event["data"], "hmac_sig": signature}}
 
 
 def is_signed(event: Event, token: str) -> bool:
-    """Tell whether the job's token made the signature; it takes the same time whatever the answer is."""
-    given = event["data"].get("hmac_sig")
-    if not token or not isinstance(given, str) or not _SIGNATURE.match(given):
+    """Tell whether the job's token made the signature. The comparison takes constant time."""
+    signature = event["data"].get("hmac_sig")
+    if not token or not isinstance(signature, str) or not _SIGNATURE.match(signature):
         return False
     from hmac import compare_digest
 
-    return compare_digest(_signature(event, token), given)
+    return compare_digest(_signature(event, token), signature)
 
 
 def _signature(event: Event, token: str) -> str:
-    # OpenSSL is loaded with it, which verbs that only know of jobs do without.
+    # Imported here because hmac loads OpenSSL, which slows the start of verbs that sign nothing.
     from hmac import digest
 
     return digest(token.encode(), canonical(event), "sha256").hex()
 
 
 def write(event: Event) -> str:
-    """Return an event as it is published and kept."""
+    """Return an event as the text that is published and stored."""
     return _dump(event).decode()
 
 
 def parse(payload: bytes | str, job_id: str | None = None) -> Event:
-    """Return the event that a payload holds; EventRefused says what is wrong with it.
+    """Return the event in a payload; EventRefused says what is wrong with the payload.
 
-    With `job_id` it must be an event of that job. Whether it is genuine is another question: `judge`.
+    With `job_id`, the event must belong to that job. `parse` does not check the signature: `judge` does.
     """
     text = payload.encode("utf-8", "surrogatepass") if isinstance(payload, str) else payload
     if len(text) > LARGEST:
@@ -147,7 +147,7 @@ def parse(payload: bytes | str, job_id: str | None = None) -> Event:
     if event.get("schema_version") != SCHEMA or type(event["schema_version"]) is not int:
         raise EventRefused("its schema_version is not 1")
     if set(event) != _FIELDS:
-        raise EventRefused("it has other fields than an event")
+        raise EventRefused("its fields are not those of an event")
     _check_fields(event)
     if job_id is not None and event["job_id"] != job_id:
         raise EventRefused("it is an event of another job")
@@ -155,19 +155,19 @@ def parse(payload: bytes | str, job_id: str | None = None) -> Event:
 
 
 def check_data(data: dict[str, Any]) -> None:
-    """Refuse what could be recorded here and would be believed nowhere else."""
+    """Raise EventRefused for data that other machines would refuse, before it is recorded here."""
     if _depth(data) >= DEEPEST:
         raise EventRefused("its data is nested too deeply")
     try:
         size = len(_dump(data))
     except ValueError:
         raise EventRefused("its data is not JSON") from None
-    if size > LARGEST - _AROUND:
+    if size > LARGEST - _ENVELOPE:
         raise EventRefused("its data is too large", hint="put it into a file and name the file")
 
 
 def attempt_of(event: Event) -> int:
-    """Return the attempt that an event speaks of; one that says nothing speaks of the first."""
+    """Return the attempt of an event; an event without one belongs to the first."""
     attempt = event["data"].get("attempt", 1)
     return attempt if type(attempt) is int else 0
 
@@ -177,35 +177,34 @@ def judge(
     *,
     token: str,
     attempt: int,
-    seen: Event | None,
-    ended: int | None,
+    recorded: Event | None,
+    ended_seq: int | None,
     has_completed: bool,
 ) -> str:
-    """Return whether a parsed event is applied, late or a duplicate; raise EventRefused where it is neither.
+    """Return whether a parsed event is APPLIED, LATE or a DUPLICATE; raise EventRefused otherwise.
 
-    `seen` is the recorded event of the same attempt and number, `ended` the number of the terminal event of a
-    job that has one, `has_completed` tells whether the agent's own `completed` is being checked. One that is
-    late belongs into the log, and changes nothing. The signature is looked at first: who cannot sign learns
-    nothing about the job.
+    `recorded` is the recorded event of the same attempt and number. `ended_seq` is the number of the job's
+    terminal event, if there is one. `has_completed` means that mam is checking the agent's `completed`.
+    A late event belongs into the ledger, but changes nothing. The signature is checked first, so that
+    a sender without the token learns nothing about the job.
     """
     if not is_signed(event, token):
-        raise EventRefused("its signature is not the job's")
-    said = attempt_of(event)
-    if said != attempt:
-        raise EventRefused(
-            f"it is of {'an older' if said < attempt else 'no'} attempt ({said}, now it is {attempt})"
-        )
-    if seen is not None and seen["data"].get("hmac_sig") == event["data"]["hmac_sig"]:
+        raise EventRefused("the job's token did not sign it")
+    event_attempt = attempt_of(event)
+    if event_attempt != attempt:
+        age = "an older" if event_attempt < attempt else "an unknown"
+        raise EventRefused(f"it belongs to {age} attempt ({event_attempt}, the current one is {attempt})")
+    if recorded is not None and recorded["data"].get("hmac_sig") == event["data"]["hmac_sig"]:
         return DUPLICATE
     if event["event"] in TERMINAL:
-        if ended is not None or has_completed:
-            raise EventRefused("the job has its terminal event already")
+        if ended_seq is not None or has_completed:
+            raise EventRefused("the job already has its terminal event")
         return APPLIED
-    if seen is not None:
+    if recorded is not None:
         raise EventRefused(f"its number {event['seq']} was used by another event")
-    if ended is None:
+    if ended_seq is None:
         return APPLIED
-    if event["seq"] > ended:
+    if event["seq"] > ended_seq:
         raise EventRefused("the job has ended")
     return LATE
 
@@ -214,7 +213,7 @@ def _check_fields(event: Event) -> None:
     if not is_job_id(event["job_id"]):
         raise EventRefused("its job_id is not the id of a job")
     if type(event["seq"]) is not int or not 0 < event["seq"] <= LAST_SEQ:
-        raise EventRefused("its seq is not a number from 1")
+        raise EventRefused("its seq is not a whole number from 1")
     _check_one_of(event["event"], ON_THE_WIRE)
     if not isinstance(event["timestamp"], str) or not _TIME.match(event["timestamp"]):
         raise EventRefused("its timestamp is not a time")
@@ -226,17 +225,17 @@ def _check_fields(event: Event) -> None:
         raise EventRefused("its data is nested too deeply")
 
 
-def _check_one_of(name: object, known: Collection[str]) -> None:
-    if not isinstance(name, str) or name not in known:
-        raise EventRefused(f"its event is none of {', '.join(known)}")
+def _check_one_of(name: object, names: Collection[str]) -> None:
+    if not isinstance(name, str) or name not in names:
+        raise EventRefused(f"its event is none of {', '.join(names)}")
 
 
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """Two values under one key: one would be signed and the other one read."""
-    found = dict(pairs)
-    if len(found) != len(pairs):
-        raise EventRefused("a key stands in it twice")
-    return found
+    """Refuse two values under one key: one might be signed and the other one used."""
+    mapping = dict(pairs)
+    if len(mapping) != len(pairs):
+        raise EventRefused("it has a key twice")
+    return mapping
 
 
 def _no_constant(_name: str) -> None:
@@ -247,17 +246,17 @@ def _without(token: str, value: Any) -> Any:
     if isinstance(value, str):
         return value.replace(token, "[token]")
     if isinstance(value, dict):
-        return {_without(token, key): _without(token, one) for key, one in value.items()}
-    return [_without(token, one) for one in value] if isinstance(value, list) else value
+        return {_without(token, key): _without(token, inner) for key, inner in value.items()}
+    return [_without(token, item) for item in value] if isinstance(value, list) else value
 
 
 def _depth(value: object) -> int:
     depth, level = 0, [value]
     while level := [
         inner
-        for one in level
-        if isinstance(one, (dict, list))
-        for inner in (one.values() if isinstance(one, dict) else one)
+        for outer in level
+        if isinstance(outer, (dict, list))
+        for inner in (outer.values() if isinstance(outer, dict) else outer)
     ]:
         depth += 1
     return depth

@@ -1,7 +1,7 @@
-"""A job as its file shows it, in the layout of the original system, and as such a file is read. Pure.
+"""The file of a job, in the layout of the original system: how it is written and parsed. Pure.
 
-The file is a projection: what counts is in the database. A record without a row there was written by the
-original system, and is taken in when something happens to its job.
+The file only shows a job; the truth is in the database. A file whose job is not in the database was written
+by the original system. mam imports it when something happens to its job.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-# What a job knows of itself beside its state, with what stands there if nobody said anything.
+# The fields of a job beside its state, with their defaults.
 DEFAULTS: dict[str, Any] = {
     "agent": "claude",
     "agent_session": None,
@@ -43,7 +43,7 @@ DEFAULTS: dict[str, Any] = {
     "reason": None,
 }
 _HEAD = ("schema_version", "job_id", "status", "created_at", "updated_at", "prompt")
-# What is no text where it is something.
+# Types of the fields whose default is None and whose value is not a text.
 _KINDS: dict[str, type] = {"broker": dict, "validation": dict, "max_rounds": int}
 _LONGEST_SECONDS, _LONGEST_TOKEN = 1e9, 1024
 _TAIL = ("attempt", "last_seq", "last_event_at", "session_id", "auth_token")
@@ -62,7 +62,7 @@ def record(
     updated_at: float,
     last_event_at: float,
 ) -> dict[str, Any]:
-    """Return the document of a job. The token is never in it, nor what only timers need."""
+    """Return the document of a job. It never holds the token, nor fields that only timers need."""
     return {
         "schema_version": events.SCHEMA,
         "job_id": job_id,
@@ -80,29 +80,29 @@ def record(
 
 
 def parse_record(document: object) -> dict[str, Any] | None:
-    """Return the record of the original system as `record` gives it, or None for what is none.
+    """Return a record of the original system in the form of `record`, or None if it is not a record.
 
-    `auth_token` is the only thing that it has and ours has not. What is not of the kind that ours has is
-    left away: anybody may have written the file.
+    Unlike `record`, the result holds the `auth_token`. A default replaces every value of a wrong type,
+    because anybody may have written the file.
     """
     if not isinstance(document, dict) or not events.is_job_id(document.get("job_id")):
         return None
     if document.get("status") not in (*rules.OPEN, *rules.ENDED) or document.get("schema_version") != 1:
         return None
-    known = {**dict.fromkeys((*_HEAD, *_TAIL)), **DEFAULTS}
-    found = {key: _fitting(key, document.get(key), known[key]) for key in known}
-    found |= {key: document[key] for key in ("schema_version", "job_id", "status")}
+    defaults = {**dict.fromkeys((*_HEAD, *_TAIL)), **DEFAULTS}
+    fields = {key: _fitting(key, document.get(key), default) for key, default in defaults.items()}
+    fields |= {key: document[key] for key in ("schema_version", "job_id", "status")}
     prompt = document.get("prompt")
-    found["prompt"] = prompt.encode("utf-8", "replace").decode() if isinstance(prompt, str) else ""
-    found["last_seq"], found["attempt"] = _count(document, "last_seq", 0), _count(document, "attempt", 1)
+    fields["prompt"] = prompt.encode("utf-8", "replace").decode() if isinstance(prompt, str) else ""
+    fields["last_seq"], fields["attempt"] = _count(document, "last_seq", 0), _count(document, "attempt", 1)
     token = document.get("auth_token")
     is_token = isinstance(token, str) and token.isascii() and 0 < len(token) <= _LONGEST_TOKEN
-    found["auth_token"] = token if is_token else None
-    return found
+    fields["auth_token"] = token if is_token else None
+    return fields
 
 
 def _fitting(key: str, value: object, default: object) -> object:
-    """Return a value of the file where it is of the kind that ours has, else ours."""
+    """Return a value of the file if it has the type that the field needs, else the default."""
     if isinstance(default, float):
         if isinstance(value, bool) or not isinstance(value, (int, float)):
             return default
@@ -110,11 +110,11 @@ def _fitting(key: str, value: object, default: object) -> object:
     kind = _KINDS.get(key, str) if default is None else type(default)
     if type(value) is not kind or (kind is str and not _is_sound(value)):
         return default
-    return [one for one in value if _is_sound(one)] if isinstance(value, list) else value
+    return [item for item in value if _is_sound(item)] if isinstance(value, list) else value
 
 
 def _is_sound(text: object) -> bool:
-    """Tell whether this is a text that can be kept, and be the name of a file."""
+    """Tell whether a value is a text that can be stored and can name a file."""
     if not isinstance(text, str) or "\0" in text:
         return False
     try:

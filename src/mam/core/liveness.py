@@ -1,4 +1,4 @@
-"""Whether the process and the pane of a session exist. Pure."""
+"""The liveness of a session: whether its process and its pane exist. Pure."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ from enum import StrEnum
 
 
 class Liveness(StrEnum):
-    """What a look finds of a session.
+    """Whether a session's process and pane exist.
 
-    `alive`: its process runs in its pane. `dead`: the pane is there, the process has ended.
-    `gone`: neither is there, or a stranger is in the pane. `loose`: the process lives without its pane.
+    `alive`: its process runs in its pane. `dead`: its pane exists, but the process has ended.
+    `gone`: neither exists, or another process is in the pane. `loose`: the process runs without its pane.
     """
 
     ALIVE = "alive"

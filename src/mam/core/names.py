@@ -1,7 +1,7 @@
-"""Names of sessions, kinds and tmux servers: what is allowed, and how a default is made.
+"""Names of sessions, agent kinds and tmux servers: which are allowed, and how default names are made.
 
-tmux expands `#(…)`, splits at `;` and matches prefixes, so a name reaches it only if it comes
-from a short list of characters.
+tmux expands `#(…)`, splits at `;` and matches prefixes, so only a short list of characters is allowed in
+names that reach tmux.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ KIND_ALIASES = {"claude-code": "claude", "antigravity": "agy"}
 
 
 def parse_name(text: str) -> str:
-    """Return a session name, or raise InvalidName before anything else sees the text."""
+    """Return a valid session name, or raise InvalidName."""
     if not _NAME.match(text):
         raise InvalidName(
-            f"{_shown(text)} is not a session name",
+            f"{_quoted(text)} is not a session name",
             hint="use a-z, 0-9 and '-', starting with a letter or digit, at most 100 characters",
         )
     return text
@@ -38,9 +38,9 @@ def is_session_id(text: str) -> bool:
 
 
 def parse_kind(text: str) -> str:
-    """Return the kind's own name for a kind or one of its aliases."""
+    """Return the name of an agent kind, given its name or one of its aliases."""
     if not _KIND.match(text):
-        raise InvalidName(f"{_shown(text)} is not an agent kind", hint="name a kind or a program on PATH")
+        raise InvalidName(f"{_quoted(text)} is not an agent kind", hint="name a kind or a program on PATH")
     return KIND_ALIASES.get(text, text)
 
 
@@ -52,12 +52,12 @@ def parse_server(text: str) -> str:
     elif _SERVER.match(text):
         return text
     raise InvalidName(
-        f"{_shown(text)} is not a tmux server", hint="use a plain name (tmux -L) or an absolute socket path"
+        f"{_quoted(text)} is not a tmux server", hint="use a plain name (tmux -L) or an absolute socket path"
     )
 
 
 def parse_role(text: str | None) -> str | None:
-    """Return a role, or refuse what the registry would not keep."""
+    """Return a role that the registry accepts, or raise InvalidName."""
     if text is None:
         return None
     if not text.strip() or not text.isprintable() or len(text) > _LONGEST:
@@ -66,27 +66,27 @@ def parse_role(text: str | None) -> str | None:
 
 
 def parse_model(text: str) -> str:
-    """Return the name of a model; one that began with `-` would be another option of the program."""
+    """Return the name of a model. It may not begin with `-`: the program would read it as an option."""
     if not _MODEL.match(text):
-        raise Usage(f"{_shown(text)} is not the name of a model")
+        raise Usage(f"{_quoted(text)} is not the name of a model")
     return text
 
 
 def parse_environment(items: list[str]) -> dict[str, str]:
     """Return K=V items as a mapping."""
-    found = {}
+    variables = {}
     for item in items:
         key, equals, value = item.partition("=")
         if not equals or not _ENV_KEY.match(key) or "\0" in value:
-            raise InvalidName(f"{_shown(item)} is not of the form NAME=VALUE")
+            raise InvalidName(f"{_quoted(item)} is not of the form NAME=VALUE")
         if key.startswith(("MAM_", "TMUX")) or key == "TERM":
-            raise InvalidName(f"{key} is set by mam and tmux themselves")
-        found[key] = value
-    return found
+            raise InvalidName(f"mam and tmux set {key} themselves")
+        variables[key] = value
+    return variables
 
 
 def default_name(workspace: str, kind: str, number: int = 1, *, label: str = "") -> str:
-    """Return the name that a session gets by default; number 2 and up, or a label, stands before the mark."""
+    """Return the default name of a session; a number from 2, or a label, comes before `-creator-`."""
     parts = [part for part in workspace.split("/") if part][-2:] or ["root"]
     stem = slug("-".join(parts)) or "workspace"
     tail = (f"-{label}" if label else f"-{number}" if number > 1 else "") + _MARK + slug(kind)
@@ -94,21 +94,21 @@ def default_name(workspace: str, kind: str, number: int = 1, *, label: str = "")
 
 
 def numbered(stem: str, number: int) -> str:
-    """Return a name made of a stem; number 2 and up stands behind it."""
+    """Return a name with a number behind its stem; number 1 is left out."""
     tail = f"-{number}" if number > 1 else ""
     return stem[: _LONGEST - len(tail)].rstrip("-") + tail
 
 
 def kind_of_name(name: str) -> str | None:
-    """Return the kind that a name of the original's pattern ends in."""
+    """Return the agent kind at the end of a name of the original system's pattern, `STEM-creator-KIND`."""
     _, mark, kind = name.rpartition(_MARK)
     return kind if mark and _KIND.match(kind) else None
 
 
 def slug(text: str) -> str:
-    """Return a text as a part of a name: small letters and digits, everything else one `-`."""
+    """Return a text as a part of a name: lower case, with one `-` for each run of other characters."""
     return re.sub(r"[^a-z0-9]+", "-", text.lower()).strip("-")
 
 
-def _shown(text: str) -> str:
+def _quoted(text: str) -> str:
     return repr(text if len(text) <= 60 else text[:57] + "…")

@@ -1,8 +1,8 @@
-"""What a person changed in the registry file, and whether it may be taken in.
+"""Find what a person edited in the registry file, and decide whether mam accepts it.
 
-An edit is the difference, field by field, between the file as it is and the file as it was last
-written. While a change is committed and not yet in the file, the file may show either state of
-a row: a value that equals one of the two is no edit.
+An edit is the difference, field by field, between the file now and the file as mam last wrote it. Between
+a commit and the next write of the file, the file may show either state of a row. So a value that equals one
+of the two states is not an edit.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _MISSING = object()
 
 
 class KnownRow:
-    """A row that we keep: as committed, and as the file last showed it (None: not in the file yet)."""
+    """A row of the registry: as committed (`now`), and as last written to the file (None: never written)."""
 
     __slots__ = ("id", "now", "written")
 
@@ -37,7 +37,7 @@ class KnownRow:
 
 
 class Plan:
-    """An edit that may be taken in."""
+    """An edit that mam accepts."""
 
     __slots__ = ("changes", "claims", "order", "removals")
 
@@ -48,82 +48,87 @@ class Plan:
         self.order: list[str] = []
 
     def is_empty(self) -> bool:
-        """Tell whether there is nothing to take in but the order of the rows."""
+        """Tell whether the edit changes nothing but the order of the rows."""
         return not (self.changes or self.claims or self.removals)
 
 
 def refuse(path: str, line: int | None, reason: str) -> EditRefused:
-    """Return the error for an edit that cannot be taken in."""
-    where = f"{path}, line {line}" if line else path
+    """Return the error for an edit that mam does not accept."""
+    place = f"{path}, line {line}" if line else path
     return EditRefused(
-        f"{where}: {reason}",
-        hint="undo that edit, or move the file away: mam writes what it recorded into a new one",
+        f"{place}: {reason}",
+        hint="undo the edit, or move the file away: mam then writes a new file from its records",
     )
 
 
 def plan_edit(
-    known: Sequence[KnownRow], forgotten: Iterable[Row], rows: Sequence[Any], *, path: str, complete: bool
+    known_rows: Sequence[KnownRow],
+    forgotten: Iterable[Row],
+    rows: Sequence[Any],
+    *,
+    path: str,
+    complete: bool,
 ) -> Plan:
-    """Return what the file's rows change, or raise EditRefused with line and reason.
+    """Return what the rows of the file change, or raise EditRefused with the line and the reason.
 
-    `rows` carry the line of each key. `complete` says that the file's last line is there: without
-    it, whatever is missing or different is a file cut short and not an edit.
+    `rows` carry the line of each key. `complete` tells whether the file has its last line. Without that
+    line the file was cut short, and a difference is not an edit.
     """
     plan = Plan()
-    by_id = {one.id: one for one in known}
-    by_name = {_name(one): one for one in known}
-    gone = {row.get("id") or row["name"] for row in forgotten}
+    by_id = {row.id: row for row in known_rows}
+    by_name = {_name(row): row for row in known_rows}
+    forgotten_keys = {row.get("id") or row["name"] for row in forgotten}
     for row in rows:
         for field, reason in flaws(row):
             raise refuse(path, _line(row, field), reason)
         key = row.get("id") or row["name"]
-        match = by_id.get(key) or (None if key in gone else by_name.get(row["name"]))
-        if match is None:
-            if key in gone:
+        known_row = by_id.get(key) or (None if key in forgotten_keys else by_name.get(row["name"]))
+        if known_row is None:
+            if key in forgotten_keys:
                 continue
             raise refuse(path, _line(row, "name"), _added(row["name"]))
-        if match.id in plan.order:
-            raise refuse(path, _line(row, "name"), f"the session '{row['name']}' stands here twice")
-        plan.order.append(match.id)
-        _compare(plan, match, row, path)
-        _refuse_shared(plan.changes.get(match.id) or {}, row, rows, path)
-    _find_removals(plan, known, path)
+        if known_row.id in plan.order:
+            raise refuse(path, _line(row, "name"), f"the session '{row['name']}' is listed twice")
+        plan.order.append(known_row.id)
+        _compare(plan, known_row, row, path)
+        _refuse_shared(plan.changes.get(known_row.id) or {}, row, rows, path)
+    _find_removals(plan, known_rows, path)
     if not (complete or plan.is_empty()):
         raise refuse(path, None, "the file ends early, its last line is missing")
     return plan
 
 
-def _name(one: KnownRow) -> str:
-    return (one.written or one.now)["name"]
+def _name(row: KnownRow) -> str:
+    return (row.written or row.now)["name"]
 
 
 def _added(name: str) -> str:
-    return f"the session '{name}' is not one of ours; sessions are added by mam create or mam adopt"
+    return f"the session '{name}' is not in the registry; add sessions with mam create or mam adopt"
 
 
-def _compare(plan: Plan, one: KnownRow, row: Any, path: str) -> None:
-    bases = [base for base in (one.written, one.now) if base is not None]
+def _compare(plan: Plan, known_row: KnownRow, row: Any, path: str) -> None:
+    bases = [base for base in (known_row.written, known_row.now) if base is not None]
     for key in {**row, **bases[0]}:
         value = row.get(key, _MISSING)
         if any(_same(value, base.get(key, _MISSING), key) for base in bases):
             continue
         line = _line(row, key)
         if key == "status":
-            plan.claims.append((one.id, value, line))
+            plan.claims.append((known_row.id, value, line))
             continue
-        problem = _problem(key, value, one.now)
+        problem = _problem(key, value, known_row.now)
         if problem:
             raise refuse(path, line, problem)
-        plan.changes.setdefault(one.id, {})[key] = value
+        plan.changes.setdefault(known_row.id, {})[key] = value
 
 
 def _refuse_shared(changes: Mapping[str, Any], row: Any, rows: Sequence[Any], path: str) -> None:
-    """Refuse an own id that another session has: one of them would take, or purge, the other's."""
+    """Refuse a conversation id that another session has: one would resume, or purge, the other's."""
     for key in filter(is_own_id_field, changes):
-        other = next((one for one in rows if one is not row and one.get(key) == row.get(key)), None)
-        if row.get(key) and other is not None:
+        owner = next((other for other in rows if other is not row and other.get(key) == row.get(key)), None)
+        if row.get(key) and owner is not None:
             raise refuse(
-                path, _line(row, key), f"conversation '{row[key]}' is that of the session '{other['name']}'"
+                path, _line(row, key), f"conversation '{row[key]}' belongs to the session '{owner['name']}'"
             )
 
 
@@ -131,24 +136,24 @@ def _same(value: object, base: object, key: str) -> bool:
     if value is _MISSING:
         has_default = key in DEFAULTS or is_own_id_field(key)
         return base is _MISSING or (has_default and base in (None, [], {}, DEFAULTS.get(key)))
-    return _is_alike(value, base) or (key.endswith("_at") and key in DEFAULTS and _is_instant(value, base))
+    return _is_equal(value, base) or (key.endswith("_at") and key in DEFAULTS and _is_same_time(value, base))
 
 
-def _is_instant(value: object, base: object) -> bool:
-    """Tell whether two texts mean the same time: a program that loads and dumps YAML changes the form."""
+def _is_same_time(value: object, base: object) -> bool:
+    """Tell whether two texts mean the same time: a program that loads and dumps YAML changes their form."""
     try:
         return datetime.fromisoformat(str(value)) == datetime.fromisoformat(str(base))
     except (ValueError, TypeError):
         return False
 
 
-def _is_alike(one: object, other: object) -> bool:
-    """Compare as a person reads: `true` is not `1`, wherever it stands."""
-    if isinstance(one, dict) and isinstance(other, dict):
-        return one.keys() == other.keys() and all(_is_alike(one[key], other[key]) for key in one)
-    if isinstance(one, list) and isinstance(other, list):
-        return len(one) == len(other) and all(map(_is_alike, one, other))
-    return one == other and isinstance(one, bool) == isinstance(other, bool)
+def _is_equal(first: object, second: object) -> bool:
+    """Compare as a person reads: unlike in Python, `true` is not `1`, at any depth."""
+    if isinstance(first, dict) and isinstance(second, dict):
+        return first.keys() == second.keys() and all(_is_equal(first[key], second[key]) for key in first)
+    if isinstance(first, list) and isinstance(second, list):
+        return len(first) == len(second) and all(map(_is_equal, first, second))
+    return first == second and isinstance(first, bool) == isinstance(second, bool)
 
 
 def _problem(key: str, value: object, now: Row) -> str | None:
@@ -159,21 +164,21 @@ def _problem(key: str, value: object, now: Row) -> str | None:
     if key == "start_command":
         return "'start_command' was removed" if value in (_MISSING, None, [], "") else None
     if key in DEFAULTS:
-        what = "was removed" if value is _MISSING else "was changed"
-        way = f" (mam rename {now['name']} does that)" if key == "name" else ""
-        return f"'{key}' {what}, and only mam writes it{way}"
+        change = "was removed" if value is _MISSING else "was changed"
+        remedy = f" (use mam rename {now['name']})" if key == "name" else ""
+        return f"'{key}' {change}, and only mam writes it{remedy}"
     return None
 
 
-def _find_removals(plan: Plan, known: Sequence[KnownRow], path: str) -> None:
-    seen = set(plan.order)
-    for one in known:
-        if one.id in seen or one.written is None:
+def _find_removals(plan: Plan, known_rows: Sequence[KnownRow], path: str) -> None:
+    listed = set(plan.order)
+    for row in known_rows:
+        if row.id in listed or row.written is None:
             continue
-        name = one.now["name"]
-        if one.now["status"] == Status.RUNNING:
+        name = row.now["name"]
+        if row.now["status"] == Status.RUNNING:
             raise refuse(path, None, f"the session '{name}' is running and was removed; put it back")
-        plan.removals.append(one.id)
+        plan.removals.append(row.id)
 
 
 def _line(row: Any, field: str | None) -> int | None:
@@ -182,14 +187,14 @@ def _line(row: Any, field: str | None) -> int | None:
 
 
 def apply_change(row: Row, fields: dict[str, Any], action: Action) -> Row:
-    """Return the row with a person's fields; a new own id joins the history of conversations."""
+    """Return the row with the edited fields; a new conversation id also joins `conversations`."""
     changed: dict[str, Any] = {**row, "last_action": action}
     for key, value in fields.items():
         if value is _MISSING:
             changed.pop(key, None)
         else:
             changed[key] = value
-        if is_own_id_field(key) and value and all(one["id"] != value for one in changed["conversations"]):
+        if is_own_id_field(key) and value and all(entry["id"] != value for entry in changed["conversations"]):
             entry = {"id": value, "source": "hand", "since": stamp(action["at_epoch"])}
             changed["conversations"] = [*changed["conversations"], entry]
             changed["resumable"] = True
@@ -221,16 +226,16 @@ def take_in(
     path: str,
     confirm: Callable[[Row, str], bool | None],
 ) -> dict[str, Row | None]:
-    """Return the rows that the edit changes, None for a removed one; `confirm` answers for a status."""
+    """Return the rows that the edit changes, None for a removed row; `confirm` checks an edited status."""
     changed: dict[str, Row | None] = {
         key: apply_change(rows[key], fields, action) for key, fields in plan.changes.items()
     }
     for key, status, line in plan.claims:
         row = changed.get(key) or rows[key]
-        seen = confirm(row, status)
-        if seen is not True:
-            what = "could not be confirmed" if seen is None else "is not what was observed"
-            raise refuse(path, line, f"'status: {status}' {what} for '{row['name']}'")
+        is_confirmed = confirm(row, status)
+        if is_confirmed is not True:
+            problem = "could not be confirmed" if is_confirmed is None else "is not what was observed"
+            raise refuse(path, line, f"'status: {status}' {problem} for '{row['name']}'")
         try:
             changed[key] = apply_status(row, status, action)
         except IllegalTransition as error:

@@ -1,4 +1,4 @@
-"""Which conversation a resume takes up: the first of three tiers that exists on disk."""
+"""Choose the conversation that a resume continues: the first of three tiers that exists on disk."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ OWN, WORKSPACE, CACHE = 1, 2, 3
 
 
 class Choice:
-    """A conversation to take up; tier None and on_disk False is a chosen id that has no history yet."""
+    """The chosen conversation. Tier None with `on_disk` False is an id without a conversation on disk yet."""
 
     __slots__ = ("id", "on_disk", "tier")
 
@@ -25,7 +25,7 @@ class Choice:
         self.on_disk = on_disk
 
     def as_json(self) -> dict[str, Any]:
-        """Return what `ls` and `status` show."""
+        """Return the choice as `ls` and `status` show it."""
         return {"id": self.id, "tier": self.tier, "on_disk": self.on_disk}
 
 
@@ -37,16 +37,16 @@ def choose(
     in_workspace: Callable[[], Iterable[str]],
     is_taken: Callable[[str], bool],
 ) -> Choice:
-    """Return the conversation to take up.
+    """Return the conversation to continue.
 
-    Tier 1 is the row's own. Tier 2 is the workspace's newest that no other session ever had: a
-    sibling's conversation is never taken. Tier 3 is the cache, only if it speaks of this workspace.
+    Tier 1 is the row's own conversation. Tier 2 is the newest one of the workspace that no other session
+    ever had. Tier 3 is the cached one, if the cache belongs to this workspace.
     """
     if row.get("termination_mode") == "purge":
         return Choice(None, None, None)
     own = own_id(row) or current_conversation(row)
-    seen = on_disk(own) if own else None
-    if own and seen:
+    own_on_disk = on_disk(own) if own else None
+    if own and own_on_disk:
         return Choice(own, OWN, True)
     if not own:
         for candidate in in_workspace():
@@ -55,7 +55,7 @@ def choose(
     cached = _cached(identity or {}, row["workspace"])
     if cached and not own and not is_taken(cached) and on_disk(cached):
         return Choice(cached, CACHE, True)
-    return Choice(own, None, seen)
+    return Choice(own, None, own_on_disk)
 
 
 def _cached(identity: dict[str, Any], workspace: str) -> str | None:

@@ -1,7 +1,8 @@
-"""What a caller has to be allowed before a verb is done for it: one row for each verb and word. Pure.
+"""The right that a caller needs for each verb. Pure.
 
-A person may do everything. Devices and other hosts are to be asked for the right that stands here. What one
-session may do to another is decided in `core/authority.py`.
+The table has an entry for each verb, and for each subcommand of a verb that has some. A person has all
+rights. The table is there for callers that are devices or other hosts. What one session may do to another
+is decided in `core/authority.py`.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from enum import StrEnum
 
 
 class Right(StrEnum):
-    """What a verb does to the fleet, from the least to the most."""
+    """What a verb does to the sessions, from the least to the most."""
 
     # It reads, or waits; it changes nothing that a person or an agent would notice.
     WATCH = "watch"

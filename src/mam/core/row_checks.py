@@ -1,8 +1,8 @@
-"""What makes a row that somebody else wrote unusable.
+"""Check a row that mam did not write itself.
 
-A registry may come from the original system, from a person, or with a cloned repository. Everything
-that a verb later takes for granted is checked here, once, so that a wrong value is named with its
-line instead of breaking a verb, or reaching a command line.
+A registry may come from the original system, from a person, or with a cloned repository. All values that
+verbs rely on are checked here, once. So a wrong value is reported with its line, and does not break a verb
+or reach a command line.
 """
 
 from __future__ import annotations
@@ -25,23 +25,23 @@ _LONGEST_NAME = 200
 
 
 def flaws(row: object) -> list[tuple[str | None, str]]:
-    """Return what makes a parsed row unusable, each with the field it is about."""
+    """Return the reasons why a parsed row is unusable, each with its field."""
     if not isinstance(row, dict):
         return [(None, "a session must be a mapping")]
-    found: list[tuple[str | None, str]] = []
+    reasons: list[tuple[str | None, str]] = []
     if not _is_name(row.get("name")):
-        found.append(("name", "'name' must be a text of printable characters"))
+        reasons.append(("name", "'name' must be a text of printable characters"))
     if row.get("status") not in STATUSES:
-        found.append(("status", f"'status' must be one of {', '.join(STATUSES)}"))
+        reasons.append(("status", f"'status' must be one of {', '.join(STATUSES)}"))
     for key, value in row.items():
-        check, what = _FIELDS.get(key) or (_OWN_ID if is_own_id_field(key) else _ANYTHING)
+        check, expected = _FIELDS.get(key) or (_OWN_ID if is_own_id_field(key) else _ANYTHING)
         if value is not None and not check(value):
-            found.append((key, f"'{key}' must be {what}"))
-    return found
+            reasons.append((key, f"'{key}' must be {expected}"))
+    return reasons
 
 
 def is_conversation_id(value: object) -> bool:
-    """Tell whether a value can be the id of a conversation: it may become a file's name and an argument."""
+    """Tell whether a value can be the id of a conversation, which becomes a file name and an argument."""
     return isinstance(value, str) and bool(_CONVERSATION.match(value))
 
 
@@ -96,7 +96,7 @@ def _is_accepted(parse: Callable[[str], str]) -> Check:
 
 
 def _is_mapping(**checks: Check) -> Check:
-    """Return a check for a mapping; of its keys only those named are looked at, and null is always right."""
+    """Return a check for a mapping. It checks only the named keys, and accepts null for each."""
 
     def check(value: object) -> bool:
         return isinstance(value, dict) and all(
@@ -108,12 +108,12 @@ def _is_mapping(**checks: Check) -> Check:
 
 def _is_conversations(value: object) -> bool:
     return isinstance(value, list) and all(
-        isinstance(one, dict) and is_conversation_id(one.get("id")) for one in value
+        isinstance(entry, dict) and is_conversation_id(entry.get("id")) for entry in value
     )
 
 
 def _is_environment(value: object) -> bool:
-    return isinstance(value, dict) and all(_is_path(one) for one in value.values())
+    return isinstance(value, dict) and all(_is_path(text) for text in value.values())
 
 
 _ANYTHING: tuple[Check, str] = (lambda _value: True, "anything")

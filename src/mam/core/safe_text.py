@@ -1,7 +1,7 @@
-"""Untrusted text made safe for where it goes.
+"""Make untrusted text safe for its destination.
 
-Panes, agents, files and people's file names all carry bytes that a terminal, a paste or a log
-line would obey. Each destination has its own function; nothing else strips characters.
+Panes, agents, files and file names may hold control characters that a terminal, a paste or a log line would
+act on. Each destination has its own function; no other code strips characters.
 """
 
 from __future__ import annotations
@@ -17,23 +17,23 @@ _FOR_SCREEN = {**{code: None for code in (*_C0, *_C1) if code != 0x0A}, **dict.f
 
 
 def one_line(text: str, limit: int = 2000) -> str:
-    """Return text for a single line of a terminal or log: no controls, no direction marks, no line breaks."""
+    """Return text for one line of a terminal or log: no control characters, bidi marks or line breaks."""
     cleaned = text[: limit * 4].translate(_FOR_LINE).encode("utf-8", "replace").decode("utf-8")
     return cleaned if len(cleaned) <= limit else cleaned[: limit - 1] + "…"
 
 
 def for_paste(text: str) -> str:
-    """Return text that cannot end a bracketed paste or press a key: CR LF becomes LF, other controls go."""
+    """Return text that cannot end a bracketed paste or press a key: CR LF becomes LF."""
     return text.replace("\r\n", "\n").replace("\r", "\n").translate(_FOR_PASTE)
 
 
 def for_screen(text: str) -> str:
-    """Return several lines that a terminal may print as they are."""
+    """Return lines that a terminal can print safely."""
     return text.replace("\t", "    ").translate(_FOR_SCREEN).encode("utf-8", "replace").decode("utf-8")
 
 
 def note(screen: str, limit: int = 2048) -> str | None:
-    """Return the last lines of a screen for the record, at most limit bytes, or None for an empty one."""
+    """Return the last lines of a screen, at most `limit` bytes, or None for an empty screen."""
     lines = [line.rstrip() for line in for_screen(screen).splitlines()]
     kept: list[str] = []
     size = 0
@@ -46,7 +46,7 @@ def note(screen: str, limit: int = 2048) -> str | None:
 
 
 def short_count(number: int) -> str:
-    """Return a number for a glance: `950`, `21.4k`, `1.2M`."""
+    """Return a number in short form: `950`, `21.4k`, `1.2M`."""
     for size, letter in ((1_000_000, "M"), (1_000, "k")):
         if number >= size:
             return f"{number / size:.1f}".removesuffix(".0") + letter

@@ -1,6 +1,6 @@
-"""What happened to a session, for the parts that follow it: jobs and teams.
+"""Events of sessions, to which jobs and teams react.
 
-A verb publishes an event inside its own transaction, so what follows from it is committed with it.
+A verb publishes an event inside its own transaction, so that all reactions are committed with it.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 class SessionEvent:
-    """Something happened to a session; `row` is the row after it."""
+    """Something happened to a session; `row` is its row afterwards."""
 
     __slots__ = ("row",)
 
@@ -20,7 +20,7 @@ class SessionEvent:
 
 
 class Stopping(SessionEvent):
-    """Mam begins to end the session."""
+    """A stop of the session begins."""
 
     __slots__ = ()
 
@@ -56,6 +56,6 @@ class Renamed(SessionEvent):
 
 
 class Resumed(SessionEvent):
-    """The session's conversation goes on in another pane."""
+    """A resume continued the session's conversation in another pane."""
 
     __slots__ = ()

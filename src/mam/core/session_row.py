@@ -1,7 +1,7 @@
-"""One session as the registry keeps it: its fields, their order, and what an older row gains.
+"""One session as the registry stores it: its fields, their order and their defaults.
 
-A row is a plain mapping at run time, because it goes unchanged into JSON and YAML and because
-keys that a person added must survive; the types below exist for the reader and the checker.
+A row is a plain mapping at run time, because it goes unchanged into JSON and YAML, and because keys that
+a person added must survive. The types below exist for readers and for the type checker.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from typing import Any, TypedDict
 
     class Pane(TypedDict, total=False):
-        """Where the session runs, and which process it is."""
+        """The pane of the session and the process in it."""
 
         id: str
         pid: int
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
         mcp_attachments: list[Any]
 
     class Conversation(TypedDict, total=False):
-        """One dialogue that the session had, by the agent's own id; a fork says of which it is a copy."""
+        """One conversation of the session, by the agent's id; `fork_of` is the id of the copied one."""
 
         id: str
         source: str
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
         fork_of: str
 
     class Action(TypedDict):
-        """Who last did what to the session."""
+        """The last action on the session: who, what and when."""
 
         by: str
         verb: str
@@ -86,7 +86,7 @@ else:
 
 
 class Status(StrEnum):
-    """What the registry says of a session. A row that was read has the plain text, which is equal."""
+    """The status of a session. A row read from the database holds plain text, which compares equal."""
 
     RUNNING = "running"
     STOPPED = "stopped"
@@ -96,10 +96,10 @@ class Status(StrEnum):
 
 STATUSES = tuple(Status)
 
-# The field that was added last: a row that has it has them all.
+# The field that was added to rows last. A row that has it has all fields.
 NEWEST_FIELD = "model"
 
-# In the order of the file; the own-id field of the row's kind stands after `pane`.
+# In the order of the registry file. The own-id field of the row's kind follows `pane`.
 DEFAULTS: dict[str, object] = {
     "id": None,
     "name": None,
@@ -144,7 +144,7 @@ _own_id_fields: dict[str, str] = {}
 
 
 def own_id_field(kind: str) -> str:
-    """Return the field that holds the id of the session's own conversation."""
+    """Return the name of the field that holds the id of the session's own conversation."""
     field = _own_id_fields.get(kind)
     if field is None:
         stem = re.sub(r"[^a-z0-9]+", "_", kind.lower())
@@ -154,12 +154,12 @@ def own_id_field(kind: str) -> str:
 
 
 def is_own_id_field(key: str) -> bool:
-    """Tell whether a field holds the id of an own conversation, of whatever kind."""
+    """Tell whether a field is the own-id field of any agent kind."""
     return bool(_OWN_ID.match(key))
 
 
 def own_id(row: Row) -> str | None:
-    """Return the id of the row's own conversation that was seen on disk, if any."""
+    """Return the id of the row's own conversation, which was observed on disk; None if there is none."""
     value = row.get(own_id_field(row.get("agent") or ""))
     return value if isinstance(value, str) and value else None
 
@@ -170,53 +170,53 @@ def merged(row: Row, **fields: Any) -> Row:
 
 
 def current_conversation(row: Row) -> str | None:
-    """Return the id of the conversation that the session has now: own, or chosen and not yet on disk."""
+    """Return the id of the session's current conversation, even if the conversation is not on disk yet."""
     conversations = row.get("conversations") or []
     return own_id(row) or (conversations[-1]["id"] if conversations else None)
 
 
 def is_running(row: Row) -> bool:
-    """Tell whether the registry holds the session for running."""
+    """Tell whether the registry says that the session is running."""
     return row.get("status") == Status.RUNNING
 
 
-def settled(row: Row, session_id: str | None = None) -> Row:
-    """Return the row with every field of today, in order; unknown keys follow as they were.
+def with_all_fields(row: Row, session_id: str | None = None) -> Row:
+    """Return the row with all fields of this version, in order; unknown keys follow unchanged.
 
-    A row of the original system has fewer fields and `start_command` as one string.
+    A row of the original system has fewer fields, and its `start_command` is one string.
     """
-    known: dict[str, Any] = {}
+    fields: dict[str, Any] = {}
     agent = row.get("agent") or kind_of_name(row.get("name") or "") or "unknown"
     for key, default in DEFAULTS.items():
         value = row.get(key)
-        # Plain text also where an enum came in: documents leave this program.
-        known[key] = _fresh(default) if value is None else str(value) if isinstance(value, str) else value
+        # A document must hold plain text, also where the caller gave an enum member.
+        fields[key] = _fresh(default) if value is None else str(value) if isinstance(value, str) else value
         if key == "pane":
             field = own_id_field(agent)
-            known[field] = row.get(field)
-    known["agent"] = agent
-    known["id"] = known["id"] or session_id
-    known["workspace"] = known["workspace"] or known["pane"].get("cwd") or ""
-    if isinstance(known["start_command"], str):
-        known["start_command"] = _words(known["start_command"])
-    if known["last_action"] is None:
-        known["last_action"] = {"by": "unknown", "verb": "import", "at_epoch": 0}
+            fields[field] = row.get(field)
+    fields["agent"] = agent
+    fields["id"] = fields["id"] or session_id
+    fields["workspace"] = fields["workspace"] or fields["pane"].get("cwd") or ""
+    if isinstance(fields["start_command"], str):
+        fields["start_command"] = _split(fields["start_command"])
+    if fields["last_action"] is None:
+        fields["last_action"] = {"by": "unknown", "verb": "import", "at_epoch": 0}
     if row.get("resumable") is None:
-        known["resumable"] = bool(known[own_id_field(agent)])
-    known.update((key, value) for key, value in row.items() if key not in known)
-    return known  # type: ignore[return-value]  # built from the fields above
+        fields["resumable"] = bool(fields[own_id_field(agent)])
+    fields.update((key, value) for key, value in row.items() if key not in fields)
+    return fields  # type: ignore[return-value]  # built from the fields above
 
 
-def whole(row: Row) -> Row:
-    """Return a row that we wrote, with what fields we have learned since; most of the time it is whole."""
-    return row if NEWEST_FIELD in row else settled(row)
+def with_new_fields(row: Row) -> Row:
+    """Return a stored row with the fields that newer versions of mam added; most rows have them already."""
+    return row if NEWEST_FIELD in row else with_all_fields(row)
 
 
 def _fresh(value: object) -> object:
     return value.copy() if isinstance(value, (list, dict)) else value
 
 
-def _words(command: str) -> list[str]:
+def _split(command: str) -> list[str]:
     import shlex
 
     try:

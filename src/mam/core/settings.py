@@ -1,4 +1,4 @@
-"""What a settings file may say, checked key by key."""
+"""The settings of mam: their defaults, and the checks for each key of a settings file."""
 
 from __future__ import annotations
 
@@ -20,7 +20,8 @@ PERMISSIONS = ("default", "ask", "auto", "skip")
 RESIDENT = ("auto", "off")
 _LONGEST_SECONDS = 86_400
 _PERMISSIONS = ("job_permissions", "permissions", "team_permissions")
-OF_THE_USER = (
+# Only the settings file of the user may set these: the file of a root may come with a foreign repository.
+USER_ONLY = (
     "answers",
     "broker",
     "codex",
@@ -30,12 +31,12 @@ OF_THE_USER = (
     "messages",
     "notify_command",
 )
-# Tools that an agent gets only if the operator says so.
+# MCP tools that an agent gets only if the operator allows them.
 GUARDED_TOOLS = ("answer_prompt", "kill", "purge")
 
 
 class Settings:
-    """The settings in force; each has a default."""
+    """The current settings; each has a default."""
 
     __slots__ = (
         "answers",
@@ -57,15 +58,15 @@ class Settings:
     )
 
     def __init__(self) -> None:
-        """Begin with the defaults."""
+        """Set the defaults."""
         self.tmux_server = "default"
         self.permissions = "default"
-        # What a job's agent may do by itself: nobody sits in front of it.
+        # Permissions of a job's agent. Nobody watches its screen, so nobody would answer a permission dialog.
         self.job_permissions = "skip"
-        # What an agent may do by itself that spawn or team up started.
+        # Permissions of an agent that `spawn` or `team up` starts.
         self.team_permissions = "skip"
         self.ready_timeout = 60.0
-        # Seconds that a script may take which decides about a job.
+        # Seconds that the validation script of a job may take.
         self.validation_timeout = 600.0
         self.known_versions: tuple[str, ...] = ()
         self.resident = "auto"
@@ -76,17 +77,17 @@ class Settings:
         self.messages: Rule = authority.ALL
         self.answers = authority.PARENT
         self.broker: Broker | None = None
-        # What sessions may do beyond their own descendants, and which guarded tools they have.
+        # What sessions may do to others than their descendants, and which guarded tools they get.
         self.mcp: dict[str, Any] = {"message": "descendants", "stop": "descendants", "allow": ()}
 
     def of_kind(self, name: str) -> dict[str, bool]:
-        """Return what the settings say of one kind of agent alone."""
+        """Return the settings that apply only to one agent kind."""
         return self.codex if name == "codex" else {}
 
-    def take(self, values: dict[str, Any], path: str, *, of_root: bool = False) -> None:
-        """Take the values of one file over what stands; refuse what it may not say.
+    def apply(self, values: dict[str, Any], path: str, *, of_root: bool = False) -> None:
+        """Override the settings with the values of one file; raise InvalidSettings for a wrong value.
 
-        The file of a root may come with a repository of somebody else: it cannot let go of a guard.
+        The file of a root (`of_root`) may come with a foreign repository, so it cannot weaken a protection.
         """
         checks: dict[str, Callable[[object], object]] = {
             "tmux_server": _server,
@@ -111,11 +112,11 @@ class Settings:
                 raise InvalidSettings(
                     f"{path}: there is no setting '{key}'", hint=f"settings are {', '.join(sorted(checks))}"
                 )
-            if of_root and (key in OF_THE_USER or (key in _PERMISSIONS and value != "ask")):
-                # An address of a broker may hold a password by mistake.
-                shown = "set" if key == "broker" else repr(value)
+            if of_root and (key in USER_ONLY or (key in _PERMISSIONS and value != "ask")):
+                # The address of a broker may hold a password by mistake, so it is not shown.
+                text = "set" if key == "broker" else repr(value)
                 raise InvalidSettings(
-                    f"{path}: '{key}' cannot be {shown} here: a repository could bring this file along",
+                    f"{path}: '{key}' cannot be {text} here: this file may come with a foreign repository",
                     hint="put it into config.toml in ~/.config/mam",
                 )
             try:
@@ -123,8 +124,8 @@ class Settings:
             except InvalidSettings as error:
                 raise InvalidSettings(f"{path}: '{key}': {error}", hint=error.hint) from None
             except (InvalidName, TypeError, ValueError) as error:
-                shown = one_line(repr(value), 80)
-                raise InvalidSettings(f"{path}: '{key}' cannot be {shown}: {error}") from None
+                text = one_line(repr(value), 80)
+                raise InvalidSettings(f"{path}: '{key}' cannot be {text}: {error}") from None
 
 
 def _server(value: object) -> str:
@@ -141,8 +142,8 @@ def _permissions(value: object) -> str:
 
 def _codex(value: object) -> dict[str, bool]:
     if not isinstance(value, dict) or value.keys() - {"bypass_hook_trust"}:
-        raise TypeError("it is a table with bypass_hook_trust")
-    return {key: _switch(one) for key, one in value.items()}
+        raise TypeError("it must be a table with bypass_hook_trust")
+    return {key: _switch(switch) for key, switch in value.items()}
 
 
 def _broker(value: object) -> Broker:
@@ -154,10 +155,10 @@ def _broker(value: object) -> Broker:
 def _messages(value: object) -> Rule:
     if isinstance(value, str) and value in authority.MESSAGES:
         return value
-    if isinstance(value, list) and all(isinstance(one, str) and one.count("->") == 1 for one in value):
-        pairs = [tuple(part.strip() for part in one.split("->")) for one in value]
+    if isinstance(value, list) and all(isinstance(text, str) and text.count("->") == 1 for text in value):
+        pairs = [tuple(part.strip() for part in text.split("->")) for text in value]
         if all(part for pair in pairs for part in pair):
-            return tuple((one, other) for one, other in pairs)
+            return tuple((sender, target) for sender, target in pairs)
     raise ValueError(
         f"it must be one of {', '.join(authority.MESSAGES)}, or a list of pairs: "
         '["reviewer -> developer", "* -> lead"]'
@@ -173,13 +174,13 @@ def _answers(value: object) -> str:
 def _mcp(value: object) -> dict[str, Any]:
     grants: dict[str, Any] = {"message": "descendants", "stop": "descendants", "allow": ()}
     if not isinstance(value, dict) or value.keys() - grants:
-        raise TypeError("it is a table with message, stop and allow")
+        raise TypeError("it must be a table with message, stop and allow")
     for grant in GRANTS:
         if value.get(grant, "descendants") not in REACHES:
             raise ValueError(f"{grant} must be one of {', '.join(REACHES)}")
     allowed = value.get("allow", [])
     if not isinstance(allowed, list) or set(allowed) - set(GUARDED_TOOLS):
-        raise ValueError(f"allow is a list of {', '.join(GUARDED_TOOLS)}")
+        raise ValueError(f"allow must be a list of {', '.join(GUARDED_TOOLS)}")
     return {**grants, **value, "allow": tuple(allowed)}
 
 
@@ -203,10 +204,10 @@ def _command(value: object) -> tuple[str, ...]:
 
 def _versions(value: object) -> tuple[str, ...]:
     if not isinstance(value, list) or not all(
-        isinstance(one, str) and len(one.split()) == 2 for one in value
+        isinstance(text, str) and len(text.split()) == 2 for text in value
     ):
-        raise ValueError('it must be a list of an agent kind and a version each: ["claude 2.1.325"]')
-    return tuple(" ".join(one.split()) for one in value)
+        raise ValueError('it must be a list of texts, each an agent kind and a version: ["claude 2.1.325"]')
+    return tuple(" ".join(text.split()) for text in value)
 
 
 def _seconds(value: object) -> float:

@@ -1,8 +1,8 @@
-"""How a stop escalates, decided without touching a process.
+"""Decide how a stop begins and how it escalates. Pure.
 
-A stop begins at the gentlest rung that is safe and climbs from there. Asking means typing, and
-typing is safe only into an empty input box that was seen just now: in a dialog, Enter approves;
-after a draft, it submits what a person was writing.
+A stop begins with the gentlest method that is safe, and continues with the next stronger one. To ask an
+agent to exit means to type. Typing is safe only if the screen shows an empty input box: in a dialog, Enter
+approves; after a draft, Enter submits what a person was writing.
 """
 
 from __future__ import annotations
@@ -11,19 +11,22 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from mam.core.session_row import Row
 
+# From the gentlest to the strongest: exit word or Ctrl-C, closed pane (SIGHUP), SIGKILL.
 ASK, HANG_UP, KILL = "ask", "hang up", "kill"
 
-# Seconds that each rung may take before the next one is due.
+# Seconds that each method may take before the next one is due.
 GRACE = {ASK: 3.0, HANG_UP: 5.0, KILL: 5.0}
 
 
 class Step:
-    """A rung with its reason; `types` is the exit word, `presses` the key, of an ask."""
+    """A method with its reason. ASK either types the exit word `types` or presses the key `presses`."""
 
-    __slots__ = ("presses", "reason", "rung", "types")
+    __slots__ = ("method", "presses", "reason", "types")
 
-    def __init__(self, rung: str, reason: str, types: str | None = None, presses: str | None = None) -> None:
-        self.rung = rung
+    def __init__(
+        self, method: str, reason: str, types: str | None = None, presses: str | None = None
+    ) -> None:
+        self.method = method
         self.reason = reason
         self.types = types
         self.presses = presses
@@ -39,7 +42,7 @@ def first_step(
     is_busy: bool,
     in_mode: bool,
 ) -> Step:
-    """Return where a stop begins."""
+    """Return the first step of a stop."""
     if force:
         return Step(KILL, "forced")
     if dialog:
@@ -51,15 +54,15 @@ def first_step(
             return Step(ASK, "its input box is empty", types=exit_word)
         return Step(
             HANG_UP,
-            "it is busy" if is_busy else "its input box is not empty" if box else "no input box is seen",
+            "it is busy" if is_busy else "its input box is not empty" if box else "no input box is visible",
         )
     if ends_on_interrupt:
         return Step(ASK, "it has no exit word", presses="C-c")
     return Step(HANG_UP, "it has no exit word")
 
 
-def already(row: Row) -> str:
-    """Return what a stop of an ended session says."""
-    when = row.get("stopped_at") or row.get("terminated_at") or "unknown time"
-    why = row.get("stop_reason") or row.get("termination_mode")
-    return f"already {row['status']} ({when}{f', {why}' if why else ''})"
+def already_ended(row: Row) -> str:
+    """Return the note of a stop whose session has already ended."""
+    time = row.get("stopped_at") or row.get("terminated_at") or "unknown time"
+    cause = row.get("stop_reason") or row.get("termination_mode")
+    return f"already {row['status']} ({time}{f', {cause}' if cause else ''})"

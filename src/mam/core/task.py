@@ -1,4 +1,4 @@
-"""A task: a line of work that a role claims, oldest first, and exactly one does. Pure."""
+"""A task: work for a role. One member with that role claims the oldest task and does it. Pure."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ LONGEST_RESULT = 1000
 
 
 def shown(number: int) -> str:
-    """Return how people call a task."""
+    """Return the name of a task: `TASK-007`."""
     return f"{_PREFIX}{number:03d}"
 
 
 def parse(text: str) -> int:
-    """Return the number of a task that somebody named: `TASK-007`, `task-7` or `7`."""
+    """Return the number in the name of a task: `TASK-007`, `task-7` or `7`."""
     digits = text.upper().removeprefix(_PREFIX)
     if not digits.isascii() or not digits.isdigit() or len(digits) > 9 or int(digits) < 1:
         raise Usage(f"{one_line(text, 40)!r} is not a task", hint="tasks are called TASK-001; mam task list")
@@ -27,15 +27,15 @@ def parse(text: str) -> int:
 
 
 def parse_role(text: str | None) -> str:
-    """Return the role that a task is for, in the one spelling that roles are compared by."""
-    found = slug(text or "")
-    if not found or len(found) > 40:
+    """Return the role of a task in the spelling by which roles are compared."""
+    role = slug(text or "")
+    if not role or len(role) > 40:
         raise Usage("name a role", hint="--role dev: a short word of letters and digits")
-    return found
+    return role
 
 
 def parse_text(text: str) -> str:
-    """Return the words of a task as they are kept."""
+    """Return the text of a task as it is stored."""
     cleaned = for_screen(text.replace("\r\n", "\n")).strip()
     if not cleaned:
         raise InvalidPrompt("the task is empty")

@@ -1,4 +1,4 @@
-"""A team: sessions with roles in one window. What its files may say, colours, boxes and words. Pure."""
+"""A team: its file, its colours, its checklist, and the texts that its members get. Pure."""
 
 from __future__ import annotations
 
@@ -12,23 +12,23 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from typing import Any
 
-# A member is started, works, is done with everything, and its pane is gone.
+# States of a member: it starts, it works, its checklist is complete, its pane is closed.
 SPAWNING, ACTIVE, READY, CLOSED = "spawning", "active", "ready-to-close", "closed"
 AUTO, MANUAL = "auto", "manual"
 LAYOUTS = {"left": "main-vertical", "top": "main-horizontal"}
 MASTER = "master"
-# The boxes that are ticked before a pane is closed.
-BOXES = {
+# What a member must have done before it may be closed.
+CHECKLIST = {
     "reported": "report received",
     "done": "task done",
     "saved": "session id saved",
     "ready": "ready to close",
 }
 MOST_MEMBERS = 12
-# In a pane with fewer lines Claude Code 2.1 cuts its input box, and nothing can be typed into it safely.
+# In a pane with fewer lines Claude Code 2.1 cuts off its input box, and mam cannot type safely.
 LEAST_LINES, LEAST_COLUMNS = 8, 30
 _LONGEST_PROMPT = 16 * 1024
-# What /color takes, and the colour of the pane's border.
+# Argument of the agent's /color command -> colour of the pane's border.
 COLOURS = {
     "blue": "#3d6095",
     "green": "#4a6e38",
@@ -48,7 +48,7 @@ _ROLE_COLOURS = {
     "cyan": ("sm", "ux"),
     "yellow": ("tech-writer", "writer"),
 }
-_OTHERS = "pink"
+_DEFAULT_COLOUR = "pink"
 
 
 class RolePlan:
@@ -57,7 +57,7 @@ class RolePlan:
     __slots__ = ("agent", "colour", "model", "permissions", "prompt", "role")
 
     def __init__(self, role: str, **facts: str | None) -> None:
-        """Take what the file says; what it does not say is None."""
+        """Take the values of the file; a missing value is None."""
         self.role = role
         self.agent: str | None = facts.get("agent")
         self.colour: str | None = facts.get("colour")
@@ -79,36 +79,36 @@ class TeamPlan:
 
 
 def colour_of(role: str) -> str:
-    """Return the colour that a role has."""
-    word = slug(role)
-    return next((colour for colour, roles in _ROLE_COLOURS.items() if word in roles), _OTHERS)
+    """Return the colour of a role."""
+    name = slug(role)
+    return next((colour for colour, roles in _ROLE_COLOURS.items() if name in roles), _DEFAULT_COLOUR)
 
 
-def team_id(day: str, words: str, random: str) -> str:
+def team_id(day: str, title: str, random: str) -> str:
     """Return the id of a team: the day, two to four words, four hex digits."""
-    parts = [part for part in slug(words).split("-") if part][:4]
+    parts = [part for part in slug(title).split("-") if part][:4]
     return "-".join([day, *(parts or ["team"]), random])[:80]
 
 
 def agent_name(role: str) -> str:
-    """Return the name that an agent is given with /rename."""
+    """Return the name that mam gives an agent with the agent's /rename command."""
     return f"{slug(role) or 'some'}-agent"
 
 
 def parse(document: Any, path: str, default_name: str) -> TeamPlan:
-    """Return the team that a file describes; InvalidSettings names what it may not say."""
+    """Return the team that a file describes, or raise InvalidSettings with the wrong key."""
     if not isinstance(document, dict):
         raise InvalidSettings(f"{path}: a team is a mapping with 'roles'")
     _only(document, ("name", "about", "layout", "roles"), path)
     layout = document.get("layout", LAYOUTS["left"])
     if layout not in LAYOUTS.values():
         raise InvalidSettings(f"{path}: 'layout' is one of {', '.join(LAYOUTS.values())}")
-    found = document.get("roles")
-    if not isinstance(found, list) or not 0 < len(found) <= MOST_MEMBERS:
+    roles = document.get("roles")
+    if not isinstance(roles, list) or not 0 < len(roles) <= MOST_MEMBERS:
         raise InvalidSettings(f"{path}: 'roles' is a list of 1 to {MOST_MEMBERS}")
     name = slug(_text(document, "name", path) or default_name) or "team"
     about = one_line(_text(document, "about", path) or "", 200)
-    return TeamPlan(name, about, layout, [_role(one, path) for one in found])
+    return TeamPlan(name, about, layout, [_role(entry, path) for entry in roles])
 
 
 def _role(entry: Any, path: str) -> RolePlan:
@@ -129,9 +129,10 @@ def _role(entry: Any, path: str) -> RolePlan:
     if facts["colour"] and facts["colour"] not in COLOURS:
         raise InvalidSettings(f"{path}: 'colour' of {role} is one of {', '.join(COLOURS)}")
     if facts["permissions"] not in (None, "ask"):
-        # The file may come with a repository of somebody else: it can ask for less, never for more.
+        # The file may come with a foreign repository: it can lower the permissions, never raise them.
         raise InvalidSettings(
-            f"{path}: 'permissions' of {role} can only be ask", hint="say more on the command line"
+            f"{path}: 'permissions' of {role} can only be ask",
+            hint="give more permissions on the command line",
         )
     if facts["prompt"] is not None:
         prompt = facts["prompt"] = for_screen(facts["prompt"]).strip()
@@ -140,27 +141,27 @@ def _role(entry: Any, path: str) -> RolePlan:
     return RolePlan(role, **facts)
 
 
-def _only(found: Mapping[str, Any], known: tuple[str, ...], path: str) -> None:
-    for key in found:
-        if key not in known:
+def _only(mapping: Mapping[str, Any], keys: tuple[str, ...], path: str) -> None:
+    for key in mapping:
+        if key not in keys:
             raise InvalidSettings(
-                f"{path}: there is no '{one_line(str(key), 40)}'", hint=f"there are {', '.join(known)}"
+                f"{path}: there is no key '{one_line(str(key), 40)}'", hint=f"the keys are {', '.join(keys)}"
             )
 
 
-def _text(found: Mapping[str, Any], key: str, path: str) -> str | None:
-    value = found.get(key)
+def _text(mapping: Mapping[str, Any], key: str, path: str) -> str | None:
+    value = mapping.get(key)
     if value is None or isinstance(value, str):
         return value
     raise InvalidSettings(f"{path}: '{key}' must be a text")
 
 
-def first_words(
+def first_message(
     *, role: str, team: str, spawner: str | None, work: str | None, prompt: str | None, command: str = "mam"
 ) -> str:
-    """Return what a new member is told: who it is, who started it, what to do, and how to report."""
-    who = f"session {spawner}" if spawner else "a person"
-    lines = [f"You are the {role} agent of the team {team}. You were started by {who}."]
+    """Return the first message to a new member: its role, who started it, its task, and how to report."""
+    starter = f"session {spawner}" if spawner else "a person"
+    lines = [f"You are the {role} agent of the team {team}. You were started by {starter}."]
     if prompt:
         lines += ["", prompt]
     if work:
@@ -177,10 +178,10 @@ def first_words(
 
 
 def work_line(number: int, text: str) -> str:
-    """Return a task as an agent is told of it."""
+    """Return a task as the agent gets it."""
     return f"{task.shown(number)}: {text}"
 
 
-def report_line(what: str, result: str, conversation: str | None) -> str:
-    """Return the report of a task that is done, as the spawner reads it."""
-    return f"STEP COMPLETE: {what} | result: {result} | session: {conversation or '-'}"
+def report_line(task_name: str, result: str, conversation: str | None) -> str:
+    """Return the report of a finished task, as the spawner gets it."""
+    return f"STEP COMPLETE: {task_name} | result: {result} | session: {conversation or '-'}"

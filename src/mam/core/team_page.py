@@ -1,10 +1,10 @@
-"""The markdown file of a team, for people: who is there, what may be closed, what is to be done. Pure."""
+"""The team page: the Markdown file that shows people a team's members, checklists and tasks. Pure."""
 
 from __future__ import annotations
 
 from mam.core.safe_text import for_screen, one_line
 from mam.core.task import CLAIMED, shown
-from mam.core.team import BOXES, CLOSED
+from mam.core.team import CHECKLIST, CLOSED
 from mam.core.times import stamp
 
 TYPE_CHECKING = False
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from typing import Any
 
-_HEAD = "<!-- Written by mam after every change; what is changed here is lost. -->"
+_HEAD = "<!-- mam writes this file after every change; edits are lost. -->"
 _AGENTS = (
     "Pane ID",
     "Session",
@@ -25,7 +25,7 @@ _AGENTS = (
     "Session ID",
     "Spawned At",
 )
-_LIFECYCLE = ("Session", "Pane ID", "Role", "Status", *(name.capitalize() for name in BOXES.values()))
+_LIFECYCLE = ("Session", "Pane ID", "Role", "Status", *(name.capitalize() for name in CHECKLIST.values()))
 _NONE = "none"
 
 
@@ -35,8 +35,8 @@ def render(
     tasks: Sequence[dict[str, Any]],
     lines: Sequence[tuple[float, str]],
 ) -> str:
-    """Return the whole file."""
-    open_ones = [one for one in members if one["state"] != CLOSED]
+    """Return the text of the file."""
+    active = [member for member in members if member["state"] != CLOSED]
     parts = [
         f"# Agent Sessions — {team['id']}",
         "",
@@ -48,15 +48,15 @@ def render(
         "",
         "## Active Agents",
         "",
-        *_table(_AGENTS, [_agent(one) for one in open_ones]),
+        *_table(_AGENTS, [_agent(member) for member in active]),
         "",
         "## Pane Lifecycle",
         "",
-        *_table(_LIFECYCLE, [_lifecycle(one) for one in members]),
+        *_table(_LIFECYCLE, [_lifecycle(member) for member in members]),
         "",
         "## Tasks",
         "",
-        *(line for one in tasks for line in _task(one)),
+        *(line for task in tasks for line in _task(task)),
     ]
     if not tasks:
         parts += [_NONE, ""]
@@ -70,34 +70,34 @@ def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
     return [*lines, *(f"| {' | '.join(row)} |" for row in rows)]
 
 
-def _agent(one: dict[str, Any]) -> list[str]:
+def _agent(member: dict[str, Any]) -> list[str]:
     facts = (
-        one["pane"],
-        one["session"],
-        one["window"],
-        one["role"],
-        "busy" if one["task"] else "idle",
-        one["workspace"],
-        one["label"],
-        one["name_source"],
-        one["conversation"],
-        one["spawned_at"],
+        member["pane"],
+        member["session"],
+        member["window"],
+        member["role"],
+        "busy" if member["task"] else "idle",
+        member["workspace"],
+        member["label"],
+        member["name_source"],
+        member["conversation"],
+        member["spawned_at"],
     )
     return [_cell(fact) for fact in facts]
 
 
-def _lifecycle(one: dict[str, Any]) -> list[str]:
-    facts = [_cell(fact) for fact in (one["session"], one["pane"], one["role"], one["state"])]
-    return [*facts, *("[x]" if one["boxes"][box] else "[ ]" for box in BOXES)]
+def _lifecycle(member: dict[str, Any]) -> list[str]:
+    facts = [_cell(fact) for fact in (member["session"], member["pane"], member["role"], member["state"])]
+    return [*facts, *("[x]" if member["boxes"][item] else "[ ]" for item in CHECKLIST)]
 
 
-def _task(one: dict[str, Any]) -> list[str]:
-    """Return a task under its heading; its words stand in a quotation and make no heading of their own."""
-    claimed = f" (claimed:{_cell(one['pane'] or one['claimed_by'])})" if one["status"] == CLAIMED else ""
-    lines = [f"### {shown(one['seq'])} · {one['status']}{claimed} · {_cell(one['role'])}", ""]
-    lines += [f"> {line}" for line in for_screen(one["text"]).splitlines()]
-    if one["result"]:
-        lines += ["", f"Result: {one_line(one['result'], 1000)}"]
+def _task(task: dict[str, Any]) -> list[str]:
+    """Return a task under its heading; its text is quoted, so that it cannot add headings."""
+    claimed = f" (claimed:{_cell(task['pane'] or task['claimed_by'])})" if task["status"] == CLAIMED else ""
+    lines = [f"### {shown(task['seq'])} · {task['status']}{claimed} · {_cell(task['role'])}", ""]
+    lines += [f"> {line}" for line in for_screen(task["text"]).splitlines()]
+    if task["result"]:
+        lines += ["", f"Result: {one_line(task['result'], 1000)}"]
     return [*lines, ""]
 
 

@@ -1,4 +1,4 @@
-"""Points in time as the registry writes them, and spans as people write them."""
+"""Points in time as the registry writes them, and durations as people write them."""
 
 from __future__ import annotations
 
@@ -13,27 +13,27 @@ _UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400, "w": 604800}
 
 
 def stamp(epoch: float) -> str:
-    """Return a UTC time as the registry writes it, to the second; the nearest one that can be written."""
+    """Return a UTC time as the registry writes it, to the second, clamped to the years 1970 to 9999."""
     epoch = min(max(epoch, 0), _LAST)
     return datetime.fromtimestamp(int(epoch), UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 def parse_stamp(text: object) -> float | None:
-    """Return the time that a stamp means, as `stamp` or the original system writes it; None for no time."""
+    """Return the time of a stamp of `stamp` or of the original system; None if the text is not a time."""
     if not isinstance(text, str):
         return None
     try:
-        found = datetime.fromisoformat(text)
+        time = datetime.fromisoformat(text)
     except ValueError:
         return None
-    return (found if found.tzinfo else found.replace(tzinfo=UTC)).timestamp()
+    return (time if time.tzinfo else time.replace(tzinfo=UTC)).timestamp()
 
 
 def parse_span(text: str) -> timedelta:
-    """Return the span that `90`, `30s`, `5m`, `2h`, `7d` or `1w` means; a bare number is seconds."""
+    """Return the duration of `90`, `30s`, `5m`, `2h`, `7d` or `1w`; a bare number is in seconds."""
     match = _SPAN.match(text.strip().lower())
     if not match:
-        raise Usage(f"{text!r} is not a span of time", hint="write 30s, 5m, 2h, 7d or 1w")
+        raise Usage(f"{text!r} is not a duration", hint="write 30s, 5m, 2h, 7d or 1w")
     return timedelta(seconds=float(match[1]) * _UNITS[match[2] or "s"])
 
 

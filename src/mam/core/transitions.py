@@ -1,7 +1,7 @@
-"""The life of a session: which state follows which event, and what the row then says.
+"""The state machine of a session: which status follows which event, and how the row changes.
 
-Nobody assigns a status. A verb names the event, this table answers, and the store commits the
-row that comes back under the version it was read with.
+No other code assigns a status. A verb names the event, a function here returns the changed row, and the
+store commits it if the row still has the version that was read.
 """
 
 from __future__ import annotations
@@ -39,26 +39,26 @@ TABLE: dict[tuple[Status, str], str] = {
     (Status.ARCHIVED, "forget"): GONE,
 }
 
-_WAY_OUT = {
+_HINTS = {
     (Status.RUNNING, "create"): "stop it first, or give the new session another name",
-    (Status.RUNNING, "resume"): "it is running already; attach to it",
+    (Status.RUNNING, "resume"): "it is already running; attach to it",
     (Status.RUNNING, "archive"): "stop it first",
     (Status.RUNNING, "forget"): "stop it first",
 }
 
 
 def next_status(status: Status, event: str) -> str:
-    """Return the status that follows, or refuse with the reason."""
+    """Return the status after an event, or raise IllegalTransition with a hint."""
     try:
         return TABLE[status, event]
     except KeyError:
         raise IllegalTransition(
-            f"a session that is {status} cannot take '{event}'", hint=_WAY_OUT.get((status, event))
+            f"a session that is {status} cannot take '{event}'", hint=_HINTS.get((status, event))
         ) from None
 
 
 def stopped(row: Row, action: Action, *, reason: str, mode: str, exit_status: int | None) -> Row:
-    """Return the row after a stop that was proven."""
+    """Return the row after a proven stop."""
     at = action["at_epoch"]
     return _changed(
         row,
@@ -75,7 +75,7 @@ def stopped(row: Row, action: Action, *, reason: str, mode: str, exit_status: in
 
 
 def purged(row: Row, action: Action, *, reason: str, exit_status: int | None) -> Row:
-    """Return the row after its conversation was deleted: it ends for good and forgets its ids."""
+    """Return the row after a purge: the session has ended, and the row has no conversation ids."""
     at = action["at_epoch"]
     cleared = {key: None for key in row if is_own_id_field(key)} | {own_id_field(row["agent"]): None}
     return _changed(
@@ -95,7 +95,7 @@ def purged(row: Row, action: Action, *, reason: str, exit_status: int | None) ->
 
 
 def died(row: Row, action: Action, *, on_disk: bool, exit_status: int | None) -> Row:
-    """Return the row after its process was found gone; resumable if its conversation is on disk."""
+    """Return the row after its process was found gone; it is resumable if its conversation is on disk."""
     at = action["at_epoch"]
     return _changed(
         row,
@@ -119,7 +119,7 @@ def started_anew(
     conversation: Conversation | None,
     **fields: Any,
 ) -> Row:
-    """Return an ended row that was started with a new conversation."""
+    """Return an ended row after a start with a new conversation."""
     conversations = [*(row.get("conversations") or []), *([conversation] if conversation else [])]
     return _changed(
         row,
@@ -144,7 +144,7 @@ def resumed(
     own: str | None,
     **fields: Any,
 ) -> Row:
-    """Return an ended row whose conversation goes on."""
+    """Return an ended row after a resume of its conversation."""
     return _changed(
         row,
         "resume",
@@ -161,12 +161,12 @@ def resumed(
 
 
 def archived(row: Row, action: Action) -> Row:
-    """Return an ended row that was put away."""
+    """Return an ended row after it was archived."""
     return _changed(row, "archive", action, last_visible_status=Status.ARCHIVED)
 
 
 def alive_fields() -> dict[str, Any]:
-    """Return what every live row says, whatever it said before."""
+    """Return the fields that have the same values in every running row."""
     return {
         "resumable": True,
         "exit_status": None,

@@ -1,7 +1,6 @@
 """The practice agent: an interactive program that behaves like a coding agent, without a model.
 
-It stands alone: it imports nothing of mam outside this folder and only the
-standard library, and what it imports is chosen for a short start.
+It imports only the standard library and this folder, and few modules, so that it starts fast.
 """
 
 VERSION = "0.1"

@@ -1,4 +1,4 @@
-"""`python -m mam.practice`: check what was asked for, then hand over to the loop."""
+"""`python -m mam.practice`: checks the command line, then runs the loop."""
 
 from __future__ import annotations
 

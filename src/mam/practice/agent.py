@@ -1,4 +1,7 @@
-"""The agent between keyboard and screen: keys and the time are brought to it, an outcome is taken from it."""
+"""The agent between keyboard and screen. The loop gives it keys and the time, and reads its outcome.
+
+It reads no terminal and no clock itself, so that tests can drive it.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +10,7 @@ from .editor import Editor
 from .layout import FRAME_SECONDS, header_rows
 from .options import Options
 from .screen import COLOURS
-from .slash_commands import HELP, complaint, parse_command
+from .slash_commands import HELP, command_error, parse_command
 from .text_width import clean, shorten
 from .turn_runner import Session
 
@@ -16,7 +19,7 @@ _TRUSTED = 1
 
 
 class Outcome:
-    """How the agent ends: its exit code, and the reason for SessionEnd, empty if nobody is to hear it."""
+    """How the agent ends: its exit code, and the reason for SessionEnd; empty for no SessionEnd."""
 
     def __init__(self, code: int, reason: str = "") -> None:
         self.code = code
@@ -48,11 +51,11 @@ class Agent:
         return self._trust or self.session.dialog
 
     def start(self, now: float) -> None:
-        """Begin to start; the box appears when the slow start is over."""
+        """Begin to start; the input box appears after the slow start."""
         self._starts_at = now + self._options.slow_start
 
-    def at(self, now: float) -> None:
-        """Hear what time it is."""
+    def set_time(self, now: float) -> None:
+        """Set the current time."""
         self.now = self.session.now = now
 
     def advance(self) -> None:
@@ -67,7 +70,7 @@ class Agent:
                 self._begin()
 
     def deadline(self) -> float | None:
-        """Return when `advance` or a fresh look at the screen is due."""
+        """Return when the next `advance` or repaint is due."""
         if self.phase == "starting":
             return self._starts_at
         due = [self.again_until] if self.again_until > self.now else []
@@ -78,10 +81,10 @@ class Agent:
             due.append(wake)
         return min(due) if due else None
 
-    def painted(self) -> bool:
-        """Hear that the screen is up to date; True if that set something going.
+    def on_painted(self) -> bool:
+        """Note that the screen is up to date; return True if that started something.
 
-        Only now does the agent say that it has started: whoever hears it may type.
+        The agent fires SessionStart only now, because a listener may type as soon as it gets it.
         """
         if self._is_announced or self.phase != "ready":
             return False
@@ -107,7 +110,7 @@ class Agent:
         if name == "ctrl-c":
             self._cancel(is_second)
         elif self.phase == "starting":
-            # As with the real agents: early text lands in the box, an early Enter is lost.
+            # Real agents behave like this: early text lands in the input box, and an early Enter is lost.
             self.editor.key(name, text)
         elif name == "enter":
             self._enter()
@@ -120,23 +123,26 @@ class Agent:
         else:
             self.editor.key("delete" if name == "ctrl-d" else name, text)
 
-    def submit(self, text: str, shown: str) -> None:
-        """Take a message or a command. Commands that are no turns act at once, even during a turn."""
-        name, rest = ("help", "") if text.strip() == "?" else parse_command(text) or ("", "")
+    def submit(self, text: str, display: str) -> None:
+        """Take a message or a command; `display` is what the screen shows of it.
+
+        Commands that need no turn act at once, even during a turn.
+        """
+        name, arguments = ("help", "") if text.strip() == "?" else parse_command(text) or ("", "")
         if name in _COMMANDS:
-            self._output.user(shown)
-            _COMMANDS[name](self, rest)
+            self._output.user(display)
+            _COMMANDS[name](self, arguments)
             return
-        problem = complaint(name, rest) if name else ""
+        problem = command_error(name, arguments) if name else ""
         if problem:
-            self._output.user(shown)
+            self._output.user(display)
             self._output.answer(problem)
         else:
-            self.session.take(text, shown)
+            self.session.take(text, display)
 
-    def leave(self, _rest: str = "") -> None:
-        """Exit as the person asked, or hang there if that is what was ordered."""
-        self.session.drop()
+    def leave(self, _arguments: str = "") -> None:
+        """Exit at the person's request, or hang if the option says so."""
+        self.session.discard_turn()
         if self._options.ignore_sigterm:
             self.phase = "hung"
         else:
@@ -150,8 +156,8 @@ class Agent:
         self.phase = "ready"
         self._show_header()
         for kind, text in self.session.conversation.turns:
-            self._output.past(kind, text)
-        for text in self.session.conversation.said():
+            self._output.show_earlier(kind, text)
+        for text in self.session.conversation.user_messages():
             self.editor.remember(text)
 
     def _show_header(self) -> None:
@@ -184,23 +190,23 @@ class Agent:
         else:
             self.outcome = Outcome(1)
 
-    def _help(self, _rest: str) -> None:
+    def _help(self, _arguments: str) -> None:
         rows = [shorten(line, self._output.columns - 1) for line in HELP.split("\n")]
         self._output.plain(["", *rows])
 
-    def _clear(self, _rest: str) -> None:
-        self.session.renew()
+    def _clear(self, _arguments: str) -> None:
+        self.session.start_new_conversation()
         self.wants_redraw = True
-        # What was said before scrolls away with the old screen.
+        # Output that is not painted yet belongs to the old conversation.
         self._output.take()
         self._show_header()
 
-    def _rename(self, rest: str) -> None:
-        self.name = " ".join(clean(rest).split())
+    def _rename(self, arguments: str) -> None:
+        self.name = " ".join(clean(arguments).split())
         self._output.tool(f"Renamed to {self.name}" if self.name else "Name removed")
 
-    def _color(self, rest: str) -> None:
-        colour = rest.strip().lower()
+    def _color(self, arguments: str) -> None:
+        colour = arguments.strip().lower()
         if colour in COLOURS:
             self.edge = colour
             self._output.tool(f"Colour set to {colour}")

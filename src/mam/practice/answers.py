@@ -1,4 +1,4 @@
-"""What the agent says to an ordinary prompt: composed from phrases, the same for the same prompt."""
+"""Composes the answer to an ordinary prompt from phrases; the same prompt gets the same answer."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _MOST_RECALLED = 100
 
 
 class Choice:
-    """A row of choices that depends on the prompt alone."""
+    """A series of choices that depends only on the prompt."""
 
     def __init__(self, seed: str) -> None:
         self._state = crc32(seed.encode("utf-8", "replace"))
@@ -28,20 +28,20 @@ class Choice:
         return items[self.below(len(items))]
 
     def picks(self, items: tuple[str, ...], count: int) -> list[str]:
-        """Return different items in an order of their own."""
-        left = list(items)
-        return [left.pop(self.below(len(left))) for _ in range(min(count, len(left)))]
+        """Return `count` different items in a chosen order."""
+        remaining = list(items)
+        return [remaining.pop(self.below(len(remaining))) for _ in range(min(count, len(remaining)))]
 
 
 def thinking_words(prompt: str) -> int:
-    """Return how long the agent thinks, in words it could have written meanwhile."""
+    """Return how long the agent thinks, as the number of words that it could write in that time."""
     return 20 + Choice(prompt + "?").below(20)
 
 
 def asks_for_history(prompt: str) -> bool:
-    """Say whether the person wants to hear what they said before."""
-    said = " ".join(prompt.lower().split())
-    return any(phrase in said for phrase in _RECALLS + _MORE_RECALLS)
+    """Tell whether the person asks for their earlier messages."""
+    text = " ".join(prompt.lower().split())
+    return any(phrase in text for phrase in _RECALLS + _MORE_RECALLS)
 
 
 def recall(earlier: list[str]) -> str:

@@ -1,7 +1,7 @@
-"""The dialogs that stand in the place of the input box until they are answered.
+"""The dialogs, which replace the input box until they are answered.
 
-As with the real agents, Enter takes the highlighted option, whatever was typed before
-it: text sent to an open dialog is lost, and the Enter behind it approves something.
+As with the real agents, Enter takes the highlighted option, whatever was typed before it. So text that is
+sent to an open dialog is lost, and the Enter after it approves something.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class Dialog:
         return None
 
     def rows(self, columns: int) -> list[str]:
-        """Return the dialog as it stands on the screen."""
+        """Return the rows of the dialog on the screen."""
         rows = [" " + row for line in self.head for row in wrap(line, columns - 2)]
         for index, option in enumerate(self.options):
             mark = "❯" if index == self.at else " "
@@ -67,7 +67,7 @@ def question(title: str, text: str, options: list[str]) -> Dialog:
 
 
 def trust(folder: str) -> Dialog:
-    """Ask whether the folder is safe to work in; the highlighted option leaves."""
+    """Ask whether the folder is safe to work in; the highlighted option exits."""
     return Dialog(
         [
             "Accessing workspace:",
@@ -81,7 +81,7 @@ def trust(folder: str) -> Dialog:
 
 
 def limit() -> Dialog:
-    """Say that nothing more can be done now."""
+    """Ask what to do when the usage limit is reached."""
     return Dialog(
         ["What do you want to do?"],
         ["Stop and wait for the limit to reset", "Upgrade your plan"],

@@ -1,4 +1,4 @@
-"""The draft in the input box: text, cursor, folded pastes and history. Nothing here draws.
+"""The draft in the input box: text, cursor, folded pastes and history. This module draws nothing.
 
 A long paste is one character of the draft, a lone surrogate that no UTF-8 input can
 contain, so that every edit treats it as a unit. It unfolds when the draft is submitted.
@@ -47,7 +47,7 @@ class Editor:
         self.insert(fold)
 
     def key(self, name: str, text: str) -> None:
-        """Apply one key; keys that are none of the editor's do nothing."""
+        """Apply one key; ignore a key that the editor does not know."""
         if name == "text":
             self.insert(text)
         elif name == "paste":
@@ -57,28 +57,28 @@ class Editor:
         elif name in _MOVES:
             _MOVES[name](self)
 
-    def shown(self, char: str) -> str:
+    def display_of(self, char: str) -> str:
         """Return the label of a folded paste, or the character itself."""
         return self._labels.get(char, char)
 
     def is_blank(self) -> bool:
-        """Say whether submitting the draft would send nothing but white space."""
+        """Tell whether the draft is only white space."""
         return not self._unfold(self.text).strip()
 
     def clear(self) -> None:
-        """Drop the draft."""
+        """Discard the draft."""
         self.text = ""
         self.cursor = 0
         self._at = len(self._history)
 
     def take(self) -> tuple[str, str]:
-        """Return the whole text and the text as the box shows it, remember the draft and empty the box."""
+        """Return the whole text and the displayed text, remember the draft, and empty the input box."""
         draft = self.text
         whole = self._unfold(draft)
-        shown = "".join(map(self.shown, draft)) if self._folds else draft
+        display = "".join(map(self.display_of, draft)) if self._folds else draft
         self.remember(draft)
         self.clear()
-        return whole, shown
+        return whole, display
 
     def remember(self, draft: str) -> None:
         """Put a text at the end of the history."""
@@ -89,7 +89,7 @@ class Editor:
         self._at = len(self._history)
 
     def _forget_folds(self) -> None:
-        """Drop pastes that no remembered draft contains: a session may live for weeks."""
+        """Forget pastes that no remembered draft contains, because a session may run for weeks."""
         for fold in [fold for fold in self._folds if not any(fold in draft for draft in self._history)]:
             del self._folds[fold], self._labels[fold]
 
@@ -143,12 +143,12 @@ class Editor:
             self._cut(self.cursor, self._after())
 
     def kill_left(self) -> None:
-        """Delete to the start of the line, there the line break, so that repeating it empties the box."""
+        """Delete to the start of the line; at the start, the line break. Repeated, it empties the box."""
         start = self._line_start()
         self._cut(max(start - 1, 0) if start == self.cursor else start, self.cursor)
 
     def kill_right(self) -> None:
-        """Delete to the end of the line, or the line break that stands there."""
+        """Delete to the end of the line; at the end, the line break."""
         end = self._line_end()
         self._cut(self.cursor, min(end + 1, len(self.text)) if end == self.cursor else end)
 
@@ -162,7 +162,7 @@ class Editor:
         self._cut(start, self.cursor)
 
     def up(self) -> None:
-        """Move to the line above, from the first line to the draft before."""
+        """Move to the line above; from the first line, to the previous draft of the history."""
         start = self._line_start()
         if not start:
             self._recall(self._at - 1)
@@ -171,7 +171,7 @@ class Editor:
         self.cursor = min(above + self.cursor - start, start - 1)
 
     def down(self) -> None:
-        """Move to the line below, from the last line to the draft after."""
+        """Move to the line below; from the last line, to the next draft of the history."""
         end = self._line_end()
         if end == len(self.text):
             self._recall(self._at + 1)
@@ -191,7 +191,7 @@ class Editor:
 
 
 def _is_mark(char: str) -> bool:
-    """Say whether a character only alters the one before it."""
+    """Tell whether a character only modifies the one before it."""
     return char >= "\u0300" and not "\ud800" <= char <= "\udfff" and char_cells(char) == 0
 
 

@@ -1,8 +1,7 @@
-"""Hooks: shell commands that are told what happens, one after the other.
+"""Runs hooks: shell commands that get the agent's events on standard input, one after the other.
 
-They run beside the agent, which never waits for them while it lives. They run in order, so
-that a listener hears of a prompt before it hears of its end; one that hangs is
-killed and costs the others at most its time limit.
+The agent never waits for a hook while it runs. Hooks run in order, so that a listener gets a prompt before
+its end. A hook that hangs is killed after its time limit.
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ LIMIT_SECONDS = 5.0
 
 
 class Hooks:
-    """A line of hook runs; the first of them is running."""
+    """A queue of hook runs; the first of them is running."""
 
     def __init__(self, commands: dict[str, str]) -> None:
         self._commands = commands
@@ -30,7 +29,7 @@ class Hooks:
         self._until = 0.0
 
     def fire(self, event: str, payload: dict[str, object]) -> None:
-        """Put an event in the line; nothing happens if nobody listens to it."""
+        """Queue an event; ignore it if no hook is set for it."""
         command = self._commands.get(event)
         if not command:
             return
@@ -40,7 +39,7 @@ class Hooks:
         self.advance()
 
     def advance(self) -> None:
-        """Feed, reap or end the running hook and start the next. Never blocks."""
+        """Write to, reap or kill the running hook, and start the next one; never block."""
         self._feed()
         running = self._running
         if running and (running.poll() is not None or time.monotonic() >= self._until):
@@ -58,7 +57,7 @@ class Hooks:
         return [stdin.fileno()] if stdin else []
 
     def finish(self) -> None:
-        """Wait until all is told, within the limit; then the last event alone has its turn."""
+        """Wait for all hooks within the limit; after it, run only the hook of the last event."""
         if self._wait_for_all():
             return
         del self._waiting[:-1]
@@ -79,11 +78,12 @@ class Hooks:
         return True
 
     def _start(self, command: str, payload: bytes) -> None:
-        # Imported late: it takes a third of the start, and by now the box is on the screen.
+        # Imported late: it takes a third of the start, and by now the input box is on the screen.
         from subprocess import DEVNULL, PIPE, Popen
 
         try:
-            # A group of its own: a signal to the agent's terminal must not end what tells of that end.
+            # A process group of its own: a signal to the agent's terminal must not end the hook that
+            # reports the agent's end.
             running = Popen(
                 ["/bin/sh", "-c", command],
                 stdin=PIPE,
@@ -101,7 +101,7 @@ class Hooks:
         self._feed()
 
     def _feed(self) -> None:
-        """Write what the pipe takes; a hook that does not listen is no error."""
+        """Write what the pipe takes; a hook that does not read its input is no error."""
         stdin = self._running.stdin if self._running else None
         if not stdin or not self._unsent:
             return
@@ -115,7 +115,7 @@ class Hooks:
         stdin.close()
 
     def _end(self) -> None:
-        """Part with the running hook; one that still runs is killed with its children."""
+        """Finish the running hook; kill it with its children if it still runs."""
         running = self._running
         if not running:
             return

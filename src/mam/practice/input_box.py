@@ -1,4 +1,4 @@
-"""Where the draft stands in the input box: rows of text and the place of the cursor."""
+"""Lays out the draft in the input box: rows of text, and the position of the cursor."""
 
 from __future__ import annotations
 
@@ -8,21 +8,21 @@ from .text_width import cells, char_cells, clean_char
 PROMPT = "❯ "
 INDENT = "  "
 MOST_ROWS = 8
-#: A draft that was typed, not pasted, may be huge; only what surrounds the cursor is laid out.
+#: A typed draft may be huge, because only pastes are folded; only the text near the cursor is laid out.
 _NEAR = 4096
 
 
 def box_rows(editor: Editor, columns: int) -> tuple[list[str], tuple[int, int]]:
     """Return the rows between the rules, and row and column of the cursor.
 
-    One column stays free, so that the cursor has a place behind a full row.
+    One column stays free, so that the cursor fits behind a full row.
     """
     room = max(columns - cells(PROMPT) - 1, 2)
     rows, row, column = _lay_out(editor, room)
     first = max(0, min(len(rows) - MOST_ROWS, row))
-    shown = rows[first : first + MOST_ROWS]
-    lead = [PROMPT if index == 0 else INDENT for index in range(len(shown))]
-    return [a + b for a, b in zip(lead, shown, strict=True)], (row - first, column + cells(PROMPT))
+    visible = rows[first : first + MOST_ROWS]
+    lead = [PROMPT if index == 0 else INDENT for index in range(len(visible))]
+    return [a + b for a, b in zip(lead, visible, strict=True)], (row - first, column + cells(PROMPT))
 
 
 def _lay_out(editor: Editor, room: int) -> tuple[list[str], int, int]:
@@ -41,8 +41,8 @@ def _lay_out(editor: Editor, room: int) -> tuple[list[str], int, int]:
             rows.append(row)
             row, used, joined = "", 0, False
             continue
-        shown = char if char.isprintable() else _printable(editor, char)
-        for part in shown:
+        display = char if char.isprintable() else _printable(editor, char)
+        for part in display:
             width = 0 if joined else char_cells(part)
             if used + width > room:
                 rows.append(row)
@@ -56,5 +56,5 @@ def _lay_out(editor: Editor, room: int) -> tuple[list[str], int, int]:
 
 
 def _printable(editor: Editor, char: str) -> str:
-    label = editor.shown(char)
+    label = editor.display_of(char)
     return label if label != char else clean_char(char)

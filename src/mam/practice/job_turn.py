@@ -1,9 +1,8 @@
-"""Work that comes with a job: the agent reports on it with the very commands that it was given.
+"""Works on a job: the agent reports with the commands that the job's message contains.
 
-What it is asked decides how it goes: `forget to report` ends the turn in silence, `never report` also the one
-after a reminder, `please fail` ends in an error,
-a review passes, unless the task that it is about says `pass in round N` and it is an earlier one. Loaded
-only when such work comes.
+The text of the task decides the outcome. `forget to report` ends the turn without a report, and `never
+report` also the turn after a reminder. `please fail` reports an error. A review passes, unless the reviewed
+task says `pass in round N` and this is an earlier round.
 """
 
 from __future__ import annotations
@@ -28,67 +27,71 @@ _REVIEW = "Review the work that another agent"
 
 
 class Job:
-    """A job as its message tells it: how to report, and what to do."""
+    """A job as its message describes it: the command that reports, and the task."""
 
     def __init__(self, command: str, task: str) -> None:
         self.command = command
         self.task = task
 
     @property
-    def is_forgotten(self) -> bool:
-        """Tell whether the agent is to forget that somebody waits for its word."""
+    def is_unreported(self) -> bool:
+        """Tell whether the task says that the agent must not report."""
         return "forget to report" in self.task or _NEVER in self.task
 
     def started(self) -> str:
-        """Return the command that says that the work has begun."""
+        """Return the command that reports the start of the work."""
         return f"{self.command} --event started"
 
     def ended(self) -> str:
-        """Return the command that says how it ended."""
+        """Return the command that reports the end of the work."""
         if "please fail" in self.task:
-            return self._say("error", "practice error")
+            return self._report_command("error", "practice error")
         if not self.task.startswith(_REVIEW):
-            return self._say("completed", "done as asked")
-        now, wanted = _ROUND.search(self.task), _LATEST.search(self.task)
-        is_passed = wanted is None or now is None or int(now[1]) >= int(wanted[1])
-        return self._say("completed", "PASS: nothing to add" if is_passed else "FAIL: one more round, please")
+            return self._report_command("completed", "done as asked")
+        current_round, passing_round = _ROUND.search(self.task), _LATEST.search(self.task)
+        is_passed = (
+            passing_round is None or current_round is None or int(current_round[1]) >= int(passing_round[1])
+        )
+        return self._report_command(
+            "completed", "PASS: nothing to add" if is_passed else "FAIL: one more round, please"
+        )
 
-    def _say(self, event: str, detail: str) -> str:
+    def _report_command(self, event: str, detail: str) -> str:
         return f"{self.command} --event {event} --detail {shlex.quote(detail)}"
 
 
 def job_of(prompt: str, earlier: Iterable[str] = ()) -> Job | None:
-    """Return the job that a prompt gives, or reminds of; None for any other prompt."""
-    found, at = _COMMAND.search(prompt), prompt.find(_TASK)
-    if found and at >= 0:
-        return Job(found[1], prompt[at + len(_TASK) :])
+    """Return the job of a prompt that gives one or reminds of one; None for any other prompt."""
+    command, at = _COMMAND.search(prompt), prompt.find(_TASK)
+    if command and at >= 0:
+        return Job(command[1], prompt[at + len(_TASK) :])
     reminder = _NUDGE.search(prompt)
     if not reminder or "is still open" not in prompt:
         return None
-    return Job(reminder[1], _NEVER if any(_NEVER in one for one in earlier) else "")
+    return Job(reminder[1], _NEVER if any(_NEVER in text for text in earlier) else "")
 
 
 def message_in(prompt: str) -> str:
-    """Return what a prompt says: its own words, or those of the file that it points to."""
-    found = _POINTER.match(prompt.strip())
-    if not found:
+    """Return the text of a prompt, or of the file that the prompt points to."""
+    pointer = _POINTER.match(prompt.strip())
+    if not pointer:
         return prompt
     try:
-        with open(found[1], encoding="utf-8") as file:
+        with open(pointer[1], encoding="utf-8") as file:
             return file.read()
     except (OSError, ValueError):
         return prompt
 
 
 def report(command: str) -> str:
-    """Run a command that reports on a job, and nothing else; return the line to show."""
+    """Run a command that reports on a job; refuse any other; return the line to show."""
     if not _REPORT.match(command):
-        return "Error: only an event of a job can be reported"
+        return "Error: the command does not report an event of a job"
     try:
-        done = subprocess.run(
+        result = subprocess.run(
             shlex.split(command), stdin=subprocess.DEVNULL, capture_output=True, timeout=_SECONDS, check=False
         )
     except (OSError, ValueError, subprocess.TimeoutExpired) as error:
         return f"Error: {error}"
-    said = (done.stdout or done.stderr).decode("utf-8", "replace").strip().splitlines()
-    return said[0][:200] if said else f"exit {done.returncode}"
+    lines = (result.stdout or result.stderr).decode("utf-8", "replace").strip().splitlines()
+    return lines[0][:200] if lines else f"exit {result.returncode}"

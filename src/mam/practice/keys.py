@@ -1,7 +1,7 @@
-"""Bytes from a terminal become keys; nothing here reads a terminal.
+"""Decodes the bytes of a terminal into keys. This module reads no terminal itself.
 
-A key is a pair: its name, and the text of `text` and `paste`. The bytes may be cut
-anywhere. A lone ESC is a key only after a silence, since every sequence begins with it.
+A key is a pair: its name, and the text of `text` and `paste`. The bytes may be split anywhere. A lone ESC is
+a key only after a pause, because every escape sequence begins with it.
 """
 
 from __future__ import annotations
@@ -11,9 +11,9 @@ from codecs import getincrementaldecoder
 Key = tuple[str, str]
 
 ESCAPE_WAIT = 0.05
-#: The rest of a sequence may wait for a busy multiplexer; a person who types it is slower still.
+#: The rest of a sequence may be late if tmux is busy; a person who types the same bytes is slower still.
 SEQUENCE_WAIT = 0.5
-#: A paste whose end marker is lost must not hold the keyboard for ever.
+#: A paste whose end marker is lost must not block the keyboard for ever.
 PASTE_WAIT = 10.0
 
 _ESC = 0x1B
@@ -52,7 +52,7 @@ _ALT = {0x0A: "newline", 0x0D: "newline", 0x7F: "kill-word", 0x08: "kill-word"}
 
 
 class Decoder:
-    """Turns bytes into keys and remembers what is incomplete."""
+    """Turns bytes into keys, and keeps incomplete bytes for the next call."""
 
     def __init__(self) -> None:
         self._pending = bytearray()
@@ -71,7 +71,7 @@ class Decoder:
         return keys
 
     def wait(self) -> float | None:
-        """Return how long a silence must last before `expire` is due, None if nothing is incomplete."""
+        """Return after how many seconds without input `expire` is due; None if nothing is incomplete."""
         if self._paste is not None:
             return PASTE_WAIT
         if not self._pending:
@@ -79,7 +79,7 @@ class Decoder:
         return ESCAPE_WAIT if len(self._pending) == 1 else SEQUENCE_WAIT
 
     def expire(self) -> list[Key]:
-        """Return what the incomplete bytes mean now that nothing follows them."""
+        """Return the keys of the incomplete bytes, after a pause without input."""
         keys: list[Key] = []
         if self._paste is not None:
             self._end_paste(bytes(self._paste), keys)
@@ -92,7 +92,7 @@ class Decoder:
         return keys
 
     def _one(self, keys: list[Key]) -> bool:
-        """Take one run of text, control or sequence from the front; False if it is incomplete."""
+        """Decode one run of text, control or sequence from the front; return False if it is incomplete."""
         first = self._pending[0]
         if first == _ESC:
             return self._sequence(keys)
@@ -140,7 +140,7 @@ class Decoder:
         if end == len(pending):
             return False
         if not 0x40 <= pending[end] < 0x7F:
-            # A control cuts the sequence short, as terminals do; the control itself counts.
+            # A control character aborts the sequence, as in terminals; the control itself counts.
             del pending[:end]
             return True
         body = pending[2 : end + 1].decode("ascii")
@@ -161,7 +161,8 @@ class Decoder:
         paste = self._paste
         if paste is None:
             return data
-        # The marker may begin in earlier bytes; looking only there keeps a long paste linear.
+        # The end marker may begin in the last earlier bytes. Searching only from there keeps a long paste
+        # linear.
         searched = max(0, len(paste) - len(_PASTE_END) + 1)
         paste += data
         end = paste.find(_PASTE_END, searched)
@@ -180,7 +181,7 @@ class Decoder:
         self._add(self._utf8.decode(data), keys)
 
     def _flush(self, keys: list[Key]) -> None:
-        """End a character that was cut for good by a control."""
+        """Finish an incomplete UTF-8 character, because a control character follows it."""
         self._add(self._utf8.decode(b"", True), keys)
         self._utf8.reset()
 

@@ -1,4 +1,4 @@
-"""What stands where on the screen: the header and the rows around the input box."""
+"""Makes the rows of the screen: the header, and the rows around the input box."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def rule(columns: int, name: str = "") -> str:
 
 
 def spinner_row(status: str, elapsed: float) -> str:
-    """Return the row that says the agent works; a status of its own stands without a clock."""
+    """Return the row that shows that the agent works; a `status` replaces the clock."""
     if status:
         return status
     glyph = SPINNER[int(elapsed / FRAME_SECONDS) % len(SPINNER)]
@@ -37,7 +37,7 @@ def spinner_row(status: str, elapsed: float) -> str:
 
 
 def queue_rows(queued: list[str], columns: int) -> list[str]:
-    """Return a row for each waiting message, the first few."""
+    """Return a row for each of the first queued messages, and one for the number of the others."""
     rows = [f"  queued: {clean(' '.join(text.split()))}" for text in queued[:_MOST_QUEUED]]
     if len(queued) > _MOST_QUEUED:
         rows.append(f"  queued: +{len(queued) - _MOST_QUEUED} more")
@@ -45,11 +45,11 @@ def queue_rows(queued: list[str], columns: int) -> list[str]:
 
 
 def footer_row(permissions: str, notice: str, columns: int) -> str:
-    """Return the row below the box; a notice takes the place of the hint."""
+    """Return the row below the input box; a notice replaces the hint."""
     return shorten(f"  {notice or f'{HINT} · permissions: {permissions}'}", columns - 1)
 
 
 def box_region(editor: Editor, name: str, footer: str, columns: int) -> tuple[list[str], tuple[int, int]]:
-    """Return rules, draft and footer, and the place of the cursor among them."""
+    """Return the rows of edges, draft and footer, and the position of the cursor in them."""
     rows, (row, column) = box_rows(editor, columns)
     return [rule(columns, name), *rows, rule(columns), footer], (row + 1, column)

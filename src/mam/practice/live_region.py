@@ -1,4 +1,4 @@
-"""The live region of the screen for the state that an agent is in."""
+"""Makes the live region: the rows below the conversation, which show the agent's current state."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ Region = tuple[list[str], tuple[int, int] | None]
 
 
 def live_region(agent: Agent, columns: int, height: int) -> Region:
-    """Return the rows below the conversation and the place of the cursor, None if it is hidden.
+    """Return the rows below the conversation, and the position of the cursor; None hides the cursor.
 
-    A low screen loses rows at the top of the region, never the box or the options.
+    A low screen hides rows at the top of the region, but never the input box or the options.
     """
     dialog, session = agent.dialog(), agent.session
     if dialog:
@@ -27,13 +27,13 @@ def live_region(agent: Agent, columns: int, height: int) -> Region:
     if session.is_busy() or agent.phase == "hung":
         status = EXITING if agent.phase == "hung" else session.stage.status
         above.append(shorten(spinner_row(status, agent.now - session.busy_since), columns - 1))
-    above += queue_rows([shown for _, shown in session.queue], columns)
+    above += queue_rows([display for _, display in session.queue], columns)
     notice = AGAIN if agent.again_until > agent.now else ""
     footer = footer_row(agent.permissions, notice, columns)
     box, (row, column) = box_region(agent.editor, agent.name, footer, columns)
     rows = [*above, *box]
-    lost = max(len(rows) - height, 0)
-    return rows[lost:], (max(row + len(above) - lost, 0), column)
+    hidden = max(len(rows) - height, 0)
+    return rows[hidden:], (max(row + len(above) - hidden, 0), column)
 
 
 def title(agent: Agent) -> str:

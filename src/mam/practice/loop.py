@@ -1,4 +1,4 @@
-"""The loop that brings keys, signals and time to the agent and its rows to the terminal."""
+"""The main loop: it gives keys, signals and the time to the agent, and paints the agent's rows."""
 
 from __future__ import annotations
 
@@ -31,16 +31,16 @@ class Loop:
         self._signals = signals
         self._screen = screen
         self._decoder = Decoder()
-        self._heard = 0.0
+        self._last_input = 0.0
         self._painted = 0.0
         self._takes_pastes = False
 
     def run(self) -> int:
-        """Live until the agent has an outcome; return its exit code."""
+        """Run until the agent has an outcome; return its exit code."""
         try:
             self._terminal.raw()
             self._agent.start(monotonic())
-            outcome = self._live()
+            outcome = self._run_agent()
         except Crash as crash:
             outcome = Outcome(crash.code)
         except Closed:
@@ -50,12 +50,12 @@ class Loop:
         self._close(outcome)
         return outcome.code
 
-    def _live(self) -> Outcome:
+    def _run_agent(self) -> Outcome:
         agent = self._agent
         while True:
-            agent.at(monotonic())
+            agent.set_time(monotonic())
             agent.advance()
-            if agent.outcome is None and self._paint() and agent.painted():
+            if agent.outcome is None and self._paint() and agent.on_painted():
                 continue
             if agent.outcome is None:
                 self._wait()
@@ -63,37 +63,37 @@ class Loop:
                 return agent.outcome
 
     def _wait(self) -> None:
-        """Sleep until something comes or is due, and take what came."""
+        """Sleep until input, a signal or a deadline comes, and process it."""
         terminal, signals = self._terminal, self._signals
-        # A blocked write may have met a signal already; the pipe is then empty.
-        patience = 0.0 if signals.is_stopping() else self._patience()
-        readable, _, _ = select([terminal.input, signals.pipe], self._hooks.pipe(), [], patience)
-        self._agent.at(monotonic())
+        # A blocked write may have read the signal pipe already, so `select` would not notice the signal.
+        timeout = 0.0 if signals.is_stopping() else self._timeout()
+        readable, _, _ = select([terminal.input, signals.pipe], self._hooks.pipe(), [], timeout)
+        self._agent.set_time(monotonic())
         self._take_signals()
         self._hooks.advance()
         if terminal.input in readable:
-            self._heard = self._agent.now
+            self._last_input = self._agent.now
             self._take_keys(terminal.read())
         elif self._silence_is_over():
             for key in self._decoder.expire():
                 self._agent.key(*key)
 
-    def _patience(self) -> float | None:
+    def _timeout(self) -> float | None:
         wait = self._decoder.wait()
-        silence = None if wait is None else self._heard + wait
+        silence = None if wait is None else self._last_input + wait
         due = [d for d in (self._agent.deadline(), self._hooks.deadline(), silence) if d is not None]
         return max(0.0, min(due) - monotonic()) if due else None
 
     def _silence_is_over(self) -> bool:
         wait = self._decoder.wait()
-        return wait is not None and self._agent.now >= self._heard + wait
+        return wait is not None and self._agent.now >= self._last_input + wait
 
     def _take_signals(self) -> None:
         for number in self._signals.take():
             if number in ENDINGS:
                 self._agent.end(ENDINGS[number])
             elif number == SIGCONT:
-                # Whoever stopped us may have changed the terminal meanwhile.
+                # The shell may have changed the mode of the terminal while this process was stopped.
                 self._terminal.raw()
 
     def _take_keys(self, data: bytes) -> None:
@@ -102,7 +102,7 @@ class Loop:
                 self._agent.key(*key)
 
     def _paint(self) -> bool:
-        """Bring the screen up to date; False if more input comes first."""
+        """Update the screen; return False if more input must be read first."""
         agent, screen, terminal = self._agent, self._screen, self._terminal
         if agent.now - self._painted < _PAINT_SECONDS and terminal.has_input():
             return False
@@ -123,9 +123,9 @@ class Loop:
         return True
 
     def _close(self, outcome: Outcome) -> None:
-        """Give the terminal back first: a hook that hangs must not keep it."""
+        """Restore the terminal, then run the last hooks: a hook that hangs must not keep the terminal."""
         session, terminal = self._agent.session, self._terminal
-        self._signals.outlive_hangups()
+        self._signals.ignore_hangups()
         session.output.end()
         farewell = self._screen.leave(session.output.take(), terminal.size()[0])
         if outcome.reason == "prompt_input_exit" and session.conversation.is_saved():

@@ -1,4 +1,4 @@
-"""The command line: read by hand, because argparse alone would double the start."""
+"""Parses the command line without argparse, whose import alone would double the time of the start."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class Usage(Exception):
 
 
 class Options:
-    """What the command line asks for."""
+    """The options of the command line."""
 
     def __init__(self) -> None:
         self.session_id = ""
@@ -56,7 +56,7 @@ class Options:
         self.prompt = ""
 
     def set(self, name: str, value: str) -> None:
-        """Take one option with its value."""
+        """Set one option to its value."""
         if name in ("slow-start", "speed"):
             setattr(self, name.replace("-", "_"), seconds(name, value))
         elif name == "permissions":
@@ -73,11 +73,11 @@ def parse(arguments: list[str]) -> Options:
     """Return the options of a command line; raises Usage."""
     options = Options()
     prompts: list[str] = []
-    rest = list(arguments)
-    while rest:
-        word = rest.pop(0)
+    remaining = list(arguments)
+    while remaining:
+        word = remaining.pop(0)
         if word == "--":
-            prompts += rest
+            prompts += remaining
             break
         if word == "-h":
             word = "--help"
@@ -87,15 +87,15 @@ def parse(arguments: list[str]) -> Options:
         name, equals, value = word.removeprefix("--").partition("=")
         if name in _FLAGS and not equals:
             setattr(options, name.replace("-", "_"), True)
-        elif name in _VALUES and (equals or rest):
-            options.set(name, value if equals else rest.pop(0))
+        elif name in _VALUES and (equals or remaining):
+            options.set(name, value if equals else remaining.pop(0))
         elif name in _VALUES:
             raise Usage(f"--{name} needs a value")
         else:
             raise Usage(f"unknown option: {word}")
     if len(prompts) > 1:
-        raise Usage("only one prompt, please: put it in quotes")
-    # Bytes that are no UTF-8 come in argv as lone surrogates, which no file can hold.
+        raise Usage("only one prompt is possible: put it in quotes")
+    # Python decodes bytes of argv that are not UTF-8 to lone surrogates, which no file can hold.
     options.prompt = "".join(prompts).encode("utf-8", "surrogateescape").decode("utf-8", "replace")
     _check_ids(options)
     return options
@@ -108,7 +108,7 @@ def seconds(name: str, value: str) -> float:
     except ValueError:
         number = -1.0
     if not 0 <= number < 1e9:
-        raise Usage(f"--{name} needs a number from 0, not {value!r}")
+        raise Usage(f"--{name} needs a number, 0 or more, not {value!r}")
     return number
 
 

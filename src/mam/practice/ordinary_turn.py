@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def ordinary_turn(stage: Stage, prompt: str, earlier: list[str]) -> Turn:
-    """Answer a prompt; `earlier` is what the person said before it."""
+    """Answer a prompt; `earlier` are the person's earlier messages."""
     yield stage.seconds(thinking_words(prompt))
     job = _job_of(prompt, earlier)
     if job is not None:
@@ -38,14 +38,14 @@ def _job_of(prompt: str, earlier: list[str]) -> Job | None:
 
 
 def _delegated_turn(stage: Stage, job: Job) -> Turn:
-    """Work on a job: report, do what is asked, report again."""
-    if not job.is_forgotten and not (yield from stage.use_tool(job.started())):
+    """Work on a job: report the start, do the task, report the end."""
+    if not job.is_unreported and not (yield from stage.use_tool(job.started())):
         return None
     command = tool_for(job.task)
     if command and not (yield from stage.use_tool(command)):
         return None
     answer = compose(job.task or "the job", after_tool=command)
     yield from stage.say(answer)
-    if not job.is_forgotten and not (yield from stage.use_tool(job.ended())):
+    if not job.is_unreported and not (yield from stage.use_tool(job.ended())):
         return None
     return answer

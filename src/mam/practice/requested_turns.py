@@ -1,6 +1,6 @@
-"""Turns on request: slow, hanging, crashing, flooding, asking, failing.
+"""The drills: slash commands that make the agent slow, hang, crash, flood, ask or fail.
 
-They make every state of an agent reachable on purpose, for demonstrations and tests.
+With them, demonstrations and tests can reach every state of an agent.
 """
 
 from __future__ import annotations
@@ -22,37 +22,37 @@ _FLOOD_ROWS = 1024
 _A_LONG_TIME = 3600.0
 
 
-def _slow(stage: Stage, rest: str) -> Turn:
-    yield float(rest)
-    answer = f"Done after {float(rest):g} seconds."
+def _slow(stage: Stage, arguments: str) -> Turn:
+    yield float(arguments)
+    answer = f"Done after {float(arguments):g} seconds."
     yield from stage.say(answer)
     return answer
 
 
-def _hang(_stage: Stage, _rest: str) -> Turn:
+def _hang(_stage: Stage, _arguments: str) -> Turn:
     while True:
         yield _A_LONG_TIME
 
 
-def _crash(_stage: Stage, rest: str) -> Turn:
-    # One step first, so that the prompt is on the screen and its hook is under way.
+def _crash(_stage: Stage, arguments: str) -> Turn:
+    # Yield once before the crash, so that the prompt is on the screen and its hook has started.
     yield 0.0
-    raise Crash(int(rest or 1))
+    raise Crash(int(arguments or 1))
 
 
-def _flood(stage: Stage, rest: str) -> Turn:
-    rows = int(rest) * 1024 // _FLOOD_ROW
+def _flood(stage: Stage, arguments: str) -> Turn:
+    rows = int(arguments) * 1024 // _FLOOD_ROW
     for start in range(0, rows, _FLOOD_ROWS):
         block = range(start, min(start + _FLOOD_ROWS, rows))
         stage.output.plain([f"  flood {number:08d} ".ljust(_FLOOD_ROW - 1, "~") for number in block])
         yield 0.0
-    answer = f"Printed {int(rest)} KB."
+    answer = f"Printed {int(arguments)} KB."
     yield from stage.say(answer)
     return answer
 
 
-def _ask(stage: Stage, rest: str) -> Turn:
-    command = rest.strip()
+def _ask(stage: Stage, arguments: str) -> Turn:
+    command = arguments.strip()
     if not (yield from stage.use_tool(command)):
         return None
     answer = f"`{command}` is done."
@@ -60,7 +60,7 @@ def _ask(stage: Stage, rest: str) -> Turn:
     return answer
 
 
-def _question(stage: Stage, _rest: str) -> Turn:
+def _question(stage: Stage, _arguments: str) -> Turn:
     text = "Which colour should the practice page have?"
     facts: dict[str, object] = {
         "tool_name": "AskUserQuestion",
@@ -77,7 +77,7 @@ def _question(stage: Stage, _rest: str) -> Turn:
     return answer
 
 
-def _error(stage: Stage, _rest: str) -> Turn:
+def _error(stage: Stage, _arguments: str) -> Turn:
     yield 0.0
     message = "API Error: 500 practice error"
     stage.output.answer(message)
@@ -85,7 +85,7 @@ def _error(stage: Stage, _rest: str) -> Turn:
     return None
 
 
-def _retry(stage: Stage, _rest: str) -> Turn:
+def _retry(stage: Stage, _arguments: str) -> Turn:
     for attempt in range(1, _RETRIES + 1):
         stage.status = f"✻ 500 practice error · Retrying in 1s · attempt {attempt}/10"
         yield 1.0
@@ -95,7 +95,7 @@ def _retry(stage: Stage, _rest: str) -> Turn:
     return answer
 
 
-def _limit(stage: Stage, _rest: str) -> Turn:
+def _limit(stage: Stage, _arguments: str) -> Turn:
     message = "Usage limit reached · resets 6pm"
     stage.output.answer(message)
     stage.fail(message, {"error": "rate_limit"})
@@ -103,33 +103,33 @@ def _limit(stage: Stage, _rest: str) -> Turn:
     return None
 
 
-def _any(_rest: str) -> bool:
+def _any(_arguments: str) -> bool:
     return True
 
 
-def _is_seconds(rest: str) -> bool:
+def _is_seconds(arguments: str) -> bool:
     try:
-        return 0 <= float(rest) < 1e6
+        return 0 <= float(arguments) < 1e6
     except ValueError:
         return False
 
 
-def _is_size(rest: str) -> bool:
-    return rest.isdecimal() and int(rest) <= 1_000_000
+def _is_size(arguments: str) -> bool:
+    return arguments.isdecimal() and int(arguments) <= 1_000_000
 
 
-def _is_exit_code(rest: str) -> bool:
-    return not rest or (rest.isdecimal() and int(rest) <= 255)
+def _is_exit_code(arguments: str) -> bool:
+    return not arguments or (arguments.isdecimal() and int(arguments) <= 255)
 
 
 class Drill:
-    """How a drill is called and what it does."""
+    """A drill: its usage, a check of its arguments, and its turn."""
 
     def __init__(
-        self, usage: str, will_do: Callable[[str], bool], turn: Callable[[Stage, str], Turn]
+        self, usage: str, accepts: Callable[[str], bool], turn: Callable[[Stage, str], Turn]
     ) -> None:
         self.usage = usage
-        self.will_do = will_do
+        self.accepts = accepts
         self.turn = turn
 
 
@@ -138,7 +138,7 @@ DRILLS = {
     "hang": Drill("/hang", _any, _hang),
     "crash": Drill("/crash [N]", _is_exit_code, _crash),
     "flood": Drill("/flood KB", _is_size, _flood),
-    "ask": Drill("/ask TOOL ARGS…", lambda rest: bool(rest.strip()), _ask),
+    "ask": Drill("/ask TOOL ARGS…", lambda arguments: bool(arguments.strip()), _ask),
     "question": Drill("/question", _any, _question),
     "error": Drill("/error", _any, _error),
     "retry": Drill("/retry", _any, _retry),

@@ -1,8 +1,8 @@
-"""Painting without an alternate screen: the conversation scrolls away above a live region.
+"""Paints without an alternate screen: the conversation scrolls away above a live region.
 
-Rows of the conversation are written once and belong to the scrollback. The rows of the
-live region below them are rewritten in place, only those that changed where possible, so
-that somebody who reads the screen at any moment rarely sees a half-painted one.
+Rows of the conversation are written once and belong to the scrollback. The rows of the live region below
+them are rewritten in place, if possible only those that changed. So a reader of the screen rarely sees a
+half-painted one.
 """
 
 from __future__ import annotations
@@ -23,16 +23,18 @@ _COLOURS = {
     "default": "",
 }
 COLOURS = tuple(_COLOURS)
-#: Without automatic wrapping a character that is wider than believed cannot break the rows below it.
+#: Automatic wrapping is off while painting: a character that is wider than expected must not shift the rows
+#: below it.
 _BEGIN = "\x1b[?25l\x1b[?7l"
 _END = "\x1b[?7h"
-#: The whole row: of a row erased in part tmux remembers the old length, and breaks it when it narrows.
+#: This erases the whole row: tmux remembers the old length of a row that is erased in part, and wraps the row
+#: when the window becomes narrower.
 _ERASE = "\x1b[2K"
 _SHOW_CURSOR = "\x1b[?25h"
 
 
 class Screen:
-    """Computes what to send to the terminal; sends nothing itself."""
+    """Computes the text for the terminal; it sends nothing itself."""
 
     def __init__(self, *, colours: bool = True) -> None:
         self.colours = colours
@@ -46,10 +48,10 @@ class Screen:
         self._title = ""
 
     def paint(self, above: list[str], live: list[str], cursor: tuple[int, int] | None, columns: int) -> str:
-        """Return what adds the rows `above` to the conversation and shows `live` below them.
+        """Return the text that adds the rows `above` to the conversation and shows `live` below them.
 
-        `cursor` is row and column within `live`; None hides it. Returns nothing to
-        send if the screen already looks like this.
+        `cursor` is row and column within `live`; None hides it. The text is empty if the screen is up to
+        date.
         """
         row, column = cursor or (len(live) - 1, 0)
         is_shaped_alike = not above and columns == self._columns and len(live) == len(self._live)
@@ -67,36 +69,36 @@ class Screen:
         return _BEGIN + body + place + _END + ("" if cursor is None else _SHOW_CURSOR)
 
     def title(self, text: str) -> str:
-        """Return what names the pane, if that is news."""
+        """Return the text that sets the pane's title; empty if the title is unchanged."""
         if text == self._title:
             return ""
         self._title = text
         return f"\x1b]2;{text}\x07"
 
     def leave(self, above: list[str], columns: int) -> str:
-        """Return what removes the live region and leaves the cursor below the conversation."""
+        """Return the text that removes the live region and puts the cursor below the conversation."""
         text = _BEGIN + self._to_top(columns) + "\x1b[J"
-        text += "".join(self._dress(row) + "\r\n" for row in above)
+        text += "".join(self._coloured(row) + "\r\n" for row in above)
         self._live, self._row, self._columns = [], 0, columns
         return text + _END + _SHOW_CURSOR
 
     def forget(self) -> str:
-        """Return what empties the screen; the next paint begins at its top."""
+        """Return the text that empties the screen; the next paint begins at its top."""
         self._live, self._row, self._column = [], 0, 0
         return "\x1b[2J\x1b[H"
 
     def _to_top(self, columns: int) -> str:
-        """Return the way from the cursor to the first row of the live region.
+        """Return the text that moves the cursor to the first row of the live region.
 
-        A terminal that became narrower has broken the old rows into pieces.
+        A terminal that became narrower has wrapped the old rows, so each may take several rows.
         """
         up = sum(max(1, -(-cells(row) // columns)) for row in self._live[: self._row])
         up += self._column // columns
         return (f"\x1b[{up}A" if up else "") + "\r"
 
     def _all_rows(self, above: list[str], live: list[str], columns: int) -> str:
-        text = "\r\n".join(_ERASE + self._dress(row) for row in (*above, *live))
-        # Behind a full row some terminals stand on its last cell, and would erase that.
+        text = "\r\n".join(_ERASE + self._coloured(row) for row in (*above, *live))
+        # After a full row the cursor of some terminals is still on the last cell, and would erase it.
         return text + ("\x1b[J" if cells(live[-1]) < columns else "")
 
     def _changed_rows(self, live: list[str]) -> tuple[str, int]:
@@ -105,11 +107,11 @@ class Screen:
         at = self._row
         for index, (old, new) in enumerate(zip(self._live, live, strict=True)):
             if old != new:
-                text += _move(index - at) + "\r" + _ERASE + self._dress(new)
+                text += _move(index - at) + "\r" + _ERASE + self._coloured(new)
                 at = index
         return text, at
 
-    def _dress(self, row: str) -> str:
+    def _coloured(self, row: str) -> str:
         """Colour a row by the mark it begins with."""
         if not self.colours or not row:
             return row

@@ -1,7 +1,7 @@
-"""What the agent has said, as rows on their way to the scrollback.
+"""Collects the output of the agent as rows for the scrollback.
 
-The last row of a streamed answer still grows, so it stays in the live region until
-it is full or the answer ends.
+The last row of a streamed answer still grows, so it stays in the live region until it is full or the answer
+ends.
 """
 
 from __future__ import annotations
@@ -12,12 +12,12 @@ USER = "❯ "
 ANSWER = "● "
 TOOL = "  ⎿ "
 INTERRUPTED = "Interrupted · What should the agent do instead?"
-#: A turn shown again after a resume is cut at so many lines and characters; pastes were folded, too.
+#: The most lines and characters that are shown of an earlier turn after a resume.
 _MOST = {"user": (8, 800), "assistant": (200, 20_000)}
 
 
 class Output:
-    """Collects rows for the width that the terminal has now."""
+    """Collects rows for the current width of the terminal."""
 
     def __init__(self, columns: int) -> None:
         self.columns = columns
@@ -26,27 +26,27 @@ class Output:
         self._lead = ""
 
     def fit(self, columns: int) -> None:
-        """Take over a new width; what is finished keeps its rows."""
+        """Set a new width; finished rows stay as they are."""
         if columns != self.columns:
             self.columns = columns
             if self._lead:
                 self.stream("")
 
     def user(self, text: str) -> None:
-        """Show what the person said."""
+        """Show a message of the person."""
         self._block(USER, clean_lines(text))
 
     def answer(self, text: str) -> None:
         """Show a whole answer at once."""
         self._block(ANSWER, clean_lines(text))
 
-    def past(self, kind: str, text: str) -> None:
+    def show_earlier(self, kind: str, text: str) -> None:
         """Show a turn of an earlier run, cut if it is long."""
         most_lines, most_chars = _MOST[kind]
         lines = clean_lines(text[:most_chars])[:most_lines]
-        left = text.count("\n") + 1 - len(lines)
-        if left or len(text) > most_chars:
-            lines.append(f"… +{left} lines" if left else "…")
+        hidden_lines = text.count("\n") + 1 - len(lines)
+        if hidden_lines or len(text) > most_chars:
+            lines.append(f"… +{hidden_lines} lines" if hidden_lines else "…")
         self._block(USER if kind == "user" else ANSWER, lines)
 
     def tool(self, text: str) -> None:
@@ -57,12 +57,12 @@ class Output:
         self._rows += [(TOOL if index == 0 else "    ") + row for index, row in enumerate(rows)]
 
     def plain(self, rows: list[str]) -> None:
-        """Add rows as they are: the caller answers for their width and their cleanness."""
+        """Add rows unchanged; the caller has cleaned them and fitted them to the width."""
         self.end()
         self._rows += rows
 
     def stream(self, text: str) -> None:
-        """Let the current answer grow; the first piece begins it."""
+        """Append to the streamed answer; the first piece begins it."""
         if not self._lead:
             self._rows.append("")
             self._lead = ANSWER
@@ -84,7 +84,7 @@ class Output:
         return [self._lead + self._partial] if self._lead else []
 
     def take(self) -> list[str]:
-        """Return the finished rows, once."""
+        """Return the finished rows, and forget them."""
         rows, self._rows = self._rows, []
         return rows
 

@@ -1,4 +1,4 @@
-"""What `--settings` says: the hooks, given as a file or as JSON."""
+"""Reads `--settings`: the hooks, as a file or as JSON."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a slash command is, and what the list of them says."""
+"""Parses slash commands, and holds their help text."""
 
 from __future__ import annotations
 
@@ -26,20 +26,20 @@ Drills, to see how others cope with an agent that is:
 def parse_command(text: str) -> tuple[str, str] | None:
     """Return name and arguments of a slash command; None for a message.
 
-    A path at the beginning of a message has a second slash in its first word.
+    A message may begin with a path, whose first word has a second slash.
     """
-    words = text.split(None, 1)
-    if not text.startswith("/") or not words:
+    parts = text.split(None, 1)
+    if not text.startswith("/") or not parts:
         return None
-    name = words[0][1:]
+    name = parts[0][1:]
     if not name[:1].isalpha() or "/" in name:
         return None
-    return name, words[1].rstrip() if len(words) > 1 else ""
+    return name, parts[1].rstrip() if len(parts) > 1 else ""
 
 
-def complaint(name: str, rest: str) -> str:
-    """Return why a command that is not the agent's own cannot start, nothing if it is a drill that can."""
+def command_error(name: str, arguments: str) -> str:
+    """Return the error of a command that is no valid drill; an empty string for a valid drill."""
     if name not in DRILLS:
         return f"Unknown command: /{name}"
     drill = DRILLS[name]
-    return "" if drill.will_do(rest) else f"Usage: {drill.usage}"
+    return "" if drill.accepts(arguments) else f"Usage: {drill.usage}"

@@ -30,7 +30,7 @@ class Terminal:
         self._saved = termios.tcgetattr(self.input)
 
     def raw(self) -> None:
-        """Take the keyboard: no echo, no signals from keys, no translation. Keys typed before are kept."""
+        """Set raw mode: no echo, no signals from keys, no translation. Keys typed earlier are kept."""
         try:
             mode = termios.tcgetattr(self.input)
             mode[0] &= ~(termios.BRKINT | termios.ICRNL | termios.INLCR | termios.ISTRIP | termios.IXON)
@@ -52,7 +52,7 @@ class Terminal:
         return columns or 80, rows or 24
 
     def read(self) -> bytes:
-        """Return what was typed; raises Closed at the end."""
+        """Return the typed bytes; raise Closed at the end of input."""
         try:
             data = os.read(self.input, _READ_BYTES)
         except OSError:
@@ -62,11 +62,11 @@ class Terminal:
         return data
 
     def has_input(self) -> bool:
-        """Say whether more was typed already."""
+        """Tell whether more input is available."""
         return bool(select([self.input], [], [], 0)[0])
 
     def write(self, text: str) -> None:
-        """Send text. A terminal that takes nothing cannot hold the agent once it is told to stop."""
+        """Write text; give up on a blocked terminal once the agent is told to stop."""
         data = memoryview(text.encode("utf-8", "replace"))
         while data:
             try:
@@ -78,11 +78,11 @@ class Terminal:
                 raise Closed from None
 
     def _give_up_soon(self) -> None:
-        """From here on drop what a terminal does not take at once: the agent is on its way out."""
+        """From now on discard what the terminal does not take at once, because the agent ends."""
         self._is_stopping = lambda: True
 
     def restore(self, farewell: str) -> None:
-        """Say the last words and give the terminal back as it was found."""
+        """Write a last text, and restore the terminal's mode."""
         self._give_up_soon()
         try:
             self.write(farewell + PASTE_OFF + "\x1b[?7h\x1b[?25h\x1b]2;\x07")
@@ -92,7 +92,10 @@ class Terminal:
 
 
 def _own_output(descriptor: int) -> int:
-    """Return the same terminal opened anew, so that only our own writes stop blocking."""
+    """Return a new descriptor of the same terminal.
+
+    O_NONBLOCK belongs to the open file, which other processes share, so it must not be set on the old one.
+    """
     try:
         return os.open(os.ttyname(descriptor), os.O_WRONLY | os.O_NOCTTY | os.O_NONBLOCK | os.O_CLOEXEC)
     except OSError:

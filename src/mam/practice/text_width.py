@@ -1,8 +1,8 @@
-"""How many cells text takes on a terminal, and how foreign text becomes safe to print.
+"""Measures the width of text on a terminal, and cleans foreign text for printing.
 
-The widths are those that tmux 3.3a was measured to use: a joined emoji takes the
-room of its first part, marks take none, soft hyphens and bidirectional controls are
-not printed at all, so that nobody has to guess their width.
+The widths were measured in tmux 3.3a: a joined emoji takes the cells of its first part, and combining marks
+take none. Soft hyphens and bidirectional controls are never printed, because terminals disagree about their
+width.
 """
 
 from __future__ import annotations

@@ -15,26 +15,25 @@ _PUNCTUATION = ".,;:!?()[]{}\"'“”‘’"
 
 
 def tool_for(prompt: str) -> str:
-    """Return the command that a prompt calls for, nothing if it calls for none.
+    """Return the command that fits a prompt; an empty string if none does.
 
-    A command in backticks is taken as it stands.
+    A command in backticks is used unchanged.
     """
-    words = [word.strip(_PUNCTUATION) for word in prompt.lower().split()]
-    said = set(words)
-    if not said & (_TESTING | _BUILDING | _RUNNING | _CREATING):
+    words = {word.strip(_PUNCTUATION) for word in prompt.lower().split()}
+    if not words & (_TESTING | _BUILDING | _RUNNING | _CREATING):
         return ""
     quoted = prompt.split("`")
     if len(quoted) >= 3 and quoted[1].strip() and "\n" not in quoted[1]:
         return quoted[1].strip()
-    if said & _CREATING:
+    if words & _CREATING:
         return f"touch {_file_name(prompt)}"
-    if said & _TESTING:
+    if words & _TESTING:
         return "make test"
-    return "make build" if said & _BUILDING else "make run"
+    return "make build" if words & _BUILDING else "make run"
 
 
 def run_tool(command: str) -> str:
-    """Do what the command says, if it is one of the real ones; return the line to show."""
+    """Run the command if it is one of the real ones; return the line to show."""
     if " job event " in command:
         from .job_turn import report
 

@@ -1,7 +1,7 @@
-"""The conversation on disk: one JSON line per turn, appended, never rewritten.
+"""Keeps the conversation on disk: one JSON line per turn, appended and never rewritten.
 
-The file appears with the first message. A line that cannot be read is skipped, because
-the writer may have been killed in the middle of it; the next line starts afresh.
+The first message creates the file. A line that cannot be parsed is skipped, because its writer may have been
+killed; the next write begins a new line.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ _HEX = frozenset("0123456789abcdefABCDEF")
 
 
 class Refused(Exception):
-    """The conversation that was asked for cannot be opened; the text says why."""
+    """The requested conversation cannot be opened; the text says why."""
 
 
 class Conversation:
@@ -28,17 +28,17 @@ class Conversation:
         self._inherited = b""
 
     def is_saved(self) -> bool:
-        """Say whether the conversation could be resumed."""
+        """Tell whether the conversation can be resumed."""
         return os.path.exists(self.path)
 
-    def said(self) -> list[str]:
-        """Return what the person said so far."""
+    def user_messages(self) -> list[str]:
+        """Return the person's messages so far."""
         return [text for kind, text in self.turns if kind == "user"]
 
     def append(self, kind: str, text: str, folder: str) -> None:
-        """Keep one turn: a whole line in one write. Raises OSError; the turn then lives in memory only.
+        """Record one turn as a line, in one write. On OSError the turn is kept in memory only.
 
-        The first one also notes in which folder the conversation began.
+        The first turn also records the folder in which the conversation began.
         """
         self.turns.append((kind, text))
         line = self._inherited + _line({"type": kind, "text": text, "at": timestamp()})
@@ -52,12 +52,12 @@ class Conversation:
             _append(os.path.join(data_directory(), "workspaces.jsonl"), place)
 
     def fork(self, ident: str) -> Conversation:
-        """Return the same turns under another id; the file follows with the first message."""
+        """Return a copy with the same turns and another id; its first message creates the file."""
         copy = Conversation(ident)
         copy.turns = list(self.turns)
         with open(self.path, "rb") as lines:
-            kept = [line for line in lines.read().split(b"\n") if _read_turn(line)]
-        copy._inherited = b"".join(line + b"\n" for line in kept)
+            turn_lines = [line for line in lines.read().split(b"\n") if _read_turn(line)]
+        copy._inherited = b"".join(line + b"\n" for line in turn_lines)
         return copy
 
 
@@ -65,11 +65,11 @@ def open_conversation(options: Options) -> Conversation:
     """Return the conversation that the options name; raises Refused."""
     if not options.resume:
         return _new(options.session_id)
-    found = _existing(options.resume)
+    conversation = _existing(options.resume)
     if not options.fork_session:
-        return found
+        return conversation
     new = _new(options.session_id)
-    return found.fork(new.id)
+    return conversation.fork(new.id)
 
 
 def new_id() -> str:
@@ -82,7 +82,7 @@ def new_id() -> str:
 
 
 def is_uuid(text: str) -> bool:
-    """Say whether a text has the shape of a UUID; anything else must not become a file name."""
+    """Tell whether a text has the form of a UUID; any other text must not become a file name."""
     parts = text.split("-")
     return [len(part) for part in parts] == [8, 4, 4, 4, 12] and _HEX.issuperset("".join(parts))
 
@@ -96,12 +96,12 @@ def data_directory() -> str:
 
 
 def transcript_path(ident: str) -> str:
-    """Return where the conversation with this id is kept."""
+    """Return the path of the conversation with this id."""
     return os.path.join(data_directory(), f"{ident}.jsonl")
 
 
 def timestamp() -> str:
-    """Return the time now in UTC, to the millisecond."""
+    """Return the current time in UTC, with milliseconds."""
     now = time.time()
     return time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(now)) + f".{int(now * 1000) % 1000:03d}Z"
 
@@ -129,7 +129,7 @@ def _existing(ident: str) -> Conversation:
 
 
 def _read_turn(line: bytes) -> tuple[str, str] | None:
-    """Return kind and text of a line, None if it is no turn."""
+    """Return kind and text of a line; None if the line is not a turn."""
     import json
 
     try:
@@ -144,18 +144,18 @@ def _line(record: dict[str, str]) -> bytes:
     import json
 
     text = json.dumps(record, ensure_ascii=False)
-    # Readers that split text into lines would also split at these three.
+    # Python's `splitlines` also splits at these three characters, and so may other readers.
     for char in "\x85\u2028\u2029":
         text = text.replace(char, f"\\u{ord(char):04x}")
     try:
         return text.encode() + b"\n"
     except UnicodeEncodeError:
-        # A folder's name may hold bytes that are no UTF-8; JSON can still say them.
+        # A folder's name may contain bytes that are not UTF-8; escaped JSON can hold them.
         return json.dumps(record).encode() + b"\n"
 
 
 def _append(path: str, line: bytes) -> None:
-    """Add a line in one write; after a torn line it begins with the line break that is missing."""
+    """Append a line in one write; after an incomplete line, first add the missing line break."""
     descriptor = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:
         size = os.fstat(descriptor).st_size

@@ -1,8 +1,7 @@
-"""What a turn may do: speak, show a status, use a tool, call hooks, and let time pass.
+"""What a turn may do: stream an answer, show a status, use a tool, fire hooks, and wait.
 
-A turn is a generator. It yields a number of seconds to sleep or a dialog to be
-answered, and returns what the agent said, or None if there is nothing to report.
-An interrupt closes it.
+A turn is a generator. It yields a number of seconds to sleep, or a dialog to be answered. It returns the
+agent's answer, or None if there is none. An interrupt closes it.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ _NO = 2
 
 
 class Crash(Exception):
-    """The agent is to die at once."""
+    """The agent must exit at once, as after a crash."""
 
     def __init__(self, code: int) -> None:
         super().__init__(code)
@@ -34,7 +33,7 @@ class Crash(Exception):
 
 
 class Stage:
-    """The doors that turns go through."""
+    """The actions that turns may use."""
 
     def __init__(self, output: Output, *, speed: float, permissions: str, fire: Fire, fail: Fire) -> None:
         self.output = output
@@ -46,7 +45,7 @@ class Stage:
         self.fail = fail
 
     def seconds(self, words: int) -> float:
-        """Return how long so many words take."""
+        """Return how many seconds it takes to stream so many words."""
         return words / self._speed if self._speed else 0.0
 
     def say(self, text: str) -> Pause:
@@ -62,7 +61,7 @@ class Stage:
             yield self.seconds(step)
 
     def use_tool(self, command: str) -> Use:
-        """Ask for a command if that is the rule, and run it; False if it was denied."""
+        """Ask for permission if needed, and run a command; return False if the person denies it."""
         self.output.end()
         self.output.answer(f"Bash({command})")
         facts: dict[str, object] = {"tool_name": "Bash", "tool_input": {"command": command}}

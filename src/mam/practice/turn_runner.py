@@ -1,6 +1,6 @@
-"""The turns of a conversation: begun, led from pause to pause, and ended.
+"""Runs the turns of a conversation: begins each, resumes it after each pause, and ends it.
 
-Nothing here reads a terminal or a clock. A message is on disk before anything answers it.
+This module reads no terminal and no clock. A message is on disk before the agent answers it.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 class Session:
-    """At most one turn under way, and the messages that wait for its end."""
+    """At most one running turn, and the queue of messages that wait for its end."""
 
     def __init__(
         self, options: Options, conversation: Conversation, hooks: Hooks, folder: str, output: Output
@@ -45,26 +45,26 @@ class Session:
         self._wake = 0.0
 
     def is_busy(self) -> bool:
-        """Say whether a turn is under way."""
+        """Tell whether a turn runs."""
         return self._turn is not None
 
-    def take(self, text: str, shown: str) -> None:
-        """Begin a turn with a message, or let it wait; `shown` is what the screen shows of it."""
+    def take(self, text: str, display: str) -> None:
+        """Begin a turn with a message, or queue it; `display` is what the screen shows of it."""
         if self._turn or self.queue:
-            self.queue.append((text, shown))
+            self.queue.append((text, display))
             self.fire("UserPromptSubmit", {"prompt": text})
         else:
-            self._start(text, shown, {"prompt": text})
+            self._start(text, display, {"prompt": text})
 
     def advance(self) -> None:
-        """Take one step of the turn if it is due, or take up the next message. May raise Crash."""
+        """Take one step of the turn if it is due, or begin with the next message. May raise Crash."""
         if self.dialog:
             return
         if self._turn:
             if self.now >= self._wake:
                 self._step()
         elif self.queue:
-            # Told once more, without its words: they were told when they were taken.
+            # This event has no prompt: the event at the time of queueing had it.
             self._start(*self.queue.pop(0), {"queued": True})
 
     def deadline(self) -> float | None:
@@ -76,18 +76,18 @@ class Session:
         return self.now if self.queue else None
 
     def answer(self, choice: int) -> None:
-        """Give the open dialog its answer."""
+        """Answer the open dialog."""
         self.dialog = None
         self._step(choice)
 
     def interrupt(self) -> None:
-        """Give up the turn; nobody is told, as with the real agents."""
+        """End the turn without firing a hook, as the real agents do."""
         if self._turn:
-            self.drop()
+            self.discard_turn()
             self.output.tool(INTERRUPTED)
 
-    def drop(self) -> None:
-        """Forget the turn without a word."""
+    def discard_turn(self) -> None:
+        """End the turn without output."""
         if self._turn:
             self._turn.close()
         self._turn = None
@@ -95,28 +95,28 @@ class Session:
         self.stage.status = ""
         self.output.end()
 
-    def renew(self) -> None:
-        """Leave this conversation for a new one."""
-        self.drop()
+    def start_new_conversation(self) -> None:
+        """End this conversation, and begin a new one."""
+        self.discard_turn()
         self.queue.clear()
         self.fire("SessionEnd", {"reason": "clear"})
         self.conversation = Conversation(new_id())
         self.fire("SessionStart", {"source": "clear"})
 
     def fire(self, event: str, facts: dict[str, object]) -> None:
-        """Tell the hooks."""
-        known: dict[str, object] = {
+        """Fire the hook of an event."""
+        common: dict[str, object] = {
             "session_id": self.conversation.id,
             "transcript_path": self.conversation.path,
             "cwd": self.folder,
             "hook_event_name": event,
         }
-        self._hooks.fire(event, known | facts)
+        self._hooks.fire(event, common | facts)
 
-    def _start(self, text: str, shown: str, facts: dict[str, object]) -> None:
-        earlier = self.conversation.said()
-        self.output.user(shown)
-        self._keep("user", text)
+    def _start(self, text: str, display: str, facts: dict[str, object]) -> None:
+        earlier = self.conversation.user_messages()
+        self.output.user(display)
+        self._record("user", text)
         self.fire("UserPromptSubmit", facts)
         command = parse_command(text)
         if command and command[0] in DRILLS:
@@ -127,7 +127,7 @@ class Session:
         self._step()
 
     def _step(self, choice: int | None = None) -> None:
-        """Let the turn go on to its next pause, dialog or end."""
+        """Run the turn to its next pause, dialog or end."""
         turn = self._turn
         if turn is None:
             return
@@ -141,17 +141,17 @@ class Session:
         else:
             self._wake = self.now + step
 
-    def _finish(self, said: str | None) -> None:
-        self.drop()
-        if said is not None:
-            self._keep("assistant", said)
-            self.fire("Stop", {"last_assistant_message": said})
+    def _finish(self, answer: str | None) -> None:
+        self.discard_turn()
+        if answer is not None:
+            self._record("assistant", answer)
+            self.fire("Stop", {"last_assistant_message": answer})
 
-    def _fail(self, said: str, facts: dict[str, object]) -> None:
-        self._keep("assistant", said)
-        self.fire("StopFailure", facts | {"last_assistant_message": said})
+    def _fail(self, message: str, facts: dict[str, object]) -> None:
+        self._record("assistant", message)
+        self.fire("StopFailure", facts | {"last_assistant_message": message})
 
-    def _keep(self, kind: str, text: str) -> None:
+    def _record(self, kind: str, text: str) -> None:
         try:
             self.conversation.append(kind, text, self.folder)
         except OSError as error:

@@ -1,4 +1,4 @@
-"""Antigravity as a kind: what is known of its files, and that nothing else is claimed."""
+"""The kind of Antigravity: mam knows its files and nothing else."""
 
 import json
 import os
@@ -18,7 +18,7 @@ KIND = Agy()
 
 
 class Store:
-    """A home with Antigravity's folder in it."""
+    """A home with the folder of Antigravity."""
 
     def __init__(self, home):
         self.home = home
@@ -37,9 +37,9 @@ class Store:
         path.write_text(content, encoding="utf-8")
         return path
 
-    def remember(self, known):
+    def write_map(self, content):
         return self.file(
-            "cache/last_conversations.json", known if isinstance(known, str) else json.dumps(known)
+            "cache/last_conversations.json", content if isinstance(content, str) else json.dumps(content)
         )
 
     def database(self, ident):
@@ -57,20 +57,22 @@ def holding():
     running = []
 
     def start(*paths, cwd=None):
-        code = "import sys; held = [open(one) for one in sys.argv[1:]]; print(flush=True); sys.stdin.read()"
-        one = subprocess.Popen(
+        code = (
+            "import sys; files = [open(path) for path in sys.argv[1:]]; print(flush=True); sys.stdin.read()"
+        )
+        process = subprocess.Popen(
             [sys.executable, "-c", code, *paths],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             cwd=cwd,
         )
-        one.stdout.readline()
-        running.append(one)
-        return one.pid
+        process.stdout.readline()
+        running.append(process)
+        return process.pid
 
     yield start
-    for one in running:
-        one.communicate()
+    for process in running:
+        process.communicate()
 
 
 def start_of(pid):
@@ -81,21 +83,21 @@ def launch(*args, **facts):
     return KIND.launch(Request(command=["agy", *args], program="/bin/agy", environ={}, **facts)).argv
 
 
-def test_only_a_resume_adds_a_word() -> None:
+def test_only_a_resume_adds_an_argument() -> None:
     assert launch("-x") == ["/bin/agy", "-x"]
     assert launch("-x", conversation="N", resume=True) == ["/bin/agy", "--conversation", "N", "-x"]
-    assert launch(conversation="N") == ["/bin/agy"], "an id cannot be chosen"
+    assert launch(conversation="N") == ["/bin/agy"], "agy does not take the id of a new conversation"
 
 
-@pytest.mark.parametrize("words", [["--conversation", "N"], ["--conversation=N"]])
-def test_a_conversation_of_the_callers_is_refused(words) -> None:
-    with pytest.raises(Usage, match="--conversation is for mam"):
-        launch(*words)
+@pytest.mark.parametrize("args", [["--conversation", "N"], ["--conversation=N"]])
+def test_mam_refuses_a_conversation_of_the_caller(args) -> None:
+    with pytest.raises(Usage, match="only mam may pass --conversation"):
+        launch(*args)
 
 
-def test_nothing_of_its_screen_is_claimed() -> None:
-    look = KIND.look(Screen("This is agy\n> \n"))
-    assert (look.state, look.dialog, look.box) == ("unknown", None, None)
+def test_mam_does_not_read_its_screen() -> None:
+    screen_state = KIND.read_screen(Screen("This is agy\n> \n"))
+    assert (screen_state.state, screen_state.dialog, screen_state.box) == ("unknown", None, None)
     assert not KIND.reads_screen
     assert KIND.exit_word == "Exit"
 
@@ -108,44 +110,46 @@ def test_a_conversation_is_on_disk_with_its_database(store) -> None:
     assert KIND.on_disk(ident, "/w", {}) is None
 
 
-def test_the_map_names_the_last_one_of_a_workspace(store) -> None:
+def test_the_map_names_the_last_conversation_of_a_workspace(store) -> None:
     ident = store.conversation()
-    store.remember({"/w": ident, "/gone": str(uuid.uuid4()), "/odd": 3, "/path": "../x"})
+    store.write_map({"/w": ident, "/gone": str(uuid.uuid4()), "/odd": 3, "/path": "../x"})
     assert KIND.conversations("/w", store.stores) == [ident]
     for other in ("/gone", "/odd", "/path", "/other"):
         assert KIND.conversations(other, store.stores) == []
 
 
-@pytest.mark.parametrize("broken", ["", "{", "[]", "[" * 100_000, "null", '{"/w": {"id": 1}}'])
-def test_a_broken_map_says_nothing(store, broken) -> None:
-    store.remember(broken)
+@pytest.mark.parametrize("content", ["", "{", "[]", "[" * 100_000, "null", '{"/w": {"id": 1}}'])
+def test_a_damaged_map_names_nothing(store, content) -> None:
+    store.write_map(content)
     assert KIND.conversations("/w", store.stores) == []
 
 
 class TestProof:
-    def test_the_open_database_is_the_sessions_own(self, store, holding) -> None:
-        mine, sibling = store.conversation(), store.conversation()
-        pid, other = holding(store.database(mine)), holding(store.database(sibling))
-        store.remember({str(Path.cwd()): sibling})
-        evidence, found = KIND.read_state(pid, start_of(pid), store.stores)
-        assert (evidence.state, found) == ("unknown", mine)
+    def test_the_open_database_is_that_of_the_session(self, store, holding) -> None:
+        own, sibling = store.conversation(), store.conversation()
+        pid, other = holding(store.database(own)), holding(store.database(sibling))
+        store.write_map({str(Path.cwd()): sibling})
+        evidence, conversation = KIND.read_state(pid, start_of(pid), store.stores)
+        assert (evidence.state, conversation) == ("unknown", own)
         assert KIND.read_state(other, start_of(other), store.stores)[1] == sibling
 
     def test_the_map_alone_proves_nothing(self, store, holding) -> None:
         pid = holding()
-        store.remember({str(Path.cwd()): store.conversation()})
+        store.write_map({str(Path.cwd()): store.conversation()})
         assert KIND.read_state(pid, start_of(pid), store.stores) is None
 
-    def test_of_several_the_map_names_the_one(self, store, holding) -> None:
-        one, two = store.conversation(), store.conversation()
-        pid = holding(store.database(one), store.database(two))
+    def test_of_several_open_databases_the_map_names_the_present_one(self, store, holding) -> None:
+        old, new = store.conversation(), store.conversation()
+        pid = holding(store.database(old), store.database(new))
         assert KIND.read_state(pid, start_of(pid), store.stores) is None
-        store.remember({str(Path.cwd()): store.conversation()})
-        assert KIND.read_state(pid, start_of(pid), store.stores) is None, "the map names a sibling's"
-        store.remember({str(Path.cwd()): two})
-        assert KIND.read_state(pid, start_of(pid), store.stores)[1] == two
+        store.write_map({str(Path.cwd()): store.conversation()})
+        assert KIND.read_state(pid, start_of(pid), store.stores) is None, (
+            "the map names a conversation of another session"
+        )
+        store.write_map({str(Path.cwd()): new})
+        assert KIND.read_state(pid, start_of(pid), store.stores)[1] == new
 
-    def test_another_process_with_the_pid_or_another_store_says_nothing(
+    def test_another_process_with_the_pid_and_another_store_name_nothing(
         self, store, holding, tmp_path
     ) -> None:
         pid = holding(store.database(store.conversation()))
@@ -153,13 +157,13 @@ class TestProof:
         assert KIND.read_state(pid, start_of(pid), {"HOME": str(tmp_path / "other")}) is None
         assert KIND.read_state(2**22 + 1, 1, store.stores) is None
 
-    def test_who_holds_it(self, store, holding) -> None:
+    def test_a_process_with_the_open_database_is_a_holder(self, store, holding) -> None:
         ident = store.conversation()
         assert KIND.holders(ident, store.stores) == []
         pid = holding(store.database(ident))
         assert KIND.holders(ident, store.stores) == [(pid, start_of(pid))]
 
-    def test_a_child_of_a_holder_belongs_to_it(self, store, holding) -> None:
+    def test_a_child_of_a_holder_is_no_other_holder(self, store, holding) -> None:
         ident = store.conversation()
         with Path(store.database(ident)).open(encoding="utf-8"):
             holding(store.database(ident))
@@ -170,16 +174,16 @@ class TestPurge:
     def purge(self, store, ident):
         return [path for folder, path in KIND.purge_paths(ident, "/w", store.stores) if remove(folder, path)]
 
-    def test_just_one_conversation_and_not_the_map(self, store) -> None:
-        mine, other = store.conversation(), store.conversation()
-        store.file(f"conversations/{mine}.db-wal")
-        store.file(f"conversations/{mine}.db-shm")
-        known = store.remember({"/w": mine})
-        assert len(self.purge(store, mine)) == 4
-        left = sorted(path.name for path in store.folder.rglob("*") if path.is_file())
-        assert left == sorted([f"{other}.db", "task.md", known.name])
+    def test_a_purge_deletes_one_conversation_and_not_the_map(self, store) -> None:
+        own, other = store.conversation(), store.conversation()
+        store.file(f"conversations/{own}.db-wal")
+        store.file(f"conversations/{own}.db-shm")
+        map_file = store.write_map({"/w": own})
+        assert len(self.purge(store, own)) == 4
+        remaining = sorted(path.name for path in store.folder.rglob("*") if path.is_file())
+        assert remaining == sorted([f"{other}.db", "task.md", map_file.name])
 
-    def test_nothing_through_a_link(self, store, tmp_path) -> None:
+    def test_a_purge_follows_no_link(self, store, tmp_path) -> None:
         ident = store.conversation()
         precious = tmp_path / "precious"
         precious.mkdir()
@@ -193,5 +197,5 @@ class TestPurge:
         assert (precious / "task.md").exists()
 
     @pytest.mark.parametrize("ident", ["", "..", "../..", "x/y", "A" * 36])
-    def test_what_is_no_id_names_no_path(self, store, ident) -> None:
+    def test_only_an_id_has_paths(self, store, ident) -> None:
         assert KIND.purge_paths(ident, "/w", store.stores) == []

@@ -1,4 +1,4 @@
-"""Finding kinds: ours, those of other packages, and any program."""
+"""Finding kinds by name: mam's own, those of other packages, and any program."""
 
 import sys
 
@@ -22,7 +22,7 @@ class Stone:
 
 @pytest.fixture
 def plugin(tmp_path, monkeypatch):
-    """A package that offers two kinds through the entry point, one of them wrong."""
+    """A package that names two kinds in its entry points; one of them is no kind."""
     (tmp_path / "parrot_kind.py").write_text(PLUGIN, encoding="utf-8")
     info = tmp_path / "parrot_kind-1.0.dist-info"
     info.mkdir()
@@ -38,26 +38,26 @@ def plugin(tmp_path, monkeypatch):
     sys.modules.pop("parrot_kind", None)
 
 
-def test_ours_are_offered_by_the_same_door() -> None:
+def test_the_built_in_kinds_are_entry_points_too() -> None:
     from importlib.metadata import entry_points
 
-    offered = {point.name: point.value for point in entry_points(group=catalogue.ENTRY_POINTS)}
-    assert {name: offered[name] for name in catalogue.BUILT_IN} == catalogue.BUILT_IN
+    references = {point.name: point.value for point in entry_points(group=catalogue.ENTRY_POINTS)}
+    assert {name: references[name] for name in catalogue.BUILT_IN} == catalogue.BUILT_IN
     for name in catalogue.BUILT_IN:
         assert catalogue.kind(name).name == name
 
 
-def test_another_packages_kind(plugin) -> None:
-    found = catalogue.kind("parrot")
-    assert (found.name, found.exit_word) == ("parrot", "goodbye")
+def test_a_kind_of_another_package(plugin) -> None:
+    kind = catalogue.kind("parrot")
+    assert (kind.name, kind.exit_word) == ("parrot", "goodbye")
 
 
-def test_what_is_not_a_kind_is_refused(plugin) -> None:
+def test_a_class_that_is_no_kind_is_refused(plugin) -> None:
     with pytest.raises(InvalidSettings, match="Stone"):
         catalogue.kind("stone")
 
 
-def test_any_other_name_is_a_program_that_nothing_is_known_about() -> None:
-    found = catalogue.kind("vim")
-    assert type(found) is Kind
-    assert (found.name, found.exit_word, found.can_resume, found.has_hooks) == ("vim", None, False, False)
+def test_any_other_name_is_a_program_with_the_defaults() -> None:
+    kind = catalogue.kind("vim")
+    assert type(kind) is Kind
+    assert (kind.name, kind.exit_word, kind.can_resume, kind.has_hooks) == ("vim", None, False, False)

@@ -1,4 +1,4 @@
-"""What the kinds share that keep one file per conversation."""
+"""The base class of the kinds that keep one file per conversation."""
 
 from pathlib import Path
 
@@ -9,7 +9,7 @@ from mam.adapters.agents.kind import Transcript, Turn, add_turn
 
 
 class Parrot(FileKind):
-    """Its files lie in a folder under their ids, a prompt per line."""
+    """A kind with one file per id in a folder, and one prompt per line."""
 
     name = "parrot"
     config_variable = "PARROT_HOME"
@@ -44,45 +44,45 @@ def test_the_variable_is_kept_only_if_the_caller_sets_it(monkeypatch, tmp_path) 
     assert KIND.stores({}) == {"HOME": str(Path("~").expanduser())}
 
 
-def test_where_the_configuration_lies() -> None:
+def test_the_folder_of_the_configuration() -> None:
     assert config_folder({"PARROT_HOME": "/p", "HOME": "/h"}, "PARROT_HOME", ".parrot") == "/p"
     assert config_folder({"HOME": "/h"}, "PARROT_HOME", ".parrot") == "/h/.parrot"
     assert config_folder({}, "PARROT_HOME", ".parrot") is None
 
 
-def test_a_prompt_counts_from_the_size_that_the_file_had(stores) -> None:
+def test_a_prompt_counts_only_beyond_the_earlier_size(stores) -> None:
     assert KIND.has_submitted("hello", "one", stores, 0) is True
     assert KIND.has_submitted("hello", "one", stores, 6) is False
     assert KIND.has_submitted("again", "one", stores, 6) is True
     assert KIND.record_size("one", stores) == 12
 
 
-def test_the_transcript(stores) -> None:
+def test_the_transcript_has_the_last_turns(stores) -> None:
     assert [turn.text for turn in KIND.read_transcript("one", "/", stores, 1).turns] == ["again"]
 
 
-def test_a_conversation_without_a_file(stores) -> None:
+def test_a_conversation_without_a_file_has_no_transcript(stores) -> None:
     assert KIND.has_submitted("hello", "two", stores, 0) is False
     assert KIND.read_transcript("two", "/", stores, 1) is None
     assert KIND.record_size("two", stores) == 0
 
 
-def test_a_file_of_which_nobody_can_say(stores) -> None:
+def test_an_unreadable_file_is_unknown(stores) -> None:
     assert KIND.has_submitted("hello", "secret", stores, 0) is None
     assert KIND.read_transcript("secret", "/", stores, 1) is None
     assert KIND.record_size("secret", stores) == 0
 
 
-def test_parts_of_an_answer_are_one_turn() -> None:
+def test_the_parts_of_an_answer_are_one_turn() -> None:
     turns: list[Turn] = []
-    for role, words, at in (
+    for role, text, at in (
         ("user", "a", "t1"),
         ("user", "b", 7),
         ("assistant", "c", "t3"),
         ("assistant", "d", "t4"),
     ):
-        add_turn(turns, role, words, at)
-    assert [(one.role, one.text, one.at) for one in turns] == [
+        add_turn(turns, role, text, at)
+    assert [(turn.role, turn.text, turn.at) for turn in turns] == [
         ("user", "a", "t1"),
         ("user", "b", None),
         ("assistant", "c\nd", "t3"),

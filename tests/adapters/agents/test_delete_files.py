@@ -1,4 +1,4 @@
-"""Deleting an agent's files: below the store, through no link, and nothing else."""
+"""Deleting files of an agent: only below the store, and without following links."""
 
 import os
 import threading
@@ -18,13 +18,13 @@ def store(tmp_path):
     return place
 
 
-def test_one_file(store) -> None:
+def test_a_file_is_deleted(store) -> None:
     assert remove(str(store), "a/b/file") is True
     assert not (store / "a/b/file").exists()
     assert (store / "a/b/other").exists()
 
 
-def test_what_is_not_there(store) -> None:
+def test_a_missing_file_is_no_error(store) -> None:
     assert remove(str(store), "a/b/nothing") is False
     assert remove(str(store), "a/x/nothing") is False
     assert remove(str(store / "gone"), "a") is False
@@ -41,13 +41,13 @@ def test_a_folder_with_links_inside_loses_the_links_only(store, tmp_path) -> Non
 
 
 @pytest.mark.parametrize("path", ["../precious", "a/../../precious", "/etc", "a//b", "", "."])
-def test_paths_that_lead_out(store, path) -> None:
+def test_a_path_out_of_the_store_is_refused(store, path) -> None:
     with pytest.raises(NotAllowed):
         remove(str(store), path)
 
 
 @pytest.mark.parametrize("linked", ["a", "a/b", "a/b/file"])
-def test_a_link_at_each_step(store, tmp_path, linked) -> None:
+def test_a_link_in_the_path_is_refused(store, tmp_path, linked) -> None:
     real = tmp_path / "elsewhere"
     (store / linked).rename(real)
     (store / linked).symlink_to(real)
@@ -56,7 +56,7 @@ def test_a_link_at_each_step(store, tmp_path, linked) -> None:
     assert real.exists()
 
 
-def test_a_link_that_is_swapped_in_while_we_look(store, tmp_path) -> None:
+def test_a_link_that_replaces_a_folder_meanwhile_is_not_followed(store, tmp_path) -> None:
     precious = tmp_path / "precious"
     (precious / "b").mkdir(parents=True)
     (precious / "b/file").write_text("x", encoding="utf-8")

@@ -1,4 +1,4 @@
-"""The options of every dialog that was recorded: their labels, the pointer, and what consents or refuses."""
+"""The options of every recorded dialog: labels, pointer, consent, refusal and free text."""
 
 from pathlib import Path
 
@@ -8,7 +8,7 @@ from mam.adapters.agents.catalogue import kind
 from mam.adapters.agents.kind import Screen
 
 SCREENS = Path(__file__).parents[2] / "conformance"
-# labels (as they begin), pointer, consent, refusal, own words
+# the beginnings of the labels, pointer, consent, refusal, free text
 YES_NO = (["Yes", "Yes, and always", "Yes, and switch", "No"], 0, 0, 3, None)
 COLOURS = ["Red", "Green"]
 DIALOGS = {
@@ -26,7 +26,7 @@ DIALOGS = {
     "hermes/question": ([*COLOURS, "Other (type your answer)"], 0, None, None, 2),
     "hermes/confirm": (["Approve Once", "Always Approve", "Cancel"], 0, 0, 2, None),
 }
-WORDS = {
+TEXTS = {
     "claude/permission": "Bash command",
     "codex/permission": "$ touch made-by-tool",
     "gemini/permission": "touch made-by-tool",
@@ -43,32 +43,32 @@ def scene_of(name, size=""):
 
 @pytest.mark.parametrize("size", ["", "@100x30"])
 @pytest.mark.parametrize("name", DIALOGS)
-def test_the_options(name, size) -> None:
+def test_the_options_of_a_recorded_dialog(name, size) -> None:
     agent, screen = scene_of(name, size)
     labels, *facts = DIALOGS[name]
-    found = agent.choices(screen)
-    assert len(found.labels) == len(labels)
-    for label, begin in zip(found.labels, labels, strict=True):
+    choices = agent.choices(screen)
+    assert len(choices.labels) == len(labels)
+    for label, begin in zip(choices.labels, labels, strict=True):
         assert label.startswith(begin)
-    assert [found.at, found.consent(), found.refusal(), found.own_words()] == facts
-    assert WORDS.get(name, "") in found.text
-    for number, label in enumerate(found.labels):
-        assert found.named(str(number + 1)) == number
-        assert found.named(f"  {label.upper()}  ") == number
+    assert [choices.at, choices.consent(), choices.refusal(), choices.free_text()] == facts
+    assert TEXTS.get(name, "") in choices.text
+    for number, label in enumerate(choices.labels):
+        assert choices.find_option(str(number + 1)) == number
+        assert choices.find_option(f"  {label.upper()}  ") == number
 
 
 @pytest.mark.parametrize("agent", ["claude", "codex", "gemini", "opencode", "hermes"])
 def test_a_screen_without_a_dialog_has_no_consent(agent) -> None:
-    here, screen = scene_of(f"{agent}/idle")
-    found = here.choices(screen)
-    assert found is None or found.consent() is None
+    agent_kind, screen = scene_of(f"{agent}/idle")
+    choices = agent_kind.choices(screen)
+    assert choices is None or choices.consent() is None
 
 
-def test_the_narrowest_consent() -> None:
+def test_consent_is_the_narrowest_option() -> None:
     text = (
         "Plan\n 1. Yes, and auto-accept edits\n ❯ 2. Yes, and manually approve edits\n 3. No, keep planning"
     )
-    found = kind("claude").choices(Screen(text))
-    assert (found.consent(), found.at) == (1, 1)
+    choices = kind("claude").choices(Screen(text))
+    assert (choices.consent(), choices.at) == (1, 1)
     only_wide = kind("claude").choices(Screen("❯ 1. Yes, always\n  2. No"))
     assert only_wide.consent() is None

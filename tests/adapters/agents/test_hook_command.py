@@ -1,4 +1,4 @@
-"""The hook: one file per payload, whole, private, and never a disturbance."""
+"""The hook writes one complete, private file per payload, and never disturbs the agent."""
 
 import json
 import os
@@ -32,8 +32,8 @@ def test_a_payload_becomes_one_private_file(tmp_path, folder) -> None:
     spool = tmp_path / folder
     spool.mkdir()
     payload = json.dumps({"prompt": "x" * 100_000}).encode()
-    done = run(spool, payload)
-    assert (done.returncode, done.stdout, done.stderr) == (0, b"", b"")
+    result = run(spool, payload)
+    assert (result.returncode, result.stdout, result.stderr) == (0, b"", b"")
     (file,) = spool.iterdir()
     assert file.read_bytes() == payload
     assert file.stat().st_mode & 0o777 == 0o600
@@ -41,7 +41,7 @@ def test_a_payload_becomes_one_private_file(tmp_path, folder) -> None:
     assert (session, parent) == ("s_1f00ab42", str(os.getpid()))
 
 
-def test_many_at_once_are_all_kept(tmp_path) -> None:
+def test_concurrent_hooks_keep_all_payloads(tmp_path) -> None:
     with ThreadPoolExecutor(8) as pool:
         list(pool.map(lambda number: run(tmp_path, json.dumps(number).encode()), range(60)))
     assert sorted(json.loads(path.read_text(encoding="utf-8")) for path in tmp_path.iterdir()) == list(
@@ -49,31 +49,31 @@ def test_many_at_once_are_all_kept(tmp_path) -> None:
     )
 
 
-def test_it_never_disturbs(tmp_path) -> None:
+def test_a_failing_hook_does_not_disturb_the_agent(tmp_path) -> None:
     for spool, session in ((tmp_path / "missing", "s_1"), (tmp_path, None)):
-        done = run(spool, b"{}", session)
-        assert (done.returncode, done.stdout, done.stderr) == (0, b"", b"")
+        result = run(spool, b"{}", session)
+        assert (result.returncode, result.stdout, result.stderr) == (0, b"", b"")
     assert list(tmp_path.iterdir()) == []
 
 
-def test_what_a_killed_hook_leaves_is_removed_after_a_while(tmp_path) -> None:
+def test_the_file_of_a_killed_hook_is_removed_later(tmp_path) -> None:
     hook = subprocess.Popen(
         ["/bin/sh", "-c", hook_command.command(str(tmp_path))],
         stdin=subprocess.PIPE,
         env={**os.environ, "MAM_SESSION": "s_1f00ab42"},
         start_new_session=True,
     )
-    left = wait_until(lambda: list(tmp_path.iterdir()))
+    half_files = wait_until(lambda: list(tmp_path.iterdir()))
     os.killpg(hook.pid, signal.SIGKILL)
     hook.communicate()
-    others = [tmp_path / ".s_1f00ab42.tmp", tmp_path / ".other.1.2.tmp", tmp_path / "s_1f00ab42.1.2.tmp"]
-    for path in others:
+    other_files = [tmp_path / ".s_1f00ab42.tmp", tmp_path / ".other.1.2.tmp", tmp_path / "s_1f00ab42.1.2.tmp"]
+    for path in other_files:
         path.touch()
         os.utime(path, (0, 0))
-    evidence.remove_halves(str(tmp_path))
+    evidence.remove_unfinished(str(tmp_path))
     assert evidence.pending(str(tmp_path)) == []
-    assert left[0].exists()
-    os.utime(left[0], (time.time() - 3600,) * 2)
-    evidence.remove_halves(str(tmp_path))
+    assert half_files[0].exists()
+    os.utime(half_files[0], (time.time() - 3600,) * 2)
+    evidence.remove_unfinished(str(tmp_path))
     assert evidence.pending(str(tmp_path)) == []
-    assert sorted(tmp_path.iterdir()) == sorted(others)
+    assert sorted(tmp_path.iterdir()) == sorted(other_files)

@@ -1,4 +1,4 @@
-"""Lines of records: what is broken or absurd says nothing, and is no error."""
+"""Reading lines of JSON: damaged or absurd values are ignored and raise no error."""
 
 import pytest
 
@@ -8,16 +8,16 @@ from mam.adapters.agents.jsonl import UUID, count, epoch, lines_since, parse, se
 @pytest.mark.parametrize(
     "line", [b"", b"{", b"[]", b"3", b"\xff", b"[" * 100_000, "1" + "0" * 5000, None, 7, b'{"a": 1} x']
 )
-def test_what_is_no_object_is_an_empty_one(line) -> None:
+def test_a_line_that_is_no_object_is_empty(line) -> None:
     assert parse(line) == {}
 
 
 @pytest.mark.parametrize("line", [b'{"a": 1}', '{"a": 1}', b'  {"a": 1}\r'])
-def test_an_object(line) -> None:
+def test_a_line_with_an_object(line) -> None:
     assert parse(line) == {"a": 1}
 
 
-def test_whole_lines_beyond_a_place(tmp_path, monkeypatch) -> None:
+def test_complete_lines_beyond_a_position(tmp_path, monkeypatch) -> None:
     path = tmp_path / "record"
     path.write_bytes(b"one\ntwo\nthree\nhalf")
     assert list(lines_since(str(path), 4)) == [b"two\n", b"three\n"]
@@ -28,7 +28,7 @@ def test_whole_lines_beyond_a_place(tmp_path, monkeypatch) -> None:
         list(lines_since(f"{path}.none", 0))
 
 
-def test_only_whole_lines_of_the_end(tmp_path) -> None:
+def test_complete_lines_at_the_end(tmp_path) -> None:
     path = tmp_path / "record"
     path.write_bytes(b"one\ntwo\nthree\nhalf")
     assert tail(str(path), 100) == ([b"one", b"two", b"three"], True)
@@ -52,18 +52,18 @@ def test_time_stamps(text, expected) -> None:
 
 
 @pytest.mark.parametrize("value", [0, -1, 10**400, float("inf"), float("nan"), "1", None, []])
-def test_absurd_times(value) -> None:
+def test_absurd_times_are_none(value) -> None:
     assert seconds(value) is None
     assert seconds(1_763_208_000_500) == 1_763_208_000.5
 
 
 @pytest.mark.parametrize("value", [-1, 10**400, 1.5, True, "1", None])
-def test_absurd_numbers(value) -> None:
+def test_absurd_numbers_are_none(value) -> None:
     assert count(value) is None
     assert (count(0), count(200_000)) == (0, 200_000)
 
 
-def test_an_id_ends_where_it_ends() -> None:
+def test_an_id_with_more_text_is_no_id() -> None:
     ident = "01234567-89ab-cdef-0123-456789abcdef"
     assert UUID.match(ident)
     assert not UUID.match(f"{ident}\n")

@@ -1,4 +1,4 @@
-"""Pipes and devices among an agent's files hold nobody up: they are as good as unreadable."""
+"""Pipes and devices among the files of an agent do not block mam: it takes them for unreadable."""
 
 import os
 
@@ -8,7 +8,7 @@ from mam.adapters.agents.claude.kind import Claude
 from mam.adapters.agents.codex.kind import Codex
 from mam.adapters.agents.gemini.kind import Gemini
 from mam.adapters.agents.hermes.kind import Hermes
-from mam.adapters.agents.open_regular import is_plain, open_plain, read_start
+from mam.adapters.agents.open_regular import is_regular_file, open_regular_file, read_start
 from mam.adapters.agents.opencode.kind import Opencode
 
 ID = "3f2c8c9e-0000-4000-8000-000000000000"
@@ -18,16 +18,16 @@ def test_only_regular_files_are_opened(tmp_path) -> None:
     (tmp_path / "file").write_bytes(b"x")
     os.mkfifo(tmp_path / "pipe")
     (tmp_path / "link").symlink_to("/dev/zero")
-    with open_plain(str(tmp_path / "file")) as file:
+    with open_regular_file(str(tmp_path / "file")) as file:
         assert file.read() == b"x"
     assert read_start(str(tmp_path / "file"), 0) == b""
     assert read_start(str(tmp_path / "file"), 9) == b"x"
     for name in ("pipe", "link", ""):
         with pytest.raises(OSError, match="regular"):
-            open_plain(str(tmp_path / name))
-        assert not is_plain(str(tmp_path / name))
+            open_regular_file(str(tmp_path / name))
+        assert not is_regular_file(str(tmp_path / name))
         assert read_start(str(tmp_path / name), 9) == b""
-    assert not is_plain(str(tmp_path / "gone"))
+    assert not is_regular_file(str(tmp_path / "gone"))
 
 
 def make(path, kind):
@@ -39,8 +39,8 @@ def make(path, kind):
 
 
 @pytest.mark.parametrize("kind", ["pipe", "device"])
-def test_every_kind_goes_on(tmp_path, kind) -> None:
-    """Each of these would wait for ever, or read without end, if it were opened."""
+def test_no_kind_blocks_on_a_pipe_or_device(tmp_path, kind) -> None:
+    """Opening a pipe would block for ever, and reading a device would never end."""
     from mam.adapters.agents.claude.files import project_key
 
     home = tmp_path / "home"

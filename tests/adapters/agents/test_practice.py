@@ -1,4 +1,4 @@
-"""Reading the practice agent: screens, hooks, transcripts. What is not recognised is unknown, never idle."""
+"""The kind of the practice agent: screens, hooks and transcripts."""
 
 import json
 import uuid
@@ -38,21 +38,21 @@ PERMISSION = """\
         ("", "unknown", None, None),
         ("$ ", "unknown", None, None),
         ("❯ \n", "unknown", None, None),
-        # A dialog that scrolled away is over; what counts is the box below it.
+        # A dialog above the input box has ended.
         (PERMISSION + "\n" * 3 + IDLE, "idle", "empty", None),
-        # An answer that talks about a dialog is not one.
+        # An answer that quotes a dialog is no dialog.
         (IDLE.replace("● done", "● Do you want to proceed?"), "idle", "empty", None),
     ],
 )
-def test_look(text, state, box, dialog) -> None:
-    look = KIND.look(Screen(text))
-    assert (look.state, look.box, look.dialog) == (state, box, dialog)
+def test_a_screen(text, state, box, dialog) -> None:
+    screen_state = KIND.read_screen(Screen(text))
+    assert (screen_state.state, screen_state.box, screen_state.dialog) == (state, box, dialog)
 
 
 @given(st.text(alphabet=st.sampled_from("❯ ─\nab1.?"), max_size=300))
-def test_no_text_is_taken_for_an_empty_box_without_one(text) -> None:
-    look = KIND.look(Screen(text))
-    if look.box == "empty":
+def test_only_a_prompt_without_text_is_an_empty_box(text) -> None:
+    screen_state = KIND.read_screen(Screen(text))
+    if screen_state.box == "empty":
         lines = [line.rstrip() for line in text.rstrip().splitlines()]
         assert any(set(line.replace("❯", "").strip()) == set() and line.startswith("❯") for line in lines)
 
@@ -69,10 +69,10 @@ def test_no_text_is_taken_for_an_empty_box_without_one(text) -> None:
         ("SessionEnd", None, None),
     ],
 )
-def test_hear(event, state, waiting_for) -> None:
-    heard = KIND.hear({"hook_event_name": event, "session_id": str(uuid.uuid4())})
-    assert heard is not None
-    assert (heard.state, heard.waiting_for) == (state, waiting_for)
+def test_a_hook(event, state, waiting_for) -> None:
+    hook_event = KIND.read_hook({"hook_event_name": event, "session_id": str(uuid.uuid4())})
+    assert hook_event is not None
+    assert (hook_event.state, hook_event.waiting_for) == (state, waiting_for)
 
 
 @given(
@@ -80,11 +80,11 @@ def test_hear(event, state, waiting_for) -> None:
         st.sampled_from(["hook_event_name", "session_id", "prompt"]), st.none() | st.integers() | st.text()
     )
 )
-def test_any_payload_is_survived(payload) -> None:
-    KIND.hear(payload)
+def test_any_payload_can_be_read(payload) -> None:
+    KIND.read_hook(payload)
 
 
-def test_a_transcript_with_broken_lines(tmp_path) -> None:
+def test_a_transcript_with_damaged_lines(tmp_path) -> None:
     conversation = str(uuid.uuid4())
     folder = tmp_path / "mam-practice"
     folder.mkdir()
@@ -94,34 +94,35 @@ def test_a_transcript_with_broken_lines(tmp_path) -> None:
     assert KIND.on_disk(conversation, "/w", stores) is True
     assert KIND.has_submitted("hello", conversation, stores, 0) is True
     assert KIND.has_submitted("hello", conversation, stores, 50) is False
-    assert [one.state for one in KIND.read_records(conversation, "/w", stores)] == ["working"]
+    assert [evidence.state for evidence in KIND.read_records(conversation, "/w", stores)] == ["working"]
 
 
 @pytest.mark.parametrize("conversation", ["../../etc/passwd", "", "x", "0" * 36, "a/b"])
-def test_an_id_that_is_none_names_no_file(tmp_path, conversation) -> None:
+def test_only_an_id_names_a_file(tmp_path, conversation) -> None:
     stores = {"XDG_DATA_HOME": str(tmp_path)}
     assert KIND.on_disk(conversation, "/w", stores) is None
     assert KIND.purge_paths(conversation, "/w", stores) == []
 
 
-def test_the_workspaces_conversations_newest_first(tmp_path) -> None:
+def test_the_conversations_of_a_workspace_newest_first(tmp_path) -> None:
     folder = tmp_path / "mam-practice"
     folder.mkdir()
     ids = [str(uuid.uuid4()) for _ in range(4)]
     entries = [("/w", ids[0]), ("/w", ids[1]), ("/other", ids[2]), ("/w", ids[3]), ("/w", ids[0])]
-    lines = [json.dumps({"cwd": cwd, "id": one, "at": ""}) for cwd, one in entries]
+    lines = [json.dumps({"cwd": cwd, "id": ident, "at": ""}) for cwd, ident in entries]
     (folder / "workspaces.jsonl").write_text("\n".join([*lines, "broken"]), encoding="utf-8")
-    for one in ids[:3]:
-        (folder / f"{one}.jsonl").write_text("{}\n", encoding="utf-8")
+    for ident in ids[:3]:
+        (folder / f"{ident}.jsonl").write_text("{}\n", encoding="utf-8")
     assert KIND.conversations("/w", {"XDG_DATA_HOME": str(tmp_path)}) == [ids[0], ids[1]]
 
 
-def test_a_name_is_seen_on_the_box_and_a_colour_nowhere() -> None:
+def test_the_screen_shows_a_name_and_no_colour() -> None:
     kind = Practice()
     edge = "─" * 20
     screen = Screen(f"{edge} dev-agent ──\n❯ \n{edge}\n")
-    assert kind.identity("dev-agent", "green") == ["/color green", "/rename dev-agent"]
-    shown = [
-        kind.has_identity(one, "", {}, screen) for one in ("/color green", "/rename dev-agent", "/rename x")
+    assert kind.identity_commands("dev-agent", "green") == ["/color green", "/rename dev-agent"]
+    effects = [
+        kind.identity_took_effect(command, "", {}, screen)
+        for command in ("/color green", "/rename dev-agent", "/rename x")
     ]
-    assert shown == [None, True, False]
+    assert effects == [None, True, False]

@@ -1,10 +1,10 @@
-"""Signs whose width a program and a terminal see differently."""
+"""Signs to which a program and a terminal give different widths."""
 
 import pytest
 
 from mam.adapters.agents.claude.kind import Claude
 from mam.adapters.agents.opencode.kind import Opencode
-from mam.adapters.agents.unsafe_width import go_astray, without_strays
+from mam.adapters.agents.unsafe_width import has_unsafe_width, without_joining_signs
 
 
 @pytest.mark.parametrize(
@@ -23,19 +23,19 @@ from mam.adapters.agents.unsafe_width import go_astray, without_strays
         "two\u2028lines",
     ],
 )
-def test_words_that_a_program_would_leave_behind_go_as_a_file(text) -> None:
-    assert go_astray(text)
-    assert not Claude().keeps(text)
-    assert not Opencode().keeps(text)
+def test_a_text_with_unsafe_signs_does_not_arrive_unchanged(text) -> None:
+    assert has_unsafe_width(text)
+    assert not Claude().keeps_unchanged(text)
+    assert not Opencode().keeps_unchanged(text)
 
 
 @pytest.mark.parametrize("text", ["plain", "naïve", "漢字", "🙂", "שלום", "ﬁ ligature", "ＦＵＬＬ"])
-def test_words_that_are_as_wide_as_they_look(text) -> None:
-    assert not go_astray(text)
-    assert without_strays(text) == text
-    assert Opencode().keeps(text)
+def test_a_text_of_safe_width_arrives_unchanged(text) -> None:
+    assert not has_unsafe_width(text)
+    assert without_joining_signs(text) == text
+    assert Opencode().keeps_unchanged(text)
 
 
-def test_what_can_be_seen_of_them() -> None:
-    assert without_strays("\u2067 \u093f\ufe0f") == " "
-    assert without_strays("हि") == "ह"
+def test_joining_signs_are_removed() -> None:
+    assert without_joining_signs("\u2067 \u093f\ufe0f") == " "
+    assert without_joining_signs("हि") == "ह"

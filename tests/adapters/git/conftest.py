@@ -1,4 +1,4 @@
-"""Repositories of one test alone."""
+"""Git repositories for tests."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ def env(tmp_path):
 
 @pytest.fixture(scope="module")
 def first(tmp_path_factory):
-    """A repository with one commit, to be copied: that costs less than four calls of git."""
+    """A repository with one commit; copying it is faster than four calls of git."""
     place = tmp_path_factory.mktemp("first")
-    made = Repository(place / "repo", environment(place))
-    made.commit()
-    return made.top
+    original = Repository(place / "repo", environment(place))
+    original.commit()
+    return original.top
 
 
 @pytest.fixture

@@ -1,4 +1,4 @@
-"""A real repository in a temporary place, and short words for what a person does in one."""
+"""A real repository in a temporary folder, with shortcuts for git commands."""
 
 from __future__ import annotations
 
@@ -6,25 +6,25 @@ import os
 import subprocess
 from pathlib import Path
 
-# A hook that leaves this behind was run, and with these arguments.
+# The hook writes its arguments to a file, which proves that it ran.
 HOOK = '#!/bin/sh\nprintf "%s\\n" "$@" > "$(git rev-parse --absolute-git-dir)/hook-arguments"\n'
 
 
 def environment(home: Path) -> dict[str, str]:
-    """Return an environment in which git knows nobody's settings."""
+    """Return an environment in which git reads no settings of a user."""
     env = {key: value for key, value in os.environ.items() if not key.startswith(("GIT_", "MAM_"))}
-    who = {
-        f"GIT_{role}_{what}": "t@example.org"
+    identity = {
+        f"GIT_{role}_{field}": "t@example.org"
         for role in ("AUTHOR", "COMMITTER")
-        for what in ("NAME", "EMAIL")
+        for field in ("NAME", "EMAIL")
     }
     fast = {"GIT_CONFIG_COUNT": "1", "GIT_CONFIG_KEY_0": "core.fsync", "GIT_CONFIG_VALUE_0": "none"}
-    nobody = {"HOME": str(home), "GIT_CONFIG_GLOBAL": "/dev/null", "GIT_CONFIG_NOSYSTEM": "1"}
-    return {**env, **who, **fast, **nobody}
+    no_settings = {"HOME": str(home), "GIT_CONFIG_GLOBAL": "/dev/null", "GIT_CONFIG_NOSYSTEM": "1"}
+    return {**env, **identity, **fast, **no_settings}
 
 
 class Repository:
-    """One repository; every method is git as anybody could run it."""
+    """One repository; every method runs the git program."""
 
     def __init__(self, top: Path, env: dict[str, str], *arguments: str) -> None:
         self.top = top
@@ -34,15 +34,15 @@ class Repository:
             self("init", "-q", "-b", "main", "--template=", *arguments)
 
     def __call__(self, *arguments: str, at: Path | str | None = None) -> str:
-        done = subprocess.run(
+        result = subprocess.run(
             ["git", "-C", str(at or self.top), *arguments],
             env=self.env,
             capture_output=True,
             timeout=20,
             check=False,
         )
-        assert done.returncode == 0, done.stderr
-        return os.fsdecode(done.stdout).removesuffix("\n")
+        assert result.returncode == 0, result.stderr
+        return os.fsdecode(result.stdout).removesuffix("\n")
 
     def commit(self, name: str = "file", text: str = "text\n", at: Path | str | None = None) -> str:
         """Commit one file and return the commit."""

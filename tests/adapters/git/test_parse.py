@@ -1,4 +1,4 @@
-"""What git prints, as values."""
+"""Parsing the output and the errors of git."""
 
 import pytest
 
@@ -13,10 +13,10 @@ LISTED = (
 
 
 def test_entries() -> None:
-    main, detached, gone = parse.entries(LISTED)
+    main, detached, prunable = parse.entries(LISTED)
     assert main == parse.Entry("/a b\nc", "1111", "main")
     assert detached == parse.Entry("/d", "2222", None, locked=True)
-    assert gone == parse.Entry("/e", "3333", "mam/x", prunable=True)
+    assert prunable == parse.Entry("/e", "3333", "mam/x", prunable=True)
 
 
 def test_a_bare_repository_has_no_branch() -> None:
@@ -56,7 +56,7 @@ def test_status_without_commit_and_without_branch() -> None:
 
 
 @pytest.mark.parametrize(
-    ("said", "error"),
+    ("stderr", "error"),
     [
         ("fatal: not a git repository (or any of the parent directories): .git", InvalidPath),
         ("fatal: this operation must be run in a work tree", InvalidPath),
@@ -71,19 +71,19 @@ def test_status_without_commit_and_without_branch() -> None:
         ("", Refused),
     ],
 )
-def test_failures(said, error) -> None:
-    assert type(failures.from_stderr(said, "/x")) is error
+def test_failures(stderr, error) -> None:
+    assert type(failures.from_stderr(stderr, "/x")) is error
 
 
 def test_a_failure_never_advises_force_for_uncommitted_work() -> None:
-    found = failures.from_stderr(
+    error = failures.from_stderr(
         "fatal: '/x' contains modified or untracked files, use --force to delete it", "/x"
     )
-    assert "force" not in found.message + (found.hint or "")
+    assert "force" not in error.message + (error.hint or "")
 
 
 def test_the_reason_is_the_line_that_says_why() -> None:
     assert failures.reason("Preparing\nwarning: no\nfatal: because\nuse it") == "because"
     assert failures.reason("one\nerror: two\nthree") == "two"
     assert failures.reason("one\n\x1b[31mtwo\n") == "[31mtwo"
-    assert failures.reason("\n") == "no reason given"
+    assert failures.reason("\n") == "git gave no reason"

@@ -1,4 +1,4 @@
-"""Running git: whose environment, how long, and what is left of it."""
+"""Running git: its environment, its deadline, and that no process is left."""
 
 import os
 import signal
@@ -33,7 +33,7 @@ def test_a_foreign_repository_in_the_environment_is_not_used(repo, env, tmp_path
     assert (answer.line, answer.err) == (str(repo.top), "")
 
 
-def test_git_speaks_english_and_asks_nobody() -> None:
+def test_git_prints_english_and_asks_for_no_password() -> None:
     env = clean_environment({"LC_ALL": "de_DE.UTF-8", "GIT_AUTHOR_NAME": "kept"})
     assert env == {"LC_ALL": "C", "GIT_AUTHOR_NAME": "kept", "GIT_TERMINAL_PROMPT": "0"}
 
@@ -53,7 +53,7 @@ def test_a_git_that_cannot_be_run(tmp_path) -> None:
 
 
 def test_a_directory_that_is_gone(env, tmp_path) -> None:
-    with pytest.raises(InvalidPath, match="is gone"):
+    with pytest.raises(InvalidPath, match="does not exist"):
         Program(env).ask(str(tmp_path / "gone"), "rev-parse", "HEAD")
 
 
@@ -96,7 +96,7 @@ def test_another_git_in_the_way_is_waited_for(tmp_path) -> None:
     assert Program(env).ask("/", "worktree", "list").out == b"done\n"
 
 
-def test_another_git_that_stays_in_the_way_is_told(tmp_path, monkeypatch) -> None:
+def test_another_git_that_stays_in_the_way_is_reported(tmp_path, monkeypatch) -> None:
     monkeypatch.setattr("mam.adapters.git.run_git._LONGEST_PAUSE", 0.01)
     env = script(tmp_path, f"echo >> {tmp_path}/calls; echo '{IN_THE_WAY}' >&2; exit 128")
     with pytest.raises(Refused, match="failed to read"):
@@ -104,7 +104,7 @@ def test_another_git_that_stays_in_the_way_is_told(tmp_path, monkeypatch) -> Non
     assert len((tmp_path / "calls").read_text(encoding="utf-8").splitlines()) == 3
 
 
-def test_another_failure_is_told_at_once(tmp_path) -> None:
+def test_another_failure_is_reported_at_once(tmp_path) -> None:
     env = script(tmp_path, f"echo >> {tmp_path}/calls; echo 'fatal: no' >&2; exit 128")
     with pytest.raises(Refused, match="no"):
         Program(env).ask("/", "worktree", "list")

@@ -33,8 +33,8 @@ class TestToplevel:
 
     @pytest.mark.parametrize("name", ODD_FOLDERS)
     def test_odd_folders(self, env, trees, tmp_path, name) -> None:
-        made = Repository(tmp_path / name, env)
-        assert trees.toplevel(str(made.top)) == str(made.top)
+        repository = Repository(tmp_path / name, env)
+        assert trees.toplevel(str(repository.top)) == str(repository.top)
 
     def test_a_folder_that_is_gone(self, trees, tmp_path) -> None:
         with pytest.raises(InvalidPath):
@@ -53,9 +53,9 @@ class TestMain:
         assert trees.main(str(tmp_path / "linked")) == str(tmp_path / "bare.git")
 
     def test_with_the_git_folder_elsewhere(self, env, trees, tmp_path) -> None:
-        made = Repository(tmp_path / "top", env, f"--separate-git-dir={tmp_path / 'store'}")
-        made.commit()
-        assert trees.main(str(made.top)) == str(made.top)
+        repository = Repository(tmp_path / "top", env, f"--separate-git-dir={tmp_path / 'store'}")
+        repository.commit()
+        assert trees.main(str(repository.top)) == str(repository.top)
 
     def test_of_a_worktree_of_a_submodule(self, repo, env, trees, tmp_path) -> None:
         inner = Repository(tmp_path / "inner", env)
@@ -94,16 +94,16 @@ class TestAdd:
 
     @pytest.mark.parametrize("name", ODD_FOLDERS)
     def test_odd_folders(self, env, trees, tmp_path, name) -> None:
-        made = Repository(tmp_path / name / "repo", env)
-        made.commit()
+        repository = Repository(tmp_path / name / "repo", env)
+        repository.commit()
         path = tmp_path / name / "w"
-        trees.add(str(made.top), str(path), "x")
+        trees.add(str(repository.top), str(path), "x")
         assert (path / "file").is_file()
-        assert trees.is_registered(str(made.top), str(path))
+        assert trees.is_registered(str(repository.top), str(path))
         assert not trees.state(str(path)).uncommitted
-        trees.remove(str(made.top), str(path))
+        trees.remove(str(repository.top), str(path))
         assert not path.exists()
-        assert made.worktrees() == []
+        assert repository.worktrees() == []
 
     @pytest.mark.parametrize("name", BAD_NAMES, ids=ascii)
     def test_bad_names(self, trees, name) -> None:
@@ -121,7 +121,7 @@ class TestAdd:
             Worktrees({"PATH": str(tmp_path)}).branches.check(name)
 
     def test_a_name_that_stands_for_another_is_none(self, tmp_path) -> None:
-        """`check-ref-format --branch @{-1}` answers with the branch that was checked out before."""
+        """`check-ref-format --branch @{-1}` prints the branch that was checked out before."""
         (tmp_path / "git").write_text("#!/bin/sh\necho main\n", encoding="utf-8")
         (tmp_path / "git").chmod(0o755)
         branches = Worktrees({"PATH": str(tmp_path)}).branches
@@ -134,10 +134,10 @@ class TestAdd:
             trees.add(str(tmp_path), str(tmp_path / "w"), "x")
 
     def test_without_a_commit(self, env, trees, tmp_path) -> None:
-        made = Repository(tmp_path / "empty", env)
+        repository = Repository(tmp_path / "empty", env)
         for branch in ("x", "main"):
             with pytest.raises(Refused, match="no commit yet") as caught:
-                trees.add(str(made.top), str(tmp_path / "w"), branch)
+                trees.add(str(repository.top), str(tmp_path / "w"), branch)
             assert "git commit" in (caught.value.hint or "")
         assert not (tmp_path / "w").exists()
 
@@ -351,7 +351,7 @@ class TestRemove:
         assert (repo.top / "file").exists()
 
     def test_never_a_folder_that_is_none(self, repo, trees, tmp_path) -> None:
-        """git itself would take the last part of the path for the name of a worktree."""
+        """git itself would read the last part of the path as the name of a worktree."""
         other = tmp_path / "elsewhere" / "w"
         other.mkdir(parents=True)
         with pytest.raises(Refused, match="is not a worktree"):

@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 from mam.adapters.kanban.hermes_board import HermesBoard
-from mam.adapters.kanban.mam_board import OurBoard
+from mam.adapters.kanban.mam_board import MamBoard
 from mam.adapters.store import schema
 
-# As Hermes 0.19.0 makes them; the conformance tests use the real ones.
+# The tables of Hermes 0.19.0; the conformance tests use the real ones.
 HERMES = """
 CREATE TABLE tasks(id TEXT PRIMARY KEY, title TEXT NOT NULL, body TEXT, assignee TEXT, status TEXT NOT NULL,
   priority INTEGER DEFAULT 0, created_by TEXT, created_at INTEGER NOT NULL, started_at INTEGER,
@@ -35,7 +35,7 @@ CREATE TABLE task_links(parent_id TEXT NOT NULL, child_id TEXT NOT NULL, PRIMARY
 
 
 class Clock:
-    """A time of day that stands still until it is moved."""
+    """A clock that moves only when the test moves it."""
 
     def __init__(self) -> None:
         self.at = 1_794_700_000.0
@@ -45,7 +45,7 @@ class Clock:
 
 
 class Database:
-    """A database that gives out its connection, as the registry does."""
+    """A database that runs work with its connection, as the registry does."""
 
     def __init__(self, path, clock) -> None:
         self.connection = sqlite3.connect(path, isolation_level=None)
@@ -73,7 +73,7 @@ def clock():
 
 
 def make_hermes(folder: Path) -> Path:
-    """Make an empty board as Hermes does, and return its file."""
+    """Create an empty board as Hermes does, and return its file."""
     path = folder / "kanban.db"
     connection = sqlite3.connect(path)
     connection.executescript(HERMES)
@@ -92,13 +92,13 @@ def hermes(hermes_file, clock):
 
 
 @pytest.fixture
-def ours(quick_path, clock):
+def mam_board(quick_path, clock):
     database = Database(quick_path / "state.db", clock)
-    yield OurBoard(database, str(quick_path / "state.db"))
+    yield MamBoard(database, str(quick_path / "state.db"))
     database.connection.close()
 
 
-@pytest.fixture(params=["ours", "hermes"])
+@pytest.fixture(params=["mam_board", "hermes"])
 def board(request):
     return request.getfixturevalue(request.param)
 
@@ -109,8 +109,9 @@ def events(board):
 
     def events(card):
         return board.read(
-            lambda hand: [
-                kind for (kind,) in hand.run("SELECT kind FROM {events} WHERE task_id = ? ORDER BY id", card)
+            lambda connection: [
+                kind
+                for (kind,) in connection.run("SELECT kind FROM {events} WHERE task_id = ? ORDER BY id", card)
             ],
             [],
         )
@@ -124,7 +125,7 @@ def run_of(board):
 
     def run_of(card):
         return board.read(
-            lambda hand: hand.run(
+            lambda connection: connection.run(
                 "SELECT status, outcome, summary, ended_at IS NOT NULL FROM {runs}"
                 " WHERE task_id = ? ORDER BY id DESC LIMIT 1",
                 card,

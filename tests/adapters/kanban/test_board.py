@@ -1,4 +1,4 @@
-"""What both boards promise: the same calls, the same events, and nothing where a call is refused."""
+"""Both boards have the same calls and events, and a refused call changes nothing."""
 
 import pytest
 
@@ -11,7 +11,7 @@ def test_a_card_is_made_once_per_key(board, events) -> None:
     assert board.create("another", key="k").id == card.id
     assert board.create("another").id != board.create("another").id
     assert events(card.id) == ["created"]
-    assert [one.title for one in board.list()] == ["watch", "another", "another"]
+    assert [listed.title for listed in board.list()] == ["watch", "another", "another"]
     assert board.list("done") == []
 
 
@@ -27,11 +27,11 @@ def test_comments_have_a_cursor(board, events) -> None:
     first = board.comment(card, "me", " hello \n")
     board.comment(other, "me", "elsewhere")
     second = board.comment(card, "you", "again")
-    assert [(one.author, one.body) for one in board.comments_since(card, 0)] == [
+    assert [(comment.author, comment.body) for comment in board.comments_since(card, 0)] == [
         ("me", "hello"),
         ("you", "again"),
     ]
-    assert [one.id for one in board.comments_since(card, first.id)] == [second.id]
+    assert [comment.id for comment in board.comments_since(card, first.id)] == [second.id]
     assert board.comments_since(card, second.id) == []
     assert board.show(card).comments == 2
     assert events(card) == ["created", "commented", "commented"]
@@ -52,14 +52,12 @@ def test_a_claim_is_one_holders(board, clock, events) -> None:
     assert events(card) == ["created", "claimed"]
 
 
-def test_who_names_no_time_shortens_no_claim(board, clock) -> None:
+def test_without_a_ttl_no_claim_gets_shorter(board, clock) -> None:
     card = board.create("long").id
     until = board.claim(card, "host:1", 10 * board.ttl).claim_expires
     assert board.heartbeat(card, "host:1").claim_expires == until
     assert board.claim(card, "host:1").claim_expires == until
-    assert board.heartbeat(card, "host:1", None, 60).claim_expires == clock() + 60, (
-        "a time that is named counts"
-    )
+    assert board.heartbeat(card, "host:1", None, 60).claim_expires == clock() + 60, "an explicit ttl counts"
 
 
 def test_a_heartbeat_extends_the_claim_of_its_holder_only(board, clock, events) -> None:
@@ -79,8 +77,8 @@ def test_a_block_ends_the_run(board, events, run_of) -> None:
     card = board.create("one").id
     board.claim(card, "host:1")
     with pytest.raises(Conflict):
-        board.block(card, "why", who="host:2")
-    blocked = board.block(card, "which one?", who="host:1")
+        board.block(card, "why", holder="host:2")
+    blocked = board.block(card, "which one?", holder="host:1")
     assert (blocked.status, blocked.summary) == ("blocked", "which one?")
     assert (blocked.claimed_by, blocked.run_id) == (None, None)
     assert run_of(card) == ("blocked", "blocked", "which one?", 1)
@@ -93,8 +91,8 @@ def test_a_card_that_nobody_claimed_can_be_blocked_and_done(board, run_of) -> No
     card = board.create("one").id
     assert board.block(card, "wait").summary == "wait"
     assert run_of(card) == ("blocked", "blocked", "wait", 1)
-    done = board.complete(card, "it is done\nreally")
-    assert (done.status, done.summary) == ("done", "it is done\nreally")
+    completed = board.complete(card, "it is done\nreally")
+    assert (completed.status, completed.summary) == ("done", "it is done\nreally")
     assert board.complete(card, "twice").summary == "it is done\nreally"
 
 
@@ -108,7 +106,9 @@ def test_what_is_not_there(board) -> None:
 
 def test_a_card_waits_for_its_parents(board) -> None:
     parent, child = board.create("first").id, board.create("then").id
-    board.write(lambda hand: hand.run("INSERT INTO {links} VALUES (?, ?)", parent, child) and None)
+    board.write(
+        lambda connection: connection.run("INSERT INTO {links} VALUES (?, ?)", parent, child) and None
+    )
     with pytest.raises(Conflict, match="waits"):
         board.claim(child, "host:1")
     board.complete(parent, "done")
@@ -120,47 +120,47 @@ def test_the_same_holder_in_another_run_is_another(board) -> None:
     run = board.claim(card, "host:1").run_id
     for call in (
         lambda: board.heartbeat(card, "host:1", run=run + 1),
-        lambda: board.block(card, "why", who="host:1", run=run + 1),
-        lambda: board.complete(card, "done", who="host:1", run=run + 1),
+        lambda: board.block(card, "why", holder="host:1", run=run + 1),
+        lambda: board.complete(card, "done", holder="host:1", run=run + 1),
     ):
         with pytest.raises(Conflict, match="another run"):
             call()
     assert board.show(card).status == "running"
     assert board.heartbeat(card, "host:1", run=run).heartbeat_at
-    assert board.complete(card, "done", who="host:1", run=run).status == "done"
+    assert board.complete(card, "done", holder="host:1", run=run).status == "done"
 
 
-class TestOurs:
-    def test_a_claim_that_ran_out_is_anybodys(self, ours, clock) -> None:
-        card = ours.create("one").id
-        ours.claim(card, "host:1", 60)
+class TestMamBoard:
+    def test_anybody_may_take_over_an_expired_claim(self, mam_board, clock) -> None:
+        card = mam_board.create("one").id
+        mam_board.claim(card, "host:1", 60)
         clock.at += 61
-        assert ours.claim(card, "host:2").claimed_by == "host:2"
+        assert mam_board.claim(card, "host:2").claimed_by == "host:2"
         with pytest.raises(Conflict):
-            ours.heartbeat(card, "host:1")
+            mam_board.heartbeat(card, "host:1")
 
-    def test_a_claim_that_ran_out_is_still_its_holders_until_then(self, ours, clock) -> None:
-        card = ours.create("one").id
-        ours.claim(card, "host:1", 60)
+    def test_the_holder_may_extend_an_expired_claim(self, mam_board, clock) -> None:
+        card = mam_board.create("one").id
+        mam_board.claim(card, "host:1", 60)
         clock.at += 61
-        assert ours.heartbeat(card, "host:1").claim_expires > clock()
+        assert mam_board.heartbeat(card, "host:1").claim_expires > clock()
 
-    def test_a_dead_holder_is_replaced(self, ours) -> None:
-        card = ours.create("one").id
-        ours.claim(card, "host:1")
+    def test_a_dead_holder_is_replaced(self, mam_board) -> None:
+        card = mam_board.create("one").id
+        mam_board.claim(card, "host:1")
         with pytest.raises(Conflict):
-            ours.claim(card, "host:2", over="host:3")
-        assert ours.claim(card, "host:2", over="host:1").claimed_by == "host:2"
+            mam_board.claim(card, "host:2", over="host:3")
+        assert mam_board.claim(card, "host:2", over="host:1").claimed_by == "host:2"
 
-    def test_a_blocked_card_is_taken_up_again(self, ours) -> None:
-        card = ours.create("one").id
-        ours.block(card, "why")
-        assert ours.claim(card, "host:1").status == "running"
-        assert ours.block(card, "why").status == ours.show(card).status == "blocked"
+    def test_a_blocked_card_is_taken_up_again(self, mam_board) -> None:
+        card = mam_board.create("one").id
+        mam_board.block(card, "why")
+        assert mam_board.claim(card, "host:1").status == "running"
+        assert mam_board.block(card, "why").status == mam_board.show(card).status == "blocked"
 
 
-class TestHermes:
-    def test_claims_that_ran_out_are_the_dispatchers(self, hermes, clock) -> None:
+class TestHermesBoard:
+    def test_an_expired_claim_is_left_to_the_dispatcher(self, hermes, clock) -> None:
         card = hermes.create("one").id
         hermes.claim(card, "host:1", 60)
         clock.at += 61
@@ -172,5 +172,5 @@ class TestHermes:
         hermes.block(card, "why")
         with pytest.raises(Conflict):
             hermes.claim(card, "host:1")
-        hermes.write(lambda hand: hand.run("UPDATE {tasks} SET status = 'ready'") and None)
+        hermes.write(lambda connection: connection.run("UPDATE {tasks} SET status = 'ready'") and None)
         assert hermes.block(card, "why").status == "triage"

@@ -1,4 +1,4 @@
-"""Hermes' board: found as Hermes finds it, never made, refused where it is not the one that was looked at."""
+"""The board of Hermes: mam finds it as Hermes does, never creates it, and refuses unknown versions."""
 
 import sqlite3
 import subprocess
@@ -65,8 +65,8 @@ def test_a_file_that_goes_away_is_not_made_again(hermes_file, hermes, tmp_path, 
 def test_nobody_writes_between_our_look_and_our_change(hermes_file, hermes) -> None:
     card = hermes.create("one").id
 
-    def work(hand):
-        hand.card(card)
+    def work(connection):
+        connection.card(card)
         with (
             closing(sqlite3.connect(hermes_file, timeout=0, isolation_level=None)) as other,
             pytest.raises(sqlite3.OperationalError, match="locked"),
@@ -133,20 +133,20 @@ def test_a_strange_path_is_no_option_of_the_database(hermes_file, clock) -> None
     assert HermesBoard(str(strange), clock).create("one").status == "ready"
 
 
-# What Hermes 0.19.0 does in one go of its dispatcher: after each commit it opens and closes the file, to
-# compare its length with its header. With that, POSIX takes away every lock that the process has on it.
+# The dispatcher of Hermes 0.19.0 opens and closes the file after each commit, to compare its length with its
+# header. With each close, POSIX releases all locks of the process on the file.
 DISPATCHER = """
 import sqlite3, sys
 board = sqlite3.connect(sys.argv[1], isolation_level=None)
-def write(words):
+def write(text):
     board.execute("BEGIN IMMEDIATE")
     fields = "task_id, author, body, created_at"
-    board.execute(f"INSERT INTO task_comments({fields}) VALUES('t', 'me', ?, 0)", (words,))
+    board.execute(f"INSERT INTO task_comments({fields}) VALUES('t', 'me', ?, 0)", (text,))
     board.execute("COMMIT")
     open(sys.argv[1], "rb").close()
-for words in sys.stdin:
-    write(words.strip())
-    print(words.strip(), flush=True)
+for line in sys.stdin:
+    write(line.strip())
+    print(line.strip(), flush=True)
 """
 
 
@@ -154,15 +154,15 @@ for words in sys.stdin:
 def test_what_others_write_is_not_lost_when_we_close(hermes_file, hermes, work) -> None:
     with closing(sqlite3.connect(hermes_file)) as connection:
         connection.execute("PRAGMA journal_mode=WAL")
-    # A board that was looked at before is not checked again.
+    # mam checks the schema only once, so this call keeps the check out of the test.
     hermes.list()
     argv = [sys.executable, "-c", DISPATCHER, str(hermes_file)]
-    with subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as other:
+    with subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as dispatcher:
 
-        def write(words: str) -> None:
-            other.stdin.write(f"{words}\n")
-            other.stdin.flush()
-            assert other.stdout.readline() == f"{words}\n"
+        def write(text: str) -> None:
+            dispatcher.stdin.write(f"{text}\n")
+            dispatcher.stdin.flush()
+            assert dispatcher.stdout.readline() == f"{text}\n"
 
         write("claimed")
         if work == "write":
@@ -170,6 +170,8 @@ def test_what_others_write_is_not_lost_when_we_close(hermes_file, hermes, work) 
         else:
             assert hermes.list() == []
         write("spawned")
-        said = hermes.read(lambda hand: hand.run("SELECT body FROM {comments}").fetchall(), [])
-        other.stdin.close()
-    assert said == [("claimed",), ("spawned",)]
+        comments = hermes.read(
+            lambda connection: connection.run("SELECT body FROM {comments}").fetchall(), []
+        )
+        dispatcher.stdin.close()
+    assert comments == [("claimed",), ("spawned",)]

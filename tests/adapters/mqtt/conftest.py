@@ -1,4 +1,4 @@
-"""Brokers to talk to."""
+"""Connections to test brokers."""
 
 import pytest
 from tests.mosquitto import PASSWORDS, Mosquitto
@@ -9,8 +9,8 @@ from mam.core.broker import Broker
 
 @pytest.fixture
 def link():
-    """Make links that are closed at the end."""
-    made = []
+    """Make connections that are closed at the end."""
+    connections = []
 
     def make(
         mosquitto: Mosquitto, user="mam", *, password=None, tls=False, role="test", listens=False, **more
@@ -18,10 +18,10 @@ def link():
         if tls:
             more.setdefault("ca_file", str(mosquitto.certificates / "ca.crt"))
         broker = Broker(mosquitto.url(user, tls=tls), **more)
-        one = Connection(broker, password or PASSWORDS.get(user), role=role, listens=listens)
-        made.append(one)
-        return one
+        connection = Connection(broker, password or PASSWORDS.get(user), role=role, listens=listens)
+        connections.append(connection)
+        return connection
 
     yield make
-    for one in made:
-        one.close()
+    for connection in connections:
+        connection.close()

@@ -1,4 +1,4 @@
-"""A link to a real mosquitto: both protocols, TLS, refusals, silence, and what a lost connection keeps."""
+"""Connections to a real mosquitto: both protocols, TLS, refusals, silence and lost connections."""
 
 import contextlib
 import signal
@@ -40,36 +40,42 @@ def mosquitto(tmp_path):
     broker.stop()
 
 
-def until_heard(link) -> None:
-    going = steps(link)
-    while not link.heard:
-        next(going)
+def wait_for_message(link) -> None:
+    running = steps(link)
+    while not link.received:
+        next(running)
 
 
 @pytest.mark.parametrize("tls", [False, True])
 @pytest.mark.parametrize("protocol", ["5", "3.1.1"])
 def test_a_message_arrives_and_is_acknowledged(shared, link, protocol, tls) -> None:
-    here, there = (link(shared, protocol=protocol, tls=tls, listens=one) for one in (False, True))
-    there.open(SECONDS)
-    there.subscribe([TOPIC], SECONDS)
-    here.open(SECONDS)
-    here.finish([here.publish(TOPIC, "über"), here.publish(TOPIC, "two")], SECONDS)
-    assert [(one.topic, one.payload.decode(), one.is_retained) for one in receive(there, 2)] == [
+    sender, receiver = (
+        link(shared, protocol=protocol, tls=tls, listens=listens) for listens in (False, True)
+    )
+    receiver.open(SECONDS)
+    receiver.subscribe([TOPIC], SECONDS)
+    sender.open(SECONDS)
+    sender.finish([sender.publish(TOPIC, "über"), sender.publish(TOPIC, "two")], SECONDS)
+    assert [
+        (message.topic, message.payload.decode(), message.is_retained) for message in receive(receiver, 2)
+    ] == [
         (TOPIC, "über", False),
         (TOPIC, "two", False),
     ]
 
 
 @pytest.mark.parametrize("protocol", ["5", "3.1.1"])
-def test_who_comes_late_hears_what_is_retained(shared, link, protocol) -> None:
+def test_a_late_subscriber_gets_the_retained_message(shared, link, protocol) -> None:
     topic = f"python/mqtt/jobs/{protocol}/status"
-    here, there = link(shared, protocol=protocol), link(shared, protocol=protocol)
-    here.open(SECONDS)
-    here.finish([here.publish(topic, "old", retain=True), here.publish(topic, "new", retain=True)], SECONDS)
-    there.open(SECONDS)
-    there.subscribe([topic], SECONDS)
-    (heard,) = receive(there)
-    assert (heard.payload, heard.is_retained) == (b"new", True)
+    sender, receiver = link(shared, protocol=protocol), link(shared, protocol=protocol)
+    sender.open(SECONDS)
+    sender.finish(
+        [sender.publish(topic, "old", retain=True), sender.publish(topic, "new", retain=True)], SECONDS
+    )
+    receiver.open(SECONDS)
+    receiver.subscribe([topic], SECONDS)
+    (message,) = receive(receiver)
+    assert (message.payload, message.is_retained) == (b"new", True)
 
 
 def test_no_two_clients_have_the_same_id(shared, link) -> None:
@@ -78,24 +84,27 @@ def test_no_two_clients_have_the_same_id(shared, link) -> None:
 
 @pytest.mark.parametrize("protocol", ["5", "3.1.1"])
 def test_a_wrong_password_is_refused(shared, link, protocol) -> None:
-    for one in (link(shared, password="guess", protocol=protocol), link(shared, None, protocol=protocol)):
+    for connection in (
+        link(shared, password="guess", protocol=protocol),
+        link(shared, None, protocol=protocol),
+    ):
         with pytest.raises(BrokerRefused, match="refuses") as caught:
-            one.open(SECONDS)
+            connection.open(SECONDS)
         assert not caught.value.retryable
         assert "guess" not in str(caught.value) + str(caught.value.hint)
-        assert not one.is_open
+        assert not connection.is_open
 
 
 def test_the_same_link_is_opened_after_a_refusal(shared, link) -> None:
-    one = link(shared, password="guess")
+    connection = link(shared, password="guess")
     with pytest.raises(BrokerRefused):
-        one.open(SECONDS)
-    one._password = "correct horse"
-    one.open(SECONDS)
-    assert one.is_open
+        connection.open(SECONDS)
+    connection._password = "correct horse"
+    connection.open(SECONDS)
+    assert connection.is_open
 
 
-def test_a_worker_may_speak_of_its_own_job_alone(shared, link) -> None:
+def test_a_worker_may_publish_for_its_own_job_only(shared, link) -> None:
     worker = link(shared, "0badcafe")
     worker.open(SECONDS)
     worker.finish([worker.publish(TOPIC, "mine")], SECONDS)
@@ -103,16 +112,16 @@ def test_a_worker_may_speak_of_its_own_job_alone(shared, link) -> None:
         worker.finish([worker.publish("python/mqtt/jobs/11111111/events", "not mine")], SECONDS)
 
 
-def test_a_worker_hears_nothing_of_other_jobs(shared, link) -> None:
+def test_a_worker_receives_nothing_of_other_jobs(shared, link) -> None:
     worker, other = link(shared, "0badcafe"), link(shared)
     worker.open(SECONDS)
     with contextlib.suppress(BrokerRefused):
-        # mosquitto 2.0 grants it, and delivers nothing.
+        # mosquitto 2.0 grants the subscription, and delivers nothing.
         worker.subscribe(["#", "python/mqtt/jobs/#"], SECONDS)
     other.open(SECONDS)
     other.finish([other.publish("python/mqtt/jobs/11111111/events", "not yours")], SECONDS)
     worker.finish([worker.publish(TOPIC, "mine")], SECONDS)
-    assert worker.heard == []
+    assert worker.received == []
 
 
 def test_a_watcher_writes_no_events(shared, link) -> None:
@@ -123,22 +132,31 @@ def test_a_watcher_writes_no_events(shared, link) -> None:
     watcher.finish([watcher.publish("python/mqtt/jobs/22222222/ask", "may")], SECONDS)
     with pytest.raises(BrokerRefused):
         watcher.finish([watcher.publish("python/mqtt/jobs/22222222/events", "may not")], SECONDS)
-    assert [one.payload for one in receive(other)] == [b"may"]
+    assert [message.payload for message in receive(other)] == [b"may"]
 
 
 def test_a_ca_that_did_not_sign_is_not_trusted(shared, link, tmp_path) -> None:
     strange = make_certificates(tmp_path / "strange")
-    with pytest.raises(BrokerUntrusted, match="not to be trusted"):
+    with pytest.raises(BrokerUntrusted, match="is not trusted"):
         link(shared, tls=True, ca_file=str(strange / "ca.crt")).open(SECONDS)
     with pytest.raises(BrokerUntrusted):
         Connection(Broker(shared.url(tls=True))).open(SECONDS)
 
 
 def test_an_expired_ca_is_not_trusted(shared, link, tmp_path) -> None:
-    # The same CA, written anew so that it ended yesterday.
-    mine, expired = shared.certificates, tmp_path / "expired.crt"
-    again = ["openssl", "x509", "-in", mine / "ca.crt", "-signkey", mine / "ca.key", "-days", "-1"]
-    subprocess.run([*again, "-out", expired], capture_output=True, check=True)
+    # The same CA with a validity that ended yesterday.
+    certificates, expired = shared.certificates, tmp_path / "expired.crt"
+    renew = [
+        "openssl",
+        "x509",
+        "-in",
+        certificates / "ca.crt",
+        "-signkey",
+        certificates / "ca.key",
+        "-days",
+        "-1",
+    ]
+    subprocess.run([*renew, "-out", expired], capture_output=True, check=True)
     with pytest.raises(BrokerUntrusted, match="expired") as caught:
         link(shared, tls=True, ca_file=str(expired)).open(SECONDS)
     assert not caught.value.retryable
@@ -164,7 +182,7 @@ def test_nobody_listens(link) -> None:
         Connection(Broker(f"mqtt://127.0.0.1:{free_port()}")).open(SECONDS)
 
 
-def test_somebody_listens_who_is_no_broker() -> None:
+def test_a_server_that_is_no_broker() -> None:
     with socket.create_server(("127.0.0.1", 0)) as server:
 
         def answer() -> None:
@@ -182,96 +200,96 @@ def test_somebody_listens_who_is_no_broker() -> None:
 
 @pytest.mark.parametrize("protocol", ["5", "3.1.1"])
 def test_what_arrives_while_a_listener_is_away_is_kept_for_it(shared, link, protocol) -> None:
-    here, there = link(shared, protocol=protocol), link(shared, protocol=protocol, listens=True)
-    there.open(SECONDS)
-    there.subscribe([TOPIC], SECONDS)
-    assert not there.was_known
-    there._client.socket().shutdown(socket.SHUT_RDWR)
+    sender, receiver = link(shared, protocol=protocol), link(shared, protocol=protocol, listens=True)
+    receiver.open(SECONDS)
+    receiver.subscribe([TOPIC], SECONDS)
+    assert not receiver.had_session
+    receiver._client.socket().shutdown(socket.SHUT_RDWR)
     with pytest.raises(BrokerDown, match="lost"):
-        for _ in steps(there):
+        for _ in steps(receiver):
             pass
-    here.open(SECONDS)
-    here.finish([here.publish(TOPIC, "meanwhile")], SECONDS)
-    there.open(SECONDS)
-    assert there.was_known
-    assert [one.payload for one in receive(there)] == [b"meanwhile"]
+    sender.open(SECONDS)
+    sender.finish([sender.publish(TOPIC, "meanwhile")], SECONDS)
+    receiver.open(SECONDS)
+    assert receiver.had_session
+    assert [message.payload for message in receive(receiver)] == [b"meanwhile"]
 
 
-def test_what_nobody_was_done_with_comes_again(shared, link) -> None:
-    here, there = link(shared), link(shared, listens=True)
-    there.open(SECONDS)
-    there.subscribe([TOPIC], SECONDS)
-    here.open(SECONDS)
-    here.finish([here.publish(TOPIC, "once more")], SECONDS)
-    until_heard(there)
-    there._client.socket().shutdown(socket.SHUT_RDWR)
+def test_an_unacknowledged_message_comes_again(shared, link) -> None:
+    sender, receiver = link(shared), link(shared, listens=True)
+    receiver.open(SECONDS)
+    receiver.subscribe([TOPIC], SECONDS)
+    sender.open(SECONDS)
+    sender.finish([sender.publish(TOPIC, "once more")], SECONDS)
+    wait_for_message(receiver)
+    receiver._client.socket().shutdown(socket.SHUT_RDWR)
     with pytest.raises(BrokerDown):
-        for _ in steps(there):
+        for _ in steps(receiver):
             pass
-    there.open(SECONDS)
-    assert [one.payload for one in receive(there)] == [b"once more"]
+    receiver.open(SECONDS)
+    assert [message.payload for message in receive(receiver)] == [b"once more"]
 
 
 def test_a_loss_that_shows_while_something_is_acknowledged(shared, link) -> None:
-    here, there = link(shared), link(shared, listens=True)
-    there.open(SECONDS)
-    there.subscribe([TOPIC], SECONDS)
-    here.open(SECONDS)
-    here.finish([here.publish(TOPIC, "once more")], SECONDS)
-    until_heard(there)
-    there._client.socket().shutdown(socket.SHUT_RDWR)
-    (heard,) = there.take()
-    there.done_with(heard)
-    assert not there.is_open
+    sender, receiver = link(shared), link(shared, listens=True)
+    receiver.open(SECONDS)
+    receiver.subscribe([TOPIC], SECONDS)
+    sender.open(SECONDS)
+    sender.finish([sender.publish(TOPIC, "once more")], SECONDS)
+    wait_for_message(receiver)
+    receiver._client.socket().shutdown(socket.SHUT_RDWR)
+    (message,) = receiver.take()
+    receiver.acknowledge(message)
+    assert not receiver.is_open
     with pytest.raises(BrokerDown, match="lost"):
-        there.step(SECONDS)
+        receiver.step(SECONDS)
 
 
 @pytest.mark.parametrize("protocol", ["5", "3.1.1"])
 def test_a_closed_listener_leaves_no_session(shared, link, protocol) -> None:
-    there = link(shared, protocol=protocol, listens=True)
-    there.open(SECONDS)
-    there.subscribe([TOPIC], SECONDS)
-    there.close()
+    receiver = link(shared, protocol=protocol, listens=True)
+    receiver.open(SECONDS)
+    receiver.subscribe([TOPIC], SECONDS)
+    receiver.close()
     again = link(shared, protocol=protocol, listens=True)
-    again.client_id, again._is_first = there.client_id, False
+    again.client_id, again._is_first = receiver.client_id, False
     again.open(SECONDS)
-    assert not again.was_known
+    assert not again.had_session
 
 
 def test_a_killed_broker_is_noticed_and_found_again(mosquitto, link) -> None:
-    one = link(mosquitto, listens=True)
-    one.open(SECONDS)
+    connection = link(mosquitto, listens=True)
+    connection.open(SECONDS)
     mosquitto.kill()
     with pytest.raises(BrokerDown, match="lost"):
-        for _ in steps(one):
+        for _ in steps(connection):
             pass
-    assert not one.is_open
+    assert not connection.is_open
     with pytest.raises(BrokerDown):
-        one.step(SECONDS)
+        connection.step(SECONDS)
     with pytest.raises(BrokerDown, match="no broker listens"):
-        one.open(SECONDS)
+        connection.open(SECONDS)
     mosquitto.start()
-    one.open(SECONDS)
-    assert not one.was_known
-    one.finish([one.publish(TOPIC, "again")], SECONDS)
+    connection.open(SECONDS)
+    assert not connection.had_session
+    connection.finish([connection.publish(TOPIC, "again")], SECONDS)
 
 
 def test_a_half_open_connection_is_noticed(mosquitto, link) -> None:
-    one = link(mosquitto, keepalive=1)
-    one.open(SECONDS)
+    connection = link(mosquitto, keepalive=1)
+    connection.open(SECONDS)
     mosquitto.signal(signal.SIGSTOP)
     with pytest.raises(BrokerDown, match="lost: Keep alive timeout"):
-        for _ in steps(one):
+        for _ in steps(connection):
             pass
 
 
-def test_a_broker_that_takes_and_says_nothing_counts_as_lost(mosquitto, link) -> None:
-    one = link(mosquitto)
-    one.open(SECONDS)
+def test_a_broker_that_does_not_answer_counts_as_lost(mosquitto, link) -> None:
+    connection = link(mosquitto)
+    connection.open(SECONDS)
     mosquitto.signal(signal.SIGSTOP)
-    number = one.publish(TOPIC, "heard by nobody")
+    number = connection.publish(TOPIC, "never received")
     with pytest.raises(BrokerDown, match="does not answer"):
-        one.finish([number], 0.2)
+        connection.finish([number], 0.2)
     with pytest.raises(BrokerDown, match="does not answer"):
-        one.open(0.2)
+        connection.open(0.2)

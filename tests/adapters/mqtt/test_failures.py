@@ -1,4 +1,4 @@
-"""Whatever a broker, its certificate or the way to it says is one of our errors."""
+"""Each failure of a broker, its certificate or the network becomes an error of mam."""
 
 import errno
 import os
@@ -18,13 +18,13 @@ BROKER = Broker("mqtts://somebody@broker.test")
 
 @pytest.mark.parametrize("code", sorted(errno.errorcode))
 def test_every_error_of_the_system(code) -> None:
-    found = from_os(OSError(code, os.strerror(code)), BROKER)
-    assert isinstance(found, BrokerDown)
-    assert "broker.test" in str(found)
+    error = from_os(OSError(code, os.strerror(code)), BROKER)
+    assert isinstance(error, BrokerDown)
+    assert "broker.test" in str(error)
 
 
 def test_the_others() -> None:
-    assert "not known" in str(from_os(socket.gaierror(-2, "Name or service not known"), BROKER))
+    assert "is unknown" in str(from_os(socket.gaierror(-2, "Name or service not known"), BROKER))
     assert isinstance(from_os(ssl.SSLError(1, "wrong version number"), BROKER), BrokerUntrusted)
     failed = ssl.SSLCertVerificationError(1, "failed")
     failed.verify_code, failed.verify_message = 10, "certificate has expired"
@@ -35,10 +35,14 @@ def test_the_others() -> None:
     "packet", [PacketTypes.CONNACK, PacketTypes.PUBACK, PacketTypes.SUBACK, PacketTypes.DISCONNECT]
 )
 def test_every_reason(packet) -> None:
-    known = ReasonCode(PacketTypes.CONNACK)
-    codes = [number for number, names in known.names.items() if any(packet in one for one in names.values())]
+    connack = ReasonCode(PacketTypes.CONNACK)
+    codes = [
+        number
+        for number, names in connack.names.items()
+        if any(packet in packets for packets in names.values())
+    ]
     assert len(codes) > 3
     for number in codes:
-        found = from_reason(ReasonCode(packet, identifier=number), BROKER)
-        assert isinstance(found, Unavailable)
-        assert isinstance(found, BrokerRefused) == (number in (0x84, 0x85, 0x86, 0x87, 0x8A, 0x8C))
+        error = from_reason(ReasonCode(packet, identifier=number), BROKER)
+        assert isinstance(error, Unavailable)
+        assert isinstance(error, BrokerRefused) == (number in (0x84, 0x85, 0x86, 0x87, 0x8A, 0x8C))

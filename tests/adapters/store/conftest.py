@@ -8,9 +8,9 @@ from tests.adapters.store.making import Store, new_row
 
 @pytest.fixture
 def store(quick_path):
-    made = Store(quick_path)
-    yield made
-    made.registry.close()
+    new_store = Store(quick_path)
+    yield new_store
+    new_store.registry.close()
 
 
 @pytest.fixture

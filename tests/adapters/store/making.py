@@ -1,4 +1,4 @@
-"""Rows, files and looks at both, shared by the tests of the store."""
+"""Makes rows and registries for the tests of the store, and checks them."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ import yaml
 from mam.adapters.store import root_paths as places
 from mam.adapters.store.registry import Registry
 from mam.adapters.store.yaml import document, yaml_text
-from mam.core.session_row import STATUSES, Row, settled
+from mam.core.session_row import STATUSES, Row, with_all_fields
 
 NOON = 1_794_744_000.0
 FIRST = "s_00000001"
 
 
 def new_row(number: int = 1, **fields) -> Row:
-    """Return a whole row as a verb would make it."""
+    """Return a complete row as a verb makes it."""
     ended = fields.get("status", "running") != "running"
-    made: Row = {
+    row: Row = {
         "id": f"s_{number:08x}",
         "name": f"demo-app-{number}-creator-claude",
         "agent": "claude",
@@ -36,12 +36,12 @@ def new_row(number: int = 1, **fields) -> Row:
         "last_action": {"by": "user", "verb": "create", "at_epoch": int(NOON)},
     }
     if ended:
-        made |= {"stopped_at": "2026-11-15T12:01:00Z", "stop_reason": "manual_stop"}
-    return {**made, **fields}
+        row |= {"stopped_at": "2026-11-15T12:01:00Z", "stop_reason": "manual_stop"}
+    return {**row, **fields}
 
 
 class Store:
-    """A root in a folder, and what people and crashes do to it."""
+    """A root in a folder, with the actions of verbs, people and crashes."""
 
     def __init__(self, root: Path, clock=lambda: NOON) -> None:
         self.root = root
@@ -53,7 +53,7 @@ class Store:
         self.registry = Registry(self.place, clock)
 
     def again(self) -> Registry:
-        """Close and open, as the next command does."""
+        """Close the registry and open it again, as the next command does."""
         self.registry.close()
         self.registry = Registry(self.place, self.clock)
         return self.registry
@@ -61,15 +61,17 @@ class Store:
     def add(self, *rows: Row) -> None:
         """Register sessions, one change each."""
         for row in rows:
-            self.registry.change(lambda draft, row=row: draft.add(row))
+            self.registry.change(lambda transaction, row=row: transaction.add(row))
 
     def put(self, session_id: str, **fields) -> Row:
         """Change fields of a session as a verb does."""
-        return self.registry.change(lambda draft: draft.put({**draft.get(session_id), **fields}))
+        return self.registry.change(
+            lambda transaction: transaction.put({**transaction.get(session_id), **fields})
+        )
 
     def touch(self, confirm=None) -> None:
-        """Make a change that changes nothing: an edit is taken in, and the file brought up to date."""
-        self.registry.change(lambda draft: None, confirm)
+        """Make an empty change, which records an edit of the file and updates the file."""
+        self.registry.change(lambda transaction: None, confirm)
 
     def text(self) -> str:
         """Return the file."""
@@ -92,20 +94,20 @@ class Store:
         return data
 
     def edit(self, old: str, new: str) -> bytes:
-        """Change a piece of the file by hand."""
+        """Change a part of the file as a person does."""
         text = self.text()
         assert old in text, f"{old!r} is not in the file"
         return self.write(text.replace(old, new, 1))
 
     def rows(self) -> dict[str, Row]:
-        """Return what the database says, without going through our own reader."""
+        """Return the rows of the database, without mam's own reader."""
         with sqlite3.connect(self.place.db) as connection:
-            found = connection.execute("SELECT id, data FROM sessions ORDER BY position").fetchall()
+            rows = connection.execute("SELECT id, data FROM sessions ORDER BY position").fetchall()
         connection.close()
-        return {session_id: json.loads(data) for session_id, data in found}
+        return {session_id: json.loads(data) for session_id, data in rows}
 
     def dump(self) -> list[str]:
-        """Return the whole database as SQL."""
+        """Return the complete database as SQL."""
         connection = sqlite3.connect(self.place.db)
         try:
             return list(connection.iterdump())
@@ -121,26 +123,26 @@ class Store:
             connection.close()
 
     def strays(self) -> list[str]:
-        """Return files beside the registry that no healthy root has."""
-        known = {self.yaml.name, self.backup.name, ".gitignore"}
-        return sorted({path.name for path in self.yaml.parent.iterdir()} - known)
+        """Return the files beside the registry that do not belong there."""
+        expected = {self.yaml.name, self.backup.name, ".gitignore"}
+        return sorted({path.name for path in self.yaml.parent.iterdir()} - expected)
 
 
 def file_rows(path: Path) -> list[dict]:
-    """Return the file's rows as any YAML reader sees them, times as text."""
+    """Return the rows of the file, with times as text."""
     document = yaml_text.parse(path.read_bytes(), str(path))
     return [dict(row) for row in document["tmux_sessions"] or []]
 
 
 def check_invariants(store: Store) -> None:
-    """I2: every record has the form of today. I3: the file is the projection of the database."""
+    """I2: every record has the current form. I3: the file shows exactly the database."""
     rows = store.rows()
     for session_id, row in rows.items():
         assert row["id"] == session_id
         assert row["status"] in STATUSES
-        assert list(row) == list(settled(row))
+        assert list(row) == list(with_all_fields(row))
     shown = file_rows(store.yaml)
-    assert [settled(row) for row in shown] == list(rows.values())
+    assert [with_all_fields(row) for row in shown] == list(rows.values())
     plain = yaml.load(store.yaml.read_text(encoding="utf-8"), yaml_text.Loader)  # noqa: TID251
     assert [row["id"] for row in plain["tmux_sessions"] or []] == list(rows)
     assert not store.strays()

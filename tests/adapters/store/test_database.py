@@ -1,4 +1,4 @@
-"""The database file: opened durably, migrated, and every way in which it can fail in our words."""
+"""The database file is durable and migrated, and each of its failures is an error of mam."""
 
 from __future__ import annotations
 
@@ -60,17 +60,17 @@ def raised(error: BaseException, path: str = "/r/state.db") -> MamError:
 @pytest.mark.parametrize("kind", [sqlite3.OperationalError, sqlite3.DatabaseError, sqlite3.IntegrityError])
 @pytest.mark.parametrize("name", CODES)
 def test_every_code_of_sqlite_is_one_of_ours(name, kind):
-    error = kind("some words")
+    error = kind("some text")
     error.sqlite_errorname, error.sqlite_errorcode = name, getattr(sqlite3, name)
-    ours = raised(error)
+    translated = raised(error)
     for prefix, expected in EXPECTED.items():
         if name == prefix or name.startswith(f"{prefix}_"):
-            assert type(ours) is expected
-    assert "/r/state.db" in str(ours)
-    assert ours.exit_code in (2, 65)
+            assert type(translated) is expected
+    assert "/r/state.db" in str(translated)
+    assert translated.exit_code in (2, 65)
 
 
-@pytest.mark.parametrize("kind", [one for one in vars(sqlite3).values() if isinstance(one, type)])
+@pytest.mark.parametrize("kind", [value for value in vars(sqlite3).values() if isinstance(value, type)])
 def test_every_class_of_sqlite_is_one_of_ours(kind):
     if issubclass(kind, sqlite3.Error):
         raised(kind("without a code"))
@@ -79,14 +79,14 @@ def test_every_class_of_sqlite_is_one_of_ours(kind):
 @pytest.mark.parametrize("name", sorted(errno.errorcode.values()))
 def test_every_error_of_the_file_system_is_one_of_ours(name):
     number = getattr(errno, name)
-    ours = raised(OSError(number, os.strerror(number), "/r/file"))
-    assert isinstance(ours, Unavailable)
-    assert "/r/file" in str(ours)
-    assert ours.hint
+    translated = raised(OSError(number, os.strerror(number), "/r/file"))
+    assert isinstance(translated, Unavailable)
+    assert "/r/file" in str(translated)
+    assert translated.hint
     if name in ("ENOSPC", "EDQUOT"):
-        assert type(ours) is DiskFull
+        assert type(translated) is DiskFull
     if name in ("EACCES", "EPERM", "EROFS"):
-        assert type(ours) is ReadOnly
+        assert type(translated) is ReadOnly
 
 
 def test_an_error_without_a_number_is_one_of_ours():
@@ -132,7 +132,7 @@ class TestOpening:
         assert tables == ["a"]
 
     def test_many_may_be_the_first(self, quick_path):
-        """Every one of them makes the folder, the database and the file, and none sees another."""
+        """Each thread creates the folder, the database and the file at the same time, and none fails."""
         barrier = threading.Barrier(6)
 
         def begin(number: int) -> None:
@@ -176,11 +176,11 @@ class TestOpening:
     def test_damage_anywhere_is_named_or_harmless(self, three):
         three.put(FIRST, note="x")
         three.registry.close()
-        whole = three.db.read_bytes()
+        content = three.db.read_bytes()
         chance = random.Random(5)
         text = three.text()
         for _ in range(300):
-            damaged = bytearray(whole)
+            damaged = bytearray(content)
             for _ in range(chance.choice((1, 1, 4, 64))):
                 damaged[chance.randrange(len(damaged))] = chance.randrange(256)
             three.db.write_bytes(damaged)
@@ -189,7 +189,7 @@ class TestOpening:
             try:
                 three.registry.view()
                 three.touch()
-                three.registry.note(lambda draft: draft.log("user", "test", None))
+                three.registry.note(lambda transaction: transaction.log("user", "test", None))
             except MamError as error:
                 assert error.exit_code in (2, 65), error
             three.registry.close()
@@ -198,11 +198,11 @@ class TestOpening:
 
     def test_a_cut_database_is_named_or_harmless(self, three):
         three.registry.close()
-        whole = three.db.read_bytes()
+        content = three.db.read_bytes()
         rows = three.registry.view().rows
         three.registry.close()
-        for length in range(1, len(whole), 997):
-            three.db.write_bytes(whole[:length])
+        for length in range(1, len(content), 997):
+            three.db.write_bytes(content[:length])
             try:
                 assert three.again().view().rows == rows
                 three.touch()
@@ -212,7 +212,7 @@ class TestOpening:
 
 
 class TestAfterwards:
-    """One connection serves a long-lived process: what failed once must not spoil what comes next."""
+    """A long-lived process has one connection: after a failure, the next change must work."""
 
     def test_after_a_commit_that_failed(self, three):
         connection = three.registry.writer()
@@ -238,7 +238,7 @@ class TestAfterwards:
         three.put(FIRST, note="works")
 
     def test_text_that_is_not_unicode_is_refused(self, store):
-        """Arguments and paths of the shell come with bytes that no UTF-8 has."""
+        """Arguments and paths from the shell may hold bytes that are not UTF-8."""
         for value in ("\udcff", "a\ud800b"):
             with pytest.raises(Refused):
                 store.add(new_row(1, start_command=["claude", value]))
@@ -247,11 +247,11 @@ class TestAfterwards:
 
 
 class TestReadOnly:
-    """Where nothing may be written, reading works and writing says why not."""
+    """In a read-only root, reading works and writing raises a clear error."""
 
     @pytest.fixture
     def locked(self, three):
-        """A root of somebody who may not write it; root itself would be allowed to."""
+        """A root that its owner may not write; the user root could write it anyway."""
         three.put(FIRST, note="x")
         three.registry.close()
         folders = [three.root, Path(three.place.state), three.yaml.parent]
@@ -268,12 +268,14 @@ class TestReadOnly:
 
     @pytest.mark.parametrize("has_index", [True, False])
     def test_what_a_crash_left_in_the_log_is_read_or_asked_for(self, locked, has_index):
-        """Never an older state: the log is read, or it is said that it cannot be."""
+        """The reader never returns an older state: it reads the log, or raises ReadOnly."""
         folder = Path(locked.place.state)
         folder.chmod(0o700)
 
         def crash() -> None:
-            locked.again().commit(lambda draft: draft.put({**draft.get(FIRST), "note": "newest"}))
+            locked.again().commit(
+                lambda transaction: transaction.put({**transaction.get(FIRST), "note": "newest"})
+            )
 
         as_nobody(crash)
         assert (folder / "state.db-wal").stat().st_size
@@ -291,19 +293,19 @@ class TestReadOnly:
 
     def test_whoever_read_it_sees_what_changed_once_it_can_be_written(self, locked):
         def read() -> str:
-            mine, other = locked.again(), Registry(locked.place, locked.clock)
-            mine.view()
+            reader, writer = locked.again(), Registry(locked.place, locked.clock)
+            reader.view()
             for folder in (locked.root, Path(locked.place.state), locked.yaml.parent):
                 folder.chmod(0o700)
-            other.commit(lambda draft: draft.put({**draft.get(FIRST), "note": "newest"}))
-            return mine.view().find(FIRST)["note"]
+            writer.commit(lambda transaction: transaction.put({**transaction.get(FIRST), "note": "newest"}))
+            return reader.view().find(FIRST)["note"]
 
         assert as_nobody(read) == "newest"
 
     def test_writing(self, locked):
         def write() -> str:
             try:
-                locked.again().change(lambda draft: None)
+                locked.again().change(lambda transaction: None)
             except ReadOnly as error:
                 return error.code
             return "written"
@@ -315,9 +317,9 @@ NOBODY = os.getuid() or 65534
 
 
 def as_nobody(work):
-    """Return what work returns in a child that has no rights but those of a user."""
+    """Return the result of work in a child process without the rights of root."""
     read, write = os.pipe()
-    child = os.fork()  # noqa: TID251  (rights that are given up do not come back)
+    child = os.fork()  # noqa: TID251  (a process cannot get its rights back)
     if child == 0:
         try:
             if os.getuid() == 0:
@@ -331,38 +333,38 @@ def as_nobody(work):
         os._exit(0)
     os.close(write)
     with os.fdopen(read, encoding="utf-8") as answer:
-        said = answer.read()
+        output = answer.read()
     os.waitpid(child, 0)
-    return ast.literal_eval(said)
+    return ast.literal_eval(output)
 
 
-class TestHost:
+class TestUserState:
     @pytest.fixture
-    def host(self, tmp_path):
-        made = UserState(str(tmp_path / "state" / "mam"), lambda: NOON)
-        yield made
-        made.close()
+    def user_state(self, tmp_path):
+        opened = UserState(str(tmp_path / "state" / "mam"), lambda: NOON)
+        yield opened
+        opened.close()
 
-    def test_private(self, host):
-        host.remember_root("/r", "/r/f")
-        assert Path(host.folder).stat().st_mode & 0o777 == 0o700
-        assert Path(host.path).stat().st_mode & 0o777 == 0o600
+    def test_private(self, user_state):
+        user_state.remember_root("/r", "/r/f")
+        assert Path(user_state.folder).stat().st_mode & 0o777 == 0o700
+        assert Path(user_state.path).stat().st_mode & 0o777 == 0o600
 
-    def test_nothing_is_made_by_reading(self, host):
-        assert host.roots() == []
-        assert not Path(host.folder).exists()
+    def test_nothing_is_made_by_reading(self, user_state):
+        assert user_state.roots() == []
+        assert not Path(user_state.folder).exists()
 
-    def test_damage_is_named(self, host):
-        Path(host.folder).mkdir(parents=True)
-        Path(host.path).write_bytes(b"no database at all" * 50)
+    def test_damage_is_named(self, user_state):
+        Path(user_state.folder).mkdir(parents=True)
+        Path(user_state.path).write_bytes(b"no database at all" * 50)
         with pytest.raises(Damaged):
-            host.roots()
+            user_state.roots()
 
-    def test_a_damaged_lease_is_named(self, host):
-        host.remember_root("/r", "/r/f")
-        host._open().execute("INSERT INTO leases VALUES('a', 'b', 'r', 's', '{', 1)")
+    def test_a_damaged_lease_is_named(self, user_state):
+        user_state.remember_root("/r", "/r/f")
+        user_state._open().execute("INSERT INTO leases VALUES('a', 'b', 'r', 's', '{', 1)")
         with pytest.raises(Damaged):
-            host.lease("a", "b")
+            user_state.lease("a", "b")
 
 
 @pytest.mark.parametrize("value", ["{", b"\xff\xfe"])
@@ -370,8 +372,8 @@ class TestHost:
 def test_a_record_that_is_no_json_is_named_by_whoever_reads_it(three, column, value):
     table, _, field = column.partition(".")
     intent = Intent(FIRST, "x", "stop", owner={}, at=1.0, data={})
-    three.registry.note(lambda draft: draft.intents.put(intent))
-    three.registry.note(lambda draft: evidence.record(draft.connection, FIRST, "hook", 1.0, {}))
+    three.registry.note(lambda transaction: transaction.intents.put(intent))
+    three.registry.note(lambda transaction: evidence.record(transaction.connection, FIRST, "hook", 1.0, {}))
     three.registry.close()
     connection = sqlite3.connect(three.place.db)
     connection.execute(f"UPDATE {table} SET {field}=?", (value,))

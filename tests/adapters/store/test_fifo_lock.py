@@ -1,4 +1,4 @@
-"""Who waits for a lock gets it in turn, and gives up only when nothing moves."""
+"""Processes get the lock in the order of arrival, and give up only if the queue does not move."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ from pathlib import Path
 import pytest
 
 from mam.adapters.store import fifo_lock
-from mam.adapters.store.fifo_lock import StandsStill, hold
+from mam.adapters.store.fifo_lock import QueueStuck, hold
 
-STANDS = 0.05
+SHORT = 0.05
 LONG = 60.0
 
 
 def waiting(path: Path) -> int:
-    """Return how many wait for the lock, as the kernel counts them."""
+    """Return how many processes wait for the lock, as the kernel counts them."""
     inode = f":{path.stat().st_ino} "
     return sum("->" in line and inode in line for line in Path("/proc/locks").read_text("utf-8").splitlines())
 
 
-@pytest.mark.skipif(sys.platform != "linux", reason="who waits is seen in /proc/locks: Linux only")
+@pytest.mark.skipif(sys.platform != "linux", reason="/proc/locks exists only on Linux")
 def test_first_come_first_served(tmp_path, until) -> None:
     path, order = tmp_path / "queue", []
 
@@ -44,44 +44,44 @@ def test_first_come_first_served(tmp_path, until) -> None:
     assert order == list(range(20))
 
 
-def test_who_stands_still_is_not_waited_for(tmp_path) -> None:
+def test_a_stuck_queue_is_not_waited_for(tmp_path) -> None:
     path = str(tmp_path / "queue")
-    with hold(path, LONG), pytest.raises(StandsStill), hold(path, STANDS):
+    with hold(path, LONG), pytest.raises(QueueStuck), hold(path, SHORT):
         raise AssertionError("two hold it")
-    # Who gave up takes no turn later.
+    # A place that was given up takes no turn later.
     with hold(path, LONG):
         pass
 
 
 def test_a_queue_that_moves_is_waited_for(tmp_path, monkeypatch) -> None:
     path = str(tmp_path / "queue")
-    looks, got = threading.Semaphore(0), threading.Event()
+    checks, has_lock = threading.Semaphore(0), threading.Event()
     real = os.fstat
 
     def fstat(handle: int) -> os.stat_result:
-        # Somebody has a turn between two looks.
+        # Another process has a turn between two checks.
         os.utime(path, ns=(0, next(times)))
-        looks.release()
+        checks.release()
         return real(handle)
 
     times = iter(range(1, 10_000_000))
     monkeypatch.setattr(fifo_lock.os, "fstat", fstat)
 
     def take() -> None:
-        with hold(path, STANDS):
-            got.set()
+        with hold(path, SHORT):
+            has_lock.set()
 
     with hold(path, LONG):
         thread = threading.Thread(target=take)
         thread.start()
         for _ in range(5):
-            assert looks.acquire(timeout=LONG)
-        assert not got.is_set()
-    assert got.wait(LONG)
+            assert checks.acquire(timeout=LONG)
+        assert not has_lock.is_set()
+    assert has_lock.wait(LONG)
     thread.join()
 
 
-def test_who_has_a_turn_is_seen_by_who_waits(tmp_path) -> None:
+def test_a_turn_changes_the_time_of_the_file(tmp_path) -> None:
     path = tmp_path / "queue"
     path.touch()
     os.utime(path, (1, 1))
@@ -104,7 +104,7 @@ def test_the_kernel_lets_go_of_a_dead_holder(tmp_path) -> None:
     )
     try:
         assert holder.stdout.readline() == b"held\n"
-        with pytest.raises(StandsStill), hold(path, STANDS):
+        with pytest.raises(QueueStuck), hold(path, SHORT):
             raise AssertionError("two hold it")
         holder.send_signal(signal.SIGKILL)
         with hold(path, LONG):
@@ -117,7 +117,7 @@ def test_the_kernel_lets_go_of_a_dead_holder(tmp_path) -> None:
 @pytest.mark.parametrize("comes", ["before the turn", "with the turn"])
 def test_an_interrupt_gives_the_place_up(tmp_path, monkeypatch, comes) -> None:
     path = str(tmp_path / "queue")
-    real = fifo_lock._Place.comes_up
+    real = fifo_lock._Place.has_turn
     free = threading.Event()
 
     def interrupted(place: fifo_lock._Place, seconds: float) -> bool:
@@ -126,7 +126,7 @@ def test_an_interrupt_gives_the_place_up(tmp_path, monkeypatch, comes) -> None:
             assert real(place, LONG)
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(fifo_lock._Place, "comes_up", interrupted)
+    monkeypatch.setattr(fifo_lock._Place, "has_turn", interrupted)
 
     def block() -> None:
         with hold(path, LONG):
@@ -145,22 +145,22 @@ def test_an_interrupt_gives_the_place_up(tmp_path, monkeypatch, comes) -> None:
         pass
 
 
-def test_a_line_that_stands_still_for_long_costs_one_thread(tmp_path) -> None:
+def test_a_stuck_queue_costs_one_thread(tmp_path) -> None:
     path = str(tmp_path / "queue")
     with hold(path, LONG):
         before = _thread._count()
         for _ in range(5):
-            with pytest.raises(StandsStill), hold(path, STANDS):
+            with pytest.raises(QueueStuck), hold(path, SHORT):
                 raise AssertionError("two hold it")
         assert _thread._count() <= before + 1
     with hold(path, LONG):
         pass
 
 
-def test_without_a_thread_it_is_asked_for(tmp_path, monkeypatch) -> None:
+def test_without_a_thread_the_lock_is_polled(tmp_path, monkeypatch) -> None:
     path = str(tmp_path / "queue")
     monkeypatch.setattr(fifo_lock._Place, "enter", lambda place: False)
-    with hold(path, LONG), pytest.raises(StandsStill), hold(path, STANDS):
+    with hold(path, LONG), pytest.raises(QueueStuck), hold(path, SHORT):
         raise AssertionError("two hold it")
     with hold(path, LONG):
         pass

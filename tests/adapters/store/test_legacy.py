@@ -1,7 +1,7 @@
-"""A registry of the original system: it loads, readers leave it alone, and a changed row gains what it lacks.
+"""A registry of the original system: mam reads it, changes nothing by reading, and completes a changed row.
 
-Only fields that its documents show are used here: rows without id and version, `start_command` as one
-string, times that YAML takes for times, and identities of two kinds.
+These tests use only fields that its documents show: rows without id and version, `start_command` as one
+string, unquoted times, and identities of two kinds.
 """
 
 from __future__ import annotations
@@ -103,7 +103,7 @@ def test_reading_makes_no_state_and_leaves_the_file_alone(legacy):
 
 def test_a_change_elsewhere_leaves_its_rows_to_the_byte(legacy):
     before = legacy.blocks()
-    legacy.registry.change(lambda draft: draft.put({**draft.named(AGY), "favourite": 5}))
+    legacy.registry.change(lambda transaction: transaction.put({**transaction.named(AGY), "favourite": 5}))
     after = legacy.blocks()
     assert (after[0], after[2]) == (before[0], before[2])
     row = yaml.safe_load(after[1])[0]
@@ -115,7 +115,7 @@ def test_a_change_elsewhere_leaves_its_rows_to_the_byte(legacy):
 
 
 def test_what_is_not_a_session_survives(legacy):
-    legacy.registry.change(lambda draft: draft.put({**draft.named(AGY), "favourite": 5}))
+    legacy.registry.change(lambda transaction: transaction.put({**transaction.named(AGY), "favourite": 5}))
     text = legacy.text()
     assert "owner: godopu  # not one of the system's own keys\n" in text
     assert "# agent sessions of the lab\n" in text
@@ -132,14 +132,18 @@ def test_ids_are_given_once(legacy):
     ids = list(legacy.rows())
     assert [row["id"] for row in legacy.again().view().rows] == ids
     for name in (CLAUDE, AGY, OTHER):
-        legacy.registry.change(lambda draft, name=name: draft.put({**draft.named(name), "touched": True}))
+        legacy.registry.change(
+            lambda transaction, name=name: transaction.put({**transaction.named(name), "touched": True})
+        )
     assert list(legacy.rows()) == ids
     check_invariants(legacy)
 
 
 def test_every_row_changed_is_a_registry_of_today(legacy):
     for name in (CLAUDE, AGY, OTHER):
-        legacy.registry.change(lambda draft, name=name: draft.put({**draft.named(name), "touched": True}))
+        legacy.registry.change(
+            lambda transaction, name=name: transaction.put({**transaction.named(name), "touched": True})
+        )
     check_invariants(legacy)
     for path in legacy.db.parent.glob("state.db*"):
         path.unlink()
@@ -166,8 +170,8 @@ def test_an_ended_row_without_an_id_may_be_removed(legacy):
 
 
 def test_the_original_may_go_on_writing_it(legacy):
-    """Its scripts load and dump the whole file: comments go, times become times, values stay."""
-    legacy.registry.change(lambda draft: draft.put({**draft.named(AGY), "favourite": 5}))
+    """Its scripts load and dump the complete file: comments are lost, times are unquoted, values stay."""
+    legacy.registry.change(lambda transaction: transaction.put({**transaction.named(AGY), "favourite": 5}))
     plain = yaml.safe_load(legacy.text())
     for row in plain["tmux_sessions"]:
         row["seen_by_script"] = True

@@ -1,7 +1,7 @@
-"""Any sequence of changes, hand edits and deaths: the registry is what a plain dictionary says.
+"""After any sequence of changes, edits and crashes the registry equals a plain dictionary.
 
-I1: what was acknowledged is there. I2: every record has its form. I3: after the next change the file
-is the projection of the database. I8: another change after that writes nothing.
+I1: every acknowledged change exists. I2: every record has its form. I3: after the next change the file
+shows exactly the database. I8: another change after that writes nothing.
 """
 
 from __future__ import annotations
@@ -22,16 +22,16 @@ from tests.adapters.store.making import Store, check_invariants, new_row
 from mam.adapters.store.yaml import projection, yaml_text
 from mam.core.errors import Conflict, EditRefused
 
-MOMENTS = ["_render", "_write", "_put", "_keep", "flush_folder", "_settle"]
+MOMENTS = ["_render", "_write", "_put", "_keep", "flush_folder", "_record_written"]
 notes = some.text(some.characters(exclude_categories=["Cs"]), max_size=8)
 
 
 class Death(BaseException):
-    """The process is gone at this very moment."""
+    """The process dies at this moment."""
 
 
 class RegistryModel(RuleBasedStateMachine):
-    """A dictionary beside the registry, and everybody who may touch it."""
+    """A dictionary beside a registry, and all actions on the registry."""
 
     sessions = Bundle("sessions")
 
@@ -54,7 +54,7 @@ class RegistryModel(RuleBasedStateMachine):
         shutil.rmtree(self.folder)
 
     def change(self, work, expected: dict, moment: str | None) -> None:
-        """Make a change, and die at a moment after its commit if there is one."""
+        """Make a change; with a moment, die at that moment after the commit."""
         self.store.touch()
         if moment is None:
             self.store.registry.change(work)
@@ -70,7 +70,7 @@ class RegistryModel(RuleBasedStateMachine):
     def create(self, status, moment):
         self.number += 1
         row = new_row(self.number, status=status)
-        self.change(lambda draft: draft.add(row), {**self.expected, row["id"]: row}, moment)
+        self.change(lambda transaction: transaction.add(row), {**self.expected, row["id"]: row}, moment)
         return row["id"]
 
     @rule(target=sessions, moment=some.sampled_from(MOMENTS))
@@ -83,18 +83,22 @@ class RegistryModel(RuleBasedStateMachine):
     def put(self, session, note, moment):
         expected = copy.deepcopy(self.expected)
         expected[session]["note"] = note
-        self.change(lambda draft: draft.put({**draft.get(session), "note": note}), expected, moment)
+        self.change(
+            lambda transaction: transaction.put({**transaction.get(session), "note": note}), expected, moment
+        )
 
     @rule(session=sessions)
     def put_an_old_version(self, session):
-        seen = self.store.registry.view().find(session)
+        row = self.store.registry.view().find(session)
         with pytest.raises(Conflict):
-            self.store.registry.change(lambda draft: draft.put({**seen, "version": seen["version"] - 1}))
+            self.store.registry.change(
+                lambda transaction: transaction.put({**row, "version": row["version"] - 1})
+            )
 
     @rule(session=consumes(sessions), moment=some.none() | some.sampled_from(MOMENTS))
     def remove(self, session, moment):
         expected = {key: row for key, row in self.expected.items() if key != session}
-        self.change(lambda draft: draft.remove(session), expected, moment)
+        self.change(lambda transaction: transaction.remove(session), expected, moment)
 
     @rule(session=sessions, note=notes | some.lists(some.integers() | some.booleans(), max_size=3))
     def edit_by_hand(self, session, note):
@@ -109,7 +113,7 @@ class RegistryModel(RuleBasedStateMachine):
     @rule(session=sessions, key=some.sampled_from(["name", "version", "workspace"]))
     def edit_wrongly_by_hand(self, session, key):
         plain = self.read_file()
-        kept = self.store.yaml.read_bytes()
+        original = self.store.yaml.read_bytes()
         if session not in [row["id"] for row in plain["tmux_sessions"]]:
             return
         for row in plain["tmux_sessions"]:
@@ -119,7 +123,7 @@ class RegistryModel(RuleBasedStateMachine):
         with pytest.raises(EditRefused):
             self.store.touch()
         assert self.store.yaml.read_bytes() == edited
-        self.store.write(kept)
+        self.store.write(original)
 
     @rule(session=consumes(sessions))
     def remove_by_hand(self, session):
@@ -155,27 +159,27 @@ class RegistryModel(RuleBasedStateMachine):
         self.store.again()
 
     @rule()
-    def settle(self):
+    def check(self):
         self.store.touch()
         check_invariants(self.store)
 
     @invariant()
     def everything_acknowledged_is_there(self):
-        seen = {row["id"]: row for row in self.store.registry.view().rows}
-        assert set(seen) == set(self.expected)
+        rows = {row["id"]: row for row in self.store.registry.view().rows}
+        assert set(rows) == set(self.expected)
         for session, row in self.expected.items():
             for key in row.keys() - {"last_action"}:
                 value = row[key]
-                assert seen[session][key] == value, (session, key)
+                assert rows[session][key] == value, (session, key)
 
     def read_file(self) -> dict:
-        """Return the file as a person sees it, once everything acknowledged is in it."""
+        """Return the content of the file after all acknowledged changes are in it."""
         self.store.touch()
         return json.loads(json.dumps(yaml_text.parse(self.store.yaml.read_bytes(), "")))
 
 
 def dump(plain: dict, *, sort_keys: bool = False) -> str:
-    """Return the file as another program than mam writes it."""
+    """Return the file as another program would write it."""
     return yaml.dump(plain, Dumper=yaml_text.Dumper, sort_keys=sort_keys)
 
 
@@ -189,6 +193,6 @@ TestModel.settings = settings(stateful_step_count=40, max_examples=40)
 
 @pytest.mark.long
 class TestModelAtLength(RegistryModel.TestCase):
-    """The same with as many examples as usual."""
+    """The same with the usual number of examples."""
 
     settings = settings(stateful_step_count=40)

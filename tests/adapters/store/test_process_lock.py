@@ -1,4 +1,4 @@
-"""One holder at a time, whoever asks meanwhile who that is."""
+"""One process holds the lock at a time, also while others ask for the holder."""
 
 import fcntl
 import os
@@ -20,13 +20,13 @@ def test_one_holds_it_and_is_known(tmp_path) -> None:
     second.release()
 
 
-def test_who_asks_keeps_nobody_from_taking_it(tmp_path) -> None:
+def test_asking_for_the_holder_does_not_block_taking(tmp_path) -> None:
     path = str(tmp_path / "lock")
     asking = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
     fcntl.flock(asking, fcntl.LOCK_SH)
-    over = threading.Thread(target=lambda: (time.sleep(0.1), os.close(asking)))
-    over.start()
-    wanted = ProcessLock(path)
-    assert wanted.take({"pid": 1})
-    over.join()
-    wanted.release()
+    release = threading.Thread(target=lambda: (time.sleep(0.1), os.close(asking)))
+    release.start()
+    lock = ProcessLock(path)
+    assert lock.take({"pid": 1})
+    release.join()
+    lock.release()

@@ -1,4 +1,4 @@
-"""A change is committed, then shown in the file; only what changed is rendered, nothing is read twice."""
+"""mam commits a change and then writes the file; it renders only changed rows and reads nothing twice."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from mam.core.errors import Conflict, EditRefused, NameTaken, RegistryBusy, Sess
 
 @pytest.fixture
 def counted(monkeypatch):
-    """How often the file was parsed and rows were rendered."""
+    """Counts how often mam parsed the file and rendered rows."""
     counts = {"parse": 0, "dump_row": 0}
 
     def count(name):
@@ -46,21 +46,21 @@ def test_a_change_is_in_the_database_and_in_the_file(store):
 
 
 def test_a_reader_waits_for_the_record_of_a_file_that_is_being_replaced(store, counted, monkeypatch):
-    """Between the rename and its record the file looks edited; parsing it would cost half a second at 500."""
+    """Between the rename and its record the file looks edited; parsing 500 rows takes half a second."""
     store.add(new_row(1))
     renamed, looked = threading.Event(), threading.Event()
-    settle, sleep = projection._settle, time.sleep
+    record_written, sleep = projection._record_written, time.sleep
 
     def late(*arguments):
         renamed.set()
         looked.wait(10)
-        settle(*arguments)
+        record_written(*arguments)
 
     def nap(seconds):
         looked.set()
         sleep(seconds)
 
-    monkeypatch.setattr(projection, "_settle", late)
+    monkeypatch.setattr(projection, "_record_written", late)
     monkeypatch.setattr(registry_file, "sleep", nap)
     monkeypatch.setattr(registry_file, "_RECORD_SECONDS", 10.0)
     reader = Registry(store.place, time.time)
@@ -73,9 +73,9 @@ def test_a_reader_waits_for_the_record_of_a_file_that_is_being_replaced(store, c
     reader.close()
 
 
-def change_apart(where):
-    other = Registry(where, time.time)
-    other.change(lambda draft: draft.put({**draft.get(FIRST), "role": "tester"}))
+def change_apart(paths):
+    other = Registry(paths, time.time)
+    other.change(lambda transaction: transaction.put({**transaction.get(FIRST), "role": "tester"}))
     other.close()
 
 
@@ -92,7 +92,7 @@ def test_a_registry_without_sessions_says_so_with_an_empty_list(store):
     store.touch()
     assert "tmux_sessions: []\n" in store.text()
     store.add(new_row(1, status="stopped"))
-    store.registry.change(lambda draft: draft.remove(FIRST))
+    store.registry.change(lambda transaction: transaction.remove(FIRST))
     assert "tmux_sessions: []\n" in store.text()
     assert yaml.safe_load(store.text())["tmux_sessions"] == []
     check_invariants(store)
@@ -156,7 +156,7 @@ def test_only_the_changed_row_is_rendered(three, counted):
 def test_nothing_is_written_where_nothing_changed(three):
     before = three.yaml.stat()
     three.touch()
-    three.registry.note(lambda draft: draft.log("user", "test", None))
+    three.registry.note(lambda transaction: transaction.log("user", "test", None))
     after = three.yaml.stat()
     assert (before.st_ino, before.st_mtime_ns) == (after.st_ino, after.st_mtime_ns)
 
@@ -170,11 +170,11 @@ def test_unknown_keys_of_a_row_survive_changes(store):
 
 def test_a_version_that_was_not_read_is_a_conflict(store):
     store.add(new_row(1))
-    seen = store.registry.view().find(FIRST)
+    row = store.registry.view().find(FIRST)
     store.put(FIRST, role="tester")
     before = store.dump()
     with pytest.raises(Conflict) as caught:
-        store.registry.change(lambda draft: draft.put({**seen, "role": "other"}))
+        store.registry.change(lambda transaction: transaction.put({**row, "role": "other"}))
     assert caught.value.retryable
     assert store.dump() == before
 
@@ -195,9 +195,9 @@ def test_a_name_is_given_once(store):
 def test_a_change_that_fails_changes_nothing(three):
     before, text = three.dump(), three.text()
 
-    def fail(draft):
-        draft.put({**draft.get(FIRST), "role": None})
-        draft.remove("s_00000002")
+    def fail(transaction):
+        transaction.put({**transaction.get(FIRST), "role": None})
+        transaction.remove("s_00000002")
         raise SessionNotFound("of this test")
 
     with pytest.raises(SessionNotFound):
@@ -207,7 +207,7 @@ def test_a_change_that_fails_changes_nothing(three):
 
 
 def test_a_removed_session_is_gone_from_both(three):
-    three.registry.change(lambda draft: draft.remove("s_00000002"))
+    three.registry.change(lambda transaction: transaction.remove("s_00000002"))
     assert list(three.rows()) == [FIRST, "s_00000003"]
     check_invariants(three)
 
@@ -226,7 +226,7 @@ def test_a_row_is_found_by_its_id_alone(three):
     assert row is not None
     assert row["id"] == FIRST
     assert view.by_id(row["name"]) is None
-    del view.rows[1]["id"]  # as in a file that no database has taken in yet
+    del view.rows[1]["id"]  # as in a file that no database has recorded yet
     assert view.by_id(None) is None
 
 
@@ -276,12 +276,12 @@ class TestLostFiles:
         check_invariants(three)
 
     def test_a_database_that_was_made_and_never_filled_takes_the_file_in(self, three):
-        """The process that imports a file may die between making the database and its first commit."""
+        """A process may die between creating the database and the commit of the import."""
         rows = three.rows()
         three.registry.close()
         for path in Path(three.place.state).glob("state.db*"):
             path.unlink()
-        three.again().note(lambda draft: draft.log("user", "test", None))
+        three.again().note(lambda transaction: transaction.log("user", "test", None))
         assert [row["id"] for row in three.again().view().rows] == list(rows)
         three.touch()
         assert three.rows() == rows
@@ -298,29 +298,29 @@ class TestLostFiles:
     def test_a_log_without_its_database_is_not_replayed_into_a_new_one(self, three):
         three.put(FIRST, note="in the log only")
         wal = three.db.with_name("state.db-wal")
-        kept = wal.read_bytes()
+        log = wal.read_bytes()
         three.registry.close()
         three.db.unlink()
-        wal.write_bytes(kept)
+        wal.write_bytes(log)
         three.again().view()
         three.touch()
         check_invariants(three)
 
 
 class TestEditWhileWriting:
-    """An edit that arrives between our look and our rename is taken in or refused, never overwritten."""
+    """An edit between mam's check and its rename is recorded or refused, never overwritten."""
 
     @pytest.fixture
     def arriving(self, three, monkeypatch):
-        """Have something done to the file at the moment before the rename, once."""
+        """Run an edit once, in the moment before the rename."""
         edits = []
         real = projection._write
 
         def write(path, text):
-            written = real(path, text)
+            fingerprint = real(path, text)
             if edits:
                 edits.pop()()
-            return written
+            return fingerprint
 
         monkeypatch.setattr(projection, "_write", write)
         return edits
@@ -346,12 +346,12 @@ class TestEditWhileWriting:
         check_invariants(three)
 
     def test_an_edit_right_after_the_look(self, three, monkeypatch):
-        """What comes between reading the file and noting which file that was."""
+        """An edit between reading the file and recording its fingerprint."""
         edits = []
         real = three.registry._take_in
 
-        def take_in(draft, confirm):
-            real(draft, confirm)
+        def take_in(transaction, confirm):
+            real(transaction, confirm)
             if edits:
                 edits.pop()()
 
@@ -368,16 +368,16 @@ class TestEditWhileWriting:
 
     @pytest.mark.parametrize("moment", ["before the swap", "after the swap"])
     def test_an_edit_in_the_very_moment_of_the_swap(self, three, monkeypatch, moment):
-        """After the last look, or when ours is in place already and not yet recorded."""
+        """An edit after the last check, or after the swap and before its record."""
         real, edits = projection.swap, [lambda: three.edit("note: mine", "note: yours")]
 
-        def swap(one, two):
+        def swap(path, other):
             if edits and moment == "before the swap":
                 edits.pop()()
-            done = real(one, two)
+            swapped = real(path, other)
             if edits:
                 edits.pop()()
-            return done
+            return swapped
 
         monkeypatch.setattr(projection, "swap", swap)
         three.put(FIRST, delegate_job_id="job-1")
@@ -392,9 +392,9 @@ class TestEditWhileWriting:
         three.yaml.unlink()
         real = projection.swap
 
-        def swap(one, two):
+        def swap(path, other):
             try:
-                return real(one, two)
+                return real(path, other)
             except FileNotFoundError:
                 three.write(text)
                 raise
@@ -408,9 +408,9 @@ class TestEditWhileWriting:
         real, numbers = projection._write, iter(range(1000))
 
         def write(path, text):
-            written = real(path, text)
+            fingerprint = real(path, text)
             three.write(three.text().replace("note: mine", f"note: mine{next(numbers)}"))
-            return written
+            return fingerprint
 
         monkeypatch.setattr(projection, "_write", write)
         with pytest.raises(RegistryBusy) as caught:
@@ -423,7 +423,7 @@ class TestEditWhileWriting:
         check_invariants(three)
 
     def test_an_edit_in_place_that_leaves_size_and_clock_tick_alone_is_seen(self, three):
-        """An editor that writes into the same inode right after us must not be taken for our own writing."""
+        """mam must notice an editor that writes into the same inode right after mam."""
         for number in range(30):
             old, new = ("mine", "MINE") if number % 2 == 0 else ("MINE", "mine")
             three.put(FIRST, delegate_job_id=f"job-{number}")
@@ -436,16 +436,20 @@ class TestEditWhileWriting:
 
 class TestReadersAndWriters:
     def test_a_reader_between_two_states_is_not_told_of_an_edit(self, three, monkeypatch):
-        """The database was read, then somebody changed everything, then the reader looks at the file."""
+        """Another process changes everything between reading the database and checking the file."""
         other = Registry(three.place, lambda: NOON)
         reader = Registry(three.place, lambda: NOON)
-        real, done = root_paths.fingerprint, []
+        real, changes = root_paths.fingerprint, []
 
         def look(path):
-            if not done:
-                done.append(True)
-                other.change(lambda draft: draft.put({**draft.get(FIRST), "delegate_job_id": "job-1"}))
-                other.change(lambda draft: draft.add(new_row(9)))
+            if not changes:
+                changes.append(True)
+                other.change(
+                    lambda transaction: transaction.put(
+                        {**transaction.get(FIRST), "delegate_job_id": "job-1"}
+                    )
+                )
+                other.change(lambda transaction: transaction.add(new_row(9)))
             return real(path)
 
         monkeypatch.setattr("mam.adapters.store.registry.fingerprint", look)
@@ -468,10 +472,12 @@ class TestReadersAndWriters:
 
 
 class TestCrash:
-    """A process that dies between the commit and the file leaves the file behind, never ahead."""
+    """If a process dies between the commit and the file, the file is older than the database, never newer."""
 
     @pytest.mark.parametrize("can_swap", [True, False])
-    @pytest.mark.parametrize("moment", ["_render", "_write", "_put", "_keep", "flush_folder", "_settle"])
+    @pytest.mark.parametrize(
+        "moment", ["_render", "_write", "_put", "_keep", "flush_folder", "_record_written"]
+    )
     def test_the_next_change_writes_what_is_missing(self, three, monkeypatch, moment, can_swap):
         class Death(BaseException):
             pass
@@ -486,7 +492,7 @@ class TestCrash:
             with pytest.raises(Death):
                 three.put(FIRST, delegate_job_id="job-1")
             with pytest.raises(Death):
-                three.registry.change(lambda draft: draft.remove("s_00000003"))
+                three.registry.change(lambda transaction: transaction.remove("s_00000003"))
             with pytest.raises(Death):
                 three.add(new_row(4))
         assert [row["id"] for row in three.again().view().rows] == [FIRST, "s_00000002", "s_00000004"]
@@ -499,18 +505,18 @@ class TestCrash:
         assert (three.dump(), three.text()) == before
 
     def test_a_name_given_again_before_the_file_was_written(self, three, monkeypatch):
-        """Forgotten and created anew under the same name: the old row in the file is no edit."""
+        """A session was removed and created again with the same name: the old row in the file is no edit."""
         name = three.rows()["s_00000003"]["name"]
         with monkeypatch.context() as patch:
             patch.setattr(Registry, "project", lambda *_arguments: None)
-            three.registry.change(lambda draft: draft.remove("s_00000003"))
+            three.registry.change(lambda transaction: transaction.remove("s_00000003"))
             three.add(new_row(9, name=name))
         three.edit("note: mine", "note: yours")
         three.touch()
         assert list(three.rows()) == [FIRST, "s_00000002", "s_00000009"]
         check_invariants(three)
 
-    def test_stray_temporary_files_are_swept(self, three):
+    def test_old_temporary_files_are_removed(self, three):
         folder = three.yaml.parent
         (folder / ".agent-sessions.yaml.tmp").write_text("half", encoding="utf-8")
         three.put(FIRST, delegate_job_id="job-1")
@@ -518,39 +524,39 @@ class TestCrash:
 
 
 def test_everything_that_follows_a_commit_is_done_and_the_first_failure_is_raised(three):
-    done: list[str] = []
+    steps: list[str] = []
 
     def fail() -> None:
-        done.append("fails")
+        steps.append("fails")
         raise Unavailable("no room")
 
-    def work(draft):
-        for step in (fail, lambda: done.append("after it")):
-            draft.after_commit(step)
-        draft.set_meta("proof", 1)
+    def work(transaction):
+        for step in (fail, lambda: steps.append("after it")):
+            transaction.after_commit(step)
+        transaction.set_meta("proof", 1)
 
     with pytest.raises(Unavailable) as caught:
         three.registry.change(work)
-    assert done == ["fails", "after it"]
+    assert steps == ["fails", "after it"]
     assert caught.value.recorded and not caught.value.retryable
-    assert three.registry.peek(lambda draft: draft.meta("proof"), None) == 1
+    assert three.registry.peek(lambda transaction: transaction.meta("proof"), None) == 1
 
 
 def test_what_follows_a_commit_is_done_also_where_the_file_cannot_be_written(three, monkeypatch):
-    done: list[str] = []
+    steps: list[str] = []
 
     def no_room(_confirm=None):
         raise Unavailable("no room")
 
     monkeypatch.setattr(three.registry, "show", no_room)
     with pytest.raises(Unavailable):
-        three.registry.change(lambda draft: draft.after_commit(lambda: done.append("it")))
-    assert done == ["it"]
+        three.registry.change(lambda transaction: transaction.after_commit(lambda: steps.append("it")))
+    assert steps == ["it"]
 
 
 def test_nothing_follows_a_change_that_was_not_committed(three):
-    def work(draft):
-        draft.after_commit(lambda: pytest.fail("it was rolled back"))
+    def work(transaction):
+        transaction.after_commit(lambda: pytest.fail("it was rolled back"))
         raise Unavailable("stop")
 
     with pytest.raises(Unavailable):

@@ -1,4 +1,4 @@
-"""Where the state lies: private, found from below, and written through no link that somebody planted."""
+"""The state of a root is private, is found from folders below, and is never written through a link."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def test_state_of_another_user_is_refused(three, monkeypatch):
 
 
 class TestLinks:
-    """A link at any name that is written: what it points to is never touched."""
+    """A link at any name that mam writes: mam never touches its target."""
 
     @pytest.fixture
     def outside(self, tmp_path):
@@ -84,7 +84,7 @@ class TestLinks:
         check_invariants(three)
 
     def test_at_the_file_itself(self, three, tmp_path):
-        """It is read as the file; what it points to is left, and a file of ours takes its place."""
+        """mam reads the link as the file, leaves its target alone, and replaces the link by a file."""
         target = tmp_path / "target.yaml"
         before = three.yaml.read_bytes()
         target.write_bytes(before)
@@ -188,13 +188,13 @@ class TestOddFolders:
         store = Store(quick_path)
         store.add(new_row(1))
         store.put(FIRST, role="x")
-        said = subprocess.run(
+        status = subprocess.run(
             ["git", "status", "--porcelain", "--untracked-files=all"],
             cwd=quick_path,
             capture_output=True,
             check=True,
         )
-        assert said.stdout == b""
+        assert status.stdout == b""
         store.registry.close()
 
 
@@ -205,9 +205,12 @@ class TestSpool:
             os.utime(tmp_path / name, ns=(number, number))
         (tmp_path / ".s_00000001.5.c.json").write_text("half", encoding="utf-8")
         (tmp_path / "s_00000001.5.d.tmp").write_text("half", encoding="utf-8")
-        found = evidence.pending(str(tmp_path))
-        assert [Path(one.path).name for one in found] == ["s_00000001.5.b.json", "s_00000001.5.a.json"]
-        assert (found[0].session_id, found[0].pid, found[0].data) == ("s_00000001", "5", {"x": 1})
+        payloads = evidence.pending(str(tmp_path))
+        assert [Path(payload.path).name for payload in payloads] == [
+            "s_00000001.5.b.json",
+            "s_00000001.5.a.json",
+        ]
+        assert (payloads[0].session_id, payloads[0].pid, payloads[0].data) == ("s_00000001", "5", {"x": 1})
 
     @pytest.mark.parametrize("content", [b"", b"{", b"\xff", b"[1]", b"5", b"[" * 100_000])
     def test_what_is_no_payload_is_an_empty_one(self, tmp_path, content):
@@ -237,7 +240,7 @@ def test_a_lock_that_is_held_is_reported_and_not_waited_for_for_ever(three, monk
     connection = other.registry.writer()
     connection.execute("BEGIN IMMEDIATE")
     with pytest.raises(RegistryBusy) as caught:
-        three.again().change(lambda draft: None)
+        three.again().change(lambda transaction: None)
     assert caught.value.retryable
     assert len(three.registry.view().rows) == 3
     connection.execute("ROLLBACK")

@@ -1,7 +1,7 @@
-"""A file cut off at any byte: no session is lost, no value changes, and nothing but our own errors is seen.
+"""A file that is truncated at any byte: no session is lost, no value changes, and all errors are mam's own.
 
-An editor on a full disk, a copy that was interrupted and a machine that lost its power all leave a
-prefix. Whatever it happens to parse as, it is refused or it is no edit.
+An editor on a full disk, an interrupted copy and a power failure can leave a prefix of the file. Even if the
+prefix is valid YAML, mam refuses it or treats it as no edit.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ def full(store):
 
 
 def cut(store, text: bytes, length: int) -> str:
-    """Write a prefix and say what reading and changing make of it."""
+    """Write a prefix, read and change the registry, and return whether mam refused the prefix."""
     before = store.rows()
     store.yaml.write_bytes(text[:length])
     try:
-        seen = store.registry.view().rows
+        rows = store.registry.view().rows
     except Damaged:
-        seen = None
-    assert seen in (None, list(before.values())), f"a reader believes a file of {length} bytes"
+        rows = None
+    assert rows in (None, list(before.values())), f"a reader believes a file of {length} bytes"
     try:
         store.touch()
     except Damaged as error:
@@ -51,7 +51,7 @@ def test_a_file_cut_at_every_byte(full):
     text = full.yaml.read_bytes()
     outcomes = [cut(full, text, length) for length in range(len(text) + 1)]
     assert set(outcomes) == {"refused", "no edit"}
-    # Before the list there is nothing to lose, and from the last value's last letter on nothing is lost.
+    # A cut before the list has no sessions, and a cut after the last letter of the last value loses nothing.
     inside = outcomes[text.index(b"tmux_sessions:") + 20 : text.index(b"\n# end of sessions")]
     assert "no edit" not in inside
     assert outcomes[0] == outcomes[-1] == "no edit"
@@ -61,7 +61,7 @@ def test_a_file_cut_at_every_byte(full):
 
 
 def test_a_file_cut_at_every_line_while_a_change_waits_for_it(full, monkeypatch):
-    """The same while the file is behind: it may show either state, and a part of either."""
+    """The same while the file is older than the database."""
     text = full.yaml.read_bytes()
     monkeypatch.setattr(type(full.registry), "project", lambda *_arguments: None)
     full.put(FIRST, delegate_job_id="job-1")

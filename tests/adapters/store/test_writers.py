@@ -1,4 +1,4 @@
-"""Many processes at once: no change is lost, nobody is told that the registry is busy, readers see no gap."""
+"""Many processes at once: no change is lost, no writer fails, and readers always find all sessions."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ def ten(store):
 
 @pytest.fixture
 def workers(ten):
-    """Start workers; afterwards every one is gone, whatever happened."""
+    """Start worker processes, and kill them all afterwards."""
     started = []
 
-    def start(what: str, amount: int):
-        command = [sys.executable, "-m", "tests.adapters.store.writers", what, str(ten.root)]
+    def start(task: str, amount: int):
+        command = [sys.executable, "-m", "tests.adapters.store.writers", task, str(ten.root)]
         process = subprocess.Popen(
             [*command, str(len(started)), str(amount)],
             cwd=ROOT,
@@ -55,12 +55,12 @@ def answer(process) -> dict:
 
 
 def check_counts(store, answers) -> None:
-    wanted: Counter[str] = Counter()
-    for one in answers:
-        wanted.update(one["done"])
-    assert sum(wanted.values()) >= PROCESSES * CHANGES
+    expected: Counter[str] = Counter()
+    for acknowledged in answers:
+        expected.update(acknowledged["done"])
+    assert sum(expected.values()) >= PROCESSES * CHANGES
     assert {key: row.get("count", 0) for key, row in store.rows().items()} == {
-        key: wanted[key] for key in store.rows()
+        key: expected[key] for key in store.rows()
     }
 
 
@@ -70,13 +70,13 @@ def test_no_change_is_lost(ten, workers):
     answers = [answer(process) for process in writers]
     (ten.root / "done").touch()
     assert all(answer(process)["looks"] for process in readers)
-    assert [one["refused"] for one in answers] == [0] * PROCESSES
+    assert [acknowledged["refused"] for acknowledged in answers] == [0] * PROCESSES
     check_counts(ten, answers)
     check_invariants(ten)
 
 
 def test_no_change_and_no_edit_is_lost(ten, workers):
-    """A person edits with an editor while programs write: each edit is taken in, or refused and named."""
+    """A person edits the file while programs write: mam records each edit, or refuses it with a reason."""
     writers = [workers("count", CHANGES) for _ in range(PROCESSES)]
     editor = workers("edit", 40)
     edits = answer(editor)

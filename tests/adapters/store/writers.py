@@ -1,4 +1,4 @@
-"""Processes that work on one registry at once. Run as a module; prints what was acknowledged, as JSON.
+"""Worker processes that change one registry at the same time. Each prints its acknowledged changes as JSON.
 
 python -m tests.adapters.store.writers count ROOT SEED CHANGES
 python -m tests.adapters.store.writers edit ROOT SEED EDITS
@@ -22,17 +22,17 @@ PATIENCE = 60.0
 
 
 def count(registry: Registry, chance: random.Random, changes: int) -> dict:
-    """Add one to a key of a row, so many times; an edit in the way is waited for."""
-    done: dict[str, int] = {}
+    """Add one to a key of a row, `changes` times; wait while an edit is in the way."""
+    counts: dict[str, int] = {}
     refused = 0
-    ids = registry.note(lambda draft: [row["id"] for row in draft.rows()])
+    ids = registry.note(lambda transaction: [row["id"] for row in transaction.rows()])
     deadline = time.monotonic() + PATIENCE
-    while sum(done.values()) < changes:
+    while sum(counts.values()) < changes:
         session_id = chance.choice(ids)
 
-        def work(draft, session_id=session_id):
-            row = draft.get(session_id)
-            draft.put({**row, "count": row.get("count", 0) + 1})
+        def work(transaction, session_id=session_id):
+            row = transaction.get(session_id)
+            transaction.put({**row, "count": row.get("count", 0) + 1})
 
         try:
             registry.change(work)
@@ -42,14 +42,14 @@ def count(registry: Registry, chance: random.Random, changes: int) -> dict:
             refused += 1
             if not error.recorded:
                 continue
-        done[session_id] = done.get(session_id, 0) + 1
-    return {"done": done, "refused": refused}
+        counts[session_id] = counts.get(session_id, 0) + 1
+    return {"done": counts, "refused": refused}
 
 
 def edit(registry: Registry, chance: random.Random, edits: int) -> dict:
     """Edit the file as a person with an editor does; undo an edit that is refused."""
     path = Path(registry.place.yaml)
-    taken, refused = [], 0
+    recorded, refused = [], 0
     for number in range(edits):
         lines = path.read_text(encoding="utf-8").splitlines(keepends=True)
         starts = [at for at, line in enumerate(lines) if line.startswith("- id: ")]
@@ -59,42 +59,42 @@ def edit(registry: Registry, chance: random.Random, edits: int) -> dict:
         lines.insert(at + 1, f"  {key}: {number}\n")
         beside = path.with_name(f"edited-{os.getpid()}")
         beside.write_text("".join(lines), encoding="utf-8")
-        mine = beside.stat().st_ino
+        inode = beside.stat().st_ino
         beside.rename(path)
         try:
-            registry.change(lambda draft: None)
+            registry.change(lambda transaction: None)
         except RegistryBusy:
             pass
         except EditRefused:
             refused += 1
-            if path.stat().st_ino == mine:
+            if path.stat().st_ino == inode:
                 path.unlink()
-                registry.change(lambda draft: None)
+                registry.change(lambda transaction: None)
                 continue
-        taken.append((session_id, key, number))
-    return {"taken": taken, "refused": refused}
+        recorded.append((session_id, key, number))
+    return {"taken": recorded, "refused": refused}
 
 
 def read(registry: Registry, chance: random.Random, seconds: int) -> dict:
-    """Look at the registry again and again, as `ls` does."""
-    looks = 0
+    """Read the registry again and again, as `ls` does."""
+    reads = 0
     deadline = time.monotonic() + seconds
     names = {row["id"] for row in registry.view().rows}
     while time.monotonic() < deadline and not Path(registry.place.root, "done").exists():
         rows = registry.view().rows
         if not names <= {row["id"] for row in rows}:
-            raise SessionNotFound("a session was not there for a moment")
-        looks += 1
+            raise SessionNotFound("a session was missing for a moment")
+        reads += 1
         if chance.random() < 0.1:
             registry.close()
-    return {"looks": looks}
+    return {"looks": reads}
 
 
 def main() -> None:
-    """Do what the command line says."""
-    what, root, seed, amount = sys.argv[1:]
+    """Run the task of the command line."""
+    task, root, seed, amount = sys.argv[1:]
     registry = Registry(places.of_root(root), time.time)
-    work = {"count": count, "edit": edit, "read": read}[what]
+    work = {"count": count, "edit": edit, "read": read}[task]
     print(json.dumps(work(registry, random.Random(int(seed)), int(amount))))
     registry.close()
 

@@ -1,4 +1,4 @@
-"""Files that are there whole or not at all."""
+"""Files that exist complete or not at all."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def place(tmp_path):
 
 @pytest.fixture
 def calls(monkeypatch):
-    """The calls that change something, in order; one that is named in `fails` fails."""
+    """The calls that change something, in order; a call whose name is in `fails` fails."""
     names, fails = [], set()
 
     def watch(name):
@@ -47,7 +47,7 @@ def mode_of(path) -> int:
 
 
 class TestReplace:
-    def test_the_new_content_stands_in_the_place_of_the_old(self, place):
+    def test_the_new_content_replaces_the_old(self, place):
         atomic_file.replace(str(place / "file"), b"new")
         assert (place / "file").read_bytes() == b"new"
         assert [path.name for path in place.iterdir()] == ["file"]
@@ -65,7 +65,7 @@ class TestReplace:
         atomic_file.replace(str(place / "file"), b"x" * 10, flushed=True)
         assert calls[0] == ["open", "write", "fsync", "close", "rename"]
 
-    def test_nothing_is_flushed_unasked(self, place, calls):
+    def test_nothing_is_flushed_by_default(self, place, calls):
         atomic_file.replace(str(place / "file"), b"new")
         assert calls[0] == ["open", "write", "close", "rename"]
 
@@ -91,20 +91,20 @@ class TestReplace:
             atomic_file.replace(str(place / "file"), b"new")
         assert [path.name for path in place.iterdir()] == ["file"]
 
-    def test_the_first_failure_is_told_where_cleaning_up_fails_too(self, place, calls):
+    def test_the_first_failure_is_raised_if_cleaning_up_fails_too(self, place, calls):
         calls[1].update(("unlink", "rename"))
         with pytest.raises(OSError, match="rename broke"):
             atomic_file.replace(str(place / "file"), b"new")
         assert calls[0][-2:] == ["rename", "unlink"]
 
     def test_what_a_dead_writer_left_is_replaced(self, place):
-        for left in ("file", "link"):
-            if left == "file":
+        for remnant in ("file", "link"):
+            if remnant == "file":
                 (place / "fresh").write_bytes(b"half")
             else:
                 (place / "fresh").symlink_to(place / "elsewhere")
-            atomic_file.replace(str(place / "file"), left.encode(), beside=str(place / "fresh"))
-            assert (place / "file").read_text(encoding="utf-8") == left
+            atomic_file.replace(str(place / "file"), remnant.encode(), beside=str(place / "fresh"))
+            assert (place / "file").read_text(encoding="utf-8") == remnant
             assert [path.name for path in place.iterdir()] == ["file"]
 
     def test_a_link_is_replaced_and_not_followed(self, place):

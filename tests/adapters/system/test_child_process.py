@@ -1,4 +1,4 @@
-"""Running a program: all of its output, never longer than asked."""
+"""Running a program: mam gets all of its output, and waits no longer than the timeout."""
 
 from __future__ import annotations
 
@@ -76,8 +76,8 @@ def test_a_process_without_standard_descriptors():
         "os.write(kept, answer.out + b' ' + answer.err + str(links).encode())"
     )
     env = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
-    done = subprocess.run([sys.executable, "-S", "-c", code], env=env, capture_output=True, check=True)
-    assert done.stdout == b"in err\n['/dev/null', '/dev/null', '/dev/null']"
+    result = subprocess.run([sys.executable, "-S", "-c", code], env=env, capture_output=True, check=True)
+    assert result.stdout == b"in err\n['/dev/null', '/dev/null', '/dev/null']"
 
 
 def test_a_program_that_is_not_there_is_an_os_error():
@@ -189,8 +189,8 @@ class TestWait:
             "answer = child_process.run(['/bin/sh', '-c', 'echo x; exit 3'], {}, timeout=5);"
             "print(answer.status, answer.out)"
         )
-        done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-        assert done.stdout == "None b'x\\n'\n"
+        result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+        assert result.stdout == "None b'x\\n'\n"
 
 
 class TestEnd:
@@ -211,7 +211,7 @@ class TestEnd:
         os.kill(other, signal.SIGKILL)
         child.finish(10)
 
-    def test_it_is_asked_first_where_it_has_a_grace(self, tmp_path):
+    def test_with_a_grace_sigterm_comes_first(self, tmp_path):
         trap = f"trap 'touch {tmp_path}/asked; exit 1' TERM"
         script = f"{trap}; echo $$ > {tmp_path}/pid; while :; do sleep 0.01; done"
         child = begin(script, session=True)
@@ -221,7 +221,7 @@ class TestEnd:
         assert child.wait(0) == 1
         child.finish(10)
 
-    def test_one_that_does_not_listen_is_killed_after_its_grace(self, tmp_path):
+    def test_a_process_that_ignores_sigterm_is_killed_after_its_grace(self, tmp_path):
         script = f"trap '' TERM; echo $$ > {tmp_path}/pid; while :; do sleep 600; done"
         child = begin(script, session=True)
         number_in(tmp_path / "pid")
@@ -232,7 +232,7 @@ class TestEnd:
     def test_one_that_has_ended_is_not_signalled(self, monkeypatch):
         child = begin("exit 0")
         child.wait(10)
-        monkeypatch.setattr(os, "kill", lambda *_: pytest.fail("its number may be a stranger's"))
+        monkeypatch.setattr(os, "kill", lambda *_: pytest.fail("another process may have the pid"))
         child.end()
         child.finish(10)
 
@@ -245,7 +245,7 @@ def test_one_that_is_cancelled_leaves_neither_process_nor_descriptor():
     assert not is_running(child.pid)
 
 
-def test_one_that_is_dropped_leaves_no_descriptor():
+def test_a_deleted_child_leaves_no_descriptor():
     before = descriptors()
     child = child_process.start(["/bin/sh", "-c", "true"], {"PATH": "/bin:/usr/bin"}, session=True)
     child.wait(10)
@@ -258,7 +258,11 @@ def test_what_ignores_the_request_ends_with_its_leader(tmp_path):
     child = child_process.start(["/bin/sh", "-c", script], {"PATH": "/bin:/usr/bin"}, session=True)
     wait_until((tmp_path / "ready").exists)
     child.end(grace=5)
-    group = [one for one in Path("/proc").iterdir() if one.name.isdecimal() and _group(one) == child.pid]
+    group = [
+        folder
+        for folder in Path("/proc").iterdir()
+        if folder.name.isdecimal() and _group(folder) == child.pid
+    ]
     assert group == []
     child.cancel()
 

@@ -1,4 +1,4 @@
-"""A wait looks at once, pauses between looks, and ends with its time."""
+"""A wait checks at once, pauses between two checks, and ends with its time."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from mam.adapters.system.deadline import Deadline
 
 
 class Clock:
-    """A time that goes on only by pauses, or by what a look takes."""
+    """A clock that moves only during pauses, or when the test moves it."""
 
     def __init__(self) -> None:
         self.at = 100.0
@@ -34,10 +34,10 @@ def within(clock: Clock, seconds: float) -> Deadline:
 
 def test_it_pauses_until_its_time_is_over(clock) -> None:
     deadline = within(clock, 1.0)
-    looks = 1
+    checks = 1
     while deadline.pause(0.25):
-        looks += 1
-    assert (looks, clock.pauses, deadline.has_passed()) == (5, [0.25] * 4, True)
+        checks += 1
+    assert (checks, clock.pauses, deadline.has_passed()) == (5, [0.25] * 4, True)
 
 
 def test_what_is_seen_at_once_costs_no_pause(clock) -> None:

@@ -1,4 +1,4 @@
-"""Folders that change: each change is told, with the tag of its folder, and nothing else is."""
+"""Watched folders: each change is reported with the tag of its folder, and nothing else is."""
 
 import select
 
@@ -9,19 +9,19 @@ from mam.adapters.system.file_watch import FileWatch
 
 @pytest.fixture
 def watch():
-    made = FileWatch()
-    yield made
-    made.close()
+    file_watch = FileWatch()
+    yield file_watch
+    file_watch.close()
 
 
-def told(watch):
+def changed_tags(watch):
     ready, _, _ = select.select([watch], [], [], 5.0)
-    assert ready, "nothing was told"
+    assert ready, "no change was reported"
     return watch.poll()
 
 
 def test_what_is_made_written_moved_and_deleted(watch, tmp_path) -> None:
-    watch.keep({str(tmp_path): "here"})
+    watch.keep({str(tmp_path): "watched"})
     path = tmp_path / "one"
     for change in (
         path.touch,
@@ -30,15 +30,15 @@ def test_what_is_made_written_moved_and_deleted(watch, tmp_path) -> None:
         (tmp_path / "two").unlink,
     ):
         change()
-        assert told(watch) == {"here"}
+        assert changed_tags(watch) == {"watched"}
     assert watch.poll() == set()
 
 
 def test_only_names(watch, tmp_path) -> None:
-    watch.keep({str(tmp_path): "here"}, [str(tmp_path)])
+    watch.keep({str(tmp_path): "watched"}, [str(tmp_path)])
     path = tmp_path / "one"
     path.touch()
-    assert told(watch) == {"here"}
+    assert changed_tags(watch) == {"watched"}
     with path.open("a", encoding="utf-8") as file:
         file.write("x")
     assert watch.poll() == set()
@@ -51,11 +51,11 @@ def test_several_folders(watch, tmp_path) -> None:
     watch.keep({str(folder): folder.name for folder in folders[:2]})
     folders[2].joinpath("x").touch()
     folders[1].joinpath("x").touch()
-    assert told(watch) == {"b"}
+    assert changed_tags(watch) == {"b"}
     watch.keep({str(folder): folder.name for folder in folders[1:]})
     folders[0].joinpath("x").touch()
     folders[2].joinpath("y").touch()
-    assert told(watch) == {"c"}
+    assert changed_tags(watch) == {"c"}
 
 
 def test_a_folder_that_goes_and_comes_back(watch, tmp_path) -> None:
@@ -65,12 +65,12 @@ def test_a_folder_that_goes_and_comes_back(watch, tmp_path) -> None:
     folder.mkdir()
     watch.keep({str(folder): "a"})
     folder.rmdir()
-    assert told(watch) == {"a"}
+    assert changed_tags(watch) == {"a"}
     assert len(watch) == 0
     folder.mkdir()
     watch.keep({str(folder): "a"})
     (folder / "x").touch()
-    assert told(watch) == {"a"}
+    assert changed_tags(watch) == {"a"}
 
 
 def test_a_link_is_not_followed(watch, tmp_path) -> None:

@@ -1,4 +1,4 @@
-"""The clock goes as fast as the machine works."""
+"""The load-adjusted clock runs slower on a busy machine."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ def machine(monkeypatch):
     class Machine:
         at, runnable = 100.0, 1.0
 
-    made = Machine()
-    monkeypatch.setattr(load_adjusted_clock, "monotonic", lambda: made.at)
-    monkeypatch.setattr(load_adjusted_clock, "_runnable", lambda: made.runnable)
+    fake = Machine()
+    monkeypatch.setattr(load_adjusted_clock, "monotonic", lambda: fake.at)
+    monkeypatch.setattr(load_adjusted_clock, "_runnable", lambda: fake.runnable)
     monkeypatch.setattr(load_adjusted_clock.os, "cpu_count", lambda: 2)
-    return made
+    return fake
 
 
 @pytest.mark.parametrize(
@@ -46,12 +46,12 @@ def test_it_goes_slower_while_the_machine_is_busy(machine) -> None:
     assert clock.now() - began == 4.5
 
 
-def test_this_machine_tells() -> None:
+def test_this_machine_has_a_load() -> None:
     assert 0.0 < load_adjusted_clock.share() <= 1.0
     assert load_adjusted_clock._runnable() >= 0
 
 
-def test_where_nothing_is_told_the_average_counts(monkeypatch) -> None:
+def test_without_loadavg_the_average_counts(monkeypatch) -> None:
     monkeypatch.setattr(load_adjusted_clock, "_LOADAVG", "/nowhere")
     monkeypatch.setattr(load_adjusted_clock.os, "getloadavg", lambda: (3.5, 1.0, 1.0))
     assert load_adjusted_clock._runnable() == 3.5

@@ -15,22 +15,22 @@ damaged line
 
 
 class TestLinux:
-    found = mounts.parse_mountinfo(MOUNTINFO)
+    linux_mounts = mounts.parse_mountinfo(MOUNTINFO)
 
     def test_the_longest_mount_point_decides(self):
-        assert mounts.filesystem_of("/home/x", self.found) == "ext4"
-        assert mounts.filesystem_of("/mnt", self.found) == "nfs4"
-        assert mounts.filesystem_of("/mnt/a", self.found) == "nfs4"
-        assert mounts.filesystem_of("/mnt/local/a", self.found) == "xfs"
+        assert mounts.filesystem_of("/home/x", self.linux_mounts) == "ext4"
+        assert mounts.filesystem_of("/mnt", self.linux_mounts) == "nfs4"
+        assert mounts.filesystem_of("/mnt/a", self.linux_mounts) == "nfs4"
+        assert mounts.filesystem_of("/mnt/local/a", self.linux_mounts) == "xfs"
 
     def test_a_prefix_of_a_name_is_no_mount_point(self):
-        assert mounts.filesystem_of("/mntx", self.found) == "ext4"
+        assert mounts.filesystem_of("/mntx", self.linux_mounts) == "ext4"
 
     def test_escapes(self):
-        assert mounts.filesystem_of("/media/my disk\\x\ny/a", self.found) == "fuse.sshfs"
+        assert mounts.filesystem_of("/media/my disk\\x\ny/a", self.linux_mounts) == "fuse.sshfs"
 
     def test_of_two_on_one_point_the_upper_counts(self):
-        assert mounts.filesystem_of("/over/a", self.found) == "9p"
+        assert mounts.filesystem_of("/over/a", self.linux_mounts) == "9p"
 
     def test_nothing_known(self):
         assert mounts.filesystem_of("/x", []) is None
@@ -38,8 +38,8 @@ class TestLinux:
 
 def test_macos():
     text = "/dev/disk1s1 on / (apfs, local, journaled)\n//me@host/s on /Volumes/a on b (smbfs, nodev)\n"
-    found = mounts.parse_mount_output(text + "nonsense\n")
-    assert found == [("/", "apfs"), ("/Volumes/a on b", "smbfs")]
+    parsed = mounts.parse_mount_output(text + "nonsense\n")
+    assert parsed == [("/", "apfs"), ("/Volumes/a on b", "smbfs")]
 
 
 def test_a_network_is_named_and_a_disk_is_not(monkeypatch, tmp_path):

@@ -1,4 +1,4 @@
-"""A private socket: short wherever the root lies, of this user alone, and known peers."""
+"""A private socket: its path is short, only this user can use it, and each end knows the other."""
 
 import os
 import socket
@@ -12,7 +12,7 @@ from mam.core.errors import NotAllowed, Unavailable
 
 @pytest.fixture
 def folder(tmp_path):
-    """A folder far down, and a socket that is taken away."""
+    """A folder with a long path; its socket is removed afterwards."""
     deep = tmp_path / ("d" * 120) / ("e" * 120)
     deep.mkdir(parents=True)
     yield deep
@@ -31,11 +31,11 @@ def test_the_path_is_short_and_of_this_folder_alone(folder, tmp_path) -> None:
 def test_both_ends_know_each_other(folder) -> None:
     path = private_socket.address(str(folder))
     assert private_socket.connect(path) is None
-    with private_socket.listen(path) as door, private_socket.connect(path) as line:
-        there, _ = door.accept()
-        with there:
-            assert private_socket.peer(there) == (os.getpid(), os.geteuid())
-            assert private_socket.peer(line) == (os.getpid(), os.geteuid())
+    with private_socket.listen(path) as listener, private_socket.connect(path) as client:
+        accepted, _ = listener.accept()
+        with accepted:
+            assert private_socket.peer(accepted) == (os.getpid(), os.geteuid())
+            assert private_socket.peer(client) == (os.getpid(), os.geteuid())
         assert Path(path).stat().st_mode & 0o777 == 0o600
         assert Path(path).parent.stat().st_mode & 0o777 == 0o700
     assert private_socket.connect(path) is None
@@ -45,8 +45,8 @@ def test_what_a_dead_process_left_is_replaced(folder) -> None:
     path = private_socket.address(str(folder))
     private_socket.listen(path).close()
     assert Path(path).exists()
-    with private_socket.listen(path), private_socket.connect(path) as line:
-        assert isinstance(line, socket.socket)
+    with private_socket.listen(path), private_socket.connect(path) as client:
+        assert isinstance(client, socket.socket)
 
 
 def test_what_killed_processes_left_goes_with_the_next_start(tmp_path) -> None:

@@ -1,4 +1,4 @@
-"""Processes by identity: never a zombie, never a stranger with the same pid."""
+"""Identities of processes: a zombie or another process with the same pid never counts."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
 
 @pytest.fixture
 def child():
-    """A process that waits until it is told to end."""
+    """A process that waits until its input ends."""
     running = subprocess.Popen(["cat"], stdin=subprocess.PIPE, stdout=subprocess.DEVNULL)
     yield running
     running.stdin.close()
@@ -34,13 +34,15 @@ def child():
 
 class TestIdentity:
     def test_it_is_a_value(self):
-        one = Identity(1, 2, "b")
-        assert one == Identity(1, 2, "b") and hash(one) == hash(Identity(1, 2, "b"))
+        identity = Identity(1, 2, "b")
+        assert identity == Identity(1, 2, "b") and hash(identity) == hash(Identity(1, 2, "b"))
         assert (
-            len({one, Identity(1, 2, "b"), Identity(1, 3, "b"), Identity(1, 2, "c"), Identity(2, 2, "b")})
+            len(
+                {identity, Identity(1, 2, "b"), Identity(1, 3, "b"), Identity(1, 2, "c"), Identity(2, 2, "b")}
+            )
             == 4
         )
-        assert one != (1, 2, "b") and repr(one) == "Identity(pid=1, start=2, boot='b')"
+        assert identity != (1, 2, "b") and repr(identity) == "Identity(pid=1, start=2, boot='b')"
 
     def test_it_survives_a_record(self):
         me = process.me()
@@ -78,7 +80,7 @@ class TestIdentify:
     def test_a_zombie_is_not_there(self):
         running = subprocess.Popen(["true"])
         try:
-            until(lambda: (found := process.stat(running.pid)) is not None and found.zombie)
+            until(lambda: (facts := process.stat(running.pid)) is not None and facts.zombie)
             assert process.identify(running.pid) is None
         finally:
             running.wait()
@@ -116,10 +118,10 @@ class TestIdentify:
 
 class TestAncestors:
     def test_from_the_parent_up(self, child):
-        found = process.ancestors(child.pid)
-        assert found[0] == process.me()
-        assert found[1].pid == os.getppid() and found[-1].pid == 1
-        assert child.pid not in [one.pid for one in found]
+        ancestors = process.ancestors(child.pid)
+        assert ancestors[0] == process.me()
+        assert ancestors[1].pid == os.getppid() and ancestors[-1].pid == 1
+        assert child.pid not in [ancestor.pid for ancestor in ancestors]
 
     def test_of_nobody(self):
         assert process.ancestors(2**22 - 3) == []
@@ -152,13 +154,13 @@ def family():
     if pid == 0:
         os.execv(sys.executable, [sys.executable, "-S", "-c", FAMILY])
     text = ""
-    while len(words := text.split()) < 10:
+    while len(fields := text.split()) < 10:
         text += os.read(master, 4096).decode()
-    kinds = dict(zip(words[::2], map(int, words[1::2]), strict=True))
+    kinds = dict(zip(fields[::2], map(int, fields[1::2]), strict=True))
     del kinds["ready"]
     yield pid, str(Path(f"/proc/{pid}/fd/0").readlink()), kinds
-    for one in (*kinds.values(), pid):
-        os.kill(one, signal.SIGKILL)
+    for member in (*kinds.values(), pid):
+        os.kill(member, signal.SIGKILL)
     os.waitpid(pid, 0)
     os.close(master)
 
@@ -168,31 +170,31 @@ class TestTree:
         pid, tty, kinds = family
         assert process.stat(kinds["orphan"]).parent != pid
         assert process.stat(kinds["setsid"]).tty == 0
-        found = process.tree(pid, tty)
-        assert {one.pid for one in found} == {pid, *kinds.values()}
-        assert all(process.is_alive(one) for one in found)
+        tree = process.tree(pid, tty)
+        assert {member.pid for member in tree} == {pid, *kinds.values()}
+        assert all(process.is_alive(member) for member in tree)
 
     def test_without_a_terminal_only_descendants(self, family):
         pid, _, kinds = family
-        assert {one.pid for one in process.tree(pid)} == {
+        assert {member.pid for member in process.tree(pid)} == {
             pid,
             *(kinds[kind] for kind in ("child", "grandchild", "setsid")),
         }
 
-    def test_the_terminal_of_somebody_else_adds_nobody(self, family, child):
+    def test_the_terminal_of_another_process_adds_nothing(self, family, child):
         tty = family[1]
-        assert {one.pid for one in process.tree(child.pid, tty)} == {child.pid}
+        assert {member.pid for member in process.tree(child.pid, tty)} == {child.pid}
 
     def test_a_terminal_that_is_not_there(self, family):
         assert len(process.tree(family[0], "/dev/pts/99999")) == 4
 
     def test_a_root_that_is_gone_has_no_tree(self, family):
         pid, tty, _ = family
-        found = process.identify(pid)
-        assert process.tree(Identity(pid, found.start - 1, found.boot), tty) == set()
-        assert process.tree(Identity(pid, found.start, "another-boot"), tty) == set()
+        identity = process.identify(pid)
+        assert process.tree(Identity(pid, identity.start - 1, identity.boot), tty) == set()
+        assert process.tree(Identity(pid, identity.start, "another-boot"), tty) == set()
         assert process.tree(2**22 - 3, tty) == set()
-        assert process.tree(found, tty)
+        assert process.tree(identity, tty)
 
 
 class TestSignal:
@@ -203,7 +205,7 @@ class TestSignal:
         assert not process.signal(identity, signal.SIGTERM)
 
     @pytest.mark.parametrize("pidfd", [True, False])
-    def test_a_stranger_with_the_pid_is_never_signalled(self, child, monkeypatch, pidfd):
+    def test_a_later_owner_of_the_pid_is_never_signalled(self, child, monkeypatch, pidfd):
         if not pidfd:
             monkeypatch.delattr(os, "pidfd_open")
         identity = process.identify(child.pid)
@@ -244,17 +246,17 @@ class TestSignal:
         monkeypatch.undo()
 
 
-class TestLooking:
+class TestInspection:
     def test_arguments(self, tmp_path):
-        words = ["a b", "", os.fsdecode(b"\xff\n")]
+        arguments = ["a b", "", os.fsdecode(b"\xff\n")]
         running = subprocess.Popen(
-            [sys.executable, "-S", "-c", "input()", *words],
+            [sys.executable, "-S", "-c", "input()", *arguments],
             stdin=subprocess.PIPE,
             cwd=tmp_path,
             stderr=subprocess.DEVNULL,
         )
         try:
-            until(lambda: (process.command_line(running.pid) or [])[-3:] == words)
+            until(lambda: (process.command_line(running.pid) or [])[-3:] == arguments)
             assert process.working_directory(running.pid) == str(tmp_path)
         finally:
             running.kill()

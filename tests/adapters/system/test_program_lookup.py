@@ -1,4 +1,4 @@
-"""Programs on PATH."""
+"""Finding programs on PATH, and running one apart."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def test_an_empty_part_of_path_is_the_current_directory(path, tmp_path, monkeypa
     assert which("claude", ":/nonexistent") == str(tmp_path / "two" / "claude")
 
 
-def test_what_may_have_been_meant(path):
+def test_similar_names(path):
     assert similar("claud", path, ["claude", "codex", "gemini"])[0] == "claude"
     assert similar("my-tol", path) == ["my-tool"]
     assert similar("claud", path, ["claude"]) == ["claude"]
@@ -63,7 +63,7 @@ def test_a_program_that_closed_its_output_has_not_ended():
     assert Running(["/bin/sh", "-c", script], os.environ).finish(30).status == 3
 
 
-def test_an_end_that_somebody_else_collected_is_no_success(monkeypatch):
+def test_an_unknown_status_is_no_success(monkeypatch):
     running = Running(["/bin/sh", "-c", "exit 7"], dict(os.environ))
     assert running.has_ended(10)
     monkeypatch.setattr(type(running._child), "wait", lambda self, seconds: None)

@@ -1,4 +1,4 @@
-"""A private tmux server per test: own socket directory, own HOME, ended and proven gone afterwards."""
+"""A private tmux server for each test, with its own sockets and HOME, which must have ended afterwards."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ while data := os.read(0, 65536):
 
 
 class PrivateServer:
-    """A server of one test, and shorter words for what tests do with it."""
+    """The tmux server of one test, with shortcuts for tests."""
 
     def __init__(self, name: str, directory: Path) -> None:
         self.tmux = Tmux(name)
@@ -39,9 +39,9 @@ class PrivateServer:
         self.directory = directory
 
     def start(self, *command: str, name: str = "one", mark: str = MARK, cwd: object = None, root: str = "/"):
-        words = list(command) or ["cat", "-"]
+        argv = list(command) or ["cat", "-"]
         place = str(cwd or self.directory)
-        return self.tmux.start(name, words, cwd=place, session_id=mark, root=root)
+        return self.tmux.start(name, argv, cwd=place, session_id=mark, root=root)
 
     def record(self, name: str = "recorder", mark: str = MARK):
         """Start a pane whose input is recorded; return it and the file."""
@@ -51,19 +51,19 @@ class PrivateServer:
         return pane, log
 
     def raw(self, *arguments: str | bytes, check: bool = True) -> str:
-        """Run tmux as anybody could."""
-        done = subprocess.run(
+        """Run the tmux program directly, without mam."""
+        result = subprocess.run(
             ["tmux", "-L", self.name, *arguments],
             env=clean_environment(os.environ),
             capture_output=True,
             timeout=20,
             check=check,
         )
-        return done.stdout.decode("utf-8", "replace")
+        return result.stdout.decode("utf-8", "replace")
 
     @staticmethod
     def until(condition, timeout: float = 15.0):
-        """Wait for a true value and return it; fail when the time is over."""
+        """Wait for a true value and return it; fail after the timeout."""
         return wait_until(condition, seconds=timeout)
 
     @staticmethod
@@ -88,7 +88,7 @@ def private(tmp_path, monkeypatch):
     pid = server.tmux.server_pid()
     if pid is not None:
         os.kill(pid, signal.SIGCONT)
-        # After a control client was killed, tmux 3.3a does not end by itself: it is killed after a while.
+        # After a control client was killed, tmux 3.3a does not end by itself, so kill_server kills it.
         server.tmux.kill_server(timeout=2)
         assert not is_running(pid)
     assert server.tmux.server_pid() is None

@@ -1,4 +1,4 @@
-"""Command lists: only closed forms enter them."""
+"""Command lists hold only values of a closed form."""
 
 from __future__ import annotations
 
@@ -32,8 +32,8 @@ def test_anything_else_is_no_server(server):
 
 @given(st.text(), st.text(), st.text(), st.text())
 def test_no_text_of_a_caller_stands_in_a_command(pane_id, mark, name, root):
-    """Whatever is given, either the verb refuses or the list holds only what is allowed."""
-    verbs = [
+    """For any text, the function refuses it or returns a list with allowed values only."""
+    builders = [
         lambda: argv.start(
             name, ["/bin/cat", "-"], session_id=mark, root=root, width=80, height=24, nonce=NONCE
         ),
@@ -45,19 +45,23 @@ def test_no_text_of_a_caller_stands_in_a_command(pane_id, mark, name, root):
         lambda: argv.look(pane_id, NONCE),
         lambda: [argv.capture_script([pane_id], NONCE).decode()],
     ]
-    for verb in verbs:
+    for build in builders:
         try:
-            words = verb()
+            arguments = build()
         except MamError:
             continue
-        assert all(word.isascii() and word.isprintable() for word in words if "\n" not in word)
-        assert not any(word.endswith(";") for word in words if word != ";")
+        assert all(
+            argument.isascii() and argument.isprintable() for argument in arguments if "\n" not in argument
+        )
+        assert not any(argument.endswith(";") for argument in arguments if argument != ";")
 
 
 def test_a_root_with_everything_in_it_is_hex_in_the_command():
-    words = argv.start("n", ["/bin/cat"], session_id=MARK, root="#(x);\n'", width=1, height=1, nonce=NONCE)
-    assert b"#(x);\n'".hex() in words
-    assert not any("#(x)" in word for word in words)
+    arguments = argv.start(
+        "n", ["/bin/cat"], session_id=MARK, root="#(x);\n'", width=1, height=1, nonce=NONCE
+    )
+    assert b"#(x);\n'".hex() in arguments
+    assert not any("#(x)" in argument for argument in arguments)
 
 
 def test_the_guard_is_one_condition_of_all():
@@ -68,8 +72,8 @@ def test_the_guard_is_one_condition_of_all():
 
 
 @given(st.lists(st.text(st.characters(codec="utf-8", exclude_categories=["Cc"]), min_size=1), min_size=1))
-def test_quoted_words_hold_no_open_quote(words):
-    text = argv.quoted(words)
+def test_quoted_words_hold_no_open_quote(arguments):
+    text = argv.quoted(arguments)
     bare = text.replace("'\\''", "")
     assert bare.count("'") % 2 == 0
 

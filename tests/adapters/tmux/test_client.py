@@ -1,4 +1,4 @@
-"""The client against a real server of its own."""
+"""The client with a real tmux server."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ OTHER = "s_00000002"
 
 @pytest.fixture
 def frozen(private, tmux):
-    """A server that is there and does not answer."""
+    """A server that runs and does not answer."""
     pane = private.start()
     tmux.timeout = 0.3
     os.kill(pane.server_pid, signal.SIGSTOP)
@@ -61,7 +61,7 @@ class TestPanes:
             (pane,) = tmux.panes(full=True).panes
             return pane.width, pane.height, pane.path, pane.command
 
-        # tmux asks the kernel for the directory, which knows none in the moment of an exec.
+        # tmux asks the kernel for the directory, and during an exec the kernel has none.
         private.until(lambda: shown() == (200, 50, str(private.directory), "sleep"))
 
     def test_panes_that_are_not_ours_have_no_mark(self, private, tmux):
@@ -74,7 +74,7 @@ class TestPanes:
     def test_a_window_in_two_sessions_is_listed_once(self, private, tmux):
         pane = private.start(name="a")
         private.raw("new-session", "-d", "-t", "=a", "-s", "b")
-        assert [one.id for one in tmux.panes().panes] == [pane.id]
+        assert [listed.id for listed in tmux.panes().panes] == [pane.id]
 
     def test_a_server_that_does_not_answer_is_unknown(self, frozen, tmux):
         listing = tmux.panes()
@@ -118,7 +118,7 @@ class TestStart:
 
         monkeypatch.setattr(Tmux, "_call", ending)
         pane = private.start(name="a")
-        assert [one.id for one in tmux.panes().panes] == [pane.id]
+        assert [listed.id for listed in tmux.panes().panes] == [pane.id]
         assert calls.count("start-server") == 2
 
     def test_a_directory_that_is_not_there(self, private, tmux):
@@ -140,7 +140,7 @@ class TestStart:
             "new-session -d -s theirs cat",
         ],
     )
-    def test_whatever_the_users_file_says(self, private, tmux, tmp_path, conf):
+    def test_any_tmux_conf_of_the_user(self, private, tmux, tmp_path, conf):
         (tmp_path / "home" / ".tmux.conf").write_text(conf + "\n", encoding="utf-8")
         pane = private.start("sh", "-c", "echo up; read line; exit 3")
         private.until(lambda: "up" in tmux.look(pane.id).screen)
@@ -216,8 +216,8 @@ class TestCapture:
 
     def test_more_than_tmux_takes_as_arguments(self, private, tmux):
         pane = private.start()
-        wanted = [pane.id, *(f"%{number}" for number in range(1000, 3000))]
-        assert tmux.capture(wanted)[pane.id] is not None
+        ids = [pane.id, *(f"%{number}" for number in range(1000, 3000))]
+        assert tmux.capture(ids)[pane.id] is not None
 
     def test_nothing_asked_nothing_done(self, tmux):
         assert tmux.capture([]) == {}
@@ -290,8 +290,8 @@ class TestPaste:
 
     def test_a_pane_whose_cursor_has_moved_gets_nothing(self, private, tmux):
         pane, log = private.record()
-        seen = tmux.look(pane.id)
-        for moved in ((seen.cursor_x + 1, seen.cursor_y), (seen.cursor_x, seen.cursor_y + 1)):
+        look = tmux.look(pane.id)
+        for moved in ((look.cursor_x + 1, look.cursor_y), (look.cursor_x, look.cursor_y + 1)):
             with pytest.raises(PaneChanged):
                 tmux.paste(pane.id, "words", mark=MARK, enter=True, at=moved)
             with pytest.raises(PaneChanged):
@@ -308,7 +308,7 @@ class TestPaste:
     @pytest.mark.parametrize("verb", ["paste", "keys"])
     def test_a_pane_that_is_gone(self, private, tmux, verb):
         private.start()
-        with pytest.raises(PaneGone, match="not there"):
+        with pytest.raises(PaneGone, match="does not exist"):
             self.type(tmux, verb, "%99", MARK)
         assert private.raw("list-buffers") == ""
 
@@ -343,13 +343,13 @@ class TestPaste:
 
 class TestKillPane:
     def test_only_the_pane_meant(self, private, tmux):
-        one, two = private.start(name="a"), private.start(name="b", mark=OTHER)
-        assert not tmux.kill_pane(one.id, mark=OTHER)
-        assert tmux.kill_pane(one.id, mark=MARK)
-        assert not tmux.kill_pane(one.id, mark=MARK)
-        assert [pane.id for pane in tmux.panes().panes] == [two.id]
+        first, second = private.start(name="a"), private.start(name="b", mark=OTHER)
+        assert not tmux.kill_pane(first.id, mark=OTHER)
+        assert tmux.kill_pane(first.id, mark=MARK)
+        assert not tmux.kill_pane(first.id, mark=MARK)
+        assert [pane.id for pane in tmux.panes().panes] == [second.id]
 
-    def test_the_last_pane_ends_the_server_and_it_is_still_said(self, private, tmux):
+    def test_the_last_pane_ends_the_server_and_kill_pane_still_returns_true(self, private, tmux):
         pane = private.start()
         assert tmux.kill_pane(pane.id, mark=MARK)
         private.until(lambda: tmux.server_pid() is None)
@@ -358,7 +358,7 @@ class TestKillPane:
         pane = private.start()
         private.raw("split-window", "-t", pane.id, "cat")
         assert tmux.kill_pane(pane.id, mark=MARK)
-        assert [one.session_name for one in tmux.panes().panes] == ["one"]
+        assert [listed.session_name for listed in tmux.panes().panes] == ["one"]
 
     def test_without_a_mark_whatever_is_there(self, private, tmux):
         private.raw("new-session", "-d", "-s", "theirs", "cat")
@@ -382,7 +382,7 @@ class TestSessions:
         pane = private.start(name="a")
         private.start(name="b", mark=OTHER)
         tmux.rename_session(pane.session_id, "c")
-        assert {one.session_name for one in tmux.panes().panes} == {"c", "b"}
+        assert {listed.session_name for listed in tmux.panes().panes} == {"c", "b"}
         with pytest.raises(NameTaken):
             tmux.rename_session(pane.session_id, "b")
         with pytest.raises(PaneGone):
@@ -390,22 +390,24 @@ class TestSessions:
 
     def test_attach_names_server_and_session(self, private, tmux):
         pane = private.start()
-        words = tmux.attach_argv(pane.session_id)
-        assert words[0].endswith("/tmux")
-        assert words[1:] == ["-u", "-L", private.name, "attach-session", "-t", pane.session_id]
+        argv = tmux.attach_argv(pane.session_id)
+        assert argv[0].endswith("/tmux")
+        assert argv[1:] == ["-u", "-L", private.name, "attach-session", "-t", pane.session_id]
 
     def test_a_client_inside_is_switched(self, private, tmux):
-        one, two = private.start(name="a"), private.start(name="b", mark=OTHER)
+        first, second = private.start(name="a"), private.start(name="b", mark=OTHER)
         import pty
 
         pid, screen = pty.fork()
         if pid == 0:
-            words = tmux.attach_argv(one.session_id)
-            os.execve(words[0], words, {**clean_environment(os.environ), "TERM": "xterm"})
+            argv = tmux.attach_argv(first.session_id)
+            os.execve(argv[0], argv, {**clean_environment(os.environ), "TERM": "xterm"})
         try:
             private.until(lambda: any(pane.attached for pane in tmux.panes().panes))
-            tmux.switch_client(two.session_id, {"TMUX": f"{private.name},1,0", "TMUX_PANE": one.id})
-            private.until(lambda: {p.id: p.attached for p in tmux.panes().panes} == {one.id: 0, two.id: 1})
+            tmux.switch_client(second.session_id, {"TMUX": f"{private.name},1,0", "TMUX_PANE": first.id})
+            private.until(
+                lambda: {p.id: p.attached for p in tmux.panes().panes} == {first.id: 0, second.id: 1}
+            )
         finally:
             os.close(screen)
             os.kill(pid, signal.SIGKILL)
@@ -415,13 +417,13 @@ class TestSessions:
 class TestEndings:
     def test_forty_statuses_of_forty(self, private, tmux):
         anchor = private.start("cat", "-", name="anchor")
-        seen = []
+        endings = []
         for number in range(40):
-            # Short-lived but not at once: then the terminal closes first, and Debian's tmux misses the exit.
+            # After a short life the terminal closes before the exit, which Debian's tmux then misses.
             pane = private.start("sh", "-c", f"sleep 0.03; exit {number + 1}", name=f"n{number}")
             dead = tmux.dead_status(pane.id, pane.server_pid, time.monotonic() + 2)
-            seen.append((dead.dead, dead.dead_status))
-        assert seen == [(True, number + 1) for number in range(40)]
+            endings.append((dead.dead, dead.dead_status))
+        assert endings == [(True, number + 1) for number in range(40)]
         assert not tmux.pane(anchor.id).dead
 
     def test_a_signal_is_told_too(self, private, tmux):
@@ -468,7 +470,7 @@ def test_a_server_by_socket_path(private):
 
 
 def test_the_environment_of_tmux_names_no_session():
-    given = {
+    environ = {
         "MAM_ROOT": "x",
         "TMUX": "x",
         "TMUX_PANE": "x",
@@ -476,10 +478,10 @@ def test_the_environment_of_tmux_names_no_session():
         "TMUX_TMPDIR": "/t",
         "HOME": "/h",
     }
-    assert clean_environment(given) == {"TMUX_TMPDIR": "/t", "HOME": "/h"}
+    assert clean_environment(environ) == {"TMUX_TMPDIR": "/t", "HOME": "/h"}
 
 
-def test_the_start_up_path_imports_nothing_dear(private):
+def test_the_start_up_path_imports_nothing_slow(private):
     import subprocess
 
     code = (
@@ -490,7 +492,7 @@ def test_the_start_up_path_imports_nothing_dear(private):
     out = subprocess.run(
         [sys.executable, "-S", "-c", code], env=env, capture_output=True, text=True, check=True
     ).stdout
-    dear = {
+    slow = {
         "dataclasses",
         "typing",
         "enum",
@@ -502,7 +504,7 @@ def test_the_start_up_path_imports_nothing_dear(private):
         "re",
         "signal",
     }
-    assert not dear & set(out.split()), out
+    assert not slow & set(out.split()), out
 
 
 def test_a_brief_listing_says_what_the_long_one_says(private, tmux):

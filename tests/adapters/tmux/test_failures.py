@@ -1,4 +1,4 @@
-"""Every line that tmux was seen to fail with has its error, and nothing falls through."""
+"""Each error line that tmux prints becomes the right error of mam."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ class TestRealFailures:
             listing = tmux.panes()
         finally:
             path.chmod(0o660)
-        assert not listing.confirmed and "belongs to somebody else" in listing.error
+        assert not listing.confirmed and "belongs to another user" in listing.error
 
     def test_no_tmux_on_path_is_unknown(self, private):
         tmux = Tmux("x", environ={"PATH": str(private.directory)})
@@ -97,7 +97,7 @@ class TestRealFailures:
             tmux.start("a", ["cat", "-"], cwd="/", session_id="s_00000001", root="/")
 
     @pytest.mark.parametrize(
-        ("said", "fine"),
+        ("version", "is_fine"),
         [
             ("tmux 3.1c", False),
             ("tmux 2.9", False),
@@ -106,17 +106,18 @@ class TestRealFailures:
             ("tmux master", True),
         ],
     )
-    def test_an_old_tmux_starts_nothing(self, private, said, fine):
+    def test_an_old_tmux_starts_nothing(self, private, version, is_fine):
         fake = private.directory / "tmux"
         fake.write_text(
-            f'#!/bin/sh\n[ "$1" = -V ] && echo "{said}" && exit 0\necho ran >&2; exit 1\n', encoding="utf-8"
+            f'#!/bin/sh\n[ "$1" = -V ] && echo "{version}" && exit 0\necho ran >&2; exit 1\n',
+            encoding="utf-8",
         )
         fake.chmod(0o755)
         tmux = Tmux("x", environ={"PATH": f"{private.directory}:/usr/bin:/bin"})
         with pytest.raises(MamError) as caught:
             tmux.start("a", ["cat", "-"], cwd="/", session_id="s_00000001", root="/")
-        assert (type(caught.value) is TerminalsDown) is fine
-        assert (type(caught.value) is TmuxMissing) is not fine
+        assert (type(caught.value) is TerminalsDown) is is_fine
+        assert (type(caught.value) is TmuxMissing) is not is_fine
 
     def test_a_tmux_that_cannot_be_run_is_unknown(self, private):
         (private.directory / "tmux").write_text("#!/nonexistent/shell\n", encoding="utf-8")

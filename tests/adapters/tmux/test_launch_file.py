@@ -1,4 +1,4 @@
-"""The launcher: argv, environment and directory arrive whole, or the pane says why not."""
+"""The launcher: argv, environment and directory arrive unchanged, or the pane shows the reason."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from mam.adapters.tmux.launch_file import (
 )
 from mam.core.errors import DiskFull, InvalidName, ReadOnly, Usage
 
-# Writes what it was given, as a program sees it.
+# A program that writes its arguments, environment and state to a file.
 REPORT = """
 import json, os, signal, sys
 out = {
@@ -55,19 +55,21 @@ def launch(private, tmux):
 
 @pytest.fixture
 def report(private, launch):
-    """Launch a program that reports what it was given, and return that."""
+    """Launch a program that reports what it received, and return the report."""
 
-    def report(*words, env=None, cwd=None, umask=None):
+    def report(*arguments, env=None, cwd=None, umask=None):
         out = private.directory / "report.json"
-        argv = [sys.executable, "-S", "-c", REPORT, str(out), *words]
+        argv = [sys.executable, "-S", "-c", REPORT, str(out), *arguments]
         pane, path = launch(argv, env={"LANG": "C.UTF-8", **(env or {})}, cwd=cwd, umask=umask)
         private.until(out.exists)
         assert not Path(path).exists()
         assert launch_failure(path) is None
-        said = json.loads(out.read_text(encoding="utf-8"))
-        said["pane"] = pane
-        said["env"] = {bytes.fromhex(name): bytes.fromhex(value) for name, value in said["env"].items()}
-        return said
+        received = json.loads(out.read_text(encoding="utf-8"))
+        received["pane"] = pane
+        received["env"] = {
+            bytes.fromhex(name): bytes.fromhex(value) for name, value in received["env"].items()
+        }
+        return received
 
     return report
 
@@ -76,7 +78,7 @@ class TestWhatArrives:
     def test_the_callers_environment_and_not_the_servers(self, private, report):
         private.start(name="anchor")
         private.raw("set-environment", "-g", "SERVER_ONLY", "x")
-        given = {
+        variables = {
             "TERM": "dumb",
             "TMUX": "forged",
             "TMUX_PANE": "%99",
@@ -84,33 +86,33 @@ class TestWhatArrives:
             "MAM_SESSION": "s_1",
             "A": "b=c",
         }
-        said = report(env=given)
-        env = said["env"]
+        received = report(env=variables)
+        env = received["env"]
         assert b"SERVER_ONLY" not in env and b"TMUX_X" not in env
         assert env[b"A"] == b"b=c" and env[b"MAM_SESSION"] == b"s_1"
-        assert env[b"TMUX_PANE"].decode() == said["pane"].id
+        assert env[b"TMUX_PANE"].decode() == received["pane"].id
         assert env[b"TMUX"] != b"forged" and env[b"TERM"] not in (b"dumb", b"")
 
     def test_where_the_sockets_are_is_kept(self, report):
         assert report(env={"TMUX_TMPDIR": "/somewhere"})["env"][b"TMUX_TMPDIR"] == b"/somewhere"
 
     def test_words_that_a_shell_or_tmux_would_read(self, report):
-        words = ["#(touch x)", "a;", ";", "", "$HOME", "`id`", "'\"", "new\nline", "-x", "é"]
-        assert [bytes.fromhex(word).decode() for word in report(*words)["argv"]] == words
+        arguments = ["#(touch x)", "a;", ";", "", "$HOME", "`id`", "'\"", "new\nline", "-x", "é"]
+        assert [bytes.fromhex(argument).decode() for argument in report(*arguments)["argv"]] == arguments
 
     def test_bytes_that_are_not_utf8(self, report, private):
         odd = os.fsdecode(b"\xff\xfe\x01")
         place = private.directory / odd
         place.mkdir()
-        said = report(odd, env={"ODD": odd}, cwd=place)
-        assert bytes.fromhex(said["argv"][0]) == b"\xff\xfe\x01"
-        assert said["env"][b"ODD"] == b"\xff\xfe\x01"
-        assert bytes.fromhex(said["cwd"]) == os.fsencode(place) == said["env"][b"PWD"]
+        received = report(odd, env={"ODD": odd}, cwd=place)
+        assert bytes.fromhex(received["argv"][0]) == b"\xff\xfe\x01"
+        assert received["env"][b"ODD"] == b"\xff\xfe\x01"
+        assert bytes.fromhex(received["cwd"]) == os.fsencode(place) == received["env"][b"PWD"]
 
     def test_a_hundred_kilobytes_of_environment(self, report):
         env = {f"V{number}": "x" * 1000 for number in range(100)} | {"BIG": "y" * 100_000}
-        said = report(env=env)["env"]
-        assert {name.encode(): value.encode() for name, value in env.items()}.items() <= said.items()
+        received = report(env=env)["env"]
+        assert {name.encode(): value.encode() for name, value in env.items()}.items() <= received.items()
 
     def test_signals_are_as_a_login_gives_them(self, report):
         status = dict(line.split(":", 1) for line in report()["status"].splitlines())
@@ -136,14 +138,14 @@ class TestWhatArrives:
         path = write_launch(
             str(private.directory), "l", argv=["/x", "secret"], env={"K": "secret"}, cwd="/secret"
         )
-        words = launcher_command(path)
-        assert words[:3] == [sys.executable, "-I", "-S"] and bytes.fromhex(words[4]) == os.fsencode(path)
-        assert not any("secret" in word for word in words)
+        command = launcher_command(path)
+        assert command[:3] == [sys.executable, "-I", "-S"] and bytes.fromhex(command[4]) == os.fsencode(path)
+        assert not any("secret" in argument for argument in command)
 
 
 class TestFailures:
     @pytest.mark.parametrize(
-        ("argv", "cwd", "status", "said"),
+        ("argv", "cwd", "status", "reason"),
         [
             (["/nonexistent/agent"], "/", 127, "cannot run /nonexistent/agent: No such file or directory"),
             (["/etc/passwd"], "/", 126, "cannot run /etc/passwd: Permission denied"),
@@ -151,13 +153,13 @@ class TestFailures:
             (["/bad\x1b[31m\nname"], "/", 127, "cannot run /bad?[31m?name: No such file or directory"),
         ],
     )
-    def test_the_pane_and_a_file_say_why(self, private, launch, tmux, argv, cwd, status, said):
+    def test_the_pane_and_a_file_say_why(self, private, launch, tmux, argv, cwd, status, reason):
         pane, path = launch(argv, cwd=cwd)
         dead = tmux.dead_status(pane.id, pane.server_pid, time.monotonic() + 5)
         assert dead.dead_status == status
-        assert "mam: " + said in tmux.look(pane.id).screen
+        assert "mam: " + reason in tmux.look(pane.id).screen
         assert stat.S_IMODE(Path(path + ".failed").stat().st_mode) == 0o600
-        assert launch_failure(path) == said
+        assert launch_failure(path) == reason
         assert launch_failure(path) is None and not Path(path).exists()
 
     @pytest.mark.parametrize(
@@ -201,7 +203,7 @@ class TestFailures:
 
         pane, path = launch(["/bin/cat"], prepare=withdraw)
         private.until(lambda: tmux.pane(pane.id) is None)
-        assert [one.id for one in tmux.panes().panes] == [anchor.id]
+        assert [pane.id for pane in tmux.panes().panes] == [anchor.id]
         assert launch_failure(path) is None
 
     def test_a_launch_that_was_taken_cannot_be_withdrawn(self, private, launch, tmux):

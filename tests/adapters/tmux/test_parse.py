@@ -1,4 +1,4 @@
-"""Answers of tmux as values: what was printed comes out, and nothing else."""
+"""Parsing answers of tmux: the values are those that tmux printed, and no text can forge one."""
 
 from __future__ import annotations
 
@@ -68,8 +68,8 @@ def test_noise_is_no_listing_or_an_unconfirmed_one(noise):
 
 @pytest.mark.parametrize("cut", range(0, 120, 7))
 def test_a_cut_answer_is_unconfirmed(cut):
-    whole = row([b"name", b"s_00000001", b"2f", b"/dev/pts/1", b""])
-    listing = parse.listing(whole + whole.replace(b"%7", b"%8")[: len(whole) - 1 - cut], NONCE)
+    complete = row([b"name", b"s_00000001", b"2f", b"/dev/pts/1", b""])
+    listing = parse.listing(complete + complete.replace(b"%7", b"%8")[: len(complete) - 1 - cut], NONCE)
     assert not listing.confirmed and listing.panes == []
 
 
@@ -93,7 +93,7 @@ def test_a_root_that_mam_did_not_write_equals_no_directory_of_ours():
 
 
 @pytest.mark.parametrize(
-    ("said", "expected"),
+    ("output", "expected"),
     [
         ("tmux 3.3a\n", (3, 3)),
         ("tmux next-3.6", (3, 6)),
@@ -105,8 +105,8 @@ def test_a_root_that_mam_did_not_write_equals_no_directory_of_ours():
         ("tmux 3.", None),
     ],
 )
-def test_versions(said, expected):
-    assert parse.version(said) == expected
+def test_versions(output, expected):
+    assert parse.version(output) == expected
 
 
 def test_captures_split_at_their_own_lines_only():

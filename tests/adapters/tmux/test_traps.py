@@ -1,4 +1,4 @@
-"""The seven traps of tmux that were seen to bite, one test class each (tmux.md, T1 to T7)."""
+"""Seven quirks of tmux that have caused errors, T1 to T7, with one test class for each."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ MARK = "s_00000001"
 OTHER = "s_00000002"
 
 
-def settle(private):
-    """List often enough that a shell in any field would have run: until one that we plant ourselves has."""
+def wait_for_format_shells(private):
+    """List panes until a shell command in a format of this test has run; any other would have run too."""
     control = private.directory / "control"
     job = f"#(touch {shlex.quote(str(control))})"
 
@@ -99,7 +99,7 @@ class TestT2FormatsRunShells:
         assert private.raw("display-message", "-p", "-t", listed.id, "#{session_path}").removesuffix(
             "\n"
         ) == str(place)
-        settle(private)
+        wait_for_format_shells(private)
         assert not list(private.directory.rglob("pwned"))
         assert not (private.directory / "home" / "pwned").exists()
 
@@ -112,7 +112,7 @@ class TestT2FormatsRunShells:
         pane = private.start(*launcher_command(path), cwd=place)
         private.until(lambda: tmux.pane(pane.id).command == "cat")
         assert private.until(lambda: tmux.pane(pane.id).path) == str(place)
-        settle(private)
+        wait_for_format_shells(private)
         assert not list(private.directory.rglob("pwned"))
 
     def test_a_mark_is_a_session_id_or_nothing(self, private, tmux):
@@ -256,9 +256,9 @@ class TestT6ForgedFields:
 
     def test_even_who_knew_the_nonce_forges_nothing(self):
         nonce = "00112233aabbccdd"
-        whole = b"%N%1,$1,@1,5,0,,,0,9,1,0,0,3,0%Na%N%N%Ntty%N%N\n".replace(b"%N", nonce.encode())
-        assert [pane.id for pane in rows(whole, nonce)] == ["%1"]
-        forged = whole.replace(b"tty", nonce.encode() + b",%9")
+        answer = b"%N%1,$1,@1,5,0,,,0,9,1,0,0,3,0%Na%N%N%Ntty%N%N\n".replace(b"%N", nonce.encode())
+        assert [pane.id for pane in rows(answer, nonce)] == ["%1"]
+        forged = answer.replace(b"tty", nonce.encode() + b",%9")
         with pytest.raises(Garbled):
             list(rows(forged, nonce))
 
@@ -267,7 +267,9 @@ class TestT6ForgedFields:
         for full in (False, True):
             listing = tmux.panes(full)
             assert listing.confirmed, listing.error
-            assert [(one.id, one.pid, one.tty) for one in listing.panes] == [(pane.id, pane.pid, pane.tty)]
+            assert [(listed.id, listed.pid, listed.tty) for listed in listing.panes] == [
+                (pane.id, pane.pid, pane.tty)
+            ]
         assert tmux.pane(pane.id).pid == pane.pid
         assert tmux.look(pane.id).pane.pid == pane.pid
 
@@ -336,7 +338,7 @@ def test_a_hook_of_the_user_that_splits_new_sessions(home, tmp_path):
             "split", launcher_command(path), cwd=str(tmp_path), session_id="s_0000abcd", root="/r"
         )
         panes = server.panes().panes
-        assert [one.id for one in panes if one.mark] == [pane.id]
-        assert (len(panes), min(one.id for one in panes)) == (2, pane.id)
+        assert [listed.id for listed in panes if listed.mark] == [pane.id]
+        assert (len(panes), min(listed.id for listed in panes)) == (2, pane.id)
     finally:
         server.kill_server()

@@ -31,9 +31,9 @@ def test_a_new_pane_is_marked_last_and_takes_no_keyboard(private, tmux, first):
     second = split(private, tmux, first)
     third = split(private, tmux, first, THIRD)
     assert (second.mark, second.root, second.window_id) == (SECOND, "/r", first.window_id)
-    seen = window.show(tmux, first.window_id)
-    assert seen.panes == [first.id, second.id, third.id]
-    assert seen.active == first.id
+    shown_window = window.show(tmux, first.window_id)
+    assert shown_window.panes == [first.id, second.id, third.id]
+    assert shown_window.active == first.id
     shown = private.raw("show-options", "-p", "-t", second.id)
     assert "remain-on-exit on" in shown and "allow-rename off" in shown
 
@@ -77,23 +77,21 @@ def geometry(private, window_id):
     lines = private.raw(
         "list-panes", "-t", window_id, "-F", "#{pane_id} #{pane_left} #{pane_top} #{pane_width}"
     ).splitlines()
-    return {
-        pane: (int(left), int(top), int(wide)) for pane, left, top, wide in (line.split() for line in lines)
-    }
+    return {pane: (int(x), int(y), int(width)) for pane, x, y, width in (line.split() for line in lines)}
 
 
 def test_the_main_pane_stands_left(private, tmux, first):
     panes = [split(private, tmux, first, f"s_0000001{number}") for number in range(3)]
     main = panes[1].id
-    seen = window.arrange(tmux, first.window_id, layout="main-vertical", main=main)
-    where = geometry(private, first.window_id)
-    assert seen.panes[0] == main
-    assert where[main] == (0, 0, 100), "half of the window"
-    assert [where[one][0] > 0 for one in seen.panes[1:]] == [True, True, True]
-    seen = window.arrange(tmux, first.window_id, layout="main-horizontal", main=first.id)
-    assert seen.panes[0] == first.id
+    shown_window = window.arrange(tmux, first.window_id, layout="main-vertical", main=main)
+    places = geometry(private, first.window_id)
+    assert shown_window.panes[0] == main
+    assert places[main] == (0, 0, 100), "half of the window"
+    assert [places[pane_id][0] > 0 for pane_id in shown_window.panes[1:]] == [True, True, True]
+    shown_window = window.arrange(tmux, first.window_id, layout="main-horizontal", main=first.id)
+    assert shown_window.panes[0] == first.id
     assert geometry(private, first.window_id)[first.id][2] == 200, "it stands on top"
-    assert seen.active == first.id, "swapping moves no keyboard"
+    assert shown_window.active == first.id, "swapping moves no keyboard"
     with pytest.raises(Usage):
         window.arrange(tmux, first.window_id, layout="tiled", main=None)
 
@@ -106,9 +104,9 @@ def test_a_person_who_zoomed_stays_zoomed(private, tmux, first):
 
 def test_label_and_colour_are_drawn(private, tmux, first):
     second = split(private, tmux, first)
-    window.dress(tmux, second.id, first.window_id, label="dev", colour="#4a6e38")
+    window.label_pane(tmux, second.id, first.window_id, label="dev", colour="#4a6e38")
     window.arrange(tmux, first.window_id, layout="main-vertical", main=first.id)
-    # Another tmux is the terminal of a person who looks on.
+    # An outer tmux session is the terminal of a person who looks at the window.
     attach = ["env", "-u", "TMUX", *tmux.attach_argv(first.session_id)]
     private.raw("new-session", "-d", "-s", "outer", "-x", "200", "-y", "50", *attach)
     label = f"dev-{second.id}"
@@ -124,20 +122,20 @@ def test_label_and_colour_are_drawn(private, tmux, first):
 
 def test_what_a_window_has_of_its_own_stays(private, tmux, first):
     private.raw("set-option", "-w", "-t", first.window_id, "pane-border-status", "bottom")
-    window.dress(tmux, first.id, first.window_id, label="dev", colour="#4a6e38")
+    window.label_pane(tmux, first.id, first.window_id, label="dev", colour="#4a6e38")
     shown = private.raw("show-options", "-w", "-t", first.window_id)
     assert "pane-border-status bottom" in shown and "pane-border-style" in shown
-    window.undress(tmux, first.window_id, [first.id])
+    window.remove_labels(tmux, first.window_id, [first.id])
     assert private.raw("show-options", "-w", "-t", first.window_id) == "pane-border-status bottom\n"
     assert "mam_label" not in private.raw("show-options", "-p", "-t", first.id)
 
 
 def test_a_server_that_ends_with_its_last_pane_has_nothing_left(tmux, first, monkeypatch):
-    def ended(*_words, **_more):
+    def ended(*_arguments, **_more):
         raise from_stderr("server exited unexpectedly", "show-options", "x")
 
     monkeypatch.setattr(type(tmux), "_call", ended)
-    window.undress(tmux, first.window_id, [first.id])
+    window.remove_labels(tmux, first.window_id, [first.id])
 
 
 @pytest.mark.parametrize(
@@ -145,4 +143,4 @@ def test_a_server_that_ends_with_its_last_pane_has_nothing_left(tmux, first, mon
 )
 def test_only_plain_labels(tmux, first, label, colour):
     with pytest.raises(Usage):
-        window.dress(tmux, first.id, first.window_id, label=label, colour=colour)
+        window.label_pane(tmux, first.id, first.window_id, label=label, colour=colour)

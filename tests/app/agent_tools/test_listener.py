@@ -6,26 +6,26 @@ from pathlib import Path
 
 import pytest
 
-from mam.app.agent_tools.listener import Listener, enter
+from mam.app.agent_tools.listener import Listener, connect
 
 
 @pytest.fixture
 def full():
     """No descriptor is free."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    taken: list[int] = []
+    handles: list[int] = []
 
     def fill() -> None:
-        highest = max(int(one.name) for one in Path("/dev/fd").iterdir())
+        highest = max(int(handle.name) for handle in Path("/dev/fd").iterdir())
         resource.setrlimit(resource.RLIMIT_NOFILE, (highest + 1, hard))
         with pytest.raises(OSError, match="Too many open files"):
             while True:
-                taken.append(os.open(os.devnull, os.O_RDONLY))
+                handles.append(os.open(os.devnull, os.O_RDONLY))
 
     def free() -> None:
-        for one in taken:
-            os.close(one)
-        taken.clear()
+        for handle in handles:
+            os.close(handle)
+        handles.clear()
         resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
 
     yield fill, free
@@ -37,7 +37,7 @@ def test_a_visitor_without_a_descriptor_is_turned_away_and_the_next_one_let_in(f
     fleet.init()
     door = Listener(fleet._access.context)
     try:
-        line = enter(fleet._access.context)
+        line = connect(fleet._access.context)
         assert line is not None
         fill()
         assert door.accept() is None
@@ -45,7 +45,7 @@ def test_a_visitor_without_a_descriptor_is_turned_away_and_the_next_one_let_in(f
         with line:
             assert line.recv(1) == b"", "it hears at once that nobody serves it"
         assert door.accept() is None, "nobody stands there any more"
-        with enter(fleet._access.context) or pytest.fail("nobody listens"):
+        with connect(fleet._access.context) or pytest.fail("nobody listens"):
             visitor = door.accept()
             assert visitor is not None
             visitor.close()

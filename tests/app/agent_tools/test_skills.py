@@ -19,12 +19,12 @@ NAMES = ["create", "delegate-job", "monitor", "resume", "status", "stop", "team"
 THERE = {"resume": ["api"], "stop": ["api", "web", "docs"], "status": ["api"], "monitor": ["api"]}
 
 
-def states(found):
-    return {one["state"] for one in found["skills"]}
+def states(listing):
+    return {skill["state"] for skill in listing["skills"]}
 
 
-def did(found):
-    return {one["did"] for one in found["skills"]}
+def did(listing):
+    return {skill["did"] for skill in listing["skills"]}
 
 
 def test_the_seven_are_there_with_their_front_matter() -> None:
@@ -35,8 +35,10 @@ def test_the_seven_are_there_with_their_front_matter() -> None:
         assert facts["name"] == name
         assert {"description", "version", "author", "license", "platforms", "environments"} <= set(facts)
         assert set(facts["metadata"]["hermes"]) == {"tags", "related_skills", "prereq_skills"}
-        others = facts["metadata"]["hermes"]["related_skills"] + facts["metadata"]["hermes"]["prereq_skills"]
-        assert set(others) <= set(SKILLS)
+        other_skills = (
+            facts["metadata"]["hermes"]["related_skills"] + facts["metadata"]["hermes"]["prereq_skills"]
+        )
+        assert set(other_skills) <= set(SKILLS)
         assert len(facts["description"]) <= 1024
         assert "```bash" in body
 
@@ -47,8 +49,8 @@ def test_they_are_installed_listed_and_removed(fleet, workspace, agent) -> None:
     assert did(fleet.skills.install(agent=agent)) == {"installed"}
     assert did(fleet.skills.install(agent=agent)) == {"unchanged"}
     assert states(fleet.skills.list(agent=agent)) == {"current"}
-    found = sorted(path.parent.name for path in (workspace / PLACES[agent]).glob("*/SKILL.md"))
-    assert found == sorted(SKILLS)
+    listing = sorted(path.parent.name for path in (workspace / PLACES[agent]).glob("*/SKILL.md"))
+    assert listing == sorted(SKILLS)
     assert did(fleet.skills.uninstall(agent=agent)) == {"removed"}
     assert list((workspace / PLACES[agent]).iterdir()) == []
 
@@ -62,7 +64,7 @@ def test_what_a_person_changed_is_neither_overwritten_nor_removed(fleet, workspa
     own = workspace / "skills" / second / "SKILL.md"
     own.write_text("my own\n", encoding="utf-8")
     for verb in (fleet.skills.install, fleet.skills.uninstall):
-        by_name = {one["name"]: one["did"] for one in verb(folder="skills")["skills"]}
+        by_name = {path["name"]: path["did"] for path in verb(folder="skills")["skills"]}
         assert (by_name[first], by_name[second]) == ("kept", "kept")
     assert changed.read_text(encoding="utf-8") == text
     assert own.read_text(encoding="utf-8") == "my own\n"
@@ -94,7 +96,7 @@ def test_what_is_refused_is_refused_before_anything_is_written(fleet, workspace,
     (workspace / "skills" / last).symlink_to(tmp_path, target_is_directory=True)
     with pytest.raises(NotAllowed):
         fleet.skills.install(folder="skills")
-    assert [one.name for one in (workspace / "skills").iterdir()] == [last]
+    assert [path.name for path in (workspace / "skills").iterdir()] == [last]
 
 
 def commands(name: str) -> list[str]:
@@ -112,10 +114,10 @@ def commands(name: str) -> list[str]:
 @pytest.mark.parametrize("name", NAMES)
 def test_every_command_runs(fleet, home, workspace, tmp_path, name) -> None:
     fleet.init()
-    for session in THERE.get(name, ()):
-        one = fleet.sessions.create("practice", name=session, args=["--speed", "0"])
-        one.send("hello", timeout=20)
-        one.wait("idle", timeout=60)
+    for session_name in THERE.get(name, ()):
+        session = fleet.sessions.create("practice", name=session_name, args=["--speed", "0"])
+        session.send("hello", timeout=20)
+        session.wait("idle", timeout=60)
     if name == "resume":
         fleet.sessions.stop("api")
     program = tmp_path / "bin" / "mam"
@@ -123,7 +125,7 @@ def test_every_command_runs(fleet, home, workspace, tmp_path, name) -> None:
     program.write_text(f'#!/bin/sh\nexec "{sys.executable}" -P -m mam "$@"\n', encoding="utf-8")
     program.chmod(0o755)
     script = "\n".join(f'{line} || {{ echo "failed: $?"; exit 9; }}' for line in commands(name))
-    done = subprocess.run(
+    result = subprocess.run(
         ["bash", "-c", f"set -o pipefail\n{script}"],
         cwd=workspace,
         env={**os.environ, "PATH": f"{program.parent}:{os.environ['PATH']}"},
@@ -133,12 +135,12 @@ def test_every_command_runs(fleet, home, workspace, tmp_path, name) -> None:
         timeout=280,
         check=False,
     )
-    assert done.returncode == 0, f"{done.stdout[-1500:]}\n{done.stderr[-1500:]}"
+    assert result.returncode == 0, f"{result.stdout[-1500:]}\n{result.stderr[-1500:]}"
     assert len(commands(name)) >= 3
 
 
 def test_the_commands_name_verbs_that_exist() -> None:
-    """A word that is no verb would be run only if its line is."""
+    """Commands inside sentences are not run, so at least their verbs must exist."""
     from mam.surfaces.cli import verb_table
 
     for text in SKILLS.values():

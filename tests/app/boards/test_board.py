@@ -27,17 +27,17 @@ def test_from_card_to_done(fleet) -> None:
         fleet.boards.claim(card, who="you")
     fleet.boards.block(card, "which?")
     assert fleet.boards.complete(card, "done")["card"]["status"] == "done"
-    shown = fleet.boards.show(card)
-    assert shown["board"] == {"name": "ours", "path": fleet._access.context.paths.db}
-    assert [(one["author"], one["body"]) for one in shown["comments"]] == [("user", "hello")]
-    assert [one["id"] for one in fleet.boards.list()["cards"]] == [card]
+    document = fleet.boards.show(card)
+    assert document["board"] == {"name": "ours", "path": fleet._access.context.paths.db}
+    assert [(comment["author"], comment["body"]) for comment in document["comments"]] == [("user", "hello")]
+    assert [comment["id"] for comment in fleet.boards.list()["cards"]] == [card]
 
 
 def test_cards_outlive_the_process(fleet, workspace) -> None:
     card = fleet.boards.create("watch", key="once")["card"]["id"]
     fleet.close()
-    with mam.open(str(workspace)) as other:
-        assert other.boards.create("watch", key="once")["card"]["id"] == card
+    with mam.open(str(workspace)) as other_fleet:
+        assert other_fleet.boards.create("watch", key="once")["card"]["id"] == card
 
 
 def test_of_many_claims_one_wins(fleet, workspace) -> None:
@@ -57,14 +57,14 @@ def test_of_many_claims_one_wins(fleet, workspace) -> None:
 
 
 def test_the_environment_says_which_board(fleet, hermes, monkeypatch) -> None:
-    for said in ({}, {"HERMES_HOME": "/x"}):
-        use_environment(fleet, said)
+    for variables in ({}, {"HERMES_HOME": "/x"}):
+        use_environment(fleet, variables)
         assert boards.open_board(fleet._access.context).name == "ours"
-    for said in (
+    for variables in (
         {"HERMES_KANBAN_DB": str(hermes)},
         {"HERMES_KANBAN_TASK": "t_1", "HERMES_HOME": str(hermes.parent)},
     ):
-        use_environment(fleet, said)
+        use_environment(fleet, variables)
         opened = boards.open_board(fleet._access.context)
         assert (opened.name, opened.path) == ("hermes", str(hermes))
         assert boards.open_board(fleet._access.context, "ours").name == "ours"

@@ -1,4 +1,4 @@
-"""The monitor's card: each difference is told once, and a word of somebody else's ends it, whatever dies."""
+"""The monitor's card: each drift is commented once, and a comment ends the monitor, whatever dies."""
 
 import json
 import os
@@ -14,7 +14,7 @@ from tests.adapters.kanban.conftest import make_hermes
 from tests.app.environment import use_environment
 
 import mam
-from mam.adapters.kanban.mam_board import OurBoard
+from mam.adapters.kanban.mam_board import MamBoard
 from mam.adapters.store.tables import drifts
 from mam.app.boards import monitor_comments
 from mam.app.boards.board import open_board
@@ -26,7 +26,7 @@ from mam.core.monitor_card_comments import AUTHOR, LONGEST_COMMENT
 
 @pytest.fixture
 def hands_on(monkeypatch):
-    """Nothing is fresh from somebody's hands: the tests need not wait for that."""
+    """Let a pass change a row at once; normally it leaves a row alone that a person has just changed."""
     monkeypatch.setattr(rules, "HANDS_OFF_SECONDS", -10.0)
 
 
@@ -49,15 +49,15 @@ def now(fleet, monkeypatch):
 
 
 @pytest.fixture
-def held(fleet, card):
-    """A monitor's companion that holds the card."""
+def claim(fleet, card):
+    """Return a function that claims a card with a CardWatch."""
 
     def hold(card=card, **options):
-        companion = monitor_comments.CardWatch(
+        card_watch = monitor_comments.CardWatch(
             fleet._access.context, open_board(fleet._access.context), card, **options
         )
-        companion.claim()
-        return companion
+        card_watch.claim()
+        return card_watch
 
     return hold
 
@@ -76,12 +76,12 @@ def differ(fleet, *messages):
     for message in messages:
         drift = {"id": f"A:{message}", "class": "A", "session": message, "message": message}
         fleet._access.context.registry.note(
-            lambda draft, drift=drift: drifts.record(draft, drift, written=True)
+            lambda transaction, drift=drift: drifts.record(transaction, drift, is_written=True)
         )
 
 
 def bodies(fleet, card, author=AUTHOR):
-    return [one["body"] for one in fleet.boards.show(card)["comments"] if one["author"] == author]
+    return [comment["body"] for comment in fleet.boards.show(card)["comments"] if comment["author"] == author]
 
 
 def messages(fleet, card):
@@ -89,8 +89,8 @@ def messages(fleet, card):
 
 
 def status(fleet, card):
-    shown = fleet.boards.show(card)["card"]
-    return shown["status"], shown["summary"]
+    card_document = fleet.boards.show(card)["card"]
+    return card_document["status"], card_document["summary"]
 
 
 class TestDrifts:
@@ -113,60 +113,62 @@ class TestDrifts:
         differ(fleet, "before the card was watched")
         fleet.monitor.once_with_card(card)
         differ(fleet, "between")
-        with mam.open(fleet.root) as other:
-            other.monitor.once_with_card(card)
+        with mam.open(fleet.root) as other_fleet:
+            other_fleet.monitor.once_with_card(card)
         assert messages(fleet, card) == ["between"]
 
-    def test_many_at_once_are_few_comments(self, fleet, held, card) -> None:
-        companion = held()
+    def test_many_at_once_are_few_comments(self, fleet, claim, card) -> None:
+        card_watch = claim()
         names = [f"session-{number}: process {number} (claude) is gone: no pane" for number in range(50)]
         differ(fleet, *names)
-        companion.tick()
+        card_watch.tick()
         assert messages(fleet, card) == names
         assert len(bodies(fleet, card)) < 5
-        assert all(len(one.encode()) <= LONGEST_COMMENT for one in bodies(fleet, card))
+        assert all(len(body.encode()) <= LONGEST_COMMENT for body in bodies(fleet, card))
 
-    def test_a_crash_between_comment_and_cursor_repeats_nothing(self, fleet, held, card, monkeypatch) -> None:
-        companion = held()
+    def test_a_crash_between_comment_and_cursor_repeats_nothing(
+        self, fleet, claim, card, monkeypatch
+    ) -> None:
+        card_watch = claim()
         differ(fleet, "one", "two")
 
         def crash(state) -> None:
             raise KeyboardInterrupt
 
-        monkeypatch.setattr(companion, "_keep", crash)
+        monkeypatch.setattr(card_watch, "_keep", crash)
         with pytest.raises(KeyboardInterrupt):
-            companion.tick()
+            card_watch.tick()
         differ(fleet, "three")
-        held().tick()
+        claim().tick()
         assert messages(fleet, card) == ["one", "two", "three"]
 
-    def test_each_card_has_its_own_cursor(self, fleet, held, card) -> None:
-        other = fleet.boards.create("another")["card"]["id"]
-        first, second = held(), held(other)
+    def test_each_card_has_its_own_cursor(self, fleet, claim, card) -> None:
+        other_card = fleet.boards.create("another")["card"]["id"]
+        first, second = claim(), claim(other_card)
         differ(fleet, "one")
         first.tick()
         second.tick()
-        assert messages(fleet, card) == messages(fleet, other) == ["one"]
+        assert messages(fleet, card) == messages(fleet, other_card) == ["one"]
 
     def test_a_new_card(self, fleet) -> None:
         fleet.init()
         report = fleet.monitor.once_with_card("new")
         assert report["card"]["workspace"] == fleet.root
         assert report["card"]["created_by"] == AUTHOR
-        assert [one["id"] for one in fleet.boards.list()["cards"]] == [report["card"]["id"]]
+        assert [entry["id"] for entry in fleet.boards.list()["cards"]] == [report["card"]["id"]]
 
 
 class TestHeartbeat:
-    def test_every_five_minutes_with_counts(self, fleet, held, card, now) -> None:
-        companion = held()
-        assert companion.tick() == ""
+    def test_every_five_minutes_with_counts(self, fleet, claim, card, now) -> None:
+        card_watch = claim()
+        assert card_watch.tick() == ""
         first = fleet.boards.show(card)["card"]
         now.ahead = 299
-        companion.tick()
+        card_watch.tick()
         assert fleet.boards.show(card)["card"]["heartbeat_at"] == first["heartbeat_at"]
         differ(fleet, "one")
         now.ahead = 301
-        companion.tick()
+        card_watch.tick()
         second = fleet.boards.show(card)["card"]
         assert second["heartbeat_at"] > first["heartbeat_at"]
         assert second["claim_expires"] > first["claim_expires"]
@@ -176,15 +178,15 @@ class TestHeartbeat:
         assert len(notes) == 2
 
     def test_a_claim_that_is_shorter_than_that_does_not_run_out(
-        self, fleet, hermes, held, now, monkeypatch
+        self, fleet, hermes, claim, now, monkeypatch
     ) -> None:
         brief = {**fleet._access.context.environ, "HERMES_KANBAN_CLAIM_TTL_SECONDS": "60"}
         use_environment(fleet, brief)
         card = fleet.boards.create("watch")["card"]["id"]
-        companion = held(card)
+        card_watch = claim(card)
         board = open_board(fleet._access.context)
         for now.ahead in (0, 20, 40, 70, 100):
-            assert companion.tick() == ""
+            assert card_watch.tick() == ""
             assert board.show(card).claim_expires > fleet._access.context.now() + 20
         with closing(sqlite3.connect(hermes)) as connection:
             beats = connection.execute("SELECT count(*) FROM task_events WHERE kind = 'heartbeat'").fetchone()
@@ -195,8 +197,8 @@ class TestHeartbeat:
         fleet.boards.claim(card, who="worker")
         fleet.monitor.once_with_card(card)
         assert heartbeats(fleet, card) == []
-        mine = {"HERMES_KANBAN_TASK": card, "HERMES_KANBAN_CLAIM_LOCK": "worker"}
-        use_environment(fleet, {**os.environ, **mine})
+        variables = {"HERMES_KANBAN_TASK": card, "HERMES_KANBAN_CLAIM_LOCK": "worker"}
+        use_environment(fleet, {**os.environ, **variables})
         for _ in range(2):
             fleet.monitor.once_with_card(card, board="ours")
         assert len(heartbeats(fleet, card)) == 1
@@ -204,42 +206,42 @@ class TestHeartbeat:
 
 class TestStop:
     @pytest.mark.parametrize("text", ["stop", "please\nstop monitoring"])
-    def test_somebody_says_stop(self, fleet, held, card, text) -> None:
-        companion = held()
-        companion.tick()
+    def test_somebody_says_stop(self, fleet, claim, card, text) -> None:
+        card_watch = claim()
+        card_watch.tick()
         fleet.boards.comment(card, text)
-        why = companion.tick()
-        assert why.startswith("stop-requested by user at 20")
-        assert status(fleet, card) == ("blocked", why)
+        reason = card_watch.tick()
+        assert reason.startswith("stop-requested by user at 20")
+        assert status(fleet, card) == ("blocked", reason)
 
-    def test_our_own_words_do_not(self, fleet, held, card) -> None:
-        companion = held()
+    def test_our_own_words_do_not(self, fleet, claim, card) -> None:
+        card_watch = claim()
         fleet.boards.comment(card, "stop", author=AUTHOR)
         fleet.boards.comment(card, "it stopped")
-        assert companion.tick() == ""
+        assert card_watch.tick() == ""
         assert status(fleet, card) == ("running", None)
 
-    def test_what_is_still_to_be_told_is_told_first(self, fleet, held, card) -> None:
-        companion = held()
+    def test_what_is_still_to_be_told_is_told_first(self, fleet, claim, card) -> None:
+        card_watch = claim()
         differ(fleet, "one")
         fleet.boards.comment(card, "stop")
-        assert companion.tick()
+        assert card_watch.tick()
         assert messages(fleet, card) == ["one"]
 
-    def test_said_while_nobody_watched(self, fleet, held, card) -> None:
-        held().tick()
+    def test_said_while_nobody_watched(self, fleet, claim, card) -> None:
+        claim().tick()
         fleet.boards.comment(card, "stop")
-        assert held().tick().startswith("stop-requested")
+        assert claim().tick().startswith("stop-requested")
 
-    def test_what_ended_it_once_does_not_end_it_again(self, fleet, held, card, monkeypatch) -> None:
+    def test_what_ended_it_once_does_not_end_it_again(self, fleet, claim, card, monkeypatch) -> None:
         """Also where the process died between the block and the note that the comment was read."""
-        companion = held()
+        card_watch = claim()
         fleet.boards.comment(card, "stop")
-        monkeypatch.setattr(companion, "_keep", lambda state: None)
-        assert companion.tick().startswith("stop-requested")
-        assert held().tick() == ""
+        monkeypatch.setattr(card_watch, "_keep", lambda state: None)
+        assert card_watch.tick().startswith("stop-requested")
+        assert claim().tick() == ""
 
-    def test_a_visit_leaves_the_word_to_who_holds_the_card(self, fleet, held, card) -> None:
+    def test_a_visit_leaves_the_word_to_who_holds_the_card(self, fleet, claim, card) -> None:
         fleet.boards.claim(card, who="worker")
         fleet.boards.comment(card, "stop")
         assert fleet.monitor.once_with_card(card)["ended"] is None
@@ -254,126 +256,126 @@ class TestStop:
 
 
 class TestOtherEnds:
-    def test_somebody_else_ends_the_card(self, fleet, held, card) -> None:
-        companion = held()
+    def test_somebody_else_ends_the_card(self, fleet, claim, card) -> None:
+        card_watch = claim()
         fleet.boards.complete(card, "enough")
-        assert companion.tick() == f"card {card} is done"
+        assert card_watch.tick() == f"card {card} is done"
 
-    def test_somebody_else_takes_the_card(self, fleet, held, card, now) -> None:
-        companion = held()
+    def test_somebody_else_takes_the_card(self, fleet, claim, card, now) -> None:
+        card_watch = claim()
         now.ahead = 1000
         fleet.boards.claim(card, who="another")
-        assert companion.tick() == f"card {card} is held by another"
+        assert card_watch.tick() == f"card {card} is held by another"
         assert fleet.boards.show(card)["card"]["claimed_by"] == "another"
 
-    def test_a_card_that_is_gone(self, fleet, held, card) -> None:
-        companion = held()
+    def test_a_card_that_is_gone(self, fleet, claim, card) -> None:
+        card_watch = claim()
         fleet._access.context.registry.note(
-            lambda draft: draft.connection.execute("DELETE FROM board_tasks") and None
+            lambda transaction: transaction.connection.execute("DELETE FROM board_tasks") and None
         )
-        assert companion.tick() == f"card {card} is gone"
+        assert card_watch.tick() == f"card {card} is gone"
 
-    def test_a_board_that_cannot_be_read_ends_nothing(self, fleet, hermes, held) -> None:
+    def test_a_board_that_cannot_be_read_ends_nothing(self, fleet, hermes, claim) -> None:
         card = fleet.boards.create("watch")["card"]["id"]
-        companion = held(card)
+        card_watch = claim(card)
         moved = hermes.with_name("moved.db")
         hermes.rename(moved)
         with pytest.raises(Unavailable):
-            companion.tick()
-        assert companion.due() > time.monotonic() + 10
+            card_watch.tick()
+        assert card_watch.due() > time.monotonic() + 10
         moved.rename(hermes)
-        assert companion.tick() == ""
+        assert card_watch.tick() == ""
 
-    def test_the_time_of_the_card_is_over(self, fleet, held, now) -> None:
+    def test_the_time_of_the_card_is_over(self, fleet, claim, now) -> None:
         fleet.init()
         card = fleet.boards.create("watch", max_runtime=100)["card"]["id"]
-        companion = held(card)
+        card_watch = claim(card)
         now.ahead = 80
-        assert companion.tick() == ""
+        assert card_watch.tick() == ""
         now.ahead = 95
-        assert companion.tick().startswith("its time is over at 20")
+        assert card_watch.tick().startswith("the time limit of the card was reached at 20")
         assert status(fleet, card)[0] == "blocked"
 
-    def test_its_turns_are_spent(self, fleet, held, now) -> None:
+    def test_its_turns_are_spent(self, fleet, claim, now) -> None:
         fleet.init()
         card = fleet.boards.create("watch", goal_mode=True, goal_max_turns=2)["card"]["id"]
-        companion = held(card)
+        card_watch = claim(card)
         for now.ahead in (0, 301):
-            assert companion.tick() == ""
+            assert card_watch.tick() == ""
         now.ahead = 602
-        assert companion.tick().startswith("its 2 turns are spent")
+        assert card_watch.tick().startswith("all 2 turns were used")
 
 
 @pytest.mark.parametrize("is_done", [False, True], ids=["before the commit", "after the commit"])
-def test_dying_at_any_write_neither_loses_nor_repeats(fleet, held, card, monkeypatch, is_done) -> None:
+def test_dying_at_any_write_neither_loses_nor_repeats(fleet, claim, card, monkeypatch, is_done) -> None:
     """Each write in turn is the last one of its process; the next process goes on from there."""
     note = fleet._access.context.registry.note
-    left = [0]
+    writes_left = [0]
 
     def dying(work):
-        left[0] -= 1
-        if left[0] == 0 and not is_done:
+        writes_left[0] -= 1
+        if writes_left[0] == 0 and not is_done:
             raise KeyboardInterrupt
         result = note(work)
-        if left[0] == 0:
+        if writes_left[0] == 0:
             raise KeyboardInterrupt
         return result
 
-    told, ended = [], 0
+    comments, ended = [], 0
     for number in range(1, 30):
         card = fleet.boards.create("watch")["card"]["id"]
-        held(card).tick()
+        claim(card).tick()
         names = [f"{number}: {name}" for name in ("one", "two")]
         differ(fleet, names[0])
         fleet.boards.comment(card, "stop")
-        left[0] = number
+        writes_left[0] = number
         monkeypatch.setattr(fleet._access.context.registry, "note", dying)
         with suppress(KeyboardInterrupt):
-            held(card).tick()
-        ended += left[0] > 0
+            claim(card).tick()
+        ended += writes_left[0] > 0
         monkeypatch.setattr(fleet._access.context.registry, "note", note)
         differ(fleet, names[1])
         if status(fleet, card)[0] == "running":
-            held(card).tick()
+            claim(card).tick()
         assert status(fleet, card)[0] == "blocked"
-        told = messages(fleet, card)
-        assert told in (names, names[:1]), number
+        comments = messages(fleet, card)
+        assert comments in (names, names[:1]), number
     assert ended, "all writes of one process were tried"
-    assert told == names[:1]
+    assert comments == names[:1]
 
 
 class TestClaim:
     def test_another_run_of_the_same_dispatcher_is_another_holder(
-        self, fleet, held, card, monkeypatch
+        self, fleet, claim, card, monkeypatch
     ) -> None:
         run = fleet.boards.claim(card, who="host:1")["card"]["run_id"]
-        said = {"HERMES_KANBAN_TASK": card, "HERMES_KANBAN_CLAIM_LOCK": "host:1"}
-        use_environment(fleet, {**os.environ, **said, "HERMES_KANBAN_RUN_ID": str(run + 1)})
-        ours = open_board(fleet._access.context, "ours")
+        variables = {"HERMES_KANBAN_TASK": card, "HERMES_KANBAN_CLAIM_LOCK": "host:1"}
+        use_environment(fleet, {**os.environ, **variables, "HERMES_KANBAN_RUN_ID": str(run + 1)})
+        board = open_board(fleet._access.context, "ours")
         with pytest.raises(Conflict, match="another run"):
-            monitor_comments.CardWatch(fleet._access.context, ours, card).claim()
-        use_environment(fleet, {**os.environ, **said, "HERMES_KANBAN_RUN_ID": str(run)})
-        companion = monitor_comments.CardWatch(fleet._access.context, ours, card)
-        companion.claim()
-        assert companion.tick() == ""
+            monitor_comments.CardWatch(fleet._access.context, board, card).claim()
+        use_environment(fleet, {**os.environ, **variables, "HERMES_KANBAN_RUN_ID": str(run)})
+        card_watch = monitor_comments.CardWatch(fleet._access.context, board, card)
+        card_watch.claim()
+        assert card_watch.tick() == ""
         fleet.boards.block(card, "again", board="ours")
         fleet.boards.claim(card, who="host:1", board="ours")
-        assert companion.tick() == f"card {card} is in another run"
+        assert card_watch.tick() == f"card {card} is in another run"
 
-    def test_a_holder_that_died_is_replaced(self, fleet, held, card) -> None:
+    def test_a_holder_that_died_is_replaced(self, fleet, claim, card) -> None:
         dead = subprocess.Popen([sys.executable, "-c", ""])
         dead.wait()
         host = monitor_comments.socket.gethostname()
         fleet.boards.claim(card, who=f"{host}:{dead.pid}")
-        assert held().tick() == ""
+        assert claim().tick() == ""
 
-    def test_a_holder_that_lives_is_not(self, fleet, held, card) -> None:
+    def test_a_holder_that_lives_is_not(self, fleet, claim, card) -> None:
         host = monitor_comments.socket.gethostname()
-        for who in (f"{host}:{os.getppid()}", f"elsewhere:{2**22 - 1}", "builder"):
-            other = fleet.boards.create("watch")["card"]["id"]
-            fleet.boards.claim(other, who=who)
+        for holder in (f"{host}:{os.getppid()}", f"elsewhere:{2**22 - 1}", "builder"):
+            other_card = fleet.boards.create("watch")["card"]["id"]
+            fleet.boards.claim(other_card, who=holder)
             with pytest.raises(Conflict):
-                held(other)
+                claim(other_card)
 
 
 class TestJudge:
@@ -390,44 +392,44 @@ class TestJudge:
         return judge
 
     @staticmethod
-    def has_answered(companion):
-        return companion._judge._thread is None or not companion._judge._thread.is_alive()
+    def has_answered(card_watch):
+        return card_watch._judge._thread is None or not card_watch._judge._thread.is_alive()
 
     def goal(self, fleet):
         fleet.init()
         return fleet.boards.create("watch", body="until noon", goal_mode=True)["card"]["id"]
 
-    def test_it_says_done(self, fleet, held, judge, tmp_path, until) -> None:
+    def test_it_says_done(self, fleet, claim, judge, tmp_path, until) -> None:
         judge(f'printf "%s" "$MAM_CARD" > {tmp_path}/asked; echo done')
         card = self.goal(fleet)
         fleet.boards.comment(card, "hello")
-        companion = held(card)
-        assert until(companion.tick) == f"card {card} is done: its judge said so"
+        card_watch = claim(card)
+        assert until(card_watch.tick) == f"card {card} is done: the judge ended the monitoring"
         assert status(fleet, card)[0] == "done"
-        asked = json.loads((tmp_path / "asked").read_text(encoding="utf-8"))
-        assert (asked["title"], asked["body"]) == ("watch", "until noon")
-        assert [one["body"] for one in asked["comments"]] == ["hello"]
+        question = json.loads((tmp_path / "asked").read_text(encoding="utf-8"))
+        assert (question["title"], question["body"]) == ("watch", "until noon")
+        assert [comment["body"] for comment in question["comments"]] == ["hello"]
 
     @pytest.mark.parametrize("script", ["echo continue", "echo done; exit 3", "kill -9 $$", "echo undone"])
-    def test_anything_else_goes_on(self, fleet, held, judge, until, script, tmp_path) -> None:
+    def test_anything_else_goes_on(self, fleet, claim, judge, until, script, tmp_path) -> None:
         judge(f"touch {tmp_path}/asked\n{script}")
-        companion = held(self.goal(fleet))
-        companion.tick()
-        until(lambda: (tmp_path / "asked").exists() and self.has_answered(companion))
-        assert companion.tick() == ""
+        card_watch = claim(self.goal(fleet))
+        card_watch.tick()
+        until(lambda: (tmp_path / "asked").exists() and self.has_answered(card_watch))
+        assert card_watch.tick() == ""
 
-    def test_a_missing_judge_goes_on(self, fleet, held, until, monkeypatch) -> None:
+    def test_a_missing_judge_goes_on(self, fleet, claim, until, monkeypatch) -> None:
         monkeypatch.setattr(fleet._access.context.settings(), "judge_command", ("/nonexistent/judge",))
-        companion = held(self.goal(fleet))
-        companion.tick()
-        until(lambda: self.has_answered(companion))
-        assert companion.tick() == ""
+        card_watch = claim(self.goal(fleet))
+        card_watch.tick()
+        until(lambda: self.has_answered(card_watch))
+        assert card_watch.tick() == ""
 
-    def test_nobody_is_asked_about_a_card_without_a_goal(self, fleet, held, judge, card, tmp_path) -> None:
+    def test_nobody_is_asked_about_a_card_without_a_goal(self, fleet, claim, judge, card, tmp_path) -> None:
         judge(f"touch {tmp_path}/asked; echo done")
-        companion = held()
-        assert companion.tick() == ""
-        assert companion._judge._thread is None
+        card_watch = claim()
+        assert card_watch.tick() == ""
+        assert card_watch._judge._thread is None
 
     def test_a_visit_asks_nobody_because_it_does_not_stay_for_the_answer(
         self, fleet, judge, monkeypatch
@@ -435,8 +437,8 @@ class TestJudge:
         judge("echo done")
         card = self.goal(fleet)
         fleet.boards.claim(card, who="host:1")
-        said = {"HERMES_KANBAN_TASK": card, "HERMES_KANBAN_CLAIM_LOCK": "host:1"}
-        use_environment(fleet, {**os.environ, **said})
+        variables = {"HERMES_KANBAN_TASK": card, "HERMES_KANBAN_CLAIM_LOCK": "host:1"}
+        use_environment(fleet, {**os.environ, **variables})
         visit = monitor_comments.CardWatch(
             fleet._access.context, open_board(fleet._access.context, "ours"), card, is_visit=True
         )
@@ -456,10 +458,10 @@ class TestWorker:
         (tmp_path / "empty").mkdir()
         environ = {**fleet._access.context.environ, "HERMES_KANBAN_TASK": card}
         with (
-            mam.open(str(tmp_path / "empty"), environ=environ) as other,
+            mam.open(str(tmp_path / "empty"), environ=environ) as other_fleet,
             pytest.raises(NoRegistry),
         ):
-            other.monitor.run_as_worker(print)
+            other_fleet.monitor.run_as_worker(print)
         assert status(fleet, card)[0] == "blocked"
         assert not list((tmp_path / "empty").iterdir())
 
@@ -489,13 +491,13 @@ class TestLive:
         running = monitor("--card", "new", "--json")
         card = json.loads(running.stdout.readline())["card"]["id"]
         until(lambda: heartbeats(fleet, card))
-        time.sleep(max(0.0, rules.rests_until(fleet.sessions.get("one").row) - time.time()))
+        time.sleep(max(0.0, rules.hands_off_until(fleet.sessions.get("one").row) - time.time()))
         os.kill(session.row["pane"]["pid"], signal.SIGKILL)
         until(lambda: bodies(fleet, card))
         fleet.boards.comment(card, "stop monitoring")
         out, err = running.communicate(timeout=20)
         assert (running.returncode, err) == (0, "")
-        assert "A" in [one["class"] for line in out.splitlines() for one in json.loads(line)["drifts"]]
+        assert "A" in [entry["class"] for line in out.splitlines() for entry in json.loads(line)["drifts"]]
         assert status(fleet, card)[0] == "blocked"
         assert "stop-requested by user at" in status(fleet, card)[1]
 
@@ -512,22 +514,22 @@ class TestLive:
         second.send_signal(signal.SIGTERM)
         second.communicate(timeout=20)
         assert second.returncode == 0
-        assert bodies(fleet, card)[-1] == "monitoring ended: it was told to stop"
+        assert bodies(fleet, card)[-1] == "monitoring ended: the monitor was told to stop"
 
     def test_a_dry_run_tells_nobody(self, fleet, monitor) -> None:
-        done = monitor("--once", "--dry-run", "--card", "new")
-        _, said = done.communicate(timeout=20)
-        assert done.returncode == 64, said
+        result = monitor("--once", "--dry-run", "--card", "new")
+        _, error = result.communicate(timeout=20)
+        assert result.returncode == 64, error
 
 
 def heartbeats(fleet, card):
     """Return the notes of a card's heartbeats."""
     board = open_board(fleet._access.context, "ours")
-    assert isinstance(board, OurBoard)
+    assert isinstance(board, MamBoard)
     return board.read(
-        lambda hand: [
+        lambda connection: [
             json.loads(payload)["note"]
-            for (payload,) in hand.run(
+            for (payload,) in connection.run(
                 "SELECT payload FROM {events} WHERE task_id = ? AND kind = 'heartbeat' ORDER BY id", card
             )
         ],

@@ -39,8 +39,8 @@ def hermes(fleet, tmp_path, monkeypatch):
         text = STAND_IN.format(python=sys.executable, log=str(tmp_path / "log"), refuses=refuses)
         program.write_text(text, encoding="utf-8")
         program.chmod(0o755)
-        more = {"PATH": f"{tmp_path}/bin:{os.environ['PATH']}", "HERMES_KANBAN_DB": str(path)}
-        use_environment(fleet, {**os.environ, **more, "MAM_SESSION": "s_1", "TMUX": "x,1,0"})
+        script = {"PATH": f"{tmp_path}/bin:{os.environ['PATH']}", "HERMES_KANBAN_DB": str(path)}
+        use_environment(fleet, {**os.environ, **script, "MAM_SESSION": "s_1", "TMUX": "x,1,0"})
 
     return install
 
@@ -67,32 +67,32 @@ def test_hermes_makes_no_card_and_says_success(fleet, hermes, tmp_path) -> None:
     hermes(refuses=True)
     with pytest.raises(Unavailable, match="no card: kanban: something"):
         fleet.monitor.dispatch_to_hermes()
-    assert [words[1] for words, _ in calls(tmp_path)] == ["create"]
+    assert [arguments[1] for arguments, _ in calls(tmp_path)] == ["create"]
 
 
 def test_a_card_that_nobody_took_waits_for_the_dispatcher(fleet, hermes, tmp_path) -> None:
     fleet.init()
     hermes()
-    done = fleet.monitor.dispatch_to_hermes()
-    assert (done["created"], done["spawned"], done["note"]) == (True, False, "kanban: something")
+    result = fleet.monitor.dispatch_to_hermes()
+    assert (result["created"], result["spawned"], result["note"]) == (True, False, "kanban: something")
     assert fleet.monitor.dispatch_to_hermes()["created"] is False
-    assert [words[1] for words, _ in calls(tmp_path)] == ["create", "dispatch", "dispatch"]
+    assert [arguments[1] for arguments, _ in calls(tmp_path)] == ["create", "dispatch", "dispatch"]
     (create, _), (_, environ), _ = calls(tmp_path)
     assert create[2:4] == ["agent-sessions monitor (live reconcile)", "--body"]
     assert create[create.index("--workspace") + 1] == f"dir:{fleet.root}"
     assert "--goal" in create
-    assert environ == {"HERMES_BIN": done["worker"], "MAM_SESSION": None, "TMUX": None}
+    assert environ == {"HERMES_BIN": result["worker"], "MAM_SESSION": None, "TMUX": None}
 
 
 def test_the_worker_of_a_root_with_a_strange_name(home, tmux_server, tmp_path, hermes, fleet) -> None:
     root = tmp_path / "it's $(touch marker) here"
     root.mkdir()
     hermes()
-    with mam.open(str(root), environ=fleet._access.context.environ) as strange:
-        strange.init()
-        done = strange.monitor.dispatch_to_hermes()
-        card = done["card"]["id"]
-        script = done["worker"]
+    with mam.open(str(root), environ=fleet._access.context.environ) as odd_root:
+        odd_root.init()
+        result = odd_root.monitor.dispatch_to_hermes()
+        card = result["card"]["id"]
+        script = result["worker"]
         environ = {
             **fleet._access.context.environ,
             "HERMES_KANBAN_TASK": card,
@@ -103,7 +103,7 @@ def test_the_worker_of_a_root_with_a_strange_name(home, tmux_server, tmp_path, h
         )
         assert ran.returncode == 2, ran.stderr
         assert "no Hermes board at /nonexistent" in ran.stderr
-        other = subprocess.run(
+        other_root = subprocess.run(
             [script, "-p", "default", "a b"],
             env={**fleet._access.context.environ, "HERMES_KANBAN_TASK": "t_other", "HERMES_BIN": script},
             cwd=tmp_path,
@@ -111,7 +111,7 @@ def test_the_worker_of_a_root_with_a_strange_name(home, tmux_server, tmp_path, h
             text=True,
             check=False,
         )
-    assert other.stdout == "kanban: something\n"
+    assert other_root.stdout == "kanban: something\n"
     assert calls(tmp_path)[-1] == [
         ["-p", "default", "a b"],
         {"HERMES_BIN": None, "MAM_SESSION": "s_1", "TMUX": "x,1,0"},

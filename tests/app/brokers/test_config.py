@@ -30,9 +30,9 @@ def test_nothing_is_configured(configure) -> None:
 
 def test_the_settings_of_the_user(configure) -> None:
     context = configure(SETTINGS, SECRET="s3cret")
-    found = brokers.find(context)
-    assert (found.address, found.ca_file, found.prefix) == ("mqtts://me@one.test:8883", "/ca", "a/b")
-    assert brokers.password(context, found) == "s3cret"
+    broker = brokers.find(context)
+    assert (broker.address, broker.ca_file, broker.prefix) == ("mqtts://me@one.test:8883", "/ca", "a/b")
+    assert brokers.password(context, broker) == "s3cret"
 
 
 def test_a_repository_names_no_broker_in_its_settings(configure, workspace) -> None:
@@ -54,16 +54,20 @@ def test_the_nearer_source_wins(configure) -> None:
 def test_what_the_settings_know_counts_for_the_same_broker_alone(configure) -> None:
     context = configure(SETTINGS)
     assert brokers.find(context, "mqtts://me@one.test:8883").password_env == "SECRET"
-    other = brokers.find(context, "mqtts://me@two.test")
-    assert (other.password_env, other.ca_file, other.prefix) == (None, None, "python/mqtt/jobs")
+    other_broker = brokers.find(context, "mqtts://me@two.test")
+    assert (other_broker.password_env, other_broker.ca_file, other_broker.prefix) == (
+        None,
+        None,
+        "python/mqtt/jobs",
+    )
 
 
 def test_what_the_environment_knows_counts_for_the_same_broker_alone(configure) -> None:
     beside = {"MAM_BROKER_PASSWORD_ENV": "SECRET", "MAM_BROKER_PREFIX": "other"}
     context = configure(MAM_BROKER="mqtt://me@localhost", **beside)
     assert brokers.find(context, "mqtt://me@localhost:1883").password_env == "SECRET"
-    other = brokers.find(context, "mqtts://me@two.test")
-    assert (other.password_env, other.prefix) == (None, "python/mqtt/jobs")
+    other_broker = brokers.find(context, "mqtts://me@two.test")
+    assert (other_broker.password_env, other_broker.prefix) == (None, "python/mqtt/jobs")
     assert brokers.find(configure(MAM_BROKER="", **beside), "mqtts://me@two.test").password_env == "SECRET"
 
 
@@ -87,7 +91,7 @@ def test_a_password_file_that_is_open_to_others_is_refused(configure, home, mode
     path.write_text("secret\n", encoding="utf-8")
     path.chmod(mode)
     context = configure(MAM_BROKER="mqtt://me@localhost", MAM_BROKER_PASSWORD_FILE=str(path))
-    with pytest.raises(InvalidSettings, match="open to others") as refused:
+    with pytest.raises(InvalidSettings, match="other users can read") as refused:
         brokers.password(context, brokers.find(context))
     assert refused.value.hint == f"chmod 600 {path}, if nobody read it"
 
@@ -110,10 +114,10 @@ def test_the_env_file_may_hold_the_password_of_a_broker_named_elsewhere(configur
 def test_an_env_file_sends_no_secret_from_elsewhere(configure) -> None:
     text = "MAM_BROKER=mqtt://me@evil.test\nMAM_BROKER_PASSWORD_ENV=AWS_SECRET\n"
     context = configure(env_file=text, AWS_SECRET="s3cret")
-    found = brokers.find(context)
-    for one in (found, brokers.of_json(found.as_json())):
+    broker = brokers.find(context)
+    for name in (broker, brokers.of_json(broker.as_json())):
         with pytest.raises(InvalidSettings, match="AWS_SECRET"):
-            brokers.password(context, one)
+            brokers.password(context, name)
     context = configure(env_file=text + "AWS_SECRET=of the file\n")
     assert brokers.password(context, brokers.find(context)) == "of the file"
     with pytest.raises(InvalidSettings, match="password file"):
@@ -123,9 +127,9 @@ def test_an_env_file_sends_no_secret_from_elsewhere(configure) -> None:
 
 
 def test_a_password_in_the_clear_is_warned_of(configure) -> None:
-    said = []
-    context = configure(MAM_BROKER="mqtt://me@far.test").replace(warn=said.append)
+    warnings = []
+    context = configure(MAM_BROKER="mqtt://me@far.test").replace(warn=warnings.append)
     assert brokers.find(context)
-    assert "in the clear" in said[0]
+    assert "unencrypted" in warnings[0]
     brokers.find(context, "mqtt://me@localhost")
-    assert len(said) == 1
+    assert len(warnings) == 1

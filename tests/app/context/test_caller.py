@@ -7,8 +7,8 @@ from mam.adapters.system import process
 from mam.app.context.caller import find_caller
 
 
-def row(name, pid, **me):
-    pane = {"id": "%1", "pid": pid, "pid_start": me.get("start", 1), "boot_id": me.get("boot", "x")}
+def row(name, pid, start=1, boot="x"):
+    pane = {"id": "%1", "pid": pid, "pid_start": start, "boot_id": boot}
     return {"id": f"s_{name}", "name": name, "status": "running", "pane": pane}
 
 

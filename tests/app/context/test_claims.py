@@ -1,4 +1,4 @@
-"""Verbs that meet on one session, and verbs that fail half way."""
+"""Two verbs on one session at the same time, and verbs that fail half way."""
 
 import os
 import shutil
@@ -20,12 +20,12 @@ QUICK = ["--speed", "0"]
 
 def test_a_verb_never_ends_the_intent_of_the_next_one(fleet) -> None:
     session = fleet.sessions.create("sleep", args=["1000"])
-    with claims.in_flight(fleet._access.context, "stop", session.id, lambda draft, row: {}):
-        # As a verb does with its last commit, and then the next one claims the session.
-        fleet._access.context.registry.note(lambda draft: draft.intents.end(session.id))
+    with claims.claim_session(fleet._access.context, "stop", session.id, lambda transaction, row: {}):
+        # A verb ends its claim in its last commit, and then the next verb claims the session.
+        fleet._access.context.registry.note(lambda transaction: transaction.intents.end(session.id))
         later = claims.new_intent(session.id, session.name, "rename", 1.0, {})
-        fleet._access.context.registry.note(lambda draft: draft.intents.put(later))
-    assert [one.verb for one in fleet._access.context.registry.view().intents] == ["rename"]
+        fleet._access.context.registry.note(lambda transaction: transaction.intents.put(later))
+    assert [intent.verb for intent in fleet._access.context.registry.view().intents] == ["rename"]
 
 
 def test_a_start_that_is_recorded_is_not_taken_back(fleet) -> None:
@@ -69,17 +69,17 @@ def test_a_root_that_moved_keeps_its_sessions(fleet, workspace, tmp_path) -> Non
         assert other.sessions.status(session.name)["tmux_alive"] is True
 
 
-def test_a_stranger_who_started_in_our_pane_is_left_alone(fleet, tmux_server, until) -> None:
+def test_another_program_that_started_in_our_pane_is_left_alone(fleet, tmux_server, until) -> None:
     session = fleet.sessions.create("sleep", args=["1000"])
     pane = session.row["pane"]["id"]
     Tmux(tmux_server)._call(["respawn-pane", "-k", "-t", pane, "sleep", "4321"])
-    stranger = Tmux(tmux_server).pane(pane).pid
+    other_pid = Tmux(tmux_server).pane(pane).pid
     assert session.stop().row["status"] == "stopped"
-    assert process.identify(stranger) is not None
+    assert process.identify(other_pid) is not None
     assert Tmux(tmux_server).pane(pane).mark == ""
 
 
-def test_a_session_whose_pane_a_stranger_took_goes_on_under_another_name(fleet, tmux_server) -> None:
+def test_a_session_whose_pane_another_program_took_can_still_be_resumed(fleet, tmux_server) -> None:
     session = fleet.sessions.create("practice", name="ours", args=["--speed", "0"], prompt="hello")
     pane = session.row["pane"]["id"]
     Tmux(tmux_server)._call(["respawn-pane", "-k", "-t", pane, "sleep", "4321"])
@@ -112,22 +112,24 @@ def test_a_conversation_that_is_open_elsewhere_is_not_purged(fleet, tmp_path) ->
     other_root = tmp_path / "other"
     other_root.mkdir()
     with mam.open(str(other_root)) as other:
-        twin = other.sessions.create("practice", name="twin", args=QUICK)
-        twin.stop()
+        sharer = other.sessions.create("practice", name="sharer", args=QUICK)
+        sharer.stop()
         other._access.context.registry.change(
-            lambda draft: draft.put({**draft.get(twin.id), "practice_session_id_own": own})
+            lambda transaction: transaction.put(
+                {**transaction.get(sharer.id), "practice_session_id_own": own}
+            )
         )
-        other.sessions.resume("twin")
+        other.sessions.resume("sharer")
         with pytest.raises(ConversationBusy):
             session.stop(purge_conversation=True)
-        assert other.sessions.status("twin")["resume"]["on_disk"] is True
+        assert other.sessions.status("sharer")["resume"]["on_disk"] is True
 
 
 def test_an_agent_is_not_ended_for_a_purge_that_is_refused(fleet) -> None:
     session = fleet.sessions.create("practice", args=QUICK)
-    held = Lease("/elsewhere", "s_00000000", process.me().as_json())
+    lease = Lease("/elsewhere", "s_00000000", process.me().as_json())
     fleet._access.context.user_state.take(
-        "practice", session.row["conversations"][-1]["id"], held, lambda holder: False
+        "practice", session.row["conversations"][-1]["id"], lease, lambda holder: False
     )
     with pytest.raises(ConversationBusy):
         session.stop(purge_conversation=True)
@@ -142,14 +144,14 @@ def test_two_who_adopt_one_pane(fleet, tmux_server) -> None:
     outcomes: list[str] = []
 
     def adopt(name: str) -> None:
-        one = fleet.for_thread()
+        own_fleet = fleet.for_thread()
         try:
-            one.sessions.adopt("foreign", agent="sleep", name=name)
+            own_fleet.sessions.adopt("foreign", agent="sleep", name=name)
             outcomes.append("adopted")
         except (NotAllowed, Refused, mam.MamError):
             outcomes.append("refused")
         finally:
-            one.close()
+            own_fleet.close()
 
     threads = [threading.Thread(target=adopt, args=(name,)) for name in ("one", "two")]
     for thread in threads:
@@ -190,12 +192,12 @@ def test_a_fork_that_was_never_spoken_to_keeps_its_history(fleet) -> None:
     session.wait("idle", timeout=10)
     fork = session.fork(name="fork")
     fork.stop()
-    done = fleet.sessions.resume("fork")
-    assert done.note is None
+    resumed = fleet.sessions.resume("fork")
+    assert resumed.note is None
     fleet.sessions.wait("fork", "text:walrus", timeout=10)
 
 
 def test_a_program_without_a_kind_is_started_anew_and_says_so(fleet) -> None:
     session = fleet.sessions.create("sleep", args=["1000"])
     session.stop()
-    assert "started anew" in (fleet.sessions.resume(session.name).note or "")
+    assert "new conversation" in (fleet.sessions.resume(session.name).note or "")

@@ -1,4 +1,4 @@
-"""The words that start this very mam."""
+"""The commands that start this very mam."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from mam.app.context import own_command
 
 
 @pytest.fixture
-def here(tmp_path, monkeypatch):
-    """A Python of a folder of its own, as sys.executable names it."""
+def bin_folder(tmp_path, monkeypatch):
+    """A folder in which sys.executable lies, with nothing else in it."""
     (tmp_path / "bin").mkdir()
     monkeypatch.setattr(sys, "executable", str(tmp_path / "bin" / "python3"))
     return tmp_path / "bin"
@@ -33,35 +33,35 @@ def test_it_starts_this_very_mam_whatever_lies_in_the_directory(tmp_path):
     assert mam.__version__.encode() in answer.stdout
 
 
-def test_the_arguments_follow(here):
-    python = str(here / "python3")
+def test_the_arguments_follow(bin_folder):
+    python = str(bin_folder / "python3")
     assert own_command.argv("mcp", "--x") == [python, "-P", "-m", "mam", "mcp", "--x"]
     assert own_command.argv(safe_path=False) == [python, "-m", "mam"]
 
 
-class TestTyped:
-    def test_the_name_where_it_means_this_very_mam(self, here, tmp_path):
-        program(here)
+class TestExactCommand:
+    def test_the_name_where_it_means_this_very_mam(self, bin_folder, tmp_path):
+        program(bin_folder)
         (tmp_path / "links").mkdir()
-        (tmp_path / "links" / "mam").symlink_to(here / "mam")
-        assert own_command.typed(str(here)) == ["mam"]
-        assert own_command.typed(str(tmp_path / "links")) == ["mam"]
+        (tmp_path / "links" / "mam").symlink_to(bin_folder / "mam")
+        assert own_command.exact_command(str(bin_folder)) == ["mam"]
+        assert own_command.exact_command(str(tmp_path / "links")) == ["mam"]
 
-    def test_the_path_where_the_name_means_another_or_nothing(self, here, tmp_path):
-        ours = program(here)
+    def test_the_path_where_the_name_means_another_or_nothing(self, bin_folder, tmp_path):
+        installed = program(bin_folder)
         program(tmp_path / "other")
-        assert own_command.typed(str(tmp_path / "other")) == [ours]
-        assert own_command.typed("") == [ours]
+        assert own_command.exact_command(str(tmp_path / "other")) == [installed]
+        assert own_command.exact_command("") == [installed]
 
-    def test_the_module_where_no_program_was_installed(self, here):
-        assert own_command.typed("") == [str(here / "python3"), "-P", "-m", "mam"]
+    def test_the_module_where_no_program_was_installed(self, bin_folder):
+        assert own_command.exact_command("") == [str(bin_folder / "python3"), "-P", "-m", "mam"]
 
 
-class TestNamed:
-    def test_the_name_where_path_has_any(self, here, tmp_path):
+class TestAnyCommand:
+    def test_the_name_where_path_has_any(self, bin_folder, tmp_path):
         program(tmp_path / "other")
-        assert own_command.named(str(tmp_path / "other")) == ["mam"]
+        assert own_command.any_command(str(tmp_path / "other")) == ["mam"]
 
-    def test_the_module_where_path_has_none(self, here):
-        program(here)
-        assert own_command.named("") == [str(here / "python3"), "-m", "mam"]
+    def test_the_module_where_path_has_none(self, bin_folder):
+        program(bin_folder)
+        assert own_command.any_command("") == [str(bin_folder / "python3"), "-m", "mam"]

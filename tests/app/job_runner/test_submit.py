@@ -34,36 +34,36 @@ FAST = ["--speed", "0"]
 
 
 def names(fleet, job):
-    return [one["event"] for one in fleet.jobs.logs(job)["events"]]
+    return [entry["event"] for entry in fleet.jobs.logs(job)["events"]]
 
 
 def details(fleet, job, name):
-    return [one["detail"] for one in fleet.jobs.logs(job)["events"] if one["event"] == name]
+    return [entry["detail"] for entry in fleet.jobs.logs(job)["events"] if entry["event"] == name]
 
 
 @pytest.fixture
 def submit(fleet):
     def submit(prompt="write it down", **options):
-        given = {"agent": "practice", "args": FAST, "timeout": 120, **options}
-        return fleet.jobs.submit(prompt, **given)
+        all_options = {"agent": "practice", "args": FAST, "timeout": 120, **options}
+        return fleet.jobs.submit(prompt, **all_options)
 
     return submit
 
 
 def test_from_submission_to_the_end(fleet, submit, workspace):
     job = submit("create proof.txt", expect=["proof.txt"])
-    heard = []
-    (done,) = fleet.jobs.wait([job["job_id"]], lambda one: heard.append(one["event"]), from_start=True)
-    assert (done["status"], done["terminal_detail"]) == ("completed", "done as asked")
-    assert heard[:2] == ["registered", "agent_launched"]
-    assert "started" in heard
-    assert heard[-2:] == ["checking", "completed"]
+    events = []
+    (result,) = fleet.jobs.wait([job["job_id"]], lambda entry: events.append(entry["event"]), from_start=True)
+    assert (result["status"], result["terminal_detail"]) == ("completed", "done as asked")
+    assert events[:2] == ["registered", "agent_launched"]
+    assert "started" in events
+    assert events[-2:] == ["checking", "completed"]
     assert (workspace / "proof.txt").exists()
-    row = fleet.sessions.get(done["agent_session"].removeprefix("tmux:")).row
+    row = fleet.sessions.get(result["agent_session"].removeprefix("tmux:")).row
     assert (row["delegate_job_id"], row["permissions"], row["status"]) == (job["job_id"], "skip", "running")
     assert row["name"] == f"demo-app-{job['job_id']}-creator-practice"
-    listed = fleet.sessions.ls()["sessions"][0]
-    assert (listed["job"], listed["job_status"]) == (job["job_id"], "completed")
+    session = fleet.sessions.ls()["sessions"][0]
+    assert (session["job"], session["job_status"]) == (job["job_id"], "completed")
     environ = Path(f"/proc/{row['pane']['pid']}/environ").read_bytes().split(b"\0")
     assert f"MAM_JOB_ID={job['job_id']}".encode() in environ
 
@@ -82,14 +82,16 @@ def test_from_submission_to_the_end(fleet, submit, workspace):
 )
 def test_a_prompt_arrives_as_it_was_written(fleet, submit, workspace, prompt):
     job = submit(prompt)
-    (done,) = fleet.jobs.wait([job["job_id"]], timeout=60)
-    assert done["status"] == "completed"
-    assert done["prompt"] == prompt
-    session = done["agent_session"].removeprefix("tmux:")
-    said = next(one["text"] for one in fleet.sessions.transcript(session)["turns"] if one["role"] == "user")
-    if said.startswith("Read the file "):
-        said = (workspace / said.split()[3].rstrip(":")).read_text(encoding="utf-8")
-    assert said.endswith(f"\nTask:\n{prompt}")
+    (result,) = fleet.jobs.wait([job["job_id"]], timeout=60)
+    assert result["status"] == "completed"
+    assert result["prompt"] == prompt
+    session = result["agent_session"].removeprefix("tmux:")
+    message = next(
+        turn["text"] for turn in fleet.sessions.transcript(session)["turns"] if turn["role"] == "user"
+    )
+    if message.startswith("Read the file "):
+        message = (workspace / message.split()[3].rstrip(":")).read_text(encoding="utf-8")
+    assert message.endswith(f"\nTask:\n{prompt}")
     assert not list(workspace.glob("**/harm"))
 
 
@@ -117,9 +119,9 @@ def test_what_is_refused_leaves_nothing(fleet, workspace):
 
 
 def test_a_dry_run_writes_nothing(fleet, workspace):
-    said = fleet.jobs.preview("do it", agent="practice", validate=None)
-    assert "Task:\ndo it" in said["instructions"]
-    assert f"--job {said['job_id']} --attempt 1 --event completed" in said["instructions"]
+    preview = fleet.jobs.preview("do it", agent="practice", validate=None)
+    assert "Task:\ndo it" in preview["instructions"]
+    assert f"--job {preview['job_id']} --attempt 1 --event completed" in preview["instructions"]
     assert list(workspace.iterdir()) == []
 
 
@@ -129,18 +131,18 @@ def test_a_program_that_nobody_can_speak_to_is_not_delegated_to(fleet, submit):
 
 
 def test_the_token_stays_where_it_is(fleet, submit):
-    seen: list[bytes] = []
+    contents: list[bytes] = []
     stop = threading.Event()
 
-    others = {entry.name for entry in Path("/proc").glob("[0-9]*")}
+    earlier_pids = {entry.name for entry in Path("/proc").glob("[0-9]*")}
 
     def watch():
         while not stop.is_set():
-            # Only what was started since: a look at all may be too slow to see a command that is over soon.
+            # Only processes that started since: reading all may be too slow to catch a short command.
             for entry in Path("/proc").glob("[0-9]*"):
-                for name in ("cmdline", "environ") if entry.name not in others else ():
+                for name in ("cmdline", "environ") if entry.name not in earlier_pids else ():
                     with suppress(OSError):
-                        seen.append((entry / name).read_bytes())
+                        contents.append((entry / name).read_bytes())
 
     watching = threading.Thread(target=watch)
     watching.start()
@@ -148,29 +150,29 @@ def test_the_token_stays_where_it_is(fleet, submit):
         for _ in range(5):
             job = submit("create proof.txt", expect=["proof.txt"])["job_id"]
             fleet.jobs.wait([job], timeout=60)
-            if is_seen := any(b"--event\0completed" in one for one in seen):
+            if is_seen := any(b"--event\0completed" in content for content in contents):
                 break
     finally:
         stop.set()
         watching.join()
     token = token_of(fleet._access.context, job).encode()
     assert is_seen, "the command was seen"
-    assert not any(token in one for one in seen)
+    assert not any(token in content for content in contents)
     session = fleet.jobs.status(job)["agent_session"].removeprefix("tmux:")
     assert token.decode() not in fleet.sessions.read(session, scrollback=True)
-    kept = [path for path in Path(fleet.root).rglob("*") if path.is_file() and path.suffix != ".token"]
-    assert Path(fleet.registry_file) in kept
-    assert [path for path in kept if token in path.read_bytes()] == []
+    files = [path for path in Path(fleet.root).rglob("*") if path.is_file() and path.suffix != ".token"]
+    assert Path(fleet.registry_file) in files
+    assert [path for path in files if token in path.read_bytes()] == []
 
 
 def test_a_taken_name_is_refused_with_who_watches_it(fleet, submit):
     fleet.sessions.create("human", name="mine")
-    said = []
-    fleet.on_warning(said.append)
+    warnings = []
+    fleet.on_warning(warnings.append)
     with pytest.raises(NameTaken, match="0 clients are attached"):
         submit(agent_session="tmux:mine")
     (job,) = fleet.jobs.list()
-    assert said == [f"job {job['job_id']} has ended with an error: mam job logs {job['job_id']}"]
+    assert warnings == [f"job {job['job_id']} has ended with an error: mam job logs {job['job_id']}"]
     assert (job["status"], job["reason"]) == ("error", "bootstrap")
     assert fleet.sessions.get("mine").row["delegate_job_id"] is None
 
@@ -189,17 +191,21 @@ def test_an_agent_that_dies_ends_its_job(fleet, submit, until):
     job = submit("please do not answer", args=["--speed", "1"])
     row = fleet.sessions.get(job["agent_session"].removeprefix("tmux:")).row
     os.kill(row["pane"]["pid"], 9)
-    (done,) = fleet.jobs.wait([job["job_id"]], timeout=60)
-    assert (done["status"], done["reason"]) == ("error", "agent exited")
-    assert done["terminal_detail"] == "the agent ended without a report (exit 137)"
+    (result,) = fleet.jobs.wait([job["job_id"]], timeout=60)
+    assert (result["status"], result["reason"]) == ("error", "agent exited")
+    assert result["terminal_detail"] == "the agent ended without a report (exit 137)"
 
 
 def test_a_stop_ends_the_job_and_a_new_start_knows_nothing_of_it(fleet, submit):
     job = submit("please do not answer", args=["--speed", "1"])
     name = job["agent_session"].removeprefix("tmux:")
     fleet.sessions.stop(name, reason="enough")
-    done = fleet.jobs.status(job["job_id"])
-    assert (done["status"], done["terminal_event"], done["reason"]) == ("cancelled", "completed", "stopped")
+    result = fleet.jobs.status(job["job_id"])
+    assert (result["status"], result["terminal_event"], result["reason"]) == (
+        "cancelled",
+        "completed",
+        "stopped",
+    )
     assert details(fleet, job["job_id"], "progress")[-1] == "terminating"
     row = fleet.sessions.resume(name).session.row
     assert row["delegate_job_id"] == job["job_id"]
@@ -211,8 +217,8 @@ def test_a_stop_ends_the_job_and_a_new_start_knows_nothing_of_it(fleet, submit):
 def test_a_session_that_runs_takes_a_job(fleet, submit):
     fleet.sessions.create("practice", name="mine", permissions="skip", args=FAST)
     job = submit(session="mine", args=[])
-    (done,) = fleet.jobs.wait([job["job_id"]], timeout=60)
-    assert (done["status"], done["agent_session"]) == ("completed", "tmux:mine")
+    (result,) = fleet.jobs.wait([job["job_id"]], timeout=60)
+    assert (result["status"], result["agent_session"]) == ("completed", "tmux:mine")
     assert fleet.sessions.get("mine").row["delegate_job_id"] == job["job_id"]
     again = submit("forget to report", session="mine", args=[])
     with pytest.raises(IllegalTransition, match=again["job_id"]):
@@ -226,13 +232,13 @@ def test_a_session_that_runs_takes_a_job(fleet, submit):
 def test_the_agent_of_a_job_is_started_by_the_settings_that_hold_for_its_caller(
     fleet, submit, monkeypatch, home
 ):
-    """What a client says of its environment must not decide which settings hold."""
-    held = {"HOME": str(home)}
-    fleet._access.context = fleet._access.context.replace(settings_environ=held)
-    seen = []
+    """The environment of a client must not decide which settings apply."""
+    settings_environ = {"HOME": str(home)}
+    fleet._access.context = fleet._access.context.replace(settings_environ=settings_environ)
+    calls = []
 
-    def create(context, caller, *_given, **_named):
-        seen.append((context.settings_environ, caller.pid, context.workspace))
+    def create(context, caller, *_arguments, **_options):
+        calls.append((context.settings_environ, caller.pid, context.workspace))
         raise NotAllowed("enough")
 
     monkeypatch.setattr(turn, "create", create)
@@ -240,12 +246,12 @@ def test_the_agent_of_a_job_is_started_by_the_settings_that_hold_for_its_caller(
     (Path(fleet._access.context.workspace) / "below").mkdir()
     with pytest.raises(NotAllowed, match="enough"):
         submit(workdir="below")
-    assert seen == [(held, 1, f"{fleet._access.context.workspace}/below")]
+    assert calls == [(settings_environ, 1, f"{fleet._access.context.workspace}/below")]
 
 
 def test_a_session_that_may_not_be_written_to_is_given_no_job(fleet):
-    mine = fleet.sessions.create("practice", name="mine", args=FAST)
-    fleet._access._caller = callers.session(mine.id)
+    session = fleet.sessions.create("practice", name="mine", args=FAST)
+    fleet._access._caller = callers.session(session.id)
     with pytest.raises(NotAllowed, match="itself"):
         fleet.jobs.submit("x", session="mine")
     assert fleet.sessions.get("mine").row["delegate_job_id"] is None
@@ -255,12 +261,15 @@ def test_a_session_that_may_not_be_written_to_is_given_no_job(fleet):
 @pytest.mark.slow
 def test_who_forgets_to_report_is_nudged_once(fleet, submit):
     job = submit("forget to report")
-    (done,) = fleet.jobs.wait([job["job_id"]], timeout=60)
-    assert done["status"] == "completed"
+    (result,) = fleet.jobs.wait([job["job_id"]], timeout=60)
+    assert result["status"] == "completed"
     assert "the agent ended its turn" in details(fleet, job["job_id"], "progress"), fleet.jobs.logs(
         job["job_id"]
     )
-    sent = [one["message_id"] for one in fleet.messages.inbox(done["agent_session"].removeprefix("tmux:"))]
+    sent = [
+        message["message_id"]
+        for message in fleet.messages.inbox(result["agent_session"].removeprefix("tmux:"))
+    ]
     assert sent == [f"m_{job['job_id']}", f"m_{job['job_id']}-1-nudge"]
 
 
@@ -274,9 +283,9 @@ def test_who_never_reports_is_shown_to_the_operator(fleet, submit, until):
             fleet.jobs.wait([job["job_id"]], timeout=0.3)
         return fleet.sessions.status(name)["attention"]
 
-    assert until(attention, 60) == "it was reminded of its job, and rests without a report"
-    (done,) = fleet.jobs.wait([job["job_id"]], timeout=60)
-    assert (done["status"], done["reason"]) == ("error", "timeout:idle")
+    assert until(attention, 60) == "it was reminded of its job, and is idle without a report"
+    (result,) = fleet.jobs.wait([job["job_id"]], timeout=60)
+    assert (result["status"], result["reason"]) == ("error", "timeout:idle")
     assert fleet.sessions.status(name)["attention"] is None
     assert len(fleet.messages.inbox(name)) == 2, "it was reminded once"
 
@@ -295,12 +304,12 @@ def test_a_permission_is_waited_for(fleet, submit, until):
 
 def test_time_ends_a_job(fleet, submit):
     slow = submit("please do not answer", args=["--speed", "1"], timeout=1)
-    (done,) = fleet.jobs.wait([slow["job_id"]], timeout=60)
-    assert (done["status"], done["reason"]) == ("error", "timeout:wall")
+    (result,) = fleet.jobs.wait([slow["job_id"]], timeout=60)
+    assert (result["status"], result["reason"]) == ("error", "timeout:wall")
     assert names(fleet, slow["job_id"])[-2:] == ["timeout", "error"]
     quiet = fleet.jobs.submit("wait", agent="human", idle_timeout=0.2)
-    (done,) = fleet.jobs.wait([quiet["job_id"]], timeout=60)
-    assert done["reason"] == "timeout:idle"
+    (result,) = fleet.jobs.wait([quiet["job_id"]], timeout=60)
+    assert result["reason"] == "timeout:idle"
 
 
 @pytest.mark.parametrize("jump", [86_400.0, -86_400.0])
@@ -308,14 +317,14 @@ def test_a_clock_that_is_set_ends_no_job_and_keeps_none(fleet, monkeypatch, jump
     job = fleet.jobs.submit("x", agent="human", timeout=600, idle_timeout=300)["job_id"]
     ahead, later = jump, 0.0
     fleet._access.context = fleet._access.context.replace(clock=lambda: time.time() + ahead + later)
-    care = resident_task.JobTask(fleet._access.context, fleet.caller)
-    steady = clock_jump.steady
-    monkeypatch.setattr(clock_jump, "steady", lambda: steady() + later)
+    task = resident_task.JobTask(fleet._access.context, fleet.caller)
+    boot_seconds = clock_jump.boot_seconds
+    monkeypatch.setattr(clock_jump, "boot_seconds", lambda: boot_seconds() + later)
     for _ in range(2):
-        care.tick()
+        task.tick()
         assert fleet.jobs.status(job)["status"] == "pending"
     later = 301.0
-    care.tick()
+    task.tick()
     assert fleet.jobs.status(job)["reason"] == "timeout:idle"
 
 
@@ -331,12 +340,12 @@ def test_a_clock_that_was_set_while_no_job_was_open_moves_none(fleet, monkeypatc
 
 def test_a_job_for_a_person(fleet):
     job = fleet.jobs.submit("paint the fence", agent="human")
-    told = fleet.jobs.instructions(job["job_id"])
-    assert "paint the fence" in told
+    instructions = fleet.jobs.instructions(job["job_id"])
+    assert "paint the fence" in instructions
     assert fleet.sessions.list() == []
     fleet.jobs.event(job["job_id"], "completed", detail="painted")
-    (done,) = fleet.jobs.wait([job["job_id"]])
-    assert (done["status"], done["type"], done["idle_timeout_sec"]) == ("completed", "human", 0.0)
+    (result,) = fleet.jobs.wait([job["job_id"]])
+    assert (result["status"], result["type"], result["idle_timeout_sec"]) == ("completed", "human", 0.0)
 
 
 @pytest.mark.parametrize(("code", "status"), [(0, "completed"), (3, "error")])
@@ -345,14 +354,14 @@ def test_a_script_decides(fleet, workspace, code, status):
     script.write_text(f'echo "$JOB_ID in $REGISTRY_DIR"; pwd; exit {code}\n', encoding="utf-8")
     job = fleet.jobs.submit("x", agent="human", validate="check.sh")["job_id"]
     assert fleet.jobs.event(job, "completed", detail="mine")["status"] == "checking"
-    (done,) = fleet.jobs.wait([job], timeout=60)
-    assert done["status"] == status
-    assert done["validation"]["rc"] == code
+    (result,) = fleet.jobs.wait([job], timeout=60)
+    assert result["status"] == status
+    assert result["validation"]["rc"] == code
     assert names(fleet, job)[-3:] == ["checking", "validated", "completed" if code == 0 else "error"]
-    shown = fleet.jobs.verify(job, "check.sh")
-    assert (shown["passed"], shown["exit_code"]) == (code == 0, code)
-    assert shown["output"] == f"{job} in {fleet._access.context.paths.jobs}\n{workspace}"
-    assert done["reason"] == (None if code == 0 else "validation")
+    output = fleet.jobs.verify(job, "check.sh")
+    assert (output["passed"], output["exit_code"]) == (code == 0, code)
+    assert output["output"] == f"{job} in {fleet._access.context.paths.jobs}\n{workspace}"
+    assert result["reason"] == (None if code == 0 else "validation")
 
 
 def test_the_settings_say_how_long_a_script_may_take(fleet, workspace, home):
@@ -360,28 +369,28 @@ def test_the_settings_say_how_long_a_script_may_take(fleet, workspace, home):
         file.write("validation_timeout = 0.2\n")
     (workspace / "slow.sh").write_text("sleep 5\n", encoding="utf-8")
     job = fleet.jobs.submit("x", agent="human", validate="slow.sh")["job_id"]
-    shown = fleet.jobs.verify(job, "slow.sh")
-    assert (shown["passed"], shown["exit_code"]) == (False, 124)
+    output = fleet.jobs.verify(job, "slow.sh")
+    assert (output["passed"], output["exit_code"]) == (False, 124)
     fleet.jobs.event(job, "completed")
-    (done,) = fleet.jobs.wait([job], timeout=60)
-    assert (done["reason"], done["validation"]["rc"]) == ("validation", 124)
+    (result,) = fleet.jobs.wait([job], timeout=60)
+    assert (result["reason"], result["validation"]["rc"]) == ("validation", 124)
 
 
 def test_missing_artifacts_are_not_believed(fleet, workspace):
     (workspace / "there.txt").touch()
     job = fleet.jobs.submit("x", agent="human", expect=["there.txt", "not there.txt"])["job_id"]
     fleet.jobs.event(job, "completed")
-    (done,) = fleet.jobs.wait([job], timeout=60)
-    assert (done["status"], done["reason"]) == ("error", "artifacts")
-    assert done["terminal_detail"] == "expected artifacts are missing: not there.txt"
+    (result,) = fleet.jobs.wait([job], timeout=60)
+    assert (result["status"], result["reason"]) == ("error", "artifacts")
+    assert result["terminal_detail"] == "expected artifacts are missing: not there.txt"
 
 
 def test_while_it_is_checked_it_has_not_ended(fleet, workspace, until):
     script = workspace / "slow.sh"
     script.write_text("until test -e go; do sleep 0.05; done\n", encoding="utf-8")
     job = fleet.jobs.submit("x", agent="human", validate="slow.sh")["job_id"]
-    done = fleet.jobs.event(job, "completed", detail="mine")
-    assert (done["status"], done["event"]["event"], done["event"]["data"]["checking"]) == (
+    result = fleet.jobs.event(job, "completed", detail="mine")
+    assert (result["status"], result["event"]["event"], result["event"]["data"]["checking"]) == (
         "checking",
         "progress",
         True,
@@ -396,9 +405,9 @@ def test_while_it_is_checked_it_has_not_ended(fleet, workspace, until):
 @pytest.mark.slow
 def test_a_loop_until_it_passes(fleet, submit):
     job = submit("write it; pass in round 2", type="loop", reviewer="practice")
-    (done,) = fleet.jobs.wait([job["job_id"]], timeout=90)
-    assert (done["status"], done["round"], done["attempt"]) == ("completed", 2, 4)
-    assert done["terminal_detail"].startswith("PASS")
+    (result,) = fleet.jobs.wait([job["job_id"]], timeout=90)
+    assert (result["status"], result["round"], result["attempt"]) == ("completed", 2, 4)
+    assert result["terminal_detail"].startswith("PASS")
     assert names(fleet, job["job_id"]).count("agent_launched") == 4
     assert {row.name for row in fleet.sessions.list()} == {
         f"demo-app-{job['job_id']}-creator-practice",
@@ -408,8 +417,8 @@ def test_a_loop_until_it_passes(fleet, submit):
 
 def test_a_loop_gives_up(fleet, submit):
     job = submit("write it; pass in round 9", type="loop", reviewer="practice", max_rounds=1)
-    (done,) = fleet.jobs.wait([job["job_id"]], timeout=60)
-    assert (done["status"], done["reason"]) == ("error", "rounds")
+    (result,) = fleet.jobs.wait([job["job_id"]], timeout=60)
+    assert (result["status"], result["reason"]) == ("error", "rounds")
 
 
 def test_who_may_cancel(fleet, submit):
@@ -423,8 +432,8 @@ def test_who_may_cancel(fleet, submit):
     assert fleet.jobs.cancel(own)["changed"] is True
     fleet._access._caller = callers.user()
     assert fleet.jobs.cancel(job, reason="no need")["changed"] is True
-    done = fleet.jobs.cancel(job)
-    assert (done["changed"], done["job"]["status"]) == (False, "cancelled")
+    result = fleet.jobs.cancel(job)
+    assert (result["changed"], result["job"]["status"]) == (False, "cancelled")
     assert names(fleet, job)[-2:] == ["cancelled", "error"]
 
 
@@ -434,26 +443,26 @@ def test_a_job_whose_token_is_spoiled_ends_in_time_or_is_cancelled(fleet, spoil)
     for job in (timed, cancelled):
         spoil(Path(fleet._access.context.paths.jobs, f"{job}.token"))
     assert fleet.jobs.cancel(cancelled)["job"]["status"] == "cancelled"
-    (done,) = fleet.jobs.wait([timed], timeout=60)
-    assert done["reason"] == "timeout:idle"
+    (result,) = fleet.jobs.wait([timed], timeout=60)
+    assert result["reason"] == "timeout:idle"
 
 
 def test_a_job_that_cannot_be_seen_to_holds_up_no_other(fleet, monkeypatch):
-    ill = fleet.jobs.submit("x", agent="human", idle_timeout=0.2)["job_id"]
-    other = fleet.jobs.submit("y", agent="human", idle_timeout=0.2)["job_id"]
+    failing_job = fleet.jobs.submit("x", agent="human", idle_timeout=0.2)["job_id"]
+    other_job = fleet.jobs.submit("y", agent="human", idle_timeout=0.2)["job_id"]
     finish = resident_task.finish
 
-    def refuse(context, job_id, *given, **named):
-        if job_id == ill:
+    def refuse(context, job_id, *arguments, **options):
+        if job_id == failing_job:
             raise NotAllowed("not now")
-        return finish(context, job_id, *given, **named)
+        return finish(context, job_id, *arguments, **options)
 
     monkeypatch.setattr(resident_task, "finish", refuse)
-    said = []
-    fleet.on_warning(said.append)
-    (done,) = fleet.jobs.wait([other], timeout=60)
-    assert done["reason"] == "timeout:idle"
-    assert [text for text in said if ill in text] == [said[0]]
+    warnings = []
+    fleet.on_warning(warnings.append)
+    (result,) = fleet.jobs.wait([other_job], timeout=60)
+    assert result["reason"] == "timeout:idle"
+    assert [text for text in warnings if failing_job in text] == [warnings[0]]
 
 
 def test_a_submission_that_was_killed_is_taken_over(fleet, workspace):
@@ -466,31 +475,33 @@ def test_a_submission_that_was_killed_is_taken_over(fleet, workspace):
     subprocess.run([sys.executable, "-c", code], cwd=workspace, check=False, timeout=60)
     code = code.replace("submit.begin", "submit.start_resident.ensure")
     subprocess.run([sys.executable, "-c", code], cwd=workspace, check=False, timeout=60)
-    done = fleet.jobs.wait(timeout=60)
-    assert sorted(one["status"] for one in done) == ["completed", "error"]
-    assert {one["reason"] for one in done} == {None, "submission"}
+    result = fleet.jobs.wait(timeout=60)
+    assert sorted(job["status"] for job in result) == ["completed", "error"]
+    assert {job["reason"] for job in result} == {None, "submission"}
 
 
 def test_a_session_reports_only_on_its_own_job(fleet, submit, workspace):
-    other = fleet.jobs.submit("x", agent="human")["job_id"]
-    command = f"{sys.executable} -m mam job event --workspace {workspace} --job {other} --attempt 1"
+    other_job = fleet.jobs.submit("x", agent="human")["job_id"]
+    command = f"{sys.executable} -m mam job event --workspace {workspace} --job {other_job} --attempt 1"
     job = submit("run `" + f"{command} --event completed" + "`", permissions="skip")
-    (done,) = fleet.jobs.wait([job["job_id"]], timeout=60)
-    assert done["status"] == "completed"
-    assert fleet.jobs.status(other)["status"] == "pending"
-    assert details(fleet, other, "dropped") == [f"job {other} belongs to another session"]
+    (result,) = fleet.jobs.wait([job["job_id"]], timeout=60)
+    assert result["status"] == "completed"
+    assert fleet.jobs.status(other_job)["status"] == "pending"
+    assert details(fleet, other_job, "dropped") == [f"job {other_job} belongs to another session"]
 
 
 def test_a_report_gets_through_where_the_registry_file_is_broken(fleet, submit, until):
     job = submit("please do not answer; create proof.txt", args=["--speed", "40"])
     Path(fleet.registry_file).write_text("tmux_sessions: [\n", encoding="utf-8")
-    said = []
-    fleet.on_warning(said.append)
-    (done,) = fleet.jobs.wait([job["job_id"]], timeout=60)
-    assert (done["status"], done["terminal_detail"]) == ("completed", "done as asked")
-    assert len(said) <= 1
+    warnings = []
+    fleet.on_warning(warnings.append)
+    (result,) = fleet.jobs.wait([job["job_id"]], timeout=60)
+    assert (result["status"], result["terminal_detail"]) == ("completed", "done as asked")
+    assert len(warnings) <= 1
     own = [
-        one for one in fleet.jobs.logs(job["job_id"])["events"] if one["data"].get("by") == done["session_id"]
+        entry
+        for entry in fleet.jobs.logs(job["job_id"])["events"]
+        if entry["data"].get("by") == result["session_id"]
     ]
     assert own[-1]["event"] == "completed"
 
@@ -500,22 +511,22 @@ def test_a_resident_sees_to_it(fleet, submit, home, until):
     job = submit("forget to report")
     until(lambda: fleet.jobs.status(job["job_id"])["status"] == "completed", 60)
     assert fleet._access.context.registry.peek(
-        lambda draft: jobs.find(draft, job["job_id"]).data["nudged_at"], None
+        lambda transaction: jobs.find(transaction, job["job_id"]).data["nudged_at"], None
     )
 
 
 @pytest.mark.slow
 def test_many_events_at_once(fleet, workspace):
     job = fleet.jobs.submit("x", agent="human")["job_id"]
-    words = [sys.executable, "-m", "mam", "job", "event", "--job", job, "--event", "progress", "--detail"]
+    command = [sys.executable, "-m", "mam", "job", "event", "--job", job, "--event", "progress", "--detail"]
     running = [
-        subprocess.Popen([*words, str(number)], cwd=workspace, stdout=subprocess.DEVNULL)
+        subprocess.Popen([*command, str(number)], cwd=workspace, stdout=subprocess.DEVNULL)
         for number in range(100)
     ]
-    assert {one.wait(120) for one in running} == {0}
-    found = [one for one in fleet.jobs.logs(job)["events"] if one["event"] == "progress"]
-    assert sorted(one["seq"] for one in found) == list(range(1, 101))
-    assert {one["detail"] for one in found} == {str(number) for number in range(100)}
+    assert {process.wait(120) for process in running} == {0}
+    entries = [entry for entry in fleet.jobs.logs(job)["events"] if entry["event"] == "progress"]
+    assert sorted(entry["seq"] for entry in entries) == list(range(1, 101))
+    assert {entry["detail"] for entry in entries} == {str(number) for number in range(100)}
     log = Path(fleet._access.context.paths.jobs, f"{job}.events.log").read_text(encoding="utf-8").splitlines()
     assert [json.loads(line)["number"] for line in log] == sorted(json.loads(line)["number"] for line in log)
     assert len(log) == 101
@@ -526,26 +537,26 @@ def test_create_with_a_job(fleet):
         "practice", role="builder", permissions="skip", args=FAST, submit_job="write it"
     )
     job = session.row["delegate_job_id"]
-    (done,) = fleet.jobs.wait([job], timeout=60)
-    assert (done["status"], done["agent_session"]) == ("completed", f"tmux:{session.name}")
+    (result,) = fleet.jobs.wait([job], timeout=60)
+    assert (result["status"], result["agent_session"]) == ("completed", f"tmux:{session.name}")
     person = fleet.sessions.create("human", name="me", submit_job="paint it")
     job = fleet.jobs.status(person.row["delegate_job_id"])
     assert (job["type"], job["status"], job["session_id"]) == ("human", "pending", person.id)
     assert "paint it" in person.read()
     fleet.sessions.stop("me")
     assert fleet.jobs.status(job["job_id"])["status"] == "cancelled"
-    for more in ({"prompt": "x"}, {"wait": False}):
+    for options in ({"prompt": "x"}, {"wait": False}):
         with pytest.raises(Usage):
-            fleet.sessions.create("practice", submit_job="y", **more)
+            fleet.sessions.create("practice", submit_job="y", **options)
     assert len(fleet.jobs.list()) == 2
 
 
 def read(fleet, job):
-    return fleet._access.context.registry.peek(lambda draft: jobs.find(draft, job), None)
+    return fleet._access.context.registry.peek(lambda transaction: jobs.find(transaction, job), None)
 
 
 def test_who_reported_and_left_is_not_failed_by_an_older_look(fleet, submit, workspace):
-    """The job was read, then its agent reported and left, and then its session was looked at."""
+    """The job is read, then its agent reports and exits, and then its session is observed."""
     job = submit("never report it", expect=["there.txt"])["job_id"]
     before = read(fleet, job)
     fleet.jobs.event(job, "completed", detail="done")
@@ -554,28 +565,28 @@ def test_who_reported_and_left_is_not_failed_by_an_older_look(fleet, submit, wor
         "status": "exited",
         "exit_status": 0,
     }
-    resident_task.tend(fleet._access.context, fleet.caller, before, {before.session_id: row})
-    resident_task.tend(fleet._access.context, fleet.caller, before, {})
+    resident_task.advance_job(fleet._access.context, fleet.caller, before, {before.session_id: row})
+    resident_task.advance_job(fleet._access.context, fleet.caller, before, {})
     resident_task._time_out(fleet._access.context, before, "timeout:idle")
     assert read(fleet, job).status == "checking"
 
 
 def test_a_submission_that_was_handed_over_is_not_cut_off(fleet):
-    """The job was read while it was submitted; who submitted it has done so and ended since."""
+    """The job is read during its submission; the submitting process finishes and ends afterwards."""
     job = fleet.jobs.submit("x", agent="human")["job_id"]
     before = read(fleet, job)
     before.data["owner"] = {"pid": 2**22 - 1, "start": 1, "boot": "another"}
-    resident_task.tend(fleet._access.context, fleet.caller, before, {})
+    resident_task.advance_job(fleet._access.context, fleet.caller, before, {})
     assert read(fleet, job).status == "pending"
 
 
 def test_a_check_that_failed_is_begun_again(fleet, workspace, monkeypatch):
-    """Whatever kept a check from its end is mended: it goes on, also by who began it."""
+    """A check that an error interrupted runs again, also in the same process."""
     (workspace / "check.sh").write_text("exit 0\n", encoding="utf-8")
     job = fleet.jobs.submit("x", agent="human", validate="check.sh")["job_id"]
     fleet.jobs.event(job, "completed")
 
-    def refuse(*_given, **_named):
+    def refuse(*_arguments, **_options):
         raise NotAllowed("not now")
 
     with monkeypatch.context() as patch, pytest.raises(NotAllowed, match="not now"):
@@ -587,25 +598,30 @@ def test_a_check_that_failed_is_begun_again(fleet, workspace, monkeypatch):
 
 def test_a_task_that_was_held_is_given_once_however_many_messages_follow(fleet, submit):
     job = submit("never report it")["job_id"]
-    seen = read(fleet, job)
+    before = read(fleet, job)
 
-    def forget_when(draft):
-        jobs.update(draft, seen, data={"prompted_at": None})
+    def forget_when(transaction):
+        jobs.update(transaction, before, data={"prompted_at": None})
 
     fleet._access.context.registry.note(forget_when)
-    known = {
-        seen.session_id: fleet._access.context.registry.view().find(seen.session_id) | {"activity": "working"}
+    sessions = {
+        before.session_id: fleet._access.context.registry.view().find(before.session_id)
+        | {"activity": "working"}
     }
-    resident_task.tend(fleet._access.context, fleet.caller, read(fleet, job), known)
+    resident_task.advance_job(fleet._access.context, fleet.caller, read(fleet, job), sessions)
     assert read(fleet, job).data["prompted_at"] is not None
 
 
 def test_a_job_is_shown_with_the_session_that_has_it(fleet):
-    """Whatever was said or usual when it was submitted; and under the name that the session has now."""
-    made = fleet.sessions.create("practice", name="mine", permissions="auto", args=FAST)
-    job = fleet.jobs.submit("never report it", session=made.id)["job_id"]
-    told = fleet.jobs.status(job)
-    assert (told["agent"], told["permissions"], told["agent_session"]) == ("practice", "auto", "tmux:mine")
+    """The record shows the session's own agent, permissions and current name, not those of the options."""
+    session = fleet.sessions.create("practice", name="mine", permissions="auto", args=FAST)
+    job = fleet.jobs.submit("never report it", session=session.id)["job_id"]
+    record = fleet.jobs.status(job)
+    assert (record["agent"], record["permissions"], record["agent_session"]) == (
+        "practice",
+        "auto",
+        "tmux:mine",
+    )
     fleet.sessions.rename("mine", "yours")
     assert fleet.jobs.status(job)["agent_session"] == "tmux:yours"
     record = Path(fleet._access.context.paths.jobs, f"{job}.json")
@@ -652,23 +668,27 @@ def test_a_script_that_cannot_be_started(fleet, tmp_path, workspace):
     (tmp_path / "gone").mkdir()
     job = fleet.jobs.submit("x", agent="human", validate="check.sh", workdir=str(tmp_path / "gone"))["job_id"]
     (tmp_path / "gone").rmdir()
-    done = fleet.jobs.verify(job, "check.sh")
-    assert (done["passed"], done["exit_code"], done["output"]) == (False, 126, "No such file or directory")
+    result = fleet.jobs.verify(job, "check.sh")
+    assert (result["passed"], result["exit_code"], result["output"]) == (
+        False,
+        126,
+        "No such file or directory",
+    )
 
 
 def test_a_held_task_that_fails_ends_its_job_with_the_reason(fleet, submit):
     job = submit("never report it")["job_id"]
 
-    def work(draft):
-        jobs.update(draft, jobs.find(draft, job), data={"prompted_at": None})
-        messages.update(draft, f"m_{job}", state="failed", reason="nobody took it")
+    def work(transaction):
+        jobs.update(transaction, jobs.find(transaction, job), data={"prompted_at": None})
+        messages.update(transaction, f"m_{job}", state="failed", reason="nobody took it")
 
     fleet._access.context.registry.note(work)
-    seen = read(fleet, job)
-    row = fleet._access.context.registry.view().find(seen.session_id) | {"activity": "idle"}
-    resident_task.tend(fleet._access.context, fleet.caller, seen, {seen.session_id: row})
-    done = fleet.jobs.status(job)
-    assert (done["reason"], done["terminal_detail"]) == (
+    before = read(fleet, job)
+    row = fleet._access.context.registry.view().find(before.session_id) | {"activity": "idle"}
+    resident_task.advance_job(fleet._access.context, fleet.caller, before, {before.session_id: row})
+    result = fleet.jobs.status(job)
+    assert (result["reason"], result["terminal_detail"]) == (
         "undelivered",
         "the task could not be given: nobody took it",
     )

@@ -1,4 +1,4 @@
-"""Events of jobs: recorded once, refused with a trace, shown in files, and heard by who waits."""
+"""Events of jobs: recorded once, refused with a trace, shown in files, and passed to waiting processes."""
 
 from __future__ import annotations
 
@@ -42,18 +42,18 @@ def signed(fleet, job, name="progress", seq=1, attempt=1, token=None, **data):
 
 
 def names(fleet, job):
-    return [one["event"] for one in fleet.jobs.logs(job)["events"]]
+    return [entry["event"] for entry in fleet.jobs.logs(job)["events"]]
 
 
 def test_from_start_to_end(fleet, job):
     for name in ("started", "permission_required", "progress"):
-        done = fleet.jobs.event(job, name, detail="x")
-        assert (done["status"], done["event"]["event"]) == ("running", name)
+        outcome = fleet.jobs.event(job, name, detail="x")
+        assert (outcome["status"], outcome["event"]["event"]) == ("running", name)
     assert fleet.jobs.event(job, "completed", detail="all of it")["status"] == "completed"
-    found = fleet.jobs.status(job)
-    assert (found["terminal_event"], found["terminal_detail"]) == ("completed", "all of it")
+    record = fleet.jobs.status(job)
+    assert (record["terminal_event"], record["terminal_detail"]) == ("completed", "all of it")
     assert names(fleet, job) == ["registered", "started", "permission_required", "progress", "completed"]
-    assert [one["seq"] for one in fleet.jobs.logs(job)["events"]] == [0, 1, 2, 3, 4]
+    assert [entry["seq"] for entry in fleet.jobs.logs(job)["events"]] == [0, 1, 2, 3, 4]
 
 
 def test_what_was_said_is_signed(fleet, job):
@@ -73,12 +73,12 @@ def test_after_the_end_nothing_counts(fleet, job):
 
 @pytest.mark.parametrize("order", list(itertools.permutations(range(4))))
 def test_any_order_and_twice(fleet, job, order):
-    four = [
+    payloads = [
         signed(fleet, job, name, seq)
         for seq, name in enumerate(("started", "progress", "permission_required", "completed"), 1)
     ]
-    first = [fleet.jobs.take_in(four[index], job=job)["verdict"] for index in order]
-    again = [fleet.jobs.take_in(four[index], job=job)["verdict"] for index in order]
+    first = [fleet.jobs.take_in(payloads[index], job=job)["verdict"] for index in order]
+    again = [fleet.jobs.take_in(payloads[index], job=job)["verdict"] for index in order]
     assert set(first) <= {"applied", "late"}
     assert set(again) == {"duplicate"}
     assert fleet.jobs.status(job)["status"] == "completed"
@@ -88,44 +88,46 @@ def test_any_order_and_twice(fleet, job, order):
 
 
 def test_forged_events_are_refused_and_logged(fleet, job):
-    other = register(fleet._access.context, fleet.caller, new_id(), "another").id
-    mine = json.loads(signed(fleet, job))
+    other_job = register(fleet._access.context, fleet.caller, new_id(), "another").id
+    genuine = json.loads(signed(fleet, job))
     fleet.jobs.take_in(signed(fleet, job, seq=7), job=job)
     forged = {
-        "another job's token": signed(fleet, job, "completed", token=token_of(fleet._access.context, other)),
+        "another job's token": signed(
+            fleet, job, "completed", token=token_of(fleet._access.context, other_job)
+        ),
         "a guessed token": signed(fleet, job, "completed", token="0" * 64),
-        "no signature": json.dumps({**mine, "data": {"attempt": 1}}),
-        "an empty signature": json.dumps({**mine, "data": {**mine["data"], "hmac_sig": ""}}),
-        "a changed event": json.dumps({**mine, "event": "completed"}),
-        "a changed number": json.dumps({**mine, "seq": 2}),
-        "a changed attempt": json.dumps({**mine, "data": {**mine["data"], "attempt": 2}}),
-        "a changed detail": json.dumps({**mine, "detail": "forged"}),
+        "no signature": json.dumps({**genuine, "data": {"attempt": 1}}),
+        "an empty signature": json.dumps({**genuine, "data": {**genuine["data"], "hmac_sig": ""}}),
+        "a changed event": json.dumps({**genuine, "event": "completed"}),
+        "a changed number": json.dumps({**genuine, "seq": 2}),
+        "a changed attempt": json.dumps({**genuine, "data": {**genuine["data"], "attempt": 2}}),
+        "a changed detail": json.dumps({**genuine, "detail": "forged"}),
         "an older attempt": signed(fleet, job, attempt=0),
         "an attempt to come": signed(fleet, job, "completed", attempt=2),
         "a number used before": signed(fleet, job, "started", seq=7),
-        "another job's event": signed(fleet, other, "completed"),
-        "another job's name": json.dumps({**mine, "job_id": other}),
+        "another job's event": signed(fleet, other_job, "completed"),
+        "another job's name": json.dumps({**genuine, "job_id": other_job}),
         "not JSON": "completed",
         "a list": "[]",
-        "another schema": json.dumps({**mine, "schema_version": 2}),
-        "too large": json.dumps({**mine, "detail": "x" * 70000}),
-        "too deep": json.dumps({**mine, "data": json.loads('{"x":' * 40 + "1" + "}" * 40)}),
+        "another schema": json.dumps({**genuine, "schema_version": 2}),
+        "too large": json.dumps({**genuine, "detail": "x" * 70000}),
+        "too deep": json.dumps({**genuine, "data": json.loads('{"x":' * 40 + "1" + "}" * 40)}),
         "a key twice": signed(fleet, job).replace('"seq":1', '"seq":1,"seq":1', 1),
-        "an event of the log": json.dumps({**mine, "event": "cancelled"}),
+        "an event of the log": json.dumps({**genuine, "event": "cancelled"}),
         "a number that leaves none for the next": signed(fleet, job, seq=events.LAST_SEQ),
-        "a field too many": json.dumps({**mine, "status": "completed"}),
+        "a field too many": json.dumps({**genuine, "status": "completed"}),
     }
     before = fleet.jobs.status(job)
-    for what, payload in forged.items():
-        done = fleet.jobs.take_in(payload, job=job)
-        assert done["verdict"] == "refused", what
-        assert done["reason"], what
+    for case, payload in forged.items():
+        outcome = fleet.jobs.take_in(payload, job=job)
+        assert outcome["verdict"] == "refused", case
+        assert outcome["reason"], case
     after = fleet.jobs.status(job)
     assert (after["status"], after["last_seq"]) == (before["status"], before["last_seq"])
-    assert fleet.jobs.status(other)["status"] == "pending"
-    dropped = [one for one in fleet.jobs.logs(job)["events"] if one["event"] == "dropped"]
+    assert fleet.jobs.status(other_job)["status"] == "pending"
+    dropped = [entry for entry in fleet.jobs.logs(job)["events"] if entry["event"] == "dropped"]
     assert len(dropped) == len(forged) >= 20
-    assert all(one["detail"] for one in dropped)
+    assert all(entry["detail"] for entry in dropped)
     assert fleet.jobs.event(job, "completed")["status"] == "completed"
 
 
@@ -136,10 +138,10 @@ def test_whatever_number_is_taken_in_our_next_event_can_be_read_elsewhere(fleet,
 
 
 def test_a_replay_after_the_end_changes_nothing(fleet, job):
-    said = signed(fleet, job, "progress", 1)
-    fleet.jobs.take_in(said, job=job)
+    payload = signed(fleet, job, "progress", 1)
+    fleet.jobs.take_in(payload, job=job)
     fleet.jobs.event(job, "completed")
-    assert fleet.jobs.take_in(said, job=job)["verdict"] == "duplicate"
+    assert fleet.jobs.take_in(payload, job=job)["verdict"] == "duplicate"
     assert fleet.jobs.take_in(signed(fleet, job, "progress", 9), job=job)["verdict"] == "refused"
     assert fleet.jobs.status(job)["status"] == "completed"
 
@@ -153,21 +155,23 @@ def test_a_flood_of_forged_events_does_not_fill_the_log(fleet, job):
 def test_an_event_of_no_job_is_in_the_log_of_the_root(fleet, job):
     assert fleet.jobs.take_in("{}")["verdict"] == "refused"
     assert fleet.jobs.take_in("{}", job="00000000")["verdict"] == "refused"
-    assert [one["verb"] for one in fleet.sessions.log()][-2:] == ["job event", "job event"]
+    assert [entry["verb"] for entry in fleet.sessions.log()][-2:] == ["job event", "job event"]
 
 
 def test_retained_messages_are_echoes(fleet, job):
     from mam.app.jobs.event import take_in
 
-    done = take_in(
+    outcome = take_in(
         fleet._access.context, fleet.caller, signed(fleet, job, "completed"), job_id=job, is_retained=True
     )
-    assert done["verdict"] == "refused"
+    assert outcome["verdict"] == "refused"
 
 
 def test_an_older_attempt_is_refused(fleet, job):
     context = fleet._access.context
-    context.registry.note(lambda draft: jobs.update(draft, jobs.find(draft, job), attempt=2))
+    context.registry.note(
+        lambda transaction: jobs.update(transaction, jobs.find(transaction, job), attempt=2)
+    )
     with pytest.raises(EventRefused, match="older attempt"):
         fleet.jobs.event(job, "completed", attempt=1)
     assert fleet.jobs.take_in(signed(fleet, job, "completed"), job=job)["verdict"] == "refused"
@@ -192,7 +196,7 @@ def test_a_job_that_is_not_there(fleet, job, tmp_path):
 def test_without_its_token_nothing_is_signed(fleet, job):
     path = Path(fleet._access.context.paths.jobs) / f"{job}.token"
     path.chmod(0o644)
-    with pytest.raises(NotAllowed, match="open to others"):
+    with pytest.raises(NotAllowed, match="other users can read"):
         fleet.jobs.event(job, "started")
     path.unlink()
     with pytest.raises(NotAllowed, match="token"):
@@ -210,7 +214,7 @@ def test_the_files_of_the_original(fleet, job):
     record = json.loads(files[0].read_text(encoding="utf-8"))
     assert (record["job_id"], record["status"], record["prompt"]) == (job, "completed", "do it")
     lines = [json.loads(line) for line in files[4].read_text(encoding="utf-8").splitlines()]
-    assert [one["event"] for one in lines] == ["registered", "started", "completed"]
+    assert [line["event"] for line in lines] == ["registered", "started", "completed"]
     token = token_of(fleet._access.context, job)
     for path in (*place.iterdir(), *audit.iterdir()):
         assert path.suffix == ".token" or token not in path.read_text(encoding="utf-8"), path
@@ -226,35 +230,35 @@ def test_files_that_were_lost_or_cut_are_whole_again(fleet, job):
     fleet.jobs.event(job, "progress")
     for path in (log, audit / "events.ndjson"):
         lines = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
-        assert [one["event"] for one in lines] == ["registered", "started", "progress"]
+        assert [line["event"] for line in lines] == ["registered", "started", "progress"]
     assert (place / f"{job}.json").exists()
 
 
 def test_files_that_cannot_be_written_stop_nothing(fleet, job):
-    said = []
-    fleet.on_warning(said.append)
+    warnings = []
+    fleet.on_warning(warnings.append)
     Path(fleet._access.context.paths.jobs, ".lock").unlink()
     Path(fleet._access.context.paths.jobs, ".lock").mkdir()
     assert fleet.jobs.event(job, "started")["status"] == "running"
-    assert job in said[0]
+    assert job in warnings[0]
 
 
 def test_somebody_who_holds_the_files_and_sleeps_holds_up_no_report(fleet, job, monkeypatch):
     monkeypatch.setattr(job_files, "_PATIENCE", 0.2)
-    said = []
-    fleet.on_warning(said.append)
+    warnings = []
+    fleet.on_warning(warnings.append)
     with Path(fleet._access.context.paths.jobs, ".lock").open("rb") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         assert fleet.jobs.event(job, "started")["status"] == "running"
-    assert "behind" in said[0]
+    assert "not up to date" in warnings[0]
     fleet.jobs.event(job, "progress")
     log = Path(fleet._access.context.paths.jobs, f"{job}.events.log").read_text(encoding="utf-8")
     assert [json.loads(line)["event"] for line in log.splitlines()] == ["registered", "started", "progress"]
 
 
 def test_an_audit_folder_that_cannot_be_written_keeps_no_record_back(fleet, job, tmp_path):
-    said = []
-    fleet.on_warning(said.append)
+    warnings = []
+    fleet.on_warning(warnings.append)
     audits = Path(fleet._access.context.paths.root, "delegate_job_logs")
     shutil.rmtree(audits)
     audits.symlink_to(tmp_path)
@@ -262,7 +266,7 @@ def test_an_audit_folder_that_cannot_be_written_keeps_no_record_back(fleet, job,
     place = Path(fleet._access.context.paths.jobs)
     assert json.loads((place / f"{job}.json").read_text(encoding="utf-8"))["status"] == "running"
     assert "started" in (place / f"{job}.events.log").read_text(encoding="utf-8")
-    assert "symbolic link" in said[0]
+    assert "symbolic link" in warnings[0]
     assert not (tmp_path / job).exists()
 
 
@@ -294,7 +298,7 @@ def test_a_record_of_the_original_goes_on_here(fleet):
     (place / "1f00ab42.events.log").write_text(json.dumps(line) + "\nhalf a li", encoding="utf-8")
     (place / "broken00.json").write_text("{", encoding="utf-8")
     before = (place / "1f00ab42.json").read_bytes()
-    assert [(one["job_id"], one["status"]) for one in fleet.jobs.list()] == [("1f00ab42", "running")]
+    assert [(job["job_id"], job["status"]) for job in fleet.jobs.list()] == [("1f00ab42", "running")]
     assert fleet.jobs.status("1f00ab42")["auth_token"] is None
     assert (place / "1f00ab42.json").read_bytes() == before
     event = fleet.jobs.event("1f00ab42", "completed")["event"]
@@ -309,30 +313,32 @@ def test_what_is_to_be_published(fleet):
     job = register(fleet._access.context, fleet.caller, new_id(), "x", broker=broker).id
     fleet.jobs.event(job, "started")
     fleet.jobs.event(job, "completed")
-    waiting = fleet._access.context.registry.peek(outbox.waiting, [])
-    assert [(one.topic, one.retain, json.loads(one.payload)["event"]) for one in waiting] == [
+    rows = fleet._access.context.registry.peek(outbox.waiting, [])
+    assert [(row.topic, row.retain, json.loads(row.payload)["event"]) for row in rows] == [
         ("events", False, "started"),
         ("events", False, "completed"),
         ("status", True, "completed"),
     ]
-    fleet._access.context.registry.note(lambda draft: outbox.settle(draft, [one.seq for one in waiting]))
+    fleet._access.context.registry.note(
+        lambda transaction: outbox.set_published(transaction, [row.seq for row in rows])
+    )
     assert fleet._access.context.registry.peek(outbox.waiting, []) == []
 
 
 @pytest.mark.starts
 def test_who_waits_hears_each_event(fleet, job, until):
-    heard: list[str] = []
+    names: list[str] = []
 
     def wait():
-        with mam.open(fleet.root) as mine:
-            mine.jobs.wait([job], lambda entry: heard.append(entry["event"]), timeout=30)
+        with mam.open(fleet.root) as other_fleet:
+            other_fleet.jobs.wait([job], lambda entry: names.append(entry["event"]), timeout=30)
 
     thread = threading.Thread(target=wait)
     thread.start()
-    until(lambda: fleet.jobs.event(job, "started") and heard)
+    until(lambda: fleet.jobs.event(job, "started") and names)
     fleet.jobs.event(job, "completed")
     thread.join(30)
-    assert heard[-1] == "completed"
+    assert names[-1] == "completed"
 
 
 @pytest.mark.starts
@@ -341,8 +347,8 @@ def test_waiting_ends_and_the_job_does_not(fleet, job):
         fleet.jobs.wait([job], timeout=0.05)
     assert fleet.jobs.status(job)["status"] == "pending"
     fleet.jobs.event(job, "error", detail="no")
-    (done,) = fleet.jobs.wait([job])
-    assert done["status"] == "error"
+    (ended_job,) = fleet.jobs.wait([job])
+    assert ended_job["status"] == "error"
     assert fleet.jobs.wait() == []
 
 
@@ -352,23 +358,23 @@ def test_the_folder_of_records(fleet, tmp_path, monkeypatch):
     own = register(fleet._access.context, fleet.caller, new_id(), "y").id
     fleet.jobs.event(job, "completed", folder=elsewhere)
     assert Path(elsewhere, f"{job}.json").exists()
-    assert [one["job_id"] for one in fleet.jobs.list(folder=elsewhere)] == [job]
-    assert {one["job_id"] for one in fleet.jobs.list()} == {job, own}
+    assert [entry["job_id"] for entry in fleet.jobs.list(folder=elsewhere)] == [job]
+    assert {entry["job_id"] for entry in fleet.jobs.list()} == {job, own}
     monkeypatch.chdir(tmp_path)
     with mam.open(fleet.root) as again:
         assert again.jobs.status(job)["status"] == "completed"
 
 
-def _carried(folder, **more):
-    """Leave a record that a repository could carry; return its id."""
+def _carried(folder, **fields):
+    """Write a record that a repository could contain; return its id."""
     folder.mkdir(parents=True, exist_ok=True)
     plain = {"schema_version": 1, "job_id": "0badcafe", "status": "running", "auth_token": "t" * 64}
-    (folder / "0badcafe.json").write_text(json.dumps({**plain, **more}), encoding="utf-8")
+    (folder / "0badcafe.json").write_text(json.dumps({**plain, **fields}), encoding="utf-8")
     return "0badcafe"
 
 
 def test_a_record_that_was_carried_here_runs_nothing(fleet, tmp_path):
-    """Nothing is run, started or written elsewhere because a file of a repository says so."""
+    """A file of a repository cannot make mam run, start or write something elsewhere."""
     script, elsewhere = tmp_path / "evil.sh", tmp_path / "elsewhere"
     script.write_text(f"touch {tmp_path}/ran\n", encoding="utf-8")
     job = _carried(
@@ -388,10 +394,10 @@ def test_odd_records_are_listed_and_cancelled(fleet, tmp_path):
     folder = tmp_path / "odd"
     job = _carried(folder, created_at=5, last_seq=10**30, auth_token="é" * 9, workdir=["x"])
     lines = [{"event": "\ud800", "data": {}}, {"event": "started", "data": {"reason": 1}, "detail": []}]
-    log = "".join(json.dumps(one) + "\n" for one in lines)
+    log = "".join(json.dumps(entry) + "\n" for entry in lines)
     (folder / f"{job}.events.log").write_text(log, encoding="utf-8")
     own = register(fleet._access.context, fleet.caller, new_id(), "x", registry_dir=str(folder)).id
-    assert {one["job_id"] for one in fleet.jobs.list(folder=str(folder))} == {job, own}
+    assert {entry["job_id"] for entry in fleet.jobs.list(folder=str(folder))} == {job, own}
     assert len(fleet.jobs.logs(job, folder=str(folder))["events"]) == 2
     assert fleet.jobs.cancel(job, folder=str(folder))["changed"]
     assert names(fleet, job) == ["started", "cancelled", "error"]
@@ -407,8 +413,8 @@ def test_a_pipe_a_link_or_a_folder_in_place_of_a_file_holds_nobody_up(fleet):
     (place / "cccccccc.events.log").symlink_to("/dev/zero")
     (place / "dddddddd.json").write_text(json.dumps({**record, "job_id": "dddddddd"}), encoding="utf-8")
     os.mkfifo(place / "dddddddd.events.log")
-    assert [one["job_id"] for one in fleet.jobs.list()] == ["cccccccc", "dddddddd"]
-    assert [fleet.jobs.logs(one)["events"] for one in ("cccccccc", "dddddddd")] == [[], []]
+    assert [entry["job_id"] for entry in fleet.jobs.list()] == ["cccccccc", "dddddddd"]
+    assert [fleet.jobs.logs(entry)["events"] for entry in ("cccccccc", "dddddddd")] == [[], []]
 
 
 def test_a_job_of_another_root_stays_there(fleet, job, tmp_path):
@@ -416,33 +422,33 @@ def test_a_job_of_another_root_stays_there(fleet, job, tmp_path):
     job = register(fleet._access.context, fleet.caller, new_id(), "x", registry_dir=elsewhere).id
     before = Path(elsewhere, f"{job}.json").read_bytes()
     (tmp_path / "other").mkdir()
-    with mam.open(str(tmp_path / "other")) as other:
-        assert other.jobs.status(job, folder=elsewhere)["status"] == "pending"
-        with pytest.raises(NotAllowed, match="is one of"):
-            other.jobs.cancel(job, folder=elsewhere)
+    with mam.open(str(tmp_path / "other")) as other_fleet:
+        assert other_fleet.jobs.status(job, folder=elsewhere)["status"] == "pending"
+        with pytest.raises(NotAllowed, match="belongs to the root"):
+            other_fleet.jobs.cancel(job, folder=elsewhere)
     assert Path(elsewhere, f"{job}.json").read_bytes() == before
 
 
 def test_what_was_recorded_is_told_and_not_what_another_recorded_since(fleet, job, monkeypatch):
-    told = event_verb.show
+    original = event_verb.write_files
 
-    def show(context, job_id):
-        monkeypatch.setattr(event_verb, "show", told)
+    def write_files(context, job_id):
+        monkeypatch.setattr(event_verb, "write_files", original)
         fleet.jobs.event(job, "progress", detail="another")
 
-    monkeypatch.setattr(event_verb, "show", show)
+    monkeypatch.setattr(event_verb, "write_files", write_files)
     assert fleet.jobs.event(job, "started", detail="mine")["event"]["detail"] == "mine"
 
 
 @pytest.mark.parametrize(
-    ("data", "why"),
+    ("data", "reason"),
     [({"a": float("nan")}, "not JSON"), ({"a": "x" * 70_000}, "too large"), ("deep", "nested")],
 )
-def test_what_would_be_believed_nowhere_is_not_recorded(fleet, job, data, why):
+def test_what_would_be_believed_nowhere_is_not_recorded(fleet, job, data, reason):
     if data == "deep":
         data = {}
         for _ in range(5000):
             data = {"a": data}
-    with pytest.raises(EventRefused, match=why):
+    with pytest.raises(EventRefused, match=reason):
         fleet.jobs.event(job, "completed", data=data)
     assert fleet.jobs.status(job)["status"] == "pending"

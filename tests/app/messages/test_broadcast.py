@@ -1,4 +1,4 @@
-"""The same words to several sessions, and which session may write to which."""
+"""One text to several sessions, and which session may message which."""
 
 import pytest
 
@@ -10,7 +10,7 @@ QUICK = ["--speed", "0"]
 
 
 @pytest.fixture
-def crew(fleet):
+def sessions(fleet):
     names = {"ann": "developer", "ben": "developer", "cid": "tester"}
     return {
         name: fleet.sessions.create("practice", name=name, role=role, args=QUICK, wait=False)
@@ -18,29 +18,31 @@ def crew(fleet):
     }
 
 
-def heard(session):
+def user_turns(session):
     return [turn["text"] for turn in session.transcript()["turns"] if turn["role"] == "user"]
 
 
-def test_to_whom(fleet, crew, monkeypatch) -> None:
+def test_the_recipients(fleet, sessions, monkeypatch) -> None:
     fleet.sessions.create("sleep", name="nap", args=["1000"])
-    for session in crew.values():
+    for session in sessions.values():
         session.wait("idle", timeout=20)
-    fleet._access.context.registry.note(lambda draft: make_team(draft, "core", crew["ann"].row))
+    fleet._access.context.registry.note(
+        lambda transaction: make_team(transaction, "core", sessions["ann"].row)
+    )
 
-    def told(text, **choice):
-        done = fleet.messages.broadcast(text, timeout=10, **choice)
-        assert {one["state"] for one in done} <= {"submitted", "queued"}
-        return {one["session"] for one in done}
+    def recipients(text, **filters):
+        receipts = fleet.messages.broadcast(text, timeout=10, **filters)
+        assert {receipt["state"] for receipt in receipts} <= {"submitted", "queued"}
+        return {receipt["session"] for receipt in receipts}
 
-    assert told("to all", everyone=True) == {"ann", "ben", "cid"}
-    assert told("to developers", role=["developer"]) == {"ann", "ben"}
-    assert told("to both", role=["developer", "tester"], agent=["practice"]) == {"ann", "ben", "cid"}
-    assert told("to a team", team=["core"]) == {"ann"}
-    fleet._access._caller = callers.session(crew["ben"].id)
-    assert told("not to me", role=["developer"]) == {"ann"}
+    assert recipients("to all", everyone=True) == {"ann", "ben", "cid"}
+    assert recipients("to developers", role=["developer"]) == {"ann", "ben"}
+    assert recipients("to both", role=["developer", "tester"], agent=["practice"]) == {"ann", "ben", "cid"}
+    assert recipients("to a team", team=["core"]) == {"ann"}
+    fleet._access._caller = callers.session(sessions["ben"].id)
+    assert recipients("not to me", role=["developer"]) == {"ann"}
     fleet._access._caller = callers.user()
-    assert heard(crew["cid"]) == ["to all", "to both"]
+    assert user_turns(sessions["cid"]) == ["to all", "to both"]
     (failed,) = fleet.messages.broadcast("to a program", agent=["sleep"])
     assert (failed["session"], failed["state"]) == ("nap", "failed")
     with pytest.raises(Usage):
@@ -49,10 +51,10 @@ def test_to_whom(fleet, crew, monkeypatch) -> None:
         fleet.messages.broadcast("to nobody", role=["pilot"])
 
 
-def make_team(draft, name, row):
-    teams.add(draft, id="t_00000001", name=name, server="x", layout="main-vertical", by="user")
-    teams.join(
-        draft,
+def make_team(transaction, name, row):
+    teams.add(transaction, id="t_00000001", name=name, server="x", layout="main-vertical", by="user")
+    teams.add_member(
+        transaction,
         team_id="t_00000001",
         session_id=row["id"],
         name=row["name"],
@@ -64,8 +66,8 @@ def make_team(draft, name, row):
     )
 
 
-def test_who_may_write_to_whom(fleet, crew, monkeypatch) -> None:
-    ann, ben, cid = crew.values()
+def test_the_setting_messages(fleet, sessions, monkeypatch) -> None:
+    ann, ben, cid = sessions.values()
     settings = fleet._access.context.settings()
 
     def may(sender, target, rule) -> bool:
@@ -80,9 +82,11 @@ def test_who_may_write_to_whom(fleet, crew, monkeypatch) -> None:
     assert all(may("user", cid, rule) for rule in ("none", "team", "family"))
     assert may(ann.id, ben, "all")
     assert not any(may(ann.id, ben, rule) for rule in ("none", "team", "family", ()))
-    fleet._access.context.registry.note(lambda draft: make_team(draft, "core", ann.row))
+    fleet._access.context.registry.note(lambda transaction: make_team(transaction, "core", ann.row))
     assert not may(ann.id, ben, "team")
-    fleet._access.context.registry.note(lambda draft: teams.change(draft, "t_00000001", master_id=ben.id))
+    fleet._access.context.registry.note(
+        lambda transaction: teams.change(transaction, "t_00000001", master_id=ben.id)
+    )
     assert may(ann.id, ben, "team")
     assert may(ben.id, ann, "team")
     assert not may(ann.id, cid, "team")

@@ -11,7 +11,7 @@ from tests.corpus import corpus
 import mam
 
 pytestmark = pytest.mark.slow
-CREW = 4
+WORKERS = 4
 
 
 def record_of(home, session):
@@ -26,34 +26,38 @@ def test_every_text_arrives_as_it_is(fleet, home, workspace) -> None:
     texts = corpus()
     assert len(texts) >= 300
     sessions = [
-        fleet.sessions.create("practice", name=f"one-{n}", args=["--speed", "0"]) for n in range(CREW)
+        fleet.sessions.create("practice", name=f"one-{n}", args=["--speed", "0"]) for n in range(WORKERS)
     ]
 
     def send_all(number):
-        with mam.open(str(workspace)) as own:
+        with mam.open(str(workspace)) as own_fleet:
             return [
-                (text, own.messages.send(sessions[number].id, text, timeout=30))
-                for text in texts[number::CREW]
+                (text, own_fleet.messages.send(sessions[number].id, text, timeout=30))
+                for text in texts[number::WORKERS]
             ]
 
-    with ThreadPoolExecutor(CREW) as crew:
-        done = list(crew.map(send_all, range(CREW)))
-    for session, sent in zip(sessions, done, strict=True):
-        left = [(repr(text[:80]), one) for text, one in sent if one["state"] not in ("submitted", "queued")]
-        assert not left
+    with ThreadPoolExecutor(WORKERS) as pool:
+        sent_by_worker = list(pool.map(send_all, range(WORKERS)))
+    for session, sent in zip(sessions, sent_by_worker, strict=True):
+        undelivered = [
+            (repr(text[:80]), receipt)
+            for text, receipt in sent
+            if receipt["state"] not in ("submitted", "queued")
+        ]
+        assert not undelivered
         session.wait("idle", timeout=30)
-        heard = record_of(home, session)
-        assert len(heard) == len(sent)
-        for (text, receipt), words in zip(sent, heard, strict=True):
-            shown = repr(text[:80])
+        turns = record_of(home, session)
+        assert len(turns) == len(sent)
+        for (text, receipt), turn in zip(sent, turns, strict=True):
+            label = repr(text[:80])
             if receipt["carrier"] == "file":
                 path = workspace / ".mam-mail" / f"{receipt['message_id']}.md"
-                assert path.read_bytes() == text.encode(), shown
-                assert f".mam-mail/{path.name}" in words
+                assert path.read_bytes() == text.encode(), label
+                assert f".mam-mail/{path.name}" in turn
             else:
                 before = " " if "before" in (receipt["added"] or "") else ""
                 after = " " if "after" in (receipt["added"] or "") else ""
-                assert words == before + text + after, shown
-    carriers = [receipt["carrier"] for sent in done for _, receipt in sent]
+                assert turn == before + text + after, label
+    carriers = [receipt["carrier"] for sent in sent_by_worker for _, receipt in sent]
     assert carriers.count("inline") > 150, "what can be typed is typed"
     assert not (workspace / "ran").exists()

@@ -23,29 +23,29 @@ def lines():
     """Read what a process prints, each line a document."""
 
     def read(process):
-        found = []
+        documents = []
 
         def take():
-            found.extend(json.loads(line) for line in process.stdout)
+            documents.extend(json.loads(line) for line in process.stdout)
 
         threading.Thread(target=take, daemon=True).start()
-        return found
+        return documents
 
     return read
 
 
 @contextmanager
-def watching(workspace, told, **environ):
+def watching(workspace, news, **environ):
     """A resident that listens, in a thread."""
     with mam.open(str(workspace), environ={**os.environ, **environ}) as own:
-        one = residents.Resident(
-            own._access.context, own.caller, told.append, subscribe=brokers.find(own._access.context)
+        document = residents.Resident(
+            own._access.context, own.caller, news.append, subscribe=brokers.find(own._access.context)
         )
         read, write = os.pipe()
-        thread = threading.Thread(target=run_apart, args=(one, read))
+        thread = threading.Thread(target=run_apart, args=(document, read))
         thread.start()
         try:
-            yield one
+            yield document
         finally:
             os.write(write, b"!")
             thread.join(SECONDS)
@@ -54,89 +54,95 @@ def watching(workspace, told, **environ):
             os.close(write)
 
 
-def states(told):
-    return [one["broker"]["state"] for one in told if "broker" in one]
+def states(news):
+    return [document["broker"]["state"] for document in news if "broker" in document]
 
 
-def test_a_signed_event_is_in_the_record_at_once(mosquitto, fleet, stranger, monitor, lines, until) -> None:
+def test_a_signed_event_is_in_the_record_at_once(mosquitto, fleet, remote, monitor, lines, until) -> None:
     fleet.init()
     job_id = submit(fleet, broker=None)
-    told = lines(monitor("--subscribe", "--json", "--idle-timeout", "0"))
-    until(lambda: states(told) == ["connected"], SECONDS)
+    news = lines(monitor("--subscribe", "--json", "--idle-timeout", "0"))
+    until(lambda: states(news) == ["connected"], SECONDS)
     topic = f"python/mqtt/jobs/{job_id}/events"
-    publish(stranger, topic, signed(fleet, job_id, "completed", 1, "done elsewhere"))
+    publish(remote, topic, signed(fleet, job_id, "completed", 1, "done elsewhere"))
     until(lambda: fleet.jobs.status(job_id)["status"] == "completed", SECONDS)
-    until(lambda: [one["event"]["detail"] for one in told if "event" in one] == ["done elsewhere"])
-    publish(stranger, topic, signed(fleet, job_id, "error", 2).replace("error", "completed"))
-    until(lambda: [one["refused"]["job_id"] for one in told if "refused" in one] == [job_id])
+    until(
+        lambda: (
+            [document["event"]["detail"] for document in news if "event" in document] == ["done elsewhere"]
+        )
+    )
+    publish(remote, topic, signed(fleet, job_id, "error", 2).replace("error", "completed"))
+    until(lambda: [document["refused"]["job_id"] for document in news if "refused" in document] == [job_id])
     assert log_of(fleet, job_id)[-1][0] == "dropped"
 
 
 def test_a_broker_that_is_killed_and_comes_back(
-    mosquitto, fleet, workspace, stranger, until, monkeypatch
+    mosquitto, fleet, workspace, remote, until, monkeypatch
 ) -> None:
     fleet.init()
-    job_id, told, passes = submit(fleet), [], []
+    job_id, news, passes = submit(fleet), [], []
     reconcile = residents.reconcile.reconcile
     monkeypatch.setattr(residents.reconcile, "reconcile", lambda *args: passes.append(1) or reconcile(*args))
-    with watching(workspace, told, RECONCILE_POLL_INTERVAL="0.05"):
-        until(lambda: states(told) == ["connected"], SECONDS)
+    with watching(workspace, news, RECONCILE_POLL_INTERVAL="0.05"):
+        until(lambda: states(news) == ["connected"], SECONDS)
         mosquitto.kill()
-        until(lambda: states(told)[-1] == "lost", SECONDS)
+        until(lambda: states(news)[-1] == "lost", SECONDS)
         before = len(passes)
         until(lambda: len(passes) > before + 3, SECONDS)
         # What happens meanwhile is in the ledger, and what is said elsewhere is retained as the status.
         mosquitto.start()
-        stranger.open(SECONDS)
+        remote.open(SECONDS)
         status = signed(fleet, job_id, "completed", 1, "while it was away")
-        publish(stranger, f"python/mqtt/jobs/{job_id}/status", status, retain=True)
-        until(lambda: states(told)[-1] == "connected", SECONDS)
+        publish(remote, f"python/mqtt/jobs/{job_id}/status", status, retain=True)
+        until(lambda: states(news)[-1] == "connected", SECONDS)
         until(lambda: fleet.jobs.status(job_id)["status"] == "completed", SECONDS)
         after = submit(fleet)
-        publish(stranger, f"python/mqtt/jobs/{after}/events", signed(fleet, after, "started", 1))
+        publish(remote, f"python/mqtt/jobs/{after}/events", signed(fleet, after, "started", 1))
         until(lambda: fleet.jobs.status(after)["status"] == "running", SECONDS)
 
 
 def test_without_the_broker_it_looks_at_intervals(mosquitto, fleet, workspace, until, monkeypatch) -> None:
     """A wrong password is told once, and ends nothing."""
     fleet.init()
-    told, passes = [], []
+    news, passes = [], []
     reconcile = residents.reconcile.reconcile
     monkeypatch.setattr(residents.reconcile, "reconcile", lambda *args: passes.append(1) or reconcile(*args))
     mosquitto.password_file("mam").write_text("guess", encoding="utf-8")
-    with watching(workspace, told, RECONCILE_POLL_INTERVAL="0.05"):
-        until(lambda: states(told) == ["lost"], SECONDS)
+    with watching(workspace, news, RECONCILE_POLL_INTERVAL="0.05"):
+        until(lambda: states(news) == ["lost"], SECONDS)
         before = len(passes)
         until(lambda: len(passes) > before + 3, SECONDS)
-    assert [one["broker"]["error"]["code"] for one in told if "broker" in one] == ["broker_refused"]
+    assert [document["broker"]["error"]["code"] for document in news if "broker" in document] == [
+        "broker_refused"
+    ]
 
 
 def test_a_relay_that_fails_is_told_once(mosquitto, fleet, workspace, until, monkeypatch) -> None:
     fleet.init()
-    told, ticks, tick = [], [], RelayPool.tick
+    news, ticks, tick = [], [], RelayPool.tick
     monkeypatch.setattr(Relay, "_connect", lambda _relay: 1 // 0)
     monkeypatch.setattr(RelayPool, "tick", lambda relays: ticks.append(1) or tick(relays))
-    with watching(workspace, told):
-        until(lambda: told, SECONDS)
+    with watching(workspace, news):
+        until(lambda: news, SECONDS)
         before = len(ticks)
         fleet.boards.create("something happens")
         until(lambda: len(ticks) > before, SECONDS)
-    assert [one["error"]["code"] for one in told] == ["broken"]
+    assert [document["error"]["code"] for document in news] == ["broken"]
 
 
-def test_beside_a_resident_it_listens(mosquitto, fleet, workspace, stranger, monitor, lines, until) -> None:
+def test_beside_a_resident_it_listens(mosquitto, fleet, workspace, remote, monitor, lines, until) -> None:
     fleet.init()
     job_id = submit(fleet, broker=None)
     resident = monitor("--idle-timeout", "0")
     until(lambda: residents.lock(fleet._access.context).holder(), SECONDS)
-    told = lines(monitor("--subscribe", "--json", "--idle-timeout", "0"))
-    until(lambda: states(told) == ["connected"], SECONDS)
-    publish(stranger, f"python/mqtt/jobs/{job_id}/events", signed(fleet, job_id, "completed", 1))
+    news = lines(monitor("--subscribe", "--json", "--idle-timeout", "0"))
+    until(lambda: states(news) == ["connected"], SECONDS)
+    publish(remote, f"python/mqtt/jobs/{job_id}/events", signed(fleet, job_id, "completed", 1))
     until(lambda: fleet.jobs.status(job_id)["status"] == "completed", SECONDS)
     mosquitto.kill()
-    until(lambda: states(told)[-1] == "lost", SECONDS)
+    until(lambda: states(news)[-1] == "lost", SECONDS)
     mosquitto.start()
-    until(lambda: states(told)[-1] == "connected", SECONDS)
+    until(lambda: states(news)[-1] == "connected", SECONDS)
     assert resident.poll() is None
 
 
@@ -147,9 +153,9 @@ def test_it_ends_when_its_time_is_over(mosquitto, fleet, monitor) -> None:
         for seconds in ("0.5", "2", "8", "30"):
             running = monitor("--subscribe", limit, seconds)
             assert running.wait(2 * SECONDS) == 0
-            if "connected" in (said := running.stdout.read()):
+            if "connected" in (reason := running.stdout.read()):
                 break
-        assert said.count("connected") == 1
+        assert reason.count("connected") == 1
 
 
 def test_what_it_cannot_do_without(fleet, monkeypatch) -> None:

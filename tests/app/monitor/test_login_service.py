@@ -28,10 +28,10 @@ def systemctl(tmp_path, monkeypatch):
 def test_it_is_written_started_and_removed(home, workspace, systemctl) -> None:
     with mam.open(str(workspace)) as fleet:
         fleet.init()
-        done = fleet.monitor.install()
-        unit = Path(done["unit"])
+        report = fleet.monitor.install()
+        unit = Path(report["unit"])
         assert unit.parent == home / ".config" / "systemd" / "user"
-        assert done["notes"] == []
+        assert report["notes"] == []
         text = unit.read_text(encoding="utf-8")
         assert "KillMode=process" in text
         assert f'"--workspace" "{workspace}"' in text
@@ -40,8 +40,8 @@ def test_it_is_written_started_and_removed(home, workspace, systemctl) -> None:
         assert again["changed"]
         assert not unit.exists()
         assert fleet.monitor.uninstall()["changed"] is False
-    asked = systemctl.read_text(encoding="utf-8").splitlines()
-    assert asked == [
+    calls = systemctl.read_text(encoding="utf-8").splitlines()
+    assert calls == [
         "--user daemon-reload",
         f"--user enable --now {unit.name}",
         f"--user disable --now {unit.name}",
@@ -55,11 +55,11 @@ def test_it_looks_where_its_installer_looks(home, workspace, systemctl, monkeypa
     monkeypatch.setenv("MAM_BROKER_PASSWORD", "secret")
     with mam.open(str(workspace)) as fleet:
         text = login_service.unit(fleet._access.context)[1]
-    said = [line.partition("=")[2] for line in text.splitlines() if line.startswith("Environment=")]
-    assert f'"TMUX_TMPDIR={tmp_path}/100%% $HOME"' in said
-    assert '"TMUX_SERVER_NAME=mine"' in said
-    assert f'"PATH={os.environ["PATH"]}"' in said
-    assert "secret" not in text
+    variables = [line.partition("=")[2] for line in text.splitlines() if line.startswith("Environment=")]
+    assert f'"TMUX_TMPDIR={tmp_path}/100%% $HOME"' in variables
+    assert '"TMUX_SERVER_NAME=mine"' in variables
+    assert f'"PATH={os.environ["PATH"]}"' in variables
+    assert "secret" not in variables
 
 
 def test_two_roots_of_one_name_have_two_units(home, tmp_path) -> None:
@@ -83,4 +83,4 @@ def test_without_systemd_it_says_what_to_do(home, workspace, monkeypatch) -> Non
     monkeypatch.setenv("PATH", "/nonexistent")
     with mam.open(str(workspace)) as fleet:
         notes = fleet.monitor.install()["notes"]
-    assert notes[0] == "there is no systemctl here; run it yourself: systemctl --user daemon-reload"
+    assert notes[0] == "systemctl is not on PATH; run it yourself: systemctl --user daemon-reload"

@@ -22,11 +22,11 @@ def pass_on(fleet):
     """Make a pass as a resident that has just started does, so many seconds from now; return what is news."""
 
     def pass_on(seconds=0.0):
-        with mam.open(fleet.root) as fresh:
-            fresh._access.context = fresh._access.context.replace(clock=lambda: time.time() + seconds)
-            done = reconcile.reconcile(fresh._access.context, fresh.caller)
-            return notify.look(
-                fresh._access.context, fresh._access.context.registry.view(), done.look.listings
+        with mam.open(fleet.root) as new:
+            new._access.context = new._access.context.replace(clock=lambda: time.time() + seconds)
+            result = reconcile.reconcile(new._access.context, new.caller)
+            return notify.new_notices(
+                new._access.context, new._access.context.registry.view(), result.snapshot.listings
             )
 
     return pass_on
@@ -37,7 +37,7 @@ def waits(session, until) -> None:
     session.wait("waiting", timeout=10)
     until(
         lambda: (
-            ("hook", "waiting") in [(one["source"], one["state"]) for one in session.explain()["evidence"]]
+            ("hook", "waiting") in [(item["source"], item["state"]) for item in session.explain()["evidence"]]
         )
     )
 
@@ -51,13 +51,13 @@ def asking(fleet, until):
     return session
 
 
-def kinds(found):
-    return [(one["session"], one["kind"]) for one in found[0]]
+def kinds(notices):
+    return [(notice["session"], notice["kind"]) for notice in notices[0]]
 
 
 def test_waiting_is_told_once_per_episode(fleet, asking, pass_on, until) -> None:
-    told, due = pass_on()
-    assert told == []
+    announced, due = pass_on()
+    assert announced == []
     assert 100 < due <= 120
     assert kinds(pass_on(125)) == [("one", "waiting")]
     assert kinds(pass_on(126)) == [], "another resident, the same episode"
@@ -78,11 +78,11 @@ def test_the_users_command_and_the_desktop(fleet, tmp_path, monkeypatch) -> None
         script.write_text(f'#!/bin/sh\nprintf "%s\\n" "{name}" "$@" "$MAM_NOTICE_SESSION" >> {log}\n')
         script.chmod(0o755)
     settings = Settings()
-    settings.take({"notify_command": [str(tmp_path / "told"), "-x"]}, "here")
-    fleet._access.context._settings["found"] = settings
+    settings.apply({"notify_command": [str(tmp_path / "told"), "-x"]}, "here")
+    fleet._access.context._settings["loaded"] = settings
     environ = {**os.environ, "PATH": f"{tmp_path}:{os.environ['PATH']}", "DISPLAY": ":0"}
     use_environment(fleet, environ)
-    notify.spread(
+    notify.announce(
         fleet._access.context, {"session": "one", "text": "it waits; $(touch x)", "kind": "waiting"}
     )
     lines = log.read_text(encoding="utf-8").splitlines()
@@ -102,18 +102,18 @@ def test_the_users_command_and_the_desktop(fleet, tmp_path, monkeypatch) -> None
 
 def test_a_command_that_fails_is_a_warning(fleet, monkeypatch) -> None:
     settings = Settings()
-    settings.take({"notify_command": ["/bin/false"], "notify_desktop": False}, "here")
-    fleet._access.context._settings["found"] = settings
+    settings.apply({"notify_command": ["/bin/false"], "notify_desktop": False}, "here")
+    fleet._access.context._settings["loaded"] = settings
     warned = []
     fleet.on_warning(warned.append)
-    notify.spread(fleet._access.context, {"session": "one", "text": "x", "kind": "waiting"})
-    assert warned == ["/bin/false did not take the notice: 1"]
+    notify.announce(fleet._access.context, {"session": "one", "text": "x", "kind": "waiting"})
+    assert warned == ["/bin/false could not show the notice: 1"]
     assert json.dumps(warned)
 
 
 @pytest.fixture
 def unasked(fleet):
-    """A session with a dialog of which no hook speaks."""
+    """A session with a dialog that no hook reports."""
     return fleet.sessions.create("practice", name="one", args=["--trust-dialog"], wait=False)
 
 
@@ -123,10 +123,10 @@ def sees(fleet, state):
 
 def test_a_dialog_that_only_the_screen_shows(fleet, unasked, pass_on, until) -> None:
     until(sees(fleet, "waiting"))
-    told, due = pass_on()
-    assert (told, round(due)) == ([], 120)
-    told, due = pass_on(60)
-    assert told == []
+    announced, due = pass_on()
+    assert (announced, round(due)) == ([], 120)
+    announced, due = pass_on(60)
+    assert announced == []
     assert due < 70, "it has waited since it was first seen"
     assert kinds(pass_on(125)) == [("one", "waiting")]
     assert kinds(pass_on(126)) == [], "the same episode"
@@ -159,17 +159,19 @@ def test_a_command_that_hangs_holds_up_nothing(fleet, tmp_path, until) -> None:
     config = Path(os.environ["XDG_CONFIG_HOME"]) / "mam/config.toml"
     config.parent.mkdir(parents=True, exist_ok=True)
     config.write_text(f'notify_command = ["/bin/cat", "{pipe}"]\nnotify_desktop = false\n', encoding="utf-8")
-    told = notify.spread_apart(fleet._access.context, [{"session": "one", "text": "x", "kind": "waiting"}])
-    assert told.is_alive(), "the command waits for somebody to write, and nobody waits for the command"
+    thread = notify.announce_in_thread(
+        fleet._access.context, [{"session": "one", "text": "x", "kind": "waiting"}]
+    )
+    assert thread.is_alive(), "the command waits for somebody to write, and nobody waits for the command"
     pipe.write_text("", encoding="utf-8")
-    until(lambda: not told.is_alive())
+    until(lambda: not thread.is_alive())
 
 
 def test_a_limit_is_told_although_the_hook_says_that_the_turn_is_over(fleet, pass_on, until) -> None:
     session = fleet.sessions.create("practice", name="one", args=["--speed", "0"])
     tmux = fleet._access.context.tmux(session.row["tmux_server"])
     tmux.paste(session.row["pane"]["id"], "/limit", mark=session.id, enter=True)
-    until(lambda: "StopFailure" in [one["detail"] for one in session.explain()["evidence"]])
+    until(lambda: "StopFailure" in [item["detail"] for item in session.explain()["evidence"]])
     # While the hook is fresh a listing does not look at the screen.
     until(lambda: fleet.sessions.ls()["sessions"][0]["attention"] == "it hit a limit: limit, resets 6pm")
     assert kinds(pass_on()) == [("one", "limit")]
@@ -184,7 +186,7 @@ def test_work_without_hooks_is_wedged_once_its_record_has_long_not_grown(
     fleet.messages.send(session.id, "/hang", command=True)
     until(sees(fleet, "working"))
     looks = [pass_on(240 * number) for number in range(1, 10)]
-    assert [kinds(one) for one in looks[:-1]] == [[]] * 8
+    assert [kinds(look) for look in looks[:-1]] == [[]] * 8
     assert kinds(looks[-1]) == [("one", "wedged")], "half an hour after it was first seen"
 
 

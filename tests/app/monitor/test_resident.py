@@ -44,8 +44,8 @@ def test_the_lock_says_which_version_holds_it(fleet, monitor, until) -> None:
 def test_a_session_that_a_verb_ends_is_not_reported(fleet, watched, until) -> None:
     session = fleet.sessions.create("practice", args=QUICK)
     session.stop()
-    other = fleet.sessions.create("sleep", args=["1000"], name="other")
-    os.kill(other.row["pane"]["pid"], signal.SIGKILL)
+    other_fleet = fleet.sessions.create("sleep", args=["1000"], name="other")
+    os.kill(other_fleet.row["pane"]["pid"], signal.SIGKILL)
     until(lambda: ("A", "other") in classes(watched))
     assert classes(watched) == [("A", "other")]
     assert session.status()["status"] == "stopped"
@@ -76,10 +76,10 @@ def test_one_at_a_time_and_the_other_follows(fleet, monitor, until) -> None:
         residents.Resident(fleet._access.context, fleet.caller, print).run()
     second = monitor("--timeout", "30")
     pid = fleet.sessions.get("one").row["pane"]["pid"]
-    time.sleep(max(0.0, rules.rests_until(fleet.sessions.get("one").row) - time.time()))
+    time.sleep(max(0.0, rules.hands_off_until(fleet.sessions.get("one").row) - time.time()))
     os.kill(pid, signal.SIGKILL)
     report = json.loads(first.stdout.readline())
-    assert [one["class"] for one in report["drifts"]] == ["A"]
+    assert [drift["class"] for drift in report["drifts"]] == ["A"]
     assert second.stdout.readline().startswith("A  one: process ")
     first.send_signal(signal.SIGTERM)
     first.communicate(timeout=10)
@@ -99,21 +99,21 @@ def test_killed_it_leaves_nothing_and_another_takes_over(fleet, monitor, until) 
     until(lambda: fleet.sessions.names(status=["terminated"]) == ["one"], timeout=30)
     second.send_signal(signal.SIGTERM)
     second.communicate(timeout=10)
-    assert [one for one in fleet.monitor.doctor() if one["ok"] is False] == []
+    assert [check for check in fleet.monitor.doctor() if check["ok"] is False] == []
 
 
 def test_it_ends_when_its_time_is_over(fleet, monitor) -> None:
     fleet.init()
-    for words in (("--timeout", "0.2"), ("--idle-timeout", "0.2")):
-        done = monitor(*words)
-        done.communicate(timeout=20)
-        assert done.returncode == 0
+    for command in (("--timeout", "0.2"), ("--idle-timeout", "0.2")):
+        result = monitor(*command)
+        result.communicate(timeout=20)
+        assert result.returncode == 0
 
 
 def test_no_registry(monitor) -> None:
-    done = monitor()
-    _, said = done.communicate(timeout=20)
-    assert (done.returncode, said[:30]) == (1, "mam: there is no registry in /")
+    result = monitor()
+    _, error = result.communicate(timeout=20)
+    assert (result.returncode, error[:30]) == (1, "mam: there is no registry in /")
 
 
 def test_a_server_that_dies_and_one_that_appears(fleet, watched, tmux_server, until) -> None:
@@ -133,11 +133,11 @@ def test_it_is_started_on_demand_and_ends_with_the_last_session(home, tmux_serve
         assert "MAM_SESSION" not in process_environment(first["pid"])
         os.kill(first["pid"], signal.SIGKILL)
         until(lambda: holder(fleet) is None)
-        other = fleet.sessions.create("sleep", args=["1000"], name="two")
+        other_session = fleet.sessions.create("sleep", args=["1000"], name="two")
         second = until(lambda: holder(fleet))
         assert second["pid"] != first["pid"]
         session.stop()
-        other.stop()
+        other_session.stop()
         until(lambda: holder(fleet) is None)
 
 
@@ -208,12 +208,12 @@ def test_who_follows_is_told_who_needs_a_person(fleet, monitor, until) -> None:
     monitor()
     until(lambda: holder(fleet))
     second = monitor("--json")
-    said = follows(fleet, second, until)
+    output = follows(fleet, second, until)
     session = fleet.sessions.create("practice", args=QUICK, name="one")
     tmux = fleet._access.context.tmux(session.row["tmux_server"])
     tmux.paste(session.row["pane"]["id"], "/limit", mark=session.id, enter=True)
-    told = until(lambda: attention(said), timeout=60)
-    assert (told["session"], told["kind"]) == ("one", "limit")
+    notice = until(lambda: attention(output), timeout=60)
+    assert (notice["session"], notice["kind"]) == ("one", "limit")
 
 
 def follows(fleet, running, until):
@@ -221,41 +221,43 @@ def follows(fleet, running, until):
     drift = {"id": "A:x", "class": "A", "session": "x", "message": "as a resident records it"}
 
     def is_shown():
-        fleet._access.context.registry.note(lambda draft: drifts.record(draft, drift, written=True))
+        fleet._access.context.registry.note(
+            lambda transaction: drifts.record(transaction, drift, is_written=True)
+        )
         return select.select([running.stdout], [], [], 0.2)[0]
 
     until(is_shown)
-    said = lines_of(running)
-    assert json.loads(until(lambda: said and said[0]))["drifts"][0]["message"] == drift["message"]
-    return said
+    output = lines_of(running)
+    assert json.loads(until(lambda: output and output[0]))["drifts"][0]["message"] == drift["message"]
+    return output
 
 
 def lines_of(running) -> list[str]:
     """Return a list that gets each line that a process prints, as it comes."""
-    said: list[str] = []
-    threading.Thread(target=lambda: said.extend(iter(running.stdout.readline, "")), daemon=True).start()
-    return said
+    output: list[str] = []
+    threading.Thread(target=lambda: output.extend(iter(running.stdout.readline, "")), daemon=True).start()
+    return output
 
 
-def attention(said: list[str]):
+def attention(output: list[str]):
     """Return the first notice among the lines of a monitor, if there is one by now."""
-    found = (json.loads(line).get("attention") for line in list(said))
-    return next((one for one in found if one), None)
+    documents = (json.loads(line).get("attention") for line in list(output))
+    return next((document for document in documents if document), None)
 
 
 def test_a_silent_server_is_not_waited_for_again_and_again(fleet, tmux_server) -> None:
-    """A death on another server is noticed meanwhile; and once it speaks it is given its time again."""
+    """A death on another server is noticed meanwhile; a server that answers again gets its full timeout."""
     fleet.sessions.create("sleep", args=["1000"], name="one")
     watching = residents.Resident(fleet._access.context, fleet.caller, lambda _report: None)
-    asked = fleet._access.context.tmux(tmux_server)
-    whole, asked.timeout = asked.timeout, 0.2
+    tmux = fleet._access.context.tmux(tmux_server)
+    whole, tmux.timeout = tmux.timeout, 0.2
     server = Tmux(tmux_server).panes().server_pid
     os.kill(server, signal.SIGSTOP)
     try:
         watching._pass()
-        assert asked.timeout < whole / 5
+        assert tmux.timeout < whole / 5
     finally:
         os.kill(server, signal.SIGCONT)
     watching._pass()
-    assert asked.timeout == whole
+    assert tmux.timeout == whole
     watching.close()

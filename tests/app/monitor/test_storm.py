@@ -24,7 +24,7 @@ FROZEN_SECONDS = 30
 
 @contextmanager
 def frozen(server):
-    """A server that does not answer: nobody can say what is there."""
+    """A tmux server that does not answer, so that its sessions are unknown."""
     pid = Tmux(server).server_pid()
     os.kill(pid, signal.SIGSTOP)
     try:
@@ -38,8 +38,8 @@ def children(pid):
 
 
 def rests(fleet, names, until):
-    """Wait until nobody's hand is fresh on these rows."""
-    latest = max(residents.rests_until(fleet.sessions.get(name).row) for name in names)
+    """Wait until a pass may change these rows, which a person has just changed."""
+    latest = max(residents.hands_off_until(fleet.sessions.get(name).row) for name in names)
     until(lambda: time.time() > latest)
 
 
@@ -73,17 +73,17 @@ def test_told_to_stop_it_does_not_wait_for_a_frozen_server(fleet, monitor, tmux_
 
 
 def test_a_server_that_ends_takes_nobody_else_along(fleet, watched, tmux_server, until) -> None:
-    other = f"{tmux_server}-2"
+    other_session = f"{tmux_server}-2"
     try:
         fleet.sessions.create("sleep", args=["1000"], name="one")
-        fleet.sessions.create("sleep", args=["1000"], name="two", tmux_server=other)
+        fleet.sessions.create("sleep", args=["1000"], name="two", tmux_server=other_session)
         until(lambda: len(fleet.sessions.names(status=["running"])) == 2)
         Tmux(tmux_server).kill_server()
         until(lambda: fleet.sessions.names(status=["terminated"]) == ["one"])
         fleet.sessions.resume("one")
         assert sorted(fleet.sessions.names(status=["running"])) == ["one", "two"]
     finally:
-        Tmux(other).kill_server()
+        Tmux(other_session).kill_server()
 
 
 def test_fifty_of_two_hundred_die_while_residents_are_killed(until) -> None:
@@ -120,9 +120,9 @@ def test_fifty_of_two_hundred_die_while_residents_are_killed(until) -> None:
                 last.terminate()
                 last.wait(30)
             assert len(fleet.sessions.names(status=["running"])) == 150
-            deaths = [one for one in fleet.sessions.log(limit=1000) if one["verb"] == "died"]
-            assert sorted(one["session"] for one in deaths) == sorted(pids), "each is recorded once"
-            shown = parse(Path(fleet.registry_file).read_bytes(), fleet.registry_file)
-            assert {row["name"] for row in shown["tmux_sessions"] if row["status"] == "terminated"} == set(
+            deaths = [entry for entry in fleet.sessions.log(limit=1000) if entry["verb"] == "died"]
+            assert sorted(entry["session"] for entry in deaths) == sorted(pids), "each is recorded once"
+            listing = parse(Path(fleet.registry_file).read_bytes(), fleet.registry_file)
+            assert {row["name"] for row in listing["tmux_sessions"] if row["status"] == "terminated"} == set(
                 pids
             )

@@ -1,4 +1,4 @@
-"""Whose conversation it is: never a neighbour's, never one that somebody has open."""
+"""A session never takes a conversation of another session, or one that another process has open."""
 
 import os
 import subprocess
@@ -29,28 +29,32 @@ def two(fleet):
     return sessions
 
 
-def test_an_agent_that_names_its_neighbours_conversation_does_not_get_it(fleet, two, monkeypatch) -> None:
-    one, other = (fleet.sessions.get(session.id).row for session in two)
+def test_an_agent_that_names_another_sessions_conversation_does_not_get_it(fleet, two, monkeypatch) -> None:
+    row, other = (fleet.sessions.get(session.id).row for session in two)
     theirs = own_id(other)
-    monkeypatch.setattr(conversations, "told", lambda context, row, words=None: (theirs, "state-file"))
+    monkeypatch.setattr(
+        conversations, "reported_conversation", lambda context, row, reports=None: (theirs, "state-file")
+    )
     with pytest.raises(ConversationBusy):
-        conversations.capture(fleet._access.context, one)
-    assert own_id(fleet.sessions.get("one").row) == own_id(one)
+        conversations.record_conversation(fleet._access.context, row)
+    assert own_id(fleet.sessions.get("one").row) == own_id(row)
     two[1].stop()
-    kept = conversations.capture(fleet._access.context, fleet.sessions.get("one").row)
-    assert own_id(kept) == own_id(one), "nor when nobody has it open: another row owns it"
+    unchanged = conversations.record_conversation(fleet._access.context, fleet.sessions.get("one").row)
+    assert own_id(unchanged) == own_id(row), (
+        "another row owns the conversation, even if no process has it open"
+    )
     stopped = two[0].stop(purge_conversation=True)
     assert stopped.row["status"] == "terminated"
     monkeypatch.undo()
-    assert two[1].status()["resume"]["on_disk"], "the neighbour's conversation is still there"
+    assert two[1].status()["resume"]["on_disk"], "the other session's conversation is still there"
 
 
 @pytest.fixture
-def opened(monkeypatch):
-    """A function by which a person's own process opens a conversation; it ends with the context."""
+def open_by_person(monkeypatch):
+    """A context manager in which a process that mam did not start has a conversation open."""
 
     @contextmanager
-    def opened(own):
+    def open_by_person(own):
         person = subprocess.Popen(["sleep", "1000"])
         try:
             identity = process.identify(person.pid)
@@ -67,20 +71,22 @@ def opened(monkeypatch):
             person.kill()
             person.wait()
 
-    return opened
+    return open_by_person
 
 
-def test_a_purge_leaves_a_conversation_that_a_person_has_open(two, opened) -> None:
-    with opened(own_id(two[0].stop().row)) as pid:
+def test_a_purge_leaves_a_conversation_that_a_person_has_open(two, open_by_person) -> None:
+    with open_by_person(own_id(two[0].stop().row)) as pid:
         with pytest.raises(ConversationBusy, match=f"process {pid}"):
             two[0].stop(purge_conversation=True)
         assert two[0].status()["resume"]["on_disk"]
     assert two[0].stop(purge_conversation=True).row["status"] == "terminated"
 
 
-def test_a_conversation_that_a_person_has_open_and_is_being_written_anew(two, opened, monkeypatch) -> None:
+def test_a_conversation_that_a_person_has_open_and_is_being_written_anew(
+    two, open_by_person, monkeypatch
+) -> None:
     """Gemini does so: for a tenth of a second its chat file has no history."""
-    with opened(own_id(two[0].stop().row)) as pid, monkeypatch.context() as patch:
+    with open_by_person(own_id(two[0].stop().row)) as pid, monkeypatch.context() as patch:
         patch.setattr(Practice, "on_disk", lambda self, conversation, workspace, stores: False)
         with pytest.raises(ConversationBusy, match=f"process {pid}"):
             two[0].resume()
@@ -89,13 +95,13 @@ def test_a_conversation_that_a_person_has_open_and_is_being_written_anew(two, op
 
 def test_a_program_that_deletes_gets_the_sessions_stores_and_not_the_callers(fleet, two, monkeypatch) -> None:
     monkeypatch.setattr(
-        Practice, "launch", lambda self, request: Launch([request.program], without=("THEIR_HOME",))
+        Practice, "launch", lambda self, request: Launch([request.program], unset=("THEIR_HOME",))
     )
     more = {"THEIR_HOME": "/elsewhere", "CLAUDECODE": "1", "MAM_ROOT": "/x"}
     before = fleet._access.context
     context = before.replace(environ={**before.environ, **more}, resources=before.resources)
     row = {**fleet.sessions.get("one").row, "stores": {"STORE": "/of/the/session"}}
-    _, environ = launch._deleting(context, row, context.kind("practice"))
+    _, environ = launch._purge_environment(context, row, context.kind("practice"))
     assert environ["STORE"] == "/of/the/session"
     assert not {"THEIR_HOME", "CLAUDECODE"} & environ.keys()
 
@@ -126,16 +132,16 @@ def test_what_agents_set_for_their_children_is_not_handed_on(
 def test_permissions_of_the_settings_that_a_kind_cannot_take(fleet, home, workspace) -> None:
     config = home / ".config" / "mam" / "config.toml"
     config.write_text('resident = "off"\npermissions = "ask"\n', encoding="utf-8")
-    warned: list[str] = []
+    warnings: list[str] = []
     with mam.open(str(workspace)) as own:
-        own.on_warning(warned.append)
+        own.on_warning(warnings.append)
         session = own.sessions.create("sleep", args=["1000"])
         assert session.row["permissions"] == "default"
         assert own.sessions.create("practice", args=QUICK).row["permissions"] == "ask"
-    assert warned == ["mam does not know how sleep takes permissions: it runs with its own, not with 'ask'"]
+    assert warnings == ["mam does not know how sleep takes permissions; sleep uses its own, not 'ask'"]
 
 
-def test_who_has_not_spoken_for_long_is_not_booting(fleet, monkeypatch) -> None:
+def test_a_session_without_evidence_for_long_is_not_booting(fleet, monkeypatch) -> None:
     session = fleet.sessions.create("practice", args=["--slow-start", "60"], wait=False)
     assert session.explain()["evidence"][0]["state"] == "booting"
     now = fleet._access.context.now
@@ -148,7 +154,7 @@ def test_a_purge_leaves_a_conversation_that_another_row_names(fleet, two) -> Non
     for session in two:
         session.stop()
     fleet._access.context.registry.change(
-        lambda draft: draft.put({**draft.named("one"), "practice_session_id_own": theirs})
+        lambda transaction: transaction.put({**transaction.named("one"), "practice_session_id_own": theirs})
     )
     with pytest.raises(ConversationBusy, match="another session"):
         two[0].stop(purge_conversation=True)

@@ -1,4 +1,4 @@
-"""What hooks report: readers see it and leave it where it is; changing verbs and waiters take it in."""
+"""What hooks report: reading verbs leave payloads in the spool; changing verbs and waits take them in."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ QUICK = ["--speed", "0"]
 
 @pytest.fixture
 def session(fleet):
-    found = fleet.sessions.create("practice", name="one", args=QUICK)
-    found.wait("idle", timeout=10)
-    return found
+    session = fleet.sessions.create("practice", name="one", args=QUICK)
+    session.wait("idle", timeout=10)
+    return session
 
 
-def drop(fleet, session, event: str, number: int, **more: object) -> Path:
+def write_payload(fleet, session, event: str, number: int, **more: object) -> Path:
     """Write a payload as the session's own agent would, newer than everything before."""
     spool = Path(fleet._access.context.paths.spool)
     spool.mkdir(exist_ok=True)
@@ -60,7 +60,7 @@ READERS = {
 
 @pytest.mark.parametrize("read", READERS.values(), ids=READERS)
 def test_a_reading_verb_writes_nothing(fleet, session, read):
-    payload = drop(fleet, session, "UserPromptSubmit", 1)
+    payload = write_payload(fleet, session, "UserPromptSubmit", 1)
     half = payload.parent / f".{session.id}.5.x.tmp"
     half.write_text("half", encoding="utf-8")
     os.utime(half, (1, 1))
@@ -71,17 +71,17 @@ def test_a_reading_verb_writes_nothing(fleet, session, read):
 
 
 def test_a_reader_sees_what_waits_in_the_spool(fleet, session):
-    drop(fleet, session, "UserPromptSubmit", 1)
-    found = newest_reports(fleet._access.context, [session.row])[session.id]
-    assert found.data["state"] == "working"
+    write_payload(fleet, session, "UserPromptSubmit", 1)
+    report = newest_reports(fleet._access.context, [session.row])[session.id]
+    assert report.data["state"] == "working"
     assert ("hook", "UserPromptSubmit") in [
-        (one["source"], one["detail"]) for one in fleet.sessions.explain("one")["evidence"]
+        (item["source"], item["detail"]) for item in fleet.sessions.explain("one")["evidence"]
     ]
 
 
-def test_the_newest_of_many_counts_and_one_without_a_state_hides_none(fleet, session):
+def test_the_newest_payload_with_a_state_counts(fleet, session):
     for number, (event, at) in enumerate((("UserPromptSubmit", 100), ("Stop", 90), ("SessionEnd", 110))):
-        path = drop(fleet, session, event, number)
+        path = write_payload(fleet, session, event, number)
         when = fleet._access.context.now() + at
         os.utime(path, (when, when))
     context = fleet._access.context.replace(clock=lambda: fleet._access.context.now() + 1000)
@@ -96,8 +96,8 @@ INTAKES = {
 
 
 @pytest.mark.parametrize("change", INTAKES.values(), ids=INTAKES)
-def test_others_take_it_in(fleet, session, change):
-    payload = drop(fleet, session, "UserPromptSubmit", 1)
+def test_other_verbs_take_payloads_in(fleet, session, change):
+    payload = write_payload(fleet, session, "UserPromptSubmit", 1)
     half = payload.parent / f".{session.id}.5.x.tmp"
     half.write_text("half", encoding="utf-8")
     os.utime(half, (1, 1))
@@ -109,14 +109,14 @@ def test_others_take_it_in(fleet, session, change):
 def test_a_wait_for_a_job_takes_in_what_its_agent_reports(fleet):
     job = fleet.jobs.submit("please never report", agent="practice", agent_session="one", args=QUICK)
     session = fleet.sessions.get("one")
-    payload = drop(fleet, session, "UserPromptSubmit", 1)
+    payload = write_payload(fleet, session, "UserPromptSubmit", 1)
     with pytest.raises(TimedOut):
         fleet.jobs.wait([job["job_id"]], timeout=0.1)
     assert not payload.exists()
 
 
 def test_a_payload_that_cannot_be_read_stays(fleet, session, monkeypatch):
-    payload = drop(fleet, session, "UserPromptSubmit", 1)
+    payload = write_payload(fleet, session, "UserPromptSubmit", 1)
     with monkeypatch.context() as patch:
         patch.setattr(evidence.Payload, "data", None)
         take_in(fleet._access.context)
@@ -125,7 +125,7 @@ def test_a_payload_that_cannot_be_read_stays(fleet, session, monkeypatch):
 
 def test_what_is_taken_in_between_the_listing_and_the_look_is_not_lost(fleet, session, monkeypatch):
     context = fleet._access.context
-    drop(fleet, session, "UserPromptSubmit", 1)
+    write_payload(fleet, session, "UserPromptSubmit", 1)
     listed = evidence.pending(context.paths.spool, context.now())
     take_in(context)
     drop_older = evidence.recorded
@@ -143,7 +143,7 @@ def test_what_is_taken_in_between_the_listing_and_the_look_is_not_lost(fleet, se
 
 def test_a_spool_full_of_hooks_without_a_state_is_not_read_to_its_end(fleet, session, monkeypatch):
     for number in range(300):
-        drop(fleet, session, "SubagentStop", number)
+        write_payload(fleet, session, "SubagentStop", number)
     opened: list[str] = []
     really = evidence.Payload.data.fget
 

@@ -22,13 +22,15 @@ def type_into(session, text: str) -> None:
 
 def test_ls_shows_every_field_of_the_contract(fleet, until) -> None:
     session = fleet.sessions.create("practice", role="developer", args=QUICK, prompt="hello")
-    # Its screen may be at rest before its hooks have said that the turn began, and that it ended.
+    # The screen may show idle before the hooks have reported the start and the end of the turn.
     until(
-        lambda: ("hook", "Stop") in [(one["source"], one["detail"]) for one in session.explain()["evidence"]]
+        lambda: (
+            ("hook", "Stop") in [(item["source"], item["detail"]) for item in session.explain()["evidence"]]
+        )
     )
     document = fleet.sessions.ls()
     assert (document["root"], document["schema_version"]) == (fleet.root, 2)
-    (one,) = document["sessions"]
+    (entry,) = document["sessions"]
     assert {
         "activity",
         "activity_source",
@@ -38,21 +40,21 @@ def test_ls_shows_every_field_of_the_contract(fleet, until) -> None:
         "resume",
         "job",
         "drift",
-    } < set(one)
-    assert (one["activity"], one["tmux_alive"], one["drift"], one["job"]) == ("idle", True, "-", None)
-    assert one["resume"] == {"id": one["practice_session_id_own"], "tier": 1, "on_disk": True}
+    } < set(entry)
+    assert (entry["activity"], entry["tmux_alive"], entry["drift"], entry["job"]) == ("idle", True, "-", None)
+    assert entry["resume"] == {"id": entry["practice_session_id_own"], "tier": 1, "on_disk": True}
     json.dumps(document)
 
 
 def test_filters(fleet) -> None:
     fleet.sessions.create("practice", name="one", role="developer", args=QUICK)
-    two = fleet.sessions.create("practice", name="two", role="reviewer", args=QUICK)
+    second = fleet.sessions.create("practice", name="two", role="reviewer", args=QUICK)
     fleet.sessions.create("sleep", name="three", args=["1000"]).stop()
-    type_into(two, "/ask touch foo")
-    two.wait("waiting", timeout=10)
+    type_into(second, "/ask touch foo")
+    second.wait("waiting", timeout=10)
 
     def names(**filters):
-        return [one["name"] for one in fleet.sessions.ls(**filters)["sessions"]]
+        return [entry["name"] for entry in fleet.sessions.ls(**filters)["sessions"]]
 
     assert names(status=["running"]) == ["one", "two"]
     assert names(agent=["sleep"]) == ["three"]
@@ -73,11 +75,11 @@ def test_all_roots_of_the_host(fleet, tmp_path) -> None:
         third.sessions.create("sleep", name="lost", args=["1000"]).stop()
         Path(third.registry_file).write_text("tmux_sessions: [", encoding="utf-8")
     document = fleet.sessions.ls(all_roots=True)
-    assert {(one["name"], one["root"]) for one in document["sessions"]} == {
+    assert {(entry["name"], entry["root"]) for entry in document["sessions"]} == {
         ("here", fleet.root),
         ("there", str(elsewhere)),
     }
-    assert [one["root"] for one in document["unreadable"]] == [str(broken)]
+    assert [entry["root"] for entry in document["unreadable"]] == [str(broken)]
 
 
 def test_reading_changes_nothing(fleet) -> None:
@@ -113,12 +115,12 @@ def test_activity_follows_the_agent(fleet, until) -> None:
     type_into(session, "/slow 30")
     assert session.wait("working", timeout=10)["activity"] == "working"
     Tmux(session.row["tmux_server"]).keys(session.row["pane"]["id"], ["Escape"], mark=session.id)
-    # An interrupt fires no hook: the screen tells.
-    found = session.wait("idle", timeout=10)
-    assert found["activity"] == "idle"
+    # An interrupt runs no hook: only the screen shows it.
+    entry = session.wait("idle", timeout=10)
+    assert entry["activity"] == "idle"
     explained = session.explain()
     assert explained["activity_source"] in ("title", "transcript", "hook")
-    assert {one["source"] for one in explained["evidence"]} == {
+    assert {item["source"] for item in explained["evidence"]} == {
         "process",
         "hook",
         "transcript",
@@ -130,8 +132,8 @@ def test_activity_follows_the_agent(fleet, until) -> None:
 def test_a_permission_dialog_is_waiting(fleet) -> None:
     session = fleet.sessions.create("practice", args=QUICK)
     type_into(session, "/ask touch foo")
-    found = session.wait("waiting", timeout=10)
-    assert found["waiting_for"] == "permission"
+    result = session.wait("waiting", timeout=10)
+    assert result["waiting_for"] == "permission"
 
 
 def test_a_disagreement_is_shown(fleet, until) -> None:
@@ -141,15 +143,15 @@ def test_a_disagreement_is_shown(fleet, until) -> None:
     Tmux(session.row["tmux_server"]).keys(session.row["pane"]["id"], ["Escape"], mark=session.id)
 
     def overruled():
-        found = session.explain()
-        return found if found["activity_source"] in ("title", "screen") else None
+        result = session.explain()
+        return result if result["activity_source"] in ("title", "screen") else None
 
-    found = until(overruled)
-    assert found["activity"] == "idle"
-    assert "hook" in found["disagreeing"]
+    result = until(overruled)
+    assert result["activity"] == "idle"
+    assert "hook" in result["disagreeing"]
 
 
-def test_a_child_that_inherits_the_environment_says_nothing(fleet, workspace) -> None:
+def test_a_hook_of_a_child_that_inherits_the_environment_does_not_count(fleet, workspace) -> None:
     session = fleet.sessions.create("practice", args=QUICK)
     payload = json.dumps({"hook_event_name": "UserPromptSubmit", "session_id": "x", "prompt": "y"})
     spool = Path(fleet._access.context.paths.spool)
@@ -163,21 +165,24 @@ def test_a_child_that_inherits_the_environment_says_nothing(fleet, workspace) ->
 
 
 def hook_state(session) -> str | None:
-    """Return what the session's hooks said last."""
-    return {one["source"]: one["state"] for one in session.explain()["evidence"]}.get("hook")
+    """Return the state that the session's hooks reported last."""
+    return {item["source"]: item["state"] for item in session.explain()["evidence"]}.get("hook")
 
 
 def test_a_stop_loses_no_payload_of_other_sessions(fleet, until) -> None:
-    one, two = fleet.sessions.create("practice", args=QUICK), fleet.sessions.create("practice", args=QUICK)
-    # Its own first word may come after its box was seen, and would be the last one.
-    until(lambda: hook_state(two) == "idle")
+    first, second = (
+        fleet.sessions.create("practice", args=QUICK),
+        fleet.sessions.create("practice", args=QUICK),
+    )
+    # Its first hook may come after its input box was seen, and would then be the newest.
+    until(lambda: hook_state(second) == "idle")
     payload = json.dumps({"hook_event_name": "UserPromptSubmit", "session_id": "x", "prompt": "y"})
-    waiting = Path(fleet._access.context.paths.spool) / f"{two.id}.{two.row['pane']['pid']}.1.json"
+    waiting = Path(fleet._access.context.paths.spool) / f"{second.id}.{second.row['pane']['pid']}.1.json"
     waiting.write_text(payload, encoding="utf-8")
-    assert hook_state(two) == "working"
-    one.stop()
+    assert hook_state(second) == "working"
+    first.stop()
     assert not waiting.exists(), "a changing verb takes in what every session reports"
-    assert hook_state(two) == "working"
+    assert hook_state(second) == "working"
 
 
 def test_broken_payloads_are_dropped(fleet) -> None:
@@ -249,7 +254,7 @@ def test_the_log_says_who_what_and_why(fleet) -> None:
     session.stop(reason="lunch")
     fleet.sessions.rename("worker", "rested")
     entries = fleet.sessions.log("rested")
-    assert [(one["verb"], one["by"], one["reason"]) for one in entries] == [
+    assert [(entry["verb"], entry["by"], entry["reason"]) for entry in entries] == [
         ("create", "user", None),
         ("stop", "user", "lunch"),
         ("rename", "user", None),
@@ -259,12 +264,12 @@ def test_the_log_says_who_what_and_why(fleet) -> None:
 
 def test_doctor_names_what_is_wrong_and_how_to_mend_it(fleet, tmux_server) -> None:
     session = fleet.sessions.create("practice", name="lost", args=QUICK)
-    assert [one for one in fleet.monitor.doctor() if one["ok"] is False] == []
+    assert [finding for finding in fleet.monitor.doctor() if finding["ok"] is False] == []
     Path(fleet._access.context.paths.state).chmod(0o755)
     os.kill(session.row["pane"]["pid"], signal.SIGKILL)
     orphan = fleet.sessions.create("sleep", name="orphan", args=["1000"])
-    fleet._access.context.registry.change(lambda draft: draft.remove(orphan.id))
-    bad = {one["check"]: one for one in fleet.monitor.doctor() if one["ok"] is False}
+    fleet._access.context.registry.change(lambda transaction: transaction.remove(orphan.id))
+    bad = {finding["check"]: finding for finding in fleet.monitor.doctor() if finding["ok"] is False}
     assert "chmod 700" in bad["mode"]["mend"]
     assert bad["session lost"]["mend"] == "mam resume lost"
     assert orphan.row["pane"]["id"] in bad["pane without a row"]["mend"]
@@ -279,7 +284,7 @@ def test_watch_yields_when_something_changes(fleet) -> None:
 
 
 def test_wait_returns_what_it_saw(fleet, monkeypatch) -> None:
-    """A second look may show another state: the first one is what was waited for."""
+    """`wait` returns the look that fulfilled the condition: a later look may show another state."""
     session = fleet.sessions.create("practice", args=QUICK)
     real, looks = waiting.look, []
 
@@ -288,6 +293,6 @@ def test_wait_returns_what_it_saw(fleet, monkeypatch) -> None:
         return looks[-1]
 
     monkeypatch.setattr(waiting, "look", look)
-    found = session.wait("idle", timeout=10)
-    assert found is looks[-1]
-    assert (found["activity"], found["version_tested"]) == ("idle", session.status()["version_tested"])
+    result = session.wait("idle", timeout=10)
+    assert result is looks[-1]
+    assert (result["activity"], result["version_tested"]) == ("idle", session.status()["version_tested"])

@@ -1,4 +1,4 @@
-"""The version of the program: read at launch, kept and shown, and what an untested one does not get."""
+"""The version of the program: read at launch, recorded and shown; and what mam refuses an untested one."""
 
 import json
 import os
@@ -26,7 +26,7 @@ class Dated(Practice):
 
 
 class Mute(Dated):
-    """One of which nothing but the screen is known."""
+    """A practice agent whose only evidence is the screen."""
 
     has_hooks = False
 
@@ -73,18 +73,18 @@ def test_the_package_beside_a_program(tmp_path) -> None:
     (package / "bin" / "agent.js").write_text("")
     (package / "package.json").write_text(json.dumps({"name": "@dated/agent", "version": "1.2.3"}))
     (tmp_path / "agent").symlink_to(package / "bin" / "agent.js")
-    found = str(tmp_path / "agent")
-    assert package_version(found, Dated.packages) == "1.2.3"
-    assert package_version(found, ("another",)) is None
-    assert package_version(found, ()) is None
+    program = str(tmp_path / "agent")
+    assert package_version(program, Dated.packages) == "1.2.3"
+    assert package_version(program, ("another",)) is None
+    assert package_version(program, ()) is None
     (package / "package.json").write_text("[" * 100_000)
-    assert package_version(found, Dated.packages) is None
+    assert package_version(program, Dated.packages) is None
 
 
 def test_a_program_that_does_not_end_or_start(tmp_path) -> None:
     silent = Running([which("sleep", "/bin:/usr/bin") or "", "600"], {})
     assert silent.finish(0.05).status is None
-    assert Running([str(tmp_path / "gone")], {}).finish(1).words == "No such file or directory"
+    assert Running([str(tmp_path / "gone")], {}).finish(1).output == "No such file or directory"
 
 
 def test_it_is_read_kept_and_shown(fleet, monkeypatch, bin_folder) -> None:
@@ -97,13 +97,13 @@ def test_it_is_read_kept_and_shown(fleet, monkeypatch, bin_folder) -> None:
     session.stop()
     assert session.resume().row["pane"]["version"] == "1.3.0"
     assert session.status()["version_tested"] is False
-    (finding,) = [one for one in fleet.monitor.doctor() if one["check"] == "version practice"]
+    (finding,) = [item for item in fleet.monitor.doctor() if item["check"] == "version practice"]
     assert finding["ok"] is None
     assert "1.3.0" in finding["message"]
     assert 'known_versions = ["practice 1.3.0"]' in finding["mend"]
 
 
-def test_its_own_word_is_enough_for_a_version_that_nobody_tested(fleet, monkeypatch, bin_folder) -> None:
+def test_a_hook_is_enough_for_an_untested_version(fleet, monkeypatch, bin_folder) -> None:
     use(monkeypatch, Dated, bin_folder, "9.9.9")
     session = fleet.sessions.create("practice", args=QUICK, prompt="hello")
     assert session.transcript()["turns"][0]["text"] == "hello"
@@ -112,7 +112,9 @@ def test_its_own_word_is_enough_for_a_version_that_nobody_tested(fleet, monkeypa
     assert session.row["status"] == "running"
 
 
-def test_its_screen_alone_is_not(fleet, monkeypatch, bin_folder, workspace, home) -> None:
+def test_the_screen_alone_is_not_enough_for_an_untested_version(
+    fleet, monkeypatch, bin_folder, workspace, home
+) -> None:
     use(monkeypatch, Mute, bin_folder, "9.9.9")
     with pytest.raises(UntestedVersion, match=r"practice 9\.9\.9") as refused:
         fleet.sessions.create("practice", name="mute", args=QUICK, prompt="hello")
@@ -123,16 +125,16 @@ def test_its_screen_alone_is_not(fleet, monkeypatch, bin_folder, workspace, home
     with monkeypatch.context() as patch:
         patch.setattr(Tmux, "paste", lambda *args, **more: typed.append(args))
         assert session.stop().row["status"] == "stopped"
-    assert not typed, "the exit word was typed on the word of the screen"
+    assert not typed, "the exit word was typed although only the screen showed idle"
 
     config = home / ".config" / "mam" / "config.toml"
     config.write_text('resident = "off"\nknown_versions = ["practice 9.9.9"]\n', encoding="utf-8")
     with mam.open(str(workspace)) as again:
-        session = again.sessions.create("practice", name="vouched", args=QUICK, prompt="hello")
+        session = again.sessions.create("practice", name="confirmed", args=QUICK, prompt="hello")
         assert session.status()["version_tested"] is True
 
 
-def test_a_dialog_of_it_is_not_answered(fleet, monkeypatch, bin_folder) -> None:
+def test_a_dialog_of_an_untested_version_is_not_answered(fleet, monkeypatch, bin_folder) -> None:
     use(monkeypatch, Dated, bin_folder, "9.9.9")
     with pytest.raises(DialogOpen, match="trust") as refused:
         fleet.sessions.create("practice", name="asks", args=[*QUICK, "--trust-dialog"], trust=True)

@@ -1,4 +1,4 @@
-"""Mam's own tools for a session: which verbs give them, and that the row shows it."""
+"""Mam's own MCP tools for a session: which verbs attach them, and that the row shows it."""
 
 import pytest
 
@@ -9,8 +9,8 @@ QUICK = ["--speed", "0"]
 
 
 @pytest.fixture
-def taking(monkeypatch):
-    """Let the practice agent take what it does not use."""
+def mcp_allowed(monkeypatch):
+    """Let the practice agent accept MCP servers, although it does not use them."""
     monkeypatch.setattr(Practice, "takes_mcp", True)
 
 
@@ -18,34 +18,34 @@ def attached(fleet, name):
     return fleet.sessions.get(name).row["pane"]["mcp_attachments"]
 
 
-def test_the_row_shows_them_and_a_resume_gives_them_again(fleet, taking) -> None:
-    one = fleet.sessions.create("practice", name="one", args=QUICK, mcp=True)
+def test_the_row_shows_the_tools_and_a_resume_attaches_them_again(fleet, mcp_allowed) -> None:
+    session = fleet.sessions.create("practice", name="one", args=QUICK, mcp=True)
     assert attached(fleet, "one") == ["mam"]
-    one.send("hello", timeout=20)
-    one.wait("idle", timeout=30)
-    one.stop()
-    one.resume()
+    session.send("hello", timeout=20)
+    session.wait("idle", timeout=30)
+    session.stop()
+    session.resume()
     assert attached(fleet, "one") == ["mam"]
     assert fleet.sessions.fork("one", name="two").row["pane"]["mcp_attachments"] == ["mam"]
-    # Begun anew it has what this launch asks for.
+    # A new start has only the tools that this launch asks for.
     fleet.sessions.stop("one")
     fleet.sessions.create(name="one")
     assert attached(fleet, "one") == []
 
 
-def test_spawn_team_and_job_give_them_too(fleet, taking) -> None:
+def test_spawn_team_and_job_attach_them_too(fleet, mcp_allowed) -> None:
     fleet.init()
     member = fleet.teams.spawn("dev", agent="practice", args=QUICK, mcp=True)
     assert attached(fleet, member["session"]["name"]) == ["mam"]
     fleet.teams.down(force=True)
-    up = fleet.teams.up("solo-dev", agent="practice", args=QUICK, mcp=True)
-    assert [attached(fleet, one["session"]["name"]) for one in up["members"]] == [["mam"]]
+    team = fleet.teams.up("solo-dev", agent="practice", args=QUICK, mcp=True)
+    assert [attached(fleet, document["session"]["name"]) for document in team["members"]] == [["mam"]]
     job = fleet.jobs.submit("count the stars", agent="practice", args=QUICK, mcp=True)
     name = job["agent_session"].removeprefix("tmux:")
     assert attached(fleet, name) == ["mam"]
 
 
-def test_a_kind_that_takes_none_is_refused_before_anything_is_started(fleet) -> None:
+def test_a_kind_without_mcp_is_refused_before_anything_starts(fleet) -> None:
     with pytest.raises(Refused, match="MCP"):
         fleet.sessions.create("practice", name="one", mcp=True)
     assert fleet.sessions.names() == []

@@ -1,4 +1,4 @@
-"""Create: names, readiness, dialogs, prompts, and what is left when it fails."""
+"""Create: names, readiness, dialogs, prompts, and that a failure leaves nothing behind."""
 
 import json
 import os
@@ -69,12 +69,12 @@ def test_the_agent_has_the_callers_environment_and_its_own_identity(fleet, works
     assert not [key for key in process_environment(first.row["pane"]["server_pid"]) if key.startswith("MAM_")]
 
 
-def test_nothing_of_the_caller_stands_in_an_argv(fleet, tmux_server) -> None:
+def test_no_argv_holds_text_of_the_caller(fleet, tmux_server) -> None:
     session = fleet.sessions.create("human", prompt="the secret word is walrus", env={"TOKEN": "hunter2"})
-    words = Path(f"/proc/{session.row['pane']['server_pid']}/cmdline").read_bytes()
-    words += Path(f"/proc/{session.row['pane']['pid']}/cmdline").read_bytes()
-    assert b"walrus" not in words
-    assert b"hunter2" not in words
+    argv = Path(f"/proc/{session.row['pane']['server_pid']}/cmdline").read_bytes()
+    argv += Path(f"/proc/{session.row['pane']['pid']}/cmdline").read_bytes()
+    assert b"walrus" not in argv
+    assert b"hunter2" not in argv
     assert not list(Path(fleet._access.context.paths.launches).iterdir())
 
 
@@ -133,30 +133,30 @@ def test_trust_is_given_when_the_caller_asks_for_it(fleet) -> None:
     assert session.status()["activity"] == "idle"
 
 
-def test_trust_is_given_to_what_was_seen_alone(fleet, monkeypatch) -> None:
-    """The keys go in only while the cursor is where it was when the dialog was seen."""
-    real, tried = Tmux.keys, []
+def test_trust_is_given_only_to_the_dialog_that_was_seen(fleet, monkeypatch) -> None:
+    """mam presses the keys only while the cursor is where it was when mam saw the dialog."""
+    real, cursors = Tmux.keys, []
 
     def keys(self, pane_id, keys, *, mark, at=None):
-        tried.append(at)
-        if len(tried) == 1:
+        cursors.append(at)
+        if len(cursors) == 1:
             raise PaneChanged("something else is drawn there")
         real(self, pane_id, keys, mark=mark, at=at)
 
     monkeypatch.setattr(Tmux, "keys", keys)
     session = fleet.sessions.create("practice", args=["--trust-dialog", *QUICK], trust=True)
     assert session.status()["activity"] == "idle"
-    assert len(tried) == 2 and None not in tried
+    assert len(cursors) == 2 and None not in cursors
 
 
-def test_an_agent_that_ends_while_booting_is_reported_with_its_last_words(fleet) -> None:
+def test_an_agent_that_ends_while_booting_is_reported_with_its_last_output(fleet) -> None:
     with pytest.raises(NotReady, match=r"ended at once \(exit 2\): .*Error: --session-id") as caught:
         fleet.sessions.create("practice", args=["--resume", "00000000-0000-0000-0000-000000000000"])
     row = fleet.sessions.get(caught.value.session["id"]).row
     assert (row["status"], row["exit_status"], row["termination_mode"]) == ("terminated", 2, "auto-detected")
 
 
-def test_it_returns_at_once_with_no_wait(fleet) -> None:
+def test_create_returns_at_once_without_wait(fleet) -> None:
     session = fleet.sessions.create("practice", args=["--slow-start", "30"], wait=False)
     assert session.status()["activity"] == "booting"
 
@@ -187,8 +187,8 @@ def test_nothing_is_typed_into_a_program_that_cannot_be_seen(fleet, workspace) -
 
 
 @pytest.mark.parametrize("model", ["", "--yolo", "-m", "a b", "a\nb", "x" * 101])
-def test_what_is_no_model(fleet, model) -> None:
-    """It would be another option of the program, and let go of what the permissions hold."""
+def test_an_invalid_model_is_refused(fleet, model) -> None:
+    """Such a text would be another option of the program, and could lift its permissions."""
     with pytest.raises(Usage, match="name of a model"):
         fleet.sessions.create("practice", model=model)
     assert fleet.sessions.list() == []
@@ -208,8 +208,8 @@ def test_a_prompt_needs_the_wait(fleet) -> None:
 def test_a_person_gets_a_shell_with_the_instructions(fleet, monkeypatch) -> None:
     monkeypatch.setenv("SHELL", "/bin/sh")
     session = fleet.sessions.create("human", role="tester", prompt="try the login page")
-    found = fleet.sessions.wait(session.name, "text:try the login page", timeout=10)
-    assert found["status"] == "running"
+    status = fleet.sessions.wait(session.name, "text:try the login page", timeout=10)
+    assert status["status"] == "running"
 
 
 @pytest.mark.parametrize(
@@ -261,7 +261,7 @@ def test_tmux_is_too_old(fleet, tmp_path) -> None:
 
 
 @pytest.mark.parametrize("prompt", ["", "   \n", "\x1b", "bad \udc90", "x" * 1_100_000])
-def test_prompts_that_are_none(fleet, prompt) -> None:
+def test_an_invalid_prompt_is_refused(fleet, prompt) -> None:
     with pytest.raises(InvalidPrompt):
         fleet.sessions.create("practice", prompt=prompt)
 
@@ -274,7 +274,7 @@ def test_a_tmux_session_that_is_not_ours_is_left_alone(fleet, tmux_server) -> No
     assert [session.name for session in fleet.sessions.list()] == ["first"]
 
 
-def test_it_needs_an_agent(fleet) -> None:
+def test_create_needs_an_agent(fleet) -> None:
     with pytest.raises(Usage):
         fleet.sessions.create()
     with pytest.raises(Usage, match="agent"):
@@ -317,7 +317,7 @@ def test_a_start_that_fails_leaves_no_program_that_was_asked_for_its_version(fle
     def note(reading: object) -> None:
         cancelled.append(reading)
 
-    monkeypatch.setattr(versions.Reading, "cancel", note)
+    monkeypatch.setattr(versions.VersionReading, "cancel", note)
 
     def refuse(*_given: object, **_more: object) -> None:
         raise NameTaken("taken")

@@ -1,4 +1,4 @@
-"""Rename, archive, forget, adopt, attach, init, and who is calling."""
+"""Rename, archive, forget, adopt, attach, init, and how mam recognises a calling session."""
 
 import os
 import signal
@@ -26,11 +26,11 @@ from mam.core.errors import (
 QUICK = ["--speed", "0"]
 
 
-def bare_tmux(server: str, *words: str) -> str:
-    done = subprocess.run(
-        ["tmux", "-L", server, *words], capture_output=True, text=True, check=True, timeout=10
+def bare_tmux(server: str, *arguments: str) -> str:
+    result = subprocess.run(
+        ["tmux", "-L", server, *arguments], capture_output=True, text=True, check=True, timeout=10
     )
-    return done.stdout.strip()
+    return result.stdout.strip()
 
 
 def test_rename_renames_both(fleet, tmux_server) -> None:
@@ -73,9 +73,9 @@ def test_forgettable_by_age(fleet) -> None:
     fleet.sessions.create("sleep", name="new", args=["1000"]).stop()
     fleet.sessions.create("sleep", name="alive", args=["1000"])
 
-    def age(draft):
-        row = draft.named("old")
-        draft.put({**row, "stopped_at_epoch": row["stopped_at_epoch"] - 1000})
+    def age(transaction):
+        row = transaction.named("old")
+        transaction.put({**row, "stopped_at_epoch": row["stopped_at_epoch"] - 1000})
 
     fleet._access.context.registry.change(age)
     assert fleet.sessions.forgettable(older_than=500) == ["old"]
@@ -115,16 +115,16 @@ def test_adopt_refuses_to_guess(fleet, tmux_server) -> None:
     assert fleet.sessions.adopt("two", agent="sleep", pane="%1").row["pane"]["id"] == "%1"
     with pytest.raises(PaneGone):
         fleet.sessions.adopt("tw", agent="sleep")
-    # Only its own pane ends; the tmux session stays with the other one.
+    # Only the pane of the session ends; the tmux session stays with the other pane.
     fleet.sessions.stop("two")
     assert [pane.id for pane in Tmux(tmux_server).panes().panes] == ["%0"]
 
 
 def test_attach_says_what_to_execute(fleet, tmux_server) -> None:
     session = fleet.sessions.create("sleep", args=["1000"])
-    answer = fleet.sessions.attach(session.name)
-    assert answer["switched"] is False
-    assert answer["argv"][-1] == session.row["tmux_session_id"]
+    document = fleet.sessions.attach(session.name)
+    assert document["switched"] is False
+    assert document["argv"][-1] == session.row["tmux_session_id"]
     assert fleet.sessions.attach()["session"] == session.name
     fleet.sessions.create("sleep", args=["1000"])
     with pytest.raises(Usage):
@@ -134,7 +134,7 @@ def test_attach_says_what_to_execute(fleet, tmux_server) -> None:
         fleet.sessions.attach(session.name)
 
 
-def test_attach_next_goes_round_those_that_wait(fleet) -> None:
+def test_attach_next_cycles_through_the_waiting_sessions(fleet) -> None:
     for name in ("a", "b", "c"):
         session = fleet.sessions.create("practice", name=name, args=QUICK)
         if name != "b":
@@ -151,9 +151,9 @@ def test_attach_next_goes_round_those_that_wait(fleet) -> None:
         fleet.sessions.attach(next_waiting=True)
 
 
-def test_attach_switches_the_client_that_we_sit_in(fleet, tmux_server, workspace, until) -> None:
+def test_attach_switches_the_client_of_the_current_terminal(fleet, tmux_server, workspace, until) -> None:
     target = fleet.sessions.create("sleep", name="target", args=["1000"])
-    here = fleet.sessions.create("sleep", name="here", args=["1000"])
+    current = fleet.sessions.create("sleep", name="here", args=["1000"])
     master, slave = os.openpty()
     client = subprocess.Popen(
         ["tmux", "-L", tmux_server, "attach", "-t", "=here"],
@@ -162,13 +162,13 @@ def test_attach_switches_the_client_that_we_sit_in(fleet, tmux_server, workspace
     try:
         until(lambda: bare_tmux(tmux_server, "list-clients", "-F", "#{session_name}") == "here")
         socket = bare_tmux(tmux_server, "display-message", "-p", "#{socket_path}")
-        inside = {
+        environ = {
             **os.environ,
-            "TMUX": f"{socket},{here.row['pane']['server_pid']},0",
-            "TMUX_PANE": here.row["pane"]["id"],
+            "TMUX": f"{socket},{current.row['pane']['server_pid']},0",
+            "TMUX_PANE": current.row["pane"]["id"],
         }
-        with mam.open(str(workspace), environ=inside) as sitting:
-            assert sitting.sessions.attach("target")["switched"] is True
+        with mam.open(str(workspace), environ=environ) as inner:
+            assert inner.sessions.attach("target")["switched"] is True
         until(lambda: bare_tmux(tmux_server, "list-clients", "-F", "#{session_name}") == target.name)
     finally:
         client.kill()
@@ -181,9 +181,9 @@ def test_init_makes_a_root_on_purpose(fleet, home, workspace) -> None:
     inner = workspace / "deep" / "inner"
     inner.mkdir(parents=True)
     fleet.sessions.create("sleep", args=["1000"])
-    with mam.open(str(inner)) as found:
-        assert found.root == str(workspace)
-        found.init()
+    with mam.open(str(inner)) as outer:
+        assert outer.root == str(workspace)
+        outer.init()
     with mam.open(str(inner)) as own:
         assert own.root == str(inner)
     assert (inner / ".mam/.gitignore").read_text(encoding="utf-8").endswith("*\n")
@@ -205,7 +205,7 @@ CALL = (
 )
 
 
-def test_an_agent_that_calls_is_known_by_its_process(fleet, workspace, until) -> None:
+def test_a_calling_agent_is_recognised_by_its_process(fleet, workspace, until) -> None:
     out = workspace / "out"
     script = workspace / "call.sh"
     script.write_text(f'"{sys.executable}" -c "{CALL}" > {out} 2>&1; exec sleep 1000\n', encoding="utf-8")
@@ -213,7 +213,7 @@ def test_an_agent_that_calls_is_known_by_its_process(fleet, workspace, until) ->
     assert until(lambda: out.exists() and out.read_text(encoding="utf-8").strip()) == parent.id
 
 
-def test_a_variable_alone_makes_nobody_a_session(fleet, workspace) -> None:
+def test_a_variable_alone_makes_no_caller_a_session(fleet, workspace) -> None:
     parent = fleet.sessions.create("sleep", args=["1000"])
     forged = {**os.environ, "MAM_SESSION": parent.id, "MAM_ROOT": str(workspace)}
     with mam.open(environ=forged) as other:

@@ -1,4 +1,4 @@
-"""One pass of the monitor over real tmux: what it writes, what it only reports, and what it leaves alone."""
+"""One pass over real tmux: what it writes, what it only reports, and what it does not touch."""
 
 import os
 import signal
@@ -18,7 +18,7 @@ QUICK = ["--speed", "0"]
 
 @pytest.fixture
 def later(fleet, monkeypatch):
-    """Let the time be a minute later, so that nothing is fresh from somebody's hands."""
+    """Let the clock be a minute later: a pass leaves a row alone for some seconds after a person's action."""
 
     def later(seconds=60.0):
         real = time.time
@@ -28,7 +28,7 @@ def later(fleet, monkeypatch):
 
 
 def drifts(report):
-    return [(one["class"], one["session"], one["new"], one["written"]) for one in report["drifts"]]
+    return [(drift["class"], drift["session"], drift["new"], drift["written"]) for drift in report["drifts"]]
 
 
 def kill(session, until):
@@ -80,27 +80,27 @@ def test_a_dry_run_writes_nothing(fleet, later, until) -> None:
     state = Path(fleet._access.context.paths.state)
 
     def content():
-        # What SQLite shares between readers (-shm) changes with each look; a hook may still be writing.
+        # The -shm file of SQLite changes with each read, and a hook may still be writing to the spool.
         paths = [path for path in state.rglob("*") if path.is_file() and path.suffix != ".db-shm"]
         return {path: path.read_bytes() for path in paths if "spool" not in path.parts}
 
-    # The last hook is a process of its own: it may rename its payload while this looks.
+    # The last hook is a separate process: it may rename its payload during this test.
     before, waiting = content(), set((state / "spool").glob("*.json"))
     report = fleet.monitor.once(dry_run=True)
     assert drifts(report) == [("A", "one", True, False)]
     assert report["actions"][0]["action"] == "terminated"
     assert content() == before
-    assert waiting <= set((state / "spool").glob("*.json")), "what hooks said is left for somebody else"
+    assert waiting <= set((state / "spool").glob("*.json")), "hook payloads stay in the spool"
     assert session.status()["status"] == "running"
 
 
-def test_a_stranger_in_the_pane(fleet, later, tmux_server) -> None:
+def test_another_process_in_the_pane(fleet, later, tmux_server) -> None:
     session = fleet.sessions.create("sleep", args=["1000"], name="one")
     pane = session.row["pane"]["id"]
     Tmux(tmux_server)._call(["respawn-pane", "-k", "-t", pane, "sleep", "4321"])
     later()
     assert drifts(fleet.monitor.once()) == [("A", "one", True, True)]
-    assert Tmux(tmux_server).pane(pane) is not None, "the stranger is left alone"
+    assert Tmux(tmux_server).pane(pane) is not None, "the other process keeps running"
 
 
 def test_a_server_that_does_not_answer_terminates_nobody(fleet, later, tmux_server) -> None:
@@ -178,7 +178,7 @@ def test_a_conversation_appears_and_vanishes(fleet, later, until) -> None:
     away = transcript.rename(transcript.with_suffix(".away"))
     later(120.0)
     assert drifts(fleet.monitor.once()) == [("D", "one", True, False)]
-    assert drifts(fleet.monitor.once()) == [("D", "one", False, False)], "it lasts, and is not news"
+    assert drifts(fleet.monitor.once()) == [("D", "one", False, False)], "it lasts, and is not new"
     assert session.status()["practice_session_id_own"] == own
     away.rename(transcript)
     assert fleet.monitor.once()["drifts"] == []
@@ -186,7 +186,7 @@ def test_a_conversation_appears_and_vanishes(fleet, later, until) -> None:
     assert drifts(fleet.monitor.once()) == [("D", "one", True, False)], "another episode"
 
 
-def test_what_nobody_printed_is_printed_once(fleet, later, until) -> None:
+def test_an_unprinted_drift_is_printed_once(fleet, later, until) -> None:
     sessions = [fleet.sessions.create("sleep", args=["1000"], name=name) for name in ("one", "two")]
     kill(sessions[0], until)
     later()
@@ -200,11 +200,11 @@ def test_what_nobody_printed_is_printed_once(fleet, later, until) -> None:
     assert fleet.monitor.once(emit_diff=True)["drifts"] == []
 
 
-def test_what_could_not_be_written_is_told_again_once_it_is(fleet, later, until, monkeypatch) -> None:
+def test_a_drift_is_new_again_once_it_could_be_written(fleet, later, until, monkeypatch) -> None:
     kill(fleet.sessions.create("sleep", args=["1000"], name="one"), until)
     later()
 
-    def fail(*_given):
+    def fail(*_arguments):
         raise DiskFull("no space left")
 
     with monkeypatch.context() as patch:
@@ -212,7 +212,9 @@ def test_what_could_not_be_written_is_told_again_once_it_is(fleet, later, until,
         assert drifts(fleet.monitor.once(emit_diff=True)) == [("A", "one", True, False)]
         assert drifts(fleet.monitor.once(emit_diff=True)) == [("A", "one", False, False)]
     assert drifts(fleet.monitor.once()) == [("A", "one", True, True)]
-    assert drifts(fleet.monitor.once(emit_diff=True)) == [("A", "one", True, True)], "recorded for who prints"
+    assert drifts(fleet.monitor.once(emit_diff=True)) == [("A", "one", True, True)], (
+        "recorded, and not printed yet"
+    )
     assert fleet._access.context.registry.peek(recorded.has_open, True) is False
 
 

@@ -1,4 +1,4 @@
-"""Resume: the same row, the same history, never somebody else's."""
+"""Resume: the same row, the same history, never the conversation of another session."""
 
 import os
 import shutil
@@ -13,12 +13,12 @@ from mam.core.errors import ConversationBusy, IllegalTransition, InvalidPath, Se
 QUICK = ["--speed", "0"]
 
 
-def test_history_is_really_there(fleet) -> None:
+def test_the_resumed_agent_has_its_history(fleet) -> None:
     session = fleet.sessions.create("practice", role="developer", args=QUICK, prompt="the word is walrus")
     session.wait("idle", timeout=10)
     session.stop()
-    done = fleet.sessions.resume(session.name)
-    row = done.session.row
+    outcome = fleet.sessions.resume(session.name)
+    row = outcome.session.row
     assert (row["id"], row["status"], row["resume_tier"], row["resume_count"]) == (
         session.id,
         "running",
@@ -30,15 +30,15 @@ def test_history_is_really_there(fleet) -> None:
     fleet.sessions.wait(session.name, "text:the word is walrus", timeout=10)
 
 
-def test_after_a_kill_it_goes_on_in_the_same_pane(fleet, until) -> None:
+def test_after_a_kill_it_resumes_in_the_same_pane(fleet, until) -> None:
     session = fleet.sessions.create("practice", args=QUICK, prompt="hello")
     session.wait("idle", timeout=10)
     os.kill(session.row["pane"]["pid"], signal.SIGKILL)
     until(lambda: process.identify(session.row["pane"]["pid"]) is None)
     assert fleet.sessions.ls()["sessions"][0]["drift"] == "A"
-    done = fleet.sessions.resume(session.name)
-    assert done.session.row["pane"]["id"] == session.row["pane"]["id"]
-    assert done.session.row["pane"]["pid"] != session.row["pane"]["pid"]
+    outcome = fleet.sessions.resume(session.name)
+    assert outcome.session.row["pane"]["id"] == session.row["pane"]["id"]
+    assert outcome.session.row["pane"]["pid"] != session.row["pane"]["pid"]
 
 
 def test_after_the_whole_server_died(fleet, tmux_server, until) -> None:
@@ -55,21 +55,24 @@ def test_after_the_whole_server_died(fleet, tmux_server, until) -> None:
         assert fleet.sessions.resume(name).session.row["resume_tier"] == 1
 
 
-def test_one_that_is_alive_is_left_alone(fleet) -> None:
+def test_a_living_session_stays_as_it_is(fleet) -> None:
     session = fleet.sessions.create("practice", args=QUICK)
-    done = fleet.sessions.resume(session.name)
-    assert (done.changed, done.note) == (False, "already running")
-    assert done.session.row["pane"]["pid"] == session.row["pane"]["pid"]
+    outcome = fleet.sessions.resume(session.name)
+    assert (outcome.changed, outcome.note) == (False, "already running")
+    assert outcome.session.row["pane"]["pid"] == session.row["pane"]["pid"]
 
 
 def test_a_chosen_id_without_history_is_launched_again_and_says_so(fleet) -> None:
     session = fleet.sessions.create("practice", args=QUICK)
     chosen = session.row["conversations"][0]["id"]
     session.stop()
-    done = fleet.sessions.resume(session.name)
-    assert "no history" in (done.note or "")
-    assert (done.session.row["resume_tier"], done.session.row["practice_session_id_own"]) == (None, None)
-    assert [one["id"] for one in done.session.row["conversations"]] == [chosen]
+    outcome = fleet.sessions.resume(session.name)
+    assert "no history" in (outcome.note or "")
+    assert (outcome.session.row["resume_tier"], outcome.session.row["practice_session_id_own"]) == (
+        None,
+        None,
+    )
+    assert [entry["id"] for entry in outcome.session.row["conversations"]] == [chosen]
 
 
 def test_a_conversation_that_is_gone_keeps_its_id(fleet, home) -> None:
@@ -89,9 +92,9 @@ def test_never_a_siblings_conversation(fleet) -> None:
     sibling.wait("idle", timeout=10)
     other = fleet.sessions.create("practice", args=QUICK)
 
-    def forget_ids(draft):
-        row = draft.get(other.id)
-        draft.put({**row, "conversations": []})
+    def forget_ids(transaction):
+        row = transaction.get(other.id)
+        transaction.put({**row, "conversations": []})
 
     other.stop()
     fleet._access.context.registry.change(forget_ids)
@@ -105,7 +108,7 @@ def test_a_conversation_that_a_live_process_holds_is_refused(fleet) -> None:
     other.stop()
     own = holder.row["practice_session_id_own"]
     fleet._access.context.registry.change(
-        lambda draft: draft.put({**draft.get(other.id), "practice_session_id_own": own})
+        lambda transaction: transaction.put({**transaction.get(other.id), "practice_session_id_own": own})
     )
     with pytest.raises(ConversationBusy) as caught:
         fleet.sessions.resume(other.name)
@@ -125,14 +128,14 @@ def test_the_workspace_is_gone(fleet, home, tmux_server, tmp_path) -> None:
 
     place = tmp_path / "short-lived"
     place.mkdir()
-    with mam.open(str(fleet.root)) as one:
-        one._access.context = one._access.context.replace(workspace=str(place))
-        session = one.sessions.create("practice", args=QUICK, prompt="hello")
+    with mam.open(str(fleet.root)) as other_fleet:
+        other_fleet._access.context = other_fleet._access.context.replace(workspace=str(place))
+        session = other_fleet.sessions.create("practice", args=QUICK, prompt="hello")
         session.stop()
         place.rmdir()
         with pytest.raises(InvalidPath):
-            one.sessions.resume(session.name)
-        assert one.sessions.get(session.id).row["status"] == "stopped"
+            other_fleet.sessions.resume(session.name)
+        assert other_fleet.sessions.get(session.id).row["status"] == "stopped"
 
 
 def test_restart_keeps_the_conversation(fleet) -> None:
@@ -158,8 +161,8 @@ def test_unknown_names_are_refused(fleet) -> None:
         fleet.sessions.resume("nobody")
 
 
-def test_two_of_which_no_conversation_is_known_take_none_that_is_found(fleet, monkeypatch) -> None:
-    """What lies in the workspace may be either's; one alone may take it."""
+def test_two_sessions_without_a_known_conversation_take_none_from_disk(fleet, monkeypatch) -> None:
+    """A conversation in the workspace may belong to either session. A single session may take it."""
     sessions = [
         fleet.sessions.create("practice", args=QUICK, name=name, prompt="hello") for name in ("one", "two")
     ]
@@ -167,11 +170,11 @@ def test_two_of_which_no_conversation_is_known_take_none_that_is_found(fleet, mo
         session.wait("idle", timeout=10)
         session.stop()
 
-    def forget(draft):
+    def forget(transaction):
         for session in sessions:
-            row = {**draft.get(session.id), "practice_session_id_own": None, "conversations": []}
-            draft.put(row)
-        draft.set_identity("practice", None)
+            row = {**transaction.get(session.id), "practice_session_id_own": None, "conversations": []}
+            transaction.put(row)
+        transaction.set_identity("practice", None)
 
     fleet._access.context.registry.change(forget)
     for session in sessions:
@@ -181,10 +184,10 @@ def test_two_of_which_no_conversation_is_known_take_none_that_is_found(fleet, mo
     assert fleet.sessions.resume("one").session.row["resume_tier"] == 2
 
 
-def test_what_marks_a_session_is_not_given_to_one_that_is_adopted(fleet, tmux_server, monkeypatch) -> None:
+def test_an_adopted_session_gets_no_marks(fleet, tmux_server, monkeypatch) -> None:
     from mam.adapters.agents.practice import Practice
 
-    monkeypatch.setattr(Practice, "marks", lambda self: {"MARK": "of this session"})
+    monkeypatch.setattr(Practice, "session_variables", lambda self: {"MARK": "of this session"})
     assert (
         fleet.sessions.create("practice", args=QUICK, name="one").row["stores"]["MARK"] == "of this session"
     )

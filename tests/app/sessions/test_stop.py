@@ -1,4 +1,4 @@
-"""Stop: saved first, asked gently, proven at the end; never a key into a dialog or a draft."""
+"""Stop: it saves first, then asks the agent to exit, and proves the end. It types into no dialog or draft."""
 
 import os
 import signal
@@ -21,21 +21,21 @@ from mam.core.errors import NotAllowed, SessionNotFound, TerminalsDown
 QUICK = ["--speed", "0"]
 
 
-def is_there(pid: int) -> bool:
+def exists(pid: int) -> bool:
     return process.identify(pid) is not None
 
 
 def test_a_graceful_stop(fleet, tmux_server) -> None:
     session = fleet.sessions.create("practice", args=QUICK, prompt="hello")
     session.wait("idle", timeout=10)
-    done = session.stop(reason="api_error")
-    row = done.row
+    outcome = session.stop(reason="api_error")
+    row = outcome.row
     assert (row["status"], row["resumable"], row["stop_reason"]) == ("stopped", True, "api_error")
     assert (row["termination_mode"], row["exit_status"]) == ("graceful", 0)
     assert row["practice_session_id_own"] == row["conversations"][0]["id"]
     assert "❯ hello" in row["last_visible_note"]
     assert row["pane"]["pid"] == session.row["pane"]["pid"]
-    assert not is_there(row["pane"]["pid"])
+    assert not exists(row["pane"]["pid"])
     assert Tmux(tmux_server).panes().panes == []
     assert "status: stopped" in Path(fleet.registry_file).read_text(encoding="utf-8")
 
@@ -59,11 +59,11 @@ def test_an_unregistered_name_is_refused(fleet) -> None:
 def test_an_unregistered_tmux_session_by_force(fleet, tmux_server) -> None:
     kept = fleet.sessions.create("sleep", name="bill", args=["1000"])
     other = fleet.sessions.create("sleep", name="billing", args=["1000"])
-    fleet._access.context.registry.change(lambda draft: draft.remove(kept.id))
-    done = fleet.sessions.stop_unregistered("bill")
-    assert done["stopped"] == "bill"
-    assert not is_there(kept.row["pane"]["pid"])
-    assert is_there(other.row["pane"]["pid"])
+    fleet._access.context.registry.change(lambda transaction: transaction.remove(kept.id))
+    document = fleet.sessions.stop_unregistered("bill")
+    assert document["stopped"] == "bill"
+    assert not exists(kept.row["pane"]["pid"])
+    assert exists(other.row["pane"]["pid"])
     assert fleet.sessions.log()[-1]["detail"]["name"] == "bill"
 
 
@@ -96,26 +96,26 @@ def test_an_agent_that_ignores_everything_is_killed_with_its_tree(fleet) -> None
     session = fleet.sessions.create("practice", args=["--ignore-sigterm", *QUICK])
     row = session.stop(force=True).row
     assert (row["status"], row["termination_mode"], row["exit_status"]) == ("stopped", "forced", 137)
-    assert not is_there(row["pane"]["pid"])
+    assert not exists(row["pane"]["pid"])
 
 
-def test_children_of_the_agent_end_with_it_and_strangers_do_not(fleet, workspace, until) -> None:
+def test_children_of_the_agent_end_with_it_and_other_processes_do_not(fleet, workspace, until) -> None:
     script = workspace / "family.sh"
     script.write_text("sleep 1001 & setsid sleep 1002 & echo $! > setsid.pid; wait\n", encoding="utf-8")
     session = fleet.sessions.create("sh", args=[str(script)])
-    stranger = fleet.sessions.create("sleep", args=["1003"])
+    other = fleet.sessions.create("sleep", args=["1003"])
     root = session.row["pane"]["pid"]
     until(lambda: len(process.tree(root)) == 3)
-    family = {one.pid for one in process.tree(root)}
+    family = {identity.pid for identity in process.tree(root)}
     session.stop()
-    assert not any(is_there(pid) for pid in family)
-    assert is_there(stranger.row["pane"]["pid"])
+    assert not any(exists(pid) for pid in family)
+    assert exists(other.row["pane"]["pid"])
 
 
 def test_a_pane_that_is_gone_already_only_changes_the_record(fleet, tmux_server, until) -> None:
     session = fleet.sessions.create("practice", args=QUICK)
     os.kill(session.row["pane"]["pid"], signal.SIGKILL)
-    until(lambda: not is_there(session.row["pane"]["pid"]))
+    until(lambda: not exists(session.row["pane"]["pid"]))
     row = session.stop().row
     assert (row["status"], row["exit_status"]) == ("stopped", 137)
     assert Tmux(tmux_server).panes().panes == []
@@ -140,7 +140,7 @@ def test_a_server_that_does_not_answer_leaves_everything(fleet, tmux_server) -> 
     finally:
         os.kill(session.row["pane"]["server_pid"], signal.SIGCONT)
     assert Path(fleet.registry_file).read_bytes() == before
-    assert is_there(session.row["pane"]["pid"])
+    assert exists(session.row["pane"]["pid"])
 
 
 def test_purge_deletes_one_conversation_and_only_that(fleet, home) -> None:
@@ -180,16 +180,16 @@ def test_two_stops_at_once_are_one(fleet) -> None:
     session = fleet.sessions.create("practice", args=QUICK)
     fleets = [fleet.for_thread() for _ in range(4)]
     with ThreadPoolExecutor(4) as pool:
-        done = list(pool.map(lambda one: one.sessions.stop(session.name), fleets))
-    assert sorted(one.changed for one in done) == [False, False, False, True]
-    for one in fleets:
-        one.close()
+        outcomes = list(pool.map(lambda other: other.sessions.stop(session.name), fleets))
+    assert sorted(outcome.changed for outcome in outcomes) == [False, False, False, True]
+    for other in fleets:
+        other.close()
     assert [entry["verb"] for entry in fleet.sessions.log(session.name)].count("stop") == 1
 
 
 @pytest.fixture
-def painted(fleet, monkeypatch, until):
-    """A function that opens a dialog and paints an empty box over it; then what is typed is listed."""
+def fake_box(fleet, monkeypatch, until):
+    """Return a function that opens a dialog, paints an empty input box over it, and lists what mam types."""
     typed = []
 
     def paint():
@@ -208,49 +208,49 @@ def painted(fleet, monkeypatch, until):
     return paint
 
 
-def test_a_box_that_is_only_painted_over_a_dialog_is_not_typed_into(fleet, painted, until) -> None:
-    """What a tool prints can look like an empty box; the agent's own word is that it waits."""
-    session, typed = painted()
+def test_mam_types_nothing_into_an_input_box_that_covers_a_dialog(fleet, fake_box, until) -> None:
+    """The output of a tool can look like an empty input box, while the agent reports that it is waiting."""
+    session, typed = fake_box()
     until(lambda: recorded_hook(fleet, session)["state"] == "waiting")
     assert session.send("words")["state"] == "held"
     assert session.stop().row["status"] == "stopped"
     assert typed == []
 
 
-def test_nor_while_the_hook_that_tells_of_the_dialog_is_late(painted, monkeypatch) -> None:
-    """Its title is ahead of it."""
-    heard = Practice.hear
+def test_mam_types_nothing_while_the_hook_of_the_dialog_is_late(fake_box, monkeypatch) -> None:
+    """The title of the terminal arrives before the hook."""
+    real = Practice.read_hook
 
-    def hear(self, payload):
-        found = heard(self, payload)
-        return None if found and found.state == "waiting" else found
+    def read_hook(self, payload):
+        event = real(self, payload)
+        return None if event and event.state == "waiting" else event
 
-    monkeypatch.setattr(Practice, "hear", hear)
+    monkeypatch.setattr(Practice, "read_hook", read_hook)
     monkeypatch.setattr(activity, "FRESH_SECONDS", 1000.0)
-    session, typed = painted()
+    session, typed = fake_box()
     assert session.send("words")["state"] == "held"
     assert session.stop().row["status"] == "stopped"
     assert typed == []
 
 
 def recorded_hook(fleet, session):
-    """Return the newest word of the session's agent."""
+    """Return the newest hook report of the session's agent."""
     return newest_reports(fleet._access.context, [session.row])[session.id].data
 
 
-def test_no_exit_word_is_glued_to_a_message_that_is_being_typed(fleet, monkeypatch) -> None:
+def test_the_exit_word_is_not_appended_to_a_message_that_is_being_typed(fleet, monkeypatch) -> None:
     session = fleet.sessions.create("practice", name="one", args=["--speed", "0"])
     typist = subprocess.Popen(["sleep", "1000"])
     typed: list[str] = []
-    monkeypatch.setattr(stops, "submit", lambda context, row, word: typed.append(word))
-    monkeypatch.setattr(stops, "_TYPIST_SECONDS", 0.1)
-    monkeypatch.setattr(senders, "deliver", lambda *_given: None)
+    monkeypatch.setattr(stops, "type_text", lambda context, row, word: typed.append(word))
+    monkeypatch.setattr(stops, "_TYPING_SECONDS", 0.1)
+    monkeypatch.setattr(senders, "deliver", lambda *_arguments: None)
     monkeypatch.setattr(senders, "_PATIENCE", 0.0)
     try:
         fleet.messages.send("one", "hello", message_id="m_00000001")
         owner = process.identify(typist.pid).as_json()
         fleet._access.context.registry.note(
-            lambda draft: messages.update(draft, "m_00000001", state="typing", owner=owner)
+            lambda transaction: messages.update(transaction, "m_00000001", state="typing", owner=owner)
         )
         assert session.stop().row["status"] == "stopped"
     finally:
@@ -261,21 +261,21 @@ def test_no_exit_word_is_glued_to_a_message_that_is_being_typed(fleet, monkeypat
 
 def test_no_message_is_typed_into_a_session_that_is_being_stopped(fleet) -> None:
     session = fleet.sessions.create("practice", name="one", args=["--speed", "0"])
-    with claims.in_flight(fleet._access.context, "stop", "one", lambda _draft, _row: {}):
-        done = session.send("hello")
-    assert (done["state"], done["reason"]) == ("held", "it is being stopped")
+    with claims.claim_session(fleet._access.context, "stop", "one", lambda _transaction, _row: {}):
+        receipt = session.send("hello")
+    assert (receipt["state"], receipt["reason"]) == ("held", "it is being stopped")
     assert session.send("and this", timeout=10)["state"] in ("submitted", "queued")
-    assert [one["state"] for one in fleet.messages.inbox("one")] == ["submitted"] * 2
+    assert [message["state"] for message in fleet.messages.inbox("one")] == ["submitted"] * 2
 
 
-def test_a_stop_that_is_cut_off_late_ends_its_job_as_any_stop_does(fleet, monkeypatch) -> None:
+def test_a_late_interrupted_stop_ends_its_job_as_any_stop_does(fleet, monkeypatch) -> None:
     job = fleet.jobs.submit("please never report", agent="practice", agent_session="poet", args=QUICK)
 
-    def cut_off(*_given: object) -> None:
+    def interrupt(*_arguments: object) -> None:
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr(stops.Stop, "_end", cut_off)
+        patch.setattr(stops.Stop, "_end", interrupt)
         with pytest.raises(KeyboardInterrupt):
             fleet.sessions.stop("poet", reason="enough")
     assert fleet.sessions.get("poet").row["status"] == "running", "nothing is recorded yet"
@@ -296,7 +296,7 @@ def test_a_stop_that_is_cut_off_early_says_once_that_it_terminates(fleet, monkey
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr(stops.Stop, "_climb", cut_off)
+        patch.setattr(stops.Stop, "_escalate", cut_off)
         with pytest.raises(KeyboardInterrupt):
             fleet.sessions.stop("poet")
     fleet.sessions.resumable()

@@ -1,4 +1,4 @@
-"""A registry that came along with a repository runs nothing of its own."""
+"""A registry that came with a repository of somebody else runs no commands of its own."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ QUICK = ["--speed", "0"]
 
 @pytest.fixture
 def cloned(fleet, workspace, home):
-    """A session that ended, as somebody finds it who got the directory from elsewhere."""
+    """Return a function that makes an ended session, as a person sees it who copied the directory."""
 
     def end(**options):
         session = fleet.sessions.create("practice", name="one", prompt="hello", **{"args": QUICK, **options})
@@ -36,7 +36,7 @@ def edit(workspace, old, new):
     path.write_text(text.replace(old, new), encoding="utf-8")
 
 
-def test_a_command_of_its_own_is_refused(cloned, fleet, workspace, tmp_path) -> None:
+def test_a_row_with_its_own_command_is_refused(cloned, fleet, workspace, tmp_path) -> None:
     cloned()
     marker = tmp_path / "ran"
     edit(workspace, "start_command: [practice, --speed, '0']", f"start_command: [sh, -c, touch {marker}]")
@@ -53,7 +53,7 @@ def test_a_command_of_its_own_is_refused(cloned, fleet, workspace, tmp_path) -> 
     assert fleet._access.context.registry.view().intents == []
 
 
-def test_a_plain_one_is_resumed(cloned, fleet) -> None:
+def test_a_plain_row_is_resumed(cloned, fleet) -> None:
     cloned(args=[])
     assert fleet.sessions.resume("one").session.row["status"] == "running"
 
@@ -61,7 +61,7 @@ def test_a_plain_one_is_resumed(cloned, fleet) -> None:
 @pytest.mark.parametrize(
     ("field", "value"), [("permissions", "skip"), ("stores", {"XDG_DATA_HOME": "/somewhere/else"})]
 )
-def test_other_permissions_and_stores_are_no_plain_ones(cloned, fleet, workspace, field, value) -> None:
+def test_a_row_with_other_permissions_or_stores_is_refused(cloned, fleet, workspace, field, value) -> None:
     session = cloned(args=[])
     with sqlite3.connect(fleet._access.context.paths.db) as database:
         database.execute(
@@ -71,14 +71,14 @@ def test_other_permissions_and_stores_are_no_plain_ones(cloned, fleet, workspace
         fleet.sessions.resume(session.id)
 
 
-def test_at_a_persons_word_it_runs_and_is_known_from_then_on(cloned, fleet) -> None:
+def test_a_trusted_row_runs_and_stays_trusted(cloned, fleet) -> None:
     cloned()
     session = fleet.sessions.resume("one", trust=True).session
     session.stop()
     assert fleet.sessions.resume("one").session.row["status"] == "running"
 
 
-def test_what_was_started_here_is_known(fleet, workspace) -> None:
+def test_a_row_started_on_this_machine_is_trusted(fleet, workspace) -> None:
     session = fleet.sessions.create("practice", args=QUICK, prompt="hello")
     session.stop()
     with mam.open(str(workspace)) as another:

@@ -1,4 +1,4 @@
-"""A worktree of a session's own: made by create, kept by stop, removed by forget if nothing is lost."""
+"""A git worktree for one session: create makes it, stop keeps it, forget removes it if no work is lost."""
 
 import errno
 import json
@@ -13,7 +13,7 @@ from tests.adapters.git.repository import Repository, environment
 from mam.adapters.git.worktree import Worktrees
 from mam.adapters.store.root_paths import find_root, of_registry
 from mam.app.context.context import Context, open_context
-from mam.app.sessions.worktree import add_worktree, remove_worktree, take_back
+from mam.app.sessions.worktree import add_worktree, remove_worktree, undo_worktree
 from mam.core.errors import InvalidName, InvalidPath, MamError, Refused
 
 QUICK = ["--speed", "0"]
@@ -22,10 +22,10 @@ QUICK = ["--speed", "0"]
 @pytest.fixture(scope="module")
 def first(tmp_path_factory):
     place = tmp_path_factory.mktemp("first")
-    made = Repository(place / "repo", environment(place))
-    made.commit()
-    made.commit("sub/deep/file")
-    return made.top
+    repository = Repository(place / "repo", environment(place))
+    repository.commit()
+    repository.commit("sub/deep/file")
+    return repository.top
 
 
 @pytest.fixture
@@ -36,9 +36,9 @@ def repo(tmp_path, first):
 
 @pytest.fixture
 def context(repo):
-    opened = open_context(workspace=str(repo.top), environ=repo.env)
-    yield opened
-    opened.close()
+    root_context = open_context(workspace=str(repo.top), environ=repo.env)
+    yield root_context
+    root_context.close()
 
 
 def row_of(repo: Repository, name: str = "one", below: str = "", number: int = 1) -> dict:
@@ -51,18 +51,20 @@ def row_of(repo: Repository, name: str = "one", below: str = "", number: int = 1
     }
 
 
-def home_of(repo: Repository) -> Path:
+def folder_of(repo: Repository) -> Path:
     return repo.top / ".mam-worktrees"
 
 
 def commit_row(context: Context, row: dict, **fields) -> dict:
-    return context.registry.change(lambda draft: draft.add({**row, "status": "stopped", **fields}))
+    return context.registry.change(
+        lambda transaction: transaction.add({**row, "status": "stopped", **fields})
+    )
 
 
 class TestAdd:
     def test_the_row_moves_into_a_worktree(self, repo, context) -> None:
         row = add_worktree(context, row_of(repo), None)
-        path = home_of(repo) / "one"
+        path = folder_of(repo) / "one"
         assert row["workspace"] == str(path)
         assert row["worktree"] == {
             "path": str(path),
@@ -86,20 +88,20 @@ class TestAdd:
         repo("add", "--all")
         assert repo("status", "--porcelain") == ""
         repo("clean", "-q", "-fdx")
-        assert (home_of(repo) / "one" / "file").is_file()
+        assert (folder_of(repo) / "one" / "file").is_file()
 
     def test_many_at_once(self, repo, context) -> None:
         with ThreadPoolExecutor(6) as pool:
             rows = [row_of(repo, f"n{number}", number=number) for number in range(6)]
-            made = list(pool.map(lambda row: add_worktree(context.for_thread(), row, None), rows))
-        assert [row["worktree"]["branch"] for row in made] == [f"mam/n{number}" for number in range(6)]
+            new_rows = list(pool.map(lambda row: add_worktree(context.for_thread(), row, None), rows))
+        assert [row["worktree"]["branch"] for row in new_rows] == [f"mam/n{number}" for number in range(6)]
         assert len(repo.worktrees()) == 6
 
     def test_an_ignore_file_of_a_person_stays(self, repo, context) -> None:
-        home_of(repo).mkdir()
-        (home_of(repo) / ".gitignore").write_text("*\n# mine\n", encoding="utf-8")
+        folder_of(repo).mkdir()
+        (folder_of(repo) / ".gitignore").write_text("*\n# mine\n", encoding="utf-8")
         add_worktree(context, row_of(repo), None)
-        assert "# mine" in (home_of(repo) / ".gitignore").read_text(encoding="utf-8")
+        assert "# mine" in (folder_of(repo) / ".gitignore").read_text(encoding="utf-8")
 
     def test_the_root_is_found_from_inside(self, repo, context) -> None:
         commit_row(context, row_of(repo, "other", number=2))
@@ -109,7 +111,7 @@ class TestAdd:
     def test_a_named_branch_is_made(self, repo, context) -> None:
         row = add_worktree(context, row_of(repo), "feature/x")
         assert (row["worktree"]["branch"], row["worktree"]["branch_by"]) == ("feature/x", "mam")
-        assert row["workspace"] == str(home_of(repo) / "one")
+        assert row["workspace"] == str(folder_of(repo) / "one")
 
     def test_a_branch_that_exists_is_used(self, repo, context) -> None:
         repo("branch", "feature", "HEAD~1")
@@ -117,7 +119,7 @@ class TestAdd:
         assert row["worktree"]["base"] == repo("rev-parse", "feature") != repo.head()
         assert row["worktree"]["branch_by"] == "user"
 
-    def test_a_branch_of_a_remote_is_taken_up_and_tracked(self, repo, context, tmp_path) -> None:
+    def test_a_branch_of_a_remote_is_used_and_tracked(self, repo, context, tmp_path) -> None:
         repo("clone", "-q", "--bare", str(repo.top), str(tmp_path / "far.git"))
         repo("remote", "add", "origin", str(tmp_path / "far.git"))
         repo("push", "-q", "origin", "HEAD~1:refs/heads/feature")
@@ -136,22 +138,22 @@ class TestAdd:
     def test_a_bad_branch_name_is_refused_first(self, repo, context, branch) -> None:
         with pytest.raises(InvalidName):
             add_worktree(context, row_of(repo), branch)
-        assert not home_of(repo).exists()
+        assert not folder_of(repo).exists()
 
     def test_a_default_name_that_is_taken_gets_a_number(self, repo, context) -> None:
         repo("branch", "mam/one")
         repo("branch", "mam/one-2")
         row = add_worktree(context, row_of(repo), None)
         assert row["worktree"]["branch"] == "mam/one-3"
-        assert row["workspace"] == str(home_of(repo) / "one-3")
+        assert row["workspace"] == str(folder_of(repo) / "one-3")
 
-    def test_a_branch_called_mam_is_in_nobodys_way(self, repo, context) -> None:
+    def test_a_branch_called_mam_is_no_obstacle(self, repo, context) -> None:
         repo("branch", "mam")
         assert add_worktree(context, row_of(repo), None)["worktree"]["branch"] == "mam-one"
 
     def test_a_folder_that_is_taken_gets_a_number(self, repo, context) -> None:
-        (home_of(repo) / "one").mkdir(parents=True)
-        assert add_worktree(context, row_of(repo), "x")["workspace"] == str(home_of(repo) / "one-2")
+        (folder_of(repo) / "one").mkdir(parents=True)
+        assert add_worktree(context, row_of(repo), "x")["workspace"] == str(folder_of(repo) / "one-2")
 
     def test_a_detached_head(self, repo, context) -> None:
         repo("checkout", "-q", "--detach")
@@ -159,11 +161,11 @@ class TestAdd:
         assert add_worktree(context, row_of(repo), None)["worktree"]["base"] == commit
 
     def test_without_a_commit(self, context, tmp_path) -> None:
-        made = Repository(tmp_path / "empty", environment(tmp_path))
+        repository = Repository(tmp_path / "empty", environment(tmp_path))
         with pytest.raises(Refused, match="no commit yet") as caught:
-            add_worktree(context, row_of(made), None)
+            add_worktree(context, row_of(repository), None)
         assert "git commit" in (caught.value.hint or "")
-        assert not home_of(made).exists()
+        assert not folder_of(repository).exists()
 
     def test_outside_of_a_repository(self, repo, context, tmp_path) -> None:
         with pytest.raises(InvalidPath) as caught:
@@ -177,28 +179,28 @@ class TestAdd:
         assert (caught.value.code, caught.value.exit_code) == ("git_missing", 2)
 
     def test_the_callers_git_variables_do_not_lead_elsewhere(self, repo, context, tmp_path) -> None:
-        strange = {"GIT_DIR": str(tmp_path / "nowhere"), "GIT_INDEX_FILE": "/nowhere"}
-        context = context.replace(environ={**context.environ, **strange}, resources=context.resources)
+        variables = {"GIT_DIR": str(tmp_path / "nowhere"), "GIT_INDEX_FILE": "/nowhere"}
+        context = context.replace(environ={**context.environ, **variables}, resources=context.resources)
         assert add_worktree(context, row_of(repo), None)["worktree"]["repo"] == str(repo.top)
 
     @pytest.mark.parametrize("name", ["with space", "#(x)", "new\nline", "'\"$(x)"])
     def test_odd_folders(self, context, first, tmp_path, name) -> None:
-        made = Repository(shutil.copytree(first, tmp_path / name / "repo"), environment(tmp_path))
-        row = add_worktree(context, row_of(made, below="sub"), None)
+        repository = Repository(shutil.copytree(first, tmp_path / name / "repo"), environment(tmp_path))
+        row = add_worktree(context, row_of(repository, below="sub"), None)
         assert Path(row["workspace"], "deep", "file").is_file()
         assert remove_worktree(context, row)["branch_deleted"] is True
-        assert made.worktrees() == []
+        assert repository.worktrees() == []
 
-    def test_a_failing_hook_is_told(self, repo, context) -> None:
+    def test_a_failing_hook_is_reported(self, repo, context) -> None:
         repo.hook("#!/bin/sh\necho no luck >&2\nexit 3\n")
-        told = []
-        row = add_worktree(context.replace(progress=told.append), row_of(repo), None)
+        progress = []
+        row = add_worktree(context.replace(progress=progress.append), row_of(repo), None)
         assert Path(row["workspace"], "file").is_file()
-        assert any("hook failed" in line and "no luck" in line for line in told)
+        assert any("hook failed" in line and "no luck" in line for line in progress)
 
     def test_a_link_in_place_of_the_folder_is_refused(self, repo, context, tmp_path) -> None:
         (tmp_path / "elsewhere").mkdir()
-        home_of(repo).symlink_to(tmp_path / "elsewhere")
+        folder_of(repo).symlink_to(tmp_path / "elsewhere")
         with pytest.raises(Refused, match="not a directory of its own"):
             add_worktree(context, row_of(repo), None)
         assert list((tmp_path / "elsewhere").iterdir()) == []
@@ -219,7 +221,7 @@ class TestAdd:
         assert repo.branches() == {"main"}
 
     def test_a_file_in_place_of_the_folder_is_refused(self, repo, context) -> None:
-        home_of(repo).touch()
+        folder_of(repo).touch()
         with pytest.raises(MamError, match=r"\.mam-worktrees"):
             add_worktree(context, row_of(repo), None)
 
@@ -227,13 +229,13 @@ class TestAdd:
 class TestSubdirectory:
     def test_is_the_same_inside(self, repo, context) -> None:
         row = add_worktree(context, row_of(repo, below="sub/deep"), None)
-        assert row["workspace"] == str(home_of(repo) / "one" / "sub" / "deep")
-        assert row["worktree"]["path"] == str(home_of(repo) / "one")
+        assert row["workspace"] == str(folder_of(repo) / "one" / "sub" / "deep")
+        assert row["worktree"]["path"] == str(folder_of(repo) / "one")
 
     def test_by_another_way_to_it(self, repo, context, tmp_path) -> None:
         (tmp_path / "short").symlink_to(repo.top / "sub")
         row = add_worktree(context, {**row_of(repo), "workspace": str(tmp_path / "short")}, None)
-        assert row["workspace"] == str(home_of(repo) / "one" / "sub")
+        assert row["workspace"] == str(folder_of(repo) / "one" / "sub")
 
     def test_that_is_not_committed_is_refused(self, repo, context) -> None:
         (repo.top / "fresh").mkdir()
@@ -241,7 +243,7 @@ class TestSubdirectory:
             add_worktree(context, row_of(repo, below="fresh"), None)
         assert "commit" in (caught.value.hint or "")
         assert repo.branches() == {"main"}
-        assert not home_of(repo).exists()
+        assert not folder_of(repo).exists()
 
     def test_that_the_branch_does_not_have_is_refused(self, repo, context) -> None:
         repo("branch", "early", "HEAD~1")
@@ -259,23 +261,25 @@ class TestSubdirectory:
 
 
 class TestInsideOfAWorktree:
-    """An agent in a worktree of its own starts another one."""
+    """An agent in a worktree of its own creates a second session with a worktree."""
 
-    def test_the_new_one_lies_beside_it_and_starts_from_its_commit(self, repo, context) -> None:
-        one = add_worktree(context, row_of(repo), None)
-        commit = repo.commit(at=one["workspace"], text="work of one\n")
-        inside = {**row_of(repo, "two", number=2), "workspace": f"{one['workspace']}/sub"}
-        two = add_worktree(context, inside, None)
-        assert two["workspace"] == str(home_of(repo) / "two" / "sub")
-        assert two["worktree"]["base"] == commit != repo.head()
-        assert two["worktree"]["repo"] == str(repo.top)
+    def test_the_second_worktree_is_beside_the_first_and_starts_from_its_commit(self, repo, context) -> None:
+        first_row = add_worktree(context, row_of(repo), None)
+        commit = repo.commit(at=first_row["workspace"], text="work of one\n")
+        nested = {**row_of(repo, "two", number=2), "workspace": f"{first_row['workspace']}/sub"}
+        second_row = add_worktree(context, nested, None)
+        assert second_row["workspace"] == str(folder_of(repo) / "two" / "sub")
+        assert second_row["worktree"]["base"] == commit != repo.head()
+        assert second_row["worktree"]["repo"] == str(repo.top)
 
     def test_removing_the_first_leaves_the_second(self, repo, context) -> None:
-        one = add_worktree(context, row_of(repo), None)
-        two = add_worktree(context, {**row_of(repo, "two", number=2), "workspace": one["workspace"]}, None)
-        Path(two["workspace"], "new").touch()
-        remove_worktree(context, one)
-        assert Path(two["workspace"], "new").exists()
+        first_row = add_worktree(context, row_of(repo), None)
+        second_row = add_worktree(
+            context, {**row_of(repo, "two", number=2), "workspace": first_row["workspace"]}, None
+        )
+        Path(second_row["workspace"], "new").touch()
+        remove_worktree(context, first_row)
+        assert Path(second_row["workspace"], "new").exists()
 
     def test_of_a_bare_repository(self, repo, context, tmp_path) -> None:
         bare = tmp_path / "bare.git"
@@ -306,7 +310,7 @@ class TestAgain:
         Path(before["workspace"], "new").touch()
         again = add_worktree(context, row_of(repo), None)
         assert again["worktree"]["branch"] == "mam/one-2"
-        assert again["workspace"] == str(home_of(repo) / "one-2")
+        assert again["workspace"] == str(folder_of(repo) / "one-2")
         assert Path(before["workspace"], "new").exists()
 
     def test_one_with_a_commit_is_left_alone(self, repo, context) -> None:
@@ -323,13 +327,13 @@ class TestAgain:
     def test_one_on_another_branch_is_left_alone(self, repo, context) -> None:
         add_worktree(context, row_of(repo), None)
         again = add_worktree(context, row_of(repo), "feature")
-        assert again["workspace"] == str(home_of(repo) / "one-2")
+        assert again["workspace"] == str(folder_of(repo) / "one-2")
 
     def test_one_that_a_renamed_session_has_is_left_alone(self, repo, context) -> None:
         before = add_worktree(context, row_of(repo), None)
         commit_row(context, {**before, "name": "renamed"})
         again = add_worktree(context, row_of(repo, number=2), None)
-        assert again["workspace"] == str(home_of(repo) / "one-2")
+        assert again["workspace"] == str(folder_of(repo) / "one-2")
 
     def test_one_of_another_root_is_left_alone(self, repo, context, tmp_path) -> None:
         elsewhere = Context(of_registry(str(tmp_path / "other.yaml")), str(repo.top), repo.env)
@@ -338,35 +342,35 @@ class TestAgain:
         assert again["workspace"] != before["workspace"]
 
     def test_one_of_another_session_that_is_being_made_is_left_alone(self, repo, context) -> None:
-        """`one-2` is in flight: its worktree is there and its row is not."""
+        """A create of `one-2` is running: its worktree exists and its row does not."""
         repo("branch", "mam/one")
         other = add_worktree(context, row_of(repo, "one-2", number=2), None)
-        assert other["workspace"] == str(home_of(repo) / "one-2")
-        assert add_worktree(context, row_of(repo), None)["workspace"] == str(home_of(repo) / "one-3")
+        assert other["workspace"] == str(folder_of(repo) / "one-2")
+        assert add_worktree(context, row_of(repo), None)["workspace"] == str(folder_of(repo) / "one-3")
 
     def test_one_without_a_note_is_left_alone(self, repo, context) -> None:
-        """The create died between git and the note, or it is not ours at all."""
-        repo("worktree", "add", "-q", "-b", "mam/one", str(home_of(repo) / "one"))
-        assert add_worktree(context, row_of(repo), None)["workspace"] == str(home_of(repo) / "one-2")
+        """The create died between git and the note, or mam did not make the worktree at all."""
+        repo("worktree", "add", "-q", "-b", "mam/one", str(folder_of(repo) / "one"))
+        assert add_worktree(context, row_of(repo), None)["workspace"] == str(folder_of(repo) / "one-2")
 
     def test_a_registration_without_a_folder_is_left_alone(self, repo, context) -> None:
         before = add_worktree(context, row_of(repo), None)
         shutil.rmtree(before["workspace"])
-        assert add_worktree(context, row_of(repo), None)["workspace"] == str(home_of(repo) / "one-2")
+        assert add_worktree(context, row_of(repo), None)["workspace"] == str(folder_of(repo) / "one-2")
 
-    def test_a_registration_without_a_folder_is_in_no_branchs_way(self, repo, context) -> None:
+    def test_a_registration_without_a_folder_blocks_no_branch(self, repo, context) -> None:
         before = add_worktree(context, row_of(repo), None)
         shutil.rmtree(before["workspace"])
-        assert add_worktree(context, row_of(repo), "feature")["workspace"] == str(home_of(repo) / "one-2")
+        assert add_worktree(context, row_of(repo), "feature")["workspace"] == str(folder_of(repo) / "one-2")
 
     def test_a_folder_that_lost_its_link_to_git_is_left_alone(self, repo, context) -> None:
         before = add_worktree(context, row_of(repo), None)
         Path(before["workspace"], ".git").unlink()
-        assert add_worktree(context, row_of(repo), None)["workspace"] == str(home_of(repo) / "one-2")
+        assert add_worktree(context, row_of(repo), None)["workspace"] == str(folder_of(repo) / "one-2")
 
 
 class TestKept:
-    """An ended session that is created anew."""
+    """An ended session that starts again."""
 
     def test_is_returned_as_it_is(self, repo, context) -> None:
         row = commit_row(context, add_worktree(context, row_of(repo, below="sub"), None))
@@ -406,40 +410,40 @@ class TestKept:
     def test_without_its_repository(self, repo, context) -> None:
         row = add_worktree(context, row_of(repo), None)
         shutil.rmtree(repo.top)
-        with pytest.raises(InvalidPath, match="is gone"):
+        with pytest.raises(InvalidPath, match="does not exist"):
             add_worktree(context, row, None)
 
 
 class TestTakeBack:
     def test_nothing_is_left(self, repo, context) -> None:
-        take_back(context, add_worktree(context, row_of(repo), None))
+        undo_worktree(context, add_worktree(context, row_of(repo), None))
         assert repo.worktrees() == []
         assert repo.branches() == {"main"}
-        assert not (home_of(repo) / "one").exists()
+        assert not (folder_of(repo) / "one").exists()
 
     def test_repeats_safely(self, repo, context) -> None:
         row = add_worktree(context, row_of(repo), "x")
-        take_back(context, row)
-        take_back(context, row)
-        take_back(context, row_of(repo))
+        undo_worktree(context, row)
+        undo_worktree(context, row)
+        undo_worktree(context, row_of(repo))
         assert repo.branches() == {"main"}
 
     def test_a_branch_that_was_there_stays(self, repo, context) -> None:
         repo("branch", "feature")
-        take_back(context, add_worktree(context, row_of(repo), "feature"))
+        undo_worktree(context, add_worktree(context, row_of(repo), "feature"))
         assert repo.worktrees() == []
         assert repo.branches() == {"main", "feature"}
 
     def test_a_worktree_that_the_session_had_before_stays(self, repo, context) -> None:
         row = commit_row(context, add_worktree(context, row_of(repo), None))
-        take_back(context, add_worktree(context, row, None))
+        undo_worktree(context, add_worktree(context, row, None))
         assert repo.worktrees() == [row["worktree"]["path"]]
 
     def test_work_stays(self, repo, context) -> None:
         row = add_worktree(context, row_of(repo), None)
         Path(row["workspace"], "new").touch()
         with pytest.raises(Refused, match="1 uncommitted change"):
-            take_back(context, row)
+            undo_worktree(context, row)
         assert Path(row["workspace"], "new").exists()
         assert "mam/one" in repo.branches()
 
@@ -447,14 +451,14 @@ class TestTakeBack:
         row = add_worktree(context, row_of(repo), None)
         repo.commit(at=row["workspace"], text="work\n")
         with pytest.raises(Refused, match="1 commit on 'mam/one'"):
-            take_back(context, row)
+            undo_worktree(context, row)
         assert "mam/one" in repo.branches()
 
     def test_on_a_detached_head_too(self, repo, context) -> None:
-        """Its first commit is on no other branch, and still not its own."""
+        """The base commit is on no other branch, and still does not count as the worktree's own work."""
         repo("checkout", "-q", "--detach")
         repo.commit(text="loose\n")
-        take_back(context, add_worktree(context, row_of(repo), None))
+        undo_worktree(context, add_worktree(context, row_of(repo), None))
         assert repo.branches() == {"main"}
 
 
@@ -464,9 +468,9 @@ class TestRemove:
         return commit_row(context, add_worktree(context, row_of(repo), None))
 
     def test_untouched(self, repo, context, row) -> None:
-        done = remove_worktree(context, row)
-        assert done == {"path": row["worktree"]["path"], "branch": "mam/one", "branch_deleted": True}
-        assert json.loads(json.dumps(done)) == done
+        result = remove_worktree(context, row)
+        assert result == {"path": row["worktree"]["path"], "branch": "mam/one", "branch_deleted": True}
+        assert json.loads(json.dumps(result)) == result
         assert repo.worktrees() == []
         assert repo.branches() == {"main"}
 
@@ -577,7 +581,7 @@ class TestRemove:
         assert remove_worktree(context, row)["branch_deleted"] is False
 
     def test_a_folder_that_lost_its_link_to_git_is_refused(self, repo, context, row) -> None:
-        """git would answer for the clean repository around it."""
+        """git would answer for the clean repository around the folder."""
         Path(row["workspace"], "new").touch()
         Path(row["workspace"], ".git").unlink()
         with pytest.raises(Refused, match="not a git worktree any more"):
@@ -623,7 +627,7 @@ class TestVerbs:
 
     def test_create_stop_and_forget(self, fleet, demo) -> None:
         session = fleet.sessions.create("practice", name="one", worktree=True, args=QUICK)
-        path = home_of(demo) / "one"
+        path = folder_of(demo) / "one"
         assert session.row["workspace"] == session.row["pane"]["cwd"] == str(path)
         assert Path(f"/proc/{session.row['pane']['pid']}/cwd").readlink() == path
         session.stop()
@@ -632,8 +636,8 @@ class TestVerbs:
             fleet.sessions.forget("one", worktree=True)
         assert fleet.sessions.get("one").row["worktree"]["branch"] == "mam/one"
         (path / "new").unlink()
-        done = fleet.sessions.forget("one", worktree=True)
-        assert done["worktree"] == {"path": str(path), "branch": "mam/one", "branch_deleted": True}
+        document = fleet.sessions.forget("one", worktree=True)
+        assert document["worktree"] == {"path": str(path), "branch": "mam/one", "branch_deleted": True}
         assert demo.worktrees() == []
 
     def test_a_create_that_fails_leaves_nothing(self, fleet, demo, monkeypatch) -> None:
@@ -645,7 +649,7 @@ class TestVerbs:
         assert demo.worktrees() == []
         assert demo.branches() == {"main"}
 
-    def test_created_anew_it_is_the_same(self, fleet, demo) -> None:
+    def test_a_new_start_keeps_the_worktree(self, fleet, demo) -> None:
         before = fleet.sessions.create("practice", name="one", worktree=True, args=QUICK)
         before.stop()
         again = fleet.sessions.create(name="one", worktree=True)

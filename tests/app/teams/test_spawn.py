@@ -1,4 +1,4 @@
-"""Spawn: a pane beside the caller, an agent that knows its role, and nothing left where it fails."""
+"""Spawn: a pane beside the caller, an agent that knows its role, and nothing left behind by a failure."""
 
 import json
 import os
@@ -16,24 +16,25 @@ from mam.adapters.store.tables import tasks, teams
 from mam.app.messages.delivery import deliver_all
 from mam.app.sessions.death import record_if_dead
 from mam.app.teams.spawn import Spawn
-from mam.app.teams.team_window import find_site
+from mam.app.teams.team_window import find_team_window
 from mam.core import caller as callers
 from mam.core.errors import DialogOpen, NotAllowed, NotReady, Refused
 
 
 def counts(fleet):
-    def read(draft):
+    def read(transaction):
         tables = ("teams", "members", "tasks", "intents")
         return {
-            table: draft.connection.execute(f"SELECT count(*) FROM {table}").fetchone()[0] for table in tables
+            table: transaction.connection.execute(f"SELECT count(*) FROM {table}").fetchone()[0]
+            for table in tables
         }
 
     return fleet._access.context.registry.peek(read, {})
 
 
 def test_a_member_beside_the_caller(desk, master):
-    done = master.teams.spawn("dev", agent="practice", task="write it", args=QUICK)
-    row, member = done["session"], done["member"]
+    document = master.teams.spawn("dev", agent="practice", task="write it", args=QUICK)
+    row, member = document["session"], document["member"]
     pane = row["pane"]["id"]
     assert desk.panes() == [desk.pane, pane]
     assert desk.place(desk.pane) == (0, 1), "below its border"
@@ -43,16 +44,19 @@ def test_a_member_beside_the_caller(desk, master):
     assert (row["tmux_server"], row["permissions"]) == (desk.server, "skip")
     assert (desk.option(pane, "@mam_label"), desk.option(pane, "@mam_colour")) == ("dev", "#4a6e38")
     assert desk.option(desk.pane, "@mam_label") == "master"
-    assert [one["state"] for one in done["identity"]] == ["submitted", "submitted"]
-    assert [one["proven"] for one in done["identity"]] == [None, True]
+    assert [receipt["state"] for receipt in document["identity"]] == ["submitted", "submitted"]
+    assert [receipt["proven"] for receipt in document["identity"]] == [None, True]
     assert "dev-agent" in master.sessions.read("dev")
-    assert done["receipt"]["state"] == "submitted" and done["receipt"]["evidence"] in ("hook", "transcript")
-    (words,) = said(master, "dev")
-    assert all(one in words for one in ("dev agent", done["team"], "TASK-001: write it", "mam report"))
+    assert document["receipt"]["state"] == "submitted" and document["receipt"]["evidence"] in (
+        "hook",
+        "transcript",
+    )
+    (prompt,) = said(master, "dev")
+    assert all(text in prompt for text in ("dev agent", document["team"], "TASK-001: write it", "mam report"))
     assert (member["state"], member["colour"], member["task"]) == ("active", "green", "TASK-001")
-    assert done["task"]["claimed_by"] == "dev" and done["task"]["pane"] == pane
-    text = Path(done["session_file"]).read_text(encoding="utf-8")
-    assert f"# Agent Sessions — {done['team']}" in text
+    assert document["task"]["claimed_by"] == "dev" and document["task"]["pane"] == pane
+    text = Path(document["session_file"]).read_text(encoding="utf-8")
+    assert f"# Agent Sessions — {document['team']}" in text
     assert f"| {pane} | dev |" in text and "### TASK-001 · in-progress (claimed:" in text
 
 
@@ -60,10 +64,13 @@ def test_others_join_in_their_order(desk, master):
     first = master.teams.spawn("dev", agent="practice", args=QUICK)
     second = master.teams.spawn("dev", agent="practice", args=QUICK)
     third = master.teams.spawn("Tech Writer", agent="practice", args=QUICK)
-    assert {one["team"] for one in (first, second, third)} == {first["team"]}
-    names = [one["session"]["name"] for one in (first, second, third)]
+    assert {document["team"] for document in (first, second, third)} == {first["team"]}
+    names = [document["session"]["name"] for document in (first, second, third)]
     assert names == ["dev", "dev-2", "tech-writer"]
-    assert desk.panes() == [desk.pane, *(one["session"]["pane"]["id"] for one in (first, second, third))]
+    assert desk.panes() == [
+        desk.pane,
+        *(document["session"]["pane"]["id"] for document in (first, second, third)),
+    ]
 
 
 def test_a_member_that_spawns_is_the_parent_and_no_master(desk, master):
@@ -72,16 +79,16 @@ def test_a_member_that_spawns_is_the_parent_and_no_master(desk, master):
     second = master.teams.spawn("qa", agent="practice", args=QUICK)
     assert second["session"]["parent"] == first["session"]["id"]
     assert second["team"] == first["team"]
-    (words,) = said(master, "qa")
-    assert words.startswith(f"[mam {second['receipt']['message_id']} from dev (dev)]")
-    assert "You were started by session dev." in words
+    (prompt,) = said(master, "qa")
+    assert prompt.startswith(f"[mam {second['receipt']['message_id']} from dev (dev)]")
+    assert "You were started by session dev." in prompt
 
 
 def test_the_oldest_task_of_the_role_is_its_first(master):
     master.tasks.add("older", role="dev")
     master.tasks.add("newer", role="dev")
-    done = master.teams.spawn("dev", agent="practice", args=QUICK)
-    assert done["task"]["text"] == "older"
+    document = master.teams.spawn("dev", agent="practice", args=QUICK)
+    assert document["task"]["text"] == "older"
     assert "TASK-001: older" in said(master, "dev")[0]
 
 
@@ -94,7 +101,7 @@ def test_a_name_that_has_ended_is_started_anew(master):
     assert len(said(master, "dev")) == 1, "a new conversation"
 
 
-def test_the_dead_pane_of_its_last_run_goes(desk, master, until):
+def test_the_dead_pane_of_the_last_launch_is_removed(desk, master, until):
     first = master.teams.spawn("dev", agent="practice", args=QUICK)["session"]
     os.kill(first["pane"]["pid"], signal.SIGKILL)
     until(lambda: record_if_dead(master._access.context, master.caller, first)["status"] == "terminated")
@@ -108,12 +115,12 @@ def test_outside_of_tmux_a_team_has_its_own_session(fleet):
     first = fleet.teams.spawn("dev", agent="practice", args=QUICK)
     second = fleet.teams.spawn("qa", agent="practice", args=QUICK)
     assert first["team"] == second["team"]
-    found = {
+    panes = {
         pane.mark: pane for pane in fleet._access.context.tmux(first["session"]["tmux_server"]).panes().panes
     }
-    windows = {found[one["session"]["id"]].window_id for one in (first, second)}
+    windows = {panes[document["session"]["id"]].window_id for document in (first, second)}
     assert len(windows) == 1
-    assert {pane.session_name for pane in found.values()} == {first["team"]}
+    assert {pane.session_name for pane in panes.values()} == {first["team"]}
 
 
 @pytest.mark.parametrize(("drill", "timeout"), [(["--no-such-option"], None), (["--slow-start", "600"], 0.3)])
@@ -133,25 +140,25 @@ def test_failing_three_times_leaves_nothing_behind(desk, master, workspace, dril
     assert "dev" not in (workspace / ".hermes" / "agent-sessions.yaml").read_text(encoding="utf-8")
 
 
-def test_nothing_is_left_to_be_said_to_one_that_was_started_anew(master):
-    """Another role of its team failed: whoever resumes it later must not be told that it is a member."""
+def test_an_undone_spawn_leaves_no_held_messages(master):
+    """Another role of the team failed: a later resume must not tell the session that it is a member."""
     master.teams.spawn("dev", agent="practice", args=QUICK)
     master.sessions.stop("dev")
     before = len(master.messages.inbox("dev"))
     args = [*QUICK, "--trust-dialog"]
-    one = Spawn(
+    member_spawn = Spawn(
         master._access.context,
         master.caller,
-        find_site(master._access.context, master.caller),
+        find_team_window(master._access.context, master.caller),
         "dev",
         agent="practice",
         args=args,
     )
-    one.run()
-    one.finish()
-    assert [said["state"] for said in master.messages.inbox("dev")[before:]] == ["held"] * 3
-    one.take_back()
-    assert [said["state"] for said in master.messages.inbox("dev")[before:]] == ["failed"] * 3
+    member_spawn.run()
+    member_spawn.finish()
+    assert [message["state"] for message in master.messages.inbox("dev")[before:]] == ["held"] * 3
+    member_spawn.undo()
+    assert [message["state"] for message in master.messages.inbox("dev")[before:]] == ["failed"] * 3
 
 
 def test_a_program_that_is_not_there(desk, master):
@@ -161,7 +168,7 @@ def test_a_program_that_is_not_there(desk, master):
     assert not any(counts(master).values())
 
 
-def test_what_a_kind_refuses_leaves_nothing_behind(desk, master, tmp_path, monkeypatch):
+def test_a_start_that_its_kind_refuses_leaves_nothing_behind(desk, master, tmp_path, monkeypatch):
     """Claude takes no skipped permissions as root."""
     monkeypatch.setattr("os.geteuid", lambda: 0)
     (tmp_path / "bin").mkdir()
@@ -175,18 +182,18 @@ def test_what_a_kind_refuses_leaves_nothing_behind(desk, master, tmp_path, monke
     assert not any(counts(master).values()) and master.sessions.list() == []
 
 
-def test_a_dialog_keeps_what_is_to_be_said(desk, master, until):
+def test_a_dialog_holds_the_messages(desk, master, until):
     with pytest.raises(DialogOpen) as caught:
         master.teams.spawn("dev", agent="practice", task="work", args=[*QUICK, "--trust-dialog"])
     assert caught.value.session["name"] == "dev"
     held = master.messages.inbox("dev")
-    assert [one["state"] for one in held] == ["held"] * 3
+    assert [message["state"] for message in held] == ["held"] * 3
     desk.raw("send-keys", "-t", caught.value.session["pane"]["id"], "Down")
     desk.raw("send-keys", "-t", caught.value.session["pane"]["id"], "Enter")
 
     def delivered():
         deliver_all(master._access.context)
-        return all(one["state"] == "submitted" for one in master.messages.inbox("dev"))
+        return all(message["state"] == "submitted" for message in master.messages.inbox("dev"))
 
     until(delivered)
     assert "TASK-001: work" in said(master, "dev")[0]
@@ -208,32 +215,32 @@ from mam.app.teams import onboarding, spawn
 step = sys.argv[1]
 def die(*_args, **_more):
     os.kill(os.getpid(), signal.SIGKILL)
-if step == "stand":
-    spawn.Spawn._stand = die
+if step == "place":
+    spawn.Spawn._place_in_window = die
 elif step == "wait":
     spawn.Spawn.wait = die
-elif step == "tell":
-    onboarding.tell = die
-elif step == "told":
-    onboarding.introduced = die
+elif step == "prompt":
+    onboarding.send_first_prompt = die
+elif step == "active":
+    onboarding.mark_active = die
 mam.open().teams.spawn("dev", agent="practice", task="work", args=["--speed", "0"])
 """
 
 
-@pytest.mark.parametrize("step", ["stand", "wait", "tell", "told"])
+@pytest.mark.parametrize("step", ["place", "wait", "prompt", "active"])
 def test_a_spawner_that_is_killed(desk, master, step, until):
-    done = subprocess.run(
+    result = subprocess.run(
         [sys.executable, "-c", SPAWNER, step], env=desk.environ(), cwd=desk.workspace, check=False
     )
-    assert done.returncode == -signal.SIGKILL
-    # Any verb finishes it.
+    assert result.returncode == -signal.SIGKILL
+    # Any verb of teams finishes the spawn.
     master.tasks.add("next", role="qa")
     master.teams.rebalance()
     until(lambda: master.sessions.status("dev")["activity"] == "idle")
 
     def arrived():
         deliver_all(master._access.context)
-        return [words for words in said(master, "dev") if "TASK-001: work" in words]
+        return [prompt for prompt in said(master, "dev") if "TASK-001: work" in prompt]
 
     assert len(until(arrived)) == 1
     (member,) = master.teams.list()["teams"][0]["members"]
@@ -241,13 +248,13 @@ def test_a_spawner_that_is_killed(desk, master, step, until):
     assert member["pane"] == master.sessions.get("dev").row["pane"]["id"]
     assert desk.panes() == [desk.pane, member["pane"]]
     master.teams.rebalance()
-    assert [one["state"] for one in master.messages.inbox("dev")].count("submitted") == 3, "and once"
+    assert [message["state"] for message in master.messages.inbox("dev")].count("submitted") == 3, "and once"
 
 
 def test_a_pane_that_is_killed_while_it_is_named(desk, master, monkeypatch):
-    """It is a try that failed, like any other."""
+    """It counts as a failed try, like any other."""
     tries = []
-    real = Practice.has_identity
+    real = Practice.identity_took_effect
 
     def killed(self, command, conversation, stores, screen):
         if not tries:
@@ -256,9 +263,9 @@ def test_a_pane_that_is_killed_while_it_is_named(desk, master, monkeypatch):
             return False
         return real(self, command, conversation, stores, screen)
 
-    monkeypatch.setattr(Practice, "has_identity", killed)
-    done = master.teams.spawn("dev", agent="practice", task="work", args=QUICK)
-    assert desk.panes() == [desk.pane, done["session"]["pane"]["id"]]
+    monkeypatch.setattr(Practice, "identity_took_effect", killed)
+    document = master.teams.spawn("dev", agent="practice", task="work", args=QUICK)
+    assert desk.panes() == [desk.pane, document["session"]["pane"]["id"]]
     assert (counts(master)["members"], counts(master)["tasks"], len(master.sessions.list())) == (1, 1, 1)
 
 
@@ -266,13 +273,13 @@ def test_settings_change_the_permissions(desk, workspace):
     config = Path(os.environ["XDG_CONFIG_HOME"]) / "mam" / "config.toml"
     config.write_text(config.read_text(encoding="utf-8") + 'team_permissions = "ask"\n', encoding="utf-8")
     with desk.fleet() as fleet:
-        done = fleet.teams.spawn("dev", agent="practice", args=QUICK)
-    assert (done["permissions"], done["session"]["permissions"]) == ("ask", "ask")
+        document = fleet.teams.spawn("dev", agent="practice", args=QUICK)
+    assert (document["permissions"], document["session"]["permissions"]) == ("ask", "ask")
 
 
 def test_the_records_are_json(master):
-    done = master.teams.spawn("dev", agent="practice", args=QUICK)
-    assert json.loads(json.dumps(done)) == done
+    document = master.teams.spawn("dev", agent="practice", args=QUICK)
+    assert json.loads(json.dumps(document)) == document
     assert master._access.context.registry.peek(teams.starting, []) == []
     assert master._access.context.registry.peek(tasks.listed, []) == []
 
@@ -282,20 +289,22 @@ def test_a_command_without_effect_is_sent_once_more(master, monkeypatch):
     from mam.app.teams import onboarding
 
     monkeypatch.setattr(onboarding, "_PROOF_SECONDS", 0.05)
-    monkeypatch.setattr(Practice, "has_identity", lambda self, command, *_: not command.startswith("/rename"))
-    told = []
-    master.on_warning(told.append)
-    done = master.teams.spawn("dev", agent="practice", args=QUICK)
-    assert [one["text"] for one in master.messages.inbox("dev")][:3] == [
+    monkeypatch.setattr(
+        Practice, "identity_took_effect", lambda self, command, *_: not command.startswith("/rename")
+    )
+    warnings = []
+    master.on_warning(warnings.append)
+    document = master.teams.spawn("dev", agent="practice", args=QUICK)
+    assert [message["text"] for message in master.messages.inbox("dev")][:3] == [
         "/color green",
         *["/rename dev-agent"] * 2,
     ]
-    assert [one["proven"] for one in done["identity"]] == [True, False]
-    assert told == ["'dev' did not take /rename dev-agent"]
-    assert done["receipt"]["state"] == "submitted", "its work does not wait for its name"
+    assert [receipt["proven"] for receipt in document["identity"]] == [True, False]
+    assert warnings == ["'dev' did not carry out /rename dev-agent"]
+    assert document["receipt"]["state"] == "submitted", "its work does not wait for its name"
 
 
-def test_it_is_told_how_to_call_what_started_it(master, tmp_path):
+def test_the_prompt_names_the_command_of_this_mam(master, tmp_path):
     (tmp_path / "mam").write_text("#!/bin/sh\n", encoding="utf-8")
     (tmp_path / "mam").chmod(0o755)
     path = master._access.context.environ["PATH"]

@@ -1,4 +1,4 @@
-"""Teams: up and down, reports and boxes, who may close whom, and the window in order."""
+"""Teams: up and down, reports and checklists, who may close a member, and the layout of the window."""
 
 import os
 import shlex
@@ -13,7 +13,7 @@ import mam
 from mam.adapters.store.tables import teams
 from mam.adapters.system import process
 from mam.app.messages.delivery import deliver_all
-from mam.app.teams.onboarding import welcome_back
+from mam.app.teams.onboarding import place_resumed_member
 from mam.core import caller as callers
 from mam.core.errors import InvalidPath, InvalidPrompt, InvalidSettings, NotAllowed, NotReady, Refused, Usage
 
@@ -43,48 +43,48 @@ def spawn(fleet, role="dev", **more):
     return fleet.teams.spawn(role, agent="practice", args=QUICK, **more)
 
 
-def interrupted(*_given, **_options):
+def interrupt(*_arguments, **_options):
     raise KeyboardInterrupt
 
 
 def members(fleet):
-    return {one["session"]: one for team in fleet.teams.list()["teams"] for one in team["members"]}
+    return {member["session"]: member for team in fleet.teams.list()["teams"] for member in team["members"]}
 
 
-def boxes(fleet, name):
-    return [box for box, ticked in members(fleet)[name]["boxes"].items() if ticked]
+def checklist(fleet, name):
+    return [item for item, is_done in members(fleet)[name]["boxes"].items() if is_done]
 
 
 class TestUpAndDown:
     def test_a_team_of_five(self, desk, master, five):
-        done = master.teams.up(five, agent="practice", args=QUICK, work="the first task")
+        document = master.teams.up(five, agent="practice", args=QUICK, work="the first task")
         roles = ["dev", "qa", "architect", "ux", "writer"]
-        assert [one["session"]["name"] for one in done["members"]] == roles
-        panes = [one["session"]["pane"]["id"] for one in done["members"]]
+        assert [entry["session"]["name"] for entry in document["members"]] == roles
+        panes = [entry["session"]["pane"]["id"] for entry in document["members"]]
         assert desk.panes() == [desk.pane, *panes]
         assert desk.place(desk.pane) == (0, 1)
         assert {desk.place(pane)[0] for pane in panes} == {101}, "stacked at the right"
-        assert done["permissions"] == ["ask", "skip"]
-        assert [one["member"]["colour"] for one in done["members"]] == [
+        assert document["permissions"] == ["ask", "skip"]
+        assert [entry["member"]["colour"] for entry in document["members"]] == [
             "green",
             "orange",
             "purple",
             "cyan",
             "yellow",
         ]
-        assert all(one["receipt"]["state"] == "submitted" for one in done["members"])
+        assert all(entry["receipt"]["state"] == "submitted" for entry in document["members"])
         assert "TASK-001: the first task" in said(master, "dev")[0] and "You write." in said(master, "dev")[0]
-        pids = [one["session"]["pane"]["pid"] for one in done["members"]]
-        down = master.teams.down()
-        assert sorted(down["closed"]) == sorted(roles)
-        assert (down["failed"], down["unfinished"]) == ([], ["TASK-001"])
+        pids = [entry["session"]["pane"]["pid"] for entry in document["members"]]
+        result = master.teams.down()
+        assert sorted(result["closed"]) == sorted(roles)
+        assert (result["failed"], result["unfinished"]) == ([], ["TASK-001"])
         assert desk.panes() == [desk.pane]
         assert not any(Path(f"/proc/{pid}").exists() for pid in pids)
-        assert {one.row["status"] for one in master.sessions.list()} == {"stopped"}
+        assert {session.row["status"] for session in master.sessions.list()} == {"stopped"}
         assert master.teams.list()["teams"] == []
         assert desk.raw("show-options", "-w", "-t", desk.window) == ""
         assert desk.option(desk.pane, "@mam_label") == ""
-        text = Path(done["session_file"]).read_text(encoding="utf-8")
+        text = Path(document["session_file"]).read_text(encoding="utf-8")
         assert text.count("| closed |") == 5 and "Ended:" in text
         assert master.tasks.list()["tasks"][0]["status"] == "pending", "it waits again"
 
@@ -98,18 +98,18 @@ class TestUpAndDown:
         assert master.teams.list(ended=True)["teams"] == []
 
     def test_a_dialog_is_no_failure(self, desk, master, until):
-        done = master.teams.up("dev-qa", agent="practice", args=[*QUICK, "--trust-dialog"])
-        assert [one["receipt"]["state"] for one in done["members"]] == ["held", "held"]
-        assert all("trust dialog" in one["dialog"] for one in done["members"])
-        for one in done["members"]:
-            desk.raw("send-keys", "-t", one["session"]["pane"]["id"], "Down")
-            desk.raw("send-keys", "-t", one["session"]["pane"]["id"], "Enter")
+        document = master.teams.up("dev-qa", agent="practice", args=[*QUICK, "--trust-dialog"])
+        assert [entry["receipt"]["state"] for entry in document["members"]] == ["held", "held"]
+        assert all("trust dialog" in entry["dialog"] for entry in document["members"])
+        for entry in document["members"]:
+            desk.raw("send-keys", "-t", entry["session"]["pane"]["id"], "Down")
+            desk.raw("send-keys", "-t", entry["session"]["pane"]["id"], "Enter")
 
-        def told():
+        def has_prompts():
             deliver_all(master._access.context)
             return said(master, "dev") and said(master, "qa")
 
-        until(told)
+        until(has_prompts)
 
     def test_its_task_is_a_task_like_others(self, desk, master):
         for work in ("  ", "x" * 70_000):
@@ -135,26 +135,26 @@ class TestUpAndDown:
     def test_what_is_no_file(self, fleet, tmp_path):
         os.mkfifo(tmp_path / "pipe.yaml")
         for path in (tmp_path / "pipe.yaml", tmp_path):
-            with pytest.raises(InvalidPath, match="is no file"):
+            with pytest.raises(InvalidPath, match="is not a file"):
                 fleet.teams.up(f"{path}/" if path == tmp_path else str(path))
 
     def test_one_team_a_window(self, master):
         master.teams.up("solo-dev", agent="practice", args=QUICK)
-        with pytest.raises(Refused, match="is up here"):
+        with pytest.raises(Refused, match="is already up"):
             master.teams.up("solo-qa", agent="practice", args=QUICK)
 
     def test_outside_of_tmux(self, fleet):
-        done = fleet.teams.up("dev-qa", agent="practice", args=QUICK)
-        tmux = fleet._access.context.tmux(done["team"]["tmux_server"])
-        assert {pane.session_name for pane in tmux.panes().panes} == {done["team"]["id"]}
-        assert done["team"]["master"] is None
+        document = fleet.teams.up("dev-qa", agent="practice", args=QUICK)
+        tmux = fleet._access.context.tmux(document["team"]["tmux_server"])
+        assert {pane.session_name for pane in tmux.panes().panes} == {document["team"]["id"]}
+        assert document["team"]["master"] is None
         assert sorted(fleet.teams.down()["closed"]) == ["dev", "qa"]
         assert tmux.panes().panes == []
 
     def test_twice_has_the_same_names(self, master):
         for _ in range(2):
-            done = master.teams.up("dev-qa", agent="practice", args=QUICK)
-            assert [one["session"]["name"] for one in done["members"]] == ["dev", "qa"]
+            document = master.teams.up("dev-qa", agent="practice", args=QUICK)
+            assert [entry["session"]["name"] for entry in document["members"]] == ["dev", "qa"]
             master.teams.down()
         assert len(master.teams.list(ended=True)["teams"]) == 2
 
@@ -165,7 +165,7 @@ class TestUpAndDown:
 
         for name in names:
             plan = load(name, {"HOME": "/nowhere"})
-            assert plan.name == name and plan.about and all(one.prompt for one in plan.roles)
+            assert plan.name == name and plan.about and all(role.prompt for role in plan.roles)
 
     def test_what_is_no_team(self, fleet, tmp_path):
         with pytest.raises(InvalidPath, match="dev-qaa") as caught:
@@ -185,30 +185,30 @@ class TestReport:
         spawn(master, task="one")
         master._access._caller = None
         master.tasks.add("two", role="dev")
-        done = master.teams.report(session="dev", result="all\nwell")
-        conversation = done["member"]["conversation"]
-        assert done["report"] == f"STEP COMPLETE: TASK-001 | result: all well | session: {conversation}"
-        assert done["receipt"]["state"] == "submitted" and done["receipt"]["session"] == "boss"
-        assert said(master, "boss")[-1].endswith(done["report"])
-        assert (done["task"]["status"], done["next"]["id"]) == ("done", "TASK-002")
-        assert boxes(master, "dev") == ["reported", "saved"]
+        document = master.teams.report(session="dev", result="all\nwell")
+        conversation = document["member"]["conversation"]
+        assert document["report"] == f"STEP COMPLETE: TASK-001 | result: all well | session: {conversation}"
+        assert document["receipt"]["state"] == "submitted" and document["receipt"]["session"] == "boss"
+        assert said(master, "boss")[-1].endswith(document["report"])
+        assert (document["task"]["status"], document["next"]["id"]) == ("done", "TASK-002")
+        assert checklist(master, "dev") == ["reported", "saved"]
         again = master.teams.report("TASK-001", session="dev", result="other words")
-        assert again["receipt"]["message_id"] == done["receipt"]["message_id"], "it goes out once"
+        assert again["receipt"]["message_id"] == document["receipt"]["message_id"], "it goes out once"
         assert len(said(master, "boss")) == 1
         last = master.teams.report(session="dev", result="two as well")
         assert last["next"] is None
-        assert boxes(master, "dev") == ["reported", "done", "saved", "ready"]
+        assert checklist(master, "dev") == ["reported", "done", "saved", "ready"]
         assert master.teams.close("dev")["changed"]
 
-    def test_a_report_that_is_held_ticks_no_box(self, master, until):
+    def test_a_held_report_does_not_count_as_reported(self, master, until):
         boss = master.sessions.create("practice", name="boss", args=QUICK)
         master._access._caller = callers.session(boss.id)
         spawn(master, task="one")
         master._access._caller = None
         boss.send("run ls")
         boss.wait("waiting", timeout=10)
-        done = master.teams.report(session="dev")
-        assert done["receipt"]["state"] == "held"
+        document = master.teams.report(session="dev")
+        assert document["receipt"]["state"] == "held"
         with pytest.raises(Refused, match="report received"):
             master.teams.close("dev")
         row = boss.row
@@ -225,19 +225,21 @@ class TestReport:
         first = master.teams.report(session="dev", result="well")
         again = master.teams.report(session="dev", result="well")
         assert again["receipt"]["message_id"] == first["receipt"]["message_id"]
-        assert boxes(master, "dev") == ["reported", "done", "saved", "ready"], "what was ticked stays so"
+        assert checklist(master, "dev") == ["reported", "done", "saved", "ready"], (
+            "the checklist stays complete"
+        )
         other = master.teams.report(session="dev", result="even better")
         assert other["receipt"]["message_id"] != first["receipt"]["message_id"]
         assert len(said(master, "boss")) == 2
 
     def test_a_reporter_that_is_killed(self, master, monkeypatch):
-        """Its task is done: then its report is recorded as well, and goes out with the next verb."""
+        """The task is done, so its report is recorded too, and the next verb sends it."""
         boss = master.sessions.create("practice", name="boss", args=QUICK)
         master._access._caller = callers.session(boss.id)
         spawn(master, task="one")
         master._access._caller = None
         with monkeypatch.context() as patch:
-            patch.setattr("mam.app.teams.report.send", interrupted)
+            patch.setattr("mam.app.teams.report.send", interrupt)
             with pytest.raises(KeyboardInterrupt):
                 master.teams.report(session="dev", result="well")
         assert master.tasks.list()["tasks"][0]["status"] == "done"
@@ -246,27 +248,27 @@ class TestReport:
 
     def test_to_a_person_it_is_recorded(self, master):
         spawn(master, task="one")
-        done = master.teams.report(session="dev", result="well")
-        assert done["receipt"]["state"] == "recorded"
-        assert boxes(master, "dev") == ["reported", "done", "saved", "ready"]
+        document = master.teams.report(session="dev", result="well")
+        assert document["receipt"]["state"] == "recorded"
+        assert checklist(master, "dev") == ["reported", "done", "saved", "ready"]
 
     def test_a_person_at_a_shell_reports_from_inside(self, desk, master, until):
         boss = master.sessions.create("practice", name="boss", args=QUICK)
         master._access._caller = callers.session(boss.id)
-        done = master.teams.spawn("tester", agent="human", task="try it", env={"PS1": "$ "})
-        pane = done["session"]["pane"]["id"]
+        document = master.teams.spawn("tester", agent="human", task="try it", env={"PS1": "$ "})
+        pane = document["session"]["pane"]["id"]
         until(lambda: "TASK-001: try it" in master.sessions.read("tester"))
-        words = shlex.join([sys.executable, "-m", "mam", "report", "--result", "it works", "--json"])
-        desk.raw("send-keys", "-t", pane, "-l", words)
+        command = shlex.join([sys.executable, "-m", "mam", "report", "--result", "it works", "--json"])
+        desk.raw("send-keys", "-t", pane, "-l", command)
         desk.raw("send-keys", "-t", pane, "Enter")
-        until(lambda: any("STEP COMPLETE: TASK-001" in one for one in said(master, "boss")), 30)
-        until(lambda: boxes(master, "tester") == ["reported", "done", "saved", "ready"], 30)
+        until(lambda: any("STEP COMPLETE: TASK-001" in message for message in said(master, "boss")), 30)
+        until(lambda: checklist(master, "tester") == ["reported", "done", "saved", "ready"], 30)
 
     def test_the_log_says_who_reported(self, master):
         spawn(master, task="one")
         master.teams.report(result="well", session="dev")
-        (done,) = [one for one in master.sessions.log("dev") if one["verb"] == "report"]
-        assert done["by"] == "user"
+        (entry,) = [log_entry for log_entry in master.sessions.log("dev") if log_entry["verb"] == "report"]
+        assert entry["by"] == "user"
 
     def test_who_reports(self, master, fleet):
         spawn(master, task="one")
@@ -281,26 +283,26 @@ class TestReport:
 
 
 class TestClose:
-    def test_only_with_its_boxes_or_by_force(self, desk, master):
+    def test_only_with_a_complete_checklist_or_by_force(self, desk, master):
         spawn(master, task="one")
         pane = master.sessions.get("dev").row["pane"]["id"]
         with pytest.raises(Refused, match="report received, task done, ready to close"):
             master.teams.close("dev")
         assert pane in desk.panes()
-        done = master.teams.close("dev", force=True)
-        assert done["session"]["termination_mode"] == "graceful"
-        assert done["member"]["state"] == "closed"
+        document = master.teams.close("dev", force=True)
+        assert document["session"]["termination_mode"] == "graceful"
+        assert document["member"]["state"] == "closed"
         assert desk.panes() == [desk.pane]
         assert master.tasks.list()["tasks"][0]["status"] == "pending"
         again = master.teams.close("dev", force=True)
         assert (again["changed"], again["note"]) == (False, "closed already")
 
     def test_never_the_own_pane(self, desk, master):
-        done = spawn(master)
-        pane = done["session"]["pane"]["id"]
+        document = spawn(master)
+        pane = document["session"]["pane"]["id"]
         with desk.fleet(pane) as inside, pytest.raises(NotAllowed, match="where this command runs"):
             inside.teams.close("dev", force=True)
-        master._access._caller = callers.session(done["session"]["id"])
+        master._access._caller = callers.session(document["session"]["id"])
         with pytest.raises(NotAllowed, match="where this command runs"):
             master.teams.close("dev", force=True)
         assert pane in desk.panes()
@@ -308,20 +310,20 @@ class TestClose:
             inside.teams.down()
 
     def test_never_the_master(self, desk, master):
-        done = spawn(master)
-        pane = done["session"]["pane"]["id"]
+        document = spawn(master)
+        pane = document["session"]["pane"]["id"]
         with desk.fleet(pane) as inside:
             spawn(inside, "qa")
-        # The master of a second team that is a member of the first.
+        # The member of the first team becomes the master of a second team.
         master._access.context.registry.note(
-            lambda draft: teams.add(
-                draft,
+            lambda transaction: teams.add(
+                transaction,
                 id="other",
                 server=desk.server,
                 server_pid=int(desk.pid),
                 window_id="@99",
                 master_pane=pane,
-                master_id=done["session"]["id"],
+                master_id=document["session"]["id"],
                 layout="main-vertical",
                 by="user",
             )
@@ -330,7 +332,7 @@ class TestClose:
             master.teams.close("dev", force=True)
         assert pane in desk.panes()
 
-    def test_no_neighbour(self, desk, master):
+    def test_a_member_does_not_close_another(self, desk, master):
         spawn(master)
         other = spawn(master, "qa")
         master._access._caller = callers.session(other["session"]["id"])
@@ -339,20 +341,20 @@ class TestClose:
         with pytest.raises(NotAllowed):
             master.teams.down()
 
-    def test_one_that_is_gone_already(self, desk, master):
-        done = spawn(master, task="one")
-        desk.raw("kill-pane", "-t", done["session"]["pane"]["id"])
+    def test_a_member_whose_pane_is_gone(self, desk, master):
+        document = spawn(master, task="one")
+        desk.raw("kill-pane", "-t", document["session"]["pane"]["id"])
         closed = master.teams.close("dev")
-        assert (closed["changed"], closed["note"]) == (True, "it had ended already")
+        assert (closed["changed"], closed["note"]) == (True, "the session had ended already")
 
-    def test_one_that_died_leaves_no_pane(self, desk, master):
+    def test_a_member_that_died_leaves_no_pane(self, desk, master):
         for role in ("dev", "qa"):
             spawn(master, role)
         for role in ("dev", "qa"):
             os.kill(master.sessions.get(role).row["pane"]["pid"], signal.SIGKILL)
             master.sessions.wait(role, "exited", timeout=10)
         assert len(desk.panes()) == 3, "kept for review"
-        assert master.teams.close("dev")["note"] == "it had ended already"
+        assert master.teams.close("dev")["note"] == "the session had ended already"
         assert len(desk.panes()) == 2
         assert master.teams.down()["closed"] == ["qa"]
         assert desk.panes() == [desk.pane]
@@ -365,7 +367,7 @@ class TestClose:
         assert master.sessions.get("dev").row["termination_mode"] == "forced"
         assert first["session"]["pane"]["id"] not in desk.panes()
 
-    def test_one_that_is_restarted_comes_back(self, desk, master):
+    def test_a_restarted_member_returns_to_its_window(self, desk, master):
         spawn(master)
         spawn(master, "qa")
         before = said(master, "dev")
@@ -389,38 +391,42 @@ class TestRebalance:
     def test_left_and_top(self, desk, master):
         spawn(master)
         spawn(master, "qa")
-        done = master.teams.rebalance(main="top")
-        assert done["layout"] == "main-horizontal" and done["runs"] == 1
+        document = master.teams.rebalance(main="top")
+        assert document["layout"] == "main-horizontal" and document["runs"] == 1
         assert desk.raw("display-message", "-p", "-t", desk.pane, "#{pane_width}") == "200"
         desk.raw("select-layout", "-t", desk.window, "tiled")
         desk.raw("swap-pane", "-s", desk.pane, "-t", desk.panes()[2])
-        done = master.teams.rebalance(main="left")
-        assert done["panes"][0] == desk.pane and desk.place(desk.pane) == (0, 1)
+        document = master.teams.rebalance(main="left")
+        assert document["panes"][0] == desk.pane and desk.place(desk.pane) == (0, 1)
         with pytest.raises(Usage):
             master.teams.rebalance(main="tiled")
 
     def test_a_pane_too_many_is_looked_at_twice(self, desk, master):
         spawn(master)
         desk.raw("split-window", "-t", desk.window, "cat")
-        done = master.teams.rebalance()
-        assert (done["runs"], done["expected"], len(done["panes"])) == (2, 2, 3)
-        assert done["panes"][0] == desk.pane
+        document = master.teams.rebalance()
+        assert (document["runs"], document["expected"], len(document["panes"])) == (2, 2, 3)
+        assert document["panes"][0] == desk.pane
 
-    def test_the_pane_of_one_that_has_ended(self, desk, master):
+    def test_the_pane_of_an_ended_member(self, desk, master):
         for role in ("dev", "qa", "ux"):
             spawn(master, role)
         master.sessions.stop("dev", force=True)
         os.kill(master.sessions.get("qa").row["pane"]["pid"], signal.SIGKILL)
         master.sessions.wait("qa", "exited", timeout=10)
-        done = master.teams.rebalance()
-        assert (done["runs"], done["expected"], len(done["panes"])) == (1, 3, 3), "one is gone, one is kept"
+        document = master.teams.rebalance()
+        assert (document["runs"], document["expected"], len(document["panes"])) == (1, 3, 3), (
+            "one is gone, one is kept"
+        )
 
-    def test_a_member_that_went_elsewhere(self, desk, master):
+    def test_a_member_that_moved_to_another_window(self, desk, master):
         pane = spawn(master)["session"]["pane"]["id"]
         spawn(master, "qa")
         desk.raw("break-pane", "-d", "-s", pane)
-        welcome_back(master._access.context, master.sessions.get("dev").row)
-        assert (done := master.teams.rebalance())["runs"] == 1 and done["expected"] == len(done["panes"]) == 2
+        place_resumed_member(master._access.context, master.sessions.get("dev").row)
+        assert (document := master.teams.rebalance())["runs"] == 1 and document["expected"] == len(
+            document["panes"]
+        ) == 2
 
     def test_no_team(self, fleet):
         with pytest.raises(Usage):
@@ -433,19 +439,22 @@ class TestRegister:
         master.tasks.add("for the tester", role="qa")
         pane = desk.raw("split-window", "-d", "-P", "-F", "#{pane_id}", "-t", desk.window, "cat")
         with desk.fleet(pane) as inside:
-            done = inside.teams.register("qa", agent="cat")
-        assert (done["session"]["name"], done["session"]["role"]) == ("qa", "qa")
-        assert done["task"]["id"] == "TASK-001" and done["task"]["pane"] == pane
-        assert (done["member"]["name_source"], done["team"]) == ("manual", members(master)["dev"]["team"])
+            document = inside.teams.register("qa", agent="cat")
+        assert (document["session"]["name"], document["session"]["role"]) == ("qa", "qa")
+        assert document["task"]["id"] == "TASK-001" and document["task"]["pane"] == pane
+        assert (document["member"]["name_source"], document["team"]) == (
+            "manual",
+            members(master)["dev"]["team"],
+        )
         assert desk.raw("display-message", "-p", "-t", pane, "#{session_name}") == "desk", (
             "it keeps its session"
         )
-        assert desk.option(pane, "@mam_session") == done["session"]["id"]
+        assert desk.option(pane, "@mam_session") == document["session"]["id"]
         with desk.fleet(pane) as inside, pytest.raises(Refused, match="already"):
             inside.teams.register("qa")
 
-    def test_an_agent_that_spawns_is_known_first(self, desk, master, tmp_path, until):
-        """It was started by hand, and what it spawns reports to it."""
+    def test_an_agent_that_spawns_is_registered_first(self, desk, master, tmp_path, until):
+        """It was started by hand, and the members that it spawns report to it."""
         script, out = tmp_path / "claude", tmp_path / "out.json"
         command = [
             sys.executable,
@@ -459,8 +468,8 @@ class TestRegister:
             "--json",
             "--",
         ]
-        words = f"{shlex.join([*command, *QUICK])} > {out}.part; mv {out}.part {out}; exec cat"
-        script.write_text(f"cd {desk.workspace}\n{words}\n", encoding="utf-8")
+        line = f"{shlex.join([*command, *QUICK])} > {out}.part; mv {out}.part {out}; exec cat"
+        script.write_text(f"cd {desk.workspace}\n{line}\n", encoding="utf-8")
         desk.raw("respawn-pane", "-k", "-t", desk.pane, f"sh -c 'sh {script}; cat'")
         until(out.exists, 60)
         row = master.sessions.get("dev").row
@@ -468,7 +477,7 @@ class TestRegister:
         assert (row["parent"], boss["agent"], boss["role"]) == (boss["id"], "claude", "master")
         assert boss["pane"]["id"] == desk.pane
         assert desk.raw("display-message", "-p", "-t", desk.pane, "#{session_name}") == "desk"
-        assert [one["text"] for one in master.messages.inbox("master")] == [
+        assert [message["text"] for message in master.messages.inbox("master")] == [
             "/color blue",
             "/rename master-agent",
         ]
@@ -482,41 +491,43 @@ class TestRegister:
             inside.teams.register("qa")
 
     def test_a_master(self, desk, master):
-        done = master.teams.register("master", agent="cat")
-        assert done["member"] is None
+        document = master.teams.register("master", agent="cat")
+        assert document["member"] is None
         spawned = spawn(master)
-        assert master.teams.list()["teams"][0]["master"] == done["session"]["name"]
+        assert master.teams.list()["teams"][0]["master"] == document["session"]["name"]
         assert spawned["session"]["parent"] is None, "a person types in that pane"
-        assert master.teams.report(session="dev")["receipt"]["state"] == "recorded", "cat cannot be told"
+        assert master.teams.report(session="dev")["receipt"]["state"] == "recorded", (
+            "mam cannot read the screen of cat"
+        )
 
 
-def test_the_session_file_says_which_messages_did_not_arrive(master, workspace):
-    done = spawn(master)
+def test_the_team_page_lists_messages_that_did_not_arrive(master, workspace):
+    document = spawn(master)
     cat = master.teams.spawn("ops", agent="cat")
     lost = master.messages.send("ops", "hello | there")
     assert lost["state"] == "failed" and cat["receipt"] is None
     master.teams.rebalance()
     master.tasks.add("x", role="dev")
-    text = Path(done["session_file"]).read_text(encoding="utf-8")
+    text = Path(document["session_file"]).read_text(encoding="utf-8")
     assert f"{lost['message_id']} from user to ops: failed" in text
-    assert Path(done["session_file"]).parent == workspace / ".hermes"
-    assert Path(done["session_file"]).stat().st_mode & 0o077 == 0
+    assert Path(document["session_file"]).parent == workspace / ".hermes"
+    assert Path(document["session_file"]).stat().st_mode & 0o077 == 0
 
 
-def test_a_member_that_is_renamed_is_shown_so_without_a_resident(master):
-    done = spawn(master)
+def test_the_page_shows_a_renamed_member_without_a_resident(master):
+    document = spawn(master)
     master.sessions.rename("dev", "coder")
     assert list(members(master)) == ["coder"]
-    assert "| coder |" in Path(done["session_file"]).read_text(encoding="utf-8")
+    assert "| coder |" in Path(document["session_file"]).read_text(encoding="utf-8")
 
 
-def test_a_resume_that_is_cut_off_late_takes_its_place_in_the_window_again(master, monkeypatch):
+def test_a_late_interrupted_resume_is_placed_in_the_window_again(master, monkeypatch):
     from mam.app.sessions import resume as resumes
 
     spawn(master)
     master.sessions.stop("dev")
 
-    def cut_off(*_given):
+    def cut_off(*_arguments):
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
@@ -533,25 +544,25 @@ def test_reading_makes_nothing(fleet, workspace):
     assert not (workspace / ".mam").exists()
 
 
-def test_the_resident_greets_whom_a_dead_spawner_left(master):
+def test_the_resident_finishes_the_spawn_of_a_dead_spawner(master):
     from mam.app.teams.resident_task import TeamTask
 
-    done = spawn(master)
-    nobody = {"pid": 1, "start": 1, "boot": "another"}
+    document = spawn(master)
+    dead_owner = {"pid": 1, "start": 1, "boot": "another"}
     master._access.context.registry.note(
-        lambda draft: teams.update(
-            draft,
-            teams.member(draft, done["session"]["id"]),
+        lambda transaction: teams.update(
+            transaction,
+            teams.member(transaction, document["session"]["id"]),
             state="spawning",
-            owner=nobody,
+            owner=dead_owner,
             words=[{"id": "m_00000001", "text": "are you there", "command": False}],
         )
     )
-    watch = TeamTask(master._access.context)
-    assert watch.tick() == ""
+    team_task = TeamTask(master._access.context)
+    assert team_task.tick() == ""
     assert said(master, "dev")[-1] == "are you there"
     assert members(master)["dev"]["state"] == "active"
-    watch.tick()
+    team_task.tick()
     assert said(master, "dev").count("are you there") == 1
 
 

@@ -1,4 +1,4 @@
-"""How the tests call the command line in their own process."""
+"""Call the command line in the process of the tests."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ import json
 from mam.surfaces.cli.main import main
 
 
-class Said:
-    """What a command answered."""
+class Answer:
+    """The exit code and the output of a command."""
 
     def __init__(self, code: int, out: str, err: str) -> None:
         self.code = code
@@ -20,22 +20,22 @@ class Said:
 
     @property
     def json(self):
-        """The one document on stdout; nothing else may stand there, nor anything on stderr."""
+        """The JSON document on stdout; stdout must hold nothing else, and stderr nothing at all."""
         assert not self.err
         return json.loads(self.out)
 
     @property
     def error(self):
-        """The error of an error document, whose form is always the same."""
+        """The error in an error document; its fields are always the same."""
         error = self.json["error"]
         assert set(error) == {"code", "message", "hint", "retryable"}
         assert self.code != 0
         return error
 
 
-def call(capsys, words) -> Said:
-    """Run one command and collect what it said."""
+def call(capsys, arguments) -> Answer:
+    """Run one command in this process, and return its answer."""
     capsys.readouterr()
-    code = main(list(words))
-    said = capsys.readouterr()
-    return Said(code, said.out, said.err)
+    code = main(list(arguments))
+    output = capsys.readouterr()
+    return Answer(code, output.out, output.err)

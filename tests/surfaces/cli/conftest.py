@@ -1,33 +1,33 @@
-"""The command line in this process, with a home, a tmux server and a workspace of its own."""
+"""Fixtures for the command line in this process, with a temporary home, tmux server and workspace."""
 
 from __future__ import annotations
 
 import pytest
-from tests.surfaces.cli.calling import Said, call
+from tests.surfaces.cli.calling import Answer, call
 from tests.surfaces.cli.terminal import Terminal
 
 
 @pytest.fixture
 def run(home, tmux_server, workspace, monkeypatch, capsys):
-    """Run a command in the workspace and return what it said."""
+    """Run a command in the workspace, and return its answer."""
     monkeypatch.chdir(workspace)
     monkeypatch.setenv("COLUMNS", "100")
 
-    def run(*words: str) -> Said:
-        return call(capsys, words)
+    def run(*arguments: str) -> Answer:
+        return call(capsys, arguments)
 
     return run
 
 
 @pytest.fixture
 def terminal(home, tmux_server, workspace):
-    """Start a command in a pseudo-terminal; what still lives at the end is killed."""
+    """Start a command in a pseudo-terminal; a command that still runs at the end is killed."""
     started: list[Terminal] = []
 
-    def start(*words: str, **options) -> Terminal:
-        started.append(Terminal(words, workspace, **options))
+    def start(*arguments: str, **options) -> Terminal:
+        started.append(Terminal(arguments, workspace, **options))
         return started[-1]
 
     yield start
-    for one in started:
-        one.close()
+    for process in started:
+        process.close()

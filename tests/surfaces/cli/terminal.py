@@ -1,4 +1,4 @@
-"""A command in a pseudo-terminal: what a person would see, type, and leave."""
+"""A command in a pseudo-terminal, as a person sees it and types to it."""
 
 from __future__ import annotations
 
@@ -21,9 +21,11 @@ SEQUENCE = re.compile(r"\x1b\[[0-?]*[ -/]*[@-~]|\x1b\][^\x07]*\x07|\x1b[()][A-B0
 
 
 class Terminal:
-    """One command and the terminal it was started in."""
+    """One command and its pseudo-terminal."""
 
-    def __init__(self, words, folder: Path, *, columns: int = 120, rows: int = 40, **environ: str) -> None:
+    def __init__(
+        self, arguments, folder: Path, *, columns: int = 120, rows: int = 40, **environ: str
+    ) -> None:
         self.raw = b""
         self.code: int | None = None
         env = {**os.environ, "TERM": "xterm-256color", **environ}
@@ -33,7 +35,7 @@ class Terminal:
             try:
                 fcntl.ioctl(0, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
                 os.chdir(folder)
-                os.execve(sys.executable, [sys.executable, "-m", "mam", *words], env)
+                os.execve(sys.executable, [sys.executable, "-m", "mam", *arguments], env)
             finally:
                 os._exit(127)
         self.pid = pid
@@ -54,9 +56,9 @@ class Terminal:
         """Return everything shown so far, without the sequences."""
         return SEQUENCE.sub("", self.read())
 
-    def sees(self, wanted: str, times: int = 1) -> str:
+    def sees(self, expected: str, times: int = 1) -> str:
         """Wait until a text was shown."""
-        return self.until(lambda: self.text().count(wanted) >= times and self.text(), repr(wanted))
+        return self.until(lambda: self.text().count(expected) >= times and self.text(), repr(expected))
 
     def type(self, text: str) -> None:
         """Type keys."""
@@ -71,8 +73,8 @@ class Terminal:
     def detach(self) -> int:
         """Leave tmux, and return the exit code of the command that showed it.
 
-        tmux takes keys that come within a millisecond of others for pasted ones: they may have to be
-        typed again.
+        tmux treats keys that arrive within a millisecond of other keys as pasted text, and ignores the key
+        binding. Then the keys have to be typed again.
         """
         due = 0.0
 
@@ -95,12 +97,12 @@ class Terminal:
         return self.code is not None
 
     def close(self) -> None:
-        """Kill it if it still lives, and let go of the terminal."""
+        """Kill the command if it still runs, and close the terminal."""
         if self.code is None:
             os.kill(self.pid, signal.SIGKILL)
             os.waitpid(self.pid, 0)
         os.close(self.end)
 
-    def until(self, condition, what: str, seconds: float = DEADLINE):
+    def until(self, condition, description: str, seconds: float = DEADLINE):
         """Wait for a condition under a deadline, and return its value."""
-        return wait_until(condition, lambda: f"{what}\n{self.text()}", seconds)
+        return wait_until(condition, lambda: f"{description}\n{self.text()}", seconds)

@@ -1,4 +1,4 @@
-"""Jobs over a broker from the shell: elsewhere there is nothing but the broker and the job's token."""
+"""Jobs over a broker: the other machine has only the broker and the job's token."""
 
 import json
 import os
@@ -17,7 +17,7 @@ from mam.adapters.store.files import job_files
 
 @pytest.fixture
 def job(home, workspace, mosquitto):
-    """A job whose events go to the broker: its id, and its token as it was brought elsewhere."""
+    """Return the id and the token of a job whose events go to the broker."""
     with mam.open(str(workspace)) as fleet:
         fleet.init()
         job_id = submit(fleet)
@@ -26,31 +26,31 @@ def job(home, workspace, mosquitto):
 
 @pytest.fixture
 def elsewhere(tmp_path, mosquitto):
-    """Start a command on what might be another machine: another home, another folder, no state."""
+    """Start a command as if on another machine: with another home, another folder and no state."""
     place = tmp_path / "elsewhere"
     place.mkdir()
     started = []
 
-    def start(*words, user="watcher", **environ):
-        known = {name: os.environ[name] for name in ("PATH", "LANG") if name in os.environ}
+    def start(*arguments, user="watcher", **environ):
+        variables = {name: os.environ[name] for name in ("PATH", "LANG") if name in os.environ}
         password = {"MAM_BROKER_PASSWORD_FILE": str(mosquitto.password_file(user))} if user else {}
-        one = subprocess.Popen(
-            [sys.executable, "-m", "mam", *words],
+        process = subprocess.Popen(
+            [sys.executable, "-m", "mam", *arguments],
             cwd=place,
-            env={**known, "HOME": str(place), **password, **environ},
+            env={**variables, "HOME": str(place), **password, **environ},
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
         )
-        started.append(one)
-        return one
+        started.append(process)
+        return process
 
     start.place = place
     yield start
-    for one in started:
-        if one.poll() is None:
-            one.kill()
-        one.communicate()
+    for process in started:
+        if process.poll() is None:
+            process.kill()
+        process.communicate()
 
 
 def bring(elsewhere, token: str) -> Path:
@@ -67,21 +67,21 @@ def test_waiting_elsewhere(run, job, elsewhere, mosquitto, name, code) -> None:
     url = mosquitto.url("watcher")
     waiting = elsewhere("job", "wait", job_id, "--broker", url, "--token-file", "token", "--json")
     assert run("job", "event", job_id, "--event", "started").code == 0
-    said = run("job", "event", job_id, "--event", name, "--detail", "über").out
-    assert "recorded and published" in said
+    output = run("job", "event", job_id, "--event", name, "--detail", "über").out
+    assert "recorded and published" in output
     out, err = waiting.communicate(timeout=SECONDS)
-    told = [json.loads(line) for line in out.splitlines()]
+    objects = [json.loads(line) for line in out.splitlines()]
     assert (waiting.returncode, err) == (code, "")
-    assert told[-2]["event"] == name
-    assert (told[-1]["job"]["status"], told[-1]["job"]["terminal_detail"]) == (name, "über")
+    assert objects[-2]["event"] == name
+    assert (objects[-1]["job"]["status"], objects[-1]["job"]["terminal_detail"]) == (name, "über")
     assert not (elsewhere.place / ".mam").exists()
 
 
 def test_a_submitted_job_is_followed_elsewhere(run, home, elsewhere, mosquitto, workspace, until) -> None:
-    """The agent reports, the resident checks and publishes, and somebody elsewhere hears it to the end."""
+    """The agent reports, the resident checks and publishes, and a client elsewhere gets all events."""
     (home / ".config" / "mam" / "config.toml").write_text('resident = "auto"\n', encoding="utf-8")
-    words = ("--agent", "practice", "--prompt", "create proof.txt", "--expect", "proof.txt")
-    job = run("job", "submit", *words, "--detach", "--json", "--", "--speed", "0").json["job"]
+    arguments = ("--agent", "practice", "--prompt", "create proof.txt", "--expect", "proof.txt")
+    job = run("job", "submit", *arguments, "--detach", "--json", "--", "--speed", "0").json["job"]
     assert job["broker"]["url"] == mosquitto.url()
     token = (workspace / ".mam" / "jobs" / f"{job['job_id']}.token").read_text(encoding="ascii")
     bring(elsewhere, token)
@@ -89,54 +89,58 @@ def test_a_submitted_job_is_followed_elsewhere(run, home, elsewhere, mosquitto, 
     waiting = elsewhere("job", "wait", job["job_id"], "--broker", url, "--token-file", "token", "--json")
     out, err = waiting.communicate(timeout=SECONDS * 2)
     assert (waiting.returncode, err) == (0, "")
-    told = [json.loads(line) for line in out.splitlines()]
-    # Who comes after the end hears of that first, and then of what was before it.
-    heard = sorted(told[:-1], key=lambda one: one["seq"])
-    assert [one["seq"] for one in heard] == list(range(1, len(told)))
-    assert heard[-1]["event"] == "completed"
-    assert any(one["data"].get("checking") for one in told[:-1])
-    # One connection for all of it, but for an event that came before the resident was connected.
+    objects = [json.loads(line) for line in out.splitlines()]
+    # A client that connects after the end gets the last event first, and then the earlier ones.
+    events = sorted(objects[:-1], key=lambda event: event["seq"])
+    assert [event["seq"] for event in events] == list(range(1, len(objects)))
+    assert events[-1]["event"] == "completed"
+    assert any(event["data"].get("checking") for event in objects[:-1])
+    # One connection carries all events, except one that came before the resident was connected.
     assert "as mam-relay-" in mosquitto.log()
     run("stop", "--all", "--force")
 
 
 def test_without_a_resident_the_verbs_publish(run, home, elsewhere, mosquitto, workspace) -> None:
-    """What checks, cancels and stops record is heard elsewhere, though nobody is awake."""
-    words = ("job", "submit", "--agent", "practice")
+    """Checks, cancels and stops publish their events themselves if no resident runs."""
+    arguments = ("job", "submit", "--agent", "practice")
     work, silence = (
         ("--prompt", "create proof.txt", "--expect", "proof.txt"),
         ("--prompt", "forget to report"),
     )
-    assert run(*words, *work, "--", "--speed", "0").code == 0
-    cancelled = run(*words, *silence, "--detach", "--json", "--", "--speed", "0").json["job"]
+    assert run(*arguments, *work, "--", "--speed", "0").code == 0
+    cancelled = run(*arguments, *silence, "--detach", "--json", "--", "--speed", "0").json["job"]
     run("job", "cancel", cancelled["job_id"])
-    stopped = run(*words, *silence, "--detach", "--json", "--", "--speed", "0").json["job"]
+    stopped = run(*arguments, *silence, "--detach", "--json", "--", "--speed", "0").json["job"]
     run("stop", stopped["agent_session"].removeprefix("tmux:"), "--force")
-    known = run("job", "list", "--json").json["jobs"]
-    assert [one["status"] for one in known] == ["completed", "cancelled", "cancelled"]
-    for one in known:
-        name = f"{one['job_id']}.token"
+    jobs = run("job", "list", "--json").json["jobs"]
+    assert [job["status"] for job in jobs] == ["completed", "cancelled", "cancelled"]
+    for job in jobs:
+        name = f"{job['job_id']}.token"
         token = (workspace / ".mam" / "jobs" / name).read_text(encoding="ascii")
         bring(elsewhere, token).rename(elsewhere.place / name)
     url = mosquitto.url("watcher")
-    ids = [one["job_id"] for one in known]
+    ids = [job["job_id"] for job in jobs]
     waiting = elsewhere("job", "wait", *ids, "--broker", url, "--registry-dir", ".", "--json")
     out, err = waiting.communicate(timeout=SECONDS)
     assert (waiting.returncode, err) == (1, "")
-    told = [json.loads(line) for line in out.splitlines()]
-    assert [one["job"]["status"] for one in told if "job" in one] == ["completed", "cancelled", "cancelled"]
+    objects = [json.loads(line) for line in out.splitlines()]
+    assert [item["job"]["status"] for item in objects if "job" in item] == [
+        "completed",
+        "cancelled",
+        "cancelled",
+    ]
 
 
 @pytest.mark.parametrize("protocol", ["5", "3.1.1"])
 def test_with_tls(run, home, workspace, elsewhere, tmp_path, monkeypatch, protocol) -> None:
     certificates = make_certificates(tmp_path / "certificates")
     broker = Mosquitto(tmp_path / "tls", certificates=certificates).start()
-    theirs = {
+    variables = {
         "MAM_BROKER_PROTOCOL": protocol,
         "MAM_BROKER_CA_FILE": str(certificates / "ca.crt"),
         "MAM_BROKER_PASSWORD_FILE": str(broker.password_file("mam")),
     }
-    for name, value in theirs.items():
+    for name, value in variables.items():
         monkeypatch.setenv(name, value)
     monkeypatch.setenv("MAM_BROKER", broker.url(tls=True))
     try:
@@ -145,12 +149,12 @@ def test_with_tls(run, home, workspace, elsewhere, tmp_path, monkeypatch, protoc
             job_id = submit(fleet)
             bring(elsewhere, job_files.read_token(fleet._access.context.paths.jobs, job_id))
         assert run("job", "event", job_id, "--event", "completed").code == 0
-        words = ("job", "wait", job_id, "--token-file", "token", "--broker", broker.url(tls=True))
-        waiting = elsewhere(*words, user=None, **theirs)
+        arguments = ("job", "wait", job_id, "--token-file", "token", "--broker", broker.url(tls=True))
+        waiting = elsewhere(*arguments, user=None, **variables)
         out, err = waiting.communicate(timeout=SECONDS)
         assert (waiting.returncode, err) == (0, "")
         assert f"{job_id} completed" in out
-        refused = elsewhere(*words, "--json", user="mam", MAM_BROKER_PROTOCOL=protocol)
+        refused = elsewhere(*arguments, "--json", user="mam", MAM_BROKER_PROTOCOL=protocol)
         assert json.loads(refused.communicate(timeout=SECONDS)[0])["error"]["code"] == "broker_untrusted"
         assert refused.returncode == 2
     finally:
@@ -186,36 +190,36 @@ def test_what_waiting_elsewhere_cannot_do(job, elsewhere, mosquitto) -> None:
     bring(elsewhere, token)
     url = mosquitto.url("watcher")
 
-    def said(*words, **more):
-        one = elsewhere("job", "wait", *words, "--json", **more)
-        out, err = one.communicate(timeout=SECONDS)
+    def failure(*arguments, **options):
+        process = elsewhere("job", "wait", *arguments, "--json", **options)
+        out, err = process.communicate(timeout=SECONDS)
         assert "Traceback" not in err
-        return one.returncode, json.loads(out)["error"]["code"]
+        return process.returncode, json.loads(out)["error"]["code"]
 
     brought = ("--token-file", "token")
-    assert said(job_id, "--broker", url, *brought, "--timeout", "0.3") == (2, "timeout")
-    assert said(job_id, "--broker", url, *brought, user="mam") == (2, "broker_refused")
-    assert said(job_id, "--broker", url) == (1, "not_allowed")
-    assert said("--broker", url) == (64, "usage")
-    assert said(job_id, "0badcafe", "--broker", url, *brought) == (64, "usage")
-    assert said("../../etc", "--broker", url, *brought) == (1, "job_not_found")
-    assert said(job_id, *brought) == (64, "usage")
-    assert said(job_id, "--broker", "mqtt://me:s3cret@127.0.0.1", *brought) == (64, "invalid_settings")
+    assert failure(job_id, "--broker", url, *brought, "--timeout", "0.3") == (2, "timeout")
+    assert failure(job_id, "--broker", url, *brought, user="mam") == (2, "broker_refused")
+    assert failure(job_id, "--broker", url) == (1, "not_allowed")
+    assert failure("--broker", url) == (64, "usage")
+    assert failure(job_id, "0badcafe", "--broker", url, *brought) == (64, "usage")
+    assert failure("../../etc", "--broker", url, *brought) == (1, "job_not_found")
+    assert failure(job_id, *brought) == (64, "usage")
+    assert failure(job_id, "--broker", "mqtt://me:s3cret@127.0.0.1", *brought) == (64, "invalid_settings")
 
 
 def test_a_password_in_an_address_is_nowhere_repeated(run, job) -> None:
-    for words in (("job", "wait", job[0]), ("monitor", "--subscribe")):
-        said = run(*words, "--broker", "mqtt://me:s3cret@127.0.0.1")
-        assert said.code == 64
-        assert "s3cret" not in repr(said)
+    for arguments in (("job", "wait", job[0]), ("monitor", "--subscribe")):
+        answer = run(*arguments, "--broker", "mqtt://me:s3cret@127.0.0.1")
+        assert answer.code == 64
+        assert "s3cret" not in repr(answer)
 
 
 def test_an_event_that_cannot_be_published(run, job, mosquitto) -> None:
     job_id, _ = job
     mosquitto.kill()
-    said = run("job", "event", job_id, "--event", "completed", "--timeout", "5", "--json")
-    assert (said.code, said.error["code"]) == (2, "not_published")
-    assert "do not repeat" in said.error["hint"]
+    answer = run("job", "event", job_id, "--event", "completed", "--timeout", "5", "--json")
+    assert (answer.code, answer.error["code"]) == (2, "not_published")
+    assert "do not repeat" in answer.error["hint"]
     assert run("job", "status", job_id, "--json").json["job"]["status"] == "completed"
 
 
@@ -224,7 +228,7 @@ def test_no_secret_is_left_anywhere(run, job, mosquitto, workspace, home) -> Non
     run("job", "event", job_id, "--event", "completed", "--detail", f"the token is {token}")
     run("monitor", "--subscribe", "--timeout", "0.5")
     assert run("job", "status", job_id, "--json").json["job"]["broker"]["password_file"]
-    for path in (one for folder in (workspace, home) for one in folder.rglob("*") if one.is_file()):
+    for path in (entry for folder in (workspace, home) for entry in folder.rglob("*") if entry.is_file()):
         text = path.read_bytes()
         assert PASSWORDS["mam"].encode() not in text
         assert path.suffix == ".token" or token.encode() not in text

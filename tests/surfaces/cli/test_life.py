@@ -14,15 +14,15 @@ QUICK = ("--", "--speed", "0")
 
 
 @pytest.fixture
-def one(run):
-    """A practice agent that has said something."""
+def session(run):
+    """The name of a session: a practice agent that has answered a prompt."""
     assert (
         run(
             "create", "--agent", "practice", "--session", "one", "--role", "dev", "--prompt", "hello", *QUICK
         ).code
         == 0
     )
-    # A prompt may be proven by a hook before it is drawn, and the screen be at rest before its turn begins.
+    # A hook may prove a prompt before the screen shows it. The screen may look idle before the turn begins.
     for condition in ("text:hello", "idle"):
         assert run("wait", "one", "--for", condition, "--timeout", "10").code == 0
     return "one"
@@ -30,9 +30,9 @@ def one(run):
 
 class TestCreate:
     def test_says_the_name(self, run):
-        said = run("create", "--agent", "practice", "--role", "developer", *QUICK)
-        assert (said.code, said.out) == (0, "ready: demo-app-creator-practice (practice, developer)\n")
-        assert not said.err
+        answer = run("create", "--agent", "practice", "--role", "developer", *QUICK)
+        assert (answer.code, answer.out) == (0, "ready: demo-app-creator-practice (practice, developer)\n")
+        assert not answer.err
 
     def test_answers_with_the_row(self, run, workspace):
         row = run("--json", "create", "--agent", "practice", "--session", "a", "--env", "K=V=W", *QUICK).json[
@@ -43,9 +43,9 @@ class TestCreate:
         assert "K=V=W" in Path(f"/proc/{row['pane']['pid']}/environ").read_text(encoding="utf-8").split("\0")
 
     def test_a_dialog_leaves_the_session_and_says_where_it_is(self, run):
-        said = run("create", "--agent", "practice", "--session", "a", "--json", "--", "--trust-dialog")
-        assert (said.code, said.error["code"]) == (2, "dialog_open")
-        assert said.json["session"]["name"] == "a"
+        answer = run("create", "--agent", "practice", "--session", "a", "--json", "--", "--trust-dialog")
+        assert (answer.code, answer.error["code"]) == (2, "dialog_open")
+        assert answer.json["session"]["name"] == "a"
         assert run("ls", "--names").out == "a\n"
         assert (
             run("create", "--agent", "practice", "--session", "b", "--trust", "--", "--trust-dialog").code
@@ -77,76 +77,78 @@ class TestCreate:
 
     def test_a_prompt_that_is_no_text(self, run, workspace, tmp_path):
         (tmp_path / "prompt").write_bytes(b"\xff\xfe")
-        said = run("create", "--agent", "practice", "--prompt-file", str(tmp_path / "prompt"), "--json")
-        assert (said.code, said.error["code"]) == (64, "invalid_prompt")
+        answer = run("create", "--agent", "practice", "--prompt-file", str(tmp_path / "prompt"), "--json")
+        assert (answer.code, answer.error["code"]) == (64, "invalid_prompt")
         assert list(workspace.iterdir()) == []
 
-    def test_a_missing_program_and_a_taken_name(self, run, one):
+    def test_a_missing_program_and_a_taken_name(self, run, session):
         assert run("create", "--agent", "no-such-agent", "--json").error["code"] == "agent_missing"
-        said = run("create", "--agent", "practice", "--session", one)
-        assert said.code == 1
-        assert said.err.startswith("mam: a session named 'one' is running\n  ")
+        answer = run("create", "--agent", "practice", "--session", session)
+        assert answer.code == 1
+        assert answer.err.startswith("mam: a session named 'one' is running\n  ")
 
-    def test_anew_without_naming_the_agent(self, run, one):
-        run("stop", one)
-        row = run("create", "--session", one, "--json").json["session"]
+    def test_anew_without_naming_the_agent(self, run, session):
+        run("stop", session)
+        row = run("create", "--session", session, "--json").json["session"]
         assert (row["status"], row["agent"]) == ("running", "practice")
 
     def test_without_waiting(self, run):
-        said = run("create", "--agent", "practice", "--session", "a", "--no-wait", "--", "--slow-start", "1")
-        assert (said.code, said.out) == (0, "started: a (practice)\n")
+        answer = run(
+            "create", "--agent", "practice", "--session", "a", "--no-wait", "--", "--slow-start", "1"
+        )
+        assert (answer.code, answer.out) == (0, "started: a (practice)\n")
 
 
 class TestStopAndResume:
-    def test_there_and_back(self, run, one):
-        said = run("stop", one, "--reason", "lunch")
-        assert (said.code, said.out) == (0, "stopped: one (practice, dev)\n")
-        again = run("delete", one)
+    def test_there_and_back(self, run, session):
+        answer = run("stop", session, "--reason", "lunch")
+        assert (answer.code, answer.out) == (0, "stopped: one (practice, dev)\n")
+        again = run("delete", session)
         assert again.code == 0
         assert again.out.startswith("one: already stopped (")
         assert "lunch" in again.out
-        document = run("stop", one, "--json").json
+        document = run("stop", session, "--json").json
         assert document["session"]["status"] == "stopped"
         assert document["note"].startswith("already stopped (")
-        assert run("resume", one).out == "resumed: one (practice, dev)\n"
-        assert run("wait", one, "--for", "text:hello", "--timeout", "10").code == 0
-        assert run("resume", one).out == "one: already running\n"
-        assert run("resume", one, "--json").json["note"] == "already running"
+        assert run("resume", session).out == "resumed: one (practice, dev)\n"
+        assert run("wait", session, "--for", "text:hello", "--timeout", "10").code == 0
+        assert run("resume", session).out == "one: already running\n"
+        assert run("resume", session, "--json").json["note"] == "already running"
 
-    def test_restart(self, run, one):
-        before = run("status", one, "--json").json["session"]
-        after = run("restart", one, "--force", "--json").json["session"]
+    def test_restart(self, run, session):
+        before = run("status", session, "--json").json["session"]
+        after = run("restart", session, "--force", "--json").json["session"]
         assert after["pane"]["pid"] != before["pane"]["pid"]
         assert after["resume_count"] == 1
 
-    def test_several_at_once(self, run, one):
+    def test_several_at_once(self, run, session):
         for name in ("b", "c", "d", "e"):
             run("create", "--agent", "practice", "--session", name, *QUICK)
-        said = run("stop", "b", "--json", "nobody", "c", "b")
-        assert said.code == 1
-        assert [result["target"] for result in said.json["results"]] == ["b", "nobody", "c"]
-        assert said.json["results"][0]["session"]["status"] == "stopped"
-        assert said.json["results"][1]["error"]["code"] == "session_not_found"
-        assert said.json["results"][2]["session"]["status"] == "stopped"
-        said = run("stop", "--all")
-        assert said.code == 0
-        assert sorted(said.out.splitlines()) == [
+        answer = run("stop", "b", "--json", "nobody", "c", "b")
+        assert answer.code == 1
+        assert [result["target"] for result in answer.json["results"]] == ["b", "nobody", "c"]
+        assert answer.json["results"][0]["session"]["status"] == "stopped"
+        assert answer.json["results"][1]["error"]["code"] == "session_not_found"
+        assert answer.json["results"][2]["session"]["status"] == "stopped"
+        answer = run("stop", "--all")
+        assert answer.code == 0
+        assert sorted(answer.out.splitlines()) == [
             "stopped: d (practice)",
             "stopped: e (practice)",
             "stopped: one (practice, dev)",
         ]
-        assert run("stop", "--all").out == "nothing is running\n"
+        assert run("stop", "--all").out == "no session is running\n"
         assert run("stop", "--all", "--json").json == {"results": []}
         assert run("resume", "--all").out == "nothing to resume\n"
-        said = run("resume", "--all", "--stopped", "--json")
-        assert said.code == 0
-        assert {result["target"] for result in said.json["results"]} == {"one", "b", "c", "d", "e"}
+        answer = run("resume", "--all", "--stopped", "--json")
+        assert answer.code == 0
+        assert {result["target"] for result in answer.json["results"]} == {"one", "b", "c", "d", "e"}
 
-    def test_one_that_fails_stops_no_other(self, run, one):
-        said = run("stop", "nobody", one)
-        assert said.code == 1
-        assert said.out == "stopped: one (practice, dev)\n"
-        assert said.err.startswith("mam: no session 'nobody'")
+    def test_one_that_fails_stops_no_other(self, run, session):
+        answer = run("stop", "nobody", session)
+        assert answer.code == 1
+        assert answer.out == "stopped: one (practice, dev)\n"
+        assert answer.err.startswith("mam: no session 'nobody'")
 
     def test_ctrl_c_ends_it_and_the_next_verb_mends_what_was_begun(self, run, terminal, until):
         for name in ("a", "b"):
@@ -160,8 +162,8 @@ class TestStopAndResume:
         assert run("stop", "--all", "--force").code == 0
         assert run("doctor").code == 0
 
-    def test_by_kind_and_after_a_death(self, run, one, until):
-        run("stop", one)
+    def test_by_kind_and_after_a_death(self, run, session, until):
+        run("stop", session)
         run("create", "--agent", "practice", "--session", "b", "--prompt", "hello", *QUICK)
         os.kill(run("status", "b", "--json").json["session"]["pane"]["pid"], signal.SIGKILL)
         until(lambda: run("status", "b", "--json").json["session"]["activity"] == "exited")
@@ -171,40 +173,40 @@ class TestStopAndResume:
         assert [result["target"] for result in kind] == ["one"]
         assert run("resume", "--agent", "claude", "--json").code == 1
 
-    def test_a_deletion_needs_a_yes(self, run, one):
-        said = run("stop", one, "--purge-conversation", "--json")
-        assert (said.code, said.error["code"]) == (64, "needs_confirmation")
-        assert run("status", one, "--json").json["session"]["status"] == "running"
-        said = run("stop", one, "--purge-conversation", "--yes")
-        assert (said.code, said.out) == (0, "purged: one (practice, dev)\n")
-        assert run("status", one, "--json").json["session"]["resumable"] is False
+    def test_a_deletion_needs_a_yes(self, run, session):
+        answer = run("stop", session, "--purge-conversation", "--json")
+        assert (answer.code, answer.error["code"]) == (64, "needs_confirmation")
+        assert run("status", session, "--json").json["session"]["status"] == "running"
+        answer = run("stop", session, "--purge-conversation", "--yes")
+        assert (answer.code, answer.out) == (0, "purged: one (practice, dev)\n")
+        assert run("status", session, "--json").json["session"]["resumable"] is False
 
-    def test_a_person_is_asked(self, run, one, terminal):
-        asked = terminal("stop", one, "--purge-conversation")
-        asked.sees("Delete the conversation of one for good? [y/N]")
-        asked.type("\r")
-        assert asked.leave() == 1
-        assert "nothing was stopped" in asked.text()
-        assert run("status", one, "--json").json["session"]["status"] == "running"
-        asked = terminal("stop", one, "--purge-conversation")
-        asked.sees("[y/N]")
-        asked.type("y\r")
-        assert asked.leave() == 0
-        assert run("status", one, "--json").json["session"]["status"] == "terminated"
+    def test_a_person_is_asked(self, run, session, terminal):
+        dialog = terminal("stop", session, "--purge-conversation")
+        dialog.sees("Delete the conversation of one for good? [y/N]")
+        dialog.type("\r")
+        assert dialog.leave() == 1
+        assert "mam has not stopped anything" in dialog.text()
+        assert run("status", session, "--json").json["session"]["status"] == "running"
+        dialog = terminal("stop", session, "--purge-conversation")
+        dialog.sees("[y/N]")
+        dialog.type("y\r")
+        assert dialog.leave() == 0
+        assert run("status", session, "--json").json["session"]["status"] == "terminated"
 
-    def test_one_that_is_not_registered(self, run, tmux_server, one):
+    def test_one_that_is_not_registered(self, run, tmux_server, session):
         subprocess.run(["tmux", "-L", tmux_server, "new-session", "-d", "-s", "stray", "cat"], check=True)
         assert run("stop", "stray", "--json").error["code"] == "session_not_found"
-        said = run("stop", "stray", "--force-no-yaml", "--tmux-server", tmux_server)
-        assert (said.code, said.out) == (0, "stopped: stray (was not registered)\n")
+        answer = run("stop", "stray", "--force-no-yaml", "--tmux-server", tmux_server)
+        assert (answer.code, answer.out) == (0, "stopped: stray (it was not registered)\n")
         assert run("log", "--json", "--limit", "1").json["entries"][0]["detail"]["name"] == "stray"
 
 
 class TestLooking:
-    def test_a_listing(self, run, one):
+    def test_a_listing(self, run, session):
         document = run("ls", "--json").json
         assert set(document) == {"schema_version", "root", "sessions"}
-        (found,) = document["sessions"]
+        (entry,) = document["sessions"]
         assert {
             "activity",
             "activity_source",
@@ -213,52 +215,52 @@ class TestLooking:
             "tmux_alive",
             "job",
             "drift",
-        } <= set(found)
-        assert set(found["resume"]) == {"id", "tier", "on_disk"}
+        } <= set(entry)
+        assert set(entry["resume"]) == {"id", "tier", "on_disk"}
         lines = run("ls").out.splitlines()
         assert " ".join(lines[0].split()) == "NAME AGENT ROLE STATUS ACTIVITY TMUX RESUME JOB DRIFT"
         assert lines[1].split()[:5] == ["one", "practice", "dev", "running", "idle"]
-        assert lines[1].split()[7:] == [found["resume"]["id"][:8], "t1", "disk", "-", "-"]
+        assert lines[1].split()[7:] == [entry["resume"]["id"][:8], "t1", "disk", "-", "-"]
         assert run("ls", "--all").out.splitlines()[0] == document["root"]
 
-    def test_filters(self, run, one):
+    def test_filters(self, run, session):
         run("create", "--agent", "human", "--session", "b")
         assert run("ls", "--names").out.split() == ["one", "b"]
         assert run("ls", "--names", "--agent", "human").out.split() == ["b"]
         assert run("ls", "--names", "--role", "dev", "--status", "running").out.split() == ["one"]
-        assert run("ls", "--status", "archived").out == "no session fits\n"
+        assert run("ls", "--status", "archived").out == "no session matches\n"
         assert run("ls", "--waiting", "--json").json["sessions"] == []
         assert run("ls", "--names", "--json").json == {"names": ["one", "b"]}
 
     def test_without_a_registry(self, run):
         assert run("ls").code == 0
         assert "mam create" in run("ls").out
-        said = run("status")
-        assert said.code == 1
-        assert "no registry" in said.err
+        answer = run("status")
+        assert answer.code == 1
+        assert "no registry" in answer.err
         assert run("status", "--json").error["code"] == "refused"
         assert run("status", "one", "--json").error["code"] == "session_not_found"
 
-    def test_status(self, run, one):
+    def test_status(self, run, session):
         assert run("status").out.splitlines()[0].startswith("NAME")
-        text = run("status", one).out
+        text = run("status", session).out
         assert text.startswith("one\n  status ")
-        for word in ("running", "idle", "practice", "dev", "server mam-test-", "disk", "create by user"):
-            assert word in text
-        row = run("status", "--session", one, "--json").json["session"]
-        assert run("status", row["id"], "--json").json["session"]["name"] == one
+        for part in ("running", "idle", "practice", "dev", "server mam-test-", "disk", "create by user"):
+            assert part in text
+        row = run("status", "--session", session, "--json").json["session"]
+        assert run("status", row["id"], "--json").json["session"]["name"] == session
 
-    def test_read_and_explain(self, run, one):
-        assert "❯ hello" in run("read", one).out
-        assert len(run("read", one, "--lines", "2").out.splitlines()) == 2
-        document = run("read", one, "--scrollback", "--json").json
-        assert document["session"] == one
+    def test_read_and_explain(self, run, session):
+        assert "❯ hello" in run("read", session).out
+        assert len(run("read", session, "--lines", "2").out.splitlines()) == 2
+        document = run("read", session, "--scrollback", "--json").json
+        assert document["session"] == session
         assert "hello" in document["text"]
-        text = run("explain", one).out
+        text = run("explain", session).out
         assert text.startswith("one: idle ")
         assert "\nbecause " in text
         assert "SOURCE" in text
-        assert set(run("explain", one, "--json").json) >= {"evidence", "rule", "activity", "disagreeing"}
+        assert set(run("explain", session, "--json").json) >= {"evidence", "rule", "activity", "disagreeing"}
 
     def test_a_disagreement_is_shown(self, run, until):
         run("create", "--agent", "practice", "--session", "a", "--prompt", "run the tests", *QUICK)
@@ -267,39 +269,39 @@ class TestLooking:
         text = run("explain", "a").out
         assert document["waiting_for"] == "permission"
         assert all(f"!  {source}" in text for source in document["disagreeing"])
-        # The hook may still be on its way, and a listing looks at screens only where nobody speaks.
+        # The hook may arrive late, and a listing reads the screen only if no cheaper source reports a state.
         until(lambda: run("ls", "--waiting", "--names").out == "a\n")
 
-    def test_wait(self, run, one):
-        said = run("wait", one, "--for", "idle", "--json")
-        assert json.loads(said.out)["session"]["activity"] == "idle"
-        assert len(said.out.splitlines()) == 1
-        said = run("wait", one, "--for", "waiting", "--timeout", "0.2", "--json")
-        assert (said.code, said.error["code"]) == (2, "timeout")
-        assert run("wait", one, "--for", "text:hel+o").code == 0
-        assert run("wait", one, "--for", "text:(").code == 64
-        assert run("wait", one, "--for", "lunch").code == 64
-        run("stop", one)
-        assert run("wait", one, "--for", "exited").code == 0
-        assert run("wait", one, "--for", "idle").code == 2
+    def test_wait(self, run, session):
+        answer = run("wait", session, "--for", "idle", "--json")
+        assert json.loads(answer.out)["session"]["activity"] == "idle"
+        assert len(answer.out.splitlines()) == 1
+        answer = run("wait", session, "--for", "waiting", "--timeout", "0.2", "--json")
+        assert (answer.code, answer.error["code"]) == (2, "timeout")
+        assert run("wait", session, "--for", "text:hel+o").code == 0
+        assert run("wait", session, "--for", "text:(").code == 64
+        assert run("wait", session, "--for", "lunch").code == 64
+        run("stop", session)
+        assert run("wait", session, "--for", "exited").code == 0
+        assert run("wait", session, "--for", "idle").code == 2
 
-    def test_log(self, run, one):
-        run("stop", one, "--reason", "lunch\x1b[2J")
+    def test_log(self, run, session):
+        run("stop", session, "--reason", "lunch\x1b[2J")
         entries = run("log", "--json").json["entries"]
         assert [entry["verb"] for entry in entries] == ["create", "send", "stop"]
-        lines = run("log", one, "--limit", "1", "--since", "1h").out.splitlines()
+        lines = run("log", session, "--limit", "1", "--since", "1h").out.splitlines()
         assert len(lines) == 2
         assert lines[1].split()[1:5] == ["user", "stop", "one", "lunch[2J"]
         assert run("log", "nobody", "--json").code in (0, 1)
 
-    def test_doctor(self, run, one, workspace):
-        said = run("doctor")
-        assert said.code == 0, said
-        assert all(line.startswith(("ok ", "unknown ", " ")) for line in said.out.splitlines())
+    def test_doctor(self, run, session, workspace):
+        answer = run("doctor")
+        assert answer.code == 0, answer
+        assert all(line.startswith(("ok ", "unknown ", " ")) for line in answer.out.splitlines())
         (workspace / ".mam" / "state.db").chmod(0o644)
-        said = run("doctor")
-        assert said.code == 1
-        assert "problem  " in said.out
+        answer = run("doctor")
+        assert answer.code == 1
+        assert "problem  " in answer.out
         assert any(check["ok"] is False and check["mend"] for check in run("doctor", "--json").json["checks"])
 
 
@@ -311,8 +313,8 @@ class TestKeeping:
         assert run("init").out.endswith(f"{file}\n")
         assert run("status").code == 0
 
-    def test_rename_archive_and_forget(self, run, one):
-        assert run("rename", one, "two").out == "one is two now\n"
+    def test_rename_archive_and_forget(self, run, session):
+        assert run("rename", session, "two").out == "one is now two\n"
         assert run("rename", "--session", "two", "three").code == 0
         assert run("archive", "three", "--json").error["code"] == "illegal_transition"
         run("stop", "three")
@@ -321,75 +323,75 @@ class TestKeeping:
         assert run("forget", "three", "--json").json["forgotten"] == "three"
         assert run("ls", "--names").out.strip() == ""
 
-    def test_forgetting_by_age_is_confirmed(self, run, one, terminal):
+    def test_forgetting_by_age_is_confirmed(self, run, session, terminal):
         run("create", "--agent", "human", "--session", "b")
         run("stop", "--all")
-        assert run("forget", "--older-than", "1h").out == "nothing is that old\n"
-        said = run("forget", "--older-than", "0s", "--json")
-        assert (said.code, said.error["code"]) == (64, "needs_confirmation")
-        asked = terminal("forget", "--older-than", "0s")
-        asked.sees("Forget 2 sessions? [y/N]")
-        asked.type("no\r")
-        assert asked.leave() == 1
+        assert run("forget", "--older-than", "1h").out == "no session is that old\n"
+        answer = run("forget", "--older-than", "0s", "--json")
+        assert (answer.code, answer.error["code"]) == (64, "needs_confirmation")
+        dialog = terminal("forget", "--older-than", "0s")
+        dialog.sees("Forget 2 sessions? [y/N]")
+        dialog.type("no\r")
+        assert dialog.leave() == 1
         assert run("ls", "--names").out.split() == ["one", "b"]
-        said = run("forget", "--older-than", "0s", "--yes", "--json")
-        assert [result["forgotten"] for result in said.json["results"]] == ["one", "b"]
+        answer = run("forget", "--older-than", "0s", "--yes", "--json")
+        assert [result["forgotten"] for result in answer.json["results"]] == ["one", "b"]
 
-    def test_a_running_one_is_not_forgotten(self, run, one):
-        assert run("forget", one, "--json").error["code"] == "illegal_transition"
+    def test_a_running_one_is_not_forgotten(self, run, session):
+        assert run("forget", session, "--json").error["code"] == "illegal_transition"
 
-    def test_fork(self, run, one):
-        row = run("fork", one, "--session", "other", "--role", "critic", "--json").json["session"]
+    def test_fork(self, run, session):
+        row = run("fork", session, "--session", "other", "--role", "critic", "--json").json["session"]
         assert (row["name"], row["role"]) == ("other", "critic")
         assert run("wait", "other", "--for", "text:hello", "--timeout", "10").code == 0
-        assert run("fork", one).out == "forked: demo-app-creator-practice (practice, dev)\n"
+        assert run("fork", session).out == "forked: demo-app-creator-practice (practice, dev)\n"
 
-    def test_adopt(self, run, one, tmux_server):
+    def test_adopt(self, run, session, tmux_server):
         subprocess.run(["tmux", "-L", tmux_server, "new-session", "-d", "-s", "My Work", "cat"], check=True)
-        said = run("adopt", "My Work", "--agent", "cat", "--session", "mine")
-        assert (said.code, said.out) == (0, "adopted: mine (cat)\n")
+        answer = run("adopt", "My Work", "--agent", "cat", "--session", "mine")
+        assert (answer.code, answer.out) == (0, "adopted: mine (cat)\n")
         assert run("adopt", "nothing", "--agent", "cat", "--json").error["code"] == "pane_gone"
 
 
 class TestAttach:
-    def test_needs_a_terminal(self, run, one):
-        said = run("attach", one)
-        assert said.code == 64
-        assert "needs a terminal" in said.err
+    def test_needs_a_terminal(self, run, session):
+        answer = run("attach", session)
+        assert answer.code == 64
+        assert "needs a terminal" in answer.err
 
-    def test_says_what_it_would_run(self, run, one, tmux_server):
+    def test_says_what_it_would_run(self, run, session, tmux_server):
         document = run("attach", "--json").json
         assert set(document) == {"session", "switched", "argv"}
-        assert document["session"] == one
+        assert document["session"] == session
         assert tmux_server in document["argv"]
 
-    def test_shows_the_session(self, run, one, terminal):
-        shown = terminal("attach", one)
-        shown.sees("hello")
-        assert shown.detach() == 0
-        assert "[detached" in shown.text()
+    def test_shows_the_session(self, run, session, terminal):
+        screen = terminal("attach", session)
+        screen.sees("hello")
+        assert screen.detach() == 0
+        assert "[detached" in screen.text()
 
-    def test_goes_to_the_next_that_waits(self, run, one, terminal):
+    def test_goes_to_the_next_that_waits(self, run, session, terminal):
         assert run("attach", "--next", "--json").error["code"] == "refused"
         run("create", "--agent", "practice", "--session", "b", "--prompt", "run the tests", *QUICK)
         run("wait", "b", "--for", "waiting", "--timeout", "10")
-        shown = terminal("attach", "--next")
-        shown.sees("Do you want to proceed?")
-        assert shown.detach() == 0
+        screen = terminal("attach", "--next")
+        screen.sees("Do you want to proceed?")
+        assert screen.detach() == 0
 
 
 class TestOnATerminal:
-    def test_colours_and_width(self, run, one, terminal):
-        listed = terminal("ls", columns=70)
-        assert listed.leave() == 0
-        assert "\x1b[" in listed.read()
-        assert max(len(line) for line in listed.text().splitlines()) <= 70
+    def test_colours_and_width(self, run, session, terminal):
+        listing = terminal("ls", columns=70)
+        assert listing.leave() == 0
+        assert "\x1b[" in listing.read()
+        assert max(len(line) for line in listing.text().splitlines()) <= 70
 
-    def test_no_colours_on_request(self, run, one, terminal):
+    def test_no_colours_on_request(self, run, session, terminal):
         for variables in ({"NO_COLOR": "1"}, {"TERM": "dumb"}):
-            listed = terminal("ls", **variables)
-            assert listed.leave() == 0
-            assert "\x1b" not in listed.read()
+            listing = terminal("ls", **variables)
+            assert listing.leave() == 0
+            assert "\x1b" not in listing.read()
 
     def test_progress_is_gone_afterwards(self, run, terminal):
         created = terminal("create", "--agent", "practice", "--session", "a", *QUICK)
@@ -397,21 +399,21 @@ class TestOnATerminal:
         assert "starting practice as a" in created.text()
         assert created.read().rstrip().endswith("\r\x1b[Kready: a (practice)")
 
-    def test_a_watch_is_repainted_and_gives_the_screen_back(self, run, one, terminal):
+    def test_a_watch_is_repainted_and_gives_the_screen_back(self, run, session, terminal):
         watched = terminal("ls", "--watch")
-        watched.sees("q leaves")
+        watched.sees("q quits")
         run("create", "--agent", "practice", "--session", "late", *QUICK)
         watched.sees("late")
         watched.type("q")
         assert watched.leave() == 0
-        shown = watched.read()
-        assert shown.startswith("\x1b[?1049h\x1b[?25l")
-        assert shown.endswith("\x1b[?25h\x1b[?1049l")
+        screen = watched.read()
+        assert screen.startswith("\x1b[?1049h\x1b[?25l")
+        assert screen.endswith("\x1b[?25h\x1b[?1049l")
 
     @pytest.mark.parametrize("how", ["key", "signal"])
-    def test_a_watch_can_be_interrupted(self, run, one, terminal, how):
+    def test_a_watch_can_be_interrupted(self, run, session, terminal, how):
         watched = terminal("ls", "--watch")
-        watched.sees("q leaves")
+        watched.sees("q quits")
         if how == "key":
             watched.type("\x03")
         else:
@@ -420,7 +422,7 @@ class TestOnATerminal:
         assert watched.read().endswith("\x1b[?25h\x1b[?1049l")
 
 
-def test_a_watch_prints_an_object_per_change(run, one, workspace):
+def test_a_watch_prints_an_object_per_change(run, session, workspace):
     watching = subprocess.Popen(
         [sys.executable, "-m", "mam", "ls", "--watch"], cwd=workspace, stdout=subprocess.PIPE, text=True
     )

@@ -1,4 +1,4 @@
-"""The entry: which verb is meant, what is wrong with a line, and how every end looks."""
+"""The entry point: how it finds the verb, what it refuses, and its exit codes."""
 
 import json
 import os
@@ -17,13 +17,13 @@ from mam.surfaces.cli.main import BROKEN_PIPE, INTERRUPTED, split, wants_json
 from mam.surfaces.cli.verbs import ls as ls_verb
 
 
-def program(*words: str) -> list[str]:
-    return [sys.executable, "-m", "mam", *words]
+def program(*arguments: str) -> list[str]:
+    return [sys.executable, "-m", "mam", *arguments]
 
 
 class TestVerb:
     @pytest.mark.parametrize(
-        ("words", "found"),
+        ("arguments", "verb"),
         [
             ("ls", ([], "ls", [])),
             ("--json ls --all", (["--json"], "ls", ["--all"])),
@@ -34,33 +34,33 @@ class TestVerb:
             ("", ([], None, [])),
         ],
     )
-    def test_is_the_first_word_that_is_no_option(self, words, found):
-        assert split(words.split()) == found
+    def test_is_the_first_argument_that_is_not_an_option(self, arguments, verb):
+        assert split(arguments.split()) == verb
 
     def test_words_after_two_dashes_are_not_ours(self):
         assert wants_json(["create", "--json"])
         assert not wants_json(["create", "--", "--json"])
 
     def test_unknown_is_refused_with_the_nearest(self, run):
-        said = run("statsu")
-        assert said.code == 64
-        assert said.err == "mam: there is no verb 'statsu'\n  did you mean status?\n"
-        assert not said.out
+        answer = run("statsu")
+        assert answer.code == 64
+        assert answer.err == "mam: there is no verb 'statsu'\n  did you mean status?\n"
+        assert not answer.out
 
     def test_unknown_without_a_neighbour_points_to_the_help(self, run):
         assert "mam --help" in run("zzz").err
 
     def test_no_path_and_no_module_can_be_named(self, run):
         for word in ("../ls", "__init__", "main", "parser", "table", "os", "x" * 1_000_000):
-            said = run(word, "--json")
-            assert said.code == 64
-            assert said.error["code"] == "usage"
-            assert len(said.out) < 500
+            answer = run(word, "--json")
+            assert answer.code == 64
+            assert answer.error["code"] == "usage"
+            assert len(answer.out) < 500
 
     def test_missing_shows_the_verbs_and_is_wrong_usage(self, run):
-        said = run()
-        assert said.code == 64
-        assert "usage: mam VERB" in said.err
+        answer = run()
+        assert answer.code == 64
+        assert "usage: mam VERB" in answer.err
         assert run("--json").error["message"] == "no verb was given"
 
     def test_an_option_alone_that_does_not_exist(self, run):
@@ -84,14 +84,14 @@ class TestVersion:
         code = (
             "import sys; from mam.surfaces.cli.main import main; main(['--version']); print([*sys.modules])"
         )
-        done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-        assert "'argparse'" not in done.stdout
-        assert "'re'" not in done.stdout
+        process = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+        assert "'argparse'" not in process.stdout
+        assert "'re'" not in process.stdout
 
 
 class TestUsage:
     @pytest.mark.parametrize(
-        "words",
+        "arguments",
         [
             "ls --jso",
             "ls extra",
@@ -140,15 +140,15 @@ class TestUsage:
             "restart",
         ],
     )
-    def test_is_64_in_both_forms_and_touches_nothing(self, run, workspace, words):
-        said = run(*words.split())
-        assert said.code == 64, said
-        assert said.err.startswith("mam: ")
-        assert "Traceback" not in said.err
-        assert not said.out
-        before = run("--json", *words.split())
+    def test_is_64_in_both_forms_and_touches_nothing(self, run, workspace, arguments):
+        answer = run(*arguments.split())
+        assert answer.code == 64, answer
+        assert answer.err.startswith("mam: ")
+        assert "Traceback" not in answer.err
+        assert not answer.out
+        before = run("--json", *arguments.split())
         assert before.code == 64
-        assert before.error["message"] == said.err.splitlines()[0].removeprefix("mam: ")
+        assert before.error["message"] == answer.err.splitlines()[0].removeprefix("mam: ")
         assert list(workspace.iterdir()) == []
 
     def test_a_mistyped_option_gets_the_nearest(self, run):
@@ -160,34 +160,34 @@ class TestUsage:
 
 class TestOptionsEverywhere:
     def test_before_and_after_the_verb(self, run, workspace, tmp_path):
-        there = tmp_path / "there"
-        there.mkdir()
-        for words in (
-            ("--json", "--workspace", str(there), "ls"),
-            ("ls", "--workspace", str(there), "--json"),
-            (f"--workspace={there}", "ls", "--json"),
+        folder = tmp_path / "there"
+        folder.mkdir()
+        for arguments in (
+            ("--json", "--workspace", str(folder), "ls"),
+            ("ls", "--workspace", str(folder), "--json"),
+            (f"--workspace={folder}", "ls", "--json"),
         ):
-            assert run(*words).json["root"] == str(there)
+            assert run(*arguments).json["root"] == str(folder)
         file = str(tmp_path / "other.yaml")
         run("--registry", file, "create", "--agent", "human", "--session", "one")
         assert run("ls", "--names", "--registry", file).out == "one\n"
         assert run("ls", "--names").out.strip() == ""
 
     def test_a_workspace_that_is_not_there(self, run):
-        said = run("ls", "--workspace", "/nowhere/at/all", "--json")
-        assert (said.code, said.error["code"]) == (1, "invalid_path")
+        answer = run("ls", "--workspace", "/nowhere/at/all", "--json")
+        assert (answer.code, answer.error["code"]) == (1, "invalid_path")
 
 
 class TestEnds:
     def test_a_bug_is_one_line(self, run, monkeypatch):
         monkeypatch.setattr(ls_verb, "run", lambda call: 1 // 0)
-        said = run("ls")
-        assert said.code == 70
+        answer = run("ls")
+        assert answer.code == 70
         assert (
-            said.err.splitlines()[0]
+            answer.err.splitlines()[0]
             == "mam: a bug in mam: ZeroDivisionError: integer division or modulo by zero"
         )
-        assert "Traceback" not in said.err
+        assert "Traceback" not in answer.err
         assert run("ls", "--json").error["code"] == "broken"
 
     def test_a_bug_can_be_looked_at(self, run, monkeypatch):
@@ -200,8 +200,8 @@ class TestEnds:
             raise KeyboardInterrupt
 
         monkeypatch.setattr(ls_verb, "run", interrupt)
-        said = run("ls")
-        assert (said.code, said.out, said.err) == (INTERRUPTED, "", "")
+        answer = run("ls")
+        assert (answer.code, answer.out, answer.err) == (INTERRUPTED, "", "")
 
     @pytest.mark.parametrize(
         "kind",
@@ -212,16 +212,16 @@ class TestEnds:
             raise kind("it did\x1b[31m not\nwork \u202e", hint="try\x07 again", session={"name": "a"})
 
         monkeypatch.setattr(ls_verb, "run", fail)
-        said = run("ls")
-        assert said.code == kind.exit_code
-        assert said.err == "mam: it did[31m not work \n  try again\n"
+        answer = run("ls")
+        assert answer.code == kind.exit_code
+        assert answer.err == "mam: it did[31m not work \n  try again\n"
         document = run("ls", "--json").json
         assert document["error"]["code"] == kind.code
         assert document["session"] == {"name": "a"}
 
     def test_a_reader_that_leaves_early_is_no_error(self, run, workspace):
         run("create", "--agent", "human", "--session", "one")
-        done = subprocess.run(
+        process = subprocess.run(
             ["sh", "-c", '"$@"; echo "code $?" >&2', "sh", *program("ls", "--json")],
             stdout=os.open(os.devnull, os.O_RDONLY),
             stderr=subprocess.PIPE,
@@ -229,35 +229,35 @@ class TestEnds:
             text=True,
             check=False,
         )
-        assert "Traceback" not in done.stderr
+        assert "Traceback" not in process.stderr
         reading, writing = os.pipe()
         os.close(reading)
-        done = subprocess.run(
+        process = subprocess.run(
             program("ls"), stdout=writing, stderr=subprocess.PIPE, cwd=workspace, check=False
         )
         os.close(writing)
-        assert (done.returncode, done.stderr) == (BROKEN_PIPE, b"")
+        assert (process.returncode, process.stderr) == (BROKEN_PIPE, b"")
 
     def test_a_full_disk_behind_stdout(self, run, workspace):
         with Path("/dev/full").open("w", encoding="utf-8") as full:
-            done = subprocess.run(
+            process = subprocess.run(
                 program("ls"), stdout=full, stderr=subprocess.PIPE, cwd=workspace, text=True, check=False
             )
-        assert done.returncode == 2
-        assert done.stderr.startswith("mam: the answer could not be written")
+        assert process.returncode == 2
+        assert process.stderr.startswith("mam: the output could not be written")
 
     def test_no_output_at_all(self, run, workspace):
-        done = subprocess.run(
+        process = subprocess.run(
             ["sh", "-c", 'exec "$@" >&- 2>&-', "sh", *program("ls", "--json")], cwd=workspace, check=False
         )
-        assert done.returncode == 0
+        assert process.returncode == 0
 
     def test_a_terminal_without_unicode(self, run, workspace):
         env = {**os.environ, "PYTHONIOENCODING": "ascii"}
-        done = subprocess.run(
+        process = subprocess.run(
             program("stop", "--help"), env=env, capture_output=True, cwd=workspace, check=False
         )
-        assert done.returncode == 0
+        assert process.returncode == 0
 
     def test_ctrl_c_ends_a_wait_with_130(self, run, terminal):
         run("create", "--agent", "human", "--session", "one")
@@ -289,7 +289,7 @@ class TestAnswer:
         assert json.loads(out)["text"] == "\x1b[31m\x9b\u202e\x7fé"
 
     def test_an_os_error_that_is_not_about_output_is_a_bug(self):
-        assert output.as_ours(FileNotFoundError(2, "no", "x")).code == "broken"
+        assert output.as_mam_error(FileNotFoundError(2, "no", "x")).code == "broken"
 
 
 def test_a_signal_to_end_needs_no_words(run, workspace, until):

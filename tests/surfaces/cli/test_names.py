@@ -54,14 +54,14 @@ ids = [ascii(name[:20]) for name in HOSTILE]
     ],
 )
 def test_is_64_and_changes_nothing(run, workspace, line, name):
-    words = [word.replace("NAME", name) for word in line.split()]
-    said = run(*words, "--json") if "--" not in words else run("--json", *words)
-    assert said.code == 64, said
-    assert said.error["code"] in ("invalid_name", "usage")
-    assert len(said.error["message"]) < 300
-    assert said.error["message"].isprintable()
+    arguments = [word.replace("NAME", name) for word in line.split()]
+    answer = run(*arguments, "--json") if "--" not in arguments else run("--json", *arguments)
+    assert answer.code == 64, answer
+    assert answer.error["code"] in ("invalid_name", "usage")
+    assert len(answer.error["message"]) < 300
+    assert answer.error["message"].isprintable()
     assert list(workspace.iterdir()) == []
-    person = run(*words)
+    person = run(*arguments)
     assert (person.code, person.out) == (64, "")
     assert person.err.replace("\n", "").isprintable()
     assert list(workspace.iterdir()) == []
@@ -73,9 +73,9 @@ def test_is_64_and_changes_nothing(run, workspace, line, name):
 )
 def test_other_words_of_create(run, workspace, option, value):
     agent = [] if option == "--agent" else ["--agent", "human"]
-    said = run("create", *agent, f"{option}={value}", "--json")
-    assert said.code == 64, said
-    assert len(said.error["message"]) < 300
+    answer = run("create", *agent, f"{option}={value}", "--json")
+    assert answer.code == 64, answer
+    assert len(answer.error["message"]) < 300
     assert list(workspace.iterdir()) == []
 
 

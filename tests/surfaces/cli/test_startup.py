@@ -1,4 +1,4 @@
-"""Start-up is part of the product: what a listing may not import."""
+"""Start-up time: modules that a listing must not import."""
 
 import subprocess
 import sys
@@ -20,24 +20,26 @@ DEAR = {
 DEAR |= {"importlib.metadata", "tempfile", "threading", "unicodedata", "locale", "gettext", "traceback"}
 
 
-def modules_after(workspace, *words: str) -> set[str]:
+def modules_after(workspace, *arguments: str) -> set[str]:
     code = (
         "import sys; before = set(sys.modules); from mam.surfaces.cli.main import main\n"
-        f"code = main({list(words)!r})\n"
+        f"code = main({list(arguments)!r})\n"
         "print('\\0', *(set(sys.modules) - before), file=sys.stderr); sys.exit(code)"
     )
-    done = subprocess.run(
+    process = subprocess.run(
         [sys.executable, "-c", code], cwd=workspace, capture_output=True, text=True, check=True
     )
-    return set(done.stderr.partition("\0")[2].split())
+    return set(process.stderr.partition("\0")[2].split())
 
 
-@pytest.mark.parametrize("words", [("ls",), ("ls", "--json"), ("ls", "--names"), ("--json", "ls", "--all")])
-def test_a_listing_imports_nothing_heavy(run, workspace, words):
+@pytest.mark.parametrize(
+    "arguments", [("ls",), ("ls", "--json"), ("ls", "--names"), ("--json", "ls", "--all")]
+)
+def test_a_listing_imports_nothing_heavy(run, workspace, arguments):
     run("create", "--agent", "practice", "--session", "one")
     run("create", "--agent", "human", "--session", "two")
-    loaded = modules_after(workspace, *words)
-    assert "mam.app.observation.ls" in loaded or "--names" in words
+    loaded = modules_after(workspace, *arguments)
+    assert "mam.app.observation.ls" in loaded or "--names" in arguments
     assert not {name for name in loaded if name.split(".")[0] in HEAVY}
     assert not loaded & DEAR
 
@@ -52,7 +54,7 @@ def test_a_verb_loads_no_other_verb(run, workspace):
     from mam.surfaces.cli import verb_table
 
     loaded = modules_after(workspace, "doctor")
-    others = {f"mam.surfaces.cli.verbs.{module}" for module, _, _ in verb_table.VERBS.values()} - {
+    other_verbs = {f"mam.surfaces.cli.verbs.{module}" for module, _, _ in verb_table.VERBS.values()} - {
         "mam.surfaces.cli.verbs.doctor"
     }
-    assert not loaded & others
+    assert not loaded & other_verbs

@@ -11,7 +11,7 @@ from mam.surfaces.cli.verbs.read import fit
 
 
 class Screen(io.StringIO):
-    """A terminal of a certain width."""
+    """Return the colours and the width of a terminal."""
 
     def isatty(self):
         return True
@@ -116,25 +116,33 @@ def test_wide_letters_keep_the_columns_straight():
 
 def test_what_came_from_outside_is_clean():
     evil = "x\x1b[2J\x9b31m\u202egnp.exe\nNAME\ttab"
-    found = entry(
+    session = entry(
         evil, role=evil, agent=evil, status=evil, activity=evil, waiting_for=evil, job=evil, drift=evil
     )
-    found |= {"resume": {"id": evil, "tier": 1, "on_disk": True}, "workspace": evil, "start_command": [evil]}
-    found |= {"stop_reason": evil, "last_visible_note": evil, "last_action": {"by": evil, "verb": evil}}
+    session |= {
+        "resume": {"id": evil, "tier": 1, "on_disk": True},
+        "workspace": evil,
+        "start_command": [evil],
+    }
+    session |= {"stop_reason": evil, "last_visible_note": evil, "last_action": {"by": evil, "verb": evil}}
     for lines in (
-        render_sessions.table([found], paint()),
-        render_sessions.whole(found, paint()),
-        [render_sessions.line(found)],
+        render_sessions.table([session], paint()),
+        render_sessions.details(session, paint()),
+        [render_sessions.line(session)],
     ):
         assert all(line.isprintable() for line in lines)
-    assert len(render_sessions.table([found], paint())) == 2
+    assert len(render_sessions.table([session], paint())) == 2
 
 
 def test_a_listing_names_a_root_that_is_not_here_to_a_person():
     document = {"root": "/r", "sessions": ENTRIES}
-    assert render_listing.show(document, paint(80), here="/r/below")[-1] == "of the root /r"
-    assert render_listing.show(document, paint(80), here="/r") == render_sessions.table(ENTRIES, paint(80))
-    assert render_listing.show(document, paint(), here="/r/below") == render_sessions.table(ENTRIES, paint())
+    assert render_listing.show(document, paint(80), workspace="/r/below")[-1] == "root: /r"
+    assert render_listing.show(document, paint(80), workspace="/r") == render_sessions.table(
+        ENTRIES, paint(80)
+    )
+    assert render_listing.show(document, paint(), workspace="/r/below") == render_sessions.table(
+        ENTRIES, paint()
+    )
 
 
 def test_an_empty_listing_says_how_to_go_on():
@@ -142,7 +150,7 @@ def test_an_empty_listing_says_how_to_go_on():
     assert lines[0] == "no sessions in /r"
     assert "mam create --agent" in lines[1]
     assert render_listing.show({"root": "/r", "sessions": []}, paint(), is_filtered=True) == [
-        "no session fits"
+        "no session matches"
     ]
 
 

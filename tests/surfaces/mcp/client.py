@@ -20,9 +20,9 @@ HELLO = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"na
 class Client:
     """A client with its bridge."""
 
-    def __init__(self, cwd, *words, env=None) -> None:
+    def __init__(self, cwd, *command, env=None) -> None:
         self.process = subprocess.Popen(
-            [sys.executable, "-P", "-m", "mam", "mcp", *words],
+            [sys.executable, "-P", "-m", "mam", "mcp", *command],
             cwd=cwd,
             env=env,
             stdin=subprocess.PIPE,
@@ -106,13 +106,13 @@ class Client:
 
 def main(orders: str, answers: str) -> None:
     """Follow the orders as they come, until one says end."""
-    done = 0
+    result = 0
     with Client(Path.cwd()) as client, Path(answers).open("a", encoding="utf-8") as file:
         client.greet()
         while True:
             lines = Path(orders).read_text(encoding="utf-8").splitlines() if Path(orders).exists() else []
-            for line in lines[done:]:
-                done += 1
+            for line in lines[result:]:
+                result += 1
                 tool, arguments = json.loads(line)
                 file.write(json.dumps(client.call(tool, **arguments)) + "\n")
                 file.flush()

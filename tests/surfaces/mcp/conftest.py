@@ -25,9 +25,9 @@ def resident(home):
 def client(fleet, workspace, resident):
     """A client of a root that exists, introduced."""
     fleet.init()
-    with Client(workspace) as one:
-        one.greet()
-        yield one
+    with Client(workspace) as opened:
+        opened.greet()
+        yield opened
 
 
 @pytest.fixture
@@ -39,14 +39,14 @@ def holder(fleet):
 class Inside:
     """A session that has an MCP client of its own and does what it is told."""
 
-    def __init__(self, fleet, folder, until, name, *, words=(), **options) -> None:
+    def __init__(self, fleet, folder, until, name, *, prefix=(), **options) -> None:
         self.orders, self.answers = folder / f"{name}.orders", folder / f"{name}.answers"
         self.until = until
         self.answers.touch()
         self.session = fleet.sessions.create(
             "env",
             name=name,
-            args=[*words, sys.executable, "-P", str(INSIDE), str(self.orders), str(self.answers)],
+            args=[*prefix, sys.executable, "-P", str(INSIDE), str(self.orders), str(self.answers)],
             wait=False,
             **options,
         )

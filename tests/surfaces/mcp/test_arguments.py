@@ -14,7 +14,7 @@ from mam.surfaces.mcp.server import Server
 from mam.surfaces.mcp.tool import current_client
 from mam.surfaces.mcp.tools import all_tools
 
-TOOLS = {one.name: one.parameters for one in all_tools()}
+TOOLS = {tool.name: tool.parameters for tool in all_tools()}
 # So many calls of each tool; the larger number for ./dev test --all.
 MANY = [50, pytest.param(200, marks=pytest.mark.long)]
 WORDS = [
@@ -70,54 +70,54 @@ def fits(value, schema, top):
 
 
 def arguments(schema, dice):
-    given = {
-        name: valid(one, schema, dice)
-        for name, one in schema["properties"].items()
+    values = {
+        name: valid(part, schema, dice)
+        for name, part in schema["properties"].items()
         if name in schema.get("required", ()) or dice.random() < 0.5
     }
-    return {**given, **{name: value for name, value in QUIET.items() if name in schema["properties"]}}
+    return {**values, **{name: value for name, value in QUIET.items() if name in schema["properties"]}}
 
 
 def spoiled(schema, dice):
     """Return arguments that fit but for one thing."""
-    given = arguments(schema, dice)
+    values = arguments(schema, dice)
     required = list(schema.get("required", ()))
     names = list(schema["properties"])
     how = dice.choice([*(["missing"] if required else []), *(["strange"] * 3 if names else []), "extra"])
     if how == "missing":
-        del given[dice.choice(required)]
+        del values[dice.choice(required)]
     elif how == "extra":
-        given["x" + "".join(dice.choices(string.ascii_letters, k=5))] = dice.choice(STRANGE)
+        values["x" + "".join(dice.choices(string.ascii_letters, k=5))] = dice.choice(STRANGE)
     else:
         name = dice.choice(names)
-        wrong = [one for one in STRANGE if not fits(one, schema["properties"][name], schema)]
-        given[name] = dice.choice(wrong)
-    return given
+        wrong = [value for value in STRANGE if not fits(value, schema["properties"][name], schema)]
+        values[name] = dice.choice(wrong)
+    return values
 
 
 @pytest.fixture
 def ask(fleet, workspace):
     """Call tools in this process, as the operator with every guarded tool."""
     fleet.init()
-    ours, theirs = socket.socketpair()
-    said = {
+    client_end, server_end = socket.socketpair()
+    introduction = {
         "cwd": str(workspace),
         "environ": dict(fleet._access.context.environ),
         "allow": list(GUARDED_TOOLS),
     }
-    who = ConnectedClient(fleet._access.context, theirs, said)
+    connected = ConnectedClient(fleet._access.context, server_end, introduction)
 
     def run(name, many):
         async def all_of_them():
-            current_client.set(who)
+            current_client.set(connected)
             async with Client(Server()) as client:
-                return [(given, await client.call_tool(name, given)) for given in many]
+                return [(values, await client.call_tool(name, values)) for values in many]
 
         return asyncio.run(all_of_them())
 
     yield run
-    ours.close()
-    theirs.close()
+    client_end.close()
+    server_end.close()
 
 
 def state_of(fleet):
@@ -138,13 +138,13 @@ def state_of(fleet):
 def test_valid_arguments_get_an_answer_or_one_of_our_errors(fleet, ask, name, many) -> None:
     dice = random.Random(name)
     schema = TOOLS[name]
-    wanted = [arguments(schema, dice) for _ in range(many if schema["properties"] else 3)]
-    for given, result in ask(name, wanted):
+    cases = [arguments(schema, dice) for _ in range(many if schema["properties"] else 3)]
+    for values, result in ask(name, cases):
         document = result.structured_content
         error = document.get("error", {})
-        assert result.is_error == bool(error), (given, document)
-        assert error.get("code") != "broken", (given, document)
-        assert not error or (error["message"] and "Traceback" not in str(document)), (given, document)
+        assert result.is_error == bool(error), (values, document)
+        assert error.get("code") != "broken", (values, document)
+        assert not error or (error["message"] and "Traceback" not in str(document)), (values, document)
 
 
 @pytest.mark.parametrize("many", MANY)
@@ -152,9 +152,9 @@ def test_valid_arguments_get_an_answer_or_one_of_our_errors(fleet, ask, name, ma
 def test_invalid_arguments_are_refused_and_change_nothing(fleet, ask, name, many) -> None:
     dice = random.Random(name)
     before = state_of(fleet)
-    for given, result in ask(name, [spoiled(TOOLS[name], dice) for _ in range(many)]):
+    for values, result in ask(name, [spoiled(TOOLS[name], dice) for _ in range(many)]):
         error = (result.structured_content or {}).get("error", {})
-        assert result.is_error, given
-        assert error.get("code") == "usage", (given, error)
+        assert result.is_error, values
+        assert error.get("code") == "usage", (values, error)
     assert state_of(fleet) == before
     assert fleet.sessions.names() == []

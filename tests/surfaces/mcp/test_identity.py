@@ -1,4 +1,4 @@
-"""Who a client is, and what follows: inside a session it is that session."""
+"""The identity and rights of a client: a client that runs inside a session is that session."""
 
 import os
 import socket
@@ -22,19 +22,19 @@ def code(answer):
 
 
 def test_a_session_runs_what_it_started_and_nobody_else(fleet, inside) -> None:
-    stranger = fleet.sessions.create("practice", name="stranger")
+    other = fleet.sessions.create("practice", name="stranger")
     lead = inside("lead", role="lead")
     assert lead.call("control_health")["caller"] == lead.id
     child = lead.call("spawn_agent", cli="practice", name="child")
     assert child["parent_agent_id"] == lead.id
-    assert [one["name"] for one in lead.call("list_agents", mine=True)["agents"]] == ["child"]
+    assert [agent["name"] for agent in lead.call("list_agents", mine=True)["agents"]] == ["child"]
     assert lead.call("send_to", agent_id="child", text="hello", timeout_ms=20_000)["delivered"] is True
     assert fleet.messages.inbox("child")[0]["sender"] == "lead"
     for target in ("stranger", "lead"):
         assert code(lead.call("stop_agent", agent_id=target)) == "not_allowed"
         assert code(lead.call("send_to", agent_id=target, text="hello")) == "not_allowed"
         assert code(lead.call("resume_agent", agent_id=target)) == "not_allowed"
-    assert stranger.status()["status"] == "running"
+    assert other.status()["status"] == "running"
     assert lead.call("stop_agent", agent_id="child")["state"] == "done"
 
 
@@ -51,9 +51,9 @@ def test_a_grant_of_the_operator_reaches_others(fleet, inside, home) -> None:
     fleet.sessions.create("practice", name="stranger")
     with (home / ".config" / "mam" / "config.toml").open("a", encoding="utf-8") as file:
         file.write('[mcp]\nmessage = "all"\nallow = ["kill"]\n')
-    one = inside("one")
-    assert one.call("send_to", agent_id="stranger", text="hello", timeout_ms=20_000)["delivered"] is True
-    assert code(one.call("stop_agent", agent_id="stranger")) == "not_allowed"
+    session = inside("one")
+    assert session.call("send_to", agent_id="stranger", text="hello", timeout_ms=20_000)["delivered"] is True
+    assert code(session.call("stop_agent", agent_id="stranger")) == "not_allowed"
 
 
 def test_a_session_does_not_say_whose_settings_hold(fleet, inside, tmp_path) -> None:
@@ -61,22 +61,24 @@ def test_a_session_does_not_say_whose_settings_hold(fleet, inside, tmp_path) -> 
     config = tmp_path / "forged" / "mam" / "config.toml"
     config.parent.mkdir(parents=True)
     config.write_text('[mcp]\nmessage = "all"\nallow = ["kill"]\n', encoding="utf-8")
-    one = inside("one", words=[f"XDG_CONFIG_HOME={tmp_path / 'forged'}"])
-    assert code(one.call("send_to", agent_id="stranger", text="hello")) == "not_allowed"
-    assert code(one.call("kill", target="stranger")) == "usage"
+    session = inside("one", prefix=[f"XDG_CONFIG_HOME={tmp_path / 'forged'}"])
+    assert code(session.call("send_to", agent_id="stranger", text="hello")) == "not_allowed"
+    assert code(session.call("kill", target="stranger")) == "usage"
 
 
 def test_a_child_has_at_most_its_parents_permissions_and_stays_in_the_root(fleet, inside, tmp_path) -> None:
-    one = inside("one")
-    refused = one.call("spawn_agent", cli="practice", permissions="skip")
+    session = inside("one")
+    refused = session.call("spawn_agent", cli="practice", permissions="skip")
     assert code(refused) == "not_allowed"
-    assert code(one.call("spawn_agent", cli="practice", cwd=str(tmp_path))) == "not_allowed"
+    assert code(session.call("spawn_agent", cli="practice", cwd=str(tmp_path))) == "not_allowed"
     assert fleet.sessions.names() == ["one"]
 
 
 def test_a_session_that_is_held_to_permissions_starts_no_program_that_cannot_be(fleet) -> None:
-    held, free = (fleet.sessions.create("practice", name=one, permissions=one) for one in ("default", "skip"))
-    fleet._access._caller = callers.session(held.id)
+    limited, free = (
+        fleet.sessions.create("practice", name=name, permissions=name) for name in ("default", "skip")
+    )
+    fleet._access._caller = callers.session(limited.id)
     for program in ("make", "sh"):
         with pytest.raises(NotAllowed, match=program):
             fleet.agents.authorize_child(program, None, "skip")
@@ -93,39 +95,39 @@ def test_calls_that_come_at_once_start_no_more_than_one_after_the_other(fleet, m
 
     def call(tool, **arguments):
         access = Access(fleet._access.context.for_thread(), callers.session(lead.id), child_limit=True)
-        with Fleet(access) as theirs:
+        with Fleet(access) as client_fleet:
             try:
-                tool(SimpleNamespace(fleet=theirs), cli="practice", **arguments)
+                tool(SimpleNamespace(fleet=client_fleet), cli="practice", **arguments)
                 codes.append("")
             except NotAllowed as refused:
                 codes.append(refused.message)
 
     calls = [(spawn_agent, {"name": f"child-{number}"}) for number in range(3)]
     calls += [(submit_job, {"prompt": "hello"})] * 2
-    threads = [threading.Thread(target=call, args=(tool,), kwargs=given) for tool, given in calls]
-    for one in threads:
-        one.start()
-    for one in threads:
-        one.join()
+    threads = [threading.Thread(target=call, args=(tool,), kwargs=options) for tool, options in calls]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
     assert sorted(map(bool, codes)) == [False, False, True, True, True], codes
-    assert sum(one.row["parent"] == lead.id for one in fleet.sessions.list()) == 2
+    assert sum(session.row["parent"] == lead.id for session in fleet.sessions.list()) == 2
 
 
 @pytest.fixture
 def line():
-    ours, theirs = socket.socketpair()
-    with ours, theirs:
-        yield theirs
+    client_end, server_end = socket.socketpair()
+    with client_end, server_end:
+        yield server_end
 
 
 def test_where_a_client_says_that_it_is_leads_out_of_no_root(fleet, workspace, line) -> None:
     session = fleet.sessions.create("practice", name="one")
     context = ConnectedClient(fleet._access.context, line, {"cwd": f"{workspace}/.."}).context()
     with (
-        Fleet(Access(context, callers.session(session.id))) as theirs,
+        Fleet(Access(context, callers.session(session.id))) as client_fleet,
         pytest.raises(NotAllowed, match="below"),
     ):
-        theirs.agents.authorize_child("practice", None, "skip")
+        client_fleet.agents.authorize_child("practice", None, "skip")
 
 
 def test_the_tmux_of_a_session_is_found_also_by_a_client_with_few_variables(fleet, line, monkeypatch) -> None:
@@ -141,7 +143,7 @@ def test_the_tmux_of_a_session_is_found_also_by_a_client_with_few_variables(flee
 
 
 def test_a_client_of_another_root_is_not_served(fleet, line) -> None:
-    """The folder of a root that was removed leaves its number to the next one that is made."""
+    """A new folder may get the inode of a removed one, and with it the socket address of another root."""
     fleet.init()
     state = fleet._access.context.paths.state
     assert ConnectedClient(fleet._access.context, line, {"state": state}).place.state == state
@@ -153,9 +155,9 @@ def test_a_session_starts_nothing_anew_that_it_could_not_resume_or_that_has_opti
     fleet, inside
 ) -> None:
     free = fleet.sessions.create("practice", args=["--permissions", "skip"])
-    named = fleet.sessions.create("practice", name="named")
-    for one in (free, named):
-        one.stop()
+    named_session = fleet.sessions.create("practice", name="named")
+    for session in (free, named_session):
+        session.stop()
     lead = inside("lead")
     assert code(lead.call("spawn_agent", cli="practice", name="named")) == "not_allowed"
     assert code(lead.call("new_split", cli="practice", role="dev", title="named")) == "not_allowed"
@@ -173,8 +175,8 @@ def test_who_claims_to_be_a_session_and_is_not_changes_nothing(fleet, workspace,
 
     from tests.surfaces.mcp.client import Client
 
-    one = fleet.sessions.create("practice", name="one")
-    with Client(workspace, env={**os.environ, "MAM_SESSION": one.id}) as client:
+    session = fleet.sessions.create("practice", name="one")
+    with Client(workspace, env={**os.environ, "MAM_SESSION": session.id}) as client:
         client.greet()
         assert code(client.call("stop_agent", agent_id="one")) == "not_allowed"
         assert client.call("get_agent_state", agent_id="one")["state"] == "ready"

@@ -1,4 +1,4 @@
-"""The tools for words to many, jobs and panes, and those that the operator guards."""
+"""The tools for broadcasts, jobs and panes, and the guarded tools."""
 
 from pathlib import Path
 from types import SimpleNamespace
@@ -23,31 +23,31 @@ def code(answer):
 def trusted(fleet, workspace, resident):
     """A client of the operator with every guarded tool."""
     fleet.init()
-    with Client(workspace, "--allow", "answer_prompt", "--allow", "purge", "--allow", "kill") as one:
-        one.greet()
-        yield one
+    with Client(workspace, "--allow", "answer_prompt", "--allow", "purge", "--allow", "kill") as client:
+        client.greet()
+        yield client
 
 
 def test_words_to_many_and_an_interrupt(client, fleet, until) -> None:
     for name, role in (("one", "dev"), ("two", "dev"), ("three", "qa")):
         client.call("spawn_agent", cli="practice", name=name, role=role)
     sent = client.call("broadcast", text="hello to you", role="dev", exclude=["two"])
-    assert [one["agent_id"] for one in sent["receipts"]] == ["one"]
+    assert [receipt["agent_id"] for receipt in sent["receipts"]] == ["one"]
     fleet.messages.send("two", "/slow 600", command=True)
     until(lambda: client.call("get_agent_state", agent_id="two")["state"] == "working")
-    done = client.call("interact", agent="two", action="interrupt")
-    assert (done["applied"], done["activity"]) == ("interrupt", "idle")
+    result = client.call("interact", agent="two", action="interrupt")
+    assert (result["applied"], result["activity"]) == ("interrupt", "idle")
     assert code(client.call("interact", agent="two", action="model", model="other")) == "refused"
     assert code(client.call("interact", agent="two", action="model", model="a b")) == "usage"
-    said = client.call("interact", agent="three", action="send", text="hello there")
-    assert (said["applied"], said["agent_id"]) == ("send", "three")
+    sent_alone = client.call("interact", agent="three", action="send", text="hello there")
+    assert (sent_alone["applied"], sent_alone["agent_id"]) == ("send", "three")
 
 
 def test_a_job_is_submitted_awaited_and_told_of(client, fleet) -> None:
     job = client.call("submit_job", prompt="count the stars", cli="practice")
     assert job["status"] in ("pending", "running"), job
-    done = client.call("job_event", job_id=job["job_id"], event="completed", detail="seven")
-    assert (done["job_id"], done["status"]) == (job["job_id"], "completed")
+    outcome = client.call("job_event", job_id=job["job_id"], event="completed", detail="seven")
+    assert (outcome["job_id"], outcome["status"]) == (job["job_id"], "completed")
     waited = client.call("wait_for", job_id=job["job_id"], timeout_ms=60_000)
     assert (waited["matched"], waited["job"]["status"]) == (True, "completed")
     assert client.call("job_status", job_id=job["job_id"])["status"] == "completed"
@@ -63,11 +63,11 @@ def test_a_session_splits_its_window_and_closes_what_it_opened(fleet, inside) ->
     lead = inside("lead", role="lead")
     member = lead.call("new_split", role="dev", cli="practice", title="helper", task="count the stars")
     assert (member["name"], member["parent_agent_id"]) == ("helper", lead.id), member
-    rows = {one["name"]: one for one in lead.call("list_surfaces")["surfaces"]}
+    rows = {pane["name"]: pane for pane in lead.call("list_surfaces")["surfaces"]}
     assert rows["helper"]["window"] == rows["lead"]["window"]
     assert code(lead.call("close_surface", surface=member["surface"])) in ("refused", "not_allowed")
-    done = lead.call("close_surface", surface=member["surface"], force=True)
-    assert (done["agent_stopped"], done["surface_closed"]) == (True, True), done
+    closed = lead.call("close_surface", surface=member["surface"], force=True)
+    assert (closed["agent_stopped"], closed["surface_closed"]) == (True, True), closed
     assert fleet.sessions.get("helper").row["status"] == "stopped"
     alone = lead.call("spawn_agent", cli="practice", name="alone")
     assert code(lead.call("close_surface", agent_id=alone["agent_id"])) == "needs_confirmation"
@@ -83,11 +83,11 @@ def test_guarded_tools_are_not_there_unless_the_operator_says_so(client) -> None
 
 
 def test_a_session_has_guarded_tools_by_the_settings_alone(fleet, inside, home) -> None:
-    one = inside("one")
-    assert code(one.call("kill", target="all")) == "usage"
+    session = inside("one")
+    assert code(session.call("kill", target="all")) == "usage"
     with (home / ".config" / "mam" / "config.toml").open("a", encoding="utf-8") as file:
         file.write('[mcp]\nallow = ["kill"]\n')
-    assert code(one.call("kill", target="all")) == "needs_confirmation"
+    assert code(session.call("kill", target="all")) == "needs_confirmation"
 
 
 def test_settings_that_cannot_be_read_are_an_answer(client, home) -> None:
@@ -112,8 +112,8 @@ def test_an_answer_goes_to_the_question_that_was_read(trusted, fleet, until) -> 
         "answer_prompt", agent_id="one", answer="allow", expect="0" * len(prompt["fingerprint"])
     )
     assert code(wrong) == "conflict"
-    done = trusted.call("answer_prompt", agent_id="one", answer="allow", expect=prompt["fingerprint"])
-    assert done["answer"], done
+    outcome = trusted.call("answer_prompt", agent_id="one", answer="allow", expect=prompt["fingerprint"])
+    assert outcome["answer"], outcome
     waited = trusted.call("wait_for", agent_id="one", target_state="idle", timeout_ms=60_000)
     assert waited["results"][0]["blocked_on_prompt"] is False
 
@@ -121,20 +121,20 @@ def test_an_answer_goes_to_the_question_that_was_read(trusted, fleet, until) -> 
 def confirmed(client, tool, **arguments):
     refused = client.call(tool, **arguments)
     assert code(refused) == "needs_confirmation"
-    word = refused["error"]["hint"].split('"')[1]
-    return word, client.call(tool, **arguments, confirm=word)
+    confirmation = refused["error"]["hint"].split('"')[1]
+    return confirmation, client.call(tool, **arguments, confirm=confirmation)
 
 
 def test_what_cannot_be_undone_is_confirmed(trusted, fleet) -> None:
     for name in ("one", "two", "three"):
         trusted.call("spawn_agent", cli="practice", name=name)
     trusted.call("send_to", agent_id="one", text="remember this", timeout_ms=20_000)
-    word, gone = confirmed(trusted, "purge", agent_id="one")
-    assert (gone["state"], gone["applied"]) == ("done", "purge")
+    code_given, purged = confirmed(trusted, "purge", agent_id="one")
+    assert (purged["state"], purged["applied"]) == ("done", "purge")
     assert fleet.sessions.get("one").row["resumable"] is False
-    # A word is good once, and for nothing else.
-    assert code(trusted.call("purge", agent_id="one", confirm=word)) == "needs_confirmation"
-    assert code(trusted.call("kill", target=["two"], confirm=word)) == "needs_confirmation"
+    # A code is valid once, and only for the same call.
+    assert code(trusted.call("purge", agent_id="one", confirm=code_given)) == "needs_confirmation"
+    assert code(trusted.call("kill", target=["two"], confirm=code_given)) == "needs_confirmation"
     assert fleet.sessions.names(status=["running"]) == ["two", "three"]
     _, ended = confirmed(trusted, "kill", target="all", force=True)
     assert (sorted(ended["killed"]), ended["errors"]) == (["three", "two"], [])
@@ -146,20 +146,20 @@ def test_children_are_killed_first_and_each_once_and_nobody_killed_is_an_error(f
     fleet._access._caller = callers.session(fleet.sessions.get("above").id)
     fleet.sessions.create("practice", name="below")
     fleet._access._caller = callers.user()
-    call = SimpleNamespace(fleet=fleet, who=SimpleNamespace(pid=1))
+    call = SimpleNamespace(fleet=fleet, client=SimpleNamespace(pid=1))
 
-    def sure(target):
-        with pytest.raises(NeedsConfirmation, match="end 2 agents") as asked:
+    def kill_confirmed(target):
+        with pytest.raises(NeedsConfirmation, match="end 2 agents") as refusal:
             kill(call, target, force=True)
-        return kill(call, target, force=True, confirm=asked.value.hint.split('"')[1])
+        return kill(call, target, force=True, confirm=refusal.value.hint.split('"')[1])
 
-    def fail(*_given, **_named):
+    def fail(*_arguments, **_options):
         raise StopUnconfirmed("it is still there")
 
     with monkeypatch.context() as patch, pytest.raises(StopUnconfirmed):
         patch.setattr(Sessions, "stop", fail)
-        sure(["above", "below"])
-    assert sure(["below", "above", "below"])["killed"] == ["below", "above"]
+        kill_confirmed(["above", "below"])
+    assert kill_confirmed(["below", "above", "below"])["killed"] == ["below", "above"]
 
 
 @pytest.mark.parametrize("tool", ["stop_agent", "send_to"])

@@ -19,14 +19,14 @@ def test_a_practice_agent_is_spawned_told_awaited_read_and_stopped(client, fleet
     assert (receipt["delivered"], receipt["state"]) == (True, "submitted")
     waited = client.call("wait_for", agent_id="helper", target_state="idle", timeout_ms=60_000)
     assert waited["matched"] is True
-    assert [one["state"] for one in waited["results"]] == ["idle"]
+    assert [entry["state"] for entry in waited["results"]] == ["idle"]
     screen = client.call("read_screen", surface=agent["surface_id"], lines=100)
     assert "say hello to the world" in screen["text"]
     assert screen["agent_id"] == agent["agent_id"]
     panes = client.call("list_surfaces")["surfaces"]
-    assert [one["name"] for one in panes] == ["helper"]
-    done = client.call("stop_agent", agent_id=agent["agent_id"])
-    assert done == {"agent_id": agent["agent_id"], "state": "done", "applied": "stop_agent"}
+    assert [entry["name"] for entry in panes] == ["helper"]
+    stopped = client.call("stop_agent", agent_id=agent["agent_id"])
+    assert stopped == {"agent_id": agent["agent_id"], "state": "done", "applied": "stop_agent"}
     assert fleet.sessions.get("helper").row["status"] == "stopped"
     again = client.call("resume_agent", agent_id="helper")
     assert (again["state"], again["agent_id"]) == ("idle", agent["agent_id"])
@@ -49,8 +49,8 @@ def test_states_have_the_names_that_agents_know(client, fleet, until) -> None:
     client.call("spawn_agent", cli="practice", name="asks")
     fleet.messages.send("asks", "/ask Bash rm it", command=True)
     blocked = client.call("wait_for", agent_id="asks", target_state="done", timeout_ms=60_000)
-    (one,) = blocked["results"]
-    assert (one["state"], one["blocked_on_prompt"], one["waiting_for"]) == ("idle", True, "permission")
+    (agent,) = blocked["results"]
+    assert (agent["state"], agent["blocked_on_prompt"], agent["waiting_for"]) == ("idle", True, "permission")
     assert (blocked["matched"], blocked["timed_out"]) == (False, False)
     os.kill(fleet.sessions.get("asks").row["pane"]["pid"], signal.SIGKILL)
     until(lambda: client.call("get_agent_state", agent_id="asks")["state"] == "error")
@@ -68,9 +68,9 @@ def test_waiting_tells_how_it_goes(client) -> None:
     )
     late = client.finish(number)["result"]["structuredContent"]
     assert (late["matched"], late["timed_out"]) == (False, True)
-    told = [one["params"] for one in client.notes if one["method"] == "notifications/progress"]
-    assert {one["progressToken"] for one in told} == {"p"}
-    assert "one is ready" in told[0]["message"]
+    progress = [note["params"] for note in client.notes if note["method"] == "notifications/progress"]
+    assert {note["progressToken"] for note in progress} == {"p"}
+    assert "one is ready" in progress[0]["message"]
 
 
 def test_every_tool_says_what_it_takes_gives_and_may_do(client) -> None:
@@ -82,11 +82,11 @@ def test_every_tool_says_what_it_takes_gives_and_may_do(client) -> None:
         assert tool["inputSchema"]["additionalProperties"] is False
         for schema in (tool["inputSchema"], tool["outputSchema"]):
             jsonschema.Draft202012Validator.check_schema(schema)
-    assert {one["name"] for one in tools if one["annotations"]["readOnlyHint"]} == READS
+    assert {tool["name"] for tool in tools if tool["annotations"]["readOnlyHint"]} == READS
     answers = {"list_agents": {}, "list_surfaces": {}, "control_health": {}}
     client.call("spawn_agent", cli="practice", name="one")
     answers |= {"get_agent_state": {"agent_id": "one"}, "read_screen": {"surface": "one"}}
-    schemas = {one["name"]: one["outputSchema"] for one in tools}
+    schemas = {tool["name"]: tool["outputSchema"] for tool in tools}
     for name, arguments in answers.items():
         jsonschema.validate(client.call(name, **arguments), schemas[name])
 
@@ -94,16 +94,16 @@ def test_every_tool_says_what_it_takes_gives_and_may_do(client) -> None:
 def test_resources_and_prompts(client) -> None:
     client.call("spawn_agent", cli="practice", name="one")
     sessions = json.loads(client.ask("resources/read", uri="mam://sessions")["result"]["contents"][0]["text"])
-    assert [one["name"] for one in sessions["sessions"]] == ["one"]
+    assert [entry["name"] for entry in sessions["sessions"]] == ["one"]
     screen = client.ask("resources/read", uri="mam://sessions/one/screen")["result"]["contents"][0]["text"]
     assert screen.strip()
     assert (
         "session_not_found" in client.ask("resources/read", uri="mam://sessions/x/screen")["error"]["message"]
     )
-    named = [one["name"] for one in client.ask("prompts/list")["result"]["prompts"]]
-    assert named == ["delegate", "review"]
-    asked = client.ask("prompts/get", name="delegate", arguments={"task": "count the stars"})
-    assert "count the stars" in asked["result"]["messages"][0]["content"]["text"]
+    names = [entry["name"] for entry in client.ask("prompts/list")["result"]["prompts"]]
+    assert names == ["delegate", "review"]
+    prompt = client.ask("prompts/get", name="delegate", arguments={"task": "count the stars"})
+    assert "count the stars" in prompt["result"]["messages"][0]["content"]["text"]
 
 
 @pytest.mark.parametrize("has_registry", [True, False])

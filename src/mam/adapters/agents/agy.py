@@ -1,9 +1,9 @@
-"""Antigravity (`agy`): known from documents only, so nothing of its screen is read and nothing is typed.
+"""Antigravity (`agy`): known from its documents only, so mam neither reads its screen nor types into it.
 
-What is known: `agy --conversation ID` takes up a conversation, and below `~/.gemini/antigravity-cli` lie
-`conversations/ID.db`, `brain/ID/` and `cache/last_conversations.json`, which names the last conversation of
-each workspace. Two sessions in one directory share an entry of that map, so it proves nothing about either: a
-conversation is a session's own if the session's process has its database open.
+`agy --conversation ID` resumes a conversation. Below `~/.gemini/antigravity-cli` are `conversations/ID.db`,
+`brain/ID/` and `cache/last_conversations.json`, which names the last conversation of each workspace. Two
+sessions in one directory share an entry of that file, so it does not prove whose conversation it is. A
+conversation belongs to a session if the session's process has its database open.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import re
 from mam.adapters.agents.arguments import Options
 from mam.adapters.agents.jsonl import UUID
 from mam.adapters.agents.kind import Kind, Launch
-from mam.adapters.agents.open_regular import open_plain
+from mam.adapters.agents.open_regular import open_regular_file
 from mam.adapters.system import process
 from mam.core.activity import UNKNOWN, Evidence
 
@@ -30,7 +30,7 @@ FOLDER = ".gemini/antigravity-cli"
 _DATABASE = re.compile(r"/conversations/([0-9a-f-]{36})\.db(?:-wal|-shm)?\Z")
 _LARGEST_MAP = 4 * 1024 * 1024
 _CHOOSES = "--conversation"
-# None of them is known.
+# mam knows no other options of this program.
 _OPTIONS = Options(flags=(), single=())
 
 
@@ -38,24 +38,24 @@ class Agy(Kind):
     """Launches `agy` and finds its conversations."""
 
     name = "agy"
-    # Typed only into a box that is seen to be empty, and no box of it is ever seen: a stop hangs up instead.
+    # mam types this only into an input box that it sees empty. It never sees that of agy: a stop hangs up.
     exit_word = "Exit"
     can_resume = True
     has_state_file = True
 
     def stores(self, environ: Mapping[str, str]) -> dict[str, str]:
-        """No variable is known that moves its files."""
+        """mam knows no variable that moves the files, so it keeps the home."""
         return {HOME: environ.get(HOME) or os.path.expanduser("~")}
 
     def launch(self, request: Request) -> Launch:
-        """Pass the conversation; what the caller passed comes last."""
+        """Pass the conversation; the arguments of the caller come last."""
         args = request.command[1:]
         _OPTIONS.refuse(args, [_CHOOSES], hint="mam resume NAME, or mam adopt")
-        own = [_CHOOSES, request.conversation] if request.resume and request.conversation else []
-        return Launch([request.program, *own, *args])
+        resume = [_CHOOSES, request.conversation] if request.resume and request.conversation else []
+        return Launch([request.program, *resume, *args])
 
     def on_disk(self, conversation: str, workspace: str, stores: Mapping[str, str]) -> bool | None:
-        """The database is the record."""
+        """Look for the database of the conversation."""
         if not UUID.match(conversation) or not stores.get(HOME):
             return None
         try:
@@ -67,14 +67,14 @@ class Agy(Kind):
         return True
 
     def conversations(self, workspace: str, stores: Mapping[str, str]) -> list[str]:
-        """The last one of the workspace, whoever had it."""
-        found = _last_of(workspace, stores)
-        return [found] if found and self.on_disk(found, workspace, stores) else []
+        """Return the last conversation of the workspace, of whatever session."""
+        last = _last_conversation(workspace, stores)
+        return [last] if last and self.on_disk(last, workspace, stores) else []
 
     def purge_paths(
         self, conversation: str, workspace: str, stores: Mapping[str, str]
     ) -> list[tuple[str, str]]:
-        """The database with what SQLite keeps beside it, and its folder; the map is shared and stays."""
+        """Return the database, the files of SQLite beside it, and the folder; the shared map stays."""
         if not UUID.match(conversation) or not stores.get(HOME):
             return []
         names = [f"conversations/{conversation}.db{ending}" for ending in ("", "-wal", "-shm")]
@@ -83,42 +83,42 @@ class Agy(Kind):
     def read_state(
         self, pid: int, start: int, stores: Mapping[str, str]
     ) -> tuple[Evidence, str | None] | None:
-        """The conversation whose database the process has open; its activity is not known."""
+        """Return the conversation whose database the process has open; mam does not know the activity."""
         if process.start_of(pid) != start:
             return None
-        held = _held_by(pid, stores)
-        if len(held) > 1:
-            # It went from one to another: the map names where it is, if that is one of its own.
-            held &= {_last_of(process.working_directory(pid) or "", stores) or ""}
-        if len(held) != 1:
+        open_ids = _open_conversations(pid, stores)
+        if len(open_ids) > 1:
+            # The agent changed its conversation. The map names the present one, if it is one of these.
+            open_ids &= {_last_conversation(process.working_directory(pid) or "", stores) or ""}
+        if len(open_ids) != 1:
             return None
-        (found,) = held
-        return Evidence("state-file", UNKNOWN, 0.0, detail=f"has {found}.db open"), found
+        (conversation,) = open_ids
+        return Evidence("state-file", UNKNOWN, 0.0, detail=f"has {conversation}.db open"), conversation
 
     def holders(self, conversation: str, stores: Mapping[str, str]) -> list[tuple[int, int]]:
-        """The processes that have its database open; a child of one of them belongs to it."""
-        held = {pid for pid in process.pids() if conversation in _held_by(pid, stores)}
-        outer = [pid for pid in held if not held & {one.pid for one in process.ancestors(pid)}]
+        """Return the processes that have the database open, without the children of such processes."""
+        pids = {pid for pid in process.pids() if conversation in _open_conversations(pid, stores)}
+        outer = [pid for pid in pids if not pids & {ancestor.pid for ancestor in process.ancestors(pid)}]
         return [(pid, start) for pid in outer if (start := process.start_of(pid)) is not None]
 
 
-def _last_of(workspace: str, stores: Mapping[str, str]) -> str | None:
+def _last_conversation(workspace: str, stores: Mapping[str, str]) -> str | None:
     path = os.path.join(stores.get(HOME) or "", FOLDER, "cache", "last_conversations.json")
     try:
-        with open_plain(path) as file:
-            found = json.loads(file.read(_LARGEST_MAP))
+        with open_regular_file(path) as file:
+            last_of_workspace = json.loads(file.read(_LARGEST_MAP))
     except (OSError, ValueError, RecursionError):
         return None
-    last = found.get(workspace) if isinstance(found, dict) else None
+    last = last_of_workspace.get(workspace) if isinstance(last_of_workspace, dict) else None
     return last if isinstance(last, str) and UUID.match(last) else None
 
 
-def _held_by(pid: int, stores: Mapping[str, str]) -> set[str]:
+def _open_conversations(pid: int, stores: Mapping[str, str]) -> set[str]:
     """Return the conversations of this store whose database a process has open."""
     store = os.path.realpath(os.path.join(stores.get(HOME) or "", FOLDER))
-    held = set()
+    conversations = set()
     for path in process.open_files(pid):
         match = _DATABASE.search(path)
         if match and path.startswith(f"{store}/") and UUID.match(match[1]):
-            held.add(match[1])
-    return held
+            conversations.add(match[1])
+    return conversations

@@ -1,6 +1,6 @@
-"""What a caller's arguments are to a program: options with their values, and words such as a first prompt.
+"""Splitting a caller's arguments into options with their values, and words such as a first prompt.
 
-Only options that are known tell a value from a word: whatever follows an unknown one is taken for its value.
+Whatever follows an unknown option counts as its value, because only known options tell a value from a word.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ _HINT = "mam resume NAME, mam fork NAME, or mam adopt"
 
 
 class Options:
-    """The options of a program: `flags` have no value, `single` have one, any other may have several."""
+    """The options of a program: `flags` have no value, `single` have one, and all others may have several."""
 
     __slots__ = ("flags", "single")
 
@@ -25,7 +25,7 @@ class Options:
         self.single = single
 
     def parts(self, args: list[str]) -> Iterator[tuple[str, list[str]]]:
-        """Yield each option's name and its words; a mere word has no name, and `--` has all the rest."""
+        """Yield each option with its arguments; a word has an empty name, and `--` has all that follows."""
         at = 0
         while at < len(args):
             word, name = args[at], name_of(args[at])
@@ -49,34 +49,34 @@ class Options:
         of: str = "the conversation",
         hint: str = _HINT,
     ) -> None:
-        """Raise Usage for an option that is mam's part."""
+        """Raise Usage for an option that only mam may pass."""
         for name, _ in self.parts(args):
             if name in names:
-                raise Usage(f"{name} is for mam to pass: it keeps track of {of}", hint=hint)
+                raise Usage(f"only mam may pass {name}: it keeps track of {of}", hint=hint)
 
     def without_prompt(self, args: list[str], names: Collection[str] = ()) -> list[str]:
-        """Return the arguments without words of their own, and without options that hold a prompt.
+        """Return the arguments without words, and without the options `names`, which hold a prompt.
 
-        A conversation that is taken up has had its first prompt, and would get it once more.
+        A resumed conversation has had its first prompt, and must not get it again.
         """
-        kept: list[str] = []
-        for name, words in self.parts(args):
+        options: list[str] = []
+        for name, part in self.parts(args):
             if name not in ("", REST, *names):
-                kept += words
-        return kept
+                options += part
+        return options
 
     def words(self, args: list[str]) -> list[str]:
         """Return the words that belong to no option."""
         return [
-            one
-            for name, words in self.parts(args)
+            word
+            for name, part in self.parts(args)
             if name in ("", REST)
-            for one in (words[1:] if name else words)
+            for word in (part[1:] if name else part)
         ]
 
 
 def name_of(word: str) -> str:
-    """Return the option that a word names, empty for none: `--x=1` is --x, and -x1 is -x."""
+    """Return the option that an argument names: `--x` for `--x=1`, `-x` for `-x1`, else nothing."""
     if len(word) < 2 or word[0] != "-":
         return ""
     return word.partition("=")[0] if word.startswith("--") else word[:2]

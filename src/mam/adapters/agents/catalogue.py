@@ -1,4 +1,4 @@
-"""Finding a kind by name: ours, then those that other packages offer, then any program."""
+"""Finding an agent kind by its name: first mam's own, then those of other packages, then any program."""
 
 from __future__ import annotations
 
@@ -25,26 +25,26 @@ _loaded: dict[str, Kind] = {}
 
 
 def kind(name: str) -> Kind:
-    """Return the kind of that name; a name that nobody claims is a program."""
-    found = _loaded.get(name)
-    if found is None:
-        reference = BUILT_IN.get(name) or offered().get(name)
-        found = _load(reference) if reference else Kind(name)
-        _loaded[name] = found
-    return found
+    """Return the kind of this name; a name without a kind means a program."""
+    loaded = _loaded.get(name)
+    if loaded is None:
+        reference = BUILT_IN.get(name) or entry_point_kinds().get(name)
+        loaded = _load(reference) if reference else Kind(name)
+        _loaded[name] = loaded
+    return loaded
 
 
-def offered() -> dict[str, str]:
-    """Return the kinds that other installed packages offer, as name -> module:class."""
-    if not _somebody_offers():
+def entry_point_kinds() -> dict[str, str]:
+    """Return the kinds of other installed packages, as name -> module:class."""
+    if not _any_package_has_kinds():
         return {}
     from importlib.metadata import entry_points
 
     return {point.name: point.value for point in entry_points(group=ENTRY_POINTS)}
 
 
-def _somebody_offers() -> bool:
-    """Tell whether any package but ours names the entry point; a look is far cheaper than asking for it."""
+def _any_package_has_kinds() -> bool:
+    """Tell whether another package names the entry point; this is far cheaper than importlib.metadata."""
     for folder in sys.path:
         try:
             packages = [
@@ -53,12 +53,14 @@ def _somebody_offers() -> bool:
         except OSError:
             continue
         for package in packages:
-            if not package.startswith("multi_agent_mux-") and _mentions(os.path.join(folder, package)):
+            if not package.startswith("multi_agent_mux-") and _names_entry_point(
+                os.path.join(folder, package)
+            ):
                 return True
     return False
 
 
-def _mentions(package: str) -> bool:
+def _names_entry_point(package: str) -> bool:
     try:
         with open(os.path.join(package, "entry_points.txt"), "rb") as file:
             return ENTRY_POINTS.encode() in file.read()
@@ -69,13 +71,14 @@ def _mentions(package: str) -> bool:
 def _load(reference: str) -> Kind:
     module, _, attribute = reference.partition(":")
     try:
-        made = getattr(import_module(module), attribute)()
+        loaded = getattr(import_module(module), attribute)()
     except Exception as error:
         raise InvalidSettings(
-            f"the agent kind {reference} cannot be loaded: {error}", hint="mend or uninstall that package"
+            f"the agent kind {reference} cannot be loaded: {error}", hint="repair or uninstall that package"
         ) from error
-    if not isinstance(made, Kind):
+    if not isinstance(loaded, Kind):
         raise InvalidSettings(
-            f"{reference} is not an agent kind", hint="it must derive from mam.adapters.agents.kind.Kind"
+            f"{reference} is not an agent kind",
+            hint="its class must derive from mam.adapters.agents.kind.Kind",
         )
-    return made
+    return loaded

@@ -1,7 +1,7 @@
-"""Deleting an agent's files: one name at a time, below a store, through no symlink.
+"""Deleting files of an agent below the folder of its store, without following symlinks.
 
-Every folder on the way is opened relative to the one before it and without following links, so
-nothing that is swapped in between can lead elsewhere.
+Each folder of a path is opened relative to its parent and without following links. So nobody can redirect a
+deletion by replacing a folder with a link meanwhile.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from mam.core.errors import NotAllowed, Unavailable
 
 
 def remove(store: str, path: str) -> bool:
-    """Delete a file or folder at `path` below `store`; False if it is not there."""
+    """Delete the file or folder at `path` below `store`; return False if there is none."""
     parts = path.split("/")
     if any(part in ("", ".", "..") for part in parts):
         raise NotAllowed(f"{path} does not lie below {store}")

@@ -1,7 +1,7 @@
-"""Reading the options of an open dialog, as every kind draws them: one line each, one of them pointed at.
+"""Reading the options of an open dialog: agents draw one line per option, with a pointer before one of them.
 
-`❯ 1. Yes`, `› 1. Yes, proceed (y)`, `● 1. Allow once`, `│ ❯ [1] Approve Once │`, and without numbers
-`❯ No, exit`. Descriptions and rules may stand between them.
+Examples are `❯ 1. Yes`, `› 1. Yes, proceed (y)`, `● 1. Allow once`, `│ ❯ [1] Approve Once │`, and without
+numbers `❯ No, exit`. Descriptions and rules may be between the options.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ if TYPE_CHECKING:
 _FRAME = "│┃"
 _NUMBERED = re.compile(r"(?P<mark>[❯›●>] ?)? *\[?(?P<number>\d{1,2})[.\]] +(?P<label>\S.*)")
 _POINTED = re.compile(r"(?P<indent> *)❯ +(?P<label>\S.*)")
-# What stands above a dialog: a rule, the top of a frame, or something that was said.
+# What ends a dialog at its top: a rule, the top of a frame, or a message of the conversation.
 _ABOVE = re.compile(r"\s*(?:[─▔═]{10,}|╭─)|(?:[•◦■✗✔●❯›>⎿✻] )")
 _DRAWN = re.compile(r"[─╌▔═╭╮╰╯ ]+\Z")
 _MOST_ABOVE = 25
-# The narrowest consent is taken, never one that reaches beyond this once.
+# `allow` means the narrowest consent: never one that is valid for more than this request.
 _CONSENT = re.compile(r"(?:yes|allow|approve|trust)\b", re.IGNORECASE)
 _WIDER = re.compile(r"\b(?:always|session|permanent|auto|parent|all)\b|don.t ask", re.IGNORECASE)
 _REFUSAL = re.compile(r"(?:no|deny|reject|cancel|quit|stop|don.t trust)\b", re.IGNORECASE)
@@ -29,7 +29,7 @@ _OWN_WORDS = re.compile(
 
 
 class Choices:
-    """The options of a dialog in order, which of them is pointed at (None: not to be seen), and its words."""
+    """The options of a dialog in order, the one at the pointer (None: not visible), and the dialog's text."""
 
     __slots__ = ("at", "is_numbered", "labels", "text")
 
@@ -40,35 +40,37 @@ class Choices:
         self.text = text
 
     def consent(self) -> int | None:
-        """Return the option that allows what is asked about, this once; None where there is none."""
+        """Return the option that allows this request and no other; None if there is none."""
         return self._first(lambda label: bool(_CONSENT.match(label)) and not _WIDER.search(label))
 
     def refusal(self) -> int | None:
         """Return the option that refuses."""
         return self._first(lambda label: bool(_REFUSAL.match(label)))
 
-    def own_words(self) -> int | None:
-        """Return the option that takes words of one's own."""
+    def free_text(self) -> int | None:
+        """Return the option that takes a free text."""
         return self._first(lambda label: bool(_OWN_WORDS.match(label)))
 
-    def named(self, answer: str) -> int | None:
-        """Return the option of that number or label; a label may be given without what explains it."""
-        wanted = _plain(answer)
-        if wanted.isdecimal() and 0 < int(wanted) <= len(self.labels):
-            return int(wanted) - 1
-        return self._first(lambda label: wanted in (_plain(label), _plain(re.split(r" {2,}| \(", label)[0])))
+    def find_option(self, answer: str) -> int | None:
+        """Return the option with this number or label; the explanation at its end may be left out."""
+        name = _normalised(answer)
+        if name.isdecimal() and 0 < int(name) <= len(self.labels):
+            return int(name) - 1
+        return self._first(
+            lambda label: name in (_normalised(label), _normalised(re.split(r" {2,}| \(", label)[0]))
+        )
 
     def _first(self, fits: Callable[[str], bool]) -> int | None:
         return next((number for number, label in enumerate(self.labels) if fits(label)), None)
 
 
 def read(screen: str) -> Choices | None:
-    """Return the options of the dialog at the bottom of a screen; None where none are seen."""
-    lines = [_bare(line) for line in screen.rstrip().split("\n")]
-    return _numbered(lines) or _pointed(lines)
+    """Return the options of the dialog at the bottom of a screen; None if there are none."""
+    lines = [_without_frame(line) for line in screen.rstrip().split("\n")]
+    return _read_numbered(lines) or _read_pointed(lines)
 
 
-def _bare(line: str) -> str:
+def _without_frame(line: str) -> str:
     """Return a line without the frame around it."""
     line = line.rstrip()
     if line.lstrip()[:1] in tuple(_FRAME):
@@ -77,7 +79,7 @@ def _bare(line: str) -> str:
     return line
 
 
-def _numbered(lines: Sequence[str]) -> Choices | None:
+def _read_numbered(lines: Sequence[str]) -> Choices | None:
     first = next((at for at in reversed(range(len(lines))) if _number(lines[at]) == 1), None)
     if first is None:
         return None
@@ -91,7 +93,7 @@ def _numbered(lines: Sequence[str]) -> Choices | None:
             pointed = len(labels)
         last = number
         labels.append(option["label"].strip())
-    return Choices(labels, pointed, _words(lines, first, last), is_numbered=True)
+    return Choices(labels, pointed, _dialog_text(lines, first, last), is_numbered=True)
 
 
 def _number(line: str) -> int | None:
@@ -99,13 +101,13 @@ def _number(line: str) -> int | None:
     return int(option["number"]) if option else None
 
 
-def _pointed(lines: Sequence[str]) -> Choices | None:
+def _read_pointed(lines: Sequence[str]) -> Choices | None:
     at = next((number for number in reversed(range(len(lines))) if _POINTED.match(lines[number])), None)
     if at is None:
         return None
-    found = _POINTED.match(lines[at])
-    assert found is not None
-    indent = " " * (len(found["indent"]) + 2)
+    option = _POINTED.match(lines[at])
+    assert option is not None
+    indent = " " * (len(option["indent"]) + 2)
 
     def is_option(number: int) -> bool:
         line = lines[number]
@@ -117,13 +119,13 @@ def _pointed(lines: Sequence[str]) -> Choices | None:
     while last + 1 < len(lines) and is_option(last + 1):
         last += 1
     labels = [lines[number].replace("❯", " ", 1).strip() for number in range(first, last + 1)]
-    return Choices(labels, at - first, _words(lines, first, last), is_numbered=False)
+    return Choices(labels, at - first, _dialog_text(lines, first, last), is_numbered=False)
 
 
-def _words(lines: Sequence[str], first: int, last: int) -> str:
+def _dialog_text(lines: Sequence[str], first: int, last: int) -> str:
     """Return the dialog from its first line to its last option, without the pointer.
 
-    What stands below changes with the pointer, and with the time.
+    The lines below the options are left out: they change with the pointer and with the time.
     """
     top = first
     while top and first - top < _MOST_ABOVE and not _ABOVE.match(lines[top - 1]):
@@ -132,5 +134,5 @@ def _words(lines: Sequence[str], first: int, last: int) -> str:
     return "\n".join(line for line in shown if line and not _DRAWN.match(line))
 
 
-def _plain(text: str) -> str:
+def _normalised(text: str) -> str:
     return " ".join(text.split()).rstrip(".").casefold()

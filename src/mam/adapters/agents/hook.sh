@@ -1,6 +1,7 @@
 #!/bin/sh
-# Writes the payload, $2 or else standard input, to the spool ($1) as <session>.<pid of the agent>.<pid>.json.
-# Whatever goes wrong, the agent must not notice: no output, exit 0.
+# The hook of an agent: writes a payload ($2, or else standard input) into the spool ($1).
+# The file is named <session>.<pid of the agent>.<pid>.json: $PPID is the agent, as the command uses exec.
+# A failure must not disturb the agent: no output, exit 0.
 exec 2>/dev/null
 umask 077
 [ -n "$MAM_SESSION" ] || exit 0

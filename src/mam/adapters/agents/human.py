@@ -1,4 +1,4 @@
-"""A person at a shell: the instructions are printed, the person does the work."""
+"""The kind `human`: a shell for a person, who reads the instructions and does the work."""
 
 from __future__ import annotations
 
@@ -10,33 +10,33 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from mam.adapters.agents.kind import Request
 
-# A caller's words arrive in a file and are never part of the script.
+# The instructions arrive in a file and are never part of the script, so the shell cannot execute them.
 _SCRIPT = 'cat -- "$MAM_TEXT_FILE"; rm -f -- "$MAM_TEXT_FILE"; unset MAM_TEXT_FILE; exec "$1" -i'
-_WELCOME = """\
+_INTRODUCTION = """\
 This is a mam session for a person{role}.
-Work here as you like; mam status, mam read and mam stop know this pane as '{name}'.
+Work here as you like. mam status, mam read and mam stop call this pane '{name}'.
 """
 
 
 class Human(Kind):
-    """The user's own shell with the task printed above the prompt."""
+    """Runs the user's shell, with the instructions printed above its prompt."""
 
     name = "human"
     ends_on_interrupt = False
     takes_prompt = False
 
     def program(self, command: list[str]) -> str:
-        """Any shell will do; the user's own is taken at launch."""
+        """Return a shell that every machine has; `launch` then runs the user's own."""
         return "/bin/sh"
 
     def launch(self, request: Request) -> Launch:
-        """Print the instructions, then become the shell."""
+        """Print the instructions, then replace the script with the user's shell."""
         shell = request.environ.get("SHELL") or "/bin/sh"
         if not os.access(shell, os.X_OK):
             shell = "/bin/sh"
-        text = _WELCOME.format(
+        text = _INTRODUCTION.format(
             role=f" in the role '{request.role}'" if request.role else "", name=request.name
         )
         if request.instructions:
-            text += f"\nWhat is asked of you:\n\n{request.instructions}\n"
+            text += f"\nYour instructions:\n\n{request.instructions}\n"
         return Launch(["/bin/sh", "-c", _SCRIPT, "mam", shell], text=text)

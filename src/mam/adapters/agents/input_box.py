@@ -1,4 +1,4 @@
-"""Finding the input box on a screen: a prompt between two full-width rules, as several agents draw it."""
+"""Finding the input box on a screen, as several agents draw it: a prompt between two horizontal rules."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _ABOVE = 6
 
 
 class Box:
-    """What stands in the box, and the lines just above it."""
+    """The text in the input box, and the lines just above and below it."""
 
     __slots__ = ("above", "below", "inside")
 
@@ -28,12 +28,12 @@ class Box:
 
 
 def screen_lines(text: str, most: int = 40) -> list[str]:
-    """Return the last lines of a screen, without what is blank at their ends and at the bottom."""
+    """Return the last lines of a screen, without trailing spaces and without empty lines at the bottom."""
     return [line.rstrip() for line in text.rstrip().splitlines()][-most:]
 
 
 def find_box(lines: Sequence[str], prompt: str = "❯") -> Box | None:
-    """Return the lowest box on the screen; None if there is none."""
+    """Return the lowest input box on the screen; None if there is none."""
     rules = [number for number, line in enumerate(lines) if _RULE.match(line)]
     if len(rules) < 2:
         return None

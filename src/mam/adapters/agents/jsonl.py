@@ -1,4 +1,4 @@
-"""Reading records of one JSON object a line, which may be huge, broken, and still growing."""
+"""Reading files with one JSON object per line, which may be huge, damaged, and still growing."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import json
 import os
 import re
 
-from mam.adapters.agents.open_regular import open_plain
+from mam.adapters.agents.open_regular import open_regular_file
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -14,15 +14,15 @@ if TYPE_CHECKING:
     from typing import Any
 
 UUID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}\Z")
-# The longest prompt has 1 MB, and JSON may need six bytes for one of it.
+# The longest prompt has 1 MB, and JSON may need six bytes for one of its bytes.
 LONGEST_LINE = 8 * 1024 * 1024
-# Beyond these a figure is nobody's: neither a time of this age of the world nor a number of tokens.
+# A larger number is not plausible: as a time it is after the year 5000, and no agent counts so many tokens.
 _LATEST_MS = 1e14
 _MOST = 2**53
 
 
 def parse(line: object) -> dict[str, Any]:
-    """Return the object of a line; a broken one says nothing."""
+    """Return the object of a line; an empty one if the line is damaged."""
     try:
         entry = json.loads(line) if isinstance(line, (bytes, str)) else None
     except (ValueError, RecursionError):
@@ -31,8 +31,8 @@ def parse(line: object) -> dict[str, Any]:
 
 
 def tail(path: str, most: int) -> tuple[list[bytes], bool]:
-    """Return the whole lines at the end of a file, and whether these are all. Raises OSError."""
-    with open_plain(path) as file:
+    """Return the complete lines in the last bytes of a file, and whether they are all. Raises OSError."""
+    with open_regular_file(path) as file:
         since = max(0, file.seek(0, os.SEEK_END) - most)
         file.seek(since)
         lines = file.read(most).split(b"\n")[:-1]
@@ -40,15 +40,15 @@ def tail(path: str, most: int) -> tuple[list[bytes], bool]:
 
 
 def lines_since(path: str, since: int) -> Iterator[bytes]:
-    """Yield the whole lines beyond `since` bytes, up to one that no prompt is as long as. Raises OSError."""
-    with open_plain(path) as file:
+    """Yield the complete lines beyond `since` bytes; stop at one longer than any prompt. Raises OSError."""
+    with open_regular_file(path) as file:
         file.seek(since)
         while (line := file.readline(LONGEST_LINE)).endswith(b"\n"):
             yield line
 
 
 def epoch(text: object) -> float | None:
-    """Return the seconds of a time stamp; None for what is none."""
+    """Return an ISO time stamp as seconds; None for anything else."""
     from datetime import datetime
 
     try:
@@ -58,12 +58,12 @@ def epoch(text: object) -> float | None:
 
 
 def seconds(milliseconds: object) -> float | None:
-    """Return a time in seconds; None for what is none."""
+    """Return milliseconds as seconds; None for anything that is not a time."""
     if isinstance(milliseconds, (int, float)) and 0 < milliseconds < _LATEST_MS:
         return milliseconds / 1000
     return None
 
 
 def count(value: object) -> int | None:
-    """Return a number of tokens; None for what is none."""
+    """Return a number of tokens; None for anything else."""
     return value if type(value) is int and 0 <= value < _MOST else None

@@ -1,9 +1,9 @@
-"""What mam asks of an agent kind.
+"""The contract of an agent kind: what mam must know about one program, as the class `Kind`.
 
-`Kind` is the whole contract, and at the same time the honest answer of a program that nothing is
-known about: it has no exit word, no conversations, no hooks, and its screen says nothing. A kind
-overrides what it knows. None of these methods types, kills or writes; they say what to do and
-read what is there. Each answer about the world is present, absent or unknown (None).
+The defaults of `Kind` describe a program that mam knows nothing about: it has no exit word, no conversations
+and no hooks, and mam cannot read its screen. A kind overrides what mam knows about its program. The methods
+only describe and read: none of them types, kills or writes. A method that looks for something returns None
+where nobody can tell.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 class Attachment:
-    """An MCP server that an agent gets for one launch: what to start, and the variables that it needs."""
+    """An MCP server that mam gives to an agent for one launch: its command and its variables."""
 
     __slots__ = ("argv", "env", "name")
 
@@ -31,7 +31,7 @@ class Attachment:
 
 
 class Request:
-    """One launch as the caller wants it."""
+    """The launch that a caller asks for."""
 
     __slots__ = (
         "attachment",
@@ -84,20 +84,20 @@ class Request:
         self.hook = hook
         self.instructions = instructions
         self.attachment = attachment
-        # What the operator set for this kind alone.
+        # The settings of the operator that concern this kind alone.
         self.settings = settings or {}
 
 
 class Launch:
     """What to execute: argv with an absolute program, variables to add, and notes for the caller.
 
-    `text` is put into a private file whose path the program finds in MAM_TEXT_FILE: a caller's words
-    stand neither in argv nor in the environment. `settings` is a variable and a content: the content is put
-    into a private file, one per session, whose path the variable names. `without` names variables of the
-    caller that the program must not inherit.
+    mam writes `text` into a private file and passes its path in MAM_TEXT_FILE, because other users can see
+    argv and environment. `settings` is a pair of a variable and a content: mam writes the content into a
+    private file, one per session, and passes its path in the variable. `unset` names variables of the caller
+    that the program must not inherit.
     """
 
-    __slots__ = ("argv", "env", "notes", "settings", "text", "without")
+    __slots__ = ("argv", "env", "notes", "settings", "text", "unset")
 
     def __init__(
         self,
@@ -107,18 +107,18 @@ class Launch:
         text: str | None = None,
         settings: tuple[str, str] | None = None,
         notes: tuple[str, ...] = (),
-        without: tuple[str, ...] = (),
+        unset: tuple[str, ...] = (),
     ) -> None:
         self.argv = argv
         self.env = env or {}
         self.text = text
         self.settings = settings
         self.notes = notes
-        self.without = without
+        self.unset = unset
 
 
 class Screen:
-    """The visible text of a pane with its cursor."""
+    """The visible text of a pane, and the position of its cursor."""
 
     __slots__ = ("cursor_x", "cursor_y", "text")
 
@@ -129,14 +129,14 @@ class Screen:
 
 
 class ScreenState:
-    """What a screen shows: the state, an open dialog by name, and the input box (empty, draft, or None)."""
+    """What a screen shows: the activity, an open dialog by name, and the input box (empty, draft, None)."""
 
     __slots__ = ("box", "detail", "dialog", "state")
 
     def __init__(
         self, state: str = UNKNOWN, *, dialog: str | None = None, box: str | None = None, detail: str = ""
     ) -> None:
-        """Say nothing unless told otherwise."""
+        """By default the screen shows nothing that mam recognises."""
         self.state = state
         self.dialog = dialog
         self.box = box
@@ -144,7 +144,7 @@ class ScreenState:
 
 
 class HookEvent:
-    """What a hook payload says."""
+    """What the payload of a hook reports."""
 
     __slots__ = ("conversation", "event", "prompt", "state", "waiting_for")
 
@@ -156,7 +156,7 @@ class HookEvent:
         conversation: str | None = None,
         prompt: str | None = None,
     ) -> None:
-        """A state of None means that the event says nothing about the activity."""
+        """A state of None means that the event does not change the activity."""
         self.event = event
         self.state = state
         self.waiting_for = waiting_for
@@ -165,7 +165,7 @@ class HookEvent:
 
 
 class Turn:
-    """One message of a conversation as its record has it: `user` or `assistant`, and when, if it says so."""
+    """One message of a transcript: its role (`user` or `assistant`), its text, and its time if recorded."""
 
     __slots__ = ("at", "role", "text")
 
@@ -175,19 +175,20 @@ class Turn:
         self.at = at
 
 
-def add_turn(turns: list[Turn], role: str, words: str, at: object) -> None:
-    """Add what was said; parts of one answer, between which tools were used, are one turn."""
+def add_turn(turns: list[Turn], role: str, text: str, at: object) -> None:
+    """Add a message to the turns; the parts of an answer before and after tool calls become one turn."""
     if turns and turns[-1].role == role == "assistant":
-        turns[-1].text += "\n" + words
+        turns[-1].text += "\n" + text
     else:
-        turns.append(Turn(role, words, at if isinstance(at, str) else None))
+        turns.append(Turn(role, text, at if isinstance(at, str) else None))
 
 
 class Transcript:
-    """The end of a conversation: its last turns, and what the record says of model and tokens.
+    """The end of a transcript: its last turns, the model and the tokens.
 
-    `tokens_in` and `tokens_out` are of the whole conversation where the record has totals, else of what was
-    read of it. `context` is how many tokens the last request held, `window` how many fit; None is unknown.
+    `tokens_in` and `tokens_out` count the whole conversation where the agent records totals; otherwise they
+    count the part that mam has read. `context` is the number of tokens of the last request, `window` is how
+    many tokens fit into one. None means unknown.
     """
 
     __slots__ = ("context", "model", "tokens_in", "tokens_out", "turns", "window")
@@ -202,72 +203,72 @@ class Transcript:
 
 
 class Kind:
-    """One kind of agent. The defaults are those of a program that nothing is known about."""
+    """One agent kind. The defaults describe a program that mam knows nothing about."""
 
     name = ""
-    # The words that end it when typed into its empty box; None: it has none, and Ctrl-C is tried.
+    # The text that ends the agent when typed into its empty input box. None: there is none, mam tries Ctrl-C.
     exit_word: str | None = None
-    # Whether Ctrl-C is worth trying where there is no exit word.
+    # Whether Ctrl-C can end an agent without an exit word.
     ends_on_interrupt = True
-    # Whether mam chooses the id of a new conversation.
-    chooses_id = False
+    # Whether the program takes the id of a new conversation from mam.
+    takes_conversation_id = False
     can_resume = False
     can_fork = False
     has_hooks = False
-    # Whether the first hook proves that it takes input; else its box must be seen.
+    # Whether the first hook proves that the agent takes input. If not, the screen must show the input box.
     ready_by_hook = True
-    # Whether `read_state` can say anything.
+    # Whether the kind implements `read_state`.
     has_state_file = False
-    # Whether `look` can say anything.
+    # Whether the kind implements `read_screen`.
     reads_screen = False
-    # Seconds that a dialog must have stood unchanged before it takes keys.
-    dialog_settles = 0.0
-    # Seconds between a paste and Enter that the program needs.
+    # Seconds for which a dialog must have been on the screen, unchanged, before it takes keys.
+    dialog_settle_seconds = 0.0
+    # Seconds that the program needs between a paste and Enter.
     pause_before_enter = 0.0
-    # First characters that the program would take as a command; a space before them makes them words.
+    # First characters that make the program take a text for a command; a space before them prevents that.
     special_first = ""
-    # The keys that cut its turn short, each pressed on its own, and those that refuse an open dialog.
+    # The keys that interrupt a turn, each pressed on its own, and the keys that refuse an open dialog.
     interrupt_keys: tuple[str, ...] = ("C-c",)
     refuse_keys: tuple[str, ...] = ("Escape",)
-    # Seconds between two Ctrl-C that it does not take for the wish to leave; 0: it never does.
-    interrupts_apart = 0.0
-    # Whether the option for words of one's own opens a line for them only with Enter.
-    opens_own_words = False
-    # Whether mam knows how to hand over permissions and a model.
+    # Two Ctrl-C within this many seconds end the program. 0: they never do.
+    interrupt_gap_seconds = 0.0
+    # Whether the option for a free text opens its input line only after Enter.
+    free_text_needs_enter = False
+    # Whether mam can pass permissions and a model to the program.
     takes_permissions = False
     takes_model = False
-    # The command with which a running one takes another model, followed by its name.
+    # The command that changes the model of a running agent; the name of the model follows it.
     model_command: str | None = None
-    # Whether an MCP server can be given to one launch.
+    # Whether mam can give an MCP server to one launch.
     takes_mcp = False
-    # Whether a first prompt is typed (True) or handed over at launch as instructions (False).
+    # Whether mam types the first prompt (True) or passes it at launch as instructions (False).
     takes_prompt = True
-    # Whether it keeps what is entered while it works for its next turn, instead of cutting this one.
+    # Whether a working agent queues a new prompt for its next turn, instead of interrupting this one.
     queues = False
-    # Whether the size of a record is counted for all conversations together, as times and numbers are.
-    counts_for_all = False
-    # What of a text it hands on as it is: tabs, and blanks before the first word.
+    # Whether a `record_size` also holds for other conversations, because it is a time or counts all messages.
+    has_global_record_size = False
+    # What the program passes to the model unchanged: tabs, and spaces before the first word.
     keeps_tabs = False
     keeps_indent = False
-    # The longest text that is typed; more goes as a file.
+    # The longest text that mam types; mam sends a longer one as a file.
     longest_text = 50_000
-    # Seconds that a start may take at least, whatever the settings say.
+    # mam waits at least this many seconds for a start, even if the settings say less.
     boot_seconds = 0.0
-    # Seconds that the box must have stood before it counts: some show it before their first dialog.
-    ready_settles = 0.0
-    # The versions that the conformance tests run; of any other the screen alone proves nothing. Empty: it
-    # has no versions that matter.
+    # Seconds for which the input box must have been on the screen: some programs draw it, then open a dialog.
+    ready_settle_seconds = 0.0
+    # The versions that the conformance tests run. Of any other version the screen alone proves nothing.
+    # Empty: mam does not look at versions.
     known_versions: tuple[str, ...] = ()
-    # The npm packages that hold the program: their package.json names the version without running it.
+    # The npm packages of the program: mam reads the version from their package.json and need not run it.
     packages: tuple[str, ...] = ()
 
     def __init__(self, name: str = "") -> None:
-        """A kind without a name of its own is called as it was asked for."""
+        """A kind without a name of its own takes the name of the program."""
         self.name = name or type(self).name
 
     @property
     def is_known(self) -> bool:
-        """Whether this is an agent of which something is known, and not any program by its name."""
+        """Whether mam knows this agent; False for an arbitrary program."""
         return type(self) is not Kind
 
     def program(self, command: list[str]) -> str:
@@ -275,19 +276,19 @@ class Kind:
         return command[0]
 
     def stores(self, environ: Mapping[str, str]) -> dict[str, str]:
-        """Return the variables, with absolute values, that say where this launch keeps its files."""
+        """Return the variables, with absolute values, that say where the program keeps its files."""
         return {}
 
-    def marks(self) -> dict[str, str]:
-        """Return variables that tell the launches of one session from all others; kept with its stores."""
+    def session_variables(self) -> dict[str, str]:
+        """Return variables that identify the launches of one session; mam keeps them with its stores."""
         return {}
 
     def launch(self, request: Request) -> Launch:
-        """Return what to execute. Must touch no configuration of the user's."""
+        """Return what to execute. The launch must not change the user's configuration."""
         return Launch([request.program, *request.command[1:]])
 
     def on_disk(self, conversation: str, workspace: str, stores: Mapping[str, str]) -> bool | None:
-        """Tell whether a conversation's record exists."""
+        """Tell whether the transcript of a conversation exists."""
         return None
 
     def conversations(self, workspace: str, stores: Mapping[str, str]) -> list[str]:
@@ -295,7 +296,7 @@ class Kind:
         return []
 
     def record_folder(self, conversation: str, workspace: str, stores: Mapping[str, str]) -> str | None:
-        """Return the folder in which a conversation's record appears, if it is cheap to watch."""
+        """Return the folder in which the transcript of a conversation appears, if it is cheap to watch."""
         return None
 
     def purge_paths(
@@ -305,93 +306,93 @@ class Kind:
         return []
 
     def leftovers(self, workspace: str, stores: Mapping[str, str]) -> list[tuple[str, str]]:
-        """Return empty files as (store, path below it) for which a start would delete conversations."""
+        """Return empty files, as (store, path below it), that make the next start delete conversations."""
         return []
 
-    def look(self, screen: Screen) -> ScreenState:
-        """Return what a screen shows; what it does not recognise is unknown and never idle."""
+    def read_screen(self, screen: Screen) -> ScreenState:
+        """Return what a screen shows; a screen that mam does not recognise is unknown, never idle."""
         return ScreenState()
 
     def read_title(self, title: str) -> str:
-        """Return the state that the pane's title names, or unknown."""
+        """Return the activity that the title of the pane names, or unknown."""
         return UNKNOWN
 
     def dialog_keys(self, dialog: str, answer: str) -> list[str] | None:
-        """Return the keys that give an answer (`trust`) to an open dialog; None where that is not known."""
+        """Return the keys that give an answer (`trust`) to an open dialog; None if mam does not know them."""
         return None
 
-    def answer_keys(self, look: ScreenState, answer: str) -> list[str] | None:
-        """Return the next keys towards an answer; asked again when the dialog has changed by them."""
-        return self.dialog_keys(look.dialog or "", answer)
+    def answer_keys(self, screen_state: ScreenState, answer: str) -> list[str] | None:
+        """Return the next keys on the way to an answer; mam calls this again after the dialog has changed."""
+        return self.dialog_keys(screen_state.dialog or "", answer)
 
     def choices(self, screen: Screen) -> Choices | None:
-        """Return the options of the dialog that a screen shows; None where they are not seen."""
+        """Return the options of the dialog on a screen; None if the screen shows none."""
         from mam.adapters.agents.dialog_options import read
 
         return read(screen.text)
 
-    def typed(self, text: str) -> str | None:
-        """Return what to paste so that these words arrive; None where the program would alter them."""
+    def text_to_type(self, text: str) -> str | None:
+        """Return what to paste so that this text arrives; None if the program would take it for a command."""
         return f" {text}" if text[:1] and text[0] in self.special_first else text
 
-    def keeps(self, text: str) -> bool:
-        """Tell whether these words reach the model as they are once they are typed."""
+    def keeps_unchanged(self, text: str) -> bool:
+        """Tell whether the program passes a typed text to the model unchanged."""
         if not self.keeps_tabs and "\t" in text:
             return False
         return text == text.rstrip() and (self.keeps_indent or text == text.lstrip())
 
     def pause(self, text: str) -> float:
-        """Return the seconds between the paste of a text and Enter that the program needs."""
+        """Return the seconds that the program needs between the paste of a text and Enter."""
         return self.pause_before_enter
 
-    def identity(self, name: str, colour: str) -> list[str]:
-        """Return its own commands that give it a colour and a name, one at a time; none where it has none."""
+    def identity_commands(self, name: str, colour: str) -> list[str]:
+        """Return the program's own commands that set its colour and its name, to type one at a time."""
         return []
 
-    def has_identity(
+    def identity_took_effect(
         self, command: str, conversation: str, stores: Mapping[str, str], screen: Screen
     ) -> bool | None:
-        """Tell whether one of these commands had its effect; None where the program does not show it."""
+        """Tell whether one of the identity commands took effect; None if the program does not show that."""
         return None
 
-    def hear(self, payload: Mapping[str, Any]) -> HookEvent | None:
-        """Return what a hook payload says, or None for one that is not of this kind."""
+    def read_hook(self, payload: Mapping[str, Any]) -> HookEvent | None:
+        """Return what the payload of a hook reports; None if the payload is not of this kind."""
         return None
 
     def read_records(self, conversation: str, workspace: str, stores: Mapping[str, str]) -> list[Evidence]:
-        """Return what the agent's own files say about its activity."""
+        """Return what the transcript says about the activity."""
         return []
 
     def read_state(
         self, pid: int, start: int, stores: Mapping[str, str]
     ) -> tuple[Evidence, str | None] | None:
-        """Return what the state file of exactly this process says: activity, and its conversation's id."""
+        """Return what the files of exactly this process say: its activity, and the id of its conversation."""
         return None
 
     def holders(self, conversation: str, stores: Mapping[str, str]) -> list[tuple[int, int]]:
-        """Return (pid, start) of processes that say that they have a conversation open; some may be dead."""
+        """Return (pid, start) of the processes that claim to have a conversation open; some may be dead."""
         return []
 
     def has_submitted(
         self, text: str, conversation: str, stores: Mapping[str, str], since: int
     ) -> bool | None:
-        """Tell whether the conversation's record beyond `since`, its size then, holds this user message."""
+        """Tell whether the transcript beyond `since`, an earlier `record_size`, holds this user message."""
         return None
 
-    def is_voice(self, pid: int, pane_pid: int) -> bool:
+    def is_agent_process(self, pid: int, pane_pid: int) -> bool:
         """Tell whether a hook's parent is the agent of the pane, and not a child that inherited its hooks."""
         return pid == pane_pid
 
     def read_transcript(
         self, conversation: str, workspace: str, stores: Mapping[str, str], turns: int
     ) -> Transcript | None:
-        """Return the last turns with model and tokens; only the end of the record is read."""
+        """Return the last turns, the model and the tokens; this reads only the end of the transcript."""
         return None
 
     def purge_command(self, conversation: str, program: str) -> list[str] | None:
-        """Return the program's own command that deletes one conversation, where files alone are not it."""
+        """Return the program's own command that deletes one conversation, if deleting files is not enough."""
         return None
 
     def record_size(self, conversation: str, stores: Mapping[str, str]) -> int:
-        """Return how long the conversation's record is now."""
+        """Return how far the transcript of a conversation reaches now: bytes, a number or a time."""
         return 0

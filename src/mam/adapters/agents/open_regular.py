@@ -1,4 +1,4 @@
-"""Opening files that somebody else writes: a pipe or a device in their place must not hold us up."""
+"""Opening files that agents write, without blocking where a pipe or a device is in their place."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ if TYPE_CHECKING:
     from typing import BinaryIO
 
 
-def open_plain(path: str) -> BinaryIO:
-    """Open a regular file to read it; raises OSError for anything else, and never waits."""
+def open_regular_file(path: str) -> BinaryIO:
+    """Open a regular file for reading. Raises OSError for anything else, and never blocks."""
     handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     if not stat.S_ISREG(os.fstat(handle).st_mode):
         os.close(handle)
@@ -21,16 +21,16 @@ def open_plain(path: str) -> BinaryIO:
 
 
 def read_start(path: str, most: int) -> bytes:
-    """Return the first bytes of a regular file; nothing where it cannot be read."""
+    """Return the first bytes of a regular file; empty if it cannot be read."""
     try:
-        with open_plain(path) as file:
+        with open_regular_file(path) as file:
             return file.read(most)
     except OSError:
         return b""
 
 
-def is_plain(path: str) -> bool:
-    """Tell whether a path leads to a regular file, for what opens files by itself."""
+def is_regular_file(path: str) -> bool:
+    """Tell whether a path leads to a regular file, for libraries that open files themselves."""
     try:
         return stat.S_ISREG(os.stat(path).st_mode)
     except OSError:

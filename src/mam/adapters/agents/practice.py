@@ -1,4 +1,4 @@
-"""The practice agent: everything an agent has, without a model."""
+"""The kind of the practice agent: mam's own agent without a model, for tests and the demo."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ class Practice(Kind):
 
     name = "practice"
     exit_word = "/exit"
-    chooses_id = True
+    takes_conversation_id = True
     can_resume = True
     can_fork = True
     has_hooks = True
@@ -70,17 +70,17 @@ class Practice(Kind):
     queues = True
 
     def program(self, command: list[str]) -> str:
-        """The program is this very Python."""
+        """Run the Python that runs mam."""
         return sys.executable
 
     def stores(self, environ: Mapping[str, str]) -> dict[str, str]:
-        """Transcripts lie below XDG_DATA_HOME."""
+        """The practice agent keeps its transcripts below XDG_DATA_HOME."""
         home = environ.get("HOME") or os.path.expanduser("~")
         return {STORE: os.path.abspath(environ.get(STORE) or os.path.join(home, ".local", "share"))}
 
     def launch(self, request: Request) -> Launch:
-        """Pass id, hooks and permissions for this launch only."""
-        # -P: a json.py in the workspace is not ours to run.
+        """Pass the conversation, the hooks and the permissions as arguments."""
+        # -P keeps Python from importing a json.py of the workspace.
         argv = [request.program, "-P", "-m", "mam.practice", *request.command[1:]]
         if request.fork_of:
             argv += [
@@ -103,13 +103,13 @@ class Practice(Kind):
         return Launch(argv, {STORE: request.stores.get(STORE) or self.stores(request.environ)[STORE]})
 
     def on_disk(self, conversation: str, workspace: str, stores: Mapping[str, str]) -> bool | None:
-        """The transcript is the record."""
+        """Look for the transcript file."""
         path = _transcript(conversation, stores)
         return os.path.isfile(path) if path else None
 
     def conversations(self, workspace: str, stores: Mapping[str, str]) -> list[str]:
-        """Read the list of workspaces that the agent keeps beside its transcripts."""
-        found: dict[str, None] = {}
+        """Read the list of workspaces that the practice agent keeps beside its transcripts."""
+        newest_last: dict[str, None] = {}
         try:
             with open(
                 os.path.join(stores.get(STORE, ""), _FOLDER, "workspaces.jsonl"), encoding="utf-8"
@@ -117,26 +117,26 @@ class Practice(Kind):
                 for line in file:
                     entry = parse(line)
                     if entry.get("cwd") == workspace and isinstance(entry.get("id"), str):
-                        found.pop(entry["id"], None)
-                        found[entry["id"]] = None
+                        newest_last.pop(entry["id"], None)
+                        newest_last[entry["id"]] = None
         except (OSError, UnicodeDecodeError):
             return []
-        return [one for one in reversed(found) if self.on_disk(one, workspace, stores)]
+        return [ident for ident in reversed(newest_last) if self.on_disk(ident, workspace, stores)]
 
     def record_folder(self, conversation: str, workspace: str, stores: Mapping[str, str]) -> str | None:
-        """One folder for all."""
+        """All conversations share one folder."""
         return os.path.join(stores[STORE], _FOLDER) if stores.get(STORE) else None
 
     def purge_paths(
         self, conversation: str, workspace: str, stores: Mapping[str, str]
     ) -> list[tuple[str, str]]:
-        """One file."""
+        """A conversation has one file."""
         if not _transcript(conversation, stores):
             return []
         return [(stores[STORE], os.path.join(_FOLDER, f"{conversation}.jsonl"))]
 
-    def look(self, screen: Screen) -> ScreenState:
-        """Judge only the last screenful: dialogs first, because Enter in one of them approves."""
+    def read_screen(self, screen: Screen) -> ScreenState:
+        """Look for the input box; without one, look for a dialog."""
         lines = screen_lines(screen.text)
         box = find_box(lines)
         if box is not None:
@@ -150,32 +150,32 @@ class Practice(Kind):
         return ScreenState(BOOTING if "Starting…" in tail else UNKNOWN)
 
     def read_title(self, title: str) -> str:
-        """The title ends in the state."""
+        """The title ends with the activity."""
         return _TITLES.get(title.rpartition(" · ")[2], UNKNOWN)
 
     def dialog_keys(self, dialog: str, answer: str) -> list[str] | None:
-        """The trust dialog stands on its No."""
+        """The pointer of the trust dialog is on No, and Yes is below it."""
         return ["Down", "Enter"] if (dialog, answer) == ("trust", "trust") else None
 
-    def identity(self, name: str, colour: str) -> list[str]:
-        """The commands are named as Claude's."""
+    def identity_commands(self, name: str, colour: str) -> list[str]:
+        """The commands have the names that Claude Code uses."""
         return [f"/color {colour}", f"/rename {name}"]
 
-    def has_identity(
+    def identity_took_effect(
         self, command: str, conversation: str, stores: Mapping[str, str], screen: Screen
     ) -> bool | None:
-        """The name stands on the edge of the box; a colour is not seen in text."""
+        """The name is on the edge of the input box; plain text does not show a colour."""
         word, _, name = command.partition(" ")
         if word != "/rename":
             return None
         return any(line.endswith(f"─ {name} ──") for line in screen_lines(screen.text))
 
-    def typed(self, text: str) -> str | None:
-        """A question mark alone shows its help, whatever blanks stand around it."""
-        return None if text.strip() == "?" else super().typed(text)
+    def text_to_type(self, text: str) -> str | None:
+        """A single question mark shows the help, with or without spaces around it."""
+        return None if text.strip() == "?" else super().text_to_type(text)
 
-    def hear(self, payload: Mapping[str, Any]) -> HookEvent | None:
-        """The events are named as Claude's."""
+    def read_hook(self, payload: Mapping[str, Any]) -> HookEvent | None:
+        """The events have the names that Claude Code uses."""
         event = payload.get("hook_event_name")
         if not isinstance(event, str) or event not in _EVENTS:
             return None
@@ -190,7 +190,7 @@ class Practice(Kind):
         )
 
     def read_records(self, conversation: str, workspace: str, stores: Mapping[str, str]) -> list[Evidence]:
-        """A last line of the user's means that an answer is due."""
+        """The agent is working while the last line of the transcript is the user's."""
         path = _transcript(conversation, stores)
         try:
             size = os.path.getsize(path or "")
@@ -201,12 +201,12 @@ class Practice(Kind):
         if not entries:
             return []
         state = WORKING if entries[-1].get("type") == "user" else IDLE
-        return [Evidence("transcript", state, at, detail=f"last line is of the {entries[-1].get('type')}")]
+        return [Evidence("transcript", state, at, detail=f"the last line is the {entries[-1].get('type')}'s")]
 
     def has_submitted(
         self, text: str, conversation: str, stores: Mapping[str, str], since: int
     ) -> bool | None:
-        """The user's line is written at submission, before any answer."""
+        """The agent writes the user's line at submission, before any answer."""
         try:
             entries = _entries(_transcript(conversation, stores) or "", since)
         except FileNotFoundError:
@@ -218,21 +218,21 @@ class Practice(Kind):
     def read_transcript(
         self, conversation: str, workspace: str, stores: Mapping[str, str], turns: int
     ) -> Transcript | None:
-        """One line per turn; there is no model and there are no tokens."""
+        """The transcript has one line per turn, and neither a model nor tokens."""
         path = _transcript(conversation, stores)
         try:
             entries = _entries(path or "", max(0, os.path.getsize(path or "") - _TAIL))
         except OSError:
             return None
-        said = [
+        messages = [
             Turn(entry["type"], str(entry.get("text")), str(entry.get("at")))
             for entry in entries
             if entry.get("type") in ("user", "assistant")
         ]
-        return Transcript(said[-turns:] if turns else [])
+        return Transcript(messages[-turns:] if turns else [])
 
     def record_size(self, conversation: str, stores: Mapping[str, str]) -> int:
-        """Bytes of the transcript."""
+        """Return the bytes of the transcript."""
         try:
             return os.path.getsize(_transcript(conversation, stores) or "")
         except OSError:

@@ -1,7 +1,8 @@
-"""Signs whose width a program and a terminal see differently: what is drawn with them goes astray.
+"""Unicode signs to which a program and a terminal give different widths, which damages the drawing.
 
-Marks that join the sign before them, signs that only direct how others are read, flags and colours of emoji.
-A program that draws only what has changed leaves some of them standing where it believes that nothing is.
+These are combining marks, format signs, line separators, and the parts of flags and of coloured emoji. A
+program that redraws only what has changed leaves some of them on the screen, at places that it takes for
+empty.
 """
 
 from __future__ import annotations
@@ -9,19 +10,19 @@ from __future__ import annotations
 import re
 from unicodedata import category
 
-_OF_PARTS = re.compile("[\U0001f1e6-\U0001f1ff\U0001f3fb-\U0001f3ff]")
+_EMOJI_PARTS = re.compile("[\U0001f1e6-\U0001f1ff\U0001f3fb-\U0001f3ff]")
 _JOINING = ("Mn", "Mc", "Me", "Cf", "Zl", "Zp")
 
 
-def go_astray(text: str) -> bool:
-    """Tell whether a text has such signs."""
+def has_unsafe_width(text: str) -> bool:
+    """Tell whether a text has signs of unsafe width."""
     if text.isascii():
         return False
-    return _OF_PARTS.search(text) is not None or any(category(sign) in _JOINING for sign in text)
+    return _EMOJI_PARTS.search(text) is not None or any(category(sign) in _JOINING for sign in text)
 
 
-def without_strays(text: str) -> str:
-    """Return what can be seen in a text by itself."""
+def without_joining_signs(text: str) -> str:
+    """Return a text without the signs that are invisible or join the sign before them."""
     if text.isascii():
         return text
     return "".join(sign for sign in text if category(sign) not in _JOINING)

@@ -1,6 +1,6 @@
-"""Branches of a repository: names, commits, what is merged, and making and deleting one.
+"""Branches of a repository: names, commits, unmerged commits, creating and deleting a branch.
 
-A branch is deleted only at the commit that the caller saw, so a commit made in between keeps it.
+mam deletes a branch only if it is still at the commit that the caller saw. A newer commit keeps the branch.
 """
 
 from __future__ import annotations
@@ -21,16 +21,16 @@ class Branches:
     __slots__ = ("_git",)
 
     def __init__(self, git: Program) -> None:
-        """Take the program to ask."""
+        """Store the git program to run."""
         self._git = git
 
     def check(self, name: str) -> str:
-        """Return the name if a branch may have it; InvalidName keeps it away from git otherwise."""
-        # `@` is a branch name for git, and HEAD in every command that takes one.
+        """Return the name if a branch may have it; otherwise raise InvalidName, so that git never gets it."""
+        # git accepts `@` as a branch name, but every command that takes a branch reads it as HEAD.
         if name.startswith("-") or name == "@" or not name.isprintable():
             raise _bad_name(name)
         answer = self._git.run("/", ("check-ref-format", "--branch", name))
-        # `@{-1}` is answered with the branch that it stands for.
+        # For `@{-1}` git prints the name of another branch.
         if answer.status or answer.line != name:
             raise _bad_name(name)
         return name
@@ -41,7 +41,7 @@ class Branches:
         return frozenset(parse.branch_of(ref) for ref in parse.lines(answer.out))
 
     def commit(self, repo: str, revision: str) -> str | None:
-        """Return the full id of the commit that a revision means, or None where there is none."""
+        """Return the full id of the commit of a revision, or None if there is no such commit."""
         answer = self._git.ask(
             repo, "rev-parse", "--verify", "--quiet", f"{revision}^{{commit}}", accept=(0, 1)
         )
@@ -52,43 +52,45 @@ class Branches:
         return self.commit(repo, f"refs/heads/{branch}")
 
     def on_remote(self, repo: str, branch: str) -> str | None:
-        """Return the full name of the one remote's branch of this name; refuse to choose between several."""
+        """Return the full name of this remote branch, or None; refuse if several remotes have it."""
         answer = self._git.ask(repo, "for-each-ref", "--format=%(refname)", f"refs/remotes/*/{branch}")
-        found = parse.lines(answer.out)
-        if len(found) > 1:
+        refs = parse.lines(answer.out)
+        if len(refs) > 1:
             raise Refused(
                 f"more than one remote has a branch '{branch}'",
                 hint=f"git branch {branch} REMOTE/{branch} first",
             )
-        return found[0] if found else None
+        return refs[0] if refs else None
 
     def unmerged(self, repo: str, commit: str, branch: str | None) -> int:
-        """Return how many commits up to this one are on no branch, local or remote, but the one named."""
-        but = [f"--exclude={branch}"] if branch else []
-        answer = self._git.ask(repo, "rev-list", "--count", commit, "--not", *but, "--branches", "--remotes")
+        """Return how many commits up to this one are on no local or remote branch except `branch`."""
+        exclude = [f"--exclude={branch}"] if branch else []
+        answer = self._git.ask(
+            repo, "rev-list", "--count", commit, "--not", *exclude, "--branches", "--remotes"
+        )
         return int(answer.line)
 
     def create(self, repo: str, branch: str, base: str) -> None:
-        """Make a branch; one that exists is refused. A remote's branch as base is tracked."""
+        """Create a branch; refuse one that exists. If its base is a remote branch, it tracks that."""
         self._git.change(repo, "branch", "--", branch, base)
 
     def delete(self, repo: str, branch: str, commit: str) -> bool:
-        """Delete a branch that is still at this commit, with its settings; tell whether it was.
+        """Delete a branch with its settings if it is still at this commit; tell whether it was deleted.
 
-        The caller has seen to it that no worktree is on it.
+        The caller has made sure that no worktree has the branch checked out.
         """
         if self._git.run(repo, ("update-ref", "-d", f"refs/heads/{branch}", commit)).status:
             return False
-        # Most branches have no settings, and then there is no such section.
+        # This fails for most branches, because they have no settings.
         self._git.run(repo, ("config", "--local", "--remove-section", f"branch.{branch}"))
         return True
 
 
-def is_free(name: str, taken: Collection[str]) -> bool:
-    """Tell whether a branch of this name can be made: git keeps `a` and `a/b` apart as file and folder."""
+def is_free(name: str, existing: Collection[str]) -> bool:
+    """Tell whether a branch of this name can be created; git cannot have both `a` and `a/b`."""
     parts = name.split("/")
     above = {"/".join(parts[:length]) for length in range(1, len(parts) + 1)}
-    return above.isdisjoint(taken) and not any(other.startswith(f"{name}/") for other in taken)
+    return above.isdisjoint(existing) and not any(other.startswith(f"{name}/") for other in existing)
 
 
 def _bad_name(name: str) -> MamError:

@@ -1,4 +1,4 @@
-"""What git prints for programs, as values. Pure."""
+"""Parses the output that git prints for programs."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ _BRANCH = "refs/heads/"
 
 
 class Entry(NamedTuple):
-    """One worktree that a repository knows, whether its folder is there or not."""
+    """One worktree that is registered in a repository; its folder may be missing."""
 
     path: str
     head: str | None = None
@@ -20,17 +20,17 @@ class Entry(NamedTuple):
 
 
 def entries(answer: bytes, end: bytes = b"\0") -> list[Entry]:
-    """Return what `worktree list --porcelain -z` names, the main worktree first.
+    """Return the worktrees of `worktree list --porcelain -z`, the main worktree first.
 
-    Without `-z` (before git 2.36) a line ends where otherwise a zero byte is; a path with a line break
-    in it is then cut short, and so is never found.
+    Before git 2.36 there is no `-z`, and a line break takes the place of the zero byte. A path with a line
+    break is then cut short, so mam never finds that worktree.
     """
-    found = []
+    worktrees = []
     for block in answer.split(end + end):
         fields = dict(_field(part) for part in block.split(end) if part)
         if "worktree" in fields:
-            found.append(_entry(fields))
-    return found
+            worktrees.append(_entry(fields))
+    return worktrees
 
 
 def _field(part: bytes) -> tuple[str, str]:
@@ -50,39 +50,39 @@ def _entry(fields: dict[str, str]) -> Entry:
 
 
 def branch_of(ref: str) -> str:
-    """Return the short name of a branch's full one."""
+    """Return the short name of a branch for its full name."""
     return ref.removeprefix(_BRANCH)
 
 
 class Status(NamedTuple):
-    """Where a worktree is, and the paths in it that differ from there."""
+    """The commit and branch of a worktree, and the paths that differ from that commit."""
 
     head: str | None
     branch: str | None
     changes: tuple[str, ...]
 
 
-# How many words stand before the path in a line of each kind: changed, in conflict, untracked.
-_WORDS = {"1": 8, "u": 10, "?": 1}
+# The number of fields before the path in a line of each kind: changed, in conflict, untracked.
+_FIELDS_BEFORE_PATH = {"1": 8, "u": 10, "?": 1}
 
 
 def status(answer: bytes) -> Status:
-    """Return what `status --porcelain=v2 -z --branch --no-renames` says."""
-    known = {"branch.oid": "(initial)", "branch.head": "(detached)"}
+    """Return the status in the output of `status --porcelain=v2 -z --branch --no-renames`."""
+    headers = {"branch.oid": "(initial)", "branch.head": "(detached)"}
     changes = []
     for line in map(os.fsdecode, answer.split(b"\0")):
         kind, _, rest = line.partition(" ")
         if kind == "#":
             key, _, value = rest.partition(" ")
-            known[key] = value
-        elif kind in _WORDS:
-            changes.append(line.split(" ", _WORDS[kind])[-1])
-    head, branch = known["branch.oid"], known["branch.head"]
+            headers[key] = value
+        elif kind in _FIELDS_BEFORE_PATH:
+            changes.append(line.split(" ", _FIELDS_BEFORE_PATH[kind])[-1])
+    head, branch = headers["branch.oid"], headers["branch.head"]
     return Status(
         None if head == "(initial)" else head, None if branch == "(detached)" else branch, tuple(changes)
     )
 
 
 def lines(answer: bytes) -> list[str]:
-    """Return one value per line; for values that cannot hold a line break, as names of refs."""
+    """Return one value per line, for values without line breaks, such as names of refs."""
     return [os.fsdecode(line) for line in answer.split(b"\n") if line]

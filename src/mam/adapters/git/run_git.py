@@ -1,7 +1,7 @@
-"""Running the git program: an argv list, a clean environment, a deadline, and its answer.
+"""Runs the git program with an argv list, a clean environment and a deadline, and returns its answer.
 
-The outputs go to files and not through pipes: what a hook leaves running in the background keeps
-them open, and a pipe would not end before it does.
+The outputs go to files and not through pipes. A process that a git hook leaves in the background keeps the
+outputs open, so reading a pipe would wait for that process.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from tempfile import TemporaryFile
 from threading import current_thread, main_thread
 from time import sleep
 
-from mam.adapters.git.failures import GitMissing, from_stderr, is_passing
+from mam.adapters.git.failures import GitMissing, from_stderr, is_temporary
 from mam.adapters.system import child_process
 from mam.core.errors import TimedOut, Unavailable
 
@@ -23,15 +23,15 @@ if TYPE_CHECKING:
     from typing import IO, Any
 
 READ_SECONDS = 30.0
-# A checkout of a large repository, with its filters and hooks.
+# Enough for a checkout of a large repository with its filters and hooks.
 WRITE_SECONDS = 600.0
-# git is asked first to end, because it then takes away what it has half made.
+# SIGTERM comes first, because git then removes what it has not finished.
 _GRACE_SECONDS = 3.0
-# Between attempts while another git is in the way; about three seconds in all.
+# Pauses between attempts while another git process is in the way; about three seconds in all.
 _SHORTEST_PAUSE = 0.005
 _LONGEST_PAUSE = 1.0
 
-# Each names a repository, or a part of one, other than the one that is meant.
+# Each of these variables points git to another repository, or to a part of one.
 _FOREIGN = frozenset(
     {
         "GIT_ALTERNATE_OBJECT_DIRECTORIES",
@@ -51,19 +51,19 @@ _FOREIGN = frozenset(
 
 
 class Answer:
-    """What git left: its exit status and its two outputs."""
+    """The result of git: its exit status and its two outputs."""
 
     __slots__ = ("err", "out", "status")
 
     def __init__(self, status: int, out: bytes, err: str) -> None:
-        """Take the three parts."""
+        """Store the three parts."""
         self.status = status
         self.out = out
         self.err = err
 
     @property
     def line(self) -> str:
-        """The output as one value; a line break inside of it, as in a path, is part of it."""
+        """The output as one value; a line break inside it, as in a path, belongs to the value."""
         return os.fsdecode(self.out.removesuffix(b"\n"))
 
 
@@ -79,30 +79,30 @@ class Program:
         read_seconds: float = READ_SECONDS,
         write_seconds: float = WRITE_SECONDS,
     ) -> None:
-        """Take the caller's environment; without one, that of this process."""
+        """Store the caller's environment, or that of this process."""
         self._environ = clean_environment(os.environ if environ is None else environ)
         self._read = read_seconds
         self._write = write_seconds
 
     def ask(self, repo: str, *arguments: str, accept: tuple[int, ...] = (0,)) -> Answer:
-        """Return what git says about the repository at a directory; another status raises."""
+        """Return git's answer about the repository of a directory; raise an error for any other status."""
         return self._checked(repo, arguments, accept, self._read)
 
     def change(self, repo: str, *arguments: str) -> Answer:
-        """Have git change something, with the long deadline."""
+        """Run a git command that changes something, with the long deadline."""
         return self._checked(repo, arguments, (0,), self._write)
 
     def run(self, repo: str, arguments: tuple[str, ...], timeout: float | None = None) -> Answer:
-        """Return git's answer, whatever its status.
+        """Return git's answer with any status.
 
-        Raises GitMissing, and TimedOut after ending git and what it started. git has no terminal: it
-        and its helpers fail where they would ask for a password.
+        Raises GitMissing, and TimedOut after ending git and what it started. git has no terminal, so git
+        and its helpers fail instead of asking for a password.
         """
         seconds = self._write if timeout is None else timeout
         pause = _SHORTEST_PAUSE
         while True:
             answer = self._once(["git", "-C", repo, *arguments], seconds)
-            if answer.status != 128 or pause > _LONGEST_PAUSE or not is_passing(answer.err):
+            if answer.status != 128 or pause > _LONGEST_PAUSE or not is_temporary(answer.err):
                 return answer
             sleep(pause)
             pause *= 1.5
@@ -121,13 +121,15 @@ class Program:
                 child.end(_GRACE_SECONDS)
                 raise TimedOut(
                     f"git {' '.join(argv[3:5])} did not end within {seconds:g} s",
-                    hint="see what its hooks and filters wait for",
+                    hint="check what its hooks and filters wait for",
                 ) from None
             except BaseException:
                 child.end(_GRACE_SECONDS)
                 raise
             if status is None:
-                raise Unavailable("how git ended is unknown: another part of this program collected it")
+                raise Unavailable(
+                    "mam does not know how git ended: another part of this program collected its status"
+                )
             out.seek(0)
             err.seek(0)
             return Answer(status, out.read(), err.read().decode("utf-8", "replace"))
@@ -142,7 +144,7 @@ class Program:
 
 
 def clean_environment(environ: Mapping[str, str]) -> dict[str, str]:
-    """Return an environment in which git means the repository that it is pointed at, and speaks English."""
+    """Return an environment in which git uses the repository of `-C` and prints English messages."""
     env = {
         name: value
         for name, value in environ.items()
@@ -154,12 +156,12 @@ def clean_environment(environ: Mapping[str, str]) -> dict[str, str]:
 def _start(
     argv: list[str], environ: Mapping[str, str], out: IO[bytes], err: IO[bytes]
 ) -> child_process.Child:
-    """Start git. A Ctrl-C before its pid is known would leave it running, and is raised only after that."""
-    heard: list[tuple[int, FrameType | None]] = []
+    """Start git. A Ctrl-C before the pid is known would leave git running, so it is raised after that."""
+    interrupts: list[tuple[int, FrameType | None]] = []
     before = signal.getsignal(signal.SIGINT)
     defers = callable(before) and current_thread() is main_thread()
     if defers:
-        signal.signal(signal.SIGINT, lambda number, frame: heard.append((number, frame)))
+        signal.signal(signal.SIGINT, lambda number, frame: interrupts.append((number, frame)))
     child = None
     try:
         child = child_process.start(argv, environ, session=True, out=out.fileno(), err=err.fileno())
@@ -167,14 +169,16 @@ def _start(
     finally:
         if defers:
             signal.signal(signal.SIGINT, before)
-        if heard:
-            _pass_on(before, heard[0], child)
+        if interrupts:
+            _handle_interrupt(before, interrupts[0], child)
 
 
-def _pass_on(handler: Any, heard: tuple[int, FrameType | None], child: child_process.Child | None) -> None:
-    """Do what Ctrl-C does here; if that ends the caller, end git first."""
+def _handle_interrupt(
+    handler: Any, interrupt: tuple[int, FrameType | None], child: child_process.Child | None
+) -> None:
+    """Call the handler of a deferred Ctrl-C; if it raises, end git first."""
     try:
-        handler(*heard)
+        handler(*interrupt)
     except BaseException:
         if child is not None:
             child.end(_GRACE_SECONDS)

@@ -1,8 +1,7 @@
-"""Worktrees of a git repository: find, add, look into, remove.
+"""Worktrees of a git repository: finds, adds, inspects and removes them.
 
-Nothing here is ever forced. The repository's own post-checkout hook runs when a worktree is added, as
-it does for every user of git; when it fails the worktree is there all the same, which is what git
-does, and its words are handed to the caller.
+mam never uses `--force`. When mam adds a worktree, git runs the repository's post-checkout hook, as for every
+user of git. If the hook fails, the worktree exists nevertheless, and the caller gets the hook's message.
 """
 
 from __future__ import annotations
@@ -24,12 +23,12 @@ if TYPE_CHECKING:
     from mam.adapters.git.parse import Entry
 
 _NOT_A_WORKTREE = ("not a git repository", "must be run in a work tree")
-# Lies in git's own folder of the worktree, and goes with it.
+# This file lies in git's folder for the worktree, and git removes it with the worktree.
 _SIGNATURE = "mam"
 
 
 class WorktreeState(NamedTuple):
-    """What would be lost with a worktree: its branch (None if detached), its commit, and its work."""
+    """What removing a worktree would lose: its branch (None if detached), its commit, and its changes."""
 
     branch: str | None
     head: str | None
@@ -43,7 +42,7 @@ class WorktreeState(NamedTuple):
 
 
 class Added(NamedTuple):
-    """How a worktree was added: whether the branch was made for it, and what a failing hook said."""
+    """How a worktree was added: whether mam created the branch, and the message of a failing hook."""
 
     branch_made: bool
     hook_failure: str | None
@@ -61,60 +60,60 @@ class Worktrees:
         read_seconds: float = READ_SECONDS,
         write_seconds: float = WRITE_SECONDS,
     ) -> None:
-        """Take the environment that git is run with; nothing is run yet."""
+        """Store the environment for git; run nothing yet."""
         self._git = Program(environ, read_seconds=read_seconds, write_seconds=write_seconds)
         self.branches = Branches(self._git)
 
     def toplevel(self, path: str) -> str | None:
-        """Return the top of the working tree that a directory is in, or None if it is in none."""
+        """Return the top folder of the working tree that holds a directory, or None."""
         answer = self._git.ask(path, "rev-parse", "--show-toplevel", accept=(0, 128))
         if answer.status == 0:
             return answer.line
-        if any(words in answer.err for words in _NOT_A_WORKTREE):
+        if any(phrase in answer.err for phrase in _NOT_A_WORKTREE):
             return None
         raise failures.from_stderr(answer.err, path)
 
     def main(self, top: str) -> str:
-        """Return the top of the main working tree that a worktree belongs to.
+        """Return the top folder of the main working tree of a worktree.
 
-        A bare repository has none; its own folder stands for it.
+        A bare repository has no main working tree; then this is the folder of the repository.
         """
         listed = self.entries(top)
         if not any(_same(entry.path, top) for entry in listed[1:]):
             return top
-        # For a submodule git names the folder of its repository, which knows its working tree.
+        # For a submodule git prints the folder of its repository, from which git can find the working tree.
         return self.toplevel(listed[0].path) or listed[0].path
 
     def entries(self, repo: str) -> list[Entry]:
-        """Return every worktree that the repository knows, the main one first."""
+        """Return every worktree that is registered in the repository, the main one first."""
         answer = self._git.ask(repo, "worktree", "list", "--porcelain", "-z", accept=(0, 129))
         if answer.status == 129:
             return parse.entries(self._git.ask(repo, "worktree", "list", "--porcelain").out, b"\n")
         return parse.entries(answer.out)
 
     def entry(self, repo: str, path: str) -> Entry | None:
-        """Return what the repository knows about the worktree at a path."""
+        """Return the registered worktree at a path, or None."""
         return next((entry for entry in self.entries(repo) if _same(entry.path, path)), None)
 
     def is_registered(self, repo: str, path: str) -> bool:
-        """Tell whether the repository knows a worktree at a path, be its folder there or not."""
+        """Tell whether a worktree is registered at a path, even if its folder is missing."""
         return self.entry(repo, path) is not None
 
     def has_directory(self, repo: str, commit: str, folder: str) -> bool:
-        """Tell whether a commit holds a directory, given from the top."""
+        """Tell whether a commit holds a directory; `folder` is relative to the top."""
         answer = self._git.ask(repo, "cat-file", "-t", f"{commit}:{folder}", accept=(0, 128))
         return answer.out == b"tree\n"
 
     def add(self, repo: str, path: str, branch: str, *, base: str = "HEAD") -> Added:
-        """Make a worktree on a branch; the branch is made at base if it does not exist.
+        """Add a worktree on a branch; create the branch at base if it does not exist.
 
-        Whatever fails on the way is taken back, the branch included. Raises InvalidName for a branch name,
-        InvalidPath outside of a repository, and Refused for a path that exists, a branch that another
-        worktree is on, and a repository without a commit.
+        After a failure everything is undone, including the branch. Raises InvalidName for a bad branch name,
+        InvalidPath outside a repository, and Refused if the path exists, if another worktree has the branch
+        checked out, or if the repository has no commit.
         """
         self.branches.check(branch)
         if os.path.lexists(path):
-            raise Refused(f"{path} exists already", hint="name another place, or move it away")
+            raise Refused(f"{path} exists already", hint="name another path, or move it away")
         tip = self.branches.tip(repo, branch)
         start = tip or self.branches.commit(repo, base)
         if start is None:
@@ -134,14 +133,14 @@ class Worktrees:
         try:
             answer = self._git.run(repo, ("worktree", "add", "--quiet", "--", path, branch))
         except BaseException:
-            # git was ended. Had it come as far as the hook, it leaves a complete worktree behind.
+            # mam ended git. If the hook was running already, git leaves a complete worktree.
             with contextlib.suppress(MamError):
                 if self._is_on(repo, path, branch):
                     self.remove(repo, path)
             raise
         if answer.status == 0:
             return None
-        # A refusal of git ends with 128 and leaves nothing. Where a complete worktree is, the hook failed.
+        # If git refuses, it ends with 128 and leaves nothing. If a complete worktree exists, the hook failed.
         if 0 < answer.status != 128 and self._is_on(repo, path, branch):
             return f"exit {answer.status}: {failures.reason(answer.err)}"
         raise failures.from_stderr(answer.err, repo)
@@ -154,21 +153,22 @@ class Worktrees:
         holder = self._holder(repo, branch)
         if holder is None:
             return
-        hint = "name another branch, or none for a new one"
+        hint = "name another branch, or leave it out for a new one"
         if holder.prunable:
-            hint = f"its folder is gone: git -C {shlex.quote(repo)} worktree prune"
+            hint = f"the folder does not exist any more: git -C {shlex.quote(repo)} worktree prune"
         raise Refused(f"the branch '{branch}' is checked out at {holder.path}", hint=hint)
 
     def _holder(self, repo: str, branch: str) -> Entry | None:
         return next((entry for entry in self.entries(repo) if entry.branch == branch), None)
 
     def state(self, path: str) -> WorktreeState:
-        """Return what is in a worktree that is nowhere else; ignored files do not count. Writes nothing.
+        """Return the work that exists only in this worktree, without ignored files. Writes nothing.
 
-        Raises Refused for a folder that is no worktree: git would answer for the repository around it.
+        Raises Refused for a folder that is not a worktree, because git would answer for the repository around
+        it.
         """
         self._require_worktree(path)
-        # Not the user's settings: they may hide untracked files, and changes inside of submodules.
+        # The options override the user's settings, which may hide untracked files and changes in submodules.
         answer = self._git.ask(
             path,
             "--no-optional-locks",
@@ -181,46 +181,46 @@ class Worktrees:
             "--untracked-files=normal",
             "--ignore-submodules=none",
         )
-        found = parse.status(answer.out)
-        unmerged = self.branches.unmerged(path, found.head, found.branch) if found.head else 0
-        return WorktreeState(found.branch, found.head, found.changes, unmerged)
+        status = parse.status(answer.out)
+        unmerged = self.branches.unmerged(path, status.head, status.branch) if status.head else 0
+        return WorktreeState(status.branch, status.head, status.changes, unmerged)
 
     def _require_worktree(self, path: str) -> None:
         top = self.toplevel(path) if os.path.isdir(path) else None
-        # Through a link git would speak of what it leads to.
+        # For a symbolic link git would answer about the target.
         if top is None or os.path.islink(path) or not _same(top, path):
             raise Refused(
-                f"{path} is not a git worktree any more", hint="look into it, and remove it by hand"
+                f"{path} is not a git worktree any more", hint="check its content, and remove it by hand"
             )
 
     def remove(self, repo: str, path: str) -> None:
-        """Remove a worktree, or the registration of one whose folder is gone; repeats safely.
+        """Remove a worktree, or the registration of a worktree without a folder; a second call is harmless.
 
-        git refuses while a file in it is changed or untracked, and while it is locked.
+        git refuses if a file in the worktree is changed or untracked, or if the worktree is locked.
         """
         if os.path.islink(path) or not self.is_registered(repo, path):
             if os.path.lexists(path):
                 raise Refused(
-                    f"{path} is not a worktree of {repo}", hint="look into it, and remove it by hand"
+                    f"{path} is not a worktree of {repo}", hint="check its content, and remove it by hand"
                 )
             return
-        # git's own look goes by the user's settings, which may hide untracked files.
+        # The option overrides the user's setting, which may hide untracked files from git's check.
         self._git.change(repo, "-c", "status.showUntrackedFiles=normal", "worktree", "remove", "--", path)
 
     def delete_branch(self, repo: str, branch: str, commit: str) -> bool:
-        """Delete a branch that is still at this commit and that no worktree is on; tell whether it was."""
+        """Delete a branch if it is at this commit and no worktree has it; tell whether it was deleted."""
         return self._holder(repo, branch) is None and self.branches.delete(repo, branch, commit)
 
     def sign(self, path: str, text: str) -> None:
-        """Leave a note beside a worktree, in git's own folder for it, that goes when the worktree goes."""
+        """Write a note into git's folder for a worktree; git removes it with the worktree."""
         try:
             with open(self._signature_file(path), "w", encoding="utf-8") as file:
                 file.write(text)
         except OSError as cause:
-            raise Unavailable(f"git's folder of {path} cannot be written: {cause.strerror}") from cause
+            raise Unavailable(f"mam cannot write into git's folder for {path}: {cause.strerror}") from cause
 
     def signature(self, path: str) -> str | None:
-        """Return the note that was left beside a worktree."""
+        """Return the note in git's folder for a worktree."""
         try:
             with open(self._signature_file(path), encoding="utf-8") as file:
                 return file.read(10_000)
@@ -232,11 +232,11 @@ class Worktrees:
 
 
 def no_commits(repo: str) -> Refused:
-    """Return the error for a repository that nothing can be checked out from."""
+    """Return the error for a repository without commits."""
     return Refused(
         f"the repository {repo} has no commit yet", hint="git commit first; a worktree starts from a commit"
     )
 
 
-def _same(one: str, other: str) -> bool:
-    return one == other or os.path.realpath(one) == os.path.realpath(other)
+def _same(path: str, other: str) -> bool:
+    return path == other or os.path.realpath(path) == os.path.realpath(other)

@@ -1,7 +1,7 @@
-"""What a Kanban board is to mam: cards, comments, and claims that run out.
+"""The interface of a Kanban board: cards, comments, and claims that expire.
 
-Two boards keep this contract: our own, and Hermes'. Every changing call returns the card as the board
-shows it afterwards, read from the board itself; a call that did not have its effect raises.
+Two boards implement it: mam's own and that of Hermes. Every changing call reads the card from the board
+afterwards and returns it; a call without effect raises an error.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ CLAIM_SECONDS = 900
 
 
 class Comment:
-    """One comment. `id` grows with every comment of a board, so it serves as a cursor."""
+    """One comment. `id` grows with every comment of a board, so it can be used as a cursor."""
 
     __slots__ = ("at", "author", "body", "id")
 
@@ -28,15 +28,15 @@ class Comment:
         self.at = at
 
     def as_json(self) -> dict[str, Any]:
-        """Return it as `mam board show` prints it."""
+        """Return the comment as `mam board show` prints it."""
         return {"id": self.id, "author": self.author, "body": self.body, "at": stamp(self.at)}
 
 
 class Card:
-    """One card as the board shows it. Points in time are seconds, None where the board has none.
+    """One card as the board shows it. Times are seconds, or None if the board has none.
 
-    `summary` is what was said when its last run ended: why it is blocked, or what was done. `ended_at` is
-    when it was last blocked or taken up again after that.
+    `summary` is the text with which the last run ended: why the card is blocked, or what was done.
+    `ended_at` is when the card was last blocked or unblocked.
     """
 
     id: str
@@ -62,11 +62,11 @@ class Card:
     ended_at: float | None
 
     def __init__(self, values: Mapping[str, Any]) -> None:
-        """Take a value for every field."""
+        """Store a value for every field."""
         self.__dict__.update(values, goal_mode=bool(values["goal_mode"]))
 
     def as_json(self) -> dict[str, Any]:
-        """Return it as every verb prints it."""
+        """Return the card as every verb prints it."""
         shown = {name: getattr(self, name) for name in _ORDER}
         times = ("created_at", "heartbeat_at", "claim_expires")
         return {
@@ -98,12 +98,12 @@ _ORDER = (
 )
 
 if TYPE_CHECKING:
-    # Names of their own: inside the class `list` is a method.
+    # Aliases, because `list` is a method inside the class.
     Cards = list[Card]
     Comments = list[Comment]
 
     class CardGoal(TypedDict, total=False):
-        """What a card says of its work besides title and text; a runtime is in seconds."""
+        """The fields of a card besides title and text; a runtime is in seconds."""
 
         goal_mode: bool
         goal_max_turns: int | None
@@ -116,7 +116,7 @@ if TYPE_CHECKING:
         """The cards of one board."""
 
         name: str
-        # The database, for a person who asks which board this is.
+        # The path of the database, which verbs show.
         path: str
         # Seconds that a claim lasts.
         ttl: int
@@ -130,7 +130,7 @@ if TYPE_CHECKING:
             created_by: str | None = None,
             **goal: Unpack[CardGoal],
         ) -> Card:
-            """Make a card that is ready; the open one of that key where there is one."""
+            """Create a card with status ready; if an open card has the key, return that card."""
 
         def show(self, card: str) -> Card:
             """Return a card; raises CardNotFound."""
@@ -142,33 +142,33 @@ if TYPE_CHECKING:
             """Add a comment."""
 
         def comments_since(self, card: str, cursor: int) -> Comments:
-            """Return the comments after the one of that id, oldest first; 0 for all."""
+            """Return the comments after the id `cursor`, oldest first; 0 for all."""
 
-        def claim(self, card: str, who: str, ttl: float | None = None, *, over: str | None = None) -> Card:
-            """Take a card for so many seconds; one that `who` holds already is extended.
+        def claim(self, card: str, holder: str, ttl: float | None = None, *, over: str | None = None) -> Card:
+            """Claim a card for `ttl` seconds; if `holder` has it already, extend the claim.
 
-            Raises Conflict where somebody else holds it. `over` is a holder known to be dead.
+            Raises Conflict if another holder has the card. `over` is a holder that is known to be dead.
             """
 
         def heartbeat(
             self,
             card: str,
-            who: str,
+            holder: str,
             note: str | None = None,
             ttl: float | None = None,
             *,
             run: int | None = None,
         ) -> Card:
-            """Say that work goes on, and extend the claim; Conflict where `who` does not hold it.
+            """Record that the work continues, and extend the claim; raise Conflict without the claim.
 
-            Without `ttl` a claim that lasts longer stays as long as it is.
-            With `run` only in that run: a dispatcher gives the same `who` to each run that it starts.
+            Without `ttl` a claim that lasts longer keeps its end. With `run` the claim must be of that run,
+            because a dispatcher gives the same `holder` to each run that it starts.
             """
 
-        def block(self, card: str, reason: str, *, who: str | None = None, run: int | None = None) -> Card:
-            """End the run and have a person decide; with `who` only while that one holds the card."""
+        def block(self, card: str, reason: str, *, holder: str | None = None, run: int | None = None) -> Card:
+            """End the run and block the card for a person; with `holder` only if that one has the card."""
 
         def complete(
-            self, card: str, summary: str, *, who: str | None = None, run: int | None = None
+            self, card: str, summary: str, *, holder: str | None = None, run: int | None = None
         ) -> Card:
-            """End the run: the card is done; with `who` only while that one holds the card."""
+            """End the run and set the card to done; with `holder` only if that one has the card."""

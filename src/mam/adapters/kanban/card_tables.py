@@ -1,7 +1,7 @@
-"""The tables of a Kanban board, as Hermes 0.19 has them, and every change of them that mam makes.
+"""The tables of a Kanban board, as in Hermes 0.19, and every change that mam makes to them.
 
-Our own board has the same tables under other names, so the same statements serve both. Each change is one
-transaction of its caller's and writes the events that Hermes itself would write.
+mam's own board has the same tables under other names, so the same statements work for both. Each change is
+one transaction of its caller, and writes the events that Hermes itself would write.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from mam.adapters.kanban.board import CardGoal
 
     T = TypeVar("T")
-    # Names of their own: inside the class `list` is a method.
+    # Aliases, because `list` is a method inside the class.
     Cards = list[Card]
     Comments = list[Comment]
 
@@ -73,8 +73,8 @@ SELECT id, author, body, created_at FROM {comments} WHERE task_id = ? AND id > ?
 _LONGEST_TITLE = 200
 
 
-class Hand:
-    """One connection with the names of the board's tables, and the time of this change."""
+class BoardConnection:
+    """A connection with the names of the board's tables, and the time of this change."""
 
     __slots__ = ("connection", "names", "now")
 
@@ -88,20 +88,20 @@ class Hand:
         return self.connection.execute(statement.format_map(self.names), values)
 
     def cards(self, rest: str, *values: object) -> list[Card]:
-        """Return the cards that a WHERE and an ORDER say."""
+        """Return the cards for the rest of a SELECT, its WHERE and ORDER."""
         cursor = self.run(_SELECT + rest, *values)
-        columns = [one[0] for one in cursor.description]
+        columns = [column[0] for column in cursor.description]
         return [Card(dict(zip(columns, row, strict=True))) for row in cursor]
 
     def card(self, card: str) -> Card:
         """Return one card."""
-        found = self.cards("WHERE id = ?", card)
-        if not found:
+        cards = self.cards("WHERE id = ?", card)
+        if not cards:
             raise _not_found(card)
-        return found[0]
+        return cards[0]
 
     def event(self, card: str, kind: str, payload: dict[str, Any] | None, run_id: int | None = None) -> None:
-        """Record what happened to a card."""
+        """Record an event of a card."""
         self.run(
             "INSERT INTO {events} (task_id, run_id, kind, payload, created_at) VALUES (?, ?, ?, ?, ?)",
             card,
@@ -112,7 +112,7 @@ class Hand:
         )
 
     def end_run(self, card: Card, status: str, outcome: str, summary: str) -> int | None:
-        """Close the card's run; one that was never claimed gets a run that ended at once."""
+        """End the card's run; a card that was never claimed gets a run that has ended already."""
         if card.run_id is None:
             values = (outcome, outcome, summary, self.now, self.now, card.id)
             return self.run(_ENDED_RUN, *values).lastrowid
@@ -122,46 +122,48 @@ class Hand:
 
 
 class TableBoard:
-    """A board in SQLite. What differs between boards is how they are opened, and these few rules."""
+    """A board in SQLite. Boards differ in how they are opened, and in these few rules."""
 
     name = ""
     path = ""
     names: Mapping[str, str] = {}
-    # What may be claimed, and whether a claim that ran out is anybody's or a dispatcher's.
+    # The statuses that may be claimed, and whether mam may take over an expired claim.
     claimable: tuple[str, ...] = ("ready",)
     takes_expired = False
-    # So many blocks for the same cause send a card to triage; 0 never.
+    # After so many blocks for the same cause a card goes to triage; 0 means never.
     block_limit = 0
     ttl = CLAIM_SECONDS
 
-    def read(self, work: Callable[[Hand], T], default: T) -> T:
-        """Run a read; `default` where there is nothing to read."""
+    def read(self, work: Callable[[BoardConnection], T], default: T) -> T:
+        """Run a read; return `default` without a database."""
         raise NotImplementedError
 
-    def write(self, work: Callable[[Hand], T]) -> T:
-        """Run a change as one transaction that holds the write lock from its first read on."""
+    def write(self, work: Callable[[BoardConnection], T]) -> T:
+        """Run a change as one transaction that holds the write lock from its first read."""
         raise NotImplementedError
 
     def show(self, card: str) -> Card:
         """Return a card."""
-        found = self.read(lambda hand: hand.card(card), None)
-        if found is None:
+        shown = self.read(lambda connection: connection.card(card), None)
+        if shown is None:
             raise _not_found(card)
-        return found
+        return shown
 
     def list(self, status: str | None = None) -> Cards:
         """Return the cards."""
         which = "WHERE status = ?1" if status else "WHERE status != coalesce(?1, 'archived')"
         none: Cards = []
-        return self.read(lambda hand: hand.cards(f"{which} ORDER BY created_at, rowid", status), none)
+        return self.read(
+            lambda connection: connection.cards(f"{which} ORDER BY created_at, rowid", status), none
+        )
 
     def comments_since(self, card: str, cursor: int) -> Comments:
         """Return the comments after a cursor."""
 
-        def work(hand: Hand) -> Comments:
-            hand.card(card)
-            found = hand.run(_COMMENTS, card, cursor)
-            return [Comment(*row) for row in found]
+        def work(connection: BoardConnection) -> Comments:
+            connection.card(card)
+            rows = connection.run(_COMMENTS, card, cursor)
+            return [Comment(*row) for row in rows]
 
         none: Comments = []
         return self.read(work, none)
@@ -175,11 +177,11 @@ class TableBoard:
         created_by: str | None = None,
         **goal: Unpack[CardGoal],
     ) -> Card:
-        """Make a card, or return the one of that key."""
+        """Create a card, or return the open card with that key."""
         title = title.strip()
         if not title or len(title) > _LONGEST_TITLE:
             raise Usage("a card needs a title of at most 200 characters")
-        return self.write(lambda hand: _create(hand, title, body, key, created_by, goal))
+        return self.write(lambda connection: _create(connection, title, body, key, created_by, goal))
 
     def comment(self, card: str, author: str, text: str) -> Comment:
         """Add a comment."""
@@ -187,38 +189,40 @@ class TableBoard:
         if not author or not text:
             raise Usage("a comment needs an author and a text")
 
-        def work(hand: Hand) -> Comment:
-            hand.card(card)
-            number = hand.run(
+        def work(connection: BoardConnection) -> Comment:
+            connection.card(card)
+            number = connection.run(
                 "INSERT INTO {comments} (task_id, author, body, created_at) VALUES (?, ?, ?, ?)",
                 card,
                 author,
                 text,
-                hand.now,
+                connection.now,
             ).lastrowid
-            hand.event(card, "commented", {"author": author, "len": len(text)})
-            return Comment(int(number or 0), author, text, hand.now)
+            connection.event(card, "commented", {"author": author, "len": len(text)})
+            return Comment(int(number or 0), author, text, connection.now)
 
         return self.write(work)
 
-    def claim(self, card: str, who: str, ttl: float | None = None, *, over: str | None = None) -> Card:
-        """Take a card."""
+    def claim(self, card: str, holder: str, ttl: float | None = None, *, over: str | None = None) -> Card:
+        """Claim a card."""
         seconds = int(ttl or self.ttl)
 
-        def work(hand: Hand) -> Card:
-            found = hand.card(card)
-            if found.status == "running" and found.claimed_by == who:
-                return _extend(hand, found, seconds, may_shorten=ttl is not None)
-            if found.status == "running" and self._may_take(found, hand.now, over):
-                run = hand.end_run(found, "reclaimed", "reclaimed", "its claim ran out")
-                hand.event(card, "reclaimed", {"lock": found.claimed_by, "by": who}, run)
-            elif found.status not in self.claimable or found.claimed_by:
-                raise _not_claimable(found)
-            elif _waits_for_parents(hand, card):
-                raise Conflict(f"card {card} waits for cards that are not done", hint="complete those first")
-            if found.status == "blocked":
-                hand.event(card, "unblocked", {"by": who})
-            return _take(hand, found, who, seconds)
+        def work(connection: BoardConnection) -> Card:
+            current = connection.card(card)
+            if current.status == "running" and current.claimed_by == holder:
+                return _extend(connection, current, seconds, may_shorten=ttl is not None)
+            if current.status == "running" and self._may_take(current, connection.now, over):
+                run = connection.end_run(current, "reclaimed", "reclaimed", "its claim ran out")
+                connection.event(card, "reclaimed", {"lock": current.claimed_by, "by": holder}, run)
+            elif current.status not in self.claimable or current.claimed_by:
+                raise _not_claimable(current)
+            elif _waits_for_parents(connection, card):
+                raise Conflict(
+                    f"card {card} waits for cards that are not done", hint="complete those cards first"
+                )
+            if current.status == "blocked":
+                connection.event(card, "unblocked", {"by": holder})
+            return _start_run(connection, current, holder, seconds)
 
         return self.write(work)
 
@@ -230,61 +234,63 @@ class TableBoard:
     def heartbeat(
         self,
         card: str,
-        who: str,
+        holder: str,
         note: str | None = None,
         ttl: float | None = None,
         *,
         run: int | None = None,
     ) -> Card:
-        """Say that work goes on, and extend the claim."""
+        """Record that the work continues, and extend the claim."""
         seconds = int(ttl or self.ttl)
 
-        def work(hand: Hand) -> Card:
-            found = _held(hand, card, who, run)
-            hand.run("UPDATE {tasks} SET last_heartbeat_at = ? WHERE id = ?", hand.now, card)
-            hand.run("UPDATE {runs} SET last_heartbeat_at = ? WHERE id = ?", hand.now, found.run_id)
-            hand.event(card, "heartbeat", {"note": note} if note else None, found.run_id)
-            return _extend(hand, found, seconds, may_shorten=ttl is not None)
+        def work(connection: BoardConnection) -> Card:
+            current = _card_held_by(connection, card, holder, run)
+            connection.run("UPDATE {tasks} SET last_heartbeat_at = ? WHERE id = ?", connection.now, card)
+            connection.run(
+                "UPDATE {runs} SET last_heartbeat_at = ? WHERE id = ?", connection.now, current.run_id
+            )
+            connection.event(card, "heartbeat", {"note": note} if note else None, current.run_id)
+            return _extend(connection, current, seconds, may_shorten=ttl is not None)
 
         return self.write(work)
 
-    def block(self, card: str, reason: str, *, who: str | None = None, run: int | None = None) -> Card:
-        """Have a person decide."""
+    def block(self, card: str, reason: str, *, holder: str | None = None, run: int | None = None) -> Card:
+        """End the run and block the card for a person."""
 
-        def work(hand: Hand) -> Card:
-            found = _held(hand, card, who, run) if who else hand.card(card)
-            if found.status not in ("running", "ready"):
+        def work(connection: BoardConnection) -> Card:
+            current = _card_held_by(connection, card, holder, run) if holder else connection.card(card)
+            if current.status not in ("running", "ready"):
                 raise Conflict(
-                    f"card {card} is {found.status}", hint="only what is ready or running is blocked"
+                    f"card {card} is {current.status}", hint="only a ready or running card can be blocked"
                 )
-            before = hand.run(_BLOCKS, card).fetchone()
+            before = connection.run(_BLOCKS, card).fetchone()
             times = (before[1] or 0) + 1 if before[0] is None else 1
             is_loop = bool(self.block_limit and times >= self.block_limit)
-            hand.run(_BLOCK, "triage" if is_loop else "blocked", times, card)
-            ended = hand.end_run(found, "blocked", "blocked", reason)
+            connection.run(_BLOCK, "triage" if is_loop else "blocked", times, card)
+            ended = connection.end_run(current, "blocked", "blocked", reason)
             facts = {"reason": reason, "kind": None, "recurrences": times}
             if is_loop:
-                hand.event(card, "block_loop_detected", {**facts, "limit": self.block_limit}, ended)
+                connection.event(card, "block_loop_detected", {**facts, "limit": self.block_limit}, ended)
             else:
-                hand.event(card, "blocked", facts, ended)
-            return hand.card(card)
+                connection.event(card, "blocked", facts, ended)
+            return connection.card(card)
 
         return self.write(work)
 
-    def complete(self, card: str, summary: str, *, who: str | None = None, run: int | None = None) -> Card:
-        """End it: it is done."""
+    def complete(self, card: str, summary: str, *, holder: str | None = None, run: int | None = None) -> Card:
+        """End the run and set the card to done."""
 
-        def work(hand: Hand) -> Card:
-            found = _held(hand, card, who, run) if who else hand.card(card)
-            if found.status == "done":
-                return found
-            if found.status not in ("running", "ready", "blocked"):
-                raise Conflict(f"card {card} is {found.status}", hint="mam board show says more")
-            hand.run(_COMPLETE, hand.now, card)
-            ended = hand.end_run(found, "done", "completed", summary)
-            first = summary.strip().splitlines()[0][:400] if summary.strip() else None
-            hand.event(card, "completed", {"result_len": 0, "summary": first}, ended)
-            return hand.card(card)
+        def work(connection: BoardConnection) -> Card:
+            current = _card_held_by(connection, card, holder, run) if holder else connection.card(card)
+            if current.status == "done":
+                return current
+            if current.status not in ("running", "ready", "blocked"):
+                raise Conflict(f"card {card} is {current.status}", hint="mam board show has the details")
+            connection.run(_COMPLETE, connection.now, card)
+            ended = connection.end_run(current, "done", "completed", summary)
+            first_line = summary.strip().splitlines()[0][:400] if summary.strip() else None
+            connection.event(card, "completed", {"result_len": 0, "summary": first_line}, ended)
+            return connection.card(card)
 
         return self.write(work)
 
@@ -294,21 +300,28 @@ def _not_found(card: str) -> CardNotFound:
 
 
 def _create(
-    hand: Hand, title: str, body: str, key: str | None, created_by: str | None, goal: CardGoal
+    connection: BoardConnection,
+    title: str,
+    body: str,
+    key: str | None,
+    created_by: str | None,
+    goal: CardGoal,
 ) -> Card:
-    same = hand.cards("WHERE idempotency_key = ? AND status != 'archived' ORDER BY created_at DESC", key)
-    if key and same:
-        return same[0]
+    cards_with_key = connection.cards(
+        "WHERE idempotency_key = ? AND status != 'archived' ORDER BY created_at DESC", key
+    )
+    if key and cards_with_key:
+        return cards_with_key[0]
     card, workspace = f"t_{secrets.token_hex(4)}", goal.get("workspace")
     assignee, goal_mode = goal.get("assignee"), bool(goal.get("goal_mode"))
-    hand.run(
+    connection.run(
         _CREATE,
         card,
         title,
         body or None,
         assignee,
         created_by,
-        hand.now,
+        connection.now,
         "dir" if workspace else "scratch",
         workspace,
         key,
@@ -318,51 +331,53 @@ def _create(
         goal.get("goal_max_turns"),
     )
     facts: dict[str, Any] = {"assignee": assignee, "status": "ready", "parents": [], "tenant": None}
-    hand.event(
+    connection.event(
         card, "created", {**facts, "branch_name": None, "skills": None, "goal_mode": goal_mode or None}
     )
-    return hand.card(card)
+    return connection.card(card)
 
 
-def _held(hand: Hand, card: str, who: str, run: int | None) -> Card:
-    found = hand.card(card)
-    if found.status == "running" and found.claimed_by == who and run not in (None, found.run_id):
-        raise Conflict(f"card {card} is in another run of {who}", hint="mam board show says more")
-    if found.status != "running" or found.claimed_by != who:
-        holder = f"held by {found.claimed_by}" if found.claimed_by else found.status
-        raise Conflict(f"card {card} is not held by {who}: it is {holder}", hint=f"mam board claim {card}")
-    return found
+def _card_held_by(connection: BoardConnection, card: str, holder: str, run: int | None) -> Card:
+    current = connection.card(card)
+    if current.status == "running" and current.claimed_by == holder and run not in (None, current.run_id):
+        raise Conflict(f"card {card} is in another run of {holder}", hint="mam board show has the details")
+    if current.status != "running" or current.claimed_by != holder:
+        actual = f"held by {current.claimed_by}" if current.claimed_by else current.status
+        raise Conflict(f"card {card} is not held by {holder}: it is {actual}", hint=f"mam board claim {card}")
+    return current
 
 
 def _not_claimable(card: Card) -> Conflict:
     if card.claimed_by:
         return Conflict(f"card {card.id} is held by {card.claimed_by}", hint="wait for its claim to end")
-    return Conflict(f"card {card.id} is {card.status} and cannot be claimed", hint="mam board show says more")
+    return Conflict(
+        f"card {card.id} is {card.status} and cannot be claimed", hint="mam board show has the details"
+    )
 
 
-def _waits_for_parents(hand: Hand, card: str) -> bool:
-    found = hand.run(
+def _waits_for_parents(connection: BoardConnection, card: str) -> bool:
+    row = connection.run(
         "SELECT 1 FROM {links} JOIN {tasks} ON {tasks}.id = parent_id"
         " WHERE child_id = ? AND status NOT IN ('done', 'archived')",
         card,
     ).fetchone()
-    return found is not None
+    return row is not None
 
 
-def _take(hand: Hand, card: Card, who: str, seconds: int) -> Card:
-    expires = hand.now + seconds
-    # A run that somebody left open is closed; Hermes does the same.
-    hand.run(_END_RUN, "reclaimed", "reclaimed", None, hand.now, card.run_id)
-    run = hand.run(_NEW_RUN, who, expires, hand.now, card.id).lastrowid
-    hand.run(_CLAIM, who, expires, hand.now, run, card.id)
-    hand.event(card.id, "claimed", {"lock": who, "expires": expires, "run_id": run}, run)
-    return hand.card(card.id)
+def _start_run(connection: BoardConnection, card: Card, holder: str, seconds: int) -> Card:
+    expires = connection.now + seconds
+    # Another program may have left a run open. Hermes ends it here too.
+    connection.run(_END_RUN, "reclaimed", "reclaimed", None, connection.now, card.run_id)
+    run = connection.run(_NEW_RUN, holder, expires, connection.now, card.id).lastrowid
+    connection.run(_CLAIM, holder, expires, connection.now, run, card.id)
+    connection.event(card.id, "claimed", {"lock": holder, "expires": expires, "run_id": run}, run)
+    return connection.card(card.id)
 
 
-def _extend(hand: Hand, card: Card, seconds: int, *, may_shorten: bool) -> Card:
-    expires = hand.now + seconds
+def _extend(connection: BoardConnection, card: Card, seconds: int, *, may_shorten: bool) -> Card:
+    expires = connection.now + seconds
     if not may_shorten:
         expires = max(expires, int(card.claim_expires or 0))
-    hand.run("UPDATE {tasks} SET claim_expires = ? WHERE id = ?", expires, card.id)
-    hand.run("UPDATE {runs} SET claim_expires = ? WHERE id = ?", expires, card.run_id)
-    return hand.card(card.id)
+    connection.run("UPDATE {tasks} SET claim_expires = ? WHERE id = ?", expires, card.id)
+    connection.run("UPDATE {runs} SET claim_expires = ? WHERE id = ?", expires, card.run_id)
+    return connection.card(card.id)

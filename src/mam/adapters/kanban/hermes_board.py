@@ -1,7 +1,7 @@
-"""Hermes' own board: its SQLite file, found as Hermes finds it, never made and never migrated here.
+"""The board of Hermes: mam finds its SQLite file as Hermes does, and never creates or migrates it.
 
-Hermes has a command line for all of this, which takes 0.6 s a call and whose exit status says nothing. The
-file is its documented meeting point: writers hold BEGIN IMMEDIATE and leave an event for each change.
+The command line of Hermes takes 0.6 s per call, and its exit status does not tell whether a call succeeded.
+Hermes documents the file as an interface: writers use BEGIN IMMEDIATE and add an event for each change.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import re
 import sqlite3
 from contextlib import closing, contextmanager
 
-from mam.adapters.kanban.card_tables import Hand, TableBoard
+from mam.adapters.kanban.card_tables import BoardConnection, TableBoard
 from mam.core.errors import Damaged, MamError, ReadOnly, RegistryBusy, Unavailable
 
 TYPE_CHECKING = False
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 _DEFAULT = "default"
 _SLUG = re.compile(r"[a-z0-9][a-z0-9_-]{0,63}\Z")
 _BUSY_SECONDS = 5.0
-# What our statements use; a board without one of them is of a version that nobody looked at.
+# The columns that mam uses. A board without one of them is of a version that mam was not tested with.
 _NEEDED = {
     "tasks": "id title body assignee status priority created_by created_at started_at completed_at"
     " workspace_kind workspace_path claim_lock claim_expires idempotency_key consecutive_failures worker_pid"
@@ -39,7 +39,7 @@ _NEEDED = {
 
 
 class HermesBoard(TableBoard):
-    """One of Hermes' boards. Claims that ran out are the dispatcher's business, and left to it."""
+    """A board of Hermes. mam leaves expired claims to the dispatcher of Hermes."""
 
     name = "hermes"
     names = {  # noqa: RUF012
@@ -52,24 +52,24 @@ class HermesBoard(TableBoard):
     block_limit = 2
 
     def __init__(self, path: str, clock: Callable[[], float], *, ttl: int | None = None) -> None:
-        """Take the file's path; it is opened anew for each call, as nothing says when it is replaced."""
+        """Store the file's path. Each call opens the file again, because it may have been replaced."""
         self.path = path
         self._clock = clock
         self.ttl = ttl or self.ttl
         self._checked: tuple[int, int] | None = None
 
-    def read(self, work: Callable[[Hand], T], default: T) -> T:
-        """Run a read of one moment."""
+    def read(self, work: Callable[[BoardConnection], T], default: T) -> T:
+        """Run a read at one moment."""
         with self._open() as connection:
             connection.execute("BEGIN")
-            return work(Hand(connection, self.names, self._clock()))
+            return work(BoardConnection(connection, self.names, self._clock()))
 
-    def write(self, work: Callable[[Hand], T]) -> T:
-        """Run a change under the write lock; it is undone where it raises."""
-        # The one that reads stays open meanwhile, for what `_open` says.
+    def write(self, work: Callable[[BoardConnection], T]) -> T:
+        """Run a change under the write lock; undo it if it raises."""
+        # The connection for reading stays open meanwhile, for the reason in `_open`.
         with self._open(), closing(_connect(self.path, "rw")) as connection:
             connection.execute("BEGIN IMMEDIATE")
-            result = work(Hand(connection, self.names, self._clock()))
+            result = work(BoardConnection(connection, self.names, self._clock()))
             connection.execute("COMMIT")
             return result
 
@@ -77,22 +77,22 @@ class HermesBoard(TableBoard):
     def _open(self) -> Iterator[sqlite3.Connection]:
         """Open the file for reading, so that closing it never removes its log.
 
-        SQLite removes the log with the last connection, and Hermes 0.19 gives its locks away: it opens and
-        closes the file after each commit. What its dispatcher then writes would be in a removed log, and
-        lost. A connection that only reads cannot remove the log, and while it is open no other one of this
-        process does.
+        SQLite removes the log when the last connection closes. Hermes 0.19 opens and closes the file after
+        each commit, and so loses its locks. Its dispatcher would then write into a removed log, and those
+        changes would be lost. A connection for reading cannot remove the log, and while it is open, no other
+        connection of this process removes it.
         """
         try:
             facts = os.stat(self.path)
         except OSError as error:
             raise Unavailable(
                 f"there is no Hermes board at {self.path}: {error.strerror}",
-                hint="hermes kanban init makes one; HERMES_KANBAN_DB and HERMES_HOME say where it is",
+                hint="hermes kanban init creates one; HERMES_KANBAN_DB and HERMES_HOME say where it is",
             ) from error
-        # Closing without a commit rolls back.
+        # Closing a connection without a commit rolls back.
         try:
             with closing(_connect(self.path, "ro")) as connection:
-                # Only who has read something has a lock.
+                # SQLite takes the shared lock only with the first read.
                 connection.execute("SELECT 1 FROM sqlite_master LIMIT 1").fetchone()
                 if self._checked != (facts.st_dev, facts.st_ino):
                     _check(connection, self.path)
@@ -103,9 +103,9 @@ class HermesBoard(TableBoard):
 
 
 def find(environ: Mapping[str, str]) -> str:
-    """Return where Hermes would look for its board: the file named, else that of the board in use."""
-    if named := environ.get("HERMES_KANBAN_DB", "").strip():
-        return os.path.expanduser(named)
+    """Return where Hermes looks for its board: the file in HERMES_KANBAN_DB, else the current board."""
+    if path := environ.get("HERMES_KANBAN_DB", "").strip():
+        return os.path.expanduser(path)
     home = _home(environ)
     for text in (environ.get("HERMES_KANBAN_BOARD", ""), _current(home)):
         slug = text.strip().lower()
@@ -120,23 +120,23 @@ def find(environ: Mapping[str, str]) -> str:
 
 
 def claim_seconds(environ: Mapping[str, str]) -> int | None:
-    """Return how long a claim lasts where the environment says so."""
+    """Return the seconds of a claim if the environment sets them, else None."""
     text = environ.get("HERMES_KANBAN_CLAIM_TTL_SECONDS", "").strip()
     return int(text) if text.isascii() and text.isdigit() and int(text) > 0 else None
 
 
 def _home(environ: Mapping[str, str]) -> str:
-    """Return Hermes' root: profiles below it share one board."""
-    if pinned := environ.get("HERMES_KANBAN_HOME", "").strip():
-        return os.path.expanduser(pinned)
+    """Return the home folder of Hermes, whose profiles share one board."""
+    if kanban_home := environ.get("HERMES_KANBAN_HOME", "").strip():
+        return os.path.expanduser(kanban_home)
     native = os.path.join(environ.get("HOME") or os.path.expanduser("~"), ".hermes")
-    named = environ.get("HERMES_HOME", "")
-    if not named:
+    hermes_home = environ.get("HERMES_HOME", "")
+    if not hermes_home:
         return native
-    if (os.path.realpath(named) + os.sep).startswith(os.path.realpath(native) + os.sep):
+    if (os.path.realpath(hermes_home) + os.sep).startswith(os.path.realpath(native) + os.sep):
         return native
-    above = os.path.dirname(named.rstrip(os.sep))
-    return os.path.dirname(above) if os.path.basename(above) == "profiles" else named
+    above = os.path.dirname(hermes_home.rstrip(os.sep))
+    return os.path.dirname(above) if os.path.basename(above) == "profiles" else hermes_home
 
 
 def _current(home: str) -> str:
@@ -148,12 +148,12 @@ def _current(home: str) -> str:
 
 
 def _connect(path: str, mode: str) -> sqlite3.Connection:
-    # A file that went away in between is not made again.
+    # With a mode, SQLite does not create a file that was removed meanwhile.
     quoted = path.replace("%", "%25").replace("?", "%3f").replace("#", "%23")
     connection = sqlite3.connect(
         f"file:{quoted}?mode={mode}", uri=True, timeout=_BUSY_SECONDS, isolation_level=None
     )
-    # As Hermes opens it.
+    # Hermes uses the same settings.
     for pragma in ("synchronous=FULL", "wal_autocheckpoint=100", "foreign_keys=ON", "secure_delete=ON"):
         connection.execute(f"PRAGMA {pragma}")
     return connection
@@ -161,10 +161,10 @@ def _connect(path: str, mode: str) -> sqlite3.Connection:
 
 def _check(connection: sqlite3.Connection, path: str) -> None:
     for table, columns in _NEEDED.items():
-        found = {row[1] for row in connection.execute("SELECT * FROM pragma_table_info(?)", (table,))}
-        if missing := sorted(set(columns.split()) - found):
+        present = {row[1] for row in connection.execute("SELECT * FROM pragma_table_info(?)", (table,))}
+        if missing := sorted(set(columns.split()) - present):
             raise Unavailable(
-                f"{path} is no board that mam knows: {table} has no {', '.join(missing[:3])}",
+                f"mam does not know the board {path}: {table} has no {', '.join(missing[:3])}",
                 hint="mam was tested with the board of Hermes 0.19",
             )
 

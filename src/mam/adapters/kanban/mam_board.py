@@ -1,11 +1,12 @@
-"""Our own board: tables beside the registry, in the same database.
+"""mam's own board: tables in the same database as the registry.
 
-It is opened, locked and migrated by whoever owns that database, and handed in here as two functions.
+The owner of the database opens, locks and migrates it. This file gets it as an object with `read` and
+`write`.
 """
 
 from __future__ import annotations
 
-from mam.adapters.kanban.card_tables import Hand, TableBoard
+from mam.adapters.kanban.card_tables import BoardConnection, TableBoard
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -16,10 +17,10 @@ if TYPE_CHECKING:
     T = TypeVar("T")
 
     class Database(Protocol):
-        """A database that gives its connection to a piece of work."""
+        """A database that runs work with its connection."""
 
         def read(self, work: Callable[[sqlite3.Connection], T], default: T) -> T:
-            """Run a read; `default` where there is no database yet."""
+            """Run a read; return `default` without a database."""
 
         def write(self, work: Callable[[sqlite3.Connection], T]) -> T:
             """Run a change as one transaction that holds the write lock."""
@@ -28,8 +29,8 @@ if TYPE_CHECKING:
             """Return the time of day."""
 
 
-class OurBoard(TableBoard):
-    """The board of one root. No dispatcher looks after it: a claim that ran out is anybody's."""
+class MamBoard(TableBoard):
+    """The board of one root. It has no dispatcher, so anybody may take over an expired claim."""
 
     name = "ours"
     names = {  # noqa: RUF012
@@ -47,12 +48,14 @@ class OurBoard(TableBoard):
         self.path = path
         self._database = database
 
-    def read(self, work: Callable[[Hand], T], default: T) -> T:
+    def read(self, work: Callable[[BoardConnection], T], default: T) -> T:
         """Run a read."""
         now = self._database.now()
-        return self._database.read(lambda connection: work(Hand(connection, self.names, now)), default)
+        return self._database.read(
+            lambda connection: work(BoardConnection(connection, self.names, now)), default
+        )
 
-    def write(self, work: Callable[[Hand], T]) -> T:
+    def write(self, work: Callable[[BoardConnection], T]) -> T:
         """Run a change."""
         now = self._database.now()
-        return self._database.write(lambda connection: work(Hand(connection, self.names, now)))
+        return self._database.write(lambda connection: work(BoardConnection(connection, self.names, now)))

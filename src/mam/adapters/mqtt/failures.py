@@ -1,4 +1,4 @@
-"""What a broker, its certificate and the way to it can fail with, as our errors."""
+"""Turns failures of a broker, its certificate and the network into errors of mam."""
 
 from __future__ import annotations
 
@@ -15,25 +15,27 @@ if TYPE_CHECKING:
     from mam.core.broker import Broker
     from mam.core.errors import Unavailable
 
-# Reason codes of MQTT 5; paho says those of 3.1.1 in the same numbers.
+# Reason codes of MQTT 5; paho translates those of 3.1.1 into the same numbers.
 _VERSION, _IDENTIFIER, _PASSWORD, _NOT_AUTHORIZED, _BANNED, _METHOD = 0x84, 0x85, 0x86, 0x87, 0x8A, 0x8C
 _EXPIRED = 10  # X509_V_ERR_CERT_HAS_EXPIRED
 
 
 def from_os(error: OSError, broker: Broker) -> Unavailable:
-    """Return what it means that no connection came about."""
+    """Return the error for a connection that could not be made."""
     where = broker.address
     if isinstance(error, ssl.SSLCertVerificationError):
-        said = one_line(error.verify_message, 200)
+        reason = one_line(error.verify_message, 200)
         hint = "name the CA file that signed it (ca_file)"
         if error.verify_code == _EXPIRED:
             hint = "the broker, or its CA, needs a certificate that is still valid"
-        return BrokerUntrusted(f"the certificate of {where} is not to be trusted: {said}", hint=hint)
+        return BrokerUntrusted(f"the certificate of {where} is not trusted: {reason}", hint=hint)
     if isinstance(error, ssl.SSLError):
-        said = one_line(getattr(error, "reason", None) or str(error), 200)
-        return BrokerUntrusted(f"no TLS with {where}: {said}", hint="is it the port for mqtts?")
+        reason = one_line(getattr(error, "reason", None) or str(error), 200)
+        return BrokerUntrusted(
+            f"TLS with {where} failed: {reason}", hint="check that this is the port for mqtts"
+        )
     if isinstance(error, socket.gaierror):
-        return BrokerDown(f"{where}: that host is not known", hint="look at its name")
+        return BrokerDown(f"{where}: the host is unknown", hint="check the name of the host")
     if isinstance(error, TimeoutError):
         return BrokerDown(f"{where} does not answer")
     if isinstance(error, ConnectionRefusedError):
@@ -42,23 +44,25 @@ def from_os(error: OSError, broker: Broker) -> Unavailable:
 
 
 def from_reason(code: ReasonCode, broker: Broker) -> Unavailable:
-    """Return what it means that the broker said no."""
-    where, said = broker.address, one_line(code.getName(), 100)
+    """Return the error for a refusal of the broker."""
+    where, reason = broker.address, one_line(code.getName(), 100)
     if code.value in (_PASSWORD, _NOT_AUTHORIZED, _METHOD, _BANNED):
-        hint = "look at the user of the address, its password, and the broker's list of rights"
-        return BrokerRefused(f"{where} refuses: {said}", hint=hint)
+        hint = "check the user in the address, its password, and the access list of the broker"
+        return BrokerRefused(f"{where} refuses: {reason}", hint=hint)
     if code.value == _VERSION:
-        return BrokerRefused(f"{where} refuses: {said}", hint='protocol = "3.1.1" asks for the older one')
+        return BrokerRefused(
+            f"{where} refuses: {reason}", hint='set protocol = "3.1.1" for the older version'
+        )
     if code.value == _IDENTIFIER:
-        return BrokerRefused(f"{where} refuses: {said}", hint="it accepts only certain client ids")
-    return BrokerDown(f"{where} refuses for now: {said}")
+        return BrokerRefused(f"{where} refuses: {reason}", hint="the broker accepts only certain client ids")
+    return BrokerDown(f"{where} refuses the connection for now: {reason}")
 
 
-def lost(broker: Broker, why: str) -> BrokerDown:
-    """Return what it means that a connection is no more."""
-    return BrokerDown(f"the connection to {broker.address} is lost: {why}")
+def lost(broker: Broker, reason: str) -> BrokerDown:
+    """Return the error for a lost connection."""
+    return BrokerDown(f"the connection to {broker.address} is lost: {reason}")
 
 
 def silent(broker: Broker, seconds: float) -> BrokerDown:
-    """Return what it means that the broker takes what is sent and says nothing."""
+    """Return the error for a broker that does not answer."""
     return BrokerDown(f"{broker.address} does not answer ({seconds:.2g} s)")

@@ -1,4 +1,4 @@
-"""One SQLite file: opened durably, migrated in order, its errors in our words."""
+"""Opens an SQLite file durably, migrates it, holds its write lock, and translates its errors into mam's."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _STEP = 0.002
 
 
 def connect(path: str, migrations: Sequence[str], *, create: bool) -> sqlite3.Connection:
-    """Open a database that is as new as this code; raise ours for each way in which that can fail."""
+    """Open a database and migrate it to the newest schema; raise a MamError for each possible failure."""
     with errors(path):
         if create:
             _create_private(path)
@@ -45,7 +45,7 @@ def connect(path: str, migrations: Sequence[str], *, create: bool) -> sqlite3.Co
                 )
             connection.execute("PRAGMA synchronous=FULL")
             if version < len(migrations):
-                with _turn(path):
+                with _queued(path):
                     _migrate(connection, migrations, path)
         except BaseException:
             connection.close()
@@ -53,27 +53,27 @@ def connect(path: str, migrations: Sequence[str], *, create: bool) -> sqlite3.Co
         return connection
 
 
-class Still(sqlite3.Connection):
-    """A database that nothing may be written beside: it never shows what changed since it was opened."""
+class ImmutableConnection(sqlite3.Connection):
+    """A connection to a database in a read-only folder; it never shows changes since it was opened."""
 
 
 def connect_to_read(path: str, migrations: Sequence[str]) -> sqlite3.Connection:
-    """Open a database for reading, also where nothing may be written."""
+    """Open a database for reading, also in a folder that this user may not write."""
     try:
         return connect(path, migrations, create=False)
     except ReadOnly:
         if os.path.exists(f"{path}-wal") and os.path.getsize(f"{path}-wal"):
-            # The newest changes are in the log, which cannot be read without writing beside it.
+            # The newest changes are in the log, and SQLite cannot read the log without writing beside it.
             raise
         with errors(path):
             uri = "file:" + path.replace("%", "%25").replace("?", "%3f").replace("#", "%23") + "?immutable=1"
             return sqlite3.connect(
-                uri, uri=True, isolation_level=None, check_same_thread=False, factory=Still
+                uri, uri=True, isolation_level=None, check_same_thread=False, factory=ImmutableConnection
             )
 
 
 def identity(path: str) -> tuple[int, int] | None:
-    """Return what tells one file from another of the same name; None where there is none."""
+    """Return device and inode, which differ for another file of the same name; None without a file."""
     try:
         facts = os.stat(path)
     except OSError:
@@ -82,14 +82,14 @@ def identity(path: str) -> tuple[int, int] | None:
 
 
 def data_version(connection: sqlite3.Connection, path: str) -> int:
-    """Return a number that changes whenever somebody else commits."""
+    """Return a number that changes whenever another connection commits."""
     with errors(path):
         return int(connection.execute("PRAGMA data_version").fetchone()[0])
 
 
 @contextmanager
 def snapshot(connection: sqlite3.Connection) -> Iterator[None]:
-    """Read several things of the same moment."""
+    """Read several things at the same moment."""
     connection.execute("BEGIN")
     try:
         yield
@@ -101,7 +101,7 @@ def snapshot(connection: sqlite3.Connection) -> Iterator[None]:
 @contextmanager
 def transaction(connection: sqlite3.Connection, path: str) -> Iterator[None]:
     """Hold the write lock from the first read to the commit."""
-    with errors(path), _turn(path):
+    with errors(path), _queued(path):
         _begin(connection, path)
         try:
             yield
@@ -113,16 +113,16 @@ def transaction(connection: sqlite3.Connection, path: str) -> Iterator[None]:
 
 
 @contextmanager
-def _turn(path: str) -> Iterator[None]:
-    """Wait in line for the write lock of a database; raise RegistryBusy if the line does not move.
+def _queued(path: str) -> Iterator[None]:
+    """Wait in the queue for the write lock of a database; raise RegistryBusy if the queue does not move.
 
-    The line is for order alone. Where its file cannot be made, SQLite's own lock still lets one write at a
-    time, and says better what is wrong with the folder.
+    The queue only keeps the order. Without its file, SQLite's own lock still allows one writer at a time,
+    and SQLite's error describes better what is wrong with the folder.
     """
     with ExitStack() as stack:
         try:
             stack.enter_context(fifo_lock.hold(f"{path}.queue", BUSY_SECONDS))
-        except fifo_lock.StandsStill:
+        except fifo_lock.QueueStuck:
             raise _busy(path) from None
         except OSError:
             pass
@@ -130,7 +130,7 @@ def _turn(path: str) -> Iterator[None]:
 
 
 def _progress(path: str) -> object:
-    """Return what changes with every commit."""
+    """Return a value that changes with every commit."""
     try:
         facts = os.stat(f"{path}-wal")
     except OSError:
@@ -139,11 +139,11 @@ def _progress(path: str) -> object:
 
 
 def _begin(connection: sqlite3.Connection, path: str) -> None:
-    """Take the write lock; a mam of before the queue may hold it.
+    """Take the write lock, which an older mam without the queue may hold.
 
-    SQLite itself asks ten times a second, and can miss it for long among many.
+    SQLite's own wait tries ten times a second, and among many writers it can miss the lock for long.
     """
-    known, since = _progress(path), time.monotonic()
+    progress, since = _progress(path), time.monotonic()
     connection.execute("PRAGMA busy_timeout=0")
     try:
         while True:
@@ -153,8 +153,8 @@ def _begin(connection: sqlite3.Connection, path: str) -> None:
             except sqlite3.OperationalError as error:
                 if error.sqlite_errorcode & 0xFF != sqlite3.SQLITE_BUSY:
                     raise
-                if (seen := _progress(path)) != known:
-                    known, since = seen, time.monotonic()
+                if (newer := _progress(path)) != progress:
+                    progress, since = newer, time.monotonic()
                 elif time.monotonic() - since > BUSY_SECONDS:
                     raise
             time.sleep(_STEP)
@@ -164,7 +164,7 @@ def _begin(connection: sqlite3.Connection, path: str) -> None:
 
 @contextmanager
 def errors(path: str) -> Iterator[None]:
-    """Turn SQLite's and the file system's errors into ours."""
+    """Turn errors of SQLite and of the file system into errors of mam."""
     try:
         yield
     except sqlite3.Error as error:
@@ -180,7 +180,7 @@ def errors(path: str) -> Iterator[None]:
 
 
 def translate(error: sqlite3.Error, path: str) -> MamError:
-    """Return our error for one of SQLite's."""
+    """Return mam's error for an error of SQLite."""
     text = str(error)
     code = getattr(error, "sqlite_errorname", None) or ""
     if code.startswith(("SQLITE_BUSY", "SQLITE_LOCKED")) or "locked" in text:
@@ -204,16 +204,16 @@ def _busy(path: str) -> RegistryBusy:
     return RegistryBusy(f"{path} is held by another process", hint="repeat the command")
 
 
-def damaged(path: str, what: str) -> RegistryCorrupt:
+def damaged(path: str, reason: str) -> RegistryCorrupt:
     """Return the error for a database whose content cannot be used."""
     return RegistryCorrupt(
-        f"{path} is damaged: {what}",
-        hint=f"move it away (mv {path} {path}.broken); the YAML file beside it is then taken in",
+        f"{path} is damaged: {reason}",
+        hint=f"move it away (mv {path} {path}.broken); mam then reads the YAML file beside it",
     )
 
 
 def translate_os(error: OSError, path: str) -> MamError:
-    """Return our error for one of the file system's."""
+    """Return mam's error for an error of the file system."""
     import errno
 
     name = error.filename or path
@@ -224,12 +224,12 @@ def translate_os(error: OSError, path: str) -> MamError:
     return Unavailable(f"{name}: {error.strerror or error}", hint="look at that folder; mam doctor says more")
 
 
-def _is_anothers(connection: sqlite3.Connection) -> bool:
-    """Tell whether a database without our version has tables of somebody else's, at one moment."""
-    found = connection.execute(
+def _is_foreign(connection: sqlite3.Connection) -> bool:
+    """Tell whether a database without a schema version has tables, which another program made then."""
+    facts = connection.execute(
         "SELECT (SELECT user_version FROM pragma_user_version), EXISTS(SELECT 1 FROM sqlite_master)"
     ).fetchone()
-    return bool(found[0] == 0 and found[1])
+    return bool(facts[0] == 0 and facts[1])
 
 
 def _create_private(path: str) -> None:
@@ -240,10 +240,10 @@ def _create_private(path: str) -> None:
             raise ReadOnly(f"{path} is a symbolic link", hint="remove it") from None
 
 
-def _keep_a_log(connection: sqlite3.Connection) -> None:
-    """Have changes written to a log first.
+def _enable_wal(connection: sqlite3.Connection) -> None:
+    """Switch to the write-ahead log.
 
-    Two that wait in SQLite for this keep each other from it: so each lets go at once and tries again.
+    Two connections that wait in SQLite for this block each other, so each gives up at once and tries again.
     """
     from mam.adapters.system.deadline import Deadline
 
@@ -260,9 +260,9 @@ def _keep_a_log(connection: sqlite3.Connection) -> None:
 
 
 def _migrate(connection: sqlite3.Connection, migrations: Sequence[str], path: str) -> None:
-    if _is_anothers(connection):
+    if _is_foreign(connection):
         raise damaged(path, "it is not a database of mam")
-    _keep_a_log(connection)
+    _enable_wal(connection)
     connection.execute("BEGIN IMMEDIATE")
     try:
         version = connection.execute("PRAGMA user_version").fetchone()[0]

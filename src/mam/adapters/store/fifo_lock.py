@@ -1,8 +1,8 @@
-"""A lock on a file with a queue: the kernel hands it on in the order of arrival.
+"""A file lock with a queue: the kernel gives the lock to the waiting processes in order of arrival.
 
-Who asks again and again instead can miss a lock for as long as there are others, and the asking itself
-takes the time that the holder needs: of 100 writers on a busy machine 28 gave up after ten seconds.
-Here a writer waits for as long as the queue moves, and gives up only when it stands still.
+A process that polls can miss a lock for as long as others want it, and the polling takes time from the
+holder: of 100 polling writers on a busy machine, 28 gave up after ten seconds. Here a writer waits as long
+as the queue moves, and gives up only when the queue stops moving.
 """
 
 from __future__ import annotations
@@ -21,21 +21,21 @@ _FLAGS = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
 _LONGEST_STEP, _POLL = 0.5, 0.02
 
 
-class StandsStill(Exception):
-    """The queue did not move for too long: its holder lives, and does not let go."""
+class QueueStuck(Exception):
+    """The queue did not move for too long: the holder of the lock lives and does not release it."""
 
 
 @contextmanager
 def hold(path: str, patience: float) -> Iterator[None]:
-    """Hold the lock file; wait in line for it while the line moves, at most `patience` seconds apart.
+    """Hold the lock; wait in the queue as long as it moves at least once in `patience` seconds.
 
-    The kernel lets go of it when the holder dies. Raises StandsStill, or OSError where there is no such file.
+    The kernel releases the lock when the holder dies. Raises QueueStuck, or OSError without a lock file.
     """
     handle = os.open(path, _FLAGS, 0o600)
     try:
         if not _take_at_once(handle):
             _wait(handle, path, patience)
-        # Whoever waits sees by this that the line moves.
+        # The changed time shows the waiting processes that the queue moves.
         os.utime(handle)
         yield
     finally:
@@ -50,18 +50,18 @@ def _take_at_once(handle: int) -> bool:
     return True
 
 
-# Places in a line that were given up, by lock file. While one is still blocked no second one is taken:
-# a process that tries for hours, while the holder is suspended, would collect threads.
+# Places in a queue that were given up, by lock file. While such a place still blocks its thread, mam takes
+# no second one. Otherwise a process that tries for hours, while the holder is stopped, would collect threads.
 _given_up: dict[str, _Place] = {}
 
 
 def _wait(handle: int, path: str, patience: float) -> None:
-    """Return once the lock is held."""
+    """Wait until this process holds the lock."""
     before = _given_up.get(path)
     place = _Place(handle) if before is None or before.is_over else None
     try:
         if place is not None and place.enter():
-            _watch(handle, place.comes_up, patience)
+            _watch(handle, place.has_turn, patience)
         else:
             _watch(handle, lambda seconds: _poll(handle, seconds), patience)
     except BaseException:
@@ -70,15 +70,15 @@ def _wait(handle: int, path: str, patience: float) -> None:
         raise
 
 
-def _watch(handle: int, comes_up: Callable[[float], bool], patience: float) -> None:
-    """Wait for the turn; raise StandsStill when nobody had one for too long."""
-    known, since = os.fstat(handle).st_mtime_ns, monotonic()
-    while not comes_up(min(patience, _LONGEST_STEP)):
-        now, seen = monotonic(), os.fstat(handle).st_mtime_ns
-        if seen != known:
-            known, since = seen, now
+def _watch(handle: int, has_turn: Callable[[float], bool], patience: float) -> None:
+    """Wait for the turn; raise QueueStuck if no process had a turn for too long."""
+    last_change, since = os.fstat(handle).st_mtime_ns, monotonic()
+    while not has_turn(min(patience, _LONGEST_STEP)):
+        now, change = monotonic(), os.fstat(handle).st_mtime_ns
+        if change != last_change:
+            last_change, since = change, now
         elif now - since >= patience:
-            raise StandsStill
+            raise QueueStuck
 
 
 def _poll(handle: int, seconds: float) -> bool:
@@ -92,10 +92,10 @@ def _poll(handle: int, seconds: float) -> bool:
 
 
 class _Place:
-    """A place in the kernel's queue. Only a call that blocks has one, so a thread makes it.
+    """A place in the kernel's queue. Only a blocking call has such a place, so a thread makes the call.
 
-    The thread has a descriptor of its own for the same lock. The lock is held while either is open, so it
-    is dropped at once where the turn comes after everybody gave up.
+    The thread has a descriptor of its own for the same lock. The lock is held while either descriptor is
+    open. So if the turn comes after this process gave up, the lock is released at once.
     """
 
     def __init__(self, handle: int) -> None:
@@ -105,7 +105,7 @@ class _Place:
         self.is_over = False
 
     def enter(self) -> bool:
-        """Stand in line; False where no thread can be had."""
+        """Enter the queue; False if no thread can be started."""
         try:
             _thread.start_new_thread(self._block, ())
         except RuntimeError:
@@ -114,8 +114,8 @@ class _Place:
             return False
         return True
 
-    def comes_up(self, seconds: float) -> bool:
-        """Wait so long for the turn."""
+    def has_turn(self, seconds: float) -> bool:
+        """Wait at most so many seconds for the turn; tell whether it came."""
         return self._turn.acquire(timeout=seconds)
 
     def _block(self) -> None:

@@ -1,8 +1,8 @@
-"""Changes that are under way, each with the process that is making it.
+"""The table of claims: changes in progress, each with the process that makes it.
 
-An intent is committed before the first effect in the world and removed with the last commit of
-its verb. One whose owner has died is finished or cleaned by the next changing verb; one whose
-owner lives keeps every other verb off that session.
+A verb commits its intent before its first effect outside the database, and removes it with its last commit.
+If the owner of an intent has died, the next changing verb finishes or undoes the change. While the owner
+lives, no other verb may change that session.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class Intent:
-    """A verb in flight on one session."""
+    """A verb that changes one session now."""
 
     __slots__ = ("at", "data", "name", "owner", "session_id", "verb")
 
@@ -31,7 +31,7 @@ class Intent:
         at: float,
         data: Mapping[str, Any],
     ) -> None:
-        """Keep what recovery needs: who, what, since when, and the verb's own notes."""
+        """Store what recovery needs: the owner, the verb, its start, and notes of the verb."""
         self.session_id = session_id
         self.name = name
         self.verb = verb
@@ -49,22 +49,27 @@ class Intents:
 
     def all(self) -> list[Intent]:
         """Return every intent, oldest first."""
-        found = self.connection.execute(
+        rows = self.connection.execute(
             "SELECT session_id, name, verb, owner, at, data FROM intents ORDER BY at"
         )
         return [
             Intent(session_id, name, verb, owner=json.loads(owner), at=at, data=json.loads(data))
-            for session_id, name, verb, owner, at, data in found
+            for session_id, name, verb, owner, at, data in rows
         ]
 
     def of(self, session_id: str, name: str | None = None) -> Intent | None:
-        """Return the intent on a session, by id or by the name it is taking."""
+        """Return the intent on a session, by its id or by the name that it gets."""
         return next(
-            (one for one in self.all() if one.session_id == session_id or (name and one.name == name)), None
+            (
+                intent
+                for intent in self.all()
+                if intent.session_id == session_id or (name and intent.name == name)
+            ),
+            None,
         )
 
     def put(self, intent: Intent) -> None:
-        """Commit to a change, or note how far it got."""
+        """Record an intent, or how far its change got."""
         self.connection.execute(
             "INSERT OR REPLACE INTO intents VALUES(?, ?, ?, ?, ?, ?)",
             (
@@ -78,10 +83,10 @@ class Intents:
         )
 
     def end(self, session_id: str, at: float | None = None) -> None:
-        """Remove the intent of a change that is whole, or was given up.
+        """Remove the intent of a change that is complete or was given up.
 
-        With `at` only the one of that time: a verb that ended its own with its last commit must not
-        remove the next verb's.
+        With `at` remove only the intent of that time. A verb that ended its own intent with its last commit
+        must not remove the intent of the next verb.
         """
         self.connection.execute(
             "DELETE FROM intents WHERE session_id=? AND (?2 IS NULL OR at=?2)", (session_id, at)

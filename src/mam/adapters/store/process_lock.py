@@ -1,4 +1,4 @@
-"""One holder at a time, known by its process: the kernel lets go of it when the holder dies."""
+"""A lock file that one process holds and that names its holder; the kernel releases it with the process."""
 
 from __future__ import annotations
 
@@ -12,31 +12,31 @@ if TYPE_CHECKING:
 
 
 class ProcessLock:
-    """A file that one process holds."""
+    """A lock file that one process can hold."""
 
     __slots__ = ("_handle", "path")
 
     def __init__(self, path: str) -> None:
-        """Nothing is opened before it is asked for."""
+        """Store the path; open nothing yet."""
         self.path = path
         self._handle: int | None = None
 
-    def take(self, who: dict[str, Any]) -> bool:
-        """Hold it and say who does; False if somebody else does. Raises OSError."""
+    def take(self, holder: dict[str, Any]) -> bool:
+        """Take the lock and write the holder into it; False if another process holds it. Raises OSError."""
         handle = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
         while not _flock(handle, fcntl.LOCK_EX):
-            # Who only asks for the holder shares it for a moment, and keeps nobody from holding it.
+            # `holder` shares the lock for a moment. That must not make `take` fail, so try again then.
             if not _flock(handle, fcntl.LOCK_SH):
                 os.close(handle)
                 return False
             fcntl.flock(handle, fcntl.LOCK_UN)
         os.ftruncate(handle, 0)
-        os.write(handle, json.dumps(who).encode())
+        os.write(handle, json.dumps(holder).encode())
         self._handle = handle
         return True
 
     def holder(self) -> dict[str, Any] | None:
-        """Return who holds it; None if nobody does. The file of a dead holder stays and says nothing."""
+        """Return the holder, or None. The file of a dead holder stays, but its content does not count."""
         try:
             handle = os.open(self.path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
         except OSError:
@@ -47,7 +47,7 @@ class ProcessLock:
             os.close(handle)
 
     def release(self) -> None:
-        """Let go."""
+        """Release the lock."""
         if self._handle is not None:
             os.close(self._handle)
             self._handle = None
@@ -63,7 +63,7 @@ def _flock(handle: int, how: int) -> bool:
 
 def _parse(text: bytes) -> dict[str, Any]:
     try:
-        found = json.loads(text)
+        holder = json.loads(text)
     except ValueError:
         return {}
-    return found if isinstance(found, dict) else {}
+    return holder if isinstance(holder, dict) else {}

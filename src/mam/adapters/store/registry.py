@@ -1,8 +1,8 @@
-"""The registry of one root: SQLite is the truth, the YAML file is what people read and edit.
+"""The registry of one root: SQLite is the truth, and people read and edit the YAML file.
 
-A change commits in one transaction and then brings the file up to date in a second one, so
-a crash in between leaves the file behind and never ahead. Whoever comes next writes what is
-missing; several changes that wait for each other share one writing of the file.
+A change commits in one transaction and updates the file in a second one. After a crash in between, the file
+is older than the database and never newer, and the next command updates it. Several changes that wait for
+each other share one update of the file.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from mam.adapters.store.intents import Intents
 from mam.adapters.store.root_paths import fingerprint
 from mam.adapters.store.transaction import Transaction, choose, not_found
 from mam.core.errors import Damaged, MamError, Unavailable
-from mam.core.session_row import settled, whole
+from mam.core.session_row import with_all_fields, with_new_fields
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -33,12 +33,12 @@ if TYPE_CHECKING:
     Confirm = Callable[[Row, str], bool | None]
 
 _MOST_LOOKS = 50
-# A file that is younger than this and not recorded may be a change of ours, whose record follows so soon.
+# A file that is younger than this may be one that mam has just written and records within the next moment.
 _YOUNG_SECONDS, _RECORD_SECONDS = 1.0, 0.1
 
 
 class View:
-    """What the registry says, settled in memory: nothing was written to make it."""
+    """The content of the registry at one moment, in memory; making it writes nothing."""
 
     __slots__ = ("identities", "intents", "listed", "rows")
 
@@ -46,11 +46,11 @@ class View:
         self.rows = rows
         self.identities = identities
         self.intents = intents
-        # What the stores of agents were found to hold, looked up once for all rows that share one.
+        # The conversations in the stores of agents, listed once for all rows that share a store.
         self.listed: dict[Any, list[str]] = {}
 
     def by_id(self, session_id: str | None) -> Row | None:
-        """Return one session by id; None has no session, also where a row has no id yet."""
+        """Return one session by id; None for the id None, even if a row has no id yet."""
         if session_id is None:
             return None
         return next((row for row in self.rows if row.get("id") == session_id), None)
@@ -65,7 +65,7 @@ class Registry:
     """Reads and changes of one root's sessions."""
 
     def __init__(self, place: RootPaths, clock: Callable[[], float]) -> None:
-        """Nothing is opened before it is needed."""
+        """Store the paths; open nothing yet."""
         self.place = place
         self.clock = clock
         self._connection: sqlite3.Connection | None = None
@@ -73,15 +73,15 @@ class Registry:
         self._file: tuple[int, int] | None = None
 
     def close(self) -> None:
-        """Let go of the database."""
+        """Close the database."""
         if self._connection is not None:
             self._connection.close()
             self._connection = None
             self._is_writer = False
 
     def reader(self) -> sqlite3.Connection | None:
-        """Return a connection for reading, or None where no database is."""
-        self._drop_lost()
+        """Return a connection for reading, or None without a database."""
+        self._close_if_replaced()
         if self._connection is None and os.path.exists(self.place.db):
             self.place.check()
             self._connection = database.connect_to_read(self.place.db, schema.STATE_MIGRATIONS)
@@ -89,13 +89,13 @@ class Registry:
         return self._connection
 
     def writer(self) -> sqlite3.Connection:
-        """Return a connection for writing; makes the state's folder and database on first use."""
-        self._drop_lost()
+        """Return a connection for writing; create the state's folder and database on first use."""
+        self._close_if_replaced()
         if not self._is_writer:
             with database.errors(self.place.state):
                 self.place.make()
             connection = database.connect(self.place.db, schema.STATE_MIGRATIONS, create=True)
-            # In this order: the last one to close would fold the log into the database, and so on each call.
+            # Open before closing: the last connection to close copies the log into the database, each time.
             self.close()
             self._connection = connection
             self._file = database.identity(self.place.db)
@@ -103,37 +103,38 @@ class Registry:
         assert self._connection is not None
         return self._connection
 
-    def _drop_lost(self) -> None:
-        """Let go of a database that was deleted or replaced, or would not show what changed since."""
+    def _close_if_replaced(self) -> None:
+        """Close a database that was deleted or replaced, or whose connection does not show changes."""
         if self._connection is not None and (
-            isinstance(self._connection, database.Still) or database.identity(self.place.db) != self._file
+            isinstance(self._connection, database.ImmutableConnection)
+            or database.identity(self.place.db) != self._file
         ):
             self.close()
 
     def view(self) -> View:
-        """Return the registry as it stands, a person's pending edit included."""
+        """Return the current registry, including an edit of the file that mam has not recorded yet."""
         connection = self.reader()
         if connection is None:
             return self._view_of_file([])
-        patience = monotonic() + _RECORD_SECONDS
+        wait_until = monotonic() + _RECORD_SECONDS
         for _ in range(_MOST_LOOKS):
             before = database.data_version(connection, self.place.db)
             try:
-                while (found := self._look(connection, monotonic() < patience)) is None:
+                while (view := self._look(connection, monotonic() < wait_until)) is None:
                     sleep(0.001)
-                return found
+                return view
             except Damaged:
-                # Somebody may have committed and written the file since the database was read.
+                # Another process may have committed and written the file since this one read the database.
                 if database.data_version(connection, self.place.db) == before:
                     raise
-        found = self._look(connection, False)
-        assert found is not None
-        return found
+        view = self._look(connection, False)
+        assert view is not None
+        return view
 
     def _look(self, connection: sqlite3.Connection, may_wait: bool) -> View | None:
-        """Return what stands there; None where the file is newer, and its record may follow at once."""
+        """Return the current registry; None if the file is newer and its record may follow in a moment."""
         with database.errors(self.place.db), database.snapshot(connection):
-            found = connection.execute("SELECT data FROM sessions ORDER BY position").fetchall()
+            rows_json = connection.execute("SELECT data FROM sessions ORDER BY position").fetchall()
             recorded = connection.execute(
                 "SELECT key, value FROM meta WHERE key IN ('file', 'identities')"
             ).fetchall()
@@ -144,7 +145,8 @@ class Registry:
                 return None
             try:
                 rows: list[Row] = [
-                    whole(row) for row in json.loads("[" + ",".join([data for (data,) in found]) + "]")
+                    with_new_fields(row)
+                    for row in json.loads("[" + ",".join([data for (data,) in rows_json]) + "]")
                 ]
             except TypeError as error:
                 raise database.damaged(self.place.db, "a session is not readable") from error
@@ -155,34 +157,34 @@ class Registry:
         return View(rows, meta.get("identities") or {}, intents)
 
     def change(self, work: Callable[[Transaction], T], confirm: Confirm | None = None) -> T:
-        """Run work under the write lock, commit, and return once the file shows the effect."""
-        result, draft = self._commit(work, confirm)
+        """Run work under the write lock, commit, and update the file."""
+        result, transaction = self._commit(work, confirm)
         try:
             self.show(confirm)
         finally:
-            draft.follow_up()
+            transaction.follow_up()
         return result
 
     def commit(self, work: Callable[[Transaction], T], confirm: Confirm | None = None) -> T:
-        """Run work under the write lock and commit; the file is left to the next `show`.
+        """Run work under the write lock and commit; the next `show` updates the file.
 
-        A person's edit is taken in first; one that cannot be stops the change before it begins.
+        This records a person's edit first. An edit that mam must refuse stops the change before it begins.
         """
-        result, draft = self._commit(work, confirm)
-        draft.follow_up()
+        result, transaction = self._commit(work, confirm)
+        transaction.follow_up()
         return result
 
     def _commit(self, work: Callable[[Transaction], T], confirm: Confirm | None) -> tuple[T, Transaction]:
-        with self._drafting() as draft:
-            self._take_in(draft, confirm)
-            result = work(draft)
-        return result, draft
+        with self._transaction() as transaction:
+            self._take_in(transaction, confirm)
+            result = work(transaction)
+        return result, transaction
 
     @contextmanager
-    def _drafting(self) -> Iterator[Transaction]:
-        """Hold the write lock. After an error of the disk the next change opens the database anew.
+    def _transaction(self) -> Iterator[Transaction]:
+        """Hold the write lock. After an error of the disk, the next change opens the database again.
 
-        SQLite opens a file for reading only when it cannot for writing, and stays with that.
+        If SQLite cannot open a file for writing, it opens it for reading only and never tries again.
         """
         try:
             connection = self.writer()
@@ -193,7 +195,7 @@ class Registry:
             raise
 
     def show(self, confirm: Confirm | None = None) -> None:
-        """Bring the file up to date if it is behind; an error is marked: what it is about is recorded."""
+        """Update the file if it is older than the database; an error says that the change is recorded."""
         connection = self.writer()
         try:
             if self._is_behind(connection):
@@ -205,7 +207,7 @@ class Registry:
             raise
 
     def warm_up(self) -> None:
-        """Load what writing the file needs, while there is something else to wait for."""
+        """Import what writing the file needs, while the caller waits for something else."""
         from mam.adapters.store.yaml import projection  # noqa: F401
 
     def _is_behind(self, connection: sqlite3.Connection) -> bool:
@@ -220,26 +222,26 @@ class Registry:
         return bool(rows) or file is None or fingerprint(self.place.yaml) != json.loads(file)
 
     def note(self, work: Callable[[Transaction], T]) -> T:
-        """Run work that changes no session: intents, evidence, log. The file is left alone."""
-        with self._drafting() as draft:
-            result = work(draft)
-        draft.follow_up()
+        """Run work that changes no session: intents, evidence, log. The file stays as it is."""
+        with self._transaction() as transaction:
+            result = work(transaction)
+        transaction.follow_up()
         return result
 
     def project(self, confirm: Confirm | None = None) -> None:
-        """Bring the file up to date with what is committed."""
+        """Update the file from the database."""
         from mam.adapters.store.yaml import projection
 
-        with self._drafting() as draft:
+        with self._transaction() as transaction:
             projection.write(
-                draft,
+                transaction,
                 self.place,
-                take_in=lambda: self._take_in(draft, confirm),
-                is_behind=lambda: self._is_behind(draft.connection),
+                take_in=lambda: self._take_in(transaction, confirm),
+                is_behind=lambda: self._is_behind(transaction.connection),
             )
 
     def peek(self, read: Callable[[Transaction], T], default: T) -> T:
-        """Run a read on what is no session; `default` without a database, or with one of an older mam."""
+        """Run a read of other tables; `default` without a database, or with the database of an older mam."""
         connection = self.reader()
         if connection is None:
             return default
@@ -248,39 +250,39 @@ class Registry:
             is_current = version == len(schema.STATE_MIGRATIONS)
             return read(Transaction(connection, self.clock())) if is_current else default
 
-    def others(self) -> int | None:
-        """Return a number that changes when somebody else commits; None without a database."""
+    def commit_number(self) -> int | None:
+        """Return a number that changes when another process commits; None without a database."""
         connection = self.reader()
         return None if connection is None else database.data_version(connection, self.place.db)
 
     def servers(self) -> list[str]:
-        """Return the tmux servers that running sessions use, or used, without reading the sessions."""
+        """Return the tmux servers of sessions that run or ran, without reading the sessions."""
         connection = self.reader()
         if connection is None:
             return []
         with database.errors(self.place.db):
-            found = connection.execute("SELECT value FROM meta WHERE key='servers'").fetchone()
-        return json.loads(found[0]) if found else []
+            row = connection.execute("SELECT value FROM meta WHERE key='servers'").fetchone()
+        return json.loads(row[0]) if row else []
 
     def is_edited(self) -> bool:
-        """Tell whether the file differs from the one last written."""
+        """Tell whether the file differs from the one that mam wrote last."""
         connection = self.reader()
-        found = connection and connection.execute("SELECT value FROM meta WHERE key='file'").fetchone()
-        return self._is_edited(json.loads(found[0]) if found else None)
+        row = connection and connection.execute("SELECT value FROM meta WHERE key='file'").fetchone()
+        return self._is_edited(json.loads(row[0]) if row else None)
 
     def _is_edited(self, recorded: list[int] | None) -> bool:
         return fingerprint(self.place.yaml) not in (None, recorded)
 
     def _is_young(self) -> bool:
-        found = fingerprint(self.place.yaml)
-        return found is not None and abs(self.clock() - found[2] / 1e9) < _YOUNG_SECONDS
+        file = fingerprint(self.place.yaml)
+        return file is not None and abs(self.clock() - file[2] / 1e9) < _YOUNG_SECONDS
 
-    def _take_in(self, draft: Transaction, confirm: Confirm | None) -> None:
-        if not self._is_edited(draft.meta("file")):
+    def _take_in(self, transaction: Transaction, confirm: Confirm | None) -> None:
+        if not self._is_edited(transaction.meta("file")):
             return
         from mam.adapters.store.yaml import intake
 
-        intake.take_in(draft, self.place, confirm)
+        intake.take_in(transaction, self.place, confirm)
 
     def _preview(self, connection: sqlite3.Connection, rows: list[Row]) -> list[Row]:
         from mam.adapters.store.yaml import intake
@@ -288,16 +290,16 @@ class Registry:
         return intake.preview(connection, self.place, rows, self.clock())
 
     def _view_of_file(self, intents: list[Intent]) -> View:
-        """Return what the file alone says, where no database has taken it in yet."""
+        """Return the content of the file, if there is no database yet that has recorded it."""
         if fingerprint(self.place.yaml) is None:
             return View([], {}, intents)
         from mam.adapters.store.yaml import intake
 
-        found = intake.read_file(self.place)
-        if found is None:
+        content = intake.read_file(self.place)
+        if content is None:
             return View([], {}, intents)
-        return View([settled(row) for row in found.rows], found.identities, intents)
+        return View([with_all_fields(row) for row in content.rows], content.identities, intents)
 
     def unknown(self, target: str) -> Exception:
-        """Return the error for a name that nobody has."""
+        """Return the error for a name that no session has."""
         return not_found(target, [row["name"] for row in self.view().rows])

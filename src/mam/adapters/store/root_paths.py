@@ -1,7 +1,7 @@
-"""Where the state of a root lies, and how a root is found.
+"""The paths of a root's files, and the search for the root of a directory.
 
-A registry file that somebody names keeps its state beside itself, unless its real path is the
-one a root would have.
+If a person names a registry file, its state lies beside the file, unless the real path of the file is the
+usual one in a root.
 """
 
 from __future__ import annotations
@@ -40,32 +40,32 @@ class RootPaths:
         self.jobs = os.path.join(state, "jobs")
 
     def exists(self) -> bool:
-        """Tell whether there is a registry here."""
+        """Tell whether this root has a registry."""
         return os.path.exists(self.db) or os.path.exists(self.yaml)
 
     def make(self) -> None:
-        """Make the folders, private to the user, and keep them out of git."""
-        fresh = not os.path.isdir(self.state)
+        """Create the folders, private to the user, and keep them out of git."""
+        is_new = not os.path.isdir(self.state)
         self.check()
         for folder in (self.state, self.spool, self.launches, self.settings, os.path.dirname(self.yaml)):
             os.makedirs(folder, mode=0o700, exist_ok=True)
         self.check()
-        if fresh:
+        if is_new:
             _write_once(os.path.join(self.state, ".gitignore"), _IGNORE_STATE)
             if os.path.basename(os.path.dirname(self.yaml)) == ".hermes":
                 _write_once(os.path.join(os.path.dirname(self.yaml), ".gitignore"), _IGNORE_YAML)
 
     def check(self) -> None:
-        """Refuse state that another user could have written, or that lies behind a link.
+        """Refuse state that another user could have written, or that lies behind a symbolic link.
 
-        A repository can carry links; following one would write, and delete, wherever it leads.
+        A repository can contain links. If mam followed one, it would write and delete files elsewhere.
         """
         folders = [self.state, self.spool, self.launches, self.settings, self.jobs, self.db]
         if os.path.basename(os.path.dirname(self.yaml)) == ".hermes":
             folders.append(os.path.dirname(self.yaml))
         for folder in folders:
             if os.path.islink(folder):
-                raise NotAllowed(f"{folder} is a symbolic link", hint="remove it; mam makes its own")
+                raise NotAllowed(f"{folder} is a symbolic link", hint="remove it; mam creates its own")
         try:
             facts = os.stat(self.state)
         except FileNotFoundError:
@@ -73,7 +73,7 @@ class RootPaths:
         if facts.st_uid != os.geteuid():
             raise NotAllowed(f"{self.state} belongs to another user", hint="use your own --workspace")
         if facts.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
-            raise NotAllowed(f"{self.state} can be written by others", hint=f"chmod 700 {self.state}")
+            raise NotAllowed(f"other users can write into {self.state}", hint=f"chmod 700 {self.state}")
 
 
 def of_root(root: str) -> RootPaths:
@@ -94,14 +94,14 @@ def find_root(start: str) -> str:
     """Return the nearest ancestor of start, or start itself, that holds state; else start."""
     if not os.path.isdir(start):
         raise InvalidPath(f"{start} is not a directory", hint="name a directory that exists")
-    here = os.path.realpath(start)
-    folder = here
+    first = os.path.realpath(start)
+    folder = first
     while True:
         if os.path.isdir(os.path.join(folder, STATE)) or os.path.isfile(os.path.join(folder, YAML)):
             return folder
         parent = os.path.dirname(folder)
         if parent == folder:
-            return here
+            return first
         folder = parent
 
 

@@ -1,6 +1,6 @@
-"""The tables of a root's state, as the list of steps that made them.
+"""The tables of a root's state and of the user state, as lists of migrations.
 
-A step is never changed once it was released: an old file runs the steps it has not seen.
+A released migration never changes: a database of an older mam runs the migrations that it lacks.
 """
 
 from __future__ import annotations
@@ -82,7 +82,7 @@ CREATE TABLE messages(
 );
 CREATE INDEX messages_by_session ON messages(session_id, state);
 """,
-    # The board: the tables of Hermes 0.19 under names of ours, so that the same statements serve both.
+    # The board: the tables of Hermes 0.19 under other names, so that the same statements work for both.
     """
 CREATE TABLE board_tasks(
   id TEXT PRIMARY KEY,
@@ -155,7 +155,7 @@ CREATE TABLE board_links(
   PRIMARY KEY(parent_id, child_id)
 ) WITHOUT ROWID;
 """,
-    # Entries that are only in the log have the number 0; a terminal event may have any.
+    # Entries that are only in the log have the number 0; a terminal event may have any number.
     """
 CREATE TABLE jobs(
   id TEXT PRIMARY KEY,
@@ -262,13 +262,13 @@ CREATE TABLE team_lines(
 ALTER TABLE messages ADD COLUMN conversation TEXT;
 ALTER TABLE messages ADD COLUMN added TEXT;
 """,
-    # Every event asks whether its number was taken in before.
+    # For every event mam checks whether an event with its number is recorded already.
     """
 CREATE INDEX job_events_by_seq ON job_events(job_id, attempt, seq);
 """,
 )
 
-HOST_MIGRATIONS = (
+USER_MIGRATIONS = (
     """
 CREATE TABLE roots(path TEXT PRIMARY KEY, registry TEXT NOT NULL, seen_at REAL NOT NULL) WITHOUT ROWID;
 CREATE TABLE leases(

@@ -1,4 +1,4 @@
-"""A change under way: what a verb may read and write between taking the lock and the commit."""
+"""A transaction of the registry: what a verb can read and write between taking the lock and the commit."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import os
 
 from mam.adapters.store.intents import Intents
 from mam.core.errors import AmbiguousTarget, Conflict, MamError, NameTaken, SessionNotFound
-from mam.core.session_row import Status, settled, whole
+from mam.core.session_row import Status, with_all_fields, with_new_fields
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ def new_session_id() -> str:
 
 
 class Transaction:
-    """The registry inside one transaction. Rows that come out are copies; `put` writes them back."""
+    """The registry inside one transaction. The methods return copies of rows; `put` writes a row back."""
 
     def __init__(self, connection: sqlite3.Connection, now: float) -> None:
         """Work on a connection that holds the write lock."""
@@ -35,11 +35,11 @@ class Transaction:
         self._follow_ups: list[Callable[[], None]] = []
 
     def after_commit(self, work: Callable[[], None]) -> None:
-        """Have something done once this change is committed, such as writing a file that shows it."""
+        """Register work for after the commit, such as writing a file that shows the change."""
         self._follow_ups.append(work)
 
     def follow_up(self) -> None:
-        """Do what was to follow the commit: all of it, and only then raise the first failure.
+        """Do all work that was registered for after the commit, and only then raise the first failure.
 
         The change itself is committed, and the error says so.
         """
@@ -56,18 +56,18 @@ class Transaction:
 
     def rows(self) -> list[Row]:
         """Return every session in the order of the file."""
-        found = self.connection.execute("SELECT data FROM sessions ORDER BY position").fetchall()
-        return [whole(json.loads(data)) for (data,) in found]
+        rows = self.connection.execute("SELECT data FROM sessions ORDER BY position").fetchall()
+        return [with_new_fields(json.loads(data)) for (data,) in rows]
 
     def get(self, session_id: str) -> Row | None:
         """Return one session by id."""
-        found = self.connection.execute("SELECT data FROM sessions WHERE id=?", (session_id,)).fetchone()
-        return whole(json.loads(found[0])) if found else None
+        row = self.connection.execute("SELECT data FROM sessions WHERE id=?", (session_id,)).fetchone()
+        return with_new_fields(json.loads(row[0])) if row else None
 
     def named(self, name: str) -> Row | None:
         """Return one session by name."""
-        found = self.connection.execute("SELECT data FROM sessions WHERE name=?", (name,)).fetchone()
-        return whole(json.loads(found[0])) if found else None
+        row = self.connection.execute("SELECT data FROM sessions WHERE name=?", (name,)).fetchone()
+        return with_new_fields(json.loads(row[0])) if row else None
 
     def find(self, target: str) -> Row:
         """Return the session that a person means by a name or an id."""
@@ -78,7 +78,7 @@ class Transaction:
 
     def add(self, row: Row) -> Row:
         """Add a new session at the end of the file."""
-        row = settled({**row, "version": 1})
+        row = with_all_fields({**row, "version": 1})
         if self.named(row["name"]):
             raise NameTaken(f"a session named '{row['name']}' is registered already")
         self.connection.execute(
@@ -91,30 +91,30 @@ class Transaction:
         return row
 
     def put(self, row: Row) -> Row:
-        """Write a session back; Conflict if it is not at the version it was read with."""
-        row = settled({**row, "version": row["version"] + 1})
-        done = self.connection.execute(
+        """Write a session back; raise Conflict if another process changed it since it was read."""
+        row = with_all_fields({**row, "version": row["version"] + 1})
+        cursor = self.connection.execute(
             "UPDATE sessions SET name=?, status=?, version=?, data=?, block=NULL,"
             " written=coalesce(written, CASE WHEN block IS NULL THEN NULL ELSE data END)"
             " WHERE id=? AND version=?",
             (row["name"], row["status"], row["version"], dump(row), row["id"], row["version"] - 1),
         )
-        if done.rowcount != 1:
-            raise Conflict(f"'{row['name']}' was changed by somebody else", hint="repeat the command")
+        if cursor.rowcount != 1:
+            raise Conflict(f"another process changed '{row['name']}'", hint="repeat the command")
         self._note_server(row)
         self.changed = True
         return row
 
     def _note_server(self, row: Row) -> None:
-        """Keep the servers of running sessions where a listing finds them at once; old ones are dropped."""
-        known = self.meta("servers") or []
-        if row["status"] != Status.RUNNING or row["tmux_server"] in known:
+        """Record the server of a running session for listings, and remove unused servers."""
+        servers = self.meta("servers") or []
+        if row["status"] != Status.RUNNING or row["tmux_server"] in servers:
             return
-        used = {one["tmux_server"] for one in self.rows() if one["status"] == Status.RUNNING}
+        used = {session["tmux_server"] for session in self.rows() if session["status"] == Status.RUNNING}
         self.set_meta("servers", sorted(used | {row["tmux_server"]}))
 
     def remove(self, session_id: str) -> None:
-        """Take a session out of the registry."""
+        """Remove a session from the registry."""
         self.connection.execute(
             "INSERT INTO forgotten SELECT coalesce(written, data) FROM sessions"
             " WHERE id=? AND (written IS NOT NULL OR block IS NOT NULL)",
@@ -133,11 +133,11 @@ class Transaction:
 
     def meta(self, key: str) -> Any:
         """Return a value that belongs to the whole registry."""
-        found = self.connection.execute("SELECT value FROM meta WHERE key=?", (key,)).fetchone()
-        return json.loads(found[0]) if found else None
+        row = self.connection.execute("SELECT value FROM meta WHERE key=?", (key,)).fetchone()
+        return json.loads(row[0]) if row else None
 
     def set_meta(self, key: str, value: Any) -> None:
-        """Keep a value that belongs to the whole registry."""
+        """Store a value that belongs to the whole registry."""
         self.connection.execute("INSERT OR REPLACE INTO meta VALUES(?, ?)", (key, dump(value)))
 
     def identities(self) -> dict[str, Any]:
@@ -152,7 +152,7 @@ class Transaction:
 
 
 def choose(target: str, by_id: Row | None, by_name: Row | None, names: Any) -> Row:
-    """Return the one row that a name or id means."""
+    """Return the row that has a name or id; raise an error if two rows or none do."""
     if by_id and by_name and by_id["id"] != by_name["id"]:
         raise AmbiguousTarget(f"'{target}' is the id of one session and the name of another")
     row = by_id or by_name
@@ -162,14 +162,14 @@ def choose(target: str, by_id: Row | None, by_name: Row | None, names: Any) -> R
 
 
 def not_found(target: str, names: list[str]) -> SessionNotFound:
-    """Return the error for a name that nobody has, with the nearest ones that exist."""
+    """Return the error for a name that no session has, with similar names as a hint."""
     import difflib
 
-    near = difflib.get_close_matches(target[:200], names, n=3, cutoff=0.5)
-    hint = f"did you mean {' or '.join(near)}?" if near else "mam ls shows the sessions of this root"
+    similar = difflib.get_close_matches(target[:200], names, n=3, cutoff=0.5)
+    hint = f"did you mean {' or '.join(similar)}?" if similar else "mam ls shows the sessions of this root"
     return SessionNotFound(f"no session '{target[:100]}' is registered here", hint=hint)
 
 
 def dump(value: Any) -> str:
-    """Return JSON as the database keeps it."""
+    """Return a value as the JSON text that the database stores."""
     return json.dumps(value, ensure_ascii=False, separators=(",", ":"))

@@ -1,7 +1,7 @@
-"""What belongs to the user rather than to one root: known roots, and who holds which conversation.
+"""The user state: records that belong to the user and not to one root, such as roots and open conversations.
 
-A lease names the process that has the conversation open. It ends with that process: a lease
-whose holder is dead is free, whatever the file says.
+A lease names the process that has a conversation open. The lease ends with that process: if its holder is
+dead, the conversation is free, even if the record still exists.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _STARTED = "SELECT 1 FROM started WHERE root=? AND session_id=?"
 
 
 class Lease:
-    """Who holds a conversation."""
+    """The session and the process that hold a conversation."""
 
     __slots__ = ("holder", "root", "session_id")
 
@@ -35,24 +35,24 @@ class Lease:
 
 
 def state_home(environ: Mapping[str, str]) -> str:
-    """Return the user's own state folder for mam."""
+    """Return the folder of the user state."""
     home = environ.get("HOME") or os.path.expanduser("~")
     base = environ.get("XDG_STATE_HOME") or os.path.join(home, ".local", "state")
     return os.path.join(base, "mam")
 
 
 class UserState:
-    """The user's records, opened when first needed."""
+    """The user state; its database is opened when it is first needed."""
 
     def __init__(self, folder: str, clock: Callable[[], float]) -> None:
-        """Nothing is opened before it is needed."""
+        """Store the folder; open nothing yet."""
         self.folder = folder
         self.path = os.path.join(folder, "host.db")
         self.clock = clock
         self._connection: sqlite3.Connection | None = None
 
     def close(self) -> None:
-        """Let go of the database."""
+        """Close the database."""
         if self._connection is not None:
             self._connection.close()
             self._connection = None
@@ -61,12 +61,12 @@ class UserState:
         if self._connection is None:
             with database.errors(self.folder):
                 os.makedirs(self.folder, mode=0o700, exist_ok=True)
-            self._connection = database.connect(self.path, schema.HOST_MIGRATIONS, create=True)
+            self._connection = database.connect(self.path, schema.USER_MIGRATIONS, create=True)
         return self._connection
 
     @contextmanager
     def _using(self) -> Iterator[sqlite3.Connection]:
-        """Work on the database; after an error of the disk it is opened anew."""
+        """Work on the database; after an error of the disk, the next use opens it again."""
         try:
             with database.errors(self.path):
                 yield self._open()
@@ -75,7 +75,7 @@ class UserState:
             raise
 
     def roots(self) -> list[tuple[str, str]]:
-        """Return every known root with its registry file; none where nothing was ever recorded."""
+        """Return every known root with its registry file."""
         if not os.path.exists(self.path):
             return []
         with database.errors(self.path):
@@ -84,8 +84,8 @@ class UserState:
     def remember_root(self, root: str, registry: str) -> None:
         """Record a root, so that `ls --all` finds it."""
         with self._using() as connection:
-            known = connection.execute("SELECT registry FROM roots WHERE path=?", (root,)).fetchone()
-            if known != (registry,):
+            row = connection.execute("SELECT registry FROM roots WHERE path=?", (root,)).fetchone()
+            if row != (registry,):
                 connection.execute(
                     "INSERT OR REPLACE INTO roots VALUES(?, ?, ?)", (root, registry, self.clock())
                 )
@@ -104,9 +104,9 @@ class UserState:
                 connection.execute("INSERT OR IGNORE INTO started VALUES(?, ?)", (root, session_id))
 
     def lease(self, kind: str, conversation: str) -> Lease | None:
-        """Return who holds a conversation, dead or alive."""
+        """Return the lease of a conversation, also of a dead holder."""
         with database.errors(self.path):
-            found = (
+            row = (
                 self._open()
                 .execute(
                     "SELECT root, session_id, holder FROM leases WHERE kind=? AND conversation=?",
@@ -114,7 +114,7 @@ class UserState:
                 )
                 .fetchone()
             )
-            return Lease(found[0], found[1], json.loads(found[2])) if found else None
+            return Lease(row[0], row[1], json.loads(row[2])) if row else None
 
     def take(
         self, kind: str, conversation: str, lease: Lease, is_alive: Callable[[dict[str, Any]], bool]
@@ -131,6 +131,6 @@ class UserState:
         return None
 
     def release(self, session_id: str) -> None:
-        """Give up whatever a session holds."""
+        """Release all conversations of a session."""
         with self._using() as connection:
             connection.execute("DELETE FROM leases WHERE session_id=?", (session_id,))

@@ -1,6 +1,6 @@
-"""Files that are there whole or not at all: each is written beside its place and renamed into it.
+"""Writes files that exist complete or not at all: each is written under another name and then renamed.
 
-A file that could not be written is removed. A link in the place of a file is replaced and never followed.
+A file that could not be written is removed. A symbolic link at the path is replaced and never followed.
 """
 
 from __future__ import annotations
@@ -13,10 +13,11 @@ _FLAGS = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 def replace(
     path: str, content: bytes, mode: int = 0o600, *, flushed: bool = False, beside: str | None = None
 ) -> None:
-    """Put content in the place of a file. Raises OSError, and then nothing has changed.
+    """Replace the content of a file. Raises OSError, and then nothing has changed.
 
-    `flushed` sends the content to the disk before the rename. `beside` names the fresh file of a caller who
-    writes alone: a dead writer's is removed. Without it the fresh file has a name that nobody else chooses.
+    `flushed` sends the content to the disk before the rename. `beside` names the temporary file; a caller
+    may give it only if it is the one writer, because a file that a dead writer left there is removed.
+    Without `beside` the temporary file has a random name.
     """
     if beside is None:
         fresh = f"{path}.{os.urandom(4).hex()}"
@@ -39,10 +40,10 @@ def create(
     flushed: bool = False,
     modified_ns: int | None = None,
 ) -> os.stat_result:
-    """Write a file under a name that nobody has, and return its facts; nothing of it stays if that fails.
+    """Write a new file and return its stat result; if the writing fails, the file is removed.
 
-    The umask takes away from `mode`. `modified_ns` is the file's time. Raises FileExistsError for any
-    name that is taken, also by a link that leads nowhere.
+    The umask reduces `mode`. `modified_ns` becomes the file's modification time. Raises FileExistsError
+    if the name exists, also as a symbolic link without a target.
     """
     handle = os.open(path, _FLAGS, mode)
     try:
@@ -63,7 +64,7 @@ def create(
 
 
 def discard(path: str) -> None:
-    """Remove a file, if it is there."""
+    """Remove a file if it exists."""
     try:
         os.unlink(path)
     except FileNotFoundError:
@@ -71,7 +72,7 @@ def discard(path: str) -> None:
 
 
 def flush_folder(folder: str) -> None:
-    """Send the names in a folder to the disk: only then does a rename outlive a power failure."""
+    """Send the names in a folder to the disk, so that a rename survives a power failure."""
     handle = os.open(folder, os.O_RDONLY)
     try:
         os.fsync(handle)
@@ -83,4 +84,4 @@ def _clean_up(path: str) -> None:
     try:
         os.unlink(path)
     except OSError:
-        return  # the caller is told of the failure that came first
+        return  # the caller gets the failure that came first

@@ -1,7 +1,7 @@
-"""Running a program and collecting its answer: in a group of its own, under a deadline, reaped here.
+"""Runs programs with a deadline and collects their output and exit status.
 
-`subprocess` costs as much start-up as the interpreter itself, so the common case is posix_spawn and
-poll. Only a program that needs a directory or a session of its own goes the long way.
+Importing `subprocess` takes as long as starting the interpreter, so the common case uses posix_spawn and
+poll. Only a program that needs a directory or a session of its own is started with `subprocess`.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-# Where an output goes, if not to a descriptor of the caller's: to us, or along with the other one.
+# Where an output goes, if not to a descriptor of the caller: to a pipe, or together with the other output.
 PIPE, MERGED = -1, -2
 _NONE = -3
-# A child may outlive us: it must not inherit signals that this process ignores.
+# A child may outlive mam, so it must not inherit the signals that this process ignores.
 # HUP INT QUIT PIPE TERM and CHLD, by number because `signal` imports `enum`.
 _DEFAULTED = (1, 2, 3, 13, 15, 20 if sys.platform == "darwin" else 17)
 _KILL, _TERM = 9, 15
@@ -27,28 +27,28 @@ _FOREVER = float("inf")
 
 
 class Answer:
-    """What a finished process left: exit status (None if unknown) and its two outputs."""
+    """The result of a finished process: its exit status (None if unknown) and its two outputs."""
 
     __slots__ = ("err", "out", "status")
 
     def __init__(self, status: int | None, out: bytes, err: bytes) -> None:
-        """Take the three parts."""
+        """Store the three parts."""
         self.status = status
         self.out = out
         self.err = err
 
 
 class OutOfTime(Exception):
-    """The process did not end within its time, or printed more than it may."""
+    """The process did not end in time, or printed too much."""
 
 
 class Child:
-    """A process that was started here. Only this object reaps it: until then its pid is its own."""
+    """A process that mam started. Only this object reaps it, so the pid stays valid until then."""
 
     __slots__ = ("_ends", "_is_reaped", "_leads", "_status", "pid")
 
     def __init__(self, pid: int, ends: tuple[int, int, int], *, leads: bool) -> None:
-        """Take our ends of its input, output and error output, and whether it leads a session."""
+        """Store our ends of its input, output and error output, and whether it leads a session."""
         self.pid = pid
         self._ends = ends
         self._leads = leads
@@ -58,10 +58,10 @@ class Child:
     def finish(
         self, timeout: float, data: bytes = b"", *, most: int | None = None, last_seconds: float = 0.0
     ) -> Answer:
-        """Feed it and return its answer; what `start` opened is closed, and the process reaped.
+        """Write data to the process, read its outputs, reap it, and close what `start` opened.
 
-        Raises OutOfTime after the time, and for more than `most` bytes; then, and after any other failure,
-        the process was ended. One that has closed its outputs has `last_seconds` at least.
+        Raises OutOfTime after the timeout, and for more than `most` bytes. After any failure the process
+        has been ended. A process that has closed its outputs gets at least `last_seconds` to end.
         """
         deadline = monotonic() + timeout
         ends, self._ends = self._ends, (_NONE, _NONE, _NONE)
@@ -74,21 +74,21 @@ class Child:
         return Answer(status, out, err)
 
     def wait(self, seconds: float) -> int | None:
-        """Return the status at once when it ends; None if somebody else collected it. Raises OutOfTime."""
+        """Return the status as soon as the process ends; None if another reaped it. Raises OutOfTime."""
         deadline, pause = monotonic() + seconds, 0.0001
         while not self._reap():
-            left = deadline - monotonic()
-            if left <= 0:
+            remaining = deadline - monotonic()
+            if remaining <= 0:
                 raise OutOfTime
-            _await_exit(self.pid, left, pause)
+            _await_exit(self.pid, remaining, pause)
             pause = min(pause * 2, 0.01)
         return self._status
 
     def end(self, grace: float = 0.0) -> None:
-        """Kill it and reap it; a leader with all that is left in its group.
+        """Kill the process and reap it; if it leads a session, kill its whole group.
 
-        With a grace it is asked first, and has that long to end by itself. It is reaped last: until then its
-        number, which is also the group's, cannot belong to somebody else.
+        With a grace, SIGTERM comes first and the process has that many seconds to end by itself. The process
+        is reaped last: until then the kernel gives its pid, which is also the group's, to no other process.
         """
         if self._is_reaped:
             return
@@ -105,24 +105,24 @@ class Child:
             return
 
     def _await_end(self, seconds: float) -> None:
-        """Wait until it has ended, at most so long; it is not reaped."""
+        """Wait until the process has ended, at most so many seconds; do not reap it."""
         deadline, pause = monotonic() + seconds, 0.0001
-        while (left := deadline - monotonic()) > 0:
+        while (remaining := deadline - monotonic()) > 0:
             try:
                 if os.waitid(os.P_PID, self.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None:
                     return
             except ChildProcessError:
                 return
-            _await_exit(self.pid, left, pause)
+            _await_exit(self.pid, remaining, pause)
             pause = min(pause * 2, 0.01)
 
     def cancel(self) -> None:
-        """End it, and let go of what it prints: nobody wants its answer any more."""
+        """End the process and close its pipes; nobody wants its answer any more."""
         self._close_ends()
         self.end()
 
     def __del__(self) -> None:
-        """Close what nobody closed; who wants the process to end says so."""
+        """Close the pipes that are still open; the process itself runs on."""
         self._close_ends()
 
     def _close_ends(self) -> None:
@@ -146,10 +146,10 @@ class Child:
 def run(
     argv: list[str], env: Mapping[str, str], *, timeout: float, data: bytes = b"", cwd: str | None = None
 ) -> Answer:
-    """Run argv (argv[0] a full path), feed it data, and return its answer.
+    """Run argv (argv[0] a full path), write data to it, and return its answer.
 
     Raises OutOfTime after killing that one process, and OSError if it cannot be started. The process
-    is in a group of its own: Ctrl-C on the caller's terminal does not cut it in half.
+    is in a group of its own, so Ctrl-C on the caller's terminal does not interrupt it.
     """
     return start(argv, env, cwd=cwd, feed=True).finish(timeout, data)
 
@@ -164,42 +164,42 @@ def start(
     out: int = PIPE,
     err: int = PIPE,
 ) -> Child:
-    """Start argv with just this environment, in a group of its own. Raises OSError.
+    """Start argv with exactly this environment, in a group of its own. Raises OSError.
 
-    With `session` it leads a session of its own: it has no terminal, and is ended together with what it
-    started. With `feed` it reads what `finish` is given, else nothing. Without a directory or a session
-    argv[0] is a full path.
+    With `session` the process leads a session of its own: it has no terminal, and `end` also kills what it
+    started. With `feed` it reads the data of `finish`, else nothing. Without a directory or a session
+    argv[0] must be a full path.
     """
-    made: list[int] = []
+    opened: list[int] = []
     try:
-        from_us, feeding = _pipe(made) if feed else (_NONE, _NONE)
-        out_end, to_out = _pipe(made) if out == PIPE else (_NONE, out)
-        err_end, to_err = _pipe(made) if err == PIPE else (_NONE, err)
+        from_us, feeding = _pipe(opened) if feed else (_NONE, _NONE)
+        out_end, to_out = _pipe(opened) if out == PIPE else (_NONE, out)
+        err_end, to_err = _pipe(opened) if err == PIPE else (_NONE, err)
         if cwd is None and not session:
             pid = _spawn(argv, env, from_us, to_out, to_err)
         else:
             pid = _spawn_apart(argv, env, from_us, to_out, to_err, cwd=cwd, session=session)
     except BaseException:
-        for end in made:
+        for end in opened:
             os.close(end)
         raise
     for end in (from_us, to_out, to_err):
-        if end in made:
+        if end in opened:
             os.close(end)
     return Child(pid, (feeding, out_end, err_end), leads=session)
 
 
-def _pipe(made: list[int]) -> tuple[int, int]:
+def _pipe(opened: list[int]) -> tuple[int, int]:
     ends = os.pipe()
     if min(ends) <= 2:
-        # A process without standard descriptors: a pipe that is 0, 1 or 2 would be overwritten in the child.
+        # This process has no standard descriptors. The child would overwrite a pipe that is 0, 1 or 2.
         for end in ends:
             os.close(end)
         while (filler := os.open(os.devnull, os.O_RDWR)) <= 2:
             pass
         os.close(filler)
         ends = os.pipe()
-    made += ends
+    opened += ends
     return ends
 
 
@@ -243,7 +243,7 @@ def _spawn_apart(
         start_new_session=session,
         process_group=None if session else 0,
     )
-    # Child reaps it: subprocess is neither to wait for it nor to miss it.
+    # `Child` reaps the process. A return code keeps subprocess from waiting for it and from warning.
     process.returncode = 0
     return process.pid
 
@@ -251,7 +251,7 @@ def _spawn_apart(
 def _exchange(
     feed: int, out: int, err: int, data: bytes, deadline: float, most: int | None
 ) -> tuple[bytes, bytes]:
-    """Write and read until both outputs end; the three descriptors are closed whatever happens."""
+    """Write and read until both outputs end; close the three descriptors in any case."""
     chunks: dict[int, list[bytes]] = {end: [] for end in (out, err) if end != _NONE}
     open_ends = set(chunks)
     poller = select.poll()
@@ -289,9 +289,9 @@ def _exchange(
 
 
 def _wait(poller: select.poll, deadline: float) -> list[tuple[int, int]]:
-    left = deadline - monotonic()
-    ready = poller.poll(max(0.0, left) * 1000)
-    if not ready and left <= 0:
+    remaining = deadline - monotonic()
+    ready = poller.poll(max(0.0, remaining) * 1000)
+    if not ready and remaining <= 0:
         raise OutOfTime
     return ready
 
@@ -305,19 +305,19 @@ def _write(feed: int, rest: memoryview) -> memoryview:
         return rest[:0]
 
 
-def _await_exit(pid: int, left: float, pause: float) -> None:
-    """Return when a child ends or no time is left; where the system cannot tell, after a pause."""
+def _await_exit(pid: int, remaining: float, pause: float) -> None:
+    """Return when a child ends or the time is over; without pidfd (macOS, old kernels) after a pause."""
     if sys.platform == "linux":
         try:
             handle = os.pidfd_open(pid)
         except OSError:
-            sleep(min(pause, left))
+            sleep(min(pause, remaining))
             return
         try:
             poller = select.poll()
             poller.register(handle, select.POLLIN)
-            poller.poll(None if left == _FOREVER else left * 1000)
+            poller.poll(None if remaining == _FOREVER else remaining * 1000)
         finally:
             os.close(handle)
     else:
-        sleep(min(pause, left))
+        sleep(min(pause, remaining))

@@ -1,4 +1,4 @@
-"""A time until which somebody looks for something, with a pause between two looks."""
+"""The end of a wait that checks a condition again and again, with a pause between two checks."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ if TYPE_CHECKING:
 
 
 class Deadline:
-    """The end of a wait that looks again and again.
+    """The end of a wait that checks a condition again and again.
 
-    It goes by the load-adjusted clock, for a wait for another process. A time that a caller gave, or that
-    a lock has, goes by `time.monotonic`.
+    A wait for another process uses the load-adjusted clock, which is the default. A timeout that a user
+    gave, or the timeout of a lock, uses `time.monotonic`.
     """
 
     __slots__ = ("_at", "_clock", "_sleep")
@@ -27,7 +27,7 @@ class Deadline:
         clock: Callable[[], float] | None = None,
         sleep: Callable[[float], None] = _sleep,
     ) -> None:
-        """Count the seconds from now on."""
+        """Start counting the seconds now."""
         self._clock = clock or load_adjusted_clock.now
         self._sleep = sleep
         self._at = self._clock() + seconds
@@ -37,7 +37,7 @@ class Deadline:
         return self._clock() >= self._at
 
     def pause(self, seconds: float) -> bool:
-        """Pause and return True: look again. Return False at once where the time is over."""
+        """Pause and return True; if the time is over, return False at once."""
         if self.has_passed():
             return False
         self._sleep(seconds)

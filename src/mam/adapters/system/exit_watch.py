@@ -1,7 +1,7 @@
-"""Knowing at once that a process has ended, without being its parent.
+"""Notices at once that a process has ended, without being its parent.
 
 Linux gives a descriptor per process (pidfd) that becomes readable at exit; macOS has kqueue. Where
-neither is to be had, the process is looked at every 10 ms. A zombie counts as gone.
+neither works, the watch checks the process every 10 ms. A zombie counts as ended.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from typing import Protocol
 
     class _Events(Protocol):
-        """A source that says which identities ended. `add` is False where it cannot watch one."""
+        """A source of exits. `add` returns False for a process that the source cannot watch."""
 
         def add(self, identity: Identity) -> bool: ...
         def discard(self, identity: Identity) -> None: ...
@@ -29,78 +29,78 @@ if TYPE_CHECKING:
 
 
 _INTERVAL = 0.01
-# How often the clock of a wait is asked how fast it goes.
+# The load-adjusted clock measures the load at each call, so a long wait calls it this often.
 _LONGEST_WAIT = 0.1
 
 
 def wait_gone(identities: Iterable[Identity], timeout: float) -> set[Identity]:
-    """Wait until all are gone or the time is over, by the load-adjusted clock; return those still alive."""
-    left = {identity for identity in identities if is_alive(identity)}
-    if not left:
-        return left
+    """Wait until all processes have ended or the time is over (load-adjusted); return those still alive."""
+    alive = {identity for identity in identities if is_alive(identity)}
+    if not alive:
+        return alive
     deadline = load_adjusted_clock.now() + timeout
     watch = ExitWatch()
     try:
-        for identity in left:
+        for identity in alive:
             watch.add(identity, identity)
-        while left and (rest := deadline - load_adjusted_clock.now()) > 0:
-            left.difference_update(watch.poll(min(rest, _LONGEST_WAIT)))
+        while alive and (remaining := deadline - load_adjusted_clock.now()) > 0:
+            alive.difference_update(watch.poll(min(remaining, _LONGEST_WAIT)))
     finally:
         watch.close()
-    return {identity for identity in left if is_alive(identity)}
+    return {identity for identity in alive if is_alive(identity)}
 
 
 class ExitWatch:
-    """Many processes, each with a tag that is given back once when it has ended."""
+    """A set of watched processes, each with a tag that `poll` returns once when the process has ended."""
 
-    __slots__ = ("_events", "_gone", "_polled", "_tags", "_wake_read", "_wake_write")
+    __slots__ = ("_ended", "_events", "_polled", "_tags", "_wake_read", "_wake_write")
 
     def __init__(self) -> None:
         """Start with nothing to watch."""
         self._tags: dict[Identity, object] = {}
         self._polled: set[Identity] = set()
-        self._gone: list[Identity] = []
+        self._ended: list[Identity] = []
         self._wake_read, self._wake_write = os.pipe()
         os.set_blocking(self._wake_read, False)
         os.set_blocking(self._wake_write, False)
         self._events = _new_events(self._wake_read)
 
     def add(self, identity: Identity, tag: object) -> None:
-        """Watch a process; one that is gone already is reported by the next poll."""
+        """Watch a process; the next poll reports one that has ended already."""
         self.discard(identity)
         self._tags[identity] = tag
         watched = self._events.add(identity)
-        # Looked at after the watch began: a process that ended before is not missed, and a stranger
-        # that has the pid now is not taken for it.
+        # This check comes after the watch began. So no exit in between is missed, and another process that
+        # has the pid by now is not mistaken for this one.
         if not is_alive(identity):
-            self._gone.append(identity)
+            self._ended.append(identity)
             self._wake()
         elif not watched:
             self._polled.add(identity)
 
     def discard(self, identity: Identity) -> None:
-        """Stop watching a process; its tag is not reported any more."""
+        """Stop watching a process; poll no longer reports its tag."""
         if identity in self._tags:
             del self._tags[identity]
             self._events.discard(identity)
             self._polled.discard(identity)
 
     def fileno(self) -> int:
-        """Return a descriptor that is readable when poll has something to say at once."""
+        """Return a descriptor that is readable when poll would return a tag at once."""
         return self._events.fileno()
 
     def poll(self, timeout: float) -> list[object]:
         """Return the tags of processes that ended, waiting at most timeout seconds for the first."""
         deadline = monotonic() + timeout
         while True:
-            rest = max(0.0, deadline - monotonic())
-            wait = 0.0 if self._gone else min(rest, _INTERVAL) if self._polled else rest
-            gone = self._events.poll(wait)
-            gone += self._gone + [identity for identity in self._polled if not is_alive(identity)]
-            self._gone = []
+            remaining = max(0.0, deadline - monotonic())
+            wait = 0.0 if self._ended else min(remaining, _INTERVAL) if self._polled else remaining
+            ended = self._events.poll(wait)
+            ended += self._ended + [identity for identity in self._polled if not is_alive(identity)]
+            self._ended = []
             self._drain()
-            tags = [self._tags[identity] for identity in dict.fromkeys(gone) if identity in self._tags]
-            for identity in gone:
+            tags = [self._tags[identity] for identity in dict.fromkeys(ended) if identity in self._tags]
+            for identity in ended:
                 self.discard(identity)
             if tags or monotonic() >= deadline:
                 return tags
@@ -110,7 +110,7 @@ class ExitWatch:
         return len(self._tags)
 
     def close(self) -> None:
-        """Let go of every descriptor; a second time does nothing."""
+        """Close every descriptor; a second call does nothing."""
         if self._wake_read >= 0:
             self._events.close()
             os.close(self._wake_read)

@@ -14,16 +14,16 @@ if TYPE_CHECKING:
 
 
 class KqueueEvents:
-    """All processes in one kqueue; each reports once."""
+    """All processes in one kqueue; each is reported once."""
 
     def __init__(self, wake: int) -> None:
-        """Make the queue readable when wake is."""
+        """Make the queue readable whenever the descriptor `wake` is readable."""
         self._queue = select.kqueue()
         self._identities: dict[int, Identity] = {}
         self._change(wake, select.KQ_FILTER_READ, select.KQ_EV_ADD, 0)
 
     def add(self, identity: Identity) -> bool:
-        """Watch a process; False if it cannot be watched."""
+        """Watch a process; return False if that is impossible."""
         flags = select.KQ_EV_ADD | select.KQ_EV_ONESHOT
         try:
             self._change(identity.pid, select.KQ_FILTER_PROC, flags, select.KQ_NOTE_EXIT)
@@ -39,10 +39,10 @@ class KqueueEvents:
             try:  # noqa: SIM105  (contextlib is dear on the start-up path)
                 self._change(identity.pid, select.KQ_FILTER_PROC, select.KQ_EV_DELETE, 0)
             except OSError:
-                pass  # it has reported already, or is gone
+                pass  # the process has been reported already, or does not exist any more
 
     def poll(self, timeout: float) -> list[Identity]:
-        """Return those that ended."""
+        """Return the processes that ended."""
         events = self._queue.control(None, max(64, len(self._identities) + 1), timeout)
         pids = [event.ident for event in events if event.filter == select.KQ_FILTER_PROC]
         return [self._identities[pid] for pid in pids if pid in self._identities]

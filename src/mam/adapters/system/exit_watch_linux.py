@@ -18,20 +18,21 @@ class PidfdEvents:
     """One pidfd per process, all in one epoll."""
 
     def __init__(self, wake: int) -> None:
-        """Make the epoll readable when wake is."""
+        """Make the epoll readable whenever the descriptor `wake` is readable."""
         self._epoll = select.epoll()
         self._epoll.register(wake, select.EPOLLIN)
         self._handles: dict[Identity, int] = {}
         self._identities: dict[int, Identity] = {}
 
     def add(self, identity: Identity) -> bool:
-        """Watch a process; False if it cannot be watched."""
+        """Watch a process; return False if that is impossible."""
         if not hasattr(os, "pidfd_open"):
             return False
         try:
             handle = os.pidfd_open(identity.pid)
         except OSError:
-            # Gone, no descriptor left, or a kernel or sandbox without the call: the caller looks itself.
+            # The process ended, no descriptor is free, or the kernel or sandbox forbids the call. The caller
+            # checks the process itself then.
             return False
         self._epoll.register(handle, select.EPOLLIN)
         self._handles[identity] = handle
@@ -47,7 +48,7 @@ class PidfdEvents:
             os.close(handle)
 
     def poll(self, timeout: float) -> list[Identity]:
-        """Return those that ended."""
+        """Return the processes that ended."""
         ready = self._epoll.poll(timeout, max(64, len(self._handles) + 1))
         return [self._identities[handle] for handle, _ in ready if handle in self._identities]
 

@@ -1,4 +1,4 @@
-"""Knowing at once that something in a folder changed: inotify on Linux, kqueue on macOS."""
+"""Notices at once that something in a folder changed: with inotify on Linux, with kqueue on macOS."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from typing import Protocol
 
     class _Events(Protocol):
-        """A source that says which folders changed. `add` is False where it cannot watch one."""
+        """A source of changed folders. `add` returns False for a folder that the source cannot watch."""
 
         def add(self, path: str, *, only_names: bool) -> bool: ...
         def discard(self, path: str) -> None: ...
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 class FileWatch:
-    """Folders, each with a tag that is given back when something in it was made, written or removed."""
+    """Watched folders, each with a tag that `poll` returns after a change in the folder."""
 
     __slots__ = ("_events", "_tags")
 
@@ -31,15 +31,15 @@ class FileWatch:
         self._events: _Events = _Inotify() if sys.platform == "linux" else _Kqueue()
         self._tags: dict[str, Hashable] = {}
 
-    def keep(self, wanted: dict[str, Hashable], only_names: Collection[str] = ()) -> None:
-        """Watch these folders and no others; one that is not there is tried again the next time.
+    def keep(self, tags: dict[str, Hashable], only_names: Collection[str] = ()) -> None:
+        """Watch exactly these folders; the next call tries a missing folder again.
 
-        Of those in `only_names` it is told what appears and disappears, not what is written.
+        For folders in `only_names`, files that appear and disappear count as changes; writes do not.
         """
-        for path in self._tags.keys() - wanted.keys():
+        for path in self._tags.keys() - tags.keys():
             self._events.discard(path)
             del self._tags[path]
-        for path, tag in wanted.items():
+        for path, tag in tags.items():
             if path in self._tags or self._events.add(path, only_names=path in only_names):
                 self._tags[path] = tag
 
@@ -48,11 +48,11 @@ class FileWatch:
         return self._events.fileno()
 
     def poll(self) -> set[Hashable]:
-        """Return the tags of the folders that changed since the last time; never waits."""
-        found = self._events.poll()
-        gone = [path for path in found if path in self._tags and not os.path.isdir(path)]
-        tags = {self._tags[path] for path in found if path in self._tags}
-        for path in gone:
+        """Return the tags of the folders that changed since the last call; never waits."""
+        changed = self._events.poll()
+        missing = [path for path in changed if path in self._tags and not os.path.isdir(path)]
+        tags = {self._tags[path] for path in changed if path in self._tags}
+        for path in missing:
             self._events.discard(path)
             del self._tags[path]
         return tags
@@ -62,11 +62,12 @@ class FileWatch:
         return len(self._tags)
 
     def close(self) -> None:
-        """Let go of every descriptor."""
+        """Close every descriptor."""
         self._events.close()
         self._tags.clear()
 
 
+# The head of an event, and the flags of <sys/inotify.h>.
 _HEAD = struct.Struct("iIII")
 _NAMES = 0x40 | 0x80 | 0x100 | 0x200 | 0x400 | 0x800
 _WRITES = 0x2
@@ -74,7 +75,7 @@ _ONLY_FOLDER, _NO_LINK = 0x01000000, 0x02000000
 
 
 class _Inotify:
-    """The kernel's own, by way of the C library: Python has no call for it."""
+    """inotify, called through the C library because Python has no function for it."""
 
     def __init__(self) -> None:
         import ctypes
@@ -103,21 +104,21 @@ class _Inotify:
             self._libc.inotify_rm_watch(self._handle, number)
 
     def poll(self) -> list[str]:
-        found: dict[str, None] = {}
+        changed: dict[str, None] = {}
         while True:
             try:
                 data = os.read(self._handle, 65536)
             except BlockingIOError:
-                return list(found)
+                return list(changed)
             at = 0
             while at < len(data):
                 number, mask, _, length = _HEAD.unpack_from(data, at)
                 at += _HEAD.size + length
                 if mask & 0x4000:
-                    # The queue ran over: anything may have changed.
-                    found.update(dict.fromkeys(self._paths.values()))
+                    # IN_Q_OVERFLOW: the kernel lost events, so anything may have changed.
+                    changed.update(dict.fromkeys(self._paths.values()))
                 elif number in self._paths:
-                    found[self._paths[number]] = None
+                    changed[self._paths[number]] = None
 
     def fileno(self) -> int:
         return int(self._handle)
@@ -129,7 +130,7 @@ class _Inotify:
 
 
 class _Kqueue:
-    """One open descriptor per folder. What is written in place into its files is not told."""
+    """One open descriptor per folder. kqueue does not report writes into existing files."""
 
     def __init__(self) -> None:
         import select

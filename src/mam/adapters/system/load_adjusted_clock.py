@@ -1,9 +1,8 @@
-"""A clock that goes as fast as the machine works: slower while more processes want a core than there are.
+"""A clock that runs slower while more processes are runnable than the machine has cores.
 
-Whoever waits for another process gives it so many seconds, and means seconds in which it gets a core. On a
-machine with eight runnable processes for two cores it gets a quarter of one: there this clock goes at a
-quarter of the speed, and a deadline by it gives the process the same work in four times the time. On a quiet
-machine it goes like any other.
+A timeout for another process means seconds in which that process gets a core. With eight runnable processes
+on two cores, a process gets a quarter of a core. This clock then runs at a quarter of the speed, so the
+timeout lasts four times as long and allows the same work. On a quiet machine it runs like any other clock.
 """
 
 from __future__ import annotations
@@ -12,26 +11,26 @@ import _thread
 import os
 from time import monotonic
 
-# It never goes slower than this: a wait ends on every machine.
+# The clock never runs slower than this, so that a wait ends on every machine.
 _SLOWEST = 0.05
 _LEAST_STRETCHED = 0.25
 _LOADAVG = "/proc/loadavg"
 
 
 def share() -> float:
-    """Return the part of a core that a process which wants one gets now; 1.0 on a quiet machine."""
-    wanted = _runnable()
-    return min(1.0, max(_SLOWEST, (os.cpu_count() or 1) / wanted)) if wanted > 0 else 1.0
+    """Return the share of a core that a runnable process gets now; 1.0 on a quiet machine."""
+    runnable = _runnable()
+    return min(1.0, max(_SLOWEST, (os.cpu_count() or 1) / runnable)) if runnable > 0 else 1.0
 
 
 def _runnable() -> float:
-    """Return how many processes and threads run or would like to, this one included."""
+    """Return how many processes and threads are runnable, this one included."""
     try:
         handle = os.open(_LOADAVG, os.O_RDONLY | os.O_CLOEXEC)
     except OSError:
         return _average()
     try:
-        # 0.20 0.18 0.12 1/80 11206: the fourth is runnable/all, of this very moment.
+        # 0.20 0.18 0.12 1/80 11206: the fourth field is runnable/all at this moment.
         return int(os.read(handle, 128).split()[3].partition(b"/")[0])
     except (IndexError, ValueError):
         return 1.0
@@ -40,7 +39,7 @@ def _runnable() -> float:
 
 
 def _average() -> float:
-    """Return the load of the last minute: all that macOS tells."""
+    """Return the load of the last minute, because macOS offers nothing newer."""
     try:
         return os.getloadavg()[0]
     except OSError:
@@ -48,7 +47,7 @@ def _average() -> float:
 
 
 class WorkClock:
-    """Adds up the time since it was last asked, each time at the speed of that moment."""
+    """The clock: each call of `now` adds the time since the last call, at the speed of that moment."""
 
     __slots__ = ("_at", "_guard", "_seconds")
 
@@ -58,7 +57,7 @@ class WorkClock:
         self._seconds = 0.0
 
     def now(self) -> float:
-        """Return seconds since this process began to count; only a difference says anything."""
+        """Return the seconds since the clock was made; only differences have a meaning."""
         speed = share()
         with self._guard:
             at = monotonic()
@@ -71,8 +70,8 @@ now = WorkClock().now
 
 
 def stretched(seconds: float) -> float:
-    """Return how long so many seconds of this clock take by a wall clock, for a wait that cannot ask again.
+    """Return how many real seconds a timeout of this clock takes, for a wait that measures the load once.
 
-    One look at the machine may fall into a short burst, so it makes a wait four times as long at most.
+    One measurement may fall into a short burst, so the result is at most four times as long.
     """
     return seconds / max(share(), _LEAST_STRETCHED)

@@ -1,4 +1,4 @@
-"""Which file system a path lies on, where that decides whether SQLite and locks can be trusted."""
+"""Tells which file system a path lies on: SQLite and locks are not reliable on network file systems."""
 
 from __future__ import annotations
 
@@ -55,12 +55,12 @@ def network_filesystem(path: str) -> str | None:
 
 
 def filesystem_of(path: str, mounts: list[tuple[str, str]]) -> str | None:
-    """Return the type of the mount with the longest point that holds path; of equal ones the last, on top."""
+    """Return the type of the mount that holds path: the longest mount point, and of equal ones the last."""
     best, kind = -1, None
-    for point, found in mounts:
+    for point, mount_kind in mounts:
         holds = point in ("/", path) or path.startswith(point + "/")
         if holds and len(point) >= best:
-            best, kind = len(point), found
+            best, kind = len(point), mount_kind
     return kind
 
 
@@ -68,7 +68,7 @@ def parse_mountinfo(text: bytes) -> list[tuple[str, str]]:
     """Return (mount point, type) of each line of /proc/self/mountinfo, in order."""
     mounts = []
     for line in text.split(b"\n"):
-        # Optional fields stand before the lone dash, so the type is counted from there.
+        # A variable number of optional fields stands before the dash; the type is the first field after it.
         head, dash, tail = line.partition(b" - ")
         fields = head.split(b" ")
         if dash and len(fields) > 4:

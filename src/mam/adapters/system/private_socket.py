@@ -1,8 +1,8 @@
-"""A private socket of this user: where it may lie, who listens, and who is at the other end.
+"""The private socket of a user for one folder: its path, listening, connecting, and the peer's identity.
 
-The path of a socket has at most 107 bytes (103 on macOS), so it cannot lie below a root. Like tmux's, it
-lies in a folder of this user in /tmp, whatever TMPDIR says: both ends must find the same place, and
-agents start their servers with few variables.
+The path of a socket has at most 107 bytes (103 on macOS), so it cannot lie below a root. Like tmux's socket,
+it lies in a folder of this user in /tmp. TMPDIR is ignored: both ends must find the same path, and agents
+start their servers with few environment variables.
 """
 
 from __future__ import annotations
@@ -21,9 +21,10 @@ _BACKLOG = 64
 
 
 def address(of: str) -> str:
-    """Return the path of the socket that belongs to a folder, wherever that lies; nothing is made.
+    """Return the path of the socket that belongs to a folder; create nothing.
 
-    A digest of the folder's path would load OpenSSL, which is larger than all the rest of a bridge.
+    The name is made of device and inode, because a digest would load OpenSSL, which uses more memory than
+    all the rest of a bridge process.
     """
     try:
         facts = os.stat(of)
@@ -33,30 +34,30 @@ def address(of: str) -> str:
 
 
 def listen(path: str) -> socket.socket:
-    """Listen there; what a dead process left is replaced. The caller holds a lock that says who may."""
+    """Listen at path, replacing the socket of a dead process. The caller holds the lock of the owner."""
     _make_folder(os.path.dirname(path))
-    sweep(os.path.dirname(path))
-    door = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    remove_dead_sockets(os.path.dirname(path))
+    listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     try:
         with suppress(FileNotFoundError):
             os.unlink(path)
-        door.bind(path)
+        listener.bind(path)
         os.chmod(path, 0o600)
-        door.listen(_BACKLOG)
+        listener.listen(_BACKLOG)
     except OSError as error:
-        door.close()
-        raise Unavailable(f"nobody can listen at {path}: {error.strerror}") from error
-    door.setblocking(False)
-    return door
+        listener.close()
+        raise Unavailable(f"mam cannot listen at {path}: {error.strerror}") from error
+    listener.setblocking(False)
+    return listener
 
 
-def sweep(folder: str, *, older_than: float = 60.0) -> None:
-    """Remove the sockets that killed processes left: those that the kernel knows no more.
+def remove_dead_sockets(folder: str, *, older_than: float = 60.0) -> None:
+    """Remove the sockets of killed processes: those that the kernel does not list as bound.
 
-    Only Linux lists what is bound; elsewhere they stay, and block nobody.
+    Only Linux has such a list. Elsewhere the files stay and do no harm.
     """
     try:
-        # In this order: a socket that is bound in between is not taken for one that was left.
+        # Names first: a socket that is bound between the two reads must not look abandoned.
         names = os.listdir(folder)
         with open("/proc/net/unix", encoding="utf-8", errors="replace") as file:
             bound = {line.rstrip("\n").rpartition(" ")[2] for line in file}
@@ -69,29 +70,29 @@ def sweep(folder: str, *, older_than: float = 60.0) -> None:
 
 
 def connect(path: str) -> socket.socket | None:
-    """Return a connection to who listens there; None if nobody does. It is a process of this user."""
+    """Return a connection to the listener at path, or None. Raises NotAllowed for another user's listener."""
     _check_folder(os.path.dirname(path))
-    line = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     try:
-        line.connect(path)
-        _pid, user = peer(line)
+        connection.connect(path)
+        _pid, user = peer(connection)
     except OSError:
-        line.close()
+        connection.close()
         return None
     if user != os.geteuid():
-        line.close()
+        connection.close()
         raise NotAllowed(f"{path} belongs to another user", hint="remove it")
-    return line
+    return connection
 
 
-def peer(line: socket.socket) -> tuple[int, int]:
+def peer(connection: socket.socket) -> tuple[int, int]:
     """Return the pid and the user of the process at the other end. Raises OSError."""
     if sys.platform == "darwin":
-        # LOCAL_PEERPID and LOCAL_PEERCRED of <sys/un.h>: the second begins with a version and the user.
-        pid = line.getsockopt(0, 2)
-        user = struct.unpack_from("II", line.getsockopt(0, 1, 76))[1]
+        # LOCAL_PEERPID and LOCAL_PEERCRED of <sys/un.h>; the second begins with a version and the user id.
+        pid = connection.getsockopt(0, 2)
+        user = struct.unpack_from("II", connection.getsockopt(0, 1, 76))[1]
         return pid, user
-    pid, user, _group = struct.unpack("3i", line.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12))
+    pid, user, _group = struct.unpack("3i", connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12))
     return pid, user
 
 
@@ -101,12 +102,12 @@ def _make_folder(folder: str) -> None:
     except FileExistsError:
         pass
     except OSError as error:
-        raise Unavailable(f"{folder} cannot be made: {error.strerror}") from error
+        raise Unavailable(f"mam cannot create {folder}: {error.strerror}") from error
     _check_folder(folder)
 
 
 def _check_folder(folder: str) -> None:
-    """Refuse a folder that somebody else could have put there; one that is missing is nobody's."""
+    """Refuse a folder that another user may have created; a missing folder is fine."""
     try:
         facts = os.lstat(folder)
     except FileNotFoundError:
@@ -114,5 +115,5 @@ def _check_folder(folder: str) -> None:
     is_ours = stat.S_ISDIR(facts.st_mode) and facts.st_uid == os.geteuid()
     if not is_ours or facts.st_mode & 0o077:
         raise NotAllowed(
-            f"{folder} is not a private folder of this user", hint="remove it; mam makes its own"
+            f"{folder} is not a private folder of this user", hint="remove it; mam creates its own"
         )

@@ -1,7 +1,7 @@
-"""Processes by an identity that outlives their number.
+"""Processes and their identities: which process lives, what it runs, and signals that reach only it.
 
-A pid alone names nothing: it is handed to a stranger as soon as its owner is gone. Here a process is
-(pid, start time, boot id), and every signal goes through a handle that is checked against that first.
+A pid alone does not identify a process, because the kernel gives it to another process later. An identity is
+(pid, start time, boot id), and mam compares it with the process behind a handle before every signal.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ _boot: str | None = None
 
 
 class Identity:
-    """One process of one boot; equal only to itself, never to a later owner of its pid."""
+    """The identity of one process; a later process with the same pid has another identity."""
 
     __slots__ = ("boot", "pid", "start")
 
     def __init__(self, pid: int, start: int, boot: str) -> None:
-        """Take the pid, its start time (clock ticks on Linux, microseconds on macOS) and the boot id."""
+        """Store the pid, its start time (clock ticks on Linux, microseconds on macOS) and the boot id."""
         self.pid = pid
         self.start = start
         self.boot = boot
@@ -37,7 +37,7 @@ class Identity:
         return self.pid == other.pid and self.start == other.start and self.boot == other.boot
 
     def __hash__(self) -> int:
-        """Hash what differs between processes of one boot."""
+        """Hash the parts that differ between processes of one boot."""
         return hash((self.pid, self.start))
 
     def __repr__(self) -> str:
@@ -50,7 +50,7 @@ class Identity:
 
     @classmethod
     def from_json(cls, document: Any) -> Identity | None:
-        """Return the identity of a record, or None where the record is not one."""
+        """Return the identity in a record, or None if the record holds none."""
         try:
             pid, start, boot = document["pid"], document["start"], document["boot"]
         except (KeyError, TypeError):
@@ -61,14 +61,14 @@ class Identity:
 
 
 class Stat:
-    """What one look at a process tells; a zombie has ended and waits for its parent."""
+    """The facts of one process. A zombie has ended, and its parent has not collected it yet."""
 
     __slots__ = ("parent", "pid", "session", "start", "tty", "zombie")
 
     def __init__(
         self, pid: int, parent: int, tty: int, start: int, zombie: bool, *, session: int = 0
     ) -> None:
-        """Take the values as the platform gives them; tty is a device number, 0 for none, as is session."""
+        """Store the platform's values; tty is a device number. 0 means no terminal or no known session."""
         self.pid = pid
         self.parent = parent
         self.tty = tty
@@ -78,7 +78,7 @@ class Stat:
 
 
 def boot_id() -> str:
-    """Return what names this boot of the machine; it is read once."""
+    """Return the id of this boot of the machine; it is read once."""
     global _boot  # noqa: PLW0603  (a value that cannot change while this process lives)
     if _boot is None:
         if _LINUX:
@@ -91,30 +91,30 @@ def boot_id() -> str:
 
 
 def identify(pid: int) -> Identity | None:
-    """Return the identity of a live process, or None if there is none or it is a zombie."""
-    found = stat(pid)
-    if found is None or found.zombie:
+    """Return the identity of a live process, or None if no process has the pid or it is a zombie."""
+    facts = stat(pid)
+    if facts is None or facts.zombie:
         return None
-    return Identity(pid, found.start, boot_id())
+    return Identity(pid, facts.start, boot_id())
 
 
 def me() -> Identity:
     """Return the identity of this process."""
-    found = identify(os.getpid())
-    if found is None:
+    identity = identify(os.getpid())
+    if identity is None:
         raise RuntimeError("this process cannot see itself; is /proc mounted?")
-    return found
+    return identity
 
 
 def is_alive(identity: Identity) -> bool:
-    """Tell whether that very process is still there; a zombie or a reused pid is not."""
+    """Tell whether exactly this process is alive; a zombie or a later owner of the pid is not."""
     return identify(identity.pid) == identity
 
 
 def runs(pid: int) -> bool | None:
-    """Tell in one system call whether a process runs, as a zombie does not; None where that takes more.
+    """Tell in one system call whether a process runs; a zombie does not. None means that this is unknown.
 
-    It says nothing about which process has the pid: for that there is is_alive.
+    The answer does not say which process has the pid; `is_alive` does.
     """
     try:
         os.readlink(f"/proc/{pid}/exe")
@@ -126,83 +126,83 @@ def runs(pid: int) -> bool | None:
 
 
 def start_of(pid: int) -> int | None:
-    """Return the start time of a process, also of a zombie; None if it is not there."""
-    found = stat(pid)
-    return found.start if found else None
+    """Return the start time of a process, also of a zombie; None if it does not exist."""
+    facts = stat(pid)
+    return facts.start if facts else None
 
 
 def parent_of(pid: int) -> int | None:
-    """Return the parent of a process; None if the process is not there."""
-    found = stat(pid)
-    return found.parent if found else None
+    """Return the parent of a process; None if the process does not exist."""
+    facts = stat(pid)
+    return facts.parent if facts else None
 
 
 def ancestors(pid: int) -> list[Identity]:
-    """Return the parent of a process, its parent, and so on; the process itself is not among them."""
-    found: list[Identity] = []
-    seen = {pid}
+    """Return the parent of a process, the parent of that, and so on, without the process itself."""
+    identities: list[Identity] = []
+    visited = {pid}
     child = stat(pid)
-    while child is not None and child.parent > 0 and child.parent not in seen:
-        seen.add(child.parent)
+    while child is not None and child.parent > 0 and child.parent not in visited:
+        visited.add(child.parent)
         child = stat(child.parent)
         if child is not None:
-            found.append(Identity(child.pid, child.start, boot_id()))
-    return found
+            identities.append(Identity(child.pid, child.start, boot_id()))
+    return identities
 
 
 def tree(root: Identity | int, tty: str | None = None) -> set[Identity]:
     """Return a process, its descendants by parent pid, and all processes on its terminal, in one pass.
 
-    The terminal counts only while the root itself is alive on it: the kernel gives the number of a
-    closed terminal to the next one that opens. A root that is gone has an empty tree.
+    The terminal counts only while the root itself is alive on it, because the kernel gives the number of a
+    closed terminal to the next one that opens. If the root has ended, the tree is empty.
     """
     pid = root if isinstance(root, int) else root.pid
-    stats = {found.pid: found for found in all_stats()}
+    stats = {facts.pid: facts for facts in all_stats()}
     top = stats.get(pid)
     if top is None or top.zombie or (isinstance(root, Identity) and top.start != root.start):
         return set()
     if isinstance(root, Identity) and root.boot != boot_id():
         return set()
-    wanted = _descendants(pid, stats)
+    members = _descendants(pid, stats)
     if tty and top.tty and top.tty == device_of(tty):
-        wanted.update(found.pid for found in stats.values() if found.tty == top.tty)
+        members.update(facts.pid for facts in stats.values() if facts.tty == top.tty)
     boot = boot_id()
-    return {Identity(one, stats[one].start, boot) for one in wanted if not stats[one].zombie}
+    return {Identity(member, stats[member].start, boot) for member in members if not stats[member].zombie}
 
 
-def left_behind(leader: Identity) -> set[Identity]:
-    """Return the processes that are still in the session of a leader that has ended.
+def orphans_of(leader: Identity) -> set[Identity]:
+    """Return the processes that are still in the terminal session of a leader that has ended.
 
-    The kernel does not give the leader's pid away while its session has members. A leader of that pid
-    that lives is either the one meant, which has not ended, or a stranger: then there are none.
+    The kernel does not reuse the leader's pid while its session has members. So if a live process has that
+    pid, it is either the leader itself or the session is empty; both mean that there are no orphans.
     """
     stats = all_stats()
     boot = boot_id()
-    if leader.boot != boot or any(one.pid == leader.pid and not one.zombie for one in stats):
+    if leader.boot != boot or any(facts.pid == leader.pid and not facts.zombie for facts in stats):
         return set()
     return {
-        Identity(one.pid, one.start, boot)
-        for one in stats
-        if one.session == leader.pid and not one.zombie and one.start >= leader.start
+        Identity(facts.pid, facts.start, boot)
+        for facts in stats
+        if facts.session == leader.pid and not facts.zombie and facts.start >= leader.start
     }
 
 
 def _descendants(pid: int, stats: dict[int, Stat]) -> set[int]:
     children: dict[int, list[int]] = {}
-    for found in stats.values():
-        children.setdefault(found.parent, []).append(found.pid)
-    wanted = {pid}
+    for facts in stats.values():
+        children.setdefault(facts.parent, []).append(facts.pid)
+    descendants = {pid}
     pending = [pid]
     while pending:
         for child in children.get(pending.pop(), ()):
-            if child not in wanted:
-                wanted.add(child)
+            if child not in descendants:
+                descendants.add(child)
                 pending.append(child)
-    return wanted
+    return descendants
 
 
 def signal(identity: Identity, signum: int) -> bool:
-    """Send a signal to that very process; False if it is gone. It never reaches a later owner of the pid."""
+    """Send a signal to exactly this process, never to a later owner of its pid; False if it has ended."""
     if sys.platform != "linux" or not hasattr(os, "pidfd_open"):
         return _signal_by_pid(identity, signum)
     import signal as signals
@@ -221,7 +221,7 @@ def signal(identity: Identity, signum: int) -> bool:
     except ProcessLookupError:
         return False
     except PermissionError as cause:
-        raise NotAllowed(f"process {identity.pid} belongs to somebody else") from cause
+        raise NotAllowed(f"process {identity.pid} belongs to another user") from cause
     finally:
         os.close(handle)
     return True
@@ -235,12 +235,12 @@ def _signal_by_pid(identity: Identity, signum: int) -> bool:
     except ProcessLookupError:
         return False
     except PermissionError as cause:
-        raise NotAllowed(f"process {identity.pid} belongs to somebody else") from cause
+        raise NotAllowed(f"process {identity.pid} belongs to another user") from cause
     return True
 
 
 def command_line(pid: int) -> list[str] | None:
-    """Return the arguments of a process as they stand now, or None if they cannot be read."""
+    """Return the current arguments of a process, or None if they cannot be read."""
     if not _LINUX:
         from mam.adapters.system import process_darwin
 
@@ -256,7 +256,7 @@ def environment(pid: int) -> dict[str, str] | None:
     content = _read(f"/proc/{pid}/environ") if _LINUX else None
     if content is None:
         return None
-    pairs = (os.fsdecode(one).partition("=") for one in content.split(b"\0") if b"=" in one)
+    pairs = (os.fsdecode(entry).partition("=") for entry in content.split(b"\0") if b"=" in entry)
     return {name: value for name, _, value in pairs}
 
 
@@ -273,25 +273,25 @@ def working_directory(pid: int) -> str | None:
 
 
 def children(pid: int) -> list[int]:
-    """Return what the threads of a process started; nothing is known where there is no /proc."""
+    """Return the child processes of all threads of a process; an empty list where there is no /proc."""
     threads = _names(f"/proc/{pid}/task")
     lists = (_read(f"/proc/{pid}/task/{thread}/children") or b"" for thread in threads)
     return [int(child) for numbers in lists for child in numbers.split()]
 
 
 def open_files(pid: int) -> list[str]:
-    """Return the paths of the files that a process has open; nothing is known where there is no /proc."""
-    found = []
+    """Return the paths of the files that a process has open; an empty list where there is no /proc."""
+    paths = []
     for name in _names(f"/proc/{pid}/fd"):
         try:
-            found.append(os.readlink(f"/proc/{pid}/fd/{name}"))
+            paths.append(os.readlink(f"/proc/{pid}/fd/{name}"))
         except OSError:
             continue
-    return found
+    return paths
 
 
-def has_open(pid: int, wanted: os.stat_result) -> bool | None:
-    """Tell whether a process has a file open; None for a process that this user may not look into."""
+def has_open(pid: int, file: os.stat_result) -> bool | None:
+    """Tell whether a process has a file open; None for a process that this user may not inspect."""
     folder = f"/proc/{pid}/fd"
     try:
         names = os.listdir(folder)
@@ -301,7 +301,7 @@ def has_open(pid: int, wanted: os.stat_result) -> bool | None:
         return False
     for name in names:
         try:
-            if os.path.samestat(os.stat(f"{folder}/{name}"), wanted):
+            if os.path.samestat(os.stat(f"{folder}/{name}"), file):
                 return True
         except OSError:
             continue
@@ -309,18 +309,18 @@ def has_open(pid: int, wanted: os.stat_result) -> bool | None:
 
 
 def lockers(inode: int) -> set[int]:
-    """Return the processes that hold a lock on a file of this number, on whatever file system."""
-    found = set()
+    """Return the processes that hold a lock on a file with this inode, on any file system."""
+    holders = set()
     for line in (_read("/proc/locks") or b"").decode("ascii", "replace").splitlines():
-        # `1: FLOCK  ADVISORY  WRITE 4951 fe:00:15353553 0 EOF`; who waits for a lock has `->` in between.
-        words = line.split()
-        if len(words) == 8 and words[5].endswith(f":{inode}") and words[4].isdecimal():
-            found.add(int(words[4]))
-    return found
+        # `1: FLOCK  ADVISORY  WRITE 4951 fe:00:15353553 0 EOF`; a waiting process has `->` as another field.
+        fields = line.split()
+        if len(fields) == 8 and fields[5].endswith(f":{inode}") and fields[4].isdecimal():
+            holders.add(int(fields[4]))
+    return holders
 
 
 def device_of(tty: str) -> int:
-    """Return the number of a terminal as `Stat.tty` gives it; 0 if there is no such terminal."""
+    """Return the number of a terminal in the form of `Stat.tty`; 0 if there is no such terminal."""
     try:
         device = os.stat(tty).st_rdev
     except OSError:
@@ -332,7 +332,7 @@ def device_of(tty: str) -> int:
 
 
 def stat(pid: int) -> Stat | None:
-    """Look at one process; a zombie is seen too. None if it is not there."""
+    """Return the facts of one process, also of a zombie; None if it does not exist."""
     if not _LINUX:
         from mam.adapters.system import process_darwin
 
@@ -343,13 +343,13 @@ def stat(pid: int) -> Stat | None:
 
 
 def all_stats() -> list[Stat]:
-    """Look at every process, in one pass."""
+    """Return the facts of every process."""
     if not _LINUX:
         from mam.adapters.system import process_darwin
 
         return [Stat(*row) for row in process_darwin.all_stats()]
-    found = (stat(pid) for pid in pids())
-    return [one for one in found if one is not None]
+    stats = (stat(pid) for pid in pids())
+    return [facts for facts in stats if facts is not None]
 
 
 def pids() -> list[int]:
@@ -362,7 +362,7 @@ def pids() -> list[int]:
 
 
 def _parse_stat(pid: int, content: bytes) -> Stat | None:
-    # The name is what the process calls itself, spaces and parentheses included: the last ')' ends it.
+    # A process chooses its name, which may hold spaces and parentheses. The last ')' ends it.
     fields = content[content.rfind(b")") + 1 :].split()
     try:
         return Stat(

@@ -1,16 +1,16 @@
-"""Processes on macOS, through psutil; the same answers that /proc gives on Linux.
+"""Processes on macOS, through psutil, with the same answers as /proc on Linux.
 
 Not tested on a Mac. Imported only there, and psutil only inside the calls.
 """
 
 from __future__ import annotations
 
-# pid, parent, terminal, start, zombie: what process.Stat takes, which this file must not import.
+# pid, parent, terminal, start, zombie: the arguments of process.Stat, which this file must not import.
 Row = tuple[int, int, int, int, bool]
 
 
 def boot_id() -> str:
-    """Return the kernel's own name for this boot; the boot time would move with the clock."""
+    """Return the kernel's id for this boot. The boot time would not do, because it moves with the clock."""
     import os
 
     from mam.adapters.system import child_process
@@ -20,7 +20,7 @@ def boot_id() -> str:
 
 
 def stat(pid: int) -> Row | None:
-    """Look at one process; None if it is not there."""
+    """Return the facts of one process; None if it does not exist."""
     import psutil
 
     try:
@@ -43,8 +43,8 @@ def pids() -> list[int]:
 
 
 def all_stats() -> list[Row]:
-    """Look at every process that may be looked at."""
-    return [found for pid in pids() if (found := stat(pid)) is not None]
+    """Return the facts of every process that this user may inspect."""
+    return [row for pid in pids() if (row := stat(pid)) is not None]
 
 
 def command_line(pid: int) -> list[str] | None:

@@ -1,4 +1,4 @@
-"""Finding programs on PATH, what a mistyped one may have meant, and which version one is."""
+"""Finds programs on PATH, suggests names for a mistyped one, reads versions, and runs programs apart."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _VERSION = re.compile(r"\d+\.\d+(?:\.\d+)*(?:[-+.][0-9A-Za-z]+)*")
 _DEPTH = 4
 _LONGEST_ANSWER = 4096
 _MOST_PRINTED = 1024 * 1024
-# For one that has closed its output and has not ended.
+# For a program that has closed its output and has not ended.
 _LAST_SECONDS = 1.0
 _LARGEST_PACKAGE = 1024 * 1024
 _DETACH_SECONDS = 5.0
@@ -39,37 +39,37 @@ def which(name: str, path: str) -> str | None:
     return None
 
 
-def similar(name: str, path: str, known: Iterable[str] = ()) -> list[str]:
-    """Return at most three names that may have been meant, best first: known words, then programs."""
+def similar(name: str, path: str, candidates: Iterable[str] = ()) -> list[str]:
+    """Return at most three similar names, best first: of `candidates`, then of the programs on path."""
     import difflib
 
-    words = list(known)
-    found = difflib.get_close_matches(name, words, 3, 0.6)
-    if len(found) < 3:
-        others = difflib.get_close_matches(name, sorted(_programs(path) - set(words)), 3, 0.75)
-        found += others[: 3 - len(found)]
-    return found
+    choices = list(candidates)
+    names = difflib.get_close_matches(name, choices, 3, 0.6)
+    if len(names) < 3:
+        programs = difflib.get_close_matches(name, sorted(_programs(path) - set(choices)), 3, 0.75)
+        names += programs[: 3 - len(names)]
+    return names
 
 
 def package_version(program: str, packages: Iterable[str]) -> str | None:
-    """Return the version that the npm package of a program names; None where it is of no such package."""
+    """Return the version in the npm package of a program; None if the program is in none of `packages`."""
     import json
 
-    wanted = set(packages)
+    names = set(packages)
     folder = os.path.dirname(os.path.realpath(program))
-    for _ in range(_DEPTH if wanted else 0):
+    for _ in range(_DEPTH if names else 0):
         try:
-            found = json.loads(read_plain(os.path.join(folder, "package.json"), _LARGEST_PACKAGE))
+            package = json.loads(read_plain(os.path.join(folder, "package.json"), _LARGEST_PACKAGE))
         except (OSError, ValueError, RecursionError):
-            found = None
-        if isinstance(found, dict) and found.get("name") in wanted:
-            return parse_version(str(found.get("version") or ""))
+            package = None
+        if isinstance(package, dict) and package.get("name") in names:
+            return parse_version(str(package.get("version") or ""))
         folder = os.path.dirname(folder)
     return None
 
 
 def read_plain(path: str, largest: int) -> bytes:
-    """Return the content of a regular file of at most so many bytes; raises OSError for anything else."""
+    """Return the content of a regular file of at most `largest` bytes; raise OSError for anything else."""
     handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     with os.fdopen(handle, "rb") as file:
         facts = os.fstat(handle)
@@ -79,45 +79,45 @@ def read_plain(path: str, largest: int) -> bytes:
 
 
 def parse_version(text: str) -> str | None:
-    """Return the first version in what a program prints of itself."""
-    found = _VERSION.search(text)
-    return found[0] if found else None
+    """Return the first version number in a program's output."""
+    match = _VERSION.search(text)
+    return match[0] if match else None
 
 
-class Done:
-    """How a program ended, and what it printed last; a status of None means that it did not end in time."""
+class Result:
+    """How a program ended, and the end of its output; a status of None means that it did not end in time."""
 
-    __slots__ = ("status", "words")
+    __slots__ = ("output", "status")
 
-    def __init__(self, status: int | None, words: str) -> None:
+    def __init__(self, status: int | None, output: str) -> None:
         self.status = status
-        self.words = words
+        self.output = output
 
 
 class Running:
-    """A program that runs beside us, apart from our terminal and signals."""
+    """A program that runs at the same time as mam, without mam's terminal and signals."""
 
     def __init__(self, argv: list[str], environ: Mapping[str, str], cwd: str = "/") -> None:
-        """Start it; one that cannot be started has nothing to say."""
+        """Start the program; if that fails, `finish` returns the reason."""
         self._child: child_process.Child | None = None
-        self._why = ""
+        self._failure = ""
         try:
             self._child = child_process.start(argv, environ, cwd=cwd, session=True, err=child_process.MERGED)
         except OSError as error:
-            self._why = error.strerror or str(error)
+            self._failure = error.strerror or str(error)
 
     @property
     def pid(self) -> int | None:
-        """Its process, which leads a session of its own; None if it could not be started."""
+        """The pid of the program, which leads a session of its own; None if it could not be started."""
         return None if self._child is None else self._child.pid
 
     def cancel(self) -> None:
-        """End it with what it started; nobody wants its answer any more."""
+        """End the program and what it started; nobody wants its answer any more."""
         if self._child is not None:
             self._child.cancel()
 
     def has_ended(self, seconds: float) -> bool:
-        """Tell whether it ends within so long; what it prints is not read."""
+        """Tell whether the program ends within so many seconds; do not read its output."""
         if self._child is None:
             return True
         try:
@@ -126,22 +126,22 @@ class Running:
             return False
         return True
 
-    def finish(self, seconds: float) -> Done:
-        """Wait for its end; one that outlasts the time, or prints without end, is killed with its group."""
+    def finish(self, seconds: float) -> Result:
+        """Wait for the end; kill the program with its group if it takes too long or prints too much."""
         if self._child is None:
-            return Done(None, self._why)
+            return Result(None, self._failure)
         try:
             answer = self._child.finish(seconds, most=_MOST_PRINTED, last_seconds=_LAST_SECONDS)
         except child_process.OutOfTime:
-            return Done(None, "")
-        # Somebody else collected it: how it ended is unknown, and nothing to build on.
+            return Result(None, "")
+        # Another part of this process reaped it, so the real status is unknown and counts as a failure.
         status = -1 if answer.status is None else answer.status
-        return Done(status, answer.out[-_LONGEST_ANSWER:].decode("utf-8", "replace").strip())
+        return Result(status, answer.out[-_LONGEST_ANSWER:].decode("utf-8", "replace").strip())
 
 
 def detach(argv: list[str], environ: Mapping[str, str], cwd: str) -> bool:
-    """Start a program that outlives us and is nobody's child; False if that could not even begin."""
-    # The shell starts it and ends at once, so that no zombie waits for us.
+    """Start a program that outlives this process and is not its child; False if the start failed."""
+    # The shell starts the program and ends at once, so that this process need not reap the program.
     script = 'cd "$1" && shift && "$@" </dev/null >/dev/null 2>&1 &'
     return Running(["/bin/sh", "-c", script, "sh", cwd, *argv], environ).finish(_DETACH_SECONDS).status == 0
 

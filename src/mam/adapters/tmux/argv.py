@@ -1,8 +1,8 @@
-"""tmux command lists, built from ids, numbers and words of ours; no text of a caller ever stands in one.
+"""Builds tmux command lists from ids, numbers and mam's own words; they never hold text of a caller.
 
-tmux reads its own arguments: `#(…)` runs a shell, a final `;` ends the command, a bare name matches by
-prefix, `-` starts an option. So every value that enters a list is checked here against a closed form,
-targets are ids, directories are hex, and prompts go over stdin.
+tmux interprets its arguments: `#(…)` runs a shell, a final `;` ends the command, a bare name matches by
+prefix, `-` starts an option. So this file checks every value against a closed form. Targets are ids,
+directories are hex, and prompts go over stdin.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ _DIGITS = "0123456789"
 _NAME = _LOWER + _LOWER.upper() + _DIGITS + "-"
 _SERVER = _NAME + "._"
 
-# Numbers and ids, which tmux makes itself, then texts, which anybody may set. parse.Pane has the same order.
+# First numbers and ids, which tmux makes, then texts, which any program may set. parse.Pane has this order.
 NUMBERS = (
     "pane_id",
     "session_id",
@@ -29,7 +29,7 @@ NUMBERS = (
     "pid",
 )
 TEXTS = ("session_name", "@mam_session", "@mam_root", "pane_tty", "session_attached_list")
-# Enough to know whether sessions are alive: each field more costs tmux 2 ms for 1,000 panes.
+# These fields tell whether sessions are alive. Each further field costs tmux 2 ms for 1,000 panes.
 BRIEF_NUMBERS = ("pane_id", "pane_pid", "pane_dead")
 FULL_NUMBERS = ("pane_width", "pane_height", "cursor_x", "cursor_y")
 FULL_TEXTS = ("pane_title", "pane_current_path", "pane_current_command")
@@ -40,12 +40,12 @@ SAFE_OPTIONS = (
     ("-g", "allow-passthrough", "off"),
     ("-g", "allow-rename", "off"),
 )
-_CLAIM = "; ".join(f"set-option -q {scope} {name} {value}" for scope, name, value in SAFE_OPTIONS)
-_CLAIM += "; set-option -s @mam_server 1"
+_MAKE_SAFE = "; ".join(f"set-option -q {scope} {name} {value}" for scope, name, value in SAFE_OPTIONS)
+_MAKE_SAFE += "; set-option -s @mam_server 1"
 
 
 def is_name(text: str) -> bool:
-    """Tell whether text may be the name of a tmux session of ours."""
+    """Tell whether text may be the name of a tmux session that mam starts."""
     return 0 < len(text) <= 100 and text[0] != "-" and not text.strip(_NAME)
 
 
@@ -70,21 +70,21 @@ def server_arguments(server: str) -> list[str]:
 
 
 def pane_target(pane_id: str) -> str:
-    """Return a pane id that may stand in a command; anything else is a pane that cannot be there."""
+    """Return a pane id that may stand in a command; raise PaneGone for any other text."""
     if not is_id(pane_id, "%"):
         raise PaneGone(f"not a pane id: {pane_id}")
     return pane_id
 
 
 def session_target(session_id: str) -> str:
-    """Return a session id that may stand in a command."""
+    """Return a tmux session id that may stand in a command."""
     if not is_id(session_id, "$"):
         raise PaneGone(f"not a tmux session id: {session_id}")
     return session_id
 
 
 def checked_mark(mark: str) -> str:
-    """Return a session id of ours that may stand in a format."""
+    """Return a session id of mam that may stand in a format."""
     if not is_mark(mark):
         raise Usage(f"not a session id: {mark}")
     return mark
@@ -98,7 +98,7 @@ def checked_name(name: str) -> str:
 
 
 def row_format(nonce: str, full: bool = False) -> str:
-    """Return the format of one pane, in the shape that parse.rows reads."""
+    """Return the format of one pane that parse.rows can read."""
     numbers = (*NUMBERS, *FULL_NUMBERS) if full else NUMBERS
     texts = (*TEXTS, *FULL_TEXTS) if full else TEXTS
     return _format(nonce, numbers, texts)
@@ -115,18 +115,18 @@ def list_panes(nonce: str, full: bool = False) -> list[str]:
 
 
 def list_briefly(nonce: str) -> list[str]:
-    """List every pane of the server, with what tells whether it lives and whose it is."""
+    """List every pane of the server with few fields: whether it lives, and which session it belongs to."""
     head = ",".join(f"#{{{name}}}" for name in BRIEF_NUMBERS)
     return ["list-panes", "-a", "-F", f"{nonce}{head}{nonce}#{{@mam_session}}{nonce}"]
 
 
 def show_pane(pane_id: str, nonce: str) -> list[str]:
-    """Show one pane, in full."""
+    """Show one pane with all fields."""
     return ["display-message", "-p", "-t", pane_target(pane_id), row_format(nonce, True)]
 
 
 def look(pane_id: str, nonce: str) -> list[str]:
-    """Show one pane, in full, and then its screen."""
+    """Show one pane with all fields, and then its screen."""
     capture = ["capture-pane", "-p", "-t", pane_id]
     return in_turn(show_pane(pane_id, nonce), capture, ["display-message", "-p", nonce + "end"])
 
@@ -134,7 +134,8 @@ def look(pane_id: str, nonce: str) -> list[str]:
 def capture_script(pane_ids: list[str], nonce: str, scrollback: int = 0) -> bytes:
     """Return a script for `source-file -` that prints each pane's screen and then a line with the nonce.
 
-    A script and not arguments: tmux refuses more than 16 KB of those, and a failing line ends only itself.
+    tmux refuses more than 16 KB of arguments, but not of a script. In a script, a line that fails does not
+    stop the others.
     """
     back = f" -S -{int(scrollback)}" if scrollback > 0 else ""
     return "".join(
@@ -144,55 +145,55 @@ def capture_script(pane_ids: list[str], nonce: str, scrollback: int = 0) -> byte
 
 
 def in_turn(*commands: list[str]) -> list[str]:
-    """Return several commands as one list, done one after the other; one that is empty is left out."""
-    found: list[str] = []
+    """Return several commands as one list that tmux runs in order; leave out empty commands."""
+    joined: list[str] = []
     for command in commands:
         if command:
-            found += [";", *command] if found else command
-    return found
+            joined += [";", *command] if joined else command
+    return joined
 
 
 def start(
     name: str, launch: list[str], *, session_id: str, root: str, width: int, height: int, nonce: str
 ) -> list[str]:
-    """Start a session of one pane, mark it and show it. A server without any session is made safe first."""
-    there = f"={checked_name(name)}:"
+    """Start a session of one pane, mark it and show it. A server without sessions gets safe options first."""
+    target = f"={checked_name(name)}:"
     return in_turn(
         ["start-server"],
-        ["if-shell", "-F", "#{?#{S:1},0,1}", _CLAIM],
+        ["if-shell", "-F", "#{?#{S:1},0,1}", _MAKE_SAFE],
         ["new-session", "-d", "-s", name, "-x", str(int(width)), "-y", str(int(height)), "--", *launch],
-        own(there, session_id, root),
-        ["set-option", "-t", there, "destroy-unattached", "off"],
-        # tmux shows the errors of the user's file in the first pane, as a mode that would take our keys.
-        ["copy-mode", "-q", "-t", there],
-        ["display-message", "-p", "-t", there, row_format(nonce)],
-        ["display-message", "-p", "-t", there, f"{nonce}alone#{{window_panes}},#{{session_windows}}"],
+        set_pane_options(target, session_id, root),
+        ["set-option", "-t", target, "destroy-unattached", "off"],
+        # tmux shows errors of the user's tmux.conf in the first pane, in a mode that would take mam's keys.
+        ["copy-mode", "-q", "-t", target],
+        ["display-message", "-p", "-t", target, row_format(nonce)],
+        ["display-message", "-p", "-t", target, f"{nonce}alone#{{window_panes}},#{{session_windows}}"],
     )
 
 
-def runs(word: str) -> str:
-    """Return a format that is 1 for a pane that was started with a word of ours."""
+def was_started_with(word: str) -> str:
+    """Return a format that is 1 for a pane whose start command holds a word of mam."""
     if word.strip(_LOWER + _DIGITS):
         raise Usage("not a word that may stand in a format")
     return f"#{{m:*{word}*,#{{pane_start_command}}}}"
 
 
-def which_runs(where: str, word: str) -> list[str]:
-    """Show the panes of a session, each with whether it was started with a word of ours."""
-    target = where if is_id(where, "@") else f"={checked_name(where)}:"
-    return ["list-panes", "-s", "-t", target, "-F", f"#{{pane_id}} {runs(word)}"]
+def list_started_with(name_or_window: str, word: str) -> list[str]:
+    """Show the panes of a session, each with whether its start command holds a word of mam."""
+    target = name_or_window if is_id(name_or_window, "@") else f"={checked_name(name_or_window)}:"
+    return ["list-panes", "-s", "-t", target, "-F", f"#{{pane_id}} {was_started_with(word)}"]
 
 
 def move_mark(wrong: str, right: str, session_id: str, root: str, nonce: str) -> list[str]:
-    """Take our options off one pane, put them on another, and show that one."""
+    """Remove mam's options from one pane, set them on another, and show that one."""
     options = ("@mam_session", "@mam_root", "remain-on-exit", "allow-rename", "allow-passthrough")
-    taken = [["set-option", "-q", "-p", "-u", "-t", pane_target(wrong), option] for option in options]
-    shown = ["display-message", "-p", "-t", pane_target(right), row_format(nonce)]
-    return in_turn(*taken, own(right, session_id, root), shown)
+    removals = [["set-option", "-q", "-p", "-u", "-t", pane_target(wrong), option] for option in options]
+    show = ["display-message", "-p", "-t", pane_target(right), row_format(nonce)]
+    return in_turn(*removals, set_pane_options(right, session_id, root), show)
 
 
-def own(target: str, session_id: str, root: str) -> list[str]:
-    """Make a pane ours: its options, and whose it is."""
+def set_pane_options(target: str, session_id: str, root: str) -> list[str]:
+    """Set the options of a pane that mam starts, and mark it with its session and root."""
     options = {
         "remain-on-exit": "on",
         "allow-rename": "off",
@@ -206,7 +207,7 @@ def own(target: str, session_id: str, root: str) -> list[str]:
 
 
 def mark(pane_id: str, session_id: str, root: str) -> list[str]:
-    """Write our mark on a pane that somebody else started; its other options stay as they are."""
+    """Mark a pane that mam did not start; its other options stay as they are."""
     target = pane_target(pane_id)
     return in_turn(
         ["set-option", "-p", "-t", target, "@mam_session", checked_mark(session_id)],
@@ -215,7 +216,7 @@ def mark(pane_id: str, session_id: str, root: str) -> list[str]:
 
 
 def claim(pane_id: str, session_id: str, root: str, nonce: str) -> list[str]:
-    """Mark a pane if nobody has, decided inside the server: of two who try, one succeeds."""
+    """Mark a pane that has no mark. The server decides, so only one of two processes succeeds."""
     target = pane_target(pane_id)
     script = " ; ".join(
         (
@@ -228,7 +229,7 @@ def claim(pane_id: str, session_id: str, root: str, nonce: str) -> list[str]:
 
 
 def unmark(pane_id: str, session_id: str, nonce: str) -> list[str]:
-    """Take our mark of this session off a pane."""
+    """Remove the mark of this session from a pane."""
     target = pane_target(pane_id)
     then = ["set-option", "-p", "-u", "-t", target, "@mam_session", ";"]
     then += ["set-option", "-p", "-u", "-t", target, "@mam_root"]
@@ -236,9 +237,9 @@ def unmark(pane_id: str, session_id: str, nonce: str) -> list[str]:
 
 
 def guard(pane_id: str, mark: str | None, *, typing: bool, at: tuple[int, int] | None = None) -> str:
-    """Return a format that is true while the pane is the one meant; for typing, alive and in no mode.
+    """Return a format that is true while the pane has this id and mark; for typing, alive and in no mode.
 
-    With `at` its cursor must stand there as well: a program that drew anything else has moved it.
+    With `at` its cursor must stand there as well, because a program that draws something else moves it.
     """
     conditions = [f"#{{==:#{{pane_id}},{pane_target(pane_id)}}}"]
     if mark is not None:
@@ -247,18 +248,18 @@ def guard(pane_id: str, mark: str | None, *, typing: bool, at: tuple[int, int] |
         conditions += ["#{?pane_dead,0,1}", "#{?pane_in_mode,0,1}"]
     if at is not None:
         conditions += [f"#{{==:#{{cursor_x}},{int(at[0])}}}", f"#{{==:#{{cursor_y}},{int(at[1])}}}"]
-    whole = conditions.pop()
+    combined = conditions.pop()
     while conditions:
-        whole = f"#{{&&:{conditions.pop()},{whole}}}"
-    return whole
+        combined = f"#{{&&:{conditions.pop()},{combined}}}"
+    return combined
 
 
 def guarded(
     pane_id: str, condition: str, then: list[str], nonce: str, otherwise: list[str] | None = None
 ) -> list[str]:
-    """Do a command only while the condition holds, decided and done in one step of the server.
+    """Run a command only if the condition holds; the server checks and runs it in one step.
 
-    The answer is the nonce and `yes` or `no`, after everything before it succeeded.
+    The answer is the nonce and `yes` or `no`; tmux prints it only after the command succeeded.
     """
     yes = in_turn(then, ["display-message", "-p", nonce + "yes"])
     no = in_turn(otherwise or [], ["display-message", "-p", nonce + "no"])
@@ -268,13 +269,13 @@ def guarded(
 def paste(
     pane_id: str, mark: str, *, buffer: str, enter: bool, nonce: str, at: tuple[int, int] | None = None
 ) -> list[str]:
-    """Paste what stdin holds, as one bracketed paste where the program wants it, and press Enter after it."""
+    """Paste the text of stdin, bracketed if the program asked for that, and with `enter` press Enter."""
     then = ["paste-buffer", "-p", "-r", "-d", "-b", buffer, "-t", pane_target(pane_id)]
     if enter:
         then += [";", "send-keys", "-t", pane_id, "Enter"]
-    drop = ["delete-buffer", "-b", buffer]
+    discard = ["delete-buffer", "-b", buffer]
     condition = guard(pane_id, mark, typing=True, at=at)
-    return ["load-buffer", "-b", buffer, "-", ";", *guarded(pane_id, condition, then, nonce, drop)]
+    return ["load-buffer", "-b", buffer, "-", ";", *guarded(pane_id, condition, then, nonce, discard)]
 
 
 def press(
@@ -286,8 +287,8 @@ def press(
 
 
 def kill_pane(pane_id: str, mark: str | None, nonce: str) -> list[str]:
-    """Kill one pane; its tmux session ends with its last one."""
-    # The answer comes first: with the last pane the server may be gone before it could say so.
+    """Kill one pane; with its last pane, the tmux session ends too."""
+    # tmux answers first, because the server may end with its last pane before it can answer.
     condition = guard(pane_id, mark, typing=False)
     yes = ["display-message", "-p", nonce + "yes", ";", "kill-pane", "-t", pane_target(pane_id)]
     no = ["display-message", "-p", nonce + "no"]
@@ -295,9 +296,11 @@ def kill_pane(pane_id: str, mark: str | None, nonce: str) -> list[str]:
 
 
 def respawn(pane_id: str, launch: list[str], mark: str, root: str, nonce: str) -> list[str]:
-    """Start a command in a dead pane of ours and show it; tmux itself refuses a live one."""
+    """Start a command in a dead pane of mam and show it; tmux itself refuses a live pane."""
     condition = guard(pane_id, mark, typing=False)
-    then = in_turn(own(pane_target(pane_id), mark, root), ["respawn-pane", "-t", pane_id, "--", *launch])
+    then = in_turn(
+        set_pane_options(pane_target(pane_id), mark, root), ["respawn-pane", "-t", pane_id, "--", *launch]
+    )
     return in_turn(guarded(pane_id, condition, then, nonce), show_pane(pane_id, nonce))
 
 
@@ -307,9 +310,11 @@ def capture(pane_id: str, scrollback: int = 0) -> list[str]:
     return ["capture-pane", "-p", "-t", pane_target(pane_id), *back]
 
 
-def quoted(words: list[str]) -> str:
-    """Return words as one tmux command string; `;` alone stays a separator."""
-    return " ".join(";" if word == ";" else "'" + word.replace("'", "'\\''") + "'" for word in words)
+def quoted(arguments: list[str]) -> str:
+    """Return arguments as one tmux command string; a lone `;` stays a separator."""
+    return " ".join(
+        ";" if argument == ";" else "'" + argument.replace("'", "'\\''") + "'" for argument in arguments
+    )
 
 
 def rename_session(session_id: str, name: str) -> list[str]:
@@ -323,12 +328,12 @@ def attach(session_id: str) -> list[str]:
 
 
 def switch_client(session_id: str) -> list[str]:
-    """Show a session in the client that the caller sits in."""
+    """Show a session in the tmux client of the caller."""
     return ["switch-client", "-t", session_target(session_id)]
 
 
 def server_options() -> list[str]:
-    """Show the options that decide what a program in a pane can reach, and whose server it is."""
+    """Show the options that limit the programs in panes, and whether mam started the server."""
     command: list[str] = []
     for scope, name, _ in (*SAFE_OPTIONS, ("-s", "@mam_server", ""), ("-s", "exit-empty", "")):
         command += ["show-options", "-q", scope, name, ";"]

@@ -1,7 +1,7 @@
-"""The tmux client: each method is one call of tmux, and says what it saw.
+"""The tmux client: nearly every method is one call of tmux and returns what tmux answered.
 
-Everything that can be asked for many panes is asked at once. Everything that touches a pane is guarded
-inside the server, so that nothing happens between the look and the act.
+One call answers for many panes. For each action on a pane, the server itself checks the conditions, so that
+nothing can change between the check and the action.
 """
 
 from __future__ import annotations
@@ -31,28 +31,28 @@ if TYPE_CHECKING:
 
     from mam.adapters.tmux.parse import Listing, Pane, PaneScreen
 
-    # Where a cursor stands.
-    Spot = tuple[int, int]
+    # The column and line of a cursor.
+    Position = tuple[int, int]
 
 OLDEST = (3, 2)
-# Seconds for an answer of tmux, where a caller has no other wish.
+# Seconds for an answer of tmux, unless the caller sets another timeout.
 TIMEOUT = 10.0
 _SIGCHLD = 20 if sys.platform == "darwin" else 17
-_PATIENCE = 0.015
-# How long a server that ends may take for it.
+_NUDGE_INTERVAL = 0.015
+# How long a server may take to end.
 _ENDING_SECONDS = 5.0
 _new_enough: dict[str, str] = {}
 
 
 class Tmux:
-    """One tmux server, by `-L` name or socket path, whether it runs or not."""
+    """One tmux server, given by its `-L` name or socket path; it need not run."""
 
     __slots__ = ("_environ", "_path", "_prefix", "server", "timeout")
 
     def __init__(
         self, server: str, *, timeout: float = TIMEOUT, environ: Mapping[str, str] | None = None
     ) -> None:
-        """Name the server; nothing is started. Raises InvalidName for a name that tmux could misread."""
+        """Store the server and start nothing. Raises InvalidName for a name that tmux could misread."""
         self.server = server
         self.timeout = timeout
         self._prefix = argv.server_arguments(server)
@@ -64,12 +64,12 @@ class Tmux:
         """The environment that tmux is run with."""
         return self._environ
 
-    def words(self, *flags: str) -> list[str]:
+    def command_prefix(self, *flags: str) -> list[str]:
         """Return the beginning of every command line for this server. Raises TmuxMissing."""
         return [self._program(), "-u", *flags, *self._prefix]
 
     def panes(self, full: bool = False) -> Listing:
-        """Return every pane of the server, in one call. Never raises: what cannot be seen is unconfirmed."""
+        """Return every pane of the server in one call. Never raises: a failed listing is not `confirmed`."""
         nonce = new_nonce()
         try:
             answer = self._call(argv.list_panes(nonce, full))
@@ -80,11 +80,11 @@ class Tmux:
         return parse.listing(answer, nonce, full)
 
     def ask_briefly(self) -> Callable[[], Listing]:
-        """Start a brief listing and return how to collect it: tmux works while the caller does too."""
+        """Start a brief listing and return a function that collects it; tmux works in the meantime."""
         nonce = new_nonce()
         command = argv.list_briefly(nonce)
         try:
-            started = child_process.start([*self.words(), *command], self._environ, feed=True)
+            started = child_process.start([*self.command_prefix(), *command], self._environ, feed=True)
         except (MamError, OSError) as cause:
             failed = parse.Listing(False, [], str(cause))
             return lambda: failed
@@ -109,39 +109,39 @@ class Tmux:
         return parse.brief_listing(answer, nonce)
 
     def pane(self, pane_id: str) -> Pane | None:
-        """Return one pane in full, or None if it is not there. Raises TerminalsDown where that is unknown."""
+        """Return one pane in full, or None if it does not exist. Raises TerminalsDown if that is unknown."""
         nonce = new_nonce()
         try:
             answer = self._call(argv.show_pane(pane_id, nonce))
         except PaneGone:
             return None
-        # display-message does not fail for a pane that is not there; it shows another one, or blanks.
-        found = self._some(answer, nonce, full=True)
-        return found if found is not None and found.id == pane_id else None
+        # For a pane that does not exist, display-message does not fail: it shows another pane, or blanks.
+        pane = self._first_pane(answer, nonce, full=True)
+        return pane if pane is not None and pane.id == pane_id else None
 
     def look(self, pane_id: str) -> PaneScreen:
-        """Return one pane and its screen, of the same moment. Raises PaneGone."""
+        """Return one pane and its screen at the same moment. Raises PaneGone."""
         nonce = new_nonce()
         answer = self._call(argv.look(pane_id, nonce))
         row, screen = parse.look_parts(answer, nonce)
-        return parse.PaneScreen(self._one(row, nonce, full=True), screen)
+        return parse.PaneScreen(self._require_pane(row, nonce, full=True), screen)
 
     def capture(self, pane_ids: Iterable[str], *, scrollback: int = 0) -> dict[str, str | None]:
-        """Return the screens of many panes in one call; None for a pane that is not there.
+        """Return the screens of many panes in one call; None for a pane that does not exist.
 
-        The text is as the program drew it, without escape sequences but not cleaned for any destination.
+        The text has no escape sequences. Otherwise it is as the program drew it, and not yet safe to print.
         """
-        wanted = list(dict.fromkeys(pane_ids))
-        if not wanted:
+        ids = list(dict.fromkeys(pane_ids))
+        if not ids:
             return {}
         nonce = new_nonce()
         try:
-            script = argv.capture_script(wanted, nonce, scrollback)
+            script = argv.capture_script(ids, nonce, scrollback)
             answer = self._call(["source-file", "-"], script, partial=True)
         except NoServer:
-            return dict.fromkeys(wanted)
+            return dict.fromkeys(ids)
         screens = parse.captures(answer, nonce)
-        return {pane_id: screens.get(pane_id) for pane_id in wanted}
+        return {pane_id: screens.get(pane_id) for pane_id in ids}
 
     def start(
         self,
@@ -154,27 +154,28 @@ class Tmux:
         width: int = 200,
         height: int = 50,
     ) -> Pane:
-        """Start a tmux session of one marked pane in cwd, running launch (see launch.launcher_command).
+        """Start a tmux session of one marked pane in cwd that runs launch (see launch_file.launcher_command).
 
-        Starts the server if there is none, and then claims it: clipboard, passthrough and renaming are
-        closed. Raises NameTaken, InvalidPath, TmuxMissing, TerminalsDown.
+        If no server runs, start one and close its clipboard, passthrough and renaming. Raises NameTaken,
+        InvalidPath, TmuxMissing, TerminalsDown.
         """
         self.require_version()
         nonce = new_nonce()
         command = argv.start(
             name, launch, session_id=session_id, root=root, width=width, height=height, nonce=nonce
         )
-        # The last one: a session may be called so.
-        answer, _, alone = self._call_anew(command, cwd).rpartition(f"{nonce}alone".encode())
-        pane = self._one(answer, nonce)
+        # rpartition, because the name of a session, which stands before, may hold the same text.
+        answer, _, alone = self._call_with_retry(command, cwd).rpartition(f"{nonce}alone".encode())
+        pane = self._require_pane(answer, nonce)
         if alone.strip() == b"1,1":
             return pane
         return self._find_started(name, launch[-1], pane, session_id, root)
 
-    def _call_anew(self, command: list[str], cwd: str) -> bytes:
-        """Call a server that may be ending: one that lost its last pane a moment ago takes nothing any more.
+    def _call_with_retry(self, command: list[str], cwd: str) -> bytes:
+        """Run a command, and repeat it if the server ended meanwhile.
 
-        What such a server had begun ended with it, so the command is repeated, and starts another server.
+        A server that has just lost its last pane ends and takes no commands. Whatever it began has ended with
+        it, so repeating the command is safe and starts another server.
         """
         from mam.adapters.system.deadline import Deadline
 
@@ -186,19 +187,23 @@ class Tmux:
                 if not deadline.pause(0.01):
                     raise
 
-    def _find_started(self, where: str, word: str, pane: Pane, session_id: str, root: str) -> Pane:
-        """Move the mark to the pane that runs our launcher: a hook of the user's opened others beside it."""
-        for line in self._call(argv.which_runs(where, word)).decode("ascii", "replace").splitlines():
+    def _find_started(self, name_or_window: str, word: str, pane: Pane, session_id: str, root: str) -> Pane:
+        """Move the mark to the pane that runs the launcher; a tmux hook of the user opened other panes."""
+        for line in (
+            self._call(argv.list_started_with(name_or_window, word)).decode("ascii", "replace").splitlines()
+        ):
             pane_id, _, is_ours = line.partition(" ")
             if is_ours == "1" and pane_id != pane.id:
                 nonce = new_nonce()
-                return self._one(self._call(argv.move_mark(pane.id, pane_id, session_id, root, nonce)), nonce)
+                return self._require_pane(
+                    self._call(argv.move_mark(pane.id, pane_id, session_id, root, nonce)), nonce
+                )
         return pane
 
     def respawn(self, pane_id: str, launch: list[str], *, session_id: str, root: str) -> Pane:
         """Start launch in the dead pane that carries session_id.
 
-        Raises PaneGone if the pane is not there or not that session's, IllegalTransition if it is alive.
+        Raises PaneGone if the pane does not exist or has another mark, IllegalTransition if it is alive.
         """
         self.require_version()
         nonce = new_nonce()
@@ -211,16 +216,16 @@ class Tmux:
         verdict, _, row = answer.partition(b"\n")
         if verdict != nonce.encode() + b"yes":
             raise PaneGone(f"pane {pane_id} is not the pane of {session_id}")
-        return self._one(row, nonce, full=True)
+        return self._require_pane(row, nonce, full=True)
 
     def paste(
-        self, pane_id: str, text: str, *, mark: str, enter: bool, pause: float = 0, at: Spot | None = None
+        self, pane_id: str, text: str, *, mark: str, enter: bool, pause: float = 0, at: Position | None = None
     ) -> None:
         """Paste text into the pane that carries mark, and press Enter after it if asked.
 
-        Nothing is typed unless the pane is there, carries mark, lives and is not in a mode, and its cursor
-        is still `at` where it was seen: then PaneGone, PaneInMode or PaneChanged. NoAnswer means that it
-        may have been typed; DeliveryUnconfirmed that the text was and Enter after the pause was not.
+        Types only if the pane exists, carries mark, lives, is in no mode and has its cursor still `at` the
+        given position; otherwise raises PaneGone, PaneInMode or PaneChanged. NoAnswer means that tmux may
+        have typed the text. DeliveryUnconfirmed means that it typed the text, but not Enter after the pause.
         """
         data = for_paste(text).encode("utf-8", "replace")
         at_once = enter and pause <= 0
@@ -237,14 +242,14 @@ class Tmux:
             except Unavailable as error:
                 raise DeliveryUnconfirmed(f"pasted, and Enter was not pressed: {error.message}") from error
 
-    def keys(self, pane_id: str, keys: list[str], *, mark: str, at: Spot | None = None) -> None:
+    def keys(self, pane_id: str, keys: list[str], *, mark: str, at: Position | None = None) -> None:
         """Press keys of the closed list in the pane that carries mark; guarded like paste."""
         if keys:
             nonce = new_nonce()
             self._guarded(pane_id, mark, argv.press(pane_id, keys, mark, nonce, at), nonce, at=at)
 
     def kill_pane(self, pane_id: str, *, mark: str | None) -> bool:
-        """Kill the pane if it carries mark (None: whatever it carries); False if there is no such pane."""
+        """Kill the pane if it carries mark (None: any or no mark); False if there is no such pane."""
         nonce = new_nonce()
         try:
             answer = self._call(argv.kill_pane(pane_id, mark, nonce))
@@ -253,16 +258,16 @@ class Tmux:
         return answer.startswith(nonce.encode() + b"yes")
 
     def mark(self, pane_id: str, session_id: str, root: str) -> None:
-        """Write a session id and root on a pane that is being adopted."""
+        """Write a session id and root on a pane that mam adopts."""
         self._call(argv.mark(pane_id, session_id, root))
 
     def claim(self, pane_id: str, session_id: str, root: str) -> bool:
-        """Write a session id and root on a pane that carries none; False if somebody was faster."""
+        """Write a session id and root on a pane without a mark; False if another process was faster."""
         nonce = new_nonce()
         return self._call(argv.claim(pane_id, session_id, root, nonce)).startswith(nonce.encode() + b"yes")
 
     def unmark(self, pane_id: str, session_id: str) -> None:
-        """Take a session's mark off a pane that is not its any more. Raises PaneGone."""
+        """Remove a session's mark from a pane that no longer belongs to it. Raises PaneGone."""
         self._call(argv.unmark(pane_id, session_id, new_nonce()))
 
     def rename_session(self, session_id: str, name: str) -> None:
@@ -270,20 +275,20 @@ class Tmux:
         self._call(argv.rename_session(session_id, name))
 
     def attach_argv(self, session_id: str) -> list[str]:
-        """Return what to exec, in a clean_environment, to attach this terminal to a session."""
-        return [*self.words(), *argv.attach(session_id)]
+        """Return the command that attaches this terminal to a session; run it in a clean_environment."""
+        return [*self.command_prefix(), *argv.attach(session_id)]
 
     def switch_client(self, session_id: str, environ: Mapping[str, str]) -> None:
-        """Show a session in the tmux client that the caller sits in, as TMUX and TMUX_PANE of environ say."""
-        own = {name: environ[name] for name in ("TMUX", "TMUX_PANE") if name in environ}
-        self._call(argv.switch_client(session_id), env={**self._environ, **own})
+        """Show a session in the caller's tmux client, which TMUX and TMUX_PANE of environ name."""
+        client = {name: environ[name] for name in ("TMUX", "TMUX_PANE") if name in environ}
+        self._call(argv.switch_client(session_id), env={**self._environ, **client})
 
     def server_options(self) -> dict[str, str]:
-        """Return the options that guard clipboard, passthrough and renaming, @mam_server and the version."""
+        """Return the options for clipboard, passthrough and renaming, @mam_server and the version."""
         return parse.options(self._call(argv.server_options()).decode("utf-8", "replace"))
 
     def nudge(self, server_pid: int) -> None:
-        """Make the server collect its dead children now. Harmless to anybody else who may have the pid."""
+        """Make the server collect its dead children now. SIGCHLD is harmless to a later owner of the pid."""
         try:  # noqa: SIM105  (contextlib is dear on the start-up path)
             os.kill(server_pid, _SIGCHLD)
         except (ProcessLookupError, PermissionError):
@@ -292,8 +297,8 @@ class Tmux:
     def dead_status(self, pane_id: str, server_pid: int, deadline: float) -> Pane:
         """Return the pane once tmux knows how its process ended, or as it is at the deadline (monotonic).
 
-        Called after the process was seen gone. Debian's tmux 3.3a loses the SIGCHLD of every other exit
-        to libutempter and would never know; it is told again. Raises PaneGone.
+        Call this after the process has ended. In Debian's tmux 3.3a, libutempter takes the SIGCHLD of every
+        other exit, and tmux would never notice it; so this sends the signal again. Raises PaneGone.
         """
         from mam.adapters.system.deadline import Deadline
 
@@ -301,23 +306,23 @@ class Tmux:
         while True:
             pane = self.pane(pane_id)
             if pane is None:
-                raise PaneGone(f"pane {pane_id} is not there any more")
-            known = pane.dead_status is not None or pane.dead_signal is not None
-            if (pane.dead and known) or until.has_passed():
+                raise PaneGone(f"pane {pane_id} does not exist any more")
+            has_status = pane.dead_status is not None or pane.dead_signal is not None
+            if (pane.dead and has_status) or until.has_passed():
                 return pane
             if (now := monotonic()) >= next_nudge:
                 self.nudge(server_pid)
-                next_nudge = now + _PATIENCE
+                next_nudge = now + _NUDGE_INTERVAL
             until.pause(0.003)
 
     def socket_path(self) -> str:
-        """Return where the server listens."""
+        """Return the path of the server's socket."""
         from mam.adapters.tmux import server_process as server
 
         return server.socket_path(self._prefix, self._environ)
 
     def server_pid(self) -> int | None:
-        """Return the pid of the server, also of one that does not answer; None if none listens."""
+        """Return the pid of the server, also if it does not answer; None if no server listens."""
         from mam.adapters.tmux import server_process as server
 
         return server.listener(self._prefix, self._environ)
@@ -331,25 +336,32 @@ class Tmux:
         pid = self.server_pid()
         if pid is not None:
             server.end(pid, lambda: self._call(["kill-server"]), timeout)
-        # A child that it forked at its end may hold the socket for a moment longer.
+        # A child that the server forked while it ended may hold the socket for a moment longer.
         while self.server_pid() is not None and deadline.pause(0.005):
             pass
 
     def _guarded(
-        self, pane_id: str, mark: str, command: list[str], nonce: str, *, data: bytes = b"", at: Spot | None
+        self,
+        pane_id: str,
+        mark: str,
+        command: list[str],
+        nonce: str,
+        *,
+        data: bytes = b"",
+        at: Position | None,
     ) -> None:
         answer = self._call(command, data)
         if answer.startswith(nonce.encode() + b"yes"):
             return
         raise refusal(self.pane(pane_id), pane_id, mark, is_placed=at is not None)
 
-    def _one(self, answer: bytes, nonce: str, full: bool = False) -> Pane:
-        found = self._some(answer, nonce, full)
-        if found is None:
+    def _require_pane(self, answer: bytes, nonce: str, full: bool = False) -> Pane:
+        pane = self._first_pane(answer, nonce, full)
+        if pane is None:
             raise PaneGone("tmux showed no pane")
-        return found
+        return pane
 
-    def _some(self, answer: bytes, nonce: str, full: bool = False) -> Pane | None:
+    def _first_pane(self, answer: bytes, nonce: str, full: bool = False) -> Pane | None:
         try:
             return next(parse.rows(answer, nonce, full), None)
         except parse.Garbled as cause:
@@ -364,10 +376,12 @@ class Tmux:
         env: dict[str, str] | None = None,
         partial: bool = False,
     ) -> bytes:
-        """Run one tmux client. With partial, what single commands could not find is not an error."""
-        words = [*self.words(), *command]
+        """Run one tmux client. With partial, a missing target of single commands is not an error."""
+        command_line = [*self.command_prefix(), *command]
         try:
-            answer = child_process.run(words, env or self._environ, timeout=self.timeout, data=data, cwd=cwd)
+            answer = child_process.run(
+                command_line, env or self._environ, timeout=self.timeout, data=data, cwd=cwd
+            )
         except child_process.OutOfTime:
             raise no_answer(self.server, command[0], self.timeout) from None
         except OSError as cause:
@@ -396,27 +410,27 @@ class Tmux:
         return self._path
 
     def require_version(self) -> str:
-        """Return what `tmux -V` says. Raises TmuxMissing where there is none, or one that is too old."""
+        """Return the output of `tmux -V`. Raises TmuxMissing if tmux is missing or too old."""
         path = self._program()
         if path in _new_enough:
             return _new_enough[path]
         try:
-            said = child_process.run([path, "-V"], self._environ, timeout=self.timeout).out.decode(
+            output = child_process.run([path, "-V"], self._environ, timeout=self.timeout).out.decode(
                 "utf-8", "replace"
             )
         except (child_process.OutOfTime, OSError) as cause:
             raise TmuxMissing(f"{path} -V does not work") from cause
-        found = parse.version(said)
-        if found is not None and found < OLDEST:
-            raise TmuxMissing(f"{path} is {said.strip()}", hint="install tmux 3.2 or newer")
-        _new_enough[path] = said.strip()
+        version = parse.version(output)
+        if version is not None and version < OLDEST:
+            raise TmuxMissing(f"{path} is {output.strip()}", hint="install tmux 3.2 or newer")
+        _new_enough[path] = output.strip()
         return _new_enough[path]
 
 
 def clean_environment(environ: Mapping[str, str]) -> dict[str, str]:
-    """Return an environment for tmux without what names a session of ours or of tmux.
+    """Return an environment for tmux without the variables that name a session of mam or of tmux.
 
-    TMUX_TMPDIR stays: it says where the sockets are, and without it another server would be meant.
+    TMUX_TMPDIR stays: it names the folder of the sockets, and without it tmux would use another server.
     """
     return {
         name: value
@@ -426,5 +440,5 @@ def clean_environment(environ: Mapping[str, str]) -> dict[str, str]:
 
 
 def new_nonce() -> str:
-    """Return a word that nothing on any screen can know."""
+    """Return a random word that no program can guess and print."""
     return os.urandom(8).hex()

@@ -1,12 +1,12 @@
-"""What tmux says when it fails, as our errors.
+"""Turns the error messages of tmux into errors of mam.
 
 PaneGone
-  NoServer      no server runs under that name: every pane of it is absent, and that is certain
-  PaneInMode    the pane is there, but somebody scrolls or searches in it
-  PaneChanged   the pane is there, but its cursor is not where it was seen
+  NoServer      no server runs under that name, so certainly none of its panes exists
+  PaneInMode    the pane exists, but somebody scrolls or searches in it
+  PaneChanged   the pane exists, but its cursor has moved since mam looked at it
 TerminalsDown
-  NoAnswer      the server did not answer in time: the request may or may not have been carried out
-  ServerEnded   the server ended while it was asked: the same, and every pane of it is absent by now
+  NoAnswer      the server did not answer in time: it may or may not have carried out the request
+  ServerEnded   the server ended during the request: the same, and none of its panes exists any more
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class PaneInMode(PaneGone):
 
 
 class PaneChanged(PaneGone):
-    """What the pane shows has changed since it was looked at."""
+    """The pane shows something else than when mam looked at it."""
 
     code = "pane_changed"
 
@@ -40,16 +40,16 @@ class NoAnswer(TerminalsDown):
 
 
 class ServerEnded(TerminalsDown):
-    """The tmux server ended while it was asked."""
+    """The tmux server ended during the request."""
 
 
-# Looked for in this order: "error connecting" names both an absent server and a forbidden one.
+# "error connecting" can mean an absent or a forbidden server; the end of the line tells which.
 _ABSENT = ("(No such file or directory)", "(Connection refused)")
 _GONE = ("can't find pane", "can't find session", "can't find window", "no such pane", "no such session")
 
 
 def from_stderr(text: str, subcommand: str, server: str) -> MamError:
-    """Return the error that the first line of tmux's stderr stands for; the caller raises it."""
+    """Return the error for the first line of tmux's stderr; the caller raises it."""
     line = text.strip().split("\n", 1)[0]
     connecting = line.startswith("error connecting")
     if line.startswith("no server running") or (connecting and line.endswith(_ABSENT)):
@@ -58,15 +58,15 @@ def from_stderr(text: str, subcommand: str, server: str) -> MamError:
         return PaneGone(f"tmux: {one_line(line, 200)}")
     if line.startswith("duplicate session"):
         return NameTaken(f"tmux server {server} already has a session of that name")
-    said = one_line(line, 200) or "no reason given"
+    reason = one_line(line, 200) or "tmux gave no reason"
     if connecting and line.endswith("(Permission denied)"):
-        return TerminalsDown(f"tmux server {server} belongs to somebody else: {said}")
+        return TerminalsDown(f"tmux server {server} belongs to another user: {reason}")
     if line.startswith("protocol version mismatch"):
         hint = "the running server is of another tmux version; end it, or put that tmux first on PATH"
-        return TerminalsDown(f"tmux server {server}: {said}", hint=hint)
+        return TerminalsDown(f"tmux server {server}: {reason}", hint=hint)
     if "lost server" in line or line.startswith(("server exited", "[server exited")):
         return ServerEnded(f"tmux server {server} ended during {subcommand}")
-    return TerminalsDown(f"tmux {subcommand} on server {server} failed: {said}")
+    return TerminalsDown(f"tmux {subcommand} on server {server} failed: {reason}")
 
 
 def no_answer(server: str, subcommand: str, timeout: float) -> NoAnswer:
@@ -76,9 +76,9 @@ def no_answer(server: str, subcommand: str, timeout: float) -> NoAnswer:
 
 
 def refusal(pane: Pane | None, pane_id: str, mark: str, *, is_placed: bool) -> PaneGone:
-    """Return why nothing was typed into a pane, as it looks now; `is_placed`: its cursor had a place."""
+    """Return why tmux typed nothing into a pane; `is_placed`: the cursor had to be at a position."""
     if pane is None:
-        return PaneGone(f"pane {pane_id} is not there any more")
+        return PaneGone(f"pane {pane_id} does not exist any more")
     if pane.mark != mark:
         return PaneGone(f"pane {pane_id} is not the pane of {mark}")
     if pane.dead:

@@ -1,13 +1,13 @@
 """The closed list of keys that may be pressed in a pane.
 
-Text never goes this way: it is pasted. What is not in this list is not a key.
+mam pastes text and never sends it as keys. A name that is not in this list is not a key.
 """
 
 from __future__ import annotations
 
 from mam.core.errors import Usage
 
-# Our word for the key -> tmux's.
+# The name of a key in mam -> its name in tmux.
 KEYS: dict[str, str] = {
     **{
         word: word
@@ -35,9 +35,9 @@ KEYS: dict[str, str] = {
 }
 
 
-def tmux_keys(words: list[str]) -> list[str]:
-    """Return tmux's names for our keys; raises Usage for a word that is not one."""
-    for word in words:
-        if word not in KEYS:
-            raise Usage(f"not a key: {word}", hint="keys are " + " ".join(KEYS))
-    return [KEYS[word] for word in words]
+def tmux_keys(names: list[str]) -> list[str]:
+    """Return tmux's names for keys; raise Usage for a name that is not in the list."""
+    for name in names:
+        if name not in KEYS:
+            raise Usage(f"not a key: {name}", hint="keys are " + " ".join(KEYS))
+    return [KEYS[name] for name in names]

@@ -1,8 +1,8 @@
-"""The launch file: how argv and environment reach a pane without passing through tmux.
+"""The launch file brings argv and environment into a pane without passing them through tmux.
 
-tmux would read them (`#(…)`, a final `;`), show them in `ps`, cut them at 16 KB and mix in its own
-server's environment. So they lie in a file that only its owner can read, and the pane runs launcher.py,
-which reads the file, deletes it and becomes the program.
+tmux would interpret them (`#(…)`, a final `;`), show them in `ps`, cut them at 16 KB and mix in its own
+server's environment. So mam writes them into a file that only its owner can read. The pane runs launcher.py,
+which reads the file, deletes it and executes the program.
 """
 
 from __future__ import annotations
@@ -33,9 +33,9 @@ def write_launch(
 ) -> str:
     """Write what to run into a new 0600 file of an existing directory, and return its path.
 
-    argv[0] is the full path of the program; without umask it has that of the tmux server. Raises Usage
-    for what no process can be given (a NUL, a relative program, a variable without a name), InvalidName,
-    DiskFull, ReadOnly. Never overwrites.
+    argv[0] is the full path of the program. Without umask the program has the umask of the tmux server.
+    Raises Usage for values that no process can get (a NUL, a relative program, a variable without a name),
+    InvalidName, DiskFull, ReadOnly. Never overwrites a file.
     """
     if not launch_id or launch_id.strip(_ID):
         raise InvalidName(f"not a launch id: {launch_id}")
@@ -46,7 +46,7 @@ def write_launch(
 
 
 def encode_launch(argv: list[str], env: Mapping[str, str], cwd: str, umask: int | None = None) -> bytes:
-    """Return the file's content: NUL between fields, a count before each list, the magic word at the ends."""
+    """Return the file's content: fields separated by NUL, a count before each list, MAGIC at both ends."""
     if not argv or not argv[0].startswith("/"):
         raise Usage("a launch needs the full path of its program")
     if not cwd.startswith("/"):
@@ -62,7 +62,7 @@ def encode_launch(argv: list[str], env: Mapping[str, str], cwd: str, umask: int 
 
 
 def write_private(path: str, content: bytes) -> None:
-    """Write a new file that only its owner can read; nothing of it stays if that fails."""
+    """Write a new file that only its owner can read; remove it if the writing fails."""
     try:
         atomic_file.create(path, content)
     except OSError as cause:
@@ -70,7 +70,7 @@ def write_private(path: str, content: bytes) -> None:
 
 
 def replace_private(path: str, content: bytes) -> None:
-    """Write a file that only its owner can read in the place of an older one."""
+    """Replace a file by one that only its owner can read."""
     cancel_launch(path)
     write_private(path, content)
 
@@ -82,28 +82,28 @@ def _refusal(cause: OSError, path: str) -> DiskFull | ReadOnly:
 
 
 def launcher_command(path: str) -> list[str]:
-    """Return the words that a pane runs; the path is hex, so that tmux finds nothing to read in it."""
+    """Return the command that a pane runs; the path is hex, so that tmux has nothing to interpret."""
     script = os.path.join(os.path.dirname(os.path.abspath(__file__)), "launcher.py")
     return [sys.executable, "-I", "-S", script, os.fsencode(path).hex()]
 
 
 def launch_failure(path: str) -> str | None:
-    """Return and forget why the launcher could not become the program; None if it said nothing."""
+    """Return why the launcher could not execute the program, and delete the report; None without one."""
     failed = path + ".failed"
     try:
         handle = os.open(failed, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
     except OSError:
         return None
     try:
-        said = os.read(handle, 4096).decode("utf-8", "replace").strip()
+        report = os.read(handle, 4096).decode("utf-8", "replace").strip()
     finally:
         os.close(handle)
     os.unlink(failed)
-    return said or "the launcher failed"
+    return report or "the launcher failed"
 
 
 def cancel_launch(path: str) -> bool:
-    """Withdraw a launch that was not taken yet: its pane will close itself. False if it was taken already."""
+    """Delete a launch file, so that its pane closes itself; False if the launcher has taken it already."""
     try:
         os.unlink(path)
     except OSError:

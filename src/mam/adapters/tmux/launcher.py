@@ -1,7 +1,7 @@
-"""Becomes the program that a launch file describes. Run in a new pane, by path and without mam.
+"""Executes the program of a launch file. A new pane runs this script by its path, without importing mam.
 
-It has nothing but the standard library's `os` and `sys`, because every agent waits for it. Its only
-argument is the file's path in hex. Whoever withdraws a launch deletes the file: then the pane goes too.
+It imports only `os` and `sys`, because every start of an agent waits for it. Its only argument is the path
+of the launch file in hex. A withdrawn launch has no file any more; then the script closes its pane.
 """
 
 import os
@@ -13,7 +13,7 @@ OWN = (b"TERM", b"TMUX", b"TMUX_PANE")
 
 
 class Unusable(Exception):
-    """The file is there and cannot be launched; the message is for a person, the status for the pane."""
+    """The launch file exists and cannot be launched. The message is for a person, the status for the pane."""
 
     def __init__(self, message: str, status: int = 126) -> None:
         super().__init__(message)
@@ -21,10 +21,10 @@ class Unusable(Exception):
 
 
 def take(path: bytes) -> "bytes | None":
-    """Return the content of the launch file, which is gone afterwards; None if it was withdrawn."""
+    """Return the content of the launch file and delete it; None if the launch was withdrawn."""
     try:
         handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
-        # Whoever withdraws the launch deletes the file too: only one of the two deletions succeeds.
+        # A withdrawal deletes the file too, and only one of the two deletions succeeds.
         os.unlink(path)
         return read_all(handle)
     except FileNotFoundError:
@@ -34,7 +34,7 @@ def take(path: bytes) -> "bytes | None":
 
 
 def read_all(handle: int) -> bytes:
-    """Read to the end; a file that grows without one is refused."""
+    """Read a file to its end; refuse one that is too long."""
     content = bytearray()
     while chunk := os.read(handle, 1 << 16):
         content += chunk
@@ -66,26 +66,26 @@ class Launch:
 
 
 def counted(fields: "list[bytes]") -> "tuple[list[bytes], list[bytes]]":
-    """Return the list that begins with its own length, and what follows it."""
+    """Return the list that begins with its own length, and the fields after it."""
     end = 1 + int(fields[0])
     if not 1 <= end <= len(fields):
         raise ValueError
     return fields[1:end], fields[end:]
 
 
-def environment(given: "dict[bytes, bytes]", own: "dict[bytes, bytes]") -> "dict[bytes, bytes]":
-    """Return the caller's environment with the pane's own terminal; TMUX_TMPDIR says where sockets are."""
-    kept = {
+def environment(launch: "dict[bytes, bytes]", pane: "dict[bytes, bytes]") -> "dict[bytes, bytes]":
+    """Return the launch's environment with the pane's terminal; TMUX_TMPDIR, the socket folder, stays."""
+    variables = {
         name: value
-        for name, value in given.items()
+        for name, value in launch.items()
         if name != b"TERM" and (not name.startswith(b"TMUX") or name == b"TMUX_TMPDIR")
     }
-    return {**kept, **{name: own[name] for name in OWN if name in own}}
+    return {**variables, **{name: pane[name] for name in OWN if name in pane}}
 
 
 def reset_signals() -> None:
     """Give the program the signals that a login shell would give it."""
-    # Not `signal`, which imports `enum`: every agent waits for this.
+    # `signal` would import `enum`, and every start of an agent would wait for that.
     import _signal  # type: ignore[import-not-found]
 
     for number in range(1, _signal.NSIG):
@@ -96,8 +96,8 @@ def reset_signals() -> None:
     _signal.pthread_sigmask(_signal.SIG_SETMASK, ())
 
 
-def become(launch: Launch) -> None:
-    """Turn into the program; never returns."""
+def execute(launch: Launch) -> None:
+    """Replace this process by the program; never returns."""
     try:
         os.chdir(launch.directory)
     except OSError as cause:
@@ -114,9 +114,9 @@ def become(launch: Launch) -> None:
         raise Unusable(f"cannot run {os.fsdecode(launch.argv[0])}: {cause.strerror}", status) from cause
 
 
-def give_up(path: bytes, said: str, status: int) -> None:
-    """Say why on the pane and in a file beside the launch file, and end."""
-    line = "".join(letter if letter.isprintable() else "?" for letter in said)
+def give_up(path: bytes, reason: str, status: int) -> None:
+    """Write the reason to the pane and to a file beside the launch file, and exit."""
+    line = "".join(letter if letter.isprintable() else "?" for letter in reason)
     data = line.encode("utf-8", "replace") + b"\n"
     try:
         flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
@@ -125,13 +125,13 @@ def give_up(path: bytes, said: str, status: int) -> None:
         os.close(handle)
     except OSError:
         pass
-    # tmux scrolls the first line away when it writes that the pane is dead.
+    # The message starts on the second line: tmux scrolls the first away when it reports the dead pane.
     os.write(2, b"\nmam: " + data)
     os._exit(status)
 
 
-def leave() -> None:
-    """Close this pane, so that a withdrawn launch leaves none."""
+def close_pane() -> None:
+    """Close this pane, because its launch was withdrawn."""
     socket, pane = os.environ.get("TMUX", "").rsplit(",", 2)[0], os.environ.get("TMUX_PANE", "")
     if socket and pane:
         os.execvp("tmux", ["tmux", "-S", socket, "kill-pane", "-t", pane])  # noqa: S606
@@ -139,14 +139,14 @@ def leave() -> None:
 
 
 def main() -> None:
-    """Take the launch file and become its program, or say why not."""
+    """Take the launch file and execute its program, or report why that failed."""
     path = bytes.fromhex(sys.argv[1])
     try:
         content = take(path)
         if content is None:
-            leave()
+            close_pane()
         else:
-            become(Launch(content))
+            execute(Launch(content))
     except Unusable as cause:
         give_up(path, str(cause), cause.status)
     except OSError as cause:

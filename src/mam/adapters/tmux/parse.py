@@ -1,9 +1,9 @@
-"""What tmux answers, as values.
+"""Parses the answers of tmux.
 
 A row is `NONCE numbers,lengths NONCE text NONCE text ... NONCE`. The nonce is random and new for each
 call, and each text comes with its length in bytes, so that no title, name or directory can forge a
-field or a row. Lengths are bytes in every tmux; 3.4 and 3.5 write controls and invalid UTF-8 in a text
-as backslash escapes after they counted, which the length lets us take back.
+field or a row. Every tmux counts bytes. tmux 3.4 and 3.5 count first and then write control characters and
+invalid UTF-8 as backslash escapes; the length tells whether to undo that.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ _NO_NUMBER = "a field of tmux's answer is not a number"
 
 
 class Garbled(Exception):
-    """The answer is not what was asked for; nothing may be concluded from it."""
+    """The answer does not have the expected form; nothing may be concluded from it."""
 
 
 class Pane:
-    """One pane as tmux shows it. `mark` and `root` are what mam wrote on it; `attached` counts terminals."""
+    """One pane as tmux shows it. mam wrote `mark` and `root` on it; `attached` counts terminals."""
 
     __slots__ = (
         "attached",
@@ -56,7 +56,7 @@ class Pane:
     )
 
     def __init__(self, numbers: list[bytes], texts: list[bytes], roots: dict[bytes, str]) -> None:
-        """Take the fields of one row; roots remembers decoded directories between rows."""
+        """Read the fields of one row; `roots` caches decoded directories between rows."""
         self.id = numbers[0].decode()
         self.session_id = numbers[1].decode()
         self.window_id = numbers[2].decode()
@@ -73,25 +73,25 @@ class Pane:
             root = roots[texts[2]] = decode_root(texts[2])
         self.root = root
         self.tty = os.fsdecode(texts[3])
-        # Control clients are not named by a terminal: nobody sits there.
+        # A control client has no terminal, so nobody looks at it.
         self.attached = texts[4].count(b"/dev/") if texts[4] else 0
         self.width = self.height = self.cursor_x = self.cursor_y = 0
         self.title = self.path = self.command = ""
 
     def fill(self, numbers: list[bytes], texts: list[bytes]) -> None:
-        """Take the further fields of a full row."""
+        """Read the further fields of a full row."""
         self.width, self.height, self.cursor_x, self.cursor_y = (int(number or 0) for number in numbers)
         self.title = texts[0].decode("utf-8", "replace")
         self.path = os.fsdecode(texts[1])
         self.command = texts[2].decode("utf-8", "replace")
 
     def __repr__(self) -> str:
-        """Show what names the pane."""
+        """Show the fields that identify the pane."""
         return f"<Pane {self.id} {self.session_name} pid={self.pid} mark={self.mark!r} dead={self.dead}>"
 
 
 class BriefPane(Pane):
-    """A pane of a long listing: only id, process and mark are known, the rest is empty."""
+    """A pane of a brief listing: it has only id, process and mark; the other fields are empty."""
 
     __slots__ = ()
     session_name = session_id = window_id = root = tty = title = path = command = ""
@@ -100,7 +100,7 @@ class BriefPane(Pane):
     attached = width = height = cursor_x = cursor_y = server_pid = 0
 
     def __init__(self, numbers: list[bytes], mark: bytes) -> None:
-        """Take the few fields of one row."""
+        """Read the few fields of one row."""
         self.id = numbers[0].decode()
         self.pid = int(numbers[1] or 0)
         self.dead = numbers[2] not in (b"", b"0")
@@ -108,14 +108,14 @@ class BriefPane(Pane):
 
 
 class Listing:
-    """All panes of a server. Not `confirmed` means unknown: a pane that is not in it may still be there."""
+    """All panes of a server. If it is not `confirmed`, a pane that is missing here may still exist."""
 
     __slots__ = ("_by_mark", "confirmed", "error", "panes", "server_pid")
 
     def __init__(
         self, confirmed: bool, panes: list[Pane], error: str | None = None, server_pid: int | None = None
     ) -> None:
-        """Take the observation; no server at all is a confirmed empty one."""
+        """Store the panes; if no server runs, the listing is confirmed and empty."""
         self.confirmed = confirmed
         self.panes = panes
         self.error = error
@@ -123,7 +123,7 @@ class Listing:
         self._by_mark: dict[str, list[Pane]] | None = None
 
     def marked(self, mark: str | None) -> list[Pane]:
-        """Return the panes that carry a mark; asking for every session costs one pass in all."""
+        """Return the panes that carry a mark; the first call makes an index for all marks."""
         if self._by_mark is None:
             self._by_mark = {}
             for pane in self.panes:
@@ -138,7 +138,7 @@ class PaneScreen:
     __slots__ = ("cursor_x", "cursor_y", "pane", "screen")
 
     def __init__(self, pane: Pane, screen: str) -> None:
-        """Take a full pane and the lines it shows."""
+        """Store a full pane and the lines that it shows."""
         self.pane = pane
         self.screen = screen
         self.cursor_x = pane.cursor_x
@@ -146,7 +146,7 @@ class PaneScreen:
 
 
 def rows(answer: bytes, nonce: str, full: bool = False) -> Iterator[Pane]:
-    """Yield one pane per row; raises Garbled for a row that is not whole."""
+    """Yield one pane per row; raise Garbled for an incomplete row."""
     count, texts_count = (_FULL_NUMBERS, _FULL_TEXTS) if full else (_NUMBERS, _TEXTS)
     roots: dict[bytes, str] = {}
     for numbers, texts in _fields(answer, nonce, count, texts_count):
@@ -160,7 +160,7 @@ def rows(answer: bytes, nonce: str, full: bool = False) -> Iterator[Pane]:
 
 
 def brief_rows(answer: bytes, nonce: str) -> Iterator[Pane]:
-    """Yield one pane per row of a brief listing; raises Garbled. A mark that is none of ours is no mark."""
+    """Yield one pane per row of a brief listing; raise Garbled for an incomplete row."""
     parts = answer.split(nonce.encode())
     if len(parts) % _BRIEF_PARTS != 1:
         raise Garbled("tmux's answer is not whole")
@@ -179,8 +179,8 @@ def _fields(
     answer: bytes, nonce: str, count: int, texts_count: int
 ) -> Iterator[tuple[list[bytes], list[bytes]]]:
     parts = answer.split(nonce.encode())
-    # A row is its head, its texts and the newline after it: counted, so that no text can begin one.
-    # Before the first and after the last there may be more: hooks of the user print into the answer.
+    # A row is its head, its texts and a newline. The parts are counted, so that no text can begin a row.
+    # Other text may stand before the first row and after the last: tmux hooks of the user print it.
     step = texts_count + 2
     if len(parts) % step != 1:
         raise Garbled("tmux's answer is not whole")
@@ -206,7 +206,7 @@ _ESCAPES = {ord(letter): code for letter, code in zip("abvfrst0", (7, 8, 11, 12,
 
 
 def _unescape(text: bytes, length: int) -> bytes:
-    """Take back the escapes of tmux 3.4 and 3.5; text that does not come to its length is kept as it is."""
+    """Undo the escapes of tmux 3.4 and 3.5; if the result has another length, return text unchanged."""
     out = bytearray()
     place = 0
     while place < len(text):
@@ -221,7 +221,7 @@ def _unescape(text: bytes, length: int) -> bytes:
             out.append(_ESCAPES[text[place + 1]])
             place += 2
         else:
-            # A dollar before a letter gains a backslash there; any other backslash is its own.
+            # tmux 3.4 and 3.5 put a backslash before `$` and a letter; any other backslash is text.
             if text[place + 1] != 0x24:
                 out.append(0x5C)
             out.append(text[place + 1])
@@ -230,7 +230,7 @@ def _unescape(text: bytes, length: int) -> bytes:
 
 
 def listing(answer: bytes, nonce: str, full: bool = False) -> Listing:
-    """Return the panes of a whole answer, each once even if its window is linked into several sessions."""
+    """Return the panes of an answer, each once, also if several sessions share its window."""
     return _listing(rows(answer, nonce, full))
 
 
@@ -239,26 +239,26 @@ def brief_listing(answer: bytes, nonce: str) -> Listing:
     return _listing(brief_rows(answer, nonce))
 
 
-def _listing(found_rows: Iterator[Pane]) -> Listing:
+def _listing(panes_of_rows: Iterator[Pane]) -> Listing:
     panes: dict[str, Pane] = {}
     try:
-        for pane in found_rows:
+        for pane in panes_of_rows:
             first = panes.setdefault(pane.id, pane)
             if first is not pane and pane.attached:
                 first.attached += pane.attached
     except Garbled as cause:
         return Listing(False, [], str(cause))
-    found = list(panes.values())
-    return Listing(True, found, None, found[0].server_pid if found else None)
+    unique = list(panes.values())
+    return Listing(True, unique, None, unique[0].server_pid if unique else None)
 
 
 def encode_root(root: str) -> str:
-    """Return a directory in the form that the pane option holds: hex, so that tmux never reads it."""
+    """Return a directory as hex for the pane option, so that tmux does not interpret it."""
     return os.fsencode(root).hex()
 
 
 def decode_root(value: bytes) -> str:
-    """Return the directory of a pane option; text that is not ours stays as it is and equals no directory."""
+    """Return the directory of a pane option; return text that mam did not write unchanged."""
     try:
         return os.fsdecode(bytes.fromhex(value.decode("ascii")))
     except ValueError:
@@ -268,15 +268,15 @@ def decode_root(value: bytes) -> str:
 def look_parts(answer: bytes, nonce: str) -> tuple[bytes, str]:
     """Return the row and the screen of an answer to argv.look."""
     key = nonce.encode()
-    whole, _, _ = answer.rpartition(key + b"end")
-    row, end, screen = whole.rpartition(key + b"\n")
+    pane_and_screen, _, _ = answer.rpartition(key + b"end")
+    row, end, screen = pane_and_screen.rpartition(key + b"\n")
     return row + end, screen.decode("utf-8", "replace")
 
 
 def captures(answer: bytes, nonce: str) -> dict[str, str]:
-    """Return the screens of an answer to argv.capture_script, by pane id; panes without one are not in it.
+    """Return the screens of an answer to argv.capture_script, by pane id; leave out missing panes.
 
-    A screen stands before the nonce and its pane's number, which tmux prints only after it.
+    Each screen stands before the nonce and the number of its pane.
     """
     screens: dict[str, str] = {}
     screen, *parts = answer.split(nonce.encode())
@@ -288,7 +288,7 @@ def captures(answer: bytes, nonce: str) -> dict[str, str]:
 
 
 def version(answer: str) -> tuple[int, int] | None:
-    """Return (major, minor) of what `tmux -V` prints; None where it names no number (a development build)."""
+    """Return (major, minor) of the output of `tmux -V`; None if it has no number (a development build)."""
     for word in answer.replace("-", " ").split():
         major, dot, rest = word.partition(".")
         digits = rest[: len(rest) - len(rest.lstrip("0123456789"))]
@@ -299,9 +299,9 @@ def version(answer: str) -> tuple[int, int] | None:
 
 def options(answer: str) -> dict[str, str]:
     """Return the options of a `name value` answer."""
-    found: dict[str, str] = {}
+    values: dict[str, str] = {}
     for line in answer.splitlines():
         name, _, value = line.partition(" ")
         if name:
-            found[name] = value
-    return found
+            values[name] = value
+    return values

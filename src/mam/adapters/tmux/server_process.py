@@ -1,4 +1,4 @@
-"""The server's own process: finding it without its help, and ending it for certain."""
+"""The process of a tmux server: finding it even if it does not answer, and ending it reliably."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ if TYPE_CHECKING:
 
 
 def socket_path(prefix: list[str], environ: Mapping[str, str]) -> str:
-    """Return where the server of `-L NAME` or `-S PATH` listens."""
+    """Return the socket path of the server of `-L NAME` or `-S PATH`."""
     option, value = prefix
     if option == "-S":
         return value
-    return f"{environ.get('TMUX_TMPDIR') or '/tmp'}/tmux-{os.getuid()}/{value}"  # noqa: S108  (tmux's own place)
+    return f"{environ.get('TMUX_TMPDIR') or '/tmp'}/tmux-{os.getuid()}/{value}"  # noqa: S108  (tmux chooses this path)
 
 
 def listener(prefix: list[str], environ: Mapping[str, str]) -> int | None:
-    """Return the pid of whoever listens on the socket; the kernel knows it even of a stopped process."""
+    """Return the pid of the listener on the socket; the kernel knows it even for a stopped process."""
     with socket.socket(socket.AF_UNIX) as client:
         client.settimeout(1)
         try:
@@ -41,21 +41,21 @@ def listener(prefix: list[str], environ: Mapping[str, str]) -> int | None:
 
 
 def end(pid: int, ask: Callable[[], object], timeout: float) -> None:
-    """Ask a server to end and see it gone; one that does not is killed. Raises TerminalsDown if it stays."""
+    """Ask a server to end and wait for that; kill it if it does not. Raises TerminalsDown if that fails."""
     deadline = monotonic() + timeout
     handle = _handle(pid)
     try:
         try:
             ask()
         except MamError:
-            deadline = 0.0  # it does not answer, or was gone before it could
-        if _gone(pid, handle, deadline):
+            deadline = 0.0  # the server does not answer, or ended before it could
+        if _wait_for_end(pid, handle, deadline):
             return
         try:
             os.kill(pid, signal.SIGKILL)
         except ProcessLookupError:
             return
-        if not _gone(pid, handle, monotonic() + 5):
+        if not _wait_for_end(pid, handle, monotonic() + 5):
             raise TerminalsDown(f"tmux server process {pid} cannot be ended")
     finally:
         if handle >= 0:
@@ -71,7 +71,7 @@ def _handle(pid: int) -> int:
     return -1
 
 
-def _gone(pid: int, handle: int, deadline: float) -> bool:
+def _wait_for_end(pid: int, handle: int, deadline: float) -> bool:
     if handle >= 0:
         poller = select.poll()
         poller.register(handle, select.POLLIN)

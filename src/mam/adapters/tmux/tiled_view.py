@@ -1,4 +1,4 @@
-"""Several sessions side by side in one window, shown to the person at this terminal until they come back."""
+"""Shows several sessions side by side in one window of this terminal until the person detaches."""
 
 from __future__ import annotations
 
@@ -17,13 +17,15 @@ _HELP = " click an agent and type · Ctrl-b o goes to the next · Ctrl-b d comes
 _OPTIONS = {"mouse": "on", "status-left": " mam ", "status-right": _HELP, "status-right-length": "80"}
 
 
-def visit(tmux: Tmux, session_ids: list[str], environ: Mapping[str, str]) -> int:
-    """Show sessions in tiles and return the client's exit status once the person has left.
+def show_tiled(tmux: Tmux, session_ids: list[str], environ: Mapping[str, str]) -> int:
+    """Show sessions in tiles and return the client's exit status after the person has detached.
 
-    Each tile is a tmux client of its own, so no pane of a session is moved. The client has this terminal and
-    no deadline, so it is no child_process. Raises what a tmux call may raise.
+    Each tile is a tmux client of its own, so no pane of a session moves. The outer client has this terminal
+    and no deadline, so child_process cannot run it. Raises the errors of a tmux call.
     """
-    command = tiles(session_ids, [tmux.attach_argv(one) for one in session_ids], _terminal_size())
+    command = tiles(
+        session_ids, [tmux.attach_argv(session_id) for session_id in session_ids], _terminal_size()
+    )
     session_id = tmux._call(command).decode("ascii", "replace").strip()
     client = tmux.attach_argv(session_id)
     clean = {name: value for name, value in environ.items() if name not in ("TMUX", "TMUX_PANE")}
@@ -32,28 +34,28 @@ def visit(tmux: Tmux, session_ids: list[str], environ: Mapping[str, str]) -> int
         try:
             return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
         except KeyboardInterrupt:
-            # Pressed before tmux had the terminal; from now on tmux decides when this ends.
+            # The person pressed Ctrl-C before tmux had the terminal. tmux decides when the view ends.
             continue
 
 
 def tiles(session_ids: list[str], clients: list[list[str]], size: tuple[int, int]) -> list[str]:
-    """Return the command that opens a window with a client for each session and shows its session's id."""
-    there = f"={NAME}:"
+    """Return the command that opens a window with a client for each session and prints their session."""
+    window = f"={NAME}:"
     command: list[str] = []
     for session_id, client in zip(session_ids, clients, strict=True):
         argv.session_target(session_id)
-        # tmux refuses to run inside itself unless it does not know.
+        # tmux refuses to run inside tmux, and detects that by TMUX.
         alone = ["env", "-u", "TMUX", "-u", "TMUX_PANE", *client]
         if command:
-            command += ["split-window", "-t", there, "--", *alone, ";"]
+            command += ["split-window", "-t", window, "--", *alone, ";"]
         else:
             width, height = map(str, size)
             command += ["new-session", "-d", "-s", NAME, "-x", width, "-y", height, "--", *alone, ";"]
-        command += ["select-layout", "-t", there, "tiled", ";"]
+        command += ["select-layout", "-t", window, "tiled", ";"]
     for option, value in _OPTIONS.items():
-        command += ["set-option", "-t", there, option, value, ";"]
-    command += ["select-pane", "-t", f"{there}.{{top-left}}", ";"]
-    return [*command, "display-message", "-p", "-t", there, "#{session_id}"]
+        command += ["set-option", "-t", window, option, value, ";"]
+    command += ["select-pane", "-t", f"{window}.{{top-left}}", ";"]
+    return [*command, "display-message", "-p", "-t", window, "#{session_id}"]
 
 
 def _terminal_size() -> tuple[int, int]:

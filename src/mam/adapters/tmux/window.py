@@ -1,7 +1,7 @@
-"""A window of several panes: a pane more in it, who stands where, and what is written on the edges.
+"""A tmux window of several panes: adding a pane, arranging the panes, and labelling their borders.
 
 The layouts are those with one main pane; `tiled` would move it. Colours and labels are options of panes and
-of the window, because a program overwrites its title.
+of the window, because a program may overwrite its title.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 LAYOUTS = ("main-vertical", "main-horizontal")
 _FACTS = ("window_width", "window_height", "window_zoomed_flag", "pane_id", "pane_active", "pane_dead")
 _SHOWN = ",".join(f"#{{{fact}}}" for fact in ("window_id", *_FACTS))
-# The border's style is an option of the window up to tmux 3.5, and expanded for each pane.
+# Up to tmux 3.5 the border's style is an option of the window, and tmux expands it for each pane.
 _WINDOW_OPTIONS = {
     "pane-border-status": "top",
     "pane-border-style": "fg=#{?@mam_colour,#{@mam_colour},default}",
@@ -28,12 +28,12 @@ _LABEL = " #[fg=#{@mam_colour}]#{@mam_label}-#{pane_id}#[default] "
 
 
 class Window:
-    """A window as it is: its size and its panes in their order, the main one first."""
+    """A window at one moment: its size and its panes in order, the main pane first."""
 
     __slots__ = ("active", "height", "id", "is_zoomed", "panes", "width")
 
     def __init__(self, window_id: str, answer: bytes) -> None:
-        """Take the answer to `list-panes`, one line of numbers and ids for each pane."""
+        """Read the answer to `list-panes`, one line of numbers and ids for each pane."""
         self.id = window_id
         self.width = self.height = 0
         self.is_zoomed = False
@@ -58,45 +58,45 @@ def target(window_id: str) -> str:
 
 
 def show(tmux: Tmux, window_id: str) -> Window | None:
-    """Return the window, or None if it is not there. Raises TerminalsDown where that is unknown."""
+    """Return the window, or None if it does not exist. Raises TerminalsDown if that is unknown."""
     try:
         answer = tmux._call(["list-panes", "-t", target(window_id), "-F", _SHOWN])
     except PaneGone:
         return None
-    found = Window(window_id, answer)
-    return found if found.panes else None
+    window = Window(window_id, answer)
+    return window if window.panes else None
 
 
 def split(tmux: Tmux, window_id: str, launch: list[str], *, cwd: str, session_id: str, root: str) -> Pane:
-    """Start launch in a new marked pane, the last one of the window; who had the keyboard keeps it.
+    """Start launch in a new marked pane, the last one of the window; the active pane stays active.
 
-    Raises PaneGone where the window is gone, TerminalsDown where it has no room.
+    Raises PaneGone if the window does not exist, TerminalsDown if it has no room.
     """
     tmux.require_version()
     nonce = new_nonce()
     answer = tmux._call(split_command(window_id, launch, session_id, root, nonce), cwd=cwd)
-    # The last one: a session may be called so.
+    # rpartition, because the name of a session, which stands before, may hold the same text.
     row, _, is_ours = answer.rpartition(f"{nonce}ours".encode())
-    pane = tmux._one(row, nonce)
+    pane = tmux._require_pane(row, nonce)
     if is_ours.strip() == b"1":
         return pane
     return tmux._find_started(target(window_id), launch[-1], pane, session_id, root)
 
 
 def split_command(window_id: str, launch: list[str], session_id: str, root: str, nonce: str) -> list[str]:
-    """Return the command of split: the new pane is the active one until it is marked and shown."""
-    there = target(window_id)
+    """Return the command of split; the new pane is active until tmux has marked and shown it."""
+    window = target(window_id)
     return argv.in_turn(
-        ["split-window", "-h", "-f", "-t", there, "--", *launch],
-        argv.own(there, session_id, root),
-        ["display-message", "-p", "-t", there, argv.row_format(nonce)],
-        ["display-message", "-p", "-t", there, f"{nonce}ours{argv.runs(launch[-1])}"],
-        ["select-pane", "-l", "-t", there],
+        ["split-window", "-h", "-f", "-t", window, "--", *launch],
+        argv.set_pane_options(window, session_id, root),
+        ["display-message", "-p", "-t", window, argv.row_format(nonce)],
+        ["display-message", "-p", "-t", window, f"{nonce}ours{argv.was_started_with(launch[-1])}"],
+        ["select-pane", "-l", "-t", window],
     )
 
 
 def arrange(tmux: Tmux, window_id: str, *, layout: str, main: str | None) -> Window:
-    """Put the main pane first, give it half of the window, and return the window as it is then.
+    """Put the main pane first, give it half of the window, and return the arranged window.
 
     Raises PaneGone.
     """
@@ -104,14 +104,14 @@ def arrange(tmux: Tmux, window_id: str, *, layout: str, main: str | None) -> Win
         raise Usage(f"a layout is one of {', '.join(LAYOUTS)}")
     before = show(tmux, window_id)
     if before is None:
-        raise PaneGone(f"window {window_id} is not there any more")
+        raise PaneGone(f"window {window_id} does not exist any more")
     command: list[str] = []
     first = before.panes[0]
     if main in before.panes and first != main:
         command += ["swap-pane", "-d", "-s", argv.pane_target(main or ""), "-t", first, ";"]
         first = main or first
     command += ["select-layout", "-t", window_id, layout, ";"]
-    # Not by the option for it, which every window has from its user.
+    # Not with the option main-pane-width, because it belongs to the user.
     half = ["-x", str(before.width // 2)] if layout == LAYOUTS[0] else ["-y", str(before.height // 2)]
     command += ["resize-pane", "-t", argv.pane_target(first), *half, ";"]
     if before.is_zoomed and before.active in before.panes:
@@ -119,8 +119,8 @@ def arrange(tmux: Tmux, window_id: str, *, layout: str, main: str | None) -> Win
     return Window(window_id, tmux._call([*command, "list-panes", "-t", window_id, "-F", _SHOWN]))
 
 
-def dress(tmux: Tmux, pane_id: str, window_id: str, *, label: str, colour: str) -> None:
-    """Write a label in a colour (`#rrggbb`) on a pane's border; what the window has of its own stays."""
+def label_pane(tmux: Tmux, pane_id: str, window_id: str, *, label: str, colour: str) -> None:
+    """Write a label in a colour (`#rrggbb`) on a pane's border; keep the options that the window has."""
     if not argv.is_name(label) or not _is_colour(colour):
         raise Usage("not a label and a colour that may stand in a format")
     pane = argv.pane_target(pane_id)
@@ -136,24 +136,24 @@ def dress(tmux: Tmux, pane_id: str, window_id: str, *, label: str, colour: str) 
     tmux._call(command[:-1])
 
 
-def undress(tmux: Tmux, window_id: str, pane_ids: list[str]) -> None:
-    """Take our options off a window and these panes; those that somebody changed stay.
+def remove_labels(tmux: Tmux, window_id: str, pane_ids: list[str]) -> None:
+    """Remove mam's options from a window and these panes; keep options that another changed.
 
-    A server ends with its last pane, possibly just now; then there is nothing to take off.
+    A server ends with its last pane, perhaps at this moment. Then there is nothing to remove.
     """
     try:
-        _undress(tmux, window_id, pane_ids)
+        _remove_labels(tmux, window_id, pane_ids)
     except ServerEnded:
         return
 
 
-def _undress(tmux: Tmux, window_id: str, pane_ids: list[str]) -> None:
+def _remove_labels(tmux: Tmux, window_id: str, pane_ids: list[str]) -> None:
     for option, value in _WINDOW_OPTIONS.items():
         try:
-            has = tmux._call(["show-options", "-w", "-v", "-q", "-t", target(window_id), option])
+            answer = tmux._call(["show-options", "-w", "-v", "-q", "-t", target(window_id), option])
         except PaneGone:
             return
-        if has.decode("utf-8", "replace").rstrip("\n") == value:
+        if answer.decode("utf-8", "replace").rstrip("\n") == value:
             tmux._call(["set-option", "-w", "-u", "-t", window_id, option])
     for pane_id in pane_ids:
         for option in ("@mam_label", "@mam_colour", "pane-border-format"):
@@ -168,7 +168,7 @@ def _is_colour(text: str) -> bool:
 
 
 def pane_of(tmux: Tmux, pane_id: str) -> Pane | None:
-    """Return a pane with its window, or None if there is none; nothing is concluded where tmux is silent."""
+    """Return a pane with its window, or None if it does not exist. Raises TerminalsDown without an answer."""
     listing = tmux.panes()
     if not listing.confirmed:
         raise TerminalsDown(f"tmux server '{tmux.server}' does not answer", hint=listing.error)

@@ -1,4 +1,4 @@
-"""Sessions as an agent that delegates sees them: one word for the state, and who started whom. Reads only."""
+"""Describes sessions for an agent that delegates: one word for the state, and the parent. Reads only."""
 
 from __future__ import annotations
 
@@ -29,48 +29,48 @@ def agents(
     parent: str | None = None,
     thorough: bool = False,
 ) -> list[Agent]:
-    """Return the sessions that are meant; an id or name that is not registered is refused.
+    """Return all sessions, or the selected ones; raise SessionNotFound for an unknown id or name.
 
-    `mine` are those that the caller started, and what these started; a person's are all.
+    `mine` selects the sessions that the caller started, and those that they started; for a person, all.
     """
     view = context.registry.view()
-    wanted = {view.find(one)["id"] for one in ids}
+    session_ids = {view.find(name)["id"] for name in ids}
     above = view.find(parent)["id"] if parent else None
     me = caller.name
 
     def fits(row: Row) -> bool:
         return (
-            (not ids or row["id"] in wanted)
+            (not ids or row["id"] in session_ids)
             and (above is None or row.get("parent") == above)
-            and (not mine or me == authority.OPERATOR or authority.descends(row["id"], me, view.rows))
+            and (not mine or me == authority.OPERATOR or authority.is_descendant(row["id"], me, view.rows))
         )
 
-    return [shown(one) for one in describe(context, view, fits, thorough=thorough)]
+    return [as_agent(name) for name in describe(context, view, fits, thorough=thorough)]
 
 
 def agent(context: Context, caller: Caller, target: str) -> Agent:
-    """Return one session, looked at thoroughly."""
+    """Return one session, with a thorough look at its activity."""
     return agents(context, caller, ids=[target], thorough=True)[0]
 
 
-def shown(one: dict[str, Any]) -> Agent:
-    """Return a session of a listing in the words of agents."""
-    spoken = None if own_id(one) else one["resume"]["on_disk"]  # type: ignore[arg-type]  # a row and more
+def as_agent(session: dict[str, Any]) -> Agent:
+    """Return the description of a session of `ls` for agents."""
+    spoken = None if own_id(session) else session["resume"]["on_disk"]  # type: ignore[arg-type]  # a row and more
     return {
-        "agent_id": one["id"],
-        "name": one["name"],
+        "agent_id": session["id"],
+        "name": session["name"],
         "state": agent_state(
-            one["status"],
-            one["activity"],
-            termination_mode=one.get("termination_mode"),
+            session["status"],
+            session["activity"],
+            termination_mode=session.get("termination_mode"),
             has_spoken=spoken,
         ),
-        "blocked_on_prompt": one["status"] == Status.RUNNING and one["activity"] == WAITING,
-        "waiting_for": one["waiting_for"],
-        "cli": one["agent"],
-        "model": one.get("model"),
-        "role": one.get("role"),
-        "parent_agent_id": one.get("parent"),
-        "cwd": one["workspace"],
-        "job_id": one["job"],
+        "blocked_on_prompt": session["status"] == Status.RUNNING and session["activity"] == WAITING,
+        "waiting_for": session["waiting_for"],
+        "cli": session["agent"],
+        "model": session.get("model"),
+        "role": session.get("role"),
+        "parent_agent_id": session.get("parent"),
+        "cwd": session["workspace"],
+        "job_id": session["job"],
     }

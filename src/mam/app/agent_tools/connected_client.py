@@ -1,7 +1,7 @@
-"""Who a client of the MCP server is: a session, or a person's program.
+"""Identifies a client of the MCP server: it runs in a session, or it is a person's program.
 
-A session is known by its process: it is an ancestor of the client. What a client claims and cannot prove can
-only reduce what it may do.
+The session is recognised by its process, which is an ancestor of the client. A claim that the client cannot
+prove can only reduce its permissions.
 """
 
 from __future__ import annotations
@@ -23,20 +23,21 @@ if TYPE_CHECKING:
 
 
 class ConnectedClient:
-    """The process at the other end, with its directory and environment."""
+    """The client process, with its directory and environment."""
 
-    def __init__(self, context: Context, line: socket, said: Mapping[str, object]) -> None:
-        """`said` is what it tells of itself: `state` (of the root it means), `cwd`, `environ`, `allow`."""
+    def __init__(self, context: Context, line: socket, introduction: Mapping[str, object]) -> None:
+        """`introduction` comes from the client: `state` (folder of its root), `cwd`, `environ`, `allow`."""
         pid, user = private_socket.peer(line)
         if user != os.geteuid():
-            raise NotAllowed("only processes of the same user are let in")
-        # A folder that is removed leaves its number, and with it our address, to the next one.
-        if said.get("state", context.paths.state) != context.paths.state:
+            raise NotAllowed("only processes of the same user may connect")
+        # The address of the socket contains the inode of the state folder. A new folder may get the inode of
+        # a removed one, so a client may reach the server of another root.
+        if introduction.get("state", context.paths.state) != context.paths.state:
             raise NotAllowed("this is the server of another root")
-        cwd, environ, allow = said.get("cwd"), said.get("environ"), said.get("allow")
+        cwd, environ, allow = introduction.get("cwd"), introduction.get("environ"), introduction.get("allow")
         self.pid = pid
         self.place = context.paths
-        self._host = context.environ
+        self._server_environ = context.environ
         self._listeners = context.listeners
         is_there = isinstance(cwd, str) and "\0" not in cwd and os.path.isdir(cwd)
         self.cwd = os.path.realpath(str(cwd)) if is_there else context.paths.root
@@ -47,23 +48,24 @@ class ConnectedClient:
         self._session: Row | None = None
 
     def context(self) -> Context:
-        """Return the context of the client, for one call: its directory and environment."""
+        """Return a context for one call, with the client's directory and environment."""
         session = self._find_session()
         if session is None:
             return Context(self.place, self.cwd, self.environ, listeners=self._listeners)
-        # Some agents start a server with few of their variables; a child of the agent gets them all.
-        theirs = process.environment(session["pane"].get("pid") or 0)
-        # What a session may do is not read from where the session says.
+        # Some agents start MCP servers with only a few of their variables. A child that the call creates
+        # should inherit all of them, and tmux is found by them.
+        agent_environ = process.environment(session["pane"].get("pid") or 0)
+        # A session must not choose the settings that limit it, so they come from the server's environment.
         return Context(
             self.place,
             self.cwd,
-            {**(theirs or {}), **self.environ},
-            settings_environ=self._host,
+            {**(agent_environ or {}), **self.environ},
+            settings_environ=self._server_environ,
             listeners=self._listeners,
         )
 
     def _find_session(self) -> Row | None:
-        """Return the session that the client runs in, which is known before the client has a context."""
+        """Return the session that the client runs in; the client's own context is made after that."""
         context = Context(self.place, self.cwd, self.environ)
         try:
             return self.session(context)
@@ -71,35 +73,39 @@ class ConnectedClient:
             context.close()
 
     def caller(self, context: Context) -> Caller:
-        """Return who calls: the session that the client runs in, or a person."""
+        """Return the caller: the session that the client runs in, or the user."""
         session = self.session(context)
         return callers.session(session["id"], self.pid) if session else callers.user(self.pid)
 
     def session(self, context: Context) -> Row | None:
         """Return the session that the client runs in; None for a person's program."""
         if self._session is None:
-            above = [(one.pid, one.start, one.boot) for one in process.ancestors(self.pid)]
+            ancestors = [
+                (identity.pid, identity.start, identity.boot) for identity in process.ancestors(self.pid)
+            ]
             rows = {_identity(row): row for row in context.registry.view().rows}
-            self._session = next((rows[one] for one in above if one in rows), None)
+            self._session = next((rows[identity] for identity in ancestors if identity in rows), None)
         return self._session
 
     def allowed(self) -> tuple[str, ...]:
-        """Return the guarded tools that the operator gives: a session's stand in the settings alone."""
+        """Return the guarded tools that the user allows; for a session only the settings count."""
         context = Context(self.place, self.cwd, self.environ)
         try:
             is_session = self.session(context) is not None or bool(self.environ.get("MAM_SESSION"))
-            theirs = self._host if is_session else self.environ
-            granted: tuple[str, ...] = context.replace(settings_environ=theirs).settings().mcp["allow"]
+            settings_environ = self._server_environ if is_session else self.environ
+            granted: tuple[str, ...] = (
+                context.replace(settings_environ=settings_environ).settings().mcp["allow"]
+            )
         finally:
             context.close()
         return granted if is_session else (*granted, *self.allow)
 
     def check_claim(self, caller: Caller) -> None:
-        """Refuse a change by somebody who claims to be a session and is not seen to be it, or not yet."""
+        """Refuse a change by a client that claims to be a session and is not recognised as one."""
         if caller.session_id is None and self.environ.get("MAM_SESSION"):
             raise NotAllowed(
-                "this program says that it runs in a session, and it is not seen to",
-                hint="a session that has just been started is known in a moment: try again",
+                "this program claims to run in a session, but mam cannot find it there",
+                hint="try again: mam recognises a new session after a moment",
             )
 
 

@@ -1,4 +1,4 @@
-"""The panes on the tmux servers of this root, ours and others. Reads only."""
+"""Lists the panes on the tmux servers of this root, with and without a session. Reads only."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ if TYPE_CHECKING:
     from mam.app.context.context import Context
 
 
-def surfaces(context: Context) -> dict[str, Any]:
+def list_panes(context: Context) -> dict[str, Any]:
     """Return `{servers: [{name, answers}], surfaces: [{surface, server, window, agent_id, …}]}`."""
     names = {row["id"]: row["name"] for row in context.registry.view().rows if row.get("id")}
     servers: list[dict[str, Any]] = []
-    found: list[dict[str, Any]] = []
+    panes: list[dict[str, Any]] = []
     for server in sorted({*context.registry.servers(), context.server_name(None)}):
         listing = context.tmux(server).panes(True)
         servers.append({"name": server, "answers": listing.confirmed})
         for pane in listing.panes:
             is_ours = pane.mark in names and pane.root in ("", context.paths.root)
-            found.append(
+            panes.append(
                 {
                     "surface": pane.id,
                     "server": server,
@@ -36,17 +36,19 @@ def surfaces(context: Context) -> dict[str, Any]:
                     "name": names[pane.mark] if is_ours else None,
                 }
             )
-    return {"servers": servers, "surfaces": found}
+    return {"servers": servers, "surfaces": panes}
 
 
-def in_pane(context: Context, pane: str) -> str:
-    """Return the id of the running session in a pane; ids of panes repeat from server to server."""
+def session_in_pane(context: Context, pane: str) -> str:
+    """Return the id of the running session in a pane. Two tmux servers may use the same pane id."""
     rows = [row for row in context.registry.view().rows if is_running(row) and row["pane"].get("id") == pane]
     if not rows:
         raise SessionNotFound(
-            f"no session runs in pane {one_line(pane, 20)}", hint="list_surfaces shows them"
+            f"no session runs in pane {one_line(pane, 20)}", hint="list_surfaces shows all panes"
         )
     if len(rows) > 1:
-        named = ", ".join(row["name"] for row in rows)
-        raise AmbiguousTarget(f"pane {one_line(pane, 20)} is on several servers", hint=f"name one of {named}")
+        names = ", ".join(row["name"] for row in rows)
+        raise AmbiguousTarget(
+            f"pane {one_line(pane, 20)} exists on several tmux servers", hint=f"name one of {names}"
+        )
     return rows[0]["id"]

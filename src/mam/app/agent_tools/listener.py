@@ -1,4 +1,4 @@
-"""The socket on which the MCP server of a root listens, and how a client connects to it."""
+"""The socket of a root's MCP server, and the connection of a client to it."""
 
 from __future__ import annotations
 
@@ -17,25 +17,26 @@ if TYPE_CHECKING:
 
 
 def address(context: Context) -> str:
-    """Return the socket of a root's server."""
+    """Return the path of the socket of a root's MCP server."""
     return private_socket.address(context.paths.state)
 
 
 class Listener:
-    """Where this root's server listens; only the resident has it, who holds the root's lock."""
+    """The listening socket. Only the resident opens it, because it holds the root's lock."""
 
     def __init__(self, context: Context) -> None:
-        """Listen."""
+        """Listen on the socket of the root."""
+        # A spare descriptor: closing it makes room to accept and reject a client when none is left.
         self.path = address(context)
         self._socket = private_socket.listen(self.path)
         self._spare = os.open(os.devnull, os.O_RDONLY)
 
     def fileno(self) -> int:
-        """Return what can be read when a client connects."""
+        """Return the handle that is readable when a client connects."""
         return self._socket.fileno()
 
     def accept(self) -> socket | None:
-        """Return the next client; None if there is none, or no descriptor is left for one."""
+        """Return the next client; None if no client waits, or no descriptor is left."""
         try:
             return self._socket.accept()[0]
         except (BlockingIOError, ConnectionAbortedError):
@@ -43,10 +44,10 @@ class Listener:
         except OSError as error:
             if error.errno not in (errno.EMFILE, errno.ENFILE):
                 raise
-            self._turn_away()
+            self._reject_client()
             return None
 
-    def _turn_away(self) -> None:
+    def _reject_client(self) -> None:
         """No descriptor is left: accept and close one client, so that poll stops firing."""
         os.close(self._spare)
         try:
@@ -55,25 +56,25 @@ class Listener:
         finally:
             self._spare = os.open(os.devnull, os.O_RDONLY)
 
-    def is_there(self) -> bool:
-        """Tell whether it can still be found; somebody may have cleaned /tmp."""
+    def exists(self) -> bool:
+        """Tell whether the socket's file still exists; something may have cleaned /tmp."""
         return os.path.exists(self.path)
 
     def close(self) -> None:
-        """Listen no longer."""
+        """Stop listening, and remove the socket's file."""
         os.close(self._spare)
         self._socket.close()
         with suppress(FileNotFoundError):
             os.unlink(self.path)
 
 
-def enter(context: Context) -> socket | None:
-    """Return a connection to the server of a root; None if none listens, or not yet."""
+def connect(context: Context) -> socket | None:
+    """Return a connection to the MCP server of a root; None if no server listens."""
     return private_socket.connect(address(context))
 
 
-def is_hosted(context: Context) -> bool:
-    """Tell whether a resident serves this root, or may be started to."""
+def has_server(context: Context) -> bool:
+    """Tell whether a resident serves this root, or the settings allow to start one."""
     if not context.paths.exists():
         return False
     return context.settings().resident != "off" or start_resident.lock(context).holder() is not None

@@ -1,7 +1,7 @@
-"""Skills for agents: what is shipped, where it is installed, and whether a person has changed it since.
+"""Installs and removes the skills for agents that mam ships.
 
-An installed file ends with a line that holds the digest of what stands above it. A file that does not fit its
-line, or has none, is a person's: it is neither overwritten nor removed.
+The last line of an installed file holds the digest of the text above it. If the digest is missing or wrong, a
+person has changed the file, and mam neither overwrites nor removes it.
 """
 
 from __future__ import annotations
@@ -47,73 +47,75 @@ def list_skills(context: Context, folder: str | None = None, agent: str | None =
 
 
 def install(context: Context, folder: str | None = None, agent: str | None = None) -> Document:
-    """Write what is missing or older; return the listing after it, each with what was done."""
+    """Write the missing and older skills; return the listing afterwards, with the action for each skill."""
     place = _place(context, folder, agent)
     states = _states(place)
-    done = []
+    listing = []
     for name, text in shipped().items():
         before = states[name]
         if before in (ABSENT, OLDER):
             _write(place, name, text)
-        did = {ABSENT: "installed", OLDER: "renewed", CHANGED: "kept"}.get(before, "unchanged")
-        done.append({**_entry(place, name, text), "did": did})
-    return {"directory": place, "skills": done}
+        action = {ABSENT: "installed", OLDER: "renewed", CHANGED: "kept"}.get(before, "unchanged")
+        listing.append({**_entry(place, name, text), "did": action})
+    return {"directory": place, "skills": listing}
 
 
 def uninstall(context: Context, folder: str | None = None, agent: str | None = None) -> Document:
-    """Remove what mam installed and nobody changed; return the listing after it."""
+    """Remove the unchanged skills that mam installed; return the listing afterwards."""
     place = _place(context, folder, agent)
     states = _states(place)
-    done = []
+    listing = []
     for name, text in shipped().items():
         before = states[name]
         if before in (CURRENT, OLDER):
             os.unlink(os.path.join(place, name, _FILE))
             if not os.listdir(os.path.join(place, name)):
                 os.rmdir(os.path.join(place, name))
-        did = {ABSENT: "unchanged", CHANGED: "kept"}.get(before, "removed")
-        done.append({**_entry(place, name, text), "did": did})
-    return {"directory": place, "skills": done}
+        action = {ABSENT: "unchanged", CHANGED: "kept"}.get(before, "removed")
+        listing.append({**_entry(place, name, text), "did": action})
+    return {"directory": place, "skills": listing}
 
 
 def _place(context: Context, folder: str | None, agent: str | None) -> str:
-    """Return the folder that holds the skills: as named, or where an agent looks in this workspace."""
+    """Return the folder of the skills: the named one, or the one that the agent reads in this workspace."""
     if folder is not None and (not folder or "\0" in folder):
-        raise InvalidPath("the directory has no name", hint="--dir .agents/skills")
+        raise InvalidPath("the directory is empty or contains a NUL", hint="--dir .agents/skills")
     place = os.path.join(context.workspace, folder or PLACES[agent or "agents"])
     return os.path.abspath(place)
 
 
 def _entry(place: str, name: str, text: str) -> Document:
-    found = re.search(r'^description: "(.*)"$', text, re.MULTILINE)
+    match = re.search(r'^description: "(.*)"$', text, re.MULTILINE)
     return {
         "name": name,
-        "description": found[1] if found else "",
+        "description": match[1] if match else "",
         "state": _state(place, name, text),
         "path": os.path.join(place, name, _FILE),
     }
 
 
 def _states(place: str) -> dict[str, str]:
-    """Return how each stands; what is refused is refused before anything is touched."""
+    """Return the state of each skill. This raises before anything is changed, because it runs first."""
     return {name: _state(place, name, text) for name, text in shipped().items()}
 
 
 def _state(place: str, name: str, text: str) -> str:
     path = os.path.join(place, name, _FILE)
-    for one in (os.path.dirname(path), path):
-        if os.path.islink(one):
-            raise NotAllowed(f"{one} is a symbolic link", hint="remove it, or name another directory")
+    for checked_path in (os.path.dirname(path), path):
+        if os.path.islink(checked_path):
+            raise NotAllowed(
+                f"{checked_path} is a symbolic link", hint="remove it, or name another directory"
+            )
     try:
-        there = _read(path)
+        installed = _read(path)
     except (FileNotFoundError, NotADirectoryError):
         return ABSENT
     except (OSError, UnicodeDecodeError):
         return CHANGED
-    mark = _MARK.search(there)
-    if mark is None or _digest(there[: mark.start()]) != mark[2]:
+    mark = _MARK.search(installed)
+    if mark is None or _digest(installed[: mark.start()]) != mark[2]:
         return CHANGED
-    return CURRENT if there == _marked(text) else OLDER
+    return CURRENT if installed == _marked(text) else OLDER
 
 
 def _write(place: str, name: str, text: str) -> None:

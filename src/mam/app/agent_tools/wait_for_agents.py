@@ -1,6 +1,6 @@
-"""Wait for several sessions at once, in the words of agents. Reads only.
+"""Waits for several sessions at once, for an agent that delegates. Reads only.
 
-It looks often at first and then less: what is waited for takes a moment or a while.
+The pause between two looks grows with the elapsed time: a wait is usually either very short or long.
 """
 
 from __future__ import annotations
@@ -8,7 +8,7 @@ from __future__ import annotations
 import time
 
 from mam.app.agent_tools.agent_view import agents
-from mam.core.delegated_agent_state import ENDED, TARGETS, reached
+from mam.core.delegated_agent_state import ENDED, TARGETS, is_reached
 from mam.core.errors import Usage
 
 TYPE_CHECKING = False
@@ -21,11 +21,11 @@ if TYPE_CHECKING:
     from mam.core.caller import Caller
 
 _SOONEST, _LATEST, _SHARE = 0.1, 1.0, 0.05
-# Seconds that rest must have lasted: between an Enter and the first sign of work an agent looks idle still.
+# Seconds that a session must have been idle: after an Enter an agent looks idle until its first sign of work.
 _SETTLES = 0.5
 
 
-def gather(
+def wait_for_agents(
     context: Context,
     caller: Caller,
     *,
@@ -33,30 +33,33 @@ def gather(
     mine: bool = False,
     state: str = "done",
     timeout: float = 300.0,
-    tell: Callable[[list[Agent]], None] = lambda _found: None,
+    tell: Callable[[list[Agent]], None] = lambda _agents: None,
     pause: Callable[[float], bool] | None = None,
 ) -> dict[str, Any]:
-    """Return once every session is in the state or has ended; `matched` says whether all are in it.
+    """Return once every session is in the state, has ended, or waits at a dialog.
 
-    `tell` hears each look. `pause` sleeps so long and says whether to give up; a session that ended
-    otherwise, or is blocked by a question, is not waited for: somebody has to act.
+    `matched` says whether all are in the state. `tell` gets the listing of each look. `pause` sleeps for the
+    given seconds and returns True to give up. A session at a dialog ends the wait for it, because somebody
+    has to answer first.
     """
     if state not in TARGETS:
         raise Usage(f"cannot wait for {state!r}", hint=f"wait for {', '.join(TARGETS)}")
     began = time.monotonic()
-    rests: dict[str, float] = {}
+    idle_since: dict[str, float] = {}
     while True:
-        found = agents(context, caller, ids=ids, mine=mine, thorough=True)
+        listing = agents(context, caller, ids=ids, mine=mine, thorough=True)
         elapsed = time.monotonic() - began
-        tell(found)
-        _note_rest(rests, found, elapsed)
-        if all(_is_over(one, state, elapsed - rests.get(one["agent_id"], elapsed)) for one in found):
-            return _answer(found, state, elapsed, timed_out=False)
+        tell(listing)
+        _note_idle_since(idle_since, listing, elapsed)
+        if all(
+            _is_over(agent, state, elapsed - idle_since.get(agent["agent_id"], elapsed)) for agent in listing
+        ):
+            return _answer(listing, state, elapsed, timed_out=False)
         if elapsed >= timeout:
-            return _answer(found, state, elapsed, timed_out=True)
-        left = min(max(_SOONEST, min(_LATEST, elapsed * _SHARE)), timeout - elapsed)
-        if (pause or _sleep)(left):
-            return _answer(found, state, elapsed, timed_out=True)
+            return _answer(listing, state, elapsed, timed_out=True)
+        seconds = min(max(_SOONEST, min(_LATEST, elapsed * _SHARE)), timeout - elapsed)
+        if (pause or _sleep)(seconds):
+            return _answer(listing, state, elapsed, timed_out=True)
 
 
 def _sleep(seconds: float) -> bool:
@@ -64,25 +67,25 @@ def _sleep(seconds: float) -> bool:
     return False
 
 
-def _note_rest(rests: dict[str, float], found: list[Agent], now: float) -> None:
-    """Keep since when each is idle; one that is blocked by a question is at rest by its own word."""
-    for one in found:
-        if one["state"] == "idle" and not one["blocked_on_prompt"]:
-            rests.setdefault(one["agent_id"], now)
+def _note_idle_since(idle_since: dict[str, float], listing: list[Agent], now: float) -> None:
+    """Note since when each session is idle; a session at a dialog does not count as idle."""
+    for agent in listing:
+        if agent["state"] == "idle" and not agent["blocked_on_prompt"]:
+            idle_since.setdefault(agent["agent_id"], now)
         else:
-            rests.pop(one["agent_id"], None)
+            idle_since.pop(agent["agent_id"], None)
 
 
-def _is_over(one: Agent, state: str, rested: float) -> bool:
-    if one["state"] in ENDED or one["blocked_on_prompt"]:
+def _is_over(agent: Agent, state: str, idle_seconds: float) -> bool:
+    if agent["state"] in ENDED or agent["blocked_on_prompt"]:
         return True
-    return reached(one["state"], state) and (one["state"] != "idle" or rested >= _SETTLES)
+    return is_reached(agent["state"], state) and (agent["state"] != "idle" or idle_seconds >= _SETTLES)
 
 
-def _answer(found: list[Agent], state: str, elapsed: float, *, timed_out: bool) -> dict[str, Any]:
-    results = [{**one, "matched": reached(one["state"], state)} for one in found]
+def _answer(listing: list[Agent], state: str, elapsed: float, *, timed_out: bool) -> dict[str, Any]:
+    results = [{**agent, "matched": is_reached(agent["state"], state)} for agent in listing]
     return {
-        "matched": all(one["matched"] for one in results),
+        "matched": all(agent["matched"] for agent in results),
         "timed_out": timed_out,
         "elapsed_ms": round(elapsed * 1000),
         "results": results,

@@ -1,4 +1,4 @@
-"""What the groups of verbs of one fleet share: its context, who calls, how a change begins and ends."""
+"""What the groups of verbs of one fleet share: the context, the caller, and how a change begins and ends."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ if TYPE_CHECKING:
 
 
 class Access:
-    """One fleet's way to its root. Only the API holds it."""
+    """A fleet's access to its root. Only the API holds it."""
 
     def __init__(self, context: Context, caller: Caller | None = None, *, child_limit: bool = False) -> None:
-        """Without a caller it is found out when a verb wants to know."""
+        """Without a caller, the caller is determined when a verb first needs it."""
         self.context = context
         self.child_limit = child_limit
         self.tasks: list[ResidentTask] = []
@@ -32,7 +32,7 @@ class Access:
 
     @property
     def caller(self) -> Caller:
-        """Who calls: the session that this process runs in, or a person."""
+        """The caller: the session that this process runs in, or the user."""
         if self._caller is None:
             from mam.app.context.caller import find_caller
 
@@ -41,13 +41,13 @@ class Access:
 
     def replaced(self, context: Context) -> Access:
         """Return the same access with another context."""
-        found = Access(context, self.caller, child_limit=self.child_limit)
-        found.tasks = self.tasks
-        return found
+        access = Access(context, self.caller, child_limit=self.child_limit)
+        access.tasks = self.tasks
+        return access
 
     @property
     def reporter(self) -> Caller:
-        """Who calls. The registry's file is not read: a report gets through where that is broken."""
+        """The caller, without reading the registry's file: a report must work even if that file is broken."""
         if self._caller is not None:
             return self._caller
         from mam.app.context.caller import find_reporter
@@ -55,11 +55,11 @@ class Access:
         return find_reporter(self.context, os.getpid())
 
     def begin(self) -> None:
-        """Before a change: finish what a dead process left half done, and deliver what is held."""
+        """Prepare a change: finish what a dead process left half done, and deliver held messages."""
         from mam.adapters.store.tables import teams
-        from mam.app.sessions.begin_change import settle_all
+        from mam.app.sessions.begin_change import begin_change
 
-        settle_all(self.context, self.caller)
+        begin_change(self.context, self.caller)
         none: list[Member] = []
         if self.context.registry.peek(teams.starting, none):
             from mam.app.teams.onboarding import finish_spawns
@@ -67,7 +67,7 @@ class Access:
             finish_spawns(self.context)
 
     def end(self) -> None:
-        """After a change: publish what it recorded, where nobody is awake to do so."""
+        """Conclude a change: publish what it recorded, if no resident runs."""
         from mam.adapters.store.tables import outbox
 
         nothing: list[str] = []
@@ -78,12 +78,12 @@ class Access:
 
 
 class Group:
-    """Some verbs of a fleet."""
+    """A group of verbs of a fleet."""
 
     __slots__ = ("_access",)
 
     def __init__(self, access: Access) -> None:
-        """Use the attributes of a Fleet."""
+        """Do not call this; use the attributes of a Fleet."""
         self._access = access
 
     @property
@@ -96,13 +96,13 @@ class Group:
 
 
 def changing(verb: Callable[Concatenate[GroupT, P], T]) -> Callable[Concatenate[GroupT, P], T]:
-    """Mark a verb that changes something: nothing new begins while something is left half done."""
+    """Mark a verb that changes something: it first finishes what a dead process left half done."""
 
     @functools.wraps(verb)
-    def change(self: GroupT, /, *given: P.args, **named: P.kwargs) -> T:
+    def change(self: GroupT, /, *arguments: P.args, **options: P.kwargs) -> T:
         self._access.begin()
         try:
-            return verb(self, *given, **named)
+            return verb(self, *arguments, **options)
         finally:
             self._access.end()
 
@@ -110,12 +110,12 @@ def changing(verb: Callable[Concatenate[GroupT, P], T]) -> Callable[Concatenate[
 
 
 def publishing(verb: Callable[Concatenate[GroupT, P], T]) -> Callable[Concatenate[GroupT, P], T]:
-    """Mark a verb after which something may wait to be published; it works where the file is broken."""
+    """Mark a verb that may leave something to publish; it works even if the registry's file is broken."""
 
     @functools.wraps(verb)
-    def publish(self: GroupT, /, *given: P.args, **named: P.kwargs) -> T:
+    def publish(self: GroupT, /, *arguments: P.args, **options: P.kwargs) -> T:
         try:
-            return verb(self, *given, **named)
+            return verb(self, *arguments, **options)
         finally:
             self._access.end()
 

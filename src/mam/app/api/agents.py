@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class Agents(Group):
-    """What agents that run other agents ask: how each one is, who started whom, what they may do."""
+    """The verbs for agents that run other agents: their states, their parents, and what they may do."""
 
     __slots__ = ()
 
@@ -35,7 +35,7 @@ class Agents(Group):
         return agents(self._context, self._caller, ids=ids, mine=mine, parent=parent, thorough=thorough)
 
     def get(self, target: str) -> Document:
-        """Return one session in these words, looked at thoroughly."""
+        """Return one session as `list` does, with a thorough look at its activity."""
         from mam.app.agent_tools.agent_view import agent
 
         return agent(self._context, self._caller, target)
@@ -47,16 +47,16 @@ class Agents(Group):
         mine: bool = False,
         state: str = "done",
         timeout: float = 300.0,
-        tell: Callable[[Documents], None] = lambda _found: None,
+        tell: Callable[[Documents], None] = lambda _agents: None,
         pause: Callable[[float], bool] | None = None,
     ) -> Document:
-        """Wait until sessions are ready, working, idle, done or in error; return how each is then.
+        """Wait until sessions are ready, working, idle, done or in error; return the state of each.
 
-        One that ended otherwise, or that asks somebody something, is not waited for any longer.
+        The wait for a session also ends if the session has ended otherwise or waits at a dialog.
         """
-        from mam.app.agent_tools.wait_for_agents import gather
+        from mam.app.agent_tools.wait_for_agents import wait_for_agents
 
-        return gather(
+        return wait_for_agents(
             self._context,
             self._caller,
             ids=ids,
@@ -69,18 +69,18 @@ class Agents(Group):
 
     def panes(self) -> Document:
         """Return the tmux servers of this root and every pane on them."""
-        from mam.app.agent_tools.list_panes import surfaces
+        from mam.app.agent_tools.list_panes import list_panes
 
-        return surfaces(self._context)
+        return list_panes(self._context)
 
     def in_pane(self, pane: str) -> str:
-        """Return the id of the session in a pane of the tmux server in use; SessionNotFound."""
-        from mam.app.agent_tools.list_panes import in_pane
+        """Return the id of the running session in a pane; raise SessionNotFound without one."""
+        from mam.app.agent_tools.list_panes import session_in_pane
 
-        return in_pane(self._context, pane)
+        return session_in_pane(self._context, pane)
 
     def authorize(self, act: str, target: str) -> Row:
-        """Return the session that the caller may `message`, `stop`, `resume` or `purge`; else NotAllowed."""
+        """Return the session if the caller may `message`, `stop`, `resume` or `purge` it; else NotAllowed."""
         from mam.app.context.authority import check
 
         return check(self._context, self._caller, act, target)
@@ -88,13 +88,13 @@ class Agents(Group):
     def authorize_child(
         self, agent: str, permissions: str | None, usual: str, name: str | None = None
     ) -> str | None:
-        """Return the permissions of a child of the caller: as asked or as usual, and never above its own."""
+        """Return the permissions for a child: requested or usual ones, and never above the caller's own."""
         from mam.app.context.authority import check_child
 
         return check_child(self._context, self._caller, agent, permissions, usual, name)
 
     def reachable(self, act: str) -> Names:
-        """Return the ids of the sessions to which the caller may do that; a person may to all."""
+        """Return the ids of the sessions to which the caller may do `act`; for a person, all."""
         from mam.app.context.authority import reachable
 
         return reachable(self._context, self._caller, act)

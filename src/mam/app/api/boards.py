@@ -29,7 +29,7 @@ class Boards(Group):
         board: str | None = None,
         **goal: Unpack[CardGoal],
     ) -> Document:
-        """Make a card that is ready, or return the one of that key; `{board, card}`.
+        """Create a card that is ready, or return the existing card with this key; `{board, card}`.
 
         `goal`: goal_mode, goal_max_turns, max_runtime (seconds), max_retries, assignee, workspace.
         """
@@ -39,7 +39,7 @@ class Boards(Group):
         return create(self._context, self._caller, opened, title, body=body, key=key, **goal)
 
     def list(self, *, status: str | None = None, board: str | None = None) -> Document:
-        """Return `{board, cards}`: those that are not archived, or those of one status."""
+        """Return `{board, cards}`: all cards that are not archived, or those of one status."""
         from mam.app.boards.board import list_cards, open_board
 
         return list_cards(open_board(self._context, board), status)
@@ -61,7 +61,7 @@ class Boards(Group):
     def claim(
         self, card: str, *, who: str | None = None, ttl: float | None = None, board: str | None = None
     ) -> Document:
-        """Take a card for so many seconds (900); raises Conflict where somebody else holds it."""
+        """Claim a card for `ttl` seconds (900); raises Conflict if somebody else holds it."""
         from mam.app.boards.board import claim, open_board
 
         return claim(self._context, self._caller, open_board(self._context, board), card, who, ttl)
@@ -75,11 +75,17 @@ class Boards(Group):
         ttl: float | None = None,
         board: str | None = None,
     ) -> Document:
-        """Say that work goes on, and extend the claim; raises Conflict where `who` does not hold it."""
+        """Record that work goes on, and extend the claim; raises Conflict if `who` does not hold it."""
         from mam.app.boards.board import heartbeat, open_board
 
         return heartbeat(
-            self._context, self._caller, open_board(self._context, board), card, who=who, note=note, ttl=ttl
+            self._context,
+            self._caller,
+            open_board(self._context, board),
+            card,
+            holder=who,
+            note=note,
+            ttl=ttl,
         )
 
     def block(self, card: str, reason: str, *, board: str | None = None) -> Document:
@@ -89,7 +95,7 @@ class Boards(Group):
         return block(open_board(self._context, board), card, reason)
 
     def complete(self, card: str, summary: str = "", *, board: str | None = None) -> Document:
-        """Say that a card is done."""
+        """Mark a card as done."""
         from mam.app.boards.board import complete, open_board
 
         return complete(open_board(self._context, board), card, summary)

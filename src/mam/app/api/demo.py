@@ -1,4 +1,4 @@
-"""The verbs of `fleet.demo`: what the guided tour does with its own tmux server."""
+"""The verbs of `fleet.demo`, with which the guided tour uses its own tmux server."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ class Demo(Group):
     __slots__ = ()
 
     def show(self, server: str) -> None:
-        """Show the running sessions to the person at this terminal, and return when they have left."""
+        """Attach this terminal to the running sessions, and return when the person detaches."""
         from mam.app.sessions.demo_server import show
 
         show(self._context, server)
 
     def end(self, server: str) -> None:
-        """End the server and every process in it; StopUnconfirmed if one stays."""
+        """End the server and every process in it; raise StopUnconfirmed if a process stays."""
         from mam.app.sessions.demo_server import end
 
         end(self._context, server)

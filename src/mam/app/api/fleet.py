@@ -1,7 +1,7 @@
-"""The Python API: `mam.open()` gives a Fleet, and its attributes have the verbs.
+"""The Python API: `mam.open()` returns a Fleet, whose attributes are groups of verbs.
 
-The command line is written on this and on nothing else. A verb's code is loaded when the verb is
-called; an error is always one of `mam.core.errors`.
+The command line uses only this API. A verb's code is loaded when the verb is called, which keeps the start
+short. Every error is one of `mam.core.errors`.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class Fleet:
     __slots__ = ("_access",)
 
     def __init__(self, access: Access) -> None:
-        """Use mam.open()."""
+        """Do not call this; use mam.open()."""
         self._access = access
 
     def __enter__(self) -> Fleet:
@@ -49,19 +49,19 @@ class Fleet:
         self.close()
 
     def close(self) -> None:
-        """Let go of everything that is open. Sessions keep running."""
+        """Close the database and all connections. Sessions keep running."""
         self._access.context.close()
 
     @property
     def sessions(self) -> Sessions:
-        """The sessions: their life, what they are doing, and what was done to them."""
+        """The sessions: start and stop them, and read their activity and their log."""
         from mam.app.api.sessions import Sessions
 
         return Sessions(self._access)
 
     @property
     def messages(self) -> Messages:
-        """Words, answers and keys for sessions."""
+        """Messages, answers to dialogs, and keys for sessions."""
         from mam.app.api.messages import Messages
 
         return Messages(self._access)
@@ -82,7 +82,7 @@ class Fleet:
 
     @property
     def tasks(self) -> Tasks:
-        """Lines of work that roles claim."""
+        """Tasks for roles."""
         from mam.app.api.tasks import Tasks
 
         return Tasks(self._access)
@@ -96,14 +96,14 @@ class Fleet:
 
     @property
     def monitor(self) -> Monitor:
-        """Keeping the registry in line with what exists."""
+        """The monitor, which keeps the registry in line with what exists."""
         from mam.app.api.monitor import Monitor
 
         return Monitor(self._access)
 
     @property
     def agents(self) -> Agents:
-        """What agents that run other agents ask."""
+        """The verbs for agents that run other agents."""
         from mam.app.api.agents import Agents
 
         return Agents(self._access)
@@ -117,7 +117,7 @@ class Fleet:
 
     @property
     def mcp(self) -> Mcp:
-        """Where the MCP server of the root listens, and who its clients are."""
+        """The MCP server of the root and its clients."""
         from mam.app.api.mcp import Mcp
 
         return Mcp(self._access)
@@ -163,11 +163,11 @@ class Fleet:
 
     @property
     def caller(self) -> Caller:
-        """Who calls: the session that this process runs in, or a person."""
+        """The caller: the session that this process runs in, or the user."""
         return self._access.caller
 
     def in_directory(self, directory: str) -> Fleet:
-        """Return the same fleet as if opened in a directory, named from where we are. They close together."""
+        """Return the same fleet as if opened in `directory`, relative to this one. They close together."""
         access = self._access
         return Fleet(access.replaced(access.context.in_directory(directory)))
 
@@ -176,15 +176,15 @@ class Fleet:
         return Fleet(self._access.replaced(self._access.context.for_thread()))
 
     def on_progress(self, tell: Callable[[str], None]) -> None:
-        """Have long work tell what it is doing, one short sentence at a time."""
+        """Call `tell` with short sentences about the progress of long work."""
         self._access.context = self._access.context.replace(progress=tell)
 
     def on_warning(self, tell: Callable[[str], None]) -> None:
-        """Hear what deserves attention and stops nothing."""
+        """Call `tell` with each warning: a problem that does not stop the verb."""
         self._access.context = self._access.context.replace(warn=tell)
 
     def add_resident_task(self, task: ResidentTask) -> None:
-        """Run a task with the resident whenever this fleet watches its root, in whichever way."""
+        """Add a resident task, which runs whenever this fleet is the resident of its root."""
         self._access.tasks.append(task)
 
 
@@ -194,9 +194,9 @@ class Fleets:
     __slots__ = ("_fleets", "missing")
 
     def __init__(self, fleets: Sequence[Fleet], missing: Sequence[str]) -> None:
-        """Use mam.open_all()."""
+        """Do not call this; use mam.open_all()."""
         self._fleets = tuple(fleets)
-        # The roots that were recorded and have no registry any more.
+        # The recorded roots that have no registry any more.
         self.missing = tuple(missing)
 
     def __enter__(self) -> Fleets:
@@ -216,13 +216,13 @@ class Fleets:
         return len(self._fleets)
 
     def close(self) -> None:
-        """Let go of everything that is open. Sessions keep running."""
+        """Close every fleet. Sessions keep running."""
         for fleet in self._fleets:
             fleet.close()
 
 
 def fleet_of_client(client: ConnectedClient) -> Fleet:
-    """Return the fleet as a client of the MCP server sees it: with its directory, environment and rights."""
+    """Return a fleet with the directory, environment and rights of a client of the MCP server."""
     context = client.context()
     caller = client.caller(context)
     return Fleet(Access(context, caller, child_limit=not caller.is_user))
@@ -231,13 +231,13 @@ def fleet_of_client(client: ConnectedClient) -> Fleet:
 def open_fleet(
     root: str | None = None, *, registry: str | None = None, environ: Mapping[str, str] | None = None
 ) -> Fleet:
-    """Return the fleet of the root that a directory belongs to; without one, of the current directory."""
+    """Return the fleet of the root that a directory, or the current directory, belongs to."""
     context = open_context(workspace=root, registry=registry, environ=environ, listeners=LISTENERS)
     return Fleet(Access(context))
 
 
 def open_all(*, environ: Mapping[str, str] | None = None) -> Fleets:
-    """Return the fleets of every root of this user; nothing is read of them before it is asked for."""
+    """Return the fleets of every root of this user. Each is read only when it is used."""
     contexts = open_all_contexts(environ, LISTENERS)
     present = [Fleet(Access(context)) for context in contexts if context.paths.exists()]
     return Fleets(present, [context.paths.root for context in contexts if not context.paths.exists()])

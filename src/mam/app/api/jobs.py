@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class Jobs(Group):
-    """Delegated work with events and an end. `folder` is another folder of records than the root's own."""
+    """Delegated work with events and an end. `folder` names a folder of records other than the root's own."""
 
     __slots__ = ()
 
@@ -29,13 +29,13 @@ class Jobs(Group):
 
     @changing
     def submit(self, prompt: str, **options: Unpack[JobOptions]) -> Document:
-        """Record a job, start its agent and give it its task; return the job, which then goes on by itself.
+        """Record a job, start its agent and send the task; return the job without waiting for its end.
 
-        Options: agent ("claude"), workdir, session (one that runs), agent_session (name of the new one),
+        Options: agent ("claude"), workdir, session (a running one), agent_session (name of the new one),
         type ("once", "loop" with reviewer, reviewer_session and max_rounds, "human"), timeout (3600 s),
-        idle_timeout (120 s), validate (a script), expect (paths), permissions ("skip"), broker (else the
-        one that is configured), trust, mcp, args, folder, runner ("agent"), place ("here"). What goes wrong
-        after the job was recorded ends it with an error and is raised.
+        idle_timeout (120 s), validate (a script), expect (paths), permissions ("skip"), broker (default: the
+        configured one), trust, mcp, args, folder, runner ("agent"), place ("here"). An error after the job
+        is recorded ends the job with an error, and is raised.
         """
         from mam.app.job_runner.submit import submit
 
@@ -44,19 +44,19 @@ class Jobs(Group):
         return submit(self._context, self._caller, prompt, child_limit=limit, **options)
 
     def preview(self, prompt: str, **options: Unpack[JobOptions]) -> Document:
-        """Return what `submit` would tell its agent; nothing is started, and nothing is written."""
+        """Return the message that `submit` would send, without starting or writing anything."""
         from mam.app.job_runner.submit import preview
 
         options["folder"] = _folder(self._context, options.get("folder"))
         return preview(self._context, prompt, **options)
 
     def instructions(self, job: str | None = None) -> str:
-        """Return what whoever does a job is told: the commands that report on it, and its task."""
+        """Return the message of a job for its agent: the commands that report on it, and its task."""
         from mam.app.job_runner.submission import message_of
-        from mam.app.jobs.find import document, meant
+        from mam.app.jobs.find import document, resolve_id
 
-        found = document(self._context, meant(self._context, job))
-        return message_of(self._context, found["job_id"], found["attempt"], found["prompt"])
+        record = document(self._context, resolve_id(self._context, job))
+        return message_of(self._context, record["job_id"], record["attempt"], record["prompt"])
 
     @publishing
     def cancel(
@@ -64,25 +64,27 @@ class Jobs(Group):
     ) -> Document:
         """End a job at once, and with `stop` its session too; `{job, changed}`."""
         from mam.app.job_runner.cancel import cancel
-        from mam.app.jobs.find import meant
+        from mam.app.jobs.find import resolve_id
 
-        named = meant(self._context, job)
-        done, changed = cancel(
+        job_id = resolve_id(self._context, job)
+        record, changed = cancel(
             self._context,
             self._caller,
-            named,
+            job_id,
             reason=reason,
             stop=stop,
             folder=_folder(self._context, folder),
         )
-        return {"job": done, "changed": changed}
+        return {"job": record, "changed": changed}
 
     def verify(self, job: str | None, script: str, *, folder: str | None = None) -> Document:
-        """Run a script on a job, with JOB_ID and REGISTRY_DIR; `{job_id, passed, exit_code, output}`."""
+        """Run a script for a job, with JOB_ID and REGISTRY_DIR; `{job_id, passed, exit_code, output}`."""
         from mam.app.job_runner.check import verify
-        from mam.app.jobs.find import meant
+        from mam.app.jobs.find import resolve_id
 
-        return verify(self._context, meant(self._context, job), script, folder=_folder(self._context, folder))
+        return verify(
+            self._context, resolve_id(self._context, job), script, folder=_folder(self._context, folder)
+        )
 
     def event(
         self,
@@ -98,12 +100,12 @@ class Jobs(Group):
         """Report `started`, `permission_required`, `progress`, `completed` or `error`.
 
         Returns `{job_id, status, event, published}`; `published` is None for a job without a broker.
-        Inside an agent its own job is meant. Raises EventRefused where the job has ended, and NotPublished
-        where the broker does not have it after `publish` seconds (5): it is recorded all the same.
+        An agent may omit its own job. Raises EventRefused if the job has ended, and NotPublished if the
+        broker does not have the event after `publish` seconds (5); the event is recorded nevertheless.
         """
         from mam.app.jobs.event import event as report
 
-        done = report(
+        outcome = report(
             self._context,
             self._access.reporter,
             job,
@@ -114,23 +116,23 @@ class Jobs(Group):
             folder=_folder(self._context, folder),
         )
         published = None
-        if done.pop("has_broker"):
-            from mam.app.brokers.publish import publish as have_published
+        if outcome.pop("has_broker"):
+            from mam.app.brokers.publish import publish as publish_now
 
-            published = have_published(self._context, done["job_id"], publish) or None
-        return {**done, "published": published}
+            published = publish_now(self._context, outcome["job_id"], publish) or None
+        return {**outcome, "published": published}
 
     def take_in(self, payload: bytes | str, *, job: str | None = None) -> Document:
-        """Take in an event that was signed elsewhere; `{job_id, verdict, reason}`, whatever it says."""
+        """Take in an event that was signed elsewhere; return `{job_id, verdict, reason}` in every case."""
         from mam.app.jobs.event import take_in
 
         return take_in(self._context, self._access.reporter, payload, job_id=job)
 
     def status(self, job: str | None = None, *, folder: str | None = None) -> Document:
-        """Return one job as its record shows it."""
-        from mam.app.jobs.find import document, meant
+        """Return the record of one job."""
+        from mam.app.jobs.find import document, resolve_id
 
-        return document(self._context, meant(self._context, job), _folder(self._context, folder))
+        return document(self._context, resolve_id(self._context, job), _folder(self._context, folder))
 
     def list(self, *, folder: str | None = None, only_open: bool = False) -> Documents:
         """Return every job, oldest first, each with the beginning of its prompt."""
@@ -148,22 +150,22 @@ class Jobs(Group):
         folder: str | None = None,
         from_start: bool = False,
     ) -> Documents:
-        """Wait until jobs have ended, or all that are open; return them. Raises TimedOut.
+        """Wait until the named jobs, or all open ones, have ended; return them. Raises TimedOut.
 
-        `tell` gets each entry of their logs when it is recorded; with `from_start` those before it, too.
+        `tell` gets each entry of their logs when it is recorded; with `from_start` the earlier ones, too.
         """
-        from mam.app.job_runner.resident_task import Watcher
+        from mam.app.job_runner.resident_task import WaiterTask
         from mam.app.job_runner.wait import wait
-        from mam.app.jobs.find import meant
+        from mam.app.jobs.find import resolve_id
 
         limits: Document = {"timeout": timeout, "after": 0 if from_start else None}
-        named = [meant(self._context, one) for one in jobs]
+        ids = [resolve_id(self._context, job) for job in jobs]
         return wait(
             self._context,
-            named,
+            ids,
             tell,
             folder=_folder(self._context, folder),
-            tend=Watcher(self._context, self._caller),
+            ticker=WaiterTask(self._context, self._caller),
             **limits,
         )
 
@@ -177,28 +179,28 @@ class Jobs(Group):
     ) -> Documents:
         """Wait for jobs of another machine over a broker: `tokens` is job id -> token file.
 
-        Nothing of their root is needed. `tell` gets each signed event once. Raises TimedOut.
+        It does not need their root. `tell` gets each signed event once. Raises TimedOut.
         """
         from mam.app.brokers.config import find
         from mam.app.brokers.wait_remote import read_token, wait
-        from mam.app.jobs.find import meant
+        from mam.app.jobs.find import resolve_id
         from mam.core.errors import InvalidSettings
 
-        found = find(self._context, broker)
-        if found is None:
+        found_broker = find(self._context, broker)
+        if found_broker is None:
             raise InvalidSettings("no broker is configured", hint="--broker mqtt://user@host names one")
-        known = {meant(self._context, job): read_token(path) for job, path in tokens.items()}
-        return wait(self._context, found, known, tell, timeout=timeout)
+        token_texts = {resolve_id(self._context, job): read_token(path) for job, path in tokens.items()}
+        return wait(self._context, found_broker, token_texts, tell, timeout=timeout)
 
     def logs(self, job: str | None = None, *, folder: str | None = None) -> Document:
         """Return `{job_id, directory, events}` of a job."""
-        from mam.app.jobs.find import meant
+        from mam.app.jobs.find import resolve_id
         from mam.app.jobs.logs import logs
 
-        return logs(self._context, meant(self._context, job), folder=_folder(self._context, folder))
+        return logs(self._context, resolve_id(self._context, job), folder=_folder(self._context, folder))
 
     def audits(self) -> Documents:
-        """Return every audit folder with the state of its job."""
+        """Return every audit folder with the status of its job."""
         from mam.app.jobs.logs import list_logs
 
         return list_logs(self._context)

@@ -1,4 +1,4 @@
-"""The verbs of `fleet.mcp`: where the MCP server of a root listens, and who its clients are."""
+"""The verbs of `fleet.mcp`: the socket of a root's MCP server, and the identity of its clients."""
 
 from __future__ import annotations
 
@@ -14,45 +14,45 @@ if TYPE_CHECKING:
 
 
 class Mcp(Group):
-    """What the MCP surface needs of a root."""
+    """The verbs that the MCP surface needs."""
 
     __slots__ = ()
 
     @property
     def state(self) -> str:
-        """The folder of the root's state, by which a client says which root it means."""
+        """The folder of the root's state; a client names it, so that the server can refuse another root's."""
         return self._context.paths.state
 
     def is_hosted(self) -> bool:
-        """Tell whether a resident serves this root, or may be started to."""
-        from mam.app.agent_tools.listener import is_hosted
+        """Tell whether a resident serves this root, or the settings allow to start one."""
+        from mam.app.agent_tools.listener import has_server
 
-        return is_hosted(self._context)
+        return has_server(self._context)
 
     def connect(self) -> socket | None:
-        """Return a connection to the server of this root; None if none listens, or not yet."""
-        from mam.app.agent_tools.listener import enter
+        """Return a connection to the MCP server of this root; None if no server listens."""
+        from mam.app.agent_tools.listener import connect
 
-        return enter(self._context)
+        return connect(self._context)
 
     def start_resident(self) -> None:
-        """Have a resident started that waits for a client."""
+        """Start a resident that waits for a client."""
         from mam.app.context.start_resident import ensure
 
         ensure(self._context, for_client=True)
 
     def listen(self) -> Listener:
-        """Return the socket of the server; only the resident has it."""
+        """Return the listening socket of the server; only the resident calls this."""
         from mam.app.agent_tools.listener import Listener
 
         return Listener(self._context)
 
-    def client(self, line: socket, said: Mapping[str, object]) -> ConnectedClient:
-        """Return who is at the other end of a connection; NotAllowed where it is nobody of ours."""
+    def client(self, connection: socket, introduction: Mapping[str, object]) -> ConnectedClient:
+        """Return the client of a connection; raise NotAllowed for another user or another root."""
         from mam.app.agent_tools.connected_client import ConnectedClient
 
-        return ConnectedClient(self._context, line, said)
+        return ConnectedClient(self._context, connection, introduction)
 
     def warn(self, text: str) -> None:
-        """Say what deserves attention and stops nothing."""
+        """Warn of a problem that does not stop the server."""
         self._context.warn(text)

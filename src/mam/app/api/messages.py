@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 class Messages(Group):
-    """Words, answers and keys for sessions."""
+    """Messages, answers to dialogs, and keys for sessions."""
 
     __slots__ = ()
 
@@ -29,12 +29,12 @@ class Messages(Group):
         message_id: str | None = None,
         conversation: str | None = None,
     ) -> Document:
-        """Send words to a session; return the receipt, which says what became of them and what proves it.
+        """Send a message to a session; return the receipt, which says what became of it, with the evidence.
 
-        `when="idle"` waits for the end of a turn, `command` sends a slash command of the program's own, and
-        a `message_id` that was sent before is not sent again. What cannot be typed now is held, and goes out
-        by itself when the reason ends; `timeout` waits so long for that. With `conversation` it is held
-        while another one than that is open.
+        `when="idle"` waits for the end of a turn. `command` sends a slash command of the agent. A
+        `message_id` that was sent before is not sent again. A message that cannot be typed now is held, and
+        mam types it when the reason ends; `timeout` waits for that. With `conversation` the message is held
+        while the session has another conversation open.
         """
         from mam.app.messages.send import send
 
@@ -63,7 +63,7 @@ class Messages(Group):
         when: str = "ready",
         timeout: float = 0.0,
     ) -> list[Document]:
-        """Send words to every running session that fits, of all or of some; return a receipt for each."""
+        """Send a message to every running session that fits the filters; return a receipt for each."""
         from mam.app.messages.broadcast import broadcast
 
         return broadcast(
@@ -80,10 +80,10 @@ class Messages(Group):
         )
 
     def withdraw(self, message_id: str) -> bool:
-        """Take back a message that is held; False where somebody has begun to type it, or it has ended."""
+        """Withdraw a held message; return False if mam types it already, or it is no longer held."""
         from mam.app.messages.send import withdraw
 
-        return withdraw(self._context, self._caller, message_id, "it was withdrawn")
+        return withdraw(self._context, self._caller, message_id, "the message was withdrawn")
 
     def inbox(self, target: str | None = None, *, sent: bool = False, limit: int = 50) -> list[Document]:
         """Return the last messages to a session, or with `sent` those from it or from the caller."""
@@ -92,17 +92,17 @@ class Messages(Group):
         return inbox(self._context, self._caller, target, sent=sent, limit=limit)
 
     def dialog(self, target: str) -> Document:
-        """Return the dialog that is open: `{session, dialog, fingerprint, text, options}`; else NoDialog."""
+        """Return the open dialog as `{session, dialog, fingerprint, text, options}`; else raise NoDialog."""
         from mam.app.messages.answer import show
 
         return show(self._context, target)
 
     @changing
     def answer(self, target: str, words: str, *, expect: str | None = None) -> Document:
-        """Answer the dialog that is open: `allow`, `deny`, an option, or words where it takes some.
+        """Answer the open dialog: `allow`, `deny`, an option, or text if the dialog takes text.
 
-        `expect` is the fingerprint of the dialog that was shown; Conflict where it is another one by now.
-        Returns `{session, dialog, fingerprint, answer, next}` once the dialog is seen to be gone.
+        `expect` is the fingerprint of the dialog that was read; raises Conflict if another dialog is open.
+        Returns `{session, dialog, fingerprint, answer, next}` once the dialog has left the screen.
         """
         from mam.app.messages.answer import answer
 
@@ -110,9 +110,9 @@ class Messages(Group):
 
     @changing
     def interrupt(self, target: str) -> Document:
-        """Cut a session's turn short in the way of its kind; `{session, was, activity, box}`.
+        """Interrupt a session's turn with the keys of its kind; `{session, was, activity, box}`.
 
-        One that rests is left as it is. Raises DialogOpen, and DeliveryUnconfirmed where it goes on.
+        An idle session is not touched. Raises DialogOpen, and DeliveryUnconfirmed if the turn goes on.
         """
         from mam.app.messages.interrupt import interrupt
 
@@ -120,7 +120,7 @@ class Messages(Group):
 
     @changing
     def keys(self, target: str, *keys: str) -> Document:
-        """Press keys of a closed list in a session's pane, one after the other; `{session, keys}`.
+        """Press keys of a fixed list in a session's pane, one after the other; `{session, keys}`.
 
         Raises DialogOpen before a key that could answer a dialog.
         """
@@ -130,7 +130,7 @@ class Messages(Group):
 
     @changing
     def change_model(self, target: str, model: str) -> Document:
-        """Have a running agent go on with another model; returns the receipt of the command."""
+        """Switch a running agent to another model; return the receipt of the command."""
         from mam.app.messages.change_model import change_model
 
         return change_model(self._context, self._caller, target, model)

@@ -13,12 +13,12 @@ if TYPE_CHECKING:
 
 
 class Monitor(Group):
-    """Keeping the registry in line with what exists."""
+    """The monitor, which keeps the registry in line with what exists."""
 
     __slots__ = ()
 
     def once(self, *, dry_run: bool = False, emit_diff: bool = False) -> Document:
-        """Make one pass of the monitor: bring the registry in line with what is there, and report it.
+        """Make one pass: bring the registry in line with what exists, and report the drifts.
 
         With `dry_run` nothing is written. `emit_diff` adds what a resident recorded since the last such pass.
         """
@@ -35,10 +35,10 @@ class Monitor(Group):
         idle_timeout: float = 0.0,
         while_any: bool = False,
     ) -> str:
-        """Watch the root and keep the registry in line, until told to stop; return why it ended.
+        """Be the resident of the root until told to stop; return why it ended.
 
-        `tell` gets what each pass found. Raises ResidentRuns where somebody watches already: `attend`
-        goes along with that one.
+        `tell` gets what each pass found. Raises ResidentRuns if a resident runs already; `attend` follows
+        that one.
         """
         from mam.app.monitor.monitor_timeouts import MonitorTimeouts
         from mam.app.monitor.resident import Resident
@@ -51,11 +51,11 @@ class Monitor(Group):
     def attend(
         self, tell: Callable[[Document], None], *, timeout: float = 0.0, idle_timeout: float = 0.0
     ) -> str:
-        """Watch as `run` does; where somebody watches already, tell what that one finds until it ends."""
-        from mam.app.monitor.follow_resident import attend
+        """Watch as `run` does; if a resident runs already, first follow it until it ends."""
+        from mam.app.monitor.follow_resident import watch_root
         from mam.app.monitor.monitor_timeouts import MonitorTimeouts
 
-        return attend(
+        return watch_root(
             self._context, self._caller, tell, MonitorTimeouts(timeout, idle_timeout), self._access.tasks
         )
 
@@ -68,7 +68,7 @@ class Monitor(Group):
         timeout: float = 0.0,
         idle_timeout: float = 0.0,
     ) -> str:
-        """Monitor as `run` does, and take in what is signed for jobs of this root from a broker.
+        """Monitor as `attend` does, and take in signed events for jobs of this root from a broker.
 
         `tell` also gets `{event}`, `{refused}` and `{broker: {address, state, error}}`. Returns why it ended.
         """
@@ -85,10 +85,10 @@ class Monitor(Group):
         )
 
     def once_with_card(self, card: str, *, emit_diff: bool = False, board: str | None = None) -> Document:
-        """Make one pass as `once` does and tell the card what is new; the report has `card`."""
+        """Make one pass as `once` does, and comment new drifts on a card; the report has `card`."""
         from mam.app.boards.monitor_with_card import one_pass
 
-        return one_pass(self._context, self._caller, card, which=board, emit_diff=emit_diff)
+        return one_pass(self._context, self._caller, card, board_name=board, emit_diff=emit_diff)
 
     def run_with_card(
         self,
@@ -99,7 +99,7 @@ class Monitor(Group):
         idle_timeout: float = 0.0,
         board: str | None = None,
     ) -> str:
-        """Monitor as `run` does, on a card (`new` makes one), until somebody comments `stop` there.
+        """Monitor as `attend` does, with a card (`new` creates one), until a comment there says `stop`.
 
         `tell` first gets `{card}`. Returns why it ended.
         """
@@ -110,29 +110,29 @@ class Monitor(Group):
             self._caller,
             card,
             tell,
-            which=board,
+            board_name=board,
             timeout=timeout,
             idle_timeout=idle_timeout,
             tasks=self._access.tasks,
         )
 
     def run_as_worker(self, tell: Callable[[Document], None]) -> str:
-        """Monitor as the worker that Hermes' dispatcher started, until stop, cap or block."""
+        """Monitor as the worker of Hermes' dispatcher, until a stop, the time limit or a block."""
         from mam.app.boards.monitor_with_card import work
 
         return work(self._context, self._caller, tell, self._access.tasks)
 
     def dispatch_to_hermes(self) -> Document:
-        """Make the goal card of this root on Hermes' board and have it dispatched.
+        """Create the goal card of this root on Hermes' board, and run Hermes' dispatcher.
 
-        `{board, card, created, spawned, worker, note}`; as long as the card is open there is only one.
+        Returns `{board, card, created, spawned, worker, note}`. A root has at most one open goal card.
         """
         from mam.app.boards.run_monitor_in_hermes import dispatch
 
         return dispatch(self._context)
 
     def install(self) -> Document:
-        """Have the machine start a resident of this root at login; `{unit, changed, notes}`."""
+        """Install a service that starts a resident of this root at login; `{unit, changed, notes}`."""
         from mam.app.monitor.login_service import install
 
         return install(self._context)

@@ -1,4 +1,4 @@
-"""Who follows what happens to sessions: jobs and teams. Their code is loaded when something happens."""
+"""The listeners to session events: jobs and teams. Their code is loaded when an event happens."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ if TYPE_CHECKING:
     from mam.core.session_event import SessionEvent
 
 
-def _tell_jobs(context: Context, draft: Transaction, event: SessionEvent) -> None:
+def _tell_jobs(context: Context, transaction: Transaction, event: SessionEvent) -> None:
     from mam.app.jobs.session_events import on_session_event
 
-    on_session_event(context, draft, event)
+    on_session_event(context, transaction, event)
 
 
-def _tell_teams(context: Context, draft: Transaction, event: SessionEvent) -> None:
+def _tell_teams(context: Context, transaction: Transaction, event: SessionEvent) -> None:
     from mam.app.teams.session_events import on_session_event
 
-    on_session_event(context, draft, event)
+    on_session_event(context, transaction, event)
 
 
 LISTENERS = (_tell_jobs, _tell_teams)

@@ -21,12 +21,12 @@ if TYPE_CHECKING:
 
 
 class Session:
-    """One session of a fleet: a handle that is cheap to make and asks anew each time."""
+    """One session of a fleet. The handle is cheap, and each method reads the current state."""
 
     __slots__ = ("_access", "id", "name", "row")
 
     def __init__(self, access: Access, row: Row) -> None:
-        """Wrap a row as it was when somebody looked."""
+        """Wrap a row; `row` is not updated later."""
         self._access = access
         self.row = row
         self.id = row["id"]
@@ -37,7 +37,7 @@ class Session:
         return f"<Session {self.name} {self.row['status']}>"
 
     def status(self) -> Document:
-        """Return the whole row with its activity, as it is now."""
+        """Return the current row with its activity."""
         return Sessions(self._access).status(self.id)
 
     def wait(self, condition: str, *, timeout: float | None = None) -> Document:
@@ -53,15 +53,15 @@ class Session:
         return Sessions(self._access).transcript(self.id, turns=turns)
 
     def send(self, text: str, *, when: str = "ready", timeout: float = 0.0) -> Document:
-        """Send words to the session; see Messages.send."""
+        """Send a message to the session; see Messages.send."""
         return Messages(self._access).send(self.id, text, when=when, timeout=timeout)
 
     def interrupt(self) -> Document:
-        """Cut its turn short; see Messages.interrupt."""
+        """Interrupt its turn; see Messages.interrupt."""
         return Messages(self._access).interrupt(self.id)
 
     def answer(self, words: str, *, expect: str | None = None) -> Document:
-        """Answer the dialog that is open; see Messages.answer."""
+        """Answer the open dialog; see Messages.answer."""
         return Messages(self._access).answer(self.id, words, expect=expect)
 
     def explain(self) -> Document:
@@ -79,7 +79,7 @@ class Session:
         )
 
     def resume(self, *, wait: bool = True, trust: bool = False, timeout: float | None = None) -> Session:
-        """Take the conversation up again; see Sessions.resume."""
+        """Continue the conversation in a new launch; see Sessions.resume."""
         return Sessions(self._access).resume(self.id, wait=wait, trust=trust, timeout=timeout).session
 
     def restart(self, *, reason: str | None = None, force: bool = False) -> Session:
@@ -95,14 +95,14 @@ class Session:
         return Sessions(self._access).rename(self.id, name)
 
     def archive(self) -> Session:
-        """Put an ended session away."""
+        """Archive an ended session."""
         return Sessions(self._access).archive(self.id)
 
 
 class Outcome:
-    """What a verb did to a session: the session after it, and a note where there is something to say.
+    """The result of a verb: the session afterwards, and a note if there is something to add.
 
-    `changed` is False when there was nothing to do.
+    `changed` is False if there was nothing to do.
     """
 
     __slots__ = ("changed", "note", "session")
@@ -114,7 +114,7 @@ class Outcome:
 
 
 class Sessions(Group):
-    """The sessions of the root: their life, what they are doing, and what was done to them."""
+    """The sessions of the root: start and stop them, and read their activity and their log."""
 
     __slots__ = ()
 
@@ -127,25 +127,25 @@ class Sessions(Group):
         return [Session(self._access, row) for row in self._context.registry.view().rows if row.get("id")]
 
     def names(self, *, status: Sequence[str] = ()) -> Names:
-        """Return the names of the sessions, all or those of some statuses; the cheapest look there is."""
+        """Return the names of all sessions, or of those with some statuses; nothing else is this cheap."""
         rows = self._context.registry.view().rows
         return [row["name"] for row in rows if not status or row["status"] in status]
 
     def ls(self, *, all_roots: bool = False, **filters: Unpack[Filters]) -> Document:
         """Return `{schema_version, root, sessions}` with the activity of each; reads only.
 
-        Filters: status, agent, role (sequences; one of each has to fit), waiting.
+        Filters: status, agent, role (sequences; a session must match one entry of each), waiting.
         """
-        from mam.app.context.liveness import ask_early
+        from mam.app.context.liveness import request_listings
 
-        # tmux answers while the rest of this verb is still being loaded.
-        asked = {} if all_roots else ask_early(self._context)
+        # tmux is asked before this import, so that it answers while Python loads the module.
+        requests = {} if all_roots else request_listings(self._context)
         from mam.app.observation.ls import ls
 
         try:
-            return ls(self._context, all_roots=all_roots, asked=asked, **filters)
+            return ls(self._context, all_roots=all_roots, requests=requests, **filters)
         except BaseException:
-            for collect in asked.values():
+            for collect in requests.values():
                 collect()
             raise
 
@@ -170,16 +170,16 @@ class Sessions(Group):
         return explain(self._context, target)
 
     def read(self, target: str, *, lines: int | None = None, scrollback: bool = False) -> str:
-        """Return what a session's pane shows, cleaned for a terminal; for an ended one its last screen."""
+        """Return what a session's pane shows, cleaned for a terminal; once ended, its last screen."""
         from mam.app.observation.read import read
 
         return read(self._context, target, lines=lines, scrollback=scrollback)
 
     def transcript(self, target: str, *, turns: int = 20) -> Document:
-        """Return the last turns of a session's conversation as its own record has them, model and tokens.
+        """Return the last turns of a session's transcript, with model and tokens.
 
         `{session, conversation, turns: [{role, text, at}], model, tokens_in, tokens_out, context, window,
-        context_percent}`; what the record does not say is None.
+        context_percent}`; a value that the transcript does not have is None.
         """
         from mam.app.observation.transcript import transcript
 
@@ -202,21 +202,21 @@ class Sessions(Group):
 
     def kinds(self) -> Names:
         """Return the names of the kinds that mam knows; any other name is a program on PATH."""
-        from mam.adapters.agents.catalogue import BUILT_IN, offered
+        from mam.adapters.agents.catalogue import BUILT_IN, entry_point_kinds
 
-        return sorted({*BUILT_IN, *offered()})
+        return sorted({*BUILT_IN, *entry_point_kinds()})
 
     @changing
     def create(
         self, agent: str | None = None, *, submit_job: str | None = None, **options: Unpack[SessionOptions]
     ) -> Session:
-        """Start an agent in a pane of its own and return when it is ready.
+        """Start an agent in a new pane, and return when it is ready.
 
         Options: name, role, tmux_server, prompt, permissions, trust, model, env, worktree, mcp (mam's own
-        tools), args, wait, timeout. A name that has ended is started anew in the same row, with a new
-        conversation. `submit_job` is a task that the agent gets as a job (`jobs.wait` follows it). Raises
-        NotReady or DialogOpen while the session stays, NameTaken, AgentMissing, and what tmux and the disk
-        may raise.
+        tools), args, wait, timeout. The name of an ended session starts a new conversation in the same row.
+        `submit_job` is a task that the agent gets as a job (`jobs.wait` follows it). Raises NotReady or
+        DialogOpen, both of which leave the session running, NameTaken, AgentMissing, and errors of tmux and
+        the disk.
         """
         limit = self._access.child_limit
         if submit_job is not None:
@@ -235,20 +235,22 @@ class Sessions(Group):
     def stop(
         self, target: str, *, reason: str | None = None, force: bool = False, purge_conversation: bool = False
     ) -> Outcome:
-        """End a session and prove it; an ended one is left as it is.
+        """End a session and verify its end; an ended session is not touched.
 
-        `purge_conversation` also deletes the agent's files of this conversation, for good.
+        `purge_conversation` also deletes the agent's files of this conversation, irrevocably.
         """
         from mam.app.sessions.stop import stop
 
-        done = stop(self._context, self._caller, target, reason=reason, force=force, purge=purge_conversation)
-        return Outcome(Session(self._access, done.row), done.changed, done.note)
+        result = stop(
+            self._context, self._caller, target, reason=reason, force=force, purge=purge_conversation
+        )
+        return Outcome(Session(self._access, result.row), result.changed, result.note)
 
     @changing
     def stop_unregistered(
         self, name: str, *, tmux_server: str | None = None, reason: str | None = None
     ) -> Document:
-        """End a tmux session of exactly this name that no row speaks of, and log it."""
+        """End the tmux session of exactly this name, which has no row, and log it."""
         from mam.app.sessions.stop_unregistered import stop_unregistered
 
         return stop_unregistered(self._context, self._caller, name, tmux_server, reason)
@@ -257,18 +259,24 @@ class Sessions(Group):
     def resume(
         self, target: str, *, wait: bool = True, trust: bool = False, timeout: float | None = None
     ) -> Outcome:
-        """Take up a session's conversation in the same row; a running one is left as it is."""
+        """Continue a session's conversation in the same row; a running session is not touched."""
         from mam.app.sessions.resume import resume
-        from mam.app.teams.resume_placement import TeamHome
+        from mam.app.teams.resume_placement import TeamPlacementFinder
 
-        done = resume(
-            self._context, self._caller, target, wait=wait, trust=trust, timeout=timeout, home=TeamHome()
+        result = resume(
+            self._context,
+            self._caller,
+            target,
+            wait=wait,
+            trust=trust,
+            timeout=timeout,
+            placement_finder=TeamPlacementFinder(),
         )
-        return Outcome(Session(self._access, done.row), done.changed, done.note)
+        return Outcome(Session(self._access, result.row), result.changed, result.note)
 
     @changing
     def resumable(self, *, agent: str | None = None, stopped: bool = False) -> Names:
-        """Return the names that `resume --all` means: those that died, and with `stopped` the others too."""
+        """Return the names for `resume --all`: sessions that died, and with `stopped` stopped ones too."""
         from mam.app.sessions.resume import resumable
 
         return resumable(self._context, agent=agent, stopped=stopped)
@@ -277,14 +285,20 @@ class Sessions(Group):
     def restart(
         self, target: str, *, reason: str | None = None, force: bool = False, timeout: float | None = None
     ) -> Outcome:
-        """Stop a session and take its conversation up again."""
+        """Stop a session, and continue its conversation."""
         from mam.app.sessions.restart import restart
-        from mam.app.teams.resume_placement import TeamHome
+        from mam.app.teams.resume_placement import TeamPlacementFinder
 
-        done = restart(
-            self._context, self._caller, target, reason=reason, force=force, timeout=timeout, home=TeamHome()
+        result = restart(
+            self._context,
+            self._caller,
+            target,
+            reason=reason,
+            force=force,
+            timeout=timeout,
+            placement_finder=TeamPlacementFinder(),
         )
-        return Outcome(Session(self._access, done.row), done.changed, done.note)
+        return Outcome(Session(self._access, result.row), result.changed, result.note)
 
     @changing
     def fork(
@@ -296,7 +310,7 @@ class Sessions(Group):
         wait: bool = True,
         timeout: float | None = None,
     ) -> Session:
-        """Start a new session from a copy of another one's conversation."""
+        """Start a new session from a copy of another session's conversation."""
         from mam.app.sessions.fork import fork
 
         return Session(
@@ -313,20 +327,20 @@ class Sessions(Group):
 
     @changing
     def archive(self, target: str) -> Session:
-        """Put an ended session away; it can still be resumed."""
+        """Archive an ended session; it can still be resumed."""
         from mam.app.sessions.archive import archive
 
         return Session(self._access, archive(self._context, self._caller, target))
 
     @changing
     def forget(self, target: str, *, worktree: bool = False) -> Document:
-        """Drop an ended session's row; with `worktree` also its worktree, if nothing would be lost."""
+        """Delete an ended session's row; with `worktree` also its worktree, if no work would be lost."""
         from mam.app.sessions.forget import forget
 
         return forget(self._context, self._caller, target, worktree=worktree)
 
     def forgettable(self, *, older_than: float | None = None, status: Sequence[str] = ()) -> Names:
-        """Return the names of ended sessions, those that ended more than so many seconds ago."""
+        """Return the names of ended sessions; with `older_than` of those that ended so many seconds ago."""
         from mam.app.sessions.forget import forgettable
 
         return forgettable(self._context, older_than=older_than, status=status)
@@ -358,7 +372,7 @@ class Sessions(Group):
         return Session(self._access, row)
 
     def attach(self, target: str | None = None, *, next_waiting: bool = False) -> Document:
-        """Switch the tmux client that we sit in, or return the argv and environment to execute.
+        """Switch the tmux client that this process runs in, or return argv and environment to execute.
 
         `{session, switched: bool, argv: [...], environ: {...}}`
         """

@@ -19,22 +19,22 @@ class Skills(Group):
     __slots__ = ()
 
     def install(self, *, folder: str | None = None, agent: str | None = None) -> Document:
-        """Write the skills of this version where an agent looks for them; `{directory, skills}`.
+        """Write the skills of this version into the folder that an agent reads; `{directory, skills}`.
 
-        A file that a person has changed is kept.
+        A file that a person has changed is not overwritten.
         """
         from mam.app.agent_tools.skills import install
 
         return install(self._context, folder, agent)
 
     def list(self, *, folder: str | None = None, agent: str | None = None) -> Document:
-        """Return the skills, and whether each is absent, current, older or changed there."""
+        """Return the skills, and whether each is absent, current, older or changed in the folder."""
         from mam.app.agent_tools.skills import list_skills
 
         return list_skills(self._context, folder, agent)
 
     def uninstall(self, *, folder: str | None = None, agent: str | None = None) -> Document:
-        """Remove what was installed and nobody has changed."""
+        """Remove the installed skills that nobody has changed."""
         from mam.app.agent_tools.skills import uninstall
 
         return uninstall(self._context, folder, agent)

@@ -14,12 +14,12 @@ if TYPE_CHECKING:
 
 
 class Tasks(Group):
-    """Lines of work that roles claim."""
+    """Tasks for roles. One member claims each."""
 
     __slots__ = ()
 
     def add(self, text: str, *, role: str, team: str | None = None) -> Document:
-        """Add a task for a role; `{task}`. Without a team, whoever has that role may claim it."""
+        """Add a task for a role; `{task}`. Without a team, any session with the role may claim it."""
         from mam.app.teams.task import add
 
         return add(self._context, self._caller, text, role=role, team=team)
@@ -33,16 +33,17 @@ class Tasks(Group):
     def claim(
         self, task: str | None = None, *, role: str | None = None, session: str | None = None
     ) -> Document:
-        """Claim a task, or the oldest that waits for a role; `{task, changed}`.
+        """Claim a task, or the oldest open task of a role; `{task, changed}`.
 
-        Of any number who try one gets it: the others get Conflict, or TaskNotFound where nothing waits.
+        If several sessions try, one gets the task. The others get Conflict, or TaskNotFound if no task of
+        the role is open.
         """
         from mam.app.teams.task import claim
 
         return claim(self._context, self._caller, task, role=role, session=session)
 
     def finish(self, task: str, *, result: str | None = None) -> Document:
-        """Say that a task is done, without a report; `{task, changed}`."""
+        """Mark a task as done, without a report; `{task, changed}`."""
         from mam.app.teams.task import finish
 
         return finish(self._context, self._caller, task, result=result)

@@ -22,7 +22,7 @@ class Teams(Group):
 
     @changing
     def up(self, what: str, *, work: str | None = None, **options: Unpack[MemberOptions]) -> Document:
-        """Start every role of a preset or file, all or none; `{team, members, permissions, session_file}`.
+        """Start all roles of a preset or file, or none; `{team, members, permissions, session_file}`.
 
         Options for every role: agent, permissions, model, env, args, trust, mcp, timeout. `work` is a task
         for the first role.
@@ -39,20 +39,20 @@ class Teams(Group):
         return down(self._context, self._caller, team, force=force)
 
     def list(self, *, ended: bool = False) -> Document:
-        """Return `{teams, presets}`, each team with its members and their boxes."""
+        """Return `{teams, presets}`, each team with its members and their checklists."""
         from mam.app.teams.team import listing
 
         return listing(self._context, ended=ended)
 
     @changing
     def spawn(self, role: str, *, team: str | None = None, **options: Unpack[SpawnOptions]) -> Document:
-        """Start an agent in one more pane of the caller's window, and tell it its role and its task.
+        """Start an agent in a new pane of the caller's window, and send it its role and its task.
 
         Options: agent, task, permissions, name, model, prompt, colour, env, args, trust, mcp, timeout.
         `{session, member, team, permissions, dialog, task, identity, receipt, session_file}`. The caller has
         the master's pane; outside of tmux the team has a tmux session of its own. Permissions are skipped
-        unless the settings say otherwise. Raises NotReady after three tries, with nothing left behind, and
-        DialogOpen while the session stays: what it is to be told goes out once the dialog is answered.
+        unless the settings say otherwise. Raises NotReady after three tries, and then leaves nothing behind.
+        Raises DialogOpen but keeps the session: its messages are sent once the dialog is answered.
         """
         from mam.app.teams.spawn import spawn
 
@@ -61,9 +61,9 @@ class Teams(Group):
 
     @changing
     def close(self, target: str, *, force: bool = False) -> Document:
-        """End a member of a team whose four boxes are ticked; `{session, member, changed, note}`.
+        """End a member of a team whose checklist is complete; `{session, member, changed, note}`.
 
-        Never the caller's own pane, never a master's; `force` closes without the boxes.
+        It never closes the caller's own pane or a master's; `force` ignores the checklist.
         """
         from mam.app.teams.close import close
 
@@ -71,7 +71,7 @@ class Teams(Group):
 
     @changing
     def rebalance(self, *, main: str | None = None, team: str | None = None) -> Document:
-        """Put a window in order, the master `left` or on `top`; `{team, layout, panes, expected, runs}`."""
+        """Arrange a team's window, the master `left` or on `top`; `{team, layout, panes, expected, runs}`."""
         from mam.app.teams.rebalance import rebalance
 
         return rebalance(self._context, self._caller, main=main, team=team)
@@ -80,7 +80,7 @@ class Teams(Group):
     def register(
         self, role: str, *, agent: str | None = None, name: str | None = None, team: str | None = None
     ) -> Document:
-        """Register the agent of the caller's own pane, which was started by hand, and claim its first task.
+        """Register the agent in the caller's pane, which a person started, and claim its first task.
 
         `{session, team, member, task, session_file}`
         """
@@ -92,7 +92,7 @@ class Teams(Group):
     def report(
         self, task: str | None = None, *, result: str | None = None, session: str | None = None
     ) -> Document:
-        """Say that a task is done: its spawner is told, and the next task is claimed or the boxes are ticked.
+        """Report a task as done: notify the spawner, and claim the next task or complete the checklist.
 
         `{report, receipt, task, next, member}`
         """

@@ -1,4 +1,4 @@
-"""The verbs of a board: each does one thing to a card and returns the card as the board shows it then."""
+"""The verbs of a board. Each changes one card and returns the card as the board shows it afterwards."""
 
 from __future__ import annotations
 
@@ -22,35 +22,36 @@ OURS, HERMES = "ours", "hermes"
 
 
 class _State:
-    """The root's own database, as the board wants it."""
+    """Gives mam's own board access to the root's database."""
 
     def __init__(self, context: Context, *, may_make: bool) -> None:
         self._context = context
         self._may_make = may_make
 
     def read(self, work: Callable[[sqlite3.Connection], T], default: T) -> T:
-        return self._context.registry.peek(lambda draft: work(draft.connection), default)
+        return self._context.registry.peek(lambda transaction: work(transaction.connection), default)
 
     def write(self, work: Callable[[sqlite3.Connection], T]) -> T:
-        # A card that nobody can have made must not make a root of the directory that somebody is in.
+        # Only `create` may make the database. Otherwise a mistyped card id would turn the current directory
+        # into a root.
         if not self._may_make:
             self._context.require_registry()
-        return self._context.registry.note(lambda draft: work(draft.connection))
+        return self._context.registry.note(lambda transaction: work(transaction.connection))
 
     def now(self) -> float:
         return self._context.now()
 
 
-def open_board(context: Context, which: str | None = None, *, may_make: bool = False) -> Board:
-    """Return the board that is meant: as asked, Hermes' where its variables say so, else our own."""
-    said = any(context.environ.get(name) for name in ("HERMES_KANBAN_TASK", "HERMES_KANBAN_DB"))
-    which = which or (HERMES if said else OURS)
-    if which == OURS:
-        from mam.adapters.kanban.mam_board import OurBoard
+def open_board(context: Context, board_name: str | None = None, *, may_make: bool = False) -> Board:
+    """Return the named board; without a name Hermes' if its variables are set, or else mam's own."""
+    in_hermes = any(context.environ.get(name) for name in ("HERMES_KANBAN_TASK", "HERMES_KANBAN_DB"))
+    board_name = board_name or (HERMES if in_hermes else OURS)
+    if board_name == OURS:
+        from mam.adapters.kanban.mam_board import MamBoard
 
-        return OurBoard(_State(context, may_make=may_make), context.paths.db)
-    if which != HERMES:
-        raise Usage(f"there is no board '{which[:40]}'", hint=f"boards are {OURS} and {HERMES}")
+        return MamBoard(_State(context, may_make=may_make), context.paths.db)
+    if board_name != HERMES:
+        raise Usage(f"there is no board '{board_name[:40]}'", hint=f"boards are {OURS} and {HERMES}")
     from mam.adapters.kanban import hermes_board
 
     return hermes_board.HermesBoard(
@@ -59,7 +60,7 @@ def open_board(context: Context, which: str | None = None, *, may_make: bool = F
 
 
 def author_of(context: Context, caller: Caller) -> str:
-    """Return who writes: the session that calls, the profile that Hermes runs us as, or the user."""
+    """Return the author of a change: the calling session, Hermes' profile, or the user."""
     row = calling_row(context, caller)
     return row["name"] if row else context.environ.get("HERMES_PROFILE") or "user"
 
@@ -74,20 +75,20 @@ def create(
     key: str | None,
     **goal: Unpack[CardGoal],
 ) -> Document:
-    """Make a card, or find the one of that key."""
+    """Create a card, or return the existing card with this key."""
     author = author_of(context, caller)
-    return _shown(board, board.create(title, body=body, key=key, created_by=author, **goal))
+    return _card_document(board, board.create(title, body=body, key=key, created_by=author, **goal))
 
 
 def list_cards(board: Board, status: str | None = None) -> Document:
     """Return the cards."""
-    return {"board": _named(board), "cards": [one.as_json() for one in board.list(status)]}
+    return {"board": _board_document(board), "cards": [card.as_json() for card in board.list(status)]}
 
 
 def show(board: Board, card: str) -> Document:
     """Return a card with its comments."""
-    comments = [one.as_json() for one in board.comments_since(card, 0)]
-    return {**_shown(board, board.show(card)), "comments": comments}
+    comments = [comment.as_json() for comment in board.comments_since(card, 0)]
+    return {**_card_document(board, board.show(card)), "comments": comments}
 
 
 def comment(
@@ -95,14 +96,14 @@ def comment(
 ) -> Document:
     """Add a comment."""
     added = board.comment(card, author or author_of(context, caller), text)
-    return {**_shown(board, board.show(card)), "comment": added.as_json()}
+    return {**_card_document(board, board.show(card)), "comment": added.as_json()}
 
 
 def claim(
-    context: Context, caller: Caller, board: Board, card: str, who: str | None, ttl: float | None
+    context: Context, caller: Caller, board: Board, card: str, holder: str | None, ttl: float | None
 ) -> Document:
-    """Take a card."""
-    return _shown(board, board.claim(card, who or author_of(context, caller), ttl))
+    """Claim a card."""
+    return _card_document(board, board.claim(card, holder or author_of(context, caller), ttl))
 
 
 def heartbeat(
@@ -111,27 +112,27 @@ def heartbeat(
     board: Board,
     card: str,
     *,
-    who: str | None,
+    holder: str | None,
     note: str | None,
     ttl: float | None,
 ) -> Document:
-    """Say that work on a card goes on."""
-    return _shown(board, board.heartbeat(card, who or author_of(context, caller), note, ttl))
+    """Record on a card that its holder still works."""
+    return _card_document(board, board.heartbeat(card, holder or author_of(context, caller), note, ttl))
 
 
 def block(board: Board, card: str, reason: str) -> Document:
-    """Have a person decide about a card."""
-    return _shown(board, board.block(card, reason))
+    """Block a card until a person decides about it."""
+    return _card_document(board, board.block(card, reason))
 
 
 def complete(board: Board, card: str, summary: str) -> Document:
-    """Say that a card is done."""
-    return _shown(board, board.complete(card, summary))
+    """Mark a card as done."""
+    return _card_document(board, board.complete(card, summary))
 
 
-def _named(board: Board) -> Document:
+def _board_document(board: Board) -> Document:
     return {"name": board.name, "path": board.path}
 
 
-def _shown(board: Board, card: Any) -> Document:
-    return {"board": _named(board), "card": card.as_json()}
+def _card_document(board: Board, card: Any) -> Document:
+    return {"board": _board_document(board), "card": card.as_json()}

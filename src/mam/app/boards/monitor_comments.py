@@ -1,7 +1,7 @@
-"""A monitor's part in a card: it comments every difference, and a comment can end the monitoring.
+"""Keeps a monitor's card up to date: comments each drift, and ends the monitoring when a comment says stop.
 
-What was told and what was read is kept in the root's database, so a monitor that died and came back
-neither repeats itself nor misses a word.
+The root's database keeps which drifts were commented and which comments were read. A restarted monitor
+therefore repeats no comment and misses none.
 """
 
 from __future__ import annotations
@@ -28,185 +28,200 @@ if TYPE_CHECKING:
     Document = dict[str, Any]
 
 _HEARTBEAT = 300.0
-# How often the board is looked at, and how long after it could not be.
+# Seconds between two reads of the board, and until the next one after a failed read.
 _POLL, _RETRY = 2.0, 30.0
 
 
 class CardWatch:
-    """Goes along with a monitor: `tick` tells the card what is new, and why the monitor is to end."""
+    """The resident task for a card: `tick` comments new drifts, and returns why the monitor must end."""
 
     def __init__(self, context: Context, board: Board, card: str, *, is_visit: bool = False) -> None:
-        """A visit tells and reads once and holds no claim; else the card is claimed by `claim`."""
+        """A visit (`is_visit`) comments and reads once without a claim; otherwise call `claim` first."""
         self.context = context
         self.board = board
         self.card = card
-        self.who, self._run = claimer(context, card)
-        self.why = ""
-        self.news: list[Document] = []
+        self.holder, self._run = claimer(context, card)
+        self.end_reason = ""
+        self.new_drifts: list[Document] = []
         self._is_visit = is_visit
         self._key = f"card:{board.name}:{card}"
         self._judge = Judge(context)
         self._turns = 0
         self._due = 0.0
         self._state = self._begin(board.show(card))
-        self._beat_at: float = self._state["beat"] if is_visit else 0.0
+        self._last_heartbeat: float = self._state["beat"] if is_visit else 0.0
 
     def _begin(self, card: Card) -> Document:
-        """Return how far this card was told and read; what was said before it was last blocked is over."""
-        kept = self.context.registry.peek(lambda draft: draft.meta(self._key), None)
+        """Return which drifts were commented and which comments were read.
+
+        Comments from before the card was last blocked count as read: their stop has been obeyed.
+        """
+        stored = self.context.registry.peek(lambda transaction: transaction.meta(self._key), None)
         newest = self.context.registry.peek(drifts.newest, 0)
-        state = kept or {"drift": newest, "comment": 0, "drifts": 0, "last": None, "beat": 0.0}
-        old = [
-            one.id
-            for one in self.board.comments_since(self.card, state["comment"])
-            if card.ended_at is not None and one.at <= card.ended_at
+        state = stored or {"drift": newest, "comment": 0, "drifts": 0, "last": None, "beat": 0.0}
+        old_ids = [
+            comment.id
+            for comment in self.board.comments_since(self.card, state["comment"])
+            if card.ended_at is not None and comment.at <= card.ended_at
         ]
-        state = {**state, "comment": max([state["comment"], *old])}
-        if state != kept:
+        state = {**state, "comment": max([state["comment"], *old_ids])}
+        if state != stored:
             self._keep(state)
         return state
 
     def _keep(self, state: Document) -> None:
-        self.context.registry.note(lambda draft: draft.set_meta(self._key, state))
+        self.context.registry.note(lambda transaction: transaction.set_meta(self._key, state))
         self._state = state
 
     def claim(self) -> Card:
-        """Hold the card for this monitor; one whose holder died on this host is taken over."""
-        found = self.board.show(self.card)
-        if self._run is not None and found.run_id != self._run:
+        """Claim the card for this monitor; take it over if its holder was a process here that died."""
+        card = self.board.show(self.card)
+        if self._run is not None and card.run_id != self._run:
             raise Conflict(f"card {self.card} is in another run than {self._run}")
-        over = found.claimed_by if _is_dead(found.claimed_by) else None
-        held = self.board.claim(self.card, self.who, over=over)
-        self._run = held.run_id
-        # Taken up again after a block: what was said until then is over.
-        self._state = self._begin(held)
-        return held
+        dead_holder = card.claimed_by if _is_dead(card.claimed_by) else None
+        claimed = self.board.claim(self.card, self.holder, over=dead_holder)
+        self._run = claimed.run_id
+        # The card may have been blocked before this claim, so older comments count as read.
+        self._state = self._begin(claimed)
+        return claimed
 
     def due(self) -> float:
-        """Return when the next tick is wanted, on the monotonic clock."""
+        """Return when the next tick is due, on the monotonic clock."""
         return self._due
 
     def handles(self) -> tuple[int, ...]:
-        """A board is looked at from time to time; nothing of it can be waited for."""
+        """Return no handles: a board is polled, because it cannot announce a change."""
         return ()
 
     def is_needed(self) -> bool:
-        """A card is told by whoever watches; it asks nobody to stay."""
+        """Return False: a card does not keep a resident running."""
         return False
 
     def tick(self) -> str:
-        """Tell and read; return why the monitor is to end, or nothing. An unreadable board ends nothing."""
+        """Comment and read; return why the monitor must end, or an empty string.
+
+        Raises MamError if the board cannot be read; the caller goes on.
+        """
         self._due = time.monotonic() + _RETRY
-        self.news = []
+        self.new_drifts = []
         try:
-            self.why = self._look(self.board.show(self.card))
+            self.end_reason = self._look(self.board.show(self.card))
         except CardNotFound:
-            self.why = f"card {self.card} is gone"
+            self.end_reason = f"card {self.card} is gone"
         self._due = time.monotonic() + _POLL
-        return self.why
+        return self.end_reason
 
     def _look(self, card: Card) -> str:
-        if lost := self._lost(card):
-            return lost
+        if reason := self._reason_lost(card):
+            return reason
         comments = self.board.comments_since(self.card, self._state["comment"])
-        self._tell_drifts(comments)
-        may_end = card.claimed_by in (None, self.who)
-        if may_end and any(rules.says_stop(one.author, one.body) for one in comments):
-            why = self._block(f"stop-requested by user at {stamp(self.context.now())}")
+        self._comment_drifts(comments)
+        may_end = card.claimed_by in (None, self.holder)
+        if may_end and any(rules.says_stop(comment.author, comment.body) for comment in comments):
+            reason = self._block(f"stop-requested by user at {stamp(self.context.now())}")
         elif may_end and self._is_over(card):
-            why = self._block(f"its time is over at {stamp(self.context.now())}")
+            reason = self._block(f"the time limit of the card was reached at {stamp(self.context.now())}")
         else:
-            why = self._beat(card)
+            reason = self._heartbeat(card)
         if comments and may_end:
-            # Only who can end it has read it: another monitor of this card may still have to.
+            # Only a monitor that may end the card marks comments as read. The holder of the card would
+            # otherwise miss a stop.
             self._keep({**self._state, "comment": comments[-1].id})
-        return why
+        return reason
 
-    def _lost(self, card: Card) -> str:
+    def _reason_lost(self, card: Card) -> str:
         if self._is_visit:
             return "" if card.status in ("ready", "running") else f"card {card.id} is {card.status}"
         if card.status != "running":
             return f"card {card.id} is {card.status}"
-        if card.claimed_by != self.who:
+        if card.claimed_by != self.holder:
             return f"card {card.id} is held by {card.claimed_by}"
         return "" if self._run in (None, card.run_id) else f"card {card.id} is in another run"
 
-    def _tell_drifts(self, comments: list[Comment]) -> None:
-        """Comment what was recorded since; lines that stand there already were told before a crash."""
+    def _comment_drifts(self, comments: list[Comment]) -> None:
+        """Comment the new drifts, except lines that are on the card already: a crash came after them."""
         none: list[tuple[int, float, Document]] = []
-        found = self.context.registry.peek(lambda draft: drifts.since(draft, self._state["drift"]), none)
-        if not found:
+        recorded = self.context.registry.peek(
+            lambda transaction: drifts.since(transaction, self._state["drift"]), none
+        )
+        if not recorded:
             return
-        told = {line for one in comments if one.author == rules.AUTHOR for line in one.body.splitlines()}
-        lines = [line for _, at, drift in found if (line := rules.line_of(drift, at)) not in told]
+        written = {
+            line
+            for comment in comments
+            if comment.author == rules.AUTHOR
+            for line in comment.body.splitlines()
+        }
+        lines = [line for _, at, drift in recorded if (line := rules.line_of(drift, at)) not in written]
         for text in rules.comments_of(lines):
             self.board.comment(self.card, rules.AUTHOR, text)
-        last, at, _ = found[-1]
-        count = self._state["drifts"] + len(found)
+        last, at, _ = recorded[-1]
+        count = self._state["drifts"] + len(recorded)
         self._keep({**self._state, "drift": last, "drifts": count, "last": at})
-        self.news = [{**drift, "new": True} for _, _, drift in found]
+        self.new_drifts = [{**drift, "new": True} for _, _, drift in recorded]
 
     def _is_over(self, card: Card) -> bool:
         if not card.max_runtime or card.run_started_at is None:
             return False
         return self.context.now() >= rules.ends_at(card.run_started_at, card.max_runtime)
 
-    def _beat(self, card: Card) -> str:
-        """Say that it is alive, every few minutes; in goal mode that is a turn, and the judge is asked.
+    def _heartbeat(self, card: Card) -> str:
+        """Send a heartbeat every few minutes; return why the monitor must end, or an empty string.
 
-        Who only visits does not stay for an answer: whoever sends it counts turns and judges.
+        In goal mode each heartbeat counts as a turn and asks the judge. A visit does neither, because it does
+        not stay for an answer.
         """
         now = self.context.now()
-        if card.claimed_by == self.who and abs(now - self._beat_at) >= _HEARTBEAT:
+        if card.claimed_by == self.holder and abs(now - self._last_heartbeat) >= _HEARTBEAT:
             running = sum(is_running(row) for row in self.context.registry.view().rows)
             note = rules.note_of(self._state["drifts"], self._state["last"], running)
-            self.board.heartbeat(self.card, self.who, note, run=self._run)
-            self._beat_at = now
+            self.board.heartbeat(self.card, self.holder, note, run=self._run)
+            self._last_heartbeat = now
             self._keep({**self._state, "beat": now})
-            if card.goal_mode and not self._is_visit and (why := self._turn(card, note)):
-                return why
-        elif card.claimed_by == self.who and (card.claim_expires or 0) - now < self.board.ttl / 2:
-            # Hermes may have been told to let claims run out sooner than a heartbeat comes.
-            self.board.claim(self.card, self.who)
+            if card.goal_mode and not self._is_visit and (reason := self._turn(card, note)):
+                return reason
+        elif card.claimed_by == self.holder and (card.claim_expires or 0) - now < self.board.ttl / 2:
+            # Hermes' setting for claims may be shorter than the heartbeat, so the claim is renewed earlier.
+            self.board.claim(self.card, self.holder)
         if rules.is_done(self._judge.verdict()):
-            summary = f"monitoring is not wanted any more; {self._state['drifts']} drifts"
-            self.board.complete(self.card, summary, who=self.who, run=self._run)
-            return f"card {card.id} is done: its judge said so"
+            summary = f"the judge ended the monitoring; {self._state['drifts']} drifts"
+            self.board.complete(self.card, summary, holder=self.holder, run=self._run)
+            return f"card {card.id} is done: the judge ended the monitoring"
         return ""
 
     def _turn(self, card: Card, note: str) -> str:
         self._turns += 1
         if card.goal_max_turns and self._turns > card.goal_max_turns:
-            return self._block(f"its {card.goal_max_turns} turns are spent at {stamp(self.context.now())}")
+            return self._block(f"all {card.goal_max_turns} turns were used at {stamp(self.context.now())}")
         self._judge.ask(card, self.board.comments_since(self.card, 0), note)
         return ""
 
     def _block(self, reason: str) -> str:
-        is_held = self.board.show(self.card).claimed_by == self.who
-        self.board.block(self.card, reason, who=self.who if is_held else None, run=self._run)
+        is_held = self.board.show(self.card).claimed_by == self.holder
+        self.board.block(self.card, reason, holder=self.holder if is_held else None, run=self._run)
         return reason
 
-    def leave(self, why: str) -> None:
-        """Say on the card that nobody watches any more, where the card does not say so itself."""
-        if self.why:
+    def leave(self, reason: str) -> None:
+        """Comment that the monitoring ended, unless the card itself ended it."""
+        if self.end_reason:
             return
         try:
-            self.board.comment(self.card, rules.AUTHOR, f"monitoring ended: {why}")
+            self.board.comment(self.card, rules.AUTHOR, f"monitoring ended: {reason}")
         except MamError as error:
-            self.context.warn(f"card {self.card} was not told: {error}")
+            self.context.warn(f"mam could not comment on card {self.card}: {error}")
 
 
 def claimer(context: Context, card: str) -> tuple[str, int | None]:
-    """Return what this process claims a card as, and in which run, if Hermes' dispatcher said so."""
-    given = context.environ.get("HERMES_KANBAN_CLAIM_LOCK")
-    if given and context.environ.get("HERMES_KANBAN_TASK") == card:
+    """Return the name under which this process claims a card, and the run that Hermes' dispatcher set."""
+    lock = context.environ.get("HERMES_KANBAN_CLAIM_LOCK")
+    if lock and context.environ.get("HERMES_KANBAN_TASK") == card:
         run = context.environ.get("HERMES_KANBAN_RUN_ID", "")
-        return given, int(run) if run.isascii() and run.isdigit() else None
+        return lock, int(run) if run.isascii() and run.isdigit() else None
     return f"{socket.gethostname()}:{os.getpid()}", None
 
 
 def _is_dead(holder: str | None) -> bool:
-    """Tell whether a claim's holder is a process of this host that does not run any more."""
+    """Tell whether the holder of a claim is a dead process of this host."""
     host, _, pid = (holder or "").rpartition(":")
     return (
         host == socket.gethostname() and pid.isascii() and pid.isdigit() and process.runs(int(pid)) is False

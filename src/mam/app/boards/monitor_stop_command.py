@@ -1,4 +1,4 @@
-"""A command of the user's that decides whether monitoring is still wanted. Without an answer it is."""
+"""Runs the user's judge command, which decides whether monitoring goes on. Without an answer it does."""
 
 from __future__ import annotations
 
@@ -20,25 +20,28 @@ _LONGEST_BODY, _MOST_COMMENTS, _LONGEST_COMMENT = 8192, 10, 2048
 
 
 class Judge:
-    """Asks one question at a time, beside the monitor: a slow judge holds up nothing."""
+    """Runs one judge command at a time in a thread, so that a slow command does not delay the monitor."""
 
     def __init__(self, context: Context) -> None:
-        """Take the command of the settings; without one there is nobody to ask."""
+        """Read the command from the settings; without a command `ask` does nothing."""
         self._environ = context.environ
         self._command = context.settings().judge_command
         self._thread: threading.Thread | None = None
         self._verdict = ""
 
     def ask(self, card: Card, comments: Sequence[Comment], note: str) -> None:
-        """Ask about a card, unless the last question is still open."""
+        """Start the command for a card, unless the previous one still runs."""
         if not self._command or (self._thread is not None and self._thread.is_alive()):
             return
-        said = [{**one.as_json(), "body": one.body[:_LONGEST_COMMENT]} for one in comments[-_MOST_COMMENTS:]]
+        recent = [
+            {**comment.as_json(), "body": comment.body[:_LONGEST_COMMENT]}
+            for comment in comments[-_MOST_COMMENTS:]
+        ]
         question = {
             "id": card.id,
             "title": card.title,
             "body": (card.body or "")[:_LONGEST_BODY],
-            "comments": said,
+            "comments": recent,
             "note": note,
         }
         environ = {**self._environ, "MAM_CARD": json.dumps(question), "MAM_CARD_ID": card.id}
@@ -46,12 +49,12 @@ class Judge:
         self._thread.start()
 
     def _run(self, argv: list[str], environ: dict[str, str]) -> None:
-        done = program_lookup.Running(argv, environ).finish(_SECONDS)
-        self._verdict = verdict_of(done.status, done.words)
+        result = program_lookup.Running(argv, environ).finish(_SECONDS)
+        self._verdict = verdict_of(result.status, result.output)
 
     def verdict(self) -> str:
-        """Return the answer to the last question, once; empty where there is none yet."""
+        """Return the verdict of the last command once; an empty string if there is none yet."""
         if self._thread is None or self._thread.is_alive():
             return ""
-        self._thread, found = None, self._verdict
-        return found
+        self._thread, verdict = None, self._verdict
+        return verdict

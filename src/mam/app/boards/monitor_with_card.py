@@ -1,4 +1,4 @@
-"""Monitoring a root with a card on a board, in one pass, until the card says stop, or as Hermes' worker."""
+"""Monitors a root with a card on a board: in one pass, until the card says stop, or as Hermes' worker."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import time
 
 from mam.app.boards.board import HERMES, open_board
 from mam.app.boards.monitor_comments import CardWatch, claimer
-from mam.app.context.commit_watch import Commits
+from mam.app.context.commit_watch import CommitWatch
 from mam.app.monitor import takeover
 from mam.app.monitor.monitor_timeouts import MonitorTimeouts
 from mam.app.monitor.resident import Resident
@@ -31,18 +31,20 @@ if TYPE_CHECKING:
 NEW = "new"
 _TITLE = "agent-sessions monitor"
 _BODY = """\
-mam keeps the registry of {root} in line with what is there, and comments each difference here.
-A comment with the line `stop` or `stop monitoring` ends it."""
+mam keeps the registry of {root} in line with what exists, and comments each difference here.
+A comment with the line `stop` or `stop monitoring` ends the monitoring."""
 
 
-def one_pass(context: Context, caller: Caller, card: str, *, which: str | None, emit_diff: bool) -> Document:
-    """Make one pass and tell the card."""
+def one_pass(
+    context: Context, caller: Caller, card: str, *, board_name: str | None, emit_diff: bool
+) -> Document:
+    """Make one pass and comment its drifts on the card."""
     context.require_registry()
-    board = open_board(context, which)
-    visit = CardWatch(context, board, _named(context, board, card), is_visit=True)
+    board = open_board(context, board_name)
+    card_watch = CardWatch(context, board, _card_id(context, board, card), is_visit=True)
     report = passes.one_pass(context, caller, emit_diff=emit_diff)
-    ended = visit.tick()
-    return {**report, "card": board.show(visit.card).as_json(), "ended": ended or None}
+    ended = card_watch.tick()
+    return {**report, "card": board.show(card_watch.card).as_json(), "ended": ended or None}
 
 
 def monitor(
@@ -51,46 +53,49 @@ def monitor(
     card: str,
     tell: Tell,
     *,
-    which: str | None = None,
+    board_name: str | None = None,
     timeout: float = 0.0,
     idle_timeout: float = 0.0,
     tasks: Iterable[ResidentTask] = (),
 ) -> str:
-    """Watch the root and keep its card up to date; beside a resident, tell what that one records."""
+    """Monitor the root and keep its card up to date; return why it ended.
+
+    If a resident runs in another process, follow what that resident records.
+    """
     context.require_registry()
-    board = open_board(context, which)
+    board = open_board(context, board_name)
     limits = MonitorTimeouts(timeout, idle_timeout)
-    companion = CardWatch(context, board, _named(context, board, card))
-    held = companion.claim()
-    tell({"card": held.as_json(), "board": {"name": board.name, "path": board.path}})
-    why = takeover.watch_or_follow(
-        lambda: Resident(context, caller, tell, [companion, *tasks]).run(limits),
-        lambda: _accompany(context, companion, tell, limits),
+    card_watch = CardWatch(context, board, _card_id(context, board, card))
+    claimed = card_watch.claim()
+    tell({"card": claimed.as_json(), "board": {"name": board.name, "path": board.path}})
+    reason = takeover.watch_or_follow(
+        lambda: Resident(context, caller, tell, [card_watch, *tasks]).run(limits),
+        lambda: _follow_resident(context, card_watch, tell, limits),
     )
-    companion.leave(why)
-    return why
+    card_watch.leave(reason)
+    return reason
 
 
 def work(context: Context, caller: Caller, tell: Tell, tasks: Iterable[ResidentTask] = ()) -> str:
-    """Watch as a dispatched worker; one that ends before its card is no success."""
+    """Monitor as a worker of Hermes' dispatcher; raise Unavailable if it ends before its card does."""
     task = context.environ.get("HERMES_KANBAN_TASK")
     if not task:
-        raise Usage("no card was given to this worker", hint="Hermes' dispatcher sets HERMES_KANBAN_TASK")
+        raise Usage("this worker has no card", hint="Hermes' dispatcher sets HERMES_KANBAN_TASK")
     board = open_board(context, HERMES)
     try:
         context.require_registry()
     except NoRegistry as error:
         board.block(task, f"{error.message}: {error.hint}")
         raise
-    why = monitor(context, caller, task, tell, which=HERMES, tasks=tasks)
-    left = board.show(task)
-    who, run = claimer(context, task)
-    if left.claimed_by == who and run in (None, left.run_id):
-        raise Unavailable(f"the worker ended before card {task} did: {why}")
-    return why
+    reason = monitor(context, caller, task, tell, board_name=HERMES, tasks=tasks)
+    final_card = board.show(task)
+    holder, run = claimer(context, task)
+    if final_card.claimed_by == holder and run in (None, final_card.run_id):
+        raise Unavailable(f"the worker ended before card {task} did: {reason}")
+    return reason
 
 
-def _named(context: Context, board: Board, card: str) -> str:
+def _card_id(context: Context, board: Board, card: str) -> str:
     if card != NEW:
         return card
     root = context.paths.root
@@ -99,26 +104,26 @@ def _named(context: Context, board: Board, card: str) -> str:
     return board.create(title, body=body, created_by=rules.AUTHOR, workspace=root).id
 
 
-def _accompany(context: Context, companion: CardWatch, tell: Tell, limits: MonitorTimeouts) -> str:
-    """Go along with a resident of another process, by what it records; return nothing when it has ended."""
-    with Commits(context) as commits:
+def _follow_resident(context: Context, card_watch: CardWatch, tell: Tell, limits: MonitorTimeouts) -> str:
+    """Follow the resident of another process; return why to end, or an empty string when it has ended."""
+    with CommitWatch(context) as commits:
         while takeover.is_watched(context):
             try:
-                why = companion.tick()
+                reason = card_watch.tick()
             except MamError as error:
-                why = ""
+                reason = ""
                 tell({"error": error.as_json()["error"]})
-            if companion.news:
-                tell({"drifts": companion.news})
-                limits.happened()
-            if why := why or limits.over():
-                return why
-            _rest(context, commits, min(companion.due(), limits.next_end()))
+            if card_watch.new_drifts:
+                tell({"drifts": card_watch.new_drifts})
+                limits.note_event()
+            if reason := reason or limits.end_reason():
+                return reason
+            _wait(context, commits, min(card_watch.due(), limits.next_end()))
         return ""
 
 
-def _rest(context: Context, commits: Commits, until: float) -> None:
-    """Wait until then, for a commit of others, or for the end of the resident."""
+def _wait(context: Context, commits: CommitWatch, until: float) -> None:
+    """Wait until that time, a commit of another process, or the end of the resident."""
     while takeover.is_watched(context) and (now := time.monotonic()) < until:
         if commits.wait(min(until, now + takeover.NET)):
             return

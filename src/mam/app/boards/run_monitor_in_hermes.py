@@ -1,6 +1,6 @@
-"""Handing the monitor to Hermes: its goal card, and the program that Hermes' dispatcher starts for it.
+"""Lets Hermes run the monitor: creates a goal card, and the program that Hermes' dispatcher starts for it.
 
-The card is made by Hermes' own command line, whose exit status says nothing; what counts is the board.
+Hermes' own command line creates the card. Its exit status is not reliable, so mam looks at the board.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from mam.app.context.context import Context
 
 _SECONDS = 120.0
-_STRANGE = ("MAM_", "TMUX_PANE")
+_DROPPED_PREFIXES = ("MAM_", "TMUX_PANE")
 _OPEN = ("todo", "scheduled", "ready", "running", "review")
 _TITLE = "agent-sessions monitor (live reconcile)"
 _BODY = """\
@@ -54,28 +54,28 @@ A comment of a person with the line `stop` or `stop monitoring`:
 
 
 def dispatch(context: Context) -> dict[str, Any]:
-    """See to it that this root has one open goal card, and that the dispatcher looked at it."""
+    """Ensure that this root has one open goal card, and run Hermes' dispatcher."""
     context.require_registry()
     program = program_lookup.which("hermes", context.environ.get("PATH", ""))
     if program is None:
         raise AgentMissing(
-            "hermes is not on PATH", hint="install hermes-agent; its board dispatches the card"
+            "hermes is not on PATH", hint="install hermes-agent, whose dispatcher starts the monitor"
         )
     board = open_board(context, HERMES)
-    found = _open_card(context, board)
-    card = found or _create(context, program, board)
+    open_card = _open_card(context, board)
+    card = open_card or _create(context, program, board)
     worker = _write_worker(context, program, card.id)
-    said = ""
+    output = ""
     if card.status == "ready":
-        said = _hermes(context, board, [program, "kanban", "dispatch", "--json"], HERMES_BIN=worker)
+        output = _hermes(context, board, [program, "kanban", "dispatch", "--json"], HERMES_BIN=worker)
         card = board.show(card.id)
     return {
         "board": {"name": board.name, "path": board.path},
         "card": card.as_json(),
-        "created": found is None,
+        "created": open_card is None,
         "spawned": card.status == "running",
         "worker": worker,
-        "note": None if card.status == "running" else said or None,
+        "note": None if card.status == "running" else output or None,
     }
 
 
@@ -87,18 +87,19 @@ def _cards(context: Context, board: Board) -> list[Card]:
     if not os.path.exists(board.path):
         return []
     key = _key(context)
-    return [one for one in board.list() if one.key and (one.key == key or one.key.startswith(f"{key}#"))]
+    return [card for card in board.list() if card.key and (card.key == key or card.key.startswith(f"{key}#"))]
 
 
 def _open_card(context: Context, board: Board) -> Card | None:
-    return next((one for one in reversed(_cards(context, board)) if one.status in _OPEN), None)
+    return next((card for card in reversed(_cards(context, board)) if card.status in _OPEN), None)
 
 
 def _create(context: Context, program: str, board: Board) -> Card:
-    # Hermes answers a key with the card that has it, also where that one has ended.
+    # Hermes returns the existing card for a known key, even if that card has ended, so each new card needs a
+    # new key.
     ended = len(_cards(context, board))
     key = f"{_key(context)}#{ended}" if ended else _key(context)
-    said = _hermes(
+    output = _hermes(
         context,
         board,
         [
@@ -128,20 +129,20 @@ def _create(context: Context, program: str, board: Board) -> Card:
     )
     card = _open_card(context, board)
     if card is None:
-        raise Unavailable(f"hermes made no card: {said[-300:] or 'it said nothing'}")
+        raise Unavailable(f"hermes created no card: {output[-300:] or 'it printed nothing'}")
     return card
 
 
-def _hermes(context: Context, board: Board, argv: list[str], **more: str) -> str:
-    environ = {key: value for key, value in context.environ.items() if not key.startswith(_STRANGE)}
+def _hermes(context: Context, board: Board, argv: list[str], **variables: str) -> str:
+    environ = {key: value for key, value in context.environ.items() if not key.startswith(_DROPPED_PREFIXES)}
     environ.pop("TMUX", None)
-    # The same board for both, whatever either would find.
-    environ = {**environ, "HERMES_KANBAN_DB": board.path, **more}
-    return program_lookup.Running(argv, environ, context.paths.root).finish(_SECONDS).words
+    # mam and hermes must use the same board, so hermes gets its path.
+    environ = {**environ, "HERMES_KANBAN_DB": board.path, **variables}
+    return program_lookup.Running(argv, environ, context.paths.root).finish(_SECONDS).output
 
 
 def _write_worker(context: Context, program: str, card: str) -> str:
-    """Write what the dispatcher starts: for our card the monitor, for every other one Hermes itself."""
+    """Write the program that the dispatcher starts: for our card the monitor, for other cards Hermes."""
     path = os.path.join(context.paths.state, "hermes-worker")
     argv = ["--worker" if word == "--resident" else word for word in command(context)]
     text = (
@@ -152,6 +153,6 @@ def _write_worker(context: Context, program: str, card: str) -> str:
         f'exec {shlex.quote(program)} "$@"\n'
     )
     context.paths.make()
-    # Renamed into place: a dispatcher may be starting the old one.
+    # The file is replaced atomically, because a dispatcher may be starting the old one.
     atomic_file.replace(path, text.encode(), 0o700)
     return path

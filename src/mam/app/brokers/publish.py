@@ -1,4 +1,7 @@
-"""Having an event at the broker before a verb returns: by the resident's connection, or one of our own."""
+"""Publishes the events of a job before a verb returns.
+
+The resident publishes them if it runs, because it is connected already. Otherwise this process connects.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +12,7 @@ from mam.adapters.store.tables import jobs, outbox
 from mam.adapters.system import load_adjusted_clock
 from mam.app.brokers import config as brokers
 from mam.app.context import start_resident
-from mam.app.context.commit_watch import Commits
+from mam.app.context.commit_watch import CommitWatch
 from mam.core import broker as rules
 from mam.core.errors import MamError, NotPublished
 
@@ -21,25 +24,25 @@ if TYPE_CHECKING:
     from mam.core.broker import Broker
 
 _SECONDS, _FLUSH_SECONDS = 5.0, 2.0
-# The resident is connected already: if it does not publish at once, it cannot.
+# Seconds for the resident. It is connected already: if it does not publish at once, it cannot.
 _RESIDENT_SECONDS = 1.0
 
 
 def publish(context: Context, job_id: str, seconds: float | None = None) -> bool:
-    """Return once the broker has all that is to be published of a job; False for a job without a broker.
+    """Return True once the broker has everything of a job's outbox; False for a job without a broker.
 
-    Raises NotPublished: it is recorded, and goes out when the broker is there.
+    Raises NotPublished if the broker does not take it. The outbox keeps it for later.
     """
     seconds = load_adjusted_clock.stretched(_SECONDS) if seconds is None else seconds
     deadline = time.monotonic() + seconds
     broker = _broker_of(context, job_id)
     if broker is None:
         return False
-    # A resident may have been faster.
-    if not _waiting(context, job_id):
+    # The resident may have published it already.
+    if not _unpublished(context, job_id):
         return True
     resident_seconds = load_adjusted_clock.stretched(_RESIDENT_SECONDS)
-    if start_resident.lock(context).holder() is not None and _goes_out(
+    if start_resident.lock(context).holder() is not None and _resident_publishes(
         context, job_id, min(seconds, resident_seconds)
     ):
         return True
@@ -47,41 +50,41 @@ def publish(context: Context, job_id: str, seconds: float | None = None) -> bool
         _send(context, broker, job_id, deadline)
     except MamError as error:
         raise NotPublished(
-            f"recorded, and not published yet: {error}",
-            hint="do not repeat it: it goes out when the broker is there",
+            f"the event is recorded but not published yet: {error}",
+            hint="do not repeat it: mam publishes the event when the broker is reachable",
         ) from error
     return True
 
 
 def flush(context: Context) -> None:
-    """Publish what waits where nobody is awake to do it; what cannot be is warned of, and goes out later."""
+    """Publish the outbox if no resident runs; warn of what cannot be published now."""
     none: list[str] = []
     try:
-        waiting = context.registry.peek(outbox.waiting_jobs, none)
-        if waiting and start_resident.lock(context).holder() is None:
-            _flush(context, waiting)
+        job_ids = context.registry.peek(outbox.waiting_jobs, none)
+        if job_ids and start_resident.lock(context).holder() is None:
+            _flush(context, job_ids)
     except MamError as error:
         context.warn(error.message)
 
 
-def _flush(context: Context, waiting: list[str]) -> None:
-    """Publish what waits; a broker that is away is asked once, and holds up no other."""
-    away: set[str] = set()
-    for job_id in waiting:
+def _flush(context: Context, job_ids: list[str]) -> None:
+    """Publish the outbox of these jobs; try an unreachable broker once, so that it does not delay others."""
+    unreachable: set[str] = set()
+    for job_id in job_ids:
         broker = _broker_of(context, job_id)
-        if broker is None or broker.address in away:
+        if broker is None or broker.address in unreachable:
             continue
         try:
             publish(context, job_id, _FLUSH_SECONDS)
         except NotPublished as error:
-            away.add(broker.address)
+            unreachable.add(broker.address)
             context.warn(error.message)
 
 
-def _goes_out(context: Context, job_id: str, seconds: float) -> bool:
+def _resident_publishes(context: Context, job_id: str, seconds: float) -> bool:
     deadline = time.monotonic() + seconds
-    with Commits(context) as commits:
-        while _waiting(context, job_id):
+    with CommitWatch(context) as commits:
+        while _unpublished(context, job_id):
             if time.monotonic() >= deadline:
                 return False
             commits.wait(deadline)
@@ -91,28 +94,28 @@ def _goes_out(context: Context, job_id: str, seconds: float) -> bool:
 def _send(context: Context, broker: Broker, job_id: str, deadline: float) -> None:
     from mam.adapters.mqtt.connection import Connection
 
-    link = Connection(broker, brokers.password(context, broker), role="event")
+    connection = Connection(broker, brokers.password(context, broker), role="event")
     try:
-        link.open(deadline - time.monotonic())
-        while parcels := _waiting(context, job_id):
+        connection.open(deadline - time.monotonic())
+        while rows := _unpublished(context, job_id):
             sent = {
-                link.publish(broker.topic(job_id, one.topic), one.payload, retain=one.retain): one.seq
-                for one in parcels
+                connection.publish(broker.topic(job_id, row.topic), row.payload, retain=row.retain): row.seq
+                for row in rows
             }
-            link.finish(sent, max(0.1, deadline - time.monotonic()))
-            context.registry.note(partial(outbox.settle, numbers=list(sent.values())))
+            connection.finish(sent, max(0.1, deadline - time.monotonic()))
+            context.registry.note(partial(outbox.set_published, numbers=list(sent.values())))
     finally:
-        link.close()
+        connection.close()
 
 
-def _waiting(context: Context, job_id: str) -> list[OutboxRow]:
+def _unpublished(context: Context, job_id: str) -> list[OutboxRow]:
     none: list[OutboxRow] = []
-    return context.registry.peek(lambda draft: outbox.waiting(draft, job_id=job_id), none)
+    return context.registry.peek(lambda transaction: outbox.waiting(transaction, job_id=job_id), none)
 
 
 def _broker_of(context: Context, job_id: str) -> Broker | None:
-    def read(draft: Transaction) -> Broker | None:
-        job = jobs.find(draft, job_id)
+    def read(transaction: Transaction) -> Broker | None:
+        job = jobs.find(transaction, job_id)
         return rules.of_record(job.data) if job else None
 
     return context.registry.peek(read, None)

@@ -1,7 +1,7 @@
-"""The brokers that a root's jobs name, each kept up in a thread of its own beside the resident.
+"""Runs one relay thread for each broker that the jobs of a root use.
 
-A broker that does not answer makes nobody wait: the thread has its own connection to the database, and
-works on it as another process would.
+A broker that does not answer delays nobody: each thread has its own connection to the database and works on
+it like another process.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _GOODBYE_SECONDS = 0.5
 
 
 class RelayPool:
-    """Goes along with a resident."""
+    """The resident task that starts and ends relays."""
 
     def __init__(
         self,
@@ -46,13 +46,17 @@ class RelayPool:
         always: Broker | None = None,
         is_alone: bool = True,
     ) -> None:
-        """`always` is listened to even if no job names it; beside a resident that is all there is to do."""
+        """`always` is a broker that gets a relay even if no job uses it.
+
+        With `is_alone=False` a resident of another process runs: then only `always` gets a relay, which does
+        not publish.
+        """
         self.context = context
         self.caller = caller
         self.tell = tell
         self.always = always
         self.is_alone = is_alone
-        self._told: deque[Document] = deque()
+        self._news: deque[Document] = deque()
         self._running: dict[str, _Thread] = {}
         self._ending: list[_Thread] = []
         self._states: dict[str, str] = {}
@@ -63,19 +67,20 @@ class RelayPool:
         self._due = 0.0
 
     def close(self) -> None:
-        """End the threads; one that hangs in a connection ends with the process."""
+        """End the threads. They are daemons: a thread that hangs in a connection ends with the process."""
         for key in list(self._running):
             self._end(key)
         deadline = time.monotonic() + _GOODBYE_SECONDS
-        is_over = all([one.join(deadline - time.monotonic()) for one in self._ending])
+        is_over = all([thread.join(deadline - time.monotonic()) for thread in self._ending])
         if is_over:
             os.close(self._read)
             os.close(self._write)
 
-    def next_look(self) -> float | None:
-        """Return in how many seconds the root is to be looked at for want of the broker that is listened to.
+    def seconds_until_pass(self) -> float | None:
+        """Return in how many seconds a pass is due because of the broker `always`; None if none is due.
 
-        While it cannot be heard that is every RECONCILE_POLL_INTERVAL, and at once when it can be again.
+        While that broker is not connected a pass is due every RECONCILE_POLL_INTERVAL, and one at once when
+        it is connected again.
         """
         if self.always is None:
             return None
@@ -86,71 +91,75 @@ class RelayPool:
         return 0.0 if is_back else None
 
     def is_needed(self) -> bool:
-        """Tell whether something is to be published; what a broker does not take for an hour can wait."""
+        """Tell whether the outbox has a row of the last hour; the resident does not stay for older ones."""
         since = self.context.now() - _WORTH_SECONDS
-        return self.context.registry.peek(lambda draft: outbox.is_waiting_since(draft, since), False)
+        return self.context.registry.peek(
+            lambda transaction: outbox.is_waiting_since(transaction, since), False
+        )
 
     def due(self) -> float:
-        """Return when the next tick is wanted, on the monotonic clock."""
+        """Return when the next tick is due, on the monotonic clock."""
         return self._due
 
     def handles(self) -> tuple[int, ...]:
-        """What can be read when a thread has something to tell."""
+        """Return the handle that is readable when a thread has news."""
         return (self._read,)
 
     def tick(self) -> str:
-        """Tell what the threads heard, and see that each broker in use has one. Never ends the watching."""
+        """Pass on the threads' news, and ensure one thread for each broker in use; never end the resident."""
         self._due = time.monotonic() + _NET
         with contextlib.suppress(BlockingIOError):
             while os.read(self._read, 4096):
                 pass
-        while self._told:
-            document = self._told.popleft()
+        while self._news:
+            document = self._news.popleft()
             if "broker" in document:
                 self._states[document["broker"]["address"]] = document["broker"]["state"]
             self.tell(document)
         none: dict[str, Broker] = {}
         since = self.context.now() - _WORTH_SECONDS
-        wanted = (
-            self.context.registry.peek(lambda draft: _in_use(draft, since), none) if self.is_alone else none
+        in_use = (
+            self.context.registry.peek(lambda transaction: _in_use(transaction, since), none)
+            if self.is_alone
+            else none
         )
         if self.always is not None:
-            wanted = {**wanted, _key(self.always): self.always}
-        for key in self._running.keys() - wanted.keys():
+            in_use = {**in_use, _key(self.always): self.always}
+        for key in self._running.keys() - in_use.keys():
             self._end(key)
-        for key, broker in wanted.items():
+        for key, broker in in_use.items():
             if self._is_missing(key):
                 relay = Relay(
-                    self.context.for_thread(), self.caller, broker, self._hear, publishes=self.is_alone
+                    self.context.for_thread(), self.caller, broker, self._queue, publishes=self.is_alone
                 )
                 self._running[key] = _Thread(relay)
         return ""
 
     def _is_missing(self, key: str) -> bool:
-        """Tell whether a broker needs a thread; one that ended by itself is not started again at once."""
-        one = self._running.get(key)
-        if one is None:
+        """Tell whether a broker needs a thread; do not restart at once a thread that ended by itself."""
+        thread = self._running.get(key)
+        if thread is None:
             return True
-        if one.is_alive() or time.monotonic() < one.began + _NET:
+        if thread.is_alive() or time.monotonic() < thread.began + _NET:
             return False
         self._end(key)
         return True
 
     def _end(self, key: str) -> None:
-        """Tell a thread to end. It may still have something to say, so `close` waits for it."""
-        one = self._running.pop(key)
-        one.end()
-        self._ending = [*(other for other in self._ending if other.is_alive()), one]
+        """Tell a thread to end. It may still have news, so `close` waits for it."""
+        thread = self._running.pop(key)
+        thread.end()
+        self._ending = [*(ending for ending in self._ending if ending.is_alive()), thread]
 
-    def _hear(self, document: Document) -> None:
-        """Called by the threads."""
-        self._told.append(document)
+    def _queue(self, document: Document) -> None:
+        """Queue a document for the next tick; the threads call this."""
+        self._news.append(document)
         with contextlib.suppress(BlockingIOError):
             os.write(self._write, b"!")
 
 
 class _Thread:
-    """A relay at work."""
+    """A thread that runs one relay."""
 
     def __init__(self, relay: Relay) -> None:
         self._read, self._write = os.pipe()
@@ -163,9 +172,9 @@ class _Thread:
         try:
             self._relay.run(self._read)
         except Exception as error:
-            # Nobody else would hear of it: a thread has no caller.
-            ours = error if isinstance(error, MamError) else Broken(f"a relay failed: {error!r}")
-            self._relay.tell({"error": ours.as_json()["error"]})
+            # A thread has no caller that would see the exception.
+            reported = error if isinstance(error, MamError) else Broken(f"a relay failed: {error!r}")
+            self._relay.tell({"error": reported.as_json()["error"]})
         finally:
             os.close(self._read)
 
@@ -173,7 +182,7 @@ class _Thread:
         return self._thread.is_alive()
 
     def end(self) -> None:
-        """Tell it to end; once."""
+        """Tell the thread to end; call this once."""
         os.close(self._write)
 
     def join(self, seconds: float) -> bool:
@@ -182,7 +191,7 @@ class _Thread:
 
 
 def poll_seconds(context: Context) -> float:
-    """Return how often to look where nobody tells: RECONCILE_POLL_INTERVAL in seconds, or 15."""
+    """Return the seconds between passes without a broker: RECONCILE_POLL_INTERVAL, or 15."""
     try:
         seconds = float(context.environ.get("RECONCILE_POLL_INTERVAL") or _POLL)
     except ValueError:
@@ -192,14 +201,17 @@ def poll_seconds(context: Context) -> float:
     return seconds
 
 
-def _in_use(draft: Transaction, since: float) -> dict[str, Broker]:
-    """Return the brokers of open jobs, and of those of which something is to be published or was since then.
+def _in_use(transaction: Transaction, since: float) -> dict[str, Broker]:
+    """Return the brokers of open jobs, and of jobs with something to publish or published since then.
 
-    Who begins to wait after the end asks for what was before it.
+    The latter keep a relay because a process that starts to wait after the end of a job asks for its log.
     """
-    wanted = jobs.open_ids(draft) | {*outbox.waiting_jobs(draft), *outbox.recent(draft, since)}
-    found = [rules.of_record(job.data) for job_id in wanted if (job := jobs.find(draft, job_id))]
-    return {_key(broker): broker for broker in found if broker is not None}
+    job_ids = jobs.open_ids(transaction) | {
+        *outbox.waiting_jobs(transaction),
+        *outbox.recent(transaction, since),
+    }
+    brokers = [rules.of_record(job.data) for job_id in job_ids if (job := jobs.find(transaction, job_id))]
+    return {_key(broker): broker for broker in brokers if broker is not None}
 
 
 def _key(broker: Broker) -> str:

@@ -1,7 +1,7 @@
-"""Wait for jobs of another machine, with nothing but a broker and their tokens.
+"""Waits for jobs of another machine, with only a broker and the tokens of the jobs.
 
-Each event is believed for its signature. The status is retained, so the end is heard also by who comes
-after it; what a broker or a lost connection swallowed is asked for.
+The signature of each event proves its origin. The broker retains the status, so a process that starts after
+the end of a job still receives the end. It asks the job's machine to publish again what was lost.
 """
 
 from __future__ import annotations
@@ -32,69 +32,70 @@ if TYPE_CHECKING:
     Document = dict[str, Any]
 
 _CONNECT_SECONDS, _ACK_SECONDS = 5.0, 10.0
-# What is known to be missing when a job has ended, or becomes of a claim, is waited for while something is
-# still heard, and so long after it.
+# After the end of a job, missing events may still arrive, and an unconfirmed end may still be rejected. So
+# the wait ends only when nothing was received for so many seconds.
 _LINGER_SECONDS = 2.0
 _NET, _LOOK = 5.0, 0.2
 
 
 class _Job:
-    """What was heard of one job.
+    """What was received about one job.
 
-    Events that its machine recorded say by whom; one that does not was signed elsewhere, and that machine may
-    not believe it, or not yet: what it calls completed is a claim until nothing else is heard of it.
+    An event that the job's machine recorded names its author in `by`. An event without `by` was signed
+    elsewhere, and the job's machine may still check or reject it. Its `completed` is unconfirmed until
+    nothing else is received.
     """
 
     def __init__(self, job_id: str, token: str) -> None:
         self.id = job_id
         self.token = token
         self.end: Event | None = None
-        self._heard_at = 0.0
+        self._received_at = 0.0
         self._attempt = 0
-        self._seen: set[str] = set()
-        self._numbers: set[int] = set()
-        # The numbers under which the machine looks at a claim.
-        self._checked: set[int] = set()
+        self._signatures: set[str] = set()
+        self._seqs: set[int] = set()
+        # The seqs under which the job's machine checks a `completed`.
+        self._checked_seqs: set[int] = set()
 
-    def hear(self, payload: bytes) -> Event | None:
-        """Return the event if it counts and is new; raises EventRefused for what the token did not sign."""
+    def take_event(self, payload: bytes) -> Event | None:
+        """Return the event if it counts and is new; raise EventRefused if the token did not sign it."""
         event = events.parse(payload, self.id)
         if not events.is_signed(event, self.token):
-            raise EventRefused("its signature is not the job's")
+            raise EventRefused("the job's token did not sign it")
         signature = event["data"]["hmac_sig"]
-        if signature in self._seen:
+        if signature in self._signatures:
             return None
-        self._seen.add(signature)
-        self._heard_at = load_adjusted_clock.now()
-        self._numbers.add(event["seq"])
+        self._signatures.add(signature)
+        self._received_at = load_adjusted_clock.now()
+        self._seqs.add(event["seq"])
         self._attempt = max(self._attempt, events.attempt_of(event))
         if event["data"].get("checking"):
-            self._checked.add(event["seq"])
+            self._checked_seqs.add(event["seq"])
             if self.end is not None and not self._counts(self.end):
                 self.end = None
         if event["event"] in events.TERMINAL:
-            if not self._counts(event) or (self.end is not None and not _is_claim(self.end)):
+            if not self._counts(event) or (self.end is not None and not _is_unconfirmed(self.end)):
                 return None
             self.end = event
         return event
 
     def _counts(self, end: Event) -> bool:
         is_old = events.attempt_of(end) < self._attempt
-        return not is_old and not (_is_claim(end) and end["seq"] in self._checked)
+        return not is_old and not (_is_unconfirmed(end) and end["seq"] in self._checked_seqs)
 
     def is_over(self) -> bool:
-        """Tell whether the job has ended and nothing before its end is missing, or will come any more."""
+        """Tell whether the job has ended and all its events are here, or no further event arrives."""
         if self.end is None:
             return False
-        is_whole = len(self._numbers) >= self.end["seq"] and not _is_claim(self.end)
-        return is_whole or load_adjusted_clock.now() >= self._heard_at + _LINGER_SECONDS
+        is_whole = len(self._seqs) >= self.end["seq"] and not _is_unconfirmed(self.end)
+        return is_whole or load_adjusted_clock.now() >= self._received_at + _LINGER_SECONDS
 
     def as_json(self) -> Document:
-        """Return how it ended, as a record says it."""
+        """Return how the job ended, in the words of a job's record."""
         assert self.end is not None
         return {
             "job_id": self.id,
-            "status": states.after(states.JobStatus.RUNNING, self.end["event"], self.end["data"]),
+            "status": states.status_after(states.JobStatus.RUNNING, self.end["event"], self.end["data"]),
             "attempt": events.attempt_of(self.end),
             "finished_at": self.end["timestamp"],
             "terminal_event": self.end["event"],
@@ -103,72 +104,72 @@ class _Job:
         }
 
 
-def _is_claim(event: Event) -> bool:
+def _is_unconfirmed(event: Event) -> bool:
     return "by" not in event["data"]
 
 
-class _Waiting:
-    """The way to the broker, for as long as somebody waits."""
+class _Subscription:
+    """The connection to the broker, with the subscription to the jobs."""
 
-    def __init__(self, context: Context, broker: Broker, wanted: dict[str, _Job]) -> None:
+    def __init__(self, context: Context, broker: Broker, jobs: dict[str, _Job]) -> None:
         from mam.adapters.mqtt.connection import Connection
 
         self.context = context
         self.broker = broker
-        self.wanted = wanted
+        self.jobs = jobs
         self.failures = 0
-        self._has_asked = False
-        self.link: Connection = Connection(
+        self._is_subscribed = False
+        self.connection: Connection = Connection(
             broker, brokers.password(context, broker), role="wait", listens=True
         )
 
-    def go_on(self, seconds: float) -> None:
-        """Hear for so long; where the broker is away, try to find it again."""
+    def receive(self, seconds: float) -> None:
+        """Receive for so many seconds; reconnect if the broker is unreachable."""
         try:
-            if not self.link.is_open:
-                self.link.open(min(seconds, _CONNECT_SECONDS))
-                self._has_asked = self._has_asked and self.link.was_known
-                if not self._has_asked:
-                    self._ask()
+            if not self.connection.is_open:
+                self.connection.open(min(seconds, _CONNECT_SECONDS))
+                self._is_subscribed = self._is_subscribed and self.connection.had_session
+                if not self._is_subscribed:
+                    self._subscribe()
                 self.failures = 0
             else:
-                self.link.step(seconds)
+                self.connection.step(seconds)
         except BrokerDown as error:
             self.failures += 1
             if self.failures == 1:
-                self.context.warn(f"{error}; trying again")
+                self.context.warn(f"{error}; mam tries again")
             time.sleep(min(seconds, rules.pause(self.failures, random.random())))  # noqa: S311
 
-    def _ask(self) -> None:
+    def _subscribe(self) -> None:
         leaves = (events.EVENTS, events.STATUS)
-        topics = [self.broker.topic(job_id, leaf) for job_id in self.wanted for leaf in leaves]
-        self.link.subscribe(topics, _ACK_SECONDS)
+        topics = [self.broker.topic(job_id, leaf) for job_id in self.jobs for leaf in leaves]
+        self.connection.subscribe(topics, _ACK_SECONDS)
         now = stamp(self.context.now())
         questions = [
-            self.link.publish(
+            self.connection.publish(
                 self.broker.topic(job.id, republish_request.ASK),
                 republish_request.write(job.id, job.token, now, secrets.token_hex(8)),
             )
-            for job in self.wanted.values()
+            for job in self.jobs.values()
         ]
-        self.link.finish(questions, _ACK_SECONDS)
-        self._has_asked = True
+        self.connection.finish(questions, _ACK_SECONDS)
+        self._is_subscribed = True
 
-    def hear(self, tell: Callable[[Document], None]) -> None:
-        """Take what arrived; tell each event that counts, in the order in which they came."""
-        for heard in self.link.take():
+    def take_messages(self, tell: Callable[[Document], None]) -> None:
+        """Process the received messages; pass each event that counts to `tell`, in order of arrival."""
+        for message in self.connection.take():
             for leaf in (events.EVENTS, events.STATUS):
-                job = self.wanted.get(self.broker.job_of(heard.topic, leaf) or "")
+                job = self.jobs.get(self.broker.job_of(message.topic, leaf) or "")
                 if job is None:
                     continue
                 try:
-                    event = job.hear(heard.payload)
+                    event = job.take_event(message.payload)
                 except EventRefused as error:
                     self.context.warn(f"an event of job {job.id} was refused: {error}")
                     continue
                 if event is not None:
                     tell(event)
-            self.link.done_with(heard)
+            self.connection.acknowledge(message)
 
 
 def wait(
@@ -179,42 +180,42 @@ def wait(
     *,
     timeout: float | None = None,
 ) -> list[Document]:
-    """Return the jobs, by id, once all have ended; `tell` gets each event once. Raises TimedOut.
+    """Return how the jobs ended once all have ended; `tell` gets each event once. Raises TimedOut.
 
-    A broker that is away is waited for; one that refuses us is not.
+    It waits for an unreachable broker, but raises if the broker refuses the connection.
     """
     if not tokens:
-        raise Usage("name a job", hint="a broker does not say which jobs there are")
+        raise Usage("name a job", hint="a broker cannot list jobs")
     deadline = None if timeout is None else time.monotonic() + timeout
-    wanted = {job_id: _Job(job_id, token) for job_id, token in tokens.items()}
-    waiting = _Waiting(context, broker, wanted)
+    jobs = {job_id: _Job(job_id, token) for job_id, token in tokens.items()}
+    subscription = _Subscription(context, broker, jobs)
     try:
-        while left := [job for job in wanted.values() if not job.is_over()]:
+        while open_jobs := [job for job in jobs.values() if not job.is_over()]:
             if deadline is not None and time.monotonic() >= deadline:
-                named = ", ".join(sorted(job.id for job in left)[:5])
-                raise TimedOut(f"{named} did not end within {timeout:g} s")
-            seconds = _LOOK if any(job.end for job in left) else _NET
-            waiting.go_on(
+                names = ", ".join(sorted(job.id for job in open_jobs)[:5])
+                raise TimedOut(f"{names} did not end within {timeout:g} s")
+            seconds = _LOOK if any(job.end for job in open_jobs) else _NET
+            subscription.receive(
                 seconds if deadline is None else max(0.05, min(seconds, deadline - time.monotonic()))
             )
-            waiting.hear(tell)
-        return [job.as_json() for job in wanted.values()]
+            subscription.take_messages(tell)
+        return [job.as_json() for job in jobs.values()]
     finally:
-        waiting.link.close()
+        subscription.connection.close()
 
 
 def read_token(path: str) -> str:
-    """Return the token in a file that was brought from the job's machine."""
+    """Return the token from a file that was copied from the job's machine."""
     import os
 
     try:
         with open(path, "rb") as file:
             if os.fstat(file.fileno()).st_mode & 0o077:
-                raise NotAllowed(f"{path} is open to others", hint=f"chmod 600 {path}")
-            found = file.read(4096).decode("ascii").strip()
+                raise NotAllowed(f"other users can read {path}", hint=f"chmod 600 {path}")
+            token = file.read(4096).decode("ascii").strip()
     except (OSError, UnicodeDecodeError) as error:
-        said = error.strerror if isinstance(error, OSError) else "it is not a token"
-        raise NotAllowed(f"the token file {path} cannot be read: {said}") from error
-    if not found:
+        reason = error.strerror if isinstance(error, OSError) else "it is not a token"
+        raise NotAllowed(f"the token file {path} cannot be read: {reason}") from error
+    if not token:
         raise NotAllowed(f"the token file {path} is empty")
-    return found
+    return token

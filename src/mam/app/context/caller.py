@@ -1,4 +1,4 @@
-"""Finding out who calls: a session only if its own process is an ancestor of the calling one."""
+"""Finding out who calls: a session only if its process is an ancestor of the calling process."""
 
 from __future__ import annotations
 
@@ -13,29 +13,30 @@ if TYPE_CHECKING:
 
 
 def find_caller(context: Context, pid: int) -> Caller:
-    """Return who calls by this process: the session that it runs in, or a person."""
+    """Return the session in which a process runs; the user where it runs in no session."""
     if not context.environ.get("MAM_SESSION") and not context.environ.get("TMUX_PANE"):
         return callers.user(pid)
     return _caller_among(context, context.registry.view().rows, pid)
 
 
 def find_reporter(context: Context, pid: int) -> Caller:
-    """Return the same for a report, which must get through where the registry's file cannot be read.
+    """Return the caller of a report, which must succeed even where the YAML file cannot be read.
 
-    The rows are those of the database; of a session that is claimed only its own.
+    The rows come from the database: only the row that `MAM_SESSION` names, or all of them without it.
     """
     claimed = context.environ.get("MAM_SESSION")
     if not claimed and not context.environ.get("TMUX_PANE"):
         return callers.user(pid)
     none: list[Row] = []
     rows = context.registry.peek(
-        lambda draft: [row] if claimed and (row := draft.get(claimed)) else draft.rows(), none
+        lambda transaction: [row] if claimed and (row := transaction.get(claimed)) else transaction.rows(),
+        none,
     )
     return _caller_among(context, rows, pid)
 
 
 def calling_row(context: Context, caller: Caller) -> Row | None:
-    """Return the row of the session that calls; None where no session does."""
+    """Return the row of the calling session; None where the caller is no session."""
     if caller.session_id is None:
         return None
     return context.registry.view().by_id(caller.session_id)
@@ -44,12 +45,12 @@ def calling_row(context: Context, caller: Caller) -> Row | None:
 def _caller_among(context: Context, rows: list[Row], pid: int) -> Caller:
     claimed, pane = context.environ.get("MAM_SESSION"), context.environ.get("TMUX_PANE")
     if claimed:
-        found = [row for row in rows if row.get("id") == claimed]
+        candidates = [row for row in rows if row.get("id") == claimed]
     else:
-        # An agent that was started by hand, and registered since, has only its pane; a pane of another
-        # server may be called the same.
-        found = [row for row in rows if pane and is_running(row) and row["pane"].get("id") == pane]
-    row = next((row for row in found if runs_inside(row, pid)), None)
+        # An agent that a person started by hand and registered later has no MAM_SESSION, only its pane.
+        # tmux numbers the panes of each server from %0, so several rows may have the same pane id.
+        candidates = [row for row in rows if pane and is_running(row) and row["pane"].get("id") == pane]
+    row = next((row for row in candidates if runs_inside(row, pid)), None)
     return callers.session(row["id"], pid) if row else callers.user(pid)
 
 
@@ -59,4 +60,6 @@ def runs_inside(row: Row, pid: int) -> bool:
 
     pane = row.get("pane") or {}
     identity = (pane.get("pid"), pane.get("pid_start"), pane.get("boot_id"))
-    return any((one.pid, one.start, one.boot) == identity for one in process.ancestors(pid))
+    return any(
+        (ancestor.pid, ancestor.start, ancestor.boot) == identity for ancestor in process.ancestors(pid)
+    )

@@ -1,7 +1,8 @@
-"""A verb in flight: nobody else works on its session, and its death is noticed.
+"""Claims: while one verb changes a session, no other verb does, and the death of the process is noticed.
 
-The intent is committed before the first effect. When this process dies on the way, the next
-changing verb finds the intent without a living owner and finishes or cleans what it began.
+The store keeps a claim as an `Intent`. It is committed before the first effect. When the process dies before
+it ends the claim, the next changing verb finds an intent without a living owner; it finishes or cleans up
+what the dead process began.
 """
 
 from __future__ import annotations
@@ -27,52 +28,57 @@ if TYPE_CHECKING:
 
 WAIT_SECONDS = 20.0
 STEP = 0.02
-# Intents of this process that it gave up and could not say so, because the disk was full.
-_given_up: set[tuple[str, float]] = set()
+# Claims that this process has released without recording the release, because the disk was full.
+_released_unrecorded: set[tuple[str, float]] = set()
 
 
 def is_owned(intent: Intent) -> bool:
-    """Tell whether the process that began a change still lives and is at it."""
+    """Tell whether the process that made a claim still lives and has not released the claim."""
     owner = Identity.from_json(intent.owner)
     if owner is None or not process.is_alive(owner):
         return False
-    return owner.pid != os.getpid() or (intent.session_id, intent.at) not in _given_up
+    return owner.pid != os.getpid() or (intent.session_id, intent.at) not in _released_unrecorded
 
 
-def claim(context: Context, work: Callable[[Transaction], T]) -> T:
-    """Commit an intent. The file is not written: it shows no intents, and a full disk ends the verb here."""
+def commit_claim(context: Context, work: Callable[[Transaction], T]) -> T:
+    """Commit a claim without writing the YAML file: the file shows no claims. A full disk ends the verb."""
     from mam.app.context.liveness import confirm
 
-    begun: list[Intent] = []
+    claims: list[Intent] = []
 
-    def noted(draft: Transaction) -> T:
-        done = work(draft)
-        begun.extend(one for one in draft.intents.all() if one.at == draft.now and _is_mine(one))
-        return done
+    def work_and_collect(transaction: Transaction) -> T:
+        result = work(transaction)
+        claims.extend(
+            intent
+            for intent in transaction.intents.all()
+            if intent.at == transaction.now and _is_mine(intent)
+        )
+        return result
 
     try:
-        return context.registry.commit(noted, lambda row, status: confirm(context, row, status))
+        return context.registry.commit(work_and_collect, lambda row, status: confirm(context, row, status))
     except Unavailable:
-        # The disk may fail a commit that whoever opens the database next finds there all the same.
-        for intent in begun:
-            withdraw(context, intent.session_id, intent.at, for_good=True)
+        # SQLite may report that a commit failed although the next process to open the database finds it.
+        for intent in claims:
+            try_release(context, intent.session_id, intent.at, delete=True)
         raise
 
 
 def change(context: Context, work: Callable[[Transaction], T]) -> T:
-    """Change the registry; a status that a person wrote by hand is confirmed by looking."""
+    """Change the registry; a status that a person wrote into the YAML file is checked against tmux."""
     from mam.app.context.liveness import confirm
 
     return context.registry.change(work, lambda row, status: confirm(context, row, status))
 
 
 @contextmanager
-def in_flight(
+def claim_session(
     context: Context, verb: str, target: str, prepare: Callable[[Transaction, Row], dict[str, Any] | None]
 ) -> Iterator[Row | None]:
-    """Claim a registered session for a verb; yields its row, or None when prepare found nothing to do.
+    """Claim a registered session for a verb; yield its row, or None when `prepare` returns None.
 
-    `prepare` runs under the lock: it checks, and returns what recovery will need to know.
+    `prepare` runs under the lock. It checks whether the verb may run, and returns what recovery needs to
+    know; None means that there is nothing to do.
     """
     row, at = _claim(context, verb, target, prepare)
     if row is None:
@@ -81,47 +87,47 @@ def in_flight(
     try:
         yield row
     except BaseException as error:
-        let_go(context, row["id"], at, error)
+        release_after_error(context, row["id"], at, error)
         raise
-    abandon(context, row["id"], at, for_good=True)
+    release(context, row["id"], at, delete=True)
 
 
-def let_go(context: Context, session_id: str, at: float, error: BaseException) -> None:
-    """End the intent of a verb that failed; where its effects are unknown, leave it to recovery."""
-    abandon(
+def release_after_error(context: Context, session_id: str, at: float, error: BaseException) -> None:
+    """End the claim of a verb that failed; where its effects are unknown, leave the claim to recovery."""
+    release(
         context,
         session_id,
         at,
-        for_good=isinstance(error, (Refused, Unconfirmed)) and not isinstance(error, StartUnconfirmed),
+        delete=isinstance(error, (Refused, Unconfirmed)) and not isinstance(error, StartUnconfirmed),
     )
 
 
-def abandon(context: Context, session_id: str, at: float, *, for_good: bool) -> None:
-    """End an intent for good, or leave it without an owner; neither waits for a disk that is full."""
-    failure = withdraw(context, session_id, at, for_good=for_good)
+def release(context: Context, session_id: str, at: float, *, delete: bool) -> None:
+    """Delete a claim, or leave it without an owner for recovery. A full disk is a warning, not an error."""
+    failure = try_release(context, session_id, at, delete=delete)
     if failure is not None:
-        context.warn(f"what is left half done is cleaned by the next command ({failure})")
+        context.warn(f"the next mam command cleans up what this one left half done ({failure})")
 
 
-def withdraw(context: Context, session_id: str, at: float, *, for_good: bool) -> Unavailable | None:
-    """Give up an intent of this process, if it is there; return why nobody else can be told."""
+def try_release(context: Context, session_id: str, at: float, *, delete: bool) -> Unavailable | None:
+    """Release a claim of this process, if it exists; return the error if the release cannot be recorded."""
 
-    def work(draft: Transaction) -> None:
-        intent = draft.intents.of(session_id)
+    def work(transaction: Transaction) -> None:
+        intent = transaction.intents.of(session_id)
         if intent is None or intent.at != at or not _is_mine(intent):
             return
-        if for_good:
-            draft.intents.end(session_id, at)
+        if delete:
+            transaction.intents.end(session_id, at)
         else:
             intent.owner = {}
-            draft.intents.put(intent)
+            transaction.intents.put(intent)
 
-    _given_up.add((session_id, at))
+    _released_unrecorded.add((session_id, at))
     try:
         context.registry.note(work)
     except Unavailable as failure:
         return failure
-    _given_up.discard((session_id, at))
+    _released_unrecorded.discard((session_id, at))
     return None
 
 
@@ -136,55 +142,57 @@ def _claim(
 
     deadline = Deadline(WAIT_SECONDS)
 
-    def work(draft: Transaction) -> tuple[bool, Row | None, float]:
-        row = draft.find(target)
-        if not is_free(draft, row["id"], row["name"]):
-            return False, None, draft.now
-        notes = prepare(draft, row)
+    def work(transaction: Transaction) -> tuple[bool, Row | None, float]:
+        row = transaction.find(target)
+        if not is_free(transaction, row["id"], row["name"]):
+            return False, None, transaction.now
+        notes = prepare(transaction, row)
         if notes is None:
-            return True, None, draft.now
-        draft.intents.put(new_intent(row["id"], row["name"], verb, draft.now, notes))
-        return True, row, draft.now
+            return True, None, transaction.now
+        transaction.intents.put(new_intent(row["id"], row["name"], verb, transaction.now, notes))
+        return True, row, transaction.now
 
     while True:
-        done, row, at = claim(context, work)
-        if done:
+        was_free, row, at = commit_claim(context, work)
+        if was_free:
             if row is None:
-                change(context, lambda draft: None)
+                # Write the YAML file, which `commit_claim` leaves alone.
+                change(context, lambda transaction: None)
             return row, at
         if not deadline.pause(STEP):
-            raise busy(context, target)
+            raise busy_error(context, target)
 
 
-def annotate(draft: Transaction, session_id: str, notes: Mapping[str, Any]) -> None:
-    """Note how far the verb got that holds a session."""
-    intent = draft.intents.of(session_id)
+def annotate(transaction: Transaction, session_id: str, notes: Mapping[str, Any]) -> None:
+    """Record in the claim on a session how far the verb got."""
+    intent = transaction.intents.of(session_id)
     if intent is not None:
         intent.data = notes
-        draft.intents.put(intent)
+        transaction.intents.put(intent)
 
 
-def is_free(draft: Transaction, session_id: str, name: str) -> bool:
-    """Tell whether no living process works on a session or takes its name."""
+def is_free(transaction: Transaction, session_id: str, name: str) -> bool:
+    """Tell whether no living process has claimed a session or its name."""
     return not any(
         is_owned(intent)
-        for intent in draft.intents.all()
+        for intent in transaction.intents.all()
         if intent.session_id == session_id or intent.name == name
     )
 
 
-def busy(context: Context, target: str) -> RegistryBusy:
-    """Return the error for a session that somebody else is working on."""
+def busy_error(context: Context, target: str) -> RegistryBusy:
+    """Return the error for a session that another process has claimed."""
     intent = next(
-        (one for one in context.registry.view().intents if target in (one.name, one.session_id)), None
+        (intent for intent in context.registry.view().intents if target in (intent.name, intent.session_id)),
+        None,
     )
-    who = f"a {intent.verb} by process {intent.owner.get('pid')}" if intent else "another change"
+    claimant = f"a {intent.verb} by process {intent.owner.get('pid')}" if intent else "another change"
     return RegistryBusy(
-        f"{who} is under way on '{target}'", hint="wait for it, or end that process, and repeat"
+        f"{claimant} is under way on '{target}'", hint="wait for it, or end that process, and repeat"
     )
 
 
 def new_intent(session_id: str, name: str, verb: str, now: float, notes: Mapping[str, Any]) -> Intent:
-    """Return the intent of this process."""
-    _given_up.discard((session_id, now))
+    """Return a claim of this process on a session."""
+    _released_unrecorded.discard((session_id, now))
     return Intent(session_id, name, verb, owner=process.me().as_json(), at=now, data=notes)

@@ -12,54 +12,54 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from mam.app.context.context import Context
 
-# Where writing in place is not told, the database is looked at this often.
-NET = 1.0
-# Seconds of frequent looks after the kernel's word, and how far apart they are.
-_ALERT, _FIRST_LOOK, _LAST_LOOK = 0.15, 0.0005, 0.01
+# Some systems do not report a write into an existing file: there the database is checked this often.
+FALLBACK_SECONDS = 1.0
+# After a report of the kernel: how long the checks are frequent, and the shortest and longest pause.
+_ALERT, _FIRST_STEP, _LAST_STEP = 0.15, 0.0005, 0.01
 
 
-class Commits:
-    """Waits until somebody has committed something.
+class CommitWatch:
+    """Waits until another process has committed something.
 
-    The kernel tells of a commit when it is written, and it can be read when it is flushed, some milliseconds
-    later: after each word of the kernel there is a time of frequent looks.
+    The kernel reports a commit when SQLite writes it. The commit is readable only once it is flushed, some
+    milliseconds later. So after each report of the kernel the database is checked often for a short time.
     """
 
     def __init__(self, context: Context) -> None:
-        """Watch the folder of the database, whose log file every commit writes."""
+        """Watch the folder of the database: every commit writes the log file in it."""
         self._registry = context.registry
         self._watch = FileWatch()
         self._watch.keep({context.paths.state: None})
-        self._seen = self._number()
+        self._last_version = self._version()
         self._alert_until = 0.0
 
-    def __enter__(self) -> Commits:
-        """Use as a context, to let go of the folder."""
+    def __enter__(self) -> CommitWatch:
+        """Return this watch; the `with` statement closes it."""
         return self
 
     def __exit__(self, *error: object) -> None:
-        """Let go."""
+        """Stop watching the folder."""
         self._watch.close()
 
     def wait(self, end: float) -> bool:
-        """Return True when there is a commit that was not there before, False at a monotonic time."""
-        step = _FIRST_LOOK
-        while (seen := self._number()) == self._seen:
+        """Return True once there is a new commit, False at the monotonic time `end`."""
+        step = _FIRST_STEP
+        while (version := self._version()) == self._last_version:
             now = time.monotonic()
             if now >= end:
                 return False
-            seconds = min(end - now, step if now < self._alert_until else NET)
+            seconds = min(end - now, step if now < self._alert_until else FALLBACK_SECONDS)
             if select.select([self._watch], [], [], seconds)[0]:
                 self._watch.poll()
-                self._alert_until, step = time.monotonic() + _ALERT, _FIRST_LOOK
+                self._alert_until, step = time.monotonic() + _ALERT, _FIRST_STEP
             else:
-                step = min(step * 2, _LAST_LOOK)
-        self._seen = seen
+                step = min(step * 2, _LAST_STEP)
+        self._last_version = version
         return True
 
-    def _number(self) -> int | None:
+    def _version(self) -> int | None:
         try:
-            return self._registry.others()
+            return self._registry.commit_number()
         except MamError:
-            # Whoever waits here reads next, and meets the same error where it can be told.
+            # The caller reads the database next, meets the same error there, and can report it.
             return None

@@ -1,11 +1,14 @@
-"""What every verb is given, made once per call and opened only when used."""
+"""The context of a verb: the root, the environment, the settings and the resources that it works with.
+
+A call makes one context. Each resource is opened when it is first used.
+"""
 
 from __future__ import annotations
 
 import os
 import time
 
-from mam.adapters.store import root_paths as places
+from mam.adapters.store import root_paths
 from mam.adapters.store.registry import Registry
 from mam.adapters.store.user_state import UserState, state_home
 from mam.app.context.settings import load_settings
@@ -44,9 +47,9 @@ def _say_nothing(_text: str) -> None:
 
 
 class Resources:
-    """What is opened on the way, and closed at the end: the registry, the user's state, clients of tmux.
+    """What a context opens and closes: the registry, the user state and the tmux clients.
 
-    Nothing is opened before it is used. One thread has one.
+    Nothing is opened before it is used. Threads do not share resources.
     """
 
     __slots__ = ("_environ", "_servers", "registry", "user_state")
@@ -60,25 +63,25 @@ class Resources:
         self._servers: dict[str, Tmux] = {}
 
     def tmux(self, server: str) -> Tmux:
-        """Return the client of one server."""
-        found = self._servers.get(server)
-        if found is None:
+        """Return the client of one tmux server."""
+        client = self._servers.get(server)
+        if client is None:
             from mam.adapters.tmux.client import Tmux
             from mam.core.inherited_variables import without_inherited
 
-            found = self._servers[server] = Tmux(server, environ=without_inherited(self._environ))
-        return found
+            client = self._servers[server] = Tmux(server, environ=without_inherited(self._environ))
+        return client
 
     def close(self) -> None:
-        """Let go of everything that is open."""
+        """Close everything that is open."""
         self.registry.close()
         self.user_state.close()
 
 
 class Context:
-    """What every verb is given: one root, where the caller stands, its environment, and the clock.
+    """What every verb receives: one root, the caller's directory, its environment, and the clock.
 
-    It never changes. `replace` makes another one, `for_thread` one with resources of its own.
+    A context never changes. `replace` makes another context, `for_thread` one with separate resources.
     """
 
     __slots__ = (
@@ -97,14 +100,15 @@ class Context:
     paths: RootPaths
     workspace: str
     environ: Mapping[str, str]
-    # Whose settings hold: the caller's own, or of somebody whom the caller cannot deceive.
+    # The environment that tells where the user's settings lie. It differs from `environ` where the caller
+    # must not be able to choose the settings.
     settings_environ: Mapping[str, str]
     resources: Resources
     clock: Callable[[], float]
-    # Where long work tells what it is doing, and what deserves attention and stops nothing.
+    # `progress` takes what a long verb is doing now; `warn` takes problems that do not stop the verb.
     progress: Callable[[str], None]
     warn: Callable[[str], None]
-    # Who is told, inside the transaction, what happens to a session.
+    # They are called, inside the transaction, with what happens to a session.
     listeners: tuple[Listener, ...]
     _settings: dict[str, Settings]
 
@@ -121,7 +125,7 @@ class Context:
         warn: Callable[[str], None] = _say_nothing,
         listeners: tuple[Listener, ...] = (),
     ) -> None:
-        """Take the paths as found; nothing is read before it is needed."""
+        """Make a context; nothing is read before it is needed."""
         fields = {
             "paths": paths,
             "workspace": workspace,
@@ -138,13 +142,13 @@ class Context:
             object.__setattr__(self, name, value)
 
     def __setattr__(self, name: str, value: object) -> None:
-        """Refuse: what a verb was given stays as it is."""
+        """Refuse every assignment: a context never changes."""
         raise AttributeError(f"a context does not change: {name}")
 
     def replace(self, **changes: Unpack[Fields]) -> Context:
-        """Return this context with other fields; resources are shared unless they are among them.
+        """Return a context with other fields; it shares the resources unless `changes` has others.
 
-        Resources belong to one root and to one environment: a change of these needs others.
+        Resources belong to one root and one environment, so a change of either needs other resources.
         """
         if ("paths" in changes or "environ" in changes) and "resources" not in changes:
             raise ValueError("another root or environment needs resources of its own")
@@ -155,11 +159,11 @@ class Context:
         return context
 
     def for_thread(self) -> Context:
-        """Return the same context with connections of its own, for another thread."""
+        """Return the same context with separate resources, for another thread."""
         return self.replace(resources=Resources(self.paths, self.environ, self.clock))
 
     def close(self) -> None:
-        """Let go of everything that is open."""
+        """Close everything that is open."""
         self.resources.close()
 
     @property
@@ -176,32 +180,32 @@ class Context:
         """Return the time of day."""
         return self.clock()
 
-    def publish(self, draft: Transaction, event: SessionEvent) -> None:
-        """Tell the listeners what happens to a session, inside the transaction that records it."""
+    def publish(self, transaction: Transaction, event: SessionEvent) -> None:
+        """Call the listeners with what happens to a session, inside the transaction that records it."""
         for listener in self.listeners:
-            listener(self, draft, event)
+            listener(self, transaction, event)
 
     def require_registry(self) -> None:
-        """Refuse a root without a registry."""
+        """Raise NoRegistry for a root without a registry."""
         if not self.paths.exists():
             raise NoRegistry.in_root(self.paths.root)
 
     def tmux(self, server: str) -> Tmux:
-        """Return the client of one server."""
+        """Return the client of one tmux server."""
         return self.resources.tmux(server)
 
     def kind(self, name: str) -> Kind:
-        """Return the kind of that name."""
+        """Return the agent kind of that name."""
         from mam.adapters.agents.catalogue import kind
 
         return kind(name)
 
-    def server_name(self, asked: str | None) -> str:
-        """Return the tmux server to use: as asked, else by the environment, else by the settings."""
-        return parse_server(asked or self.environ.get("TMUX_SERVER_NAME") or self.settings().tmux_server)
+    def server_name(self, name: str | None) -> str:
+        """Return the tmux server to use: by this name, else by the environment, else by the settings."""
+        return parse_server(name or self.environ.get("TMUX_SERVER_NAME") or self.settings().tmux_server)
 
     def in_directory(self, directory: str) -> Context:
-        """Return this context as if started in a directory, named from where we are."""
+        """Return this context with another workspace; a relative path starts at the present workspace."""
         path = os.path.join(self.workspace, directory)
         if "\0" in path or not os.path.isdir(path):
             raise InvalidPath(f"{directory} is not a directory", hint="name a directory that exists")
@@ -210,8 +214,8 @@ class Context:
     def settings(self) -> Settings:
         """Return the settings in force."""
         if not self._settings:
-            self._settings["found"] = load_settings(self.paths.root, self.settings_environ)
-        return self._settings["found"]
+            self._settings["loaded"] = load_settings(self.paths.root, self.settings_environ)
+        return self._settings["loaded"]
 
 
 def open_context(
@@ -221,31 +225,35 @@ def open_context(
     environ: Mapping[str, str] | None = None,
     listeners: tuple[Listener, ...] = (),
 ) -> Context:
-    """Find the root that is meant: a named registry, a named workspace, the agent's own, or here."""
+    """Open the root that is meant: of the named registry, of the named workspace, of the calling agent, or
+    of the current directory; the first of these that applies.
+    """
     environ = os.environ if environ is None else environ
-    here = os.path.realpath(workspace) if workspace else _current_directory(environ)
-    if not os.path.isdir(here):
-        raise InvalidPath(f"{workspace or here} is not a directory", hint="name a directory that exists")
+    directory = os.path.realpath(workspace) if workspace else _current_directory(environ)
+    if not os.path.isdir(directory):
+        raise InvalidPath(f"{workspace or directory} is not a directory", hint="name a directory that exists")
     file = registry or environ.get("AGENT_SESSIONS_YAML")
-    if file:
-        return Context(places.of_registry(os.path.join(here, file)), here, environ, listeners=listeners)
     root = environ.get("MAM_ROOT")
-    if root and not workspace and os.path.isdir(root):
-        return Context(places.of_root(os.path.realpath(root)), here, environ, listeners=listeners)
-    return Context(places.of_root(places.find_root(here)), here, environ, listeners=listeners)
+    if file:
+        paths = root_paths.of_registry(os.path.join(directory, file))
+    elif root and not workspace and os.path.isdir(root):
+        paths = root_paths.of_root(os.path.realpath(root))
+    else:
+        paths = root_paths.of_root(root_paths.find_root(directory))
+    return Context(paths, directory, environ, listeners=listeners)
 
 
 def open_all_contexts(
     environ: Mapping[str, str] | None = None, listeners: tuple[Listener, ...] = ()
 ) -> list[Context]:
-    """Return one context for each root that is recorded for this user, whether it is still there or not."""
+    """Return one context for each root in the user state, even where the root does not exist any more."""
     environ = os.environ if environ is None else environ
     user_state = UserState(state_home(environ), time.time)
     try:
         roots = user_state.roots()
     finally:
         user_state.close()
-    return [Context(places.of_registry(file), root, environ, listeners=listeners) for root, file in roots]
+    return [Context(root_paths.of_registry(file), root, environ, listeners=listeners) for root, file in roots]
 
 
 def _current_directory(environ: Mapping[str, str]) -> str:

@@ -1,6 +1,6 @@
-"""What is really there of a session: its pane, its process, or that nobody can say.
+"""Finding the liveness of sessions: whether the pane and the process of a row exist.
 
-An empty or failed answer is unknown and never absent.
+A tmux server that does not answer makes a session unknown, never gone.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     from mam.core.session_row import Row
 
 
-class Sight:
-    """One look at one session."""
+class SessionLiveness:
+    """The liveness of one session, with the pane that was found and the reason for the state."""
 
     __slots__ = ("pane", "reason", "state")
 
@@ -35,7 +35,7 @@ class Sight:
 
 
 def identity_of(row: Row) -> Identity | None:
-    """Return the process that the row remembers; None for a row that never said."""
+    """Return the process that the row records; None where the row does not record it fully."""
     pane = row.get("pane") or {}
     pid, start, boot = pane.get("pid"), pane.get("pid_start"), pane.get("boot_id")
     if not pid or start is None or not boot:
@@ -43,35 +43,35 @@ def identity_of(row: Row) -> Identity | None:
     return Identity(pid, start, boot)
 
 
-def see(row: Row, listing: Listing, root: str) -> Sight:
-    """Return what one listing of its server says about a session of a root."""
+def judge_liveness(row: Row, listing: Listing, root: str) -> SessionLiveness:
+    """Return the liveness of a session of a root, by a listing of the panes of its tmux server."""
     if not listing.confirmed:
-        return Sight(Liveness.UNKNOWN, reason=listing.error or "the tmux server did not answer")
+        return SessionLiveness(Liveness.UNKNOWN, reason=listing.error or "the tmux server did not answer")
     marked = listing.marked(row.get("id"))
     if len(marked) == 1 and _is_plainly_alive(row["pane"], marked[0], root):
-        return Sight(Liveness.ALIVE, marked[0])
+        return SessionLiveness(Liveness.ALIVE, marked[0])
     identity = identity_of(row)
     if marked and all(is_foreign(pane, root) for pane in marked):
-        return Sight(Liveness.GONE, reason=f"its pane belongs to the root {marked[0].root}")
+        return SessionLiveness(Liveness.GONE, reason=f"the pane belongs to the root {marked[0].root}")
     pane = find_pane(row, marked or ([] if identity else listing.panes))
     if pane is None:
         if identity and process.is_alive(identity):
-            return Sight(Liveness.LOOSE, reason=f"process {identity.pid} lives without its pane")
-        return Sight(Liveness.GONE, reason="no pane and no process")
+            return SessionLiveness(Liveness.LOOSE, reason=f"process {identity.pid} lives without its pane")
+        return SessionLiveness(Liveness.GONE, reason="no pane and no process")
     if pane.dead:
-        return Sight(Liveness.DEAD, pane, "the process in the pane has ended")
+        return SessionLiveness(Liveness.DEAD, pane, "the process in the pane has ended")
     if identity and (pane.pid != identity.pid or not process.is_alive(identity)):
         if pane.pid == identity.pid:
-            return Sight(Liveness.DEAD, pane, "the process in the pane has ended")
-        return Sight(Liveness.GONE, pane, f"another process ({pane.pid}) is in the pane")
-    return Sight(Liveness.ALIVE, pane)
+            return SessionLiveness(Liveness.DEAD, pane, "the process in the pane has ended")
+        return SessionLiveness(Liveness.GONE, pane, f"another process ({pane.pid}) is in the pane")
+    return SessionLiveness(Liveness.ALIVE, pane)
 
 
 def _is_plainly_alive(recorded: RowPane, pane: Pane, root: str) -> bool:
-    """Tell in the fewest steps what holds for nearly every session of a long listing.
+    """Tell quickly that a session is alive, which holds for nearly every session of a long listing.
 
-    The server that carries our mark still holds this child, so the pid is nobody else's; it may only
-    have ended unnoticed.
+    tmux still holds this process as its child, so the kernel cannot have given the pid to another process.
+    The process may only have ended without tmux having noticed.
     """
     return (
         pane.pid == recorded.get("pid")
@@ -83,12 +83,15 @@ def _is_plainly_alive(recorded: RowPane, pane: Pane, root: str) -> bool:
 
 
 def is_foreign(pane: Pane, root: str) -> bool:
-    """Tell whether a marked pane is another root's: ours is a copy. A root that moved is no other."""
+    """Tell whether a marked pane belongs to another root, of which this root is a copy.
+
+    A root that was moved is not another root: its old directory has no `.mam` any more.
+    """
     return pane.root not in ("", root) and os.path.isdir(os.path.join(pane.root, ".mam"))
 
 
 def find_pane(row: Row, panes: Iterable[Pane]) -> Pane | None:
-    """Return the pane that carries the session's mark; a row without an id goes by name and pid."""
+    """Return the pane with the session's mark; for a row without a process identity, by name and pid."""
     marked = [pane for pane in panes if pane.mark and pane.mark == row.get("id")]
     if marked:
         recorded = (row.get("pane") or {}).get("id")
@@ -96,7 +99,8 @@ def find_pane(row: Row, panes: Iterable[Pane]) -> Pane | None:
     if identity_of(row) is not None:
         return None
     pid = (row.get("pane") or {}).get("pid")
-    # Without a pid the name must be of the original's pattern: any other may be a session of a person's own.
+    # Without a pid the name must have the pattern of the original tool. Any other name may be a tmux session
+    # that a person made.
     if not pid and kind_of_name(row["name"]) is None:
         return None
     return next(
@@ -104,39 +108,46 @@ def find_pane(row: Row, panes: Iterable[Pane]) -> Pane | None:
     )
 
 
-def ask_early(context: Context) -> dict[str, Callable[[], Listing]]:
-    """Start asking every server that a running session names, before the sessions are read."""
+def request_listings(context: Context) -> dict[str, Callable[[], Listing]]:
+    """Ask every tmux server of a running session for its panes, before the sessions are read.
+
+    The result holds a function for each server that waits for the listing and returns it.
+    """
     return {server: context.tmux(server).ask_briefly() for server in context.registry.servers()}
 
 
-def see_all(
+def check_all_liveness(
     context: Context,
     rows: Iterable[Row],
     *,
     full: bool = False,
-    asked: dict[str, Callable[[], Listing]] | None = None,
-) -> dict[str, Sight]:
-    """Return what is there of each session, with one tmux call per server; `full` panes have titles.
+    requests: dict[str, Callable[[], Listing]] | None = None,
+) -> dict[str, SessionLiveness]:
+    """Return the liveness of each session by name, with one tmux call per server; `full` panes have titles.
 
-    What was asked early is collected; a server that nobody asked is asked now, and so is one with a
-    session that goes by its name, which a brief listing does not show.
+    `requests` are the listings of `request_listings`. Every other server is asked now. So is a server with a
+    session that is found by its name, because a brief listing does not show names.
     """
     rows = list(rows)
     by_name = {row["tmux_server"] for row in rows if not row["pane"].get("boot_id")}
-    listings = {server: collect() for server, collect in (asked or {}).items()}
+    listings = {server: collect() for server, collect in (requests or {}).items()}
     for server in {row["tmux_server"] for row in rows} - (listings.keys() - by_name):
         listings[server] = context.tmux(server).panes(full)
-    return {row["name"]: see(row, listings[row["tmux_server"]], context.paths.root) for row in rows}
+    return {
+        row["name"]: judge_liveness(row, listings[row["tmux_server"]], context.paths.root) for row in rows
+    }
 
 
-def see_one(context: Context, row: Row) -> Sight:
-    """Return what is there of one session."""
-    return see(row, context.tmux(row["tmux_server"]).panes(), context.paths.root)
+def check_liveness(context: Context, row: Row) -> SessionLiveness:
+    """Return the liveness of one session."""
+    return judge_liveness(row, context.tmux(row["tmux_server"]).panes(), context.paths.root)
 
 
 def confirm(context: Context, row: Row, status: str) -> bool | None:
-    """Tell whether a status that somebody wrote by hand is what is there."""
-    sight = see_one(context, row)
-    if sight.state == Liveness.UNKNOWN:
+    """Tell whether a status that a person wrote into the YAML file is true; None where tmux cannot tell."""
+    liveness = check_liveness(context, row)
+    if liveness.state == Liveness.UNKNOWN:
         return None
-    return (sight.state == Liveness.ALIVE) == (status == Status.RUNNING) and sight.state != Liveness.LOOSE
+    return (liveness.state == Liveness.ALIVE) == (
+        status == Status.RUNNING
+    ) and liveness.state != Liveness.LOOSE

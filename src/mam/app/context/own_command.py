@@ -1,4 +1,4 @@
-"""The words that start this very mam: for a process of ours, and for an agent that types them."""
+"""The command that starts this very mam, for processes that mam starts and for agents that type it."""
 
 from __future__ import annotations
 
@@ -10,23 +10,23 @@ from mam.adapters.system import program_lookup
 NAME = "mam"
 
 
-def argv(*words: str, safe_path: bool = True) -> list[str]:
-    """Return what starts this very mam with these arguments, in any directory and with any PATH.
+def argv(*arguments: str, safe_path: bool = True) -> list[str]:
+    """Return the command that starts this very mam with these arguments, in any directory and with any PATH.
 
-    `safe_path` keeps Python from importing what lies in the directory that it is started in.
+    `safe_path` keeps Python from importing modules of the directory in which it is started.
     """
-    return [sys.executable, *(["-P"] if safe_path else []), "-m", NAME, *words]
+    return [sys.executable, *(["-P"] if safe_path else []), "-m", NAME, *arguments]
 
 
-def typed(path: str) -> list[str]:
-    """Return what an agent types for this very mam: the name where PATH means it, else the whole path."""
-    ours = os.path.join(os.path.dirname(sys.executable), NAME)
+def exact_command(path: str) -> list[str]:
+    """Return what an agent types for this very mam: its name if PATH finds this mam by it, else its path."""
+    installed = os.path.join(os.path.dirname(sys.executable), NAME)
     program = program_lookup.which(NAME, path)
-    if program and os.path.realpath(program) == os.path.realpath(ours):
+    if program and os.path.realpath(program) == os.path.realpath(installed):
         return [NAME]
-    return [ours] if os.access(ours, os.X_OK) else argv()
+    return [installed] if os.access(installed, os.X_OK) else argv()
 
 
-def named(path: str) -> list[str]:
-    """Return what an agent types for any mam: the name where PATH has one, else this very mam."""
+def any_command(path: str) -> list[str]:
+    """Return what an agent types for any mam: the name if PATH finds some mam, else this very mam."""
     return [NAME] if program_lookup.which(NAME, path) else argv(safe_path=False)

@@ -1,4 +1,4 @@
-"""Settings from the user's file and from the root's, in that order; the root's wins."""
+"""Reading the settings: first the user's file, then the root's, which overrides the user's."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ _LARGEST = 1024 * 1024
 
 
 def load_settings(root: str, environ: Mapping[str, str]) -> Settings:
-    """Return the settings in force; files that are not there say nothing."""
+    """Return the settings in force; a file that does not exist changes nothing."""
     settings = Settings()
     home = environ.get("HOME") or os.path.expanduser("~")
     config = environ.get("XDG_CONFIG_HOME") or os.path.join(home, ".config")
-    theirs = os.path.join(root, "mam.toml")
-    for path in (os.path.join(config, "mam", "config.toml"), theirs):
+    root_file = os.path.join(root, "mam.toml")
+    for path in (os.path.join(config, "mam", "config.toml"), root_file):
         if os.path.exists(path) and not os.path.isfile(path):
             raise InvalidSettings(f"{path} is not a regular file", hint="remove it")
         try:
@@ -28,7 +28,7 @@ def load_settings(root: str, environ: Mapping[str, str]) -> Settings:
                 text = file.read(_LARGEST + 1)
             if len(text) > _LARGEST:
                 raise InvalidSettings(f"{path} is too large for a settings file")
-            _take(settings, text, path, of_root=path == theirs)
+            _apply(settings, text, path, of_root=path == root_file)
         except FileNotFoundError:
             continue
         except OSError as error:
@@ -36,10 +36,10 @@ def load_settings(root: str, environ: Mapping[str, str]) -> Settings:
     return settings
 
 
-def _take(settings: Settings, text: bytes, path: str, *, of_root: bool) -> None:
+def _apply(settings: Settings, text: bytes, path: str, *, of_root: bool) -> None:
     import tomllib
 
     try:
-        settings.take(tomllib.loads(text.decode()), path, of_root=of_root)
+        settings.apply(tomllib.loads(text.decode()), path, of_root=of_root)
     except (ValueError, RecursionError) as error:
-        raise InvalidSettings(f"{path} is not valid TOML: {error}", hint="mend the line") from None
+        raise InvalidSettings(f"{path} is not valid TOML: {error}", hint="correct the line") from None

@@ -1,4 +1,4 @@
-"""Starting the resident on demand: whoever starts a session sees to it that somebody is awake."""
+"""Starting the resident on demand: a verb that starts a session also starts the resident of the root."""
 
 from __future__ import annotations
 
@@ -13,35 +13,39 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from mam.app.context.context import Context
 
-_STRANGE = ("MAM_", "TMUX")
+# Variables that describe the caller's session and terminal, which are not the resident's.
+_CALLER_PREFIXES = ("MAM_", "TMUX")
 
 
 def ensure(context: Context, *, for_client: bool = False) -> None:
-    """Start a resident for this root unless one is awake, or the settings say off. Never fails a verb.
+    """Start a resident for this root unless one runs or the setting is off. A failure is only a warning.
 
-    One that is started for a client waits a moment for it, though nothing runs.
+    With `for_client` the resident waits a moment for the client to connect, even if no session runs.
     """
     if context.settings().resident == "off" or lock(context).holder() is not None:
         return
-    known = without_inherited(context.environ)
-    environ = {key: value for key, value in known.items() if not key.startswith(_STRANGE)}
+    environ = {
+        key: value
+        for key, value in without_inherited(context.environ).items()
+        if not key.startswith(_CALLER_PREFIXES)
+    }
     if "TMUX_SERVER_NAME" in context.environ:
         environ["TMUX_SERVER_NAME"] = context.environ["TMUX_SERVER_NAME"]
     if "TMUX_TMPDIR" in context.environ:
         environ["TMUX_TMPDIR"] = context.environ["TMUX_TMPDIR"]
-    awaits = ["--awaits-client"] if for_client else []
-    if not program_lookup.detach([*command(context), *awaits], environ, context.paths.root):
-        context.warn("no resident could be started; mam monitor starts one by hand")
+    options = ["--awaits-client"] if for_client else []
+    if not program_lookup.detach([*command(context), *options], environ, context.paths.root):
+        context.warn("no resident could be started; start one by hand: mam monitor")
 
 
 def command(context: Context) -> list[str]:
-    """Return what runs the resident of a root."""
-    which = ["--workspace", context.paths.root]
+    """Return the command that runs the resident of a root."""
+    root_options = ["--workspace", context.paths.root]
     if not context.paths.state.endswith("/.mam"):
-        which += ["--registry", context.paths.yaml]
-    return own_command.argv("monitor", "--resident", *which)
+        root_options += ["--registry", context.paths.yaml]
+    return own_command.argv("monitor", "--resident", *root_options)
 
 
 def lock(context: Context) -> ProcessLock:
-    """Return what one resident of a root holds."""
+    """Return the lock that the one resident of a root holds."""
     return ProcessLock(os.path.join(context.paths.state, "resident.lock"))

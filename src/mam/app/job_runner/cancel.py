@@ -1,10 +1,10 @@
-"""Cancel a job: it ends at once. Its session goes on, unless it is to be stopped too."""
+"""Cancels a job. The job ends at once; its session keeps running unless the caller asks to stop it too."""
 
 from __future__ import annotations
 
 from mam.adapters.store.tables import jobs
 from mam.app.job_runner.finish import finish
-from mam.app.jobs.find import document, enrol, unknown
+from mam.app.jobs.find import document, ensure_in_ledger, not_found
 from mam.core import job_event as events
 from mam.core.errors import NotAllowed
 from mam.core.job import OPEN, JobStatus
@@ -29,18 +29,18 @@ def cancel(
     stop: bool = False,
     folder: str | None = None,
 ) -> tuple[Document, bool]:
-    """End an open job with `error`, reason cancelled; return it, and whether anything was done.
+    """End an open job with `error`, reason cancelled; return the job, and whether this call ended it.
 
-    A session cancels only what it submitted itself.
+    A session may cancel only the jobs that it submitted.
     """
-    enrol(context, job_id, folder)
-    job = context.registry.peek(lambda draft: jobs.find(draft, job_id), None)
+    ensure_in_ledger(context, job_id, folder)
+    job = context.registry.peek(lambda transaction: jobs.find(transaction, job_id), None)
     if job is None:
-        raise unknown(context, job_id)
+        raise not_found(context, job_id)
     me = caller.name
     if me not in ("user", job.data.get("created_by")):
         raise NotAllowed(
-            f"job {job_id} was submitted by somebody else", hint="who submitted it may cancel it"
+            f"job {job_id} was submitted by somebody else", hint="whoever submitted a job may cancel it"
         )
     detail = reason or f"cancelled by {me}"
     changed = job.status in OPEN and finish(

@@ -1,11 +1,11 @@
-"""The end of a job by mam's own hand: once, signed, and with the reason."""
+"""Ends a job on behalf of mam itself: exactly once, with a signed event and a reason."""
 
 from __future__ import annotations
 
 from mam.adapters.store.files import job_files
 from mam.adapters.store.tables import jobs
 from mam.app.jobs import ledger
-from mam.app.jobs.write_files import show
+from mam.app.jobs.write_files import write_files
 from mam.core import job_event as events
 from mam.core.job import OPEN, JobStatus
 
@@ -25,35 +25,39 @@ def finish(
     detail: str,
     *,
     log: tuple[str, str] | None = None,
-    seen: Job | None = None,
+    decided_on: Job | None = None,
     **data: Any,
 ) -> bool:
-    """End an open job with `completed` or `error`; False if somebody was faster.
+    """End an open job with `completed` or `error`; return False if the job has ended already.
 
-    `log` is an entry, and its detail, that the log has before it. `seen` is the job by which it was decided:
-    one that has reported since then, or goes on with another attempt, is left alone. Whatever became of
-    its token: it must be possible to end it.
+    `log` is the name and detail of an entry that precedes the end in the log. `decided_on` is the state of
+    the job on which the caller decided: if the agent has reported since then, or another attempt runs, the
+    job is not ended. A job can be ended even if its token is lost.
     """
-    token = job_files.own_token(context.paths.jobs, job_id)
+    token = job_files.signing_token(context.paths.jobs, job_id)
 
-    def work(draft: Transaction) -> bool:
-        job = jobs.find(draft, job_id)
-        if job is None or job.status not in OPEN or (seen is not None and _has_gone_on(job, seen)):
+    def work(transaction: Transaction) -> bool:
+        job = jobs.find(transaction, job_id)
+        if (
+            job is None
+            or job.status not in OPEN
+            or (decided_on is not None and _has_moved_on(job, decided_on))
+        ):
             return False
         if log is not None:
-            job = ledger.enter(draft, job, *log, **data)
-        ledger.emit(draft, job, name, token, detail, data={"by": "mam", **data})
+            job = ledger.enter(transaction, job, *log, **data)
+        ledger.emit(transaction, job, name, token, detail, data={"by": "mam", **data})
         return True
 
-    done = context.registry.note(work)
-    if done:
-        show(context, job_id)
-    return done
+    has_ended = context.registry.note(work)
+    if has_ended:
+        write_files(context, job_id)
+    return has_ended
 
 
-def _has_gone_on(job: Job, seen: Job) -> bool:
-    return job.attempt != seen.attempt or (
-        job.status == JobStatus.CHECKING and seen.status != JobStatus.CHECKING
+def _has_moved_on(job: Job, decided_on: Job) -> bool:
+    return job.attempt != decided_on.attempt or (
+        job.status == JobStatus.CHECKING and decided_on.status != JobStatus.CHECKING
     )
 
 

@@ -1,7 +1,7 @@
-"""Seeing to open jobs: what is due for each by the clock, by its agent's activity, or by its own word.
+"""Advances open jobs: gives tasks, notices timeouts and dead agents, reminds agents, and starts checks.
 
-The resident does it when it is due, and whoever waits for a job where there is none. Everything is decided
-anew under the write lock, so two who tend at once do nothing twice.
+The resident runs it as a task. Without a resident, whoever waits for a job runs it. Each step decides again
+under the write lock, so that two processes do nothing twice.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ from mam.app.context import start_resident
 from mam.app.job_runner.check import check
 from mam.app.job_runner.finish import fail, finish
 from mam.app.job_runner.review_loop import task_of
-from mam.app.job_runner.submission import command
-from mam.app.job_runner.turn import begin, give, note_given
+from mam.app.job_runner.submission import report_command
+from mam.app.job_runner.turn import begin, note_task_given, send_task
 from mam.app.jobs import clock_jump, session_events
-from mam.app.jobs.write_files import show
+from mam.app.jobs.write_files import write_files
 from mam.app.messages.delivery import deliver_all
 from mam.app.messages.send import send
 from mam.app.observation.hook_intake import take_in
@@ -42,8 +42,8 @@ if TYPE_CHECKING:
     from mam.app.context.context import Context
     from mam.core.caller import Caller
 
-    # Sessions as `ls` shows them, by id.
-    Known = dict[str, Any]
+    # Sessions by id, as `ls` describes them.
+    Sessions = dict[str, Any]
 
 _NET = 5.0
 _LONG = 3600.0
@@ -51,271 +51,305 @@ _NET_OF_WAITER = 1.0
 
 
 class JobTask:
-    """Goes along with a resident, and with whoever waits; checks and later turns run beside it."""
+    """The resident task for jobs. Checks and the later turns of review loops run in threads of their own."""
 
     def __init__(self, context: Context, caller: Caller) -> None:
-        """Nothing is looked at before the first tick."""
+        """Prepare the task; the first tick reads the jobs."""
         self.context = context
         self.caller = caller
         self._due = 0.0
         self._threads: dict[str, threading.Thread] = {}
-        self._complaints: dict[str, str] = {}
+        self._warnings: dict[str, str] = {}
 
     def due(self) -> float:
-        """Return when the next tick is wanted, on the monotonic clock."""
+        """Return when the next tick is due, on the monotonic clock."""
         return self._due
 
     def handles(self) -> Iterable[int]:
-        """Return nothing: what concerns jobs is committed, and that wakes a resident."""
+        """Return no handles: changes of jobs are commits, and a commit wakes the resident anyway."""
         return ()
 
     def is_needed(self) -> bool:
-        """Tell whether a job is open, so that somebody has to stay awake."""
-        return bool(session_events.open_of(self.context))
+        """Tell whether a job is open: then the resident must keep running."""
+        return bool(session_events.open_job_ids(self.context))
 
     def tick(self) -> str:
-        """Do what is due. Never ends the watching."""
+        """Do what is due for each open job; never end the resident."""
         none: list[Job] = []
-        found = self.context.registry.peek(lambda draft: jobs.listed(draft, only_open=True), none)
-        if not found:
+        open_jobs = self.context.registry.peek(
+            lambda transaction: jobs.listed(transaction, only_open=True), none
+        )
+        if not open_jobs:
             self._due = time.monotonic() + _LONG
             return ""
-        if self.context.registry.peek(lambda draft: clock_jump.is_set(self.context, draft), False):
-            self.context.registry.note(lambda draft: clock_jump.settle(self.context, draft))
-            found = self.context.registry.peek(lambda draft: jobs.listed(draft, only_open=True), none)
-        known = _look(self.context, found)
-        for job in found:
+        if self.context.registry.peek(
+            lambda transaction: clock_jump.needs_adjusting(self.context, transaction), False
+        ):
+            self.context.registry.note(lambda transaction: clock_jump.adjust_times(self.context, transaction))
+            open_jobs = self.context.registry.peek(
+                lambda transaction: jobs.listed(transaction, only_open=True), none
+            )
+        sessions = _look(self.context, open_jobs)
+        for job in open_jobs:
             if job.status == rules.JobStatus.CHECKING:
                 self._check(job.id)
                 continue
             try:
-                tend(self.context, self.caller, job, known)
+                advance_job(self.context, self.caller, job, sessions)
             except MamError as error:
-                self._complain(job.id, error)
+                self._warn_once(job.id, error)
         soon = [
             due
-            for job in found
-            if (due := _next(self.context, job, known.get(job.session_id or ""))) is not None
+            for job in open_jobs
+            if (due := _seconds_until_due(self.context, job, sessions.get(job.session_id or ""))) is not None
         ]
         self._due = time.monotonic() + min([_NET, *soon])
         return ""
 
-    def _complain(self, job_id: str, error: MamError) -> None:
-        """Say once what is wrong with a job; the others are seen to all the same."""
-        if self._complaints.get(job_id) != error.message:
-            self._complaints[job_id] = error.message
-            self.context.warn(f"job {job_id} cannot be seen to: {error}")
+    def _warn_once(self, job_id: str, error: MamError) -> None:
+        """Warn of a job's problem once; other jobs are advanced regardless."""
+        if self._warnings.get(job_id) != error.message:
+            self._warnings[job_id] = error.message
+            self.context.warn(f"mam cannot advance job {job_id} now: {error}")
 
     def _check(self, job_id: str) -> None:
         running = self._threads.get(job_id)
         if running is not None and running.is_alive():
             return
         thread = threading.Thread(
-            target=self._check_apart, args=(self.context.for_thread(), job_id), daemon=True
+            target=self._check_in_thread, args=(self.context.for_thread(), job_id), daemon=True
         )
         self._threads[job_id] = thread
         thread.start()
 
-    def _check_apart(self, context: Context, job_id: str) -> None:
+    def _check_in_thread(self, context: Context, job_id: str) -> None:
         try:
             check(context, self.caller, job_id)
         except MamError as error:
-            self._complain(job_id, error)
+            self._warn_once(job_id, error)
         finally:
             context.close()
 
 
-class Watcher:
-    """Sees to open jobs while somebody waits for one, as long as no resident does."""
+class WaiterTask:
+    """Does the resident's work for jobs in a process that waits for one, while no resident runs."""
 
     def __init__(self, context: Context, caller: Caller) -> None:
-        """Take a context that is the waiter's own."""
+        """`context` is the one of the waiting process."""
         self.caller = caller
-        self._care = JobTask(context, caller)
+        self._job_task = JobTask(context, caller)
         self._lock = start_resident.lock(context)
         self._due = 0.0
-        self._complaint = ""
+        self._last_warning = ""
 
     def due(self) -> float:
-        """Return when the next tick is wanted, on the monotonic clock."""
+        """Return when the next tick is due, on the monotonic clock."""
         return self._due
 
-    def _complain(self, error: MamError) -> None:
-        if error.message != self._complaint:
-            self._complaint = error.message
-            self._care.context.warn(error.message)
+    def _warn_once(self, error: MamError) -> None:
+        if error.message != self._last_warning:
+            self._last_warning = error.message
+            self._job_task.context.warn(error.message)
 
     def tick(self) -> str:
-        """Do what a resident would do, unless there is one."""
+        """Do what the resident would do, unless one runs."""
         if self._lock.holder() is None:
             try:
-                deliver_all(self._care.context)
-                reconcile(self._care.context, self.caller)
-                self._care.tick()
+                deliver_all(self._job_task.context)
+                reconcile(self._job_task.context, self.caller)
+                self._job_task.tick()
             except MamError as error:
-                # Whoever waits goes on waiting: the end of a job may be reported all the same.
-                self._complain(error)
+                # The process keeps waiting: the end of a job may be reported in spite of this error.
+                self._warn_once(error)
         self._due = time.monotonic() + _NET_OF_WAITER
         return ""
 
 
-def tend(context: Context, caller: Caller, job: Job, known: Known) -> None:
-    """Do what is due for one job that is worked on."""
+def advance_job(context: Context, caller: Caller, job: Job, sessions: Sessions) -> None:
+    """Do what is due for one open job that is not being checked."""
     owner = Identity.from_json(job.data.get("owner"))
     if owner is not None:
         if not process.is_alive(owner):
             _take_over(context, caller, job)
         return
-    if job.session_id and not _is_there(context, job, known):
+    if job.session_id and not _session_runs(context, job, sessions):
         return
     if job.data.get("message_id") and job.data.get("prompted_at") is None:
-        message = context.registry.peek(lambda draft: messages.find(draft, job.data["message_id"]), None)
+        message = context.registry.peek(
+            lambda transaction: messages.find(transaction, job.data["message_id"]), None
+        )
         if message is None:
-            # Nothing is sent by it twice: an id that is known is looked up.
-            _tell_again(context, caller, job, known)
+            # This cannot send the task twice: `send` looks up a message id that exists already.
+            _send_task_again(context, caller, job, sessions)
             return
         if message.state == MessageState.FAILED:
-            fail(context, job.id, f"the task could not be given: {message.reason}", "undelivered", seen=job)
+            fail(
+                context,
+                job.id,
+                f"the task could not be given: {message.reason}",
+                "undelivered",
+                decided_on=job,
+            )
             return
-        # Messages are kept only for a while: that it was given is noted here.
-        if context.registry.peek(lambda draft: session_events.prompted_at(draft, job), None) is not None:
-            context.registry.note(lambda draft: note_given(draft, job.id, job.attempt))
-    one = known.get(job.session_id or "")
-    what = context.registry.peek(lambda draft: _overdue(context, draft, job.id, one), None)
-    if what in (rules.WALL, rules.QUIET):
-        _time_out(context, job, what)
-    elif what == rules.NUDGE:
+        # Messages are deleted after a while, so the job itself keeps when its task was given.
+        if (
+            context.registry.peek(lambda transaction: session_events.prompted_at(transaction, job), None)
+            is not None
+        ):
+            context.registry.note(lambda transaction: note_task_given(transaction, job.id, job.attempt))
+    session = sessions.get(job.session_id or "")
+    due = context.registry.peek(lambda transaction: _overdue(context, transaction, job.id, session), None)
+    if due in (rules.WALL, rules.QUIET):
+        _time_out(context, job, due)
+    elif due == rules.NUDGE:
         _nudge(context, caller, job)
 
 
-def _look(context: Context, found: list[Job]) -> Known:
-    """Return what the sessions of jobs are doing, and report what changed of it."""
-    wanted = {job.session_id for job in found if job.session_id}
-    if not wanted:
+def _look(context: Context, open_jobs: list[Job]) -> Sessions:
+    """Return the sessions of jobs with their activity, and report changed activity to the jobs."""
+    session_ids = {job.session_id for job in open_jobs if job.session_id}
+    if not session_ids:
         return {}
     take_in(context)
     view, at = context.registry.view(), context.now()
-    found_now = describe(context, view, lambda row: row.get("id") in wanted, thorough=True)
-    known: Known = {one["id"]: one for one in found_now}
-    for one in known.values():
-        if is_running(one) and one["tmux_alive"]:
-            _hear(context, one, at)
-    return known
+    listing = describe(context, view, lambda row: row.get("id") in session_ids, thorough=True)
+    sessions: Sessions = {session["id"]: session for session in listing}
+    for session in sessions.values():
+        if is_running(session) and session["tmux_alive"]:
+            _report_activity(context, session, at)
+    return sessions
 
 
-def _hear(context: Context, one: Any, at: float) -> None:
-    """Report what a session was seen to do; `at` is before the look, so that no newer hook is overruled."""
-    told: list[str | None] = []
-    is_recorded = one["activity"] == IDLE and one["activity_source"] == "transcript"
-    ended_at = at - one["activity_age_s"] if is_recorded else None
+def _report_activity(context: Context, session: Any, at: float) -> None:
+    """Report a session's activity to its job.
 
-    def work(draft: Transaction) -> None:
-        activity, waiting_for = one["activity"], one["waiting_for"]
-        told.append(session_events.hear(context, draft, one, activity, waiting_for, at=at, ended_at=ended_at))
+    `at` is a time before the screen was read, so that the report does not overrule a newer hook.
+    """
+    changed: list[str | None] = []
+    activity, waiting_for = session["activity"], session["waiting_for"]
+    is_recorded = activity == IDLE and session["activity_source"] == "transcript"
+    ended_at = at - session["activity_age_s"] if is_recorded else None
 
-    def is_news(draft: Transaction) -> bool:
-        job = jobs.find(draft, one.get("delegate_job_id") or "")
+    def work(transaction: Transaction) -> None:
+        changed.append(
+            session_events.report_activity(
+                context, transaction, session, activity, waiting_for, at=at, ended_at=ended_at
+            )
+        )
+
+    def is_news(transaction: Transaction) -> bool:
+        job = jobs.find(transaction, session.get("delegate_job_id") or "")
         return job is not None and (
-            job.data.get("activity") != one["activity"]
-            or session_events.has_unseen_turn(draft, job, ended_at)
+            job.data.get("activity") != activity or session_events.has_unseen_turn(transaction, job, ended_at)
         )
 
     if context.registry.peek(is_news, False):
         context.registry.note(work)
-        for job_id in filter(None, told):
-            show(context, job_id)
+        for job_id in filter(None, changed):
+            write_files(context, job_id)
 
 
-def _is_there(context: Context, job: Job, known: Known) -> bool:
-    """Tell whether the job's session runs; one that was forgotten or has ended ends its job."""
-    one = known.get(job.session_id or "")
-    if one is not None and is_running(one):
+def _session_runs(context: Context, job: Job, sessions: Sessions) -> bool:
+    """Tell whether the job's session runs; end the job if the session was forgotten or has ended."""
+    session = sessions.get(job.session_id or "")
+    if session is not None and is_running(session):
         return True
-    if one is None:
-        fail(context, job.id, "its session was forgotten", "session gone", seen=job)
+    if session is None:
+        fail(context, job.id, "the session of the job was forgotten", "session gone", decided_on=job)
     else:
-        code = one.get("exit_status")
+        code = session.get("exit_status")
         detail = f"the agent ended without a report (exit {'unknown' if code is None else code})"
-        fail(context, job.id, detail, session_events.EXITED, seen=job, exit_status=code)
+        fail(context, job.id, detail, session_events.EXITED, decided_on=job, exit_status=code)
     return False
 
 
 def _take_over(context: Context, caller: Caller, job: Job) -> None:
-    """Go on where a submission was cut off: give the task to its session, or end a job that has none."""
-    # Who is dead now may have handed it over since the job was read.
-    current = context.registry.peek(lambda draft: jobs.find(draft, job.id), None)
+    """Finish a submission whose process died: give the task to its session, or end a job without session."""
+    # The process may have handed the job over between our read and its death.
+    current = context.registry.peek(lambda transaction: jobs.find(transaction, job.id), None)
     if current is None or current.data.get("owner") != job.data["owner"]:
         return
     rows = context.registry.view().rows
-    row = next((one for one in rows if one.get("delegate_job_id") == job.id and is_running(one)), None)
+    row = next(
+        (
+            candidate
+            for candidate in rows
+            if candidate.get("delegate_job_id") == job.id and is_running(candidate)
+        ),
+        None,
+    )
     if row is None:
         fail(context, job.id, "the submission was cut off before an agent ran", "submission")
         return
-    task = context.registry.peek(lambda draft: jobs.prompt_of(draft, job.id), "")
+    task = context.registry.peek(lambda transaction: jobs.prompt_of(transaction, job.id), "")
     if job.data.get("type") == rules.LOOP:
         changes = {"worker_session_id": row["id"]}
-        context.registry.note(lambda draft: jobs.update(draft, job, data=changes))
+        context.registry.note(lambda transaction: jobs.update(transaction, job, data=changes))
     begin(context, caller, job.id, row, task)
 
 
-def _tell_again(context: Context, caller: Caller, job: Job, known: Known) -> None:
-    """Send a task that was never sent: whoever was to do it died before it was recorded."""
-    task = context.registry.peek(lambda draft: task_of(job, jobs.prompt_of(draft, job.id)), "")
-    give(context, caller, job.id, known[job.session_id or ""], job.attempt, task)
+def _send_task_again(context: Context, caller: Caller, job: Job, sessions: Sessions) -> None:
+    """Send a task that was never sent, because the process died before it recorded the message."""
+    task = context.registry.peek(lambda transaction: task_of(job, jobs.prompt_of(transaction, job.id)), "")
+    send_task(context, caller, job.id, sessions[job.session_id or ""], job.attempt, task)
 
 
-def _facts(draft: Transaction, job: Job, one: dict[str, Any] | None) -> dict[str, Any]:
-    """Return what decides what is due; `one` is the job's session as it was seen just now."""
+def _facts(transaction: Transaction, job: Job, session: dict[str, Any] | None) -> dict[str, Any]:
+    """Return the facts that decide what is due; `session` is the job's session as just observed."""
     data = job.data
-    given = session_events.prompted_at(draft, job)
-    activity = None if not job.session_id else one["activity"] if one else UNKNOWN
-    since = data.get("activity_at") if data.get("activity") == activity else draft.now
+    task_given_at = session_events.prompted_at(transaction, job)
+    activity = None if not job.session_id else session["activity"] if session else UNKNOWN
+    since = data.get("activity_at") if data.get("activity") == activity else transaction.now
     return {
         "began": data.get("began") or job.created_at,
         "timeout": data.get("timeout_sec") or 0.0,
         "idle_timeout": data.get("idle_timeout_sec") or 0.0,
-        "last_news": max(job.last_event_at, given or 0.0),
+        "last_news": max(job.last_event_at, task_given_at or 0.0),
         "activity": activity,
-        "activity_at": since or draft.now,
-        "may_nudge": given is not None and not data.get("nudged_at"),
+        "activity_at": since or transaction.now,
+        "may_nudge": task_given_at is not None and not data.get("nudged_at"),
         "has_worked": bool(data.get("worked_at")),
     }
 
 
-def _overdue(context: Context, draft: Transaction, job_id: str, one: dict[str, Any] | None) -> str | None:
-    job = jobs.find(draft, job_id)
+def _overdue(
+    context: Context, transaction: Transaction, job_id: str, session: dict[str, Any] | None
+) -> str | None:
+    job = jobs.find(transaction, job_id)
     if job is None or job.status not in rules.OPEN or job.status == rules.JobStatus.CHECKING:
         return None
-    return rules.overdue(now=context.now(), **_facts(draft, job, one))
+    return rules.overdue(now=context.now(), **_facts(transaction, job, session))
 
 
-def _next(context: Context, job: Job, one: dict[str, Any] | None) -> float | None:
+def _seconds_until_due(context: Context, job: Job, session: dict[str, Any] | None) -> float | None:
     """Return in how many seconds something may be due for a job."""
 
-    def read(draft: Transaction) -> float | None:
-        current = jobs.find(draft, job.id)
-        return rules.next_due(**_facts(draft, current, one)) if current is not None else None
+    def read(transaction: Transaction) -> float | None:
+        current = jobs.find(transaction, job.id)
+        return rules.next_due(**_facts(transaction, current, session)) if current is not None else None
 
     at = context.registry.peek(read, None)
     return None if at is None else max(0.1, at - context.now())
 
 
-def _time_out(context: Context, job: Job, what: str) -> None:
-    which = "timeout_sec" if what == rules.WALL else "idle_timeout_sec"
-    detail = f"{what} after {job.data.get(which) or 0:g} s"
-    finish(context, job.id, events.ERROR, detail, log=(events.TIMEOUT, detail), seen=job, reason=what)
+def _time_out(context: Context, job: Job, timeout: str) -> None:
+    which = "timeout_sec" if timeout == rules.WALL else "idle_timeout_sec"
+    detail = f"{timeout} after {job.data.get(which) or 0:g} s"
+    finish(
+        context, job.id, events.ERROR, detail, log=(events.TIMEOUT, detail), decided_on=job, reason=timeout
+    )
 
 
 def _nudge(context: Context, caller: Caller, job: Job) -> None:
-    """Remind the agent once; that it was is recorded before a key is typed."""
+    """Remind the agent once. The reminder is recorded before a key is typed, so that a crash repeats none."""
 
-    def work(draft: Transaction) -> bool:
-        current = jobs.find(draft, job.id)
+    def work(transaction: Transaction) -> bool:
+        current = jobs.find(transaction, job.id)
         if current is None or current.status not in rules.OPEN or current.data.get("nudged_at"):
             return False
-        jobs.update(draft, current, data={"nudged_at": draft.now})
+        jobs.update(transaction, current, data={"nudged_at": transaction.now})
         return True
 
     if context.registry.note(work):
-        words = rules.nudge(job.id, command(context, job.id, job.attempt))
-        send(context, caller, job.session_id or "", words, message_id=f"m_{job.id}-{job.attempt}-nudge")
+        text = rules.nudge(job.id, report_command(context, job.id, job.attempt))
+        send(context, caller, job.session_id or "", text, message_id=f"m_{job.id}-{job.attempt}-nudge")

@@ -1,4 +1,4 @@
-"""A job of the type loop: worker, reviewer, worker, until the reviewer passes it or the rounds are spent."""
+"""Runs a review loop: worker and reviewer take turns until the reviewer accepts or no round is left."""
 
 from __future__ import annotations
 
@@ -19,31 +19,31 @@ if TYPE_CHECKING:
 
 
 def advance(context: Context, caller: Caller, job: Job) -> bool:
-    """Go on with what the last turn came to; True if the reviewer has passed the work."""
-    said, number = job.data.get("claim") or "", job.data.get("round") or 1
-    task = context.registry.peek(lambda draft: jobs.prompt_of(draft, job.id), "")
+    """Begin the turn that follows from the last one; return True if the reviewer has accepted the work."""
+    claim, number = job.data.get("claim") or "", job.data.get("round") or 1
+    task = context.registry.peek(lambda transaction: jobs.prompt_of(transaction, job.id), "")
     if job.data.get("turn") != rules.REVIEWER:
-        _next(context, caller, job, rules.REVIEWER, rules.review(task, said, number), number)
+        _begin_turn(context, caller, job, rules.REVIEWER, rules.review(task, claim, number), number)
         return False
-    if rules.says_pass(said):
+    if rules.says_pass(claim):
         return True
     most = job.data.get("max_rounds") or rules.MOST_ROUNDS
     if number >= most:
-        fail(context, job.id, f"not passed after {number} rounds: {said}", "rounds")
+        fail(context, job.id, f"not passed after {number} rounds: {claim}", "rounds")
         return False
-    _next(context, caller, job, rules.WORKER, rules.rework(task, said, number + 1), number + 1)
+    _begin_turn(context, caller, job, rules.WORKER, rules.rework(task, claim, number + 1), number + 1)
     return False
 
 
 def task_of(job: Job, prompt: str) -> str:
-    """Return the task of the turn that is under way, as it was given or is still to be."""
-    said, number = job.data.get("claim") or "", job.data.get("round") or 1
+    """Return the task of the current turn."""
+    claim, number = job.data.get("claim") or "", job.data.get("round") or 1
     if job.data.get("turn") == rules.REVIEWER:
-        return rules.review(prompt, said, number)
-    return rules.rework(prompt, said, number) if job.data.get("turn") == rules.WORKER else prompt
+        return rules.review(prompt, claim, number)
+    return rules.rework(prompt, claim, number) if job.data.get("turn") == rules.WORKER else prompt
 
 
-def _next(context: Context, caller: Caller, job: Job, turn: str, task: str, number: int) -> None:
+def _begin_turn(context: Context, caller: Caller, job: Job, turn: str, task: str, number: int) -> None:
     try:
         row = _session(context, caller, job, turn)
         begin(
@@ -54,13 +54,15 @@ def _next(context: Context, caller: Caller, job: Job, turn: str, task: str, numb
 
 
 def _session(context: Context, caller: Caller, job: Job, turn: str) -> Row:
-    """Return the session of a turn: the one that had it before, or for a first review a new one."""
-    known = job.data.get(f"{turn}_session_id")
-    row = context.registry.view().by_id(known)
+    """Return the session of a turn: the one of the earlier rounds if it still runs, or else a new one."""
+    session_id = job.data.get(f"{turn}_session_id")
+    row = context.registry.view().by_id(session_id)
     if row is not None and is_running(row):
         return row
     agent = job.data["reviewer"] if turn == rules.REVIEWER else job.data["agent"]
-    asked = (job.data.get("reviewer_session") or "").removeprefix("tmux:") if turn == rules.REVIEWER else ""
+    requested_name = (
+        (job.data.get("reviewer_session") or "").removeprefix("tmux:") if turn == rules.REVIEWER else ""
+    )
     label = f"{job.id}-review" if turn == rules.REVIEWER else f"{job.id}-again"
-    name = asked or names.default_name(job.data["workdir"], agent, label=label)
+    name = requested_name or names.default_name(job.data["workdir"], agent, label=label)
     return start_session(context, caller, job.id, agent, name, job.data)

@@ -1,4 +1,4 @@
-"""What a job is to be, checked before anything is recorded or started."""
+"""Holds the options of a submission, checked before anything is recorded or started."""
 
 from __future__ import annotations
 
@@ -22,22 +22,22 @@ if TYPE_CHECKING:
     from mam.app.context.context import Context
 
     class JobOptions(TypedDict, total=False):
-        """What a caller of `fleet.jobs.submit` may ask for."""
+        """The options of `fleet.jobs.submit`."""
 
-        # The kind that does it ("claude"), in a new session or in one that runs.
+        # The agent kind ("claude") for a new session, a running session, or the name for a new session.
         agent: str | None
         session: str | None
         agent_session: str | None
         workdir: str | None
-        # once, loop or human; a loop has a reviewer and ends after so many rounds.
+        # once, loop or human. Only a loop has a reviewer; it ends after max_rounds rounds.
         type: str | None
         reviewer: str | None
         reviewer_session: str | None
         max_rounds: int | None
-        # Seconds until the job ends, and without any sign of it; 0 is never.
+        # Seconds until the job times out: in all, and without any activity. 0 means never.
         timeout: float | None
         idle_timeout: float | None
-        # A script that decides about `completed`, and paths that must be there then.
+        # A script that checks a `completed`, and paths that must exist then.
         validate: str | None
         expect: Sequence[str]
         permissions: str | None
@@ -49,28 +49,28 @@ if TYPE_CHECKING:
         broker: str | None
         # Another folder of records than the root's own.
         folder: str | None
-        # What carries it out, and on which machine.
+        # What runs the job, and on which machine.
         runner: str
         place: str
 
     class AllJobOptions(JobOptions, total=False):
-        """What the API adds: whether the caller is a session that may start only so many others."""
+        """The option that the API adds: whether the caller is a session with a limit of child sessions."""
 
         child_limit: bool
 
 
 HUMAN = "human"
 _TMUX = "tmux:"
-# What stands around a task in a message.
+# The space that the instructions around a task may take in a message.
 _HEADER_BYTES = 4096
 
 
 class Submission:
-    """A job as its caller wants it, checked."""
+    """The checked options of one job."""
 
     def __init__(self, context: Context, prompt: str, **options: Unpack[AllJobOptions]) -> None:
-        """Take the options by name. Paths are made absolute before anybody changes a directory."""
-        # Each option is taken out, and one that is left is none of ours.
+        """Check the options and make their paths absolute."""
+        # Each known option is popped, so that `refuse_unknown` sees only unknown ones.
         reviewer = options.pop("reviewer", None)
         self.prompt = _task(prompt)
         self.agent = names.parse_kind(options.pop("agent", None) or "claude")
@@ -82,7 +82,7 @@ class Submission:
         self.reviewer_name = _session_name(options.pop("reviewer_session", None))
         self.max_rounds = options.pop("max_rounds", None) or rules.MOST_ROUNDS
         self.timeout = _seconds(options.pop("timeout", None), rules.TIMEOUT_SECONDS)
-        # A person is not idle because nothing is heard of them.
+        # A person works without reporting events, so silence does not mean that they are idle.
         usual = 0.0 if self.type == rules.HUMAN else rules.IDLE_SECONDS
         self.idle_timeout = _seconds(options.pop("idle_timeout", None), usual)
         self.validate = _script(context, options.pop("validate", None))
@@ -103,33 +103,36 @@ class Submission:
         if self.permissions not in PERMISSIONS:
             raise Usage(f"permissions are one of {', '.join(PERMISSIONS)}")
         if self.runner not in rules.RUNNERS:
-            raise Usage(f"a job is carried out by one of {', '.join(rules.RUNNERS)}")
+            raise Usage(f"the runner of a job is one of {', '.join(rules.RUNNERS)}")
         if self.place not in rules.PLACES:
-            raise Usage(f"a job is carried out at one of {', '.join(rules.PLACES)}")
+            raise Usage(f"the place of a job is one of {', '.join(rules.PLACES)}")
         if self.type not in rules.TYPES:
-            raise Usage(f"a job is one of {', '.join(rules.TYPES)}")
+            raise Usage(f"the type of a job is one of {', '.join(rules.TYPES)}")
         if (self.type == rules.LOOP) != bool(self.reviewer):
             raise Usage(
-                "a loop has a reviewer, and nothing else has one", hint="--type loop --reviewer codex"
+                "a job of the type loop needs a reviewer, and no other type takes one",
+                hint="--type loop --reviewer codex",
             )
         if self.type == rules.LOOP and HUMAN in (self.agent, self.reviewer):
-            raise Usage("a loop is between two agents", hint="a job of the type human is done by a person")
+            raise Usage(
+                "worker and reviewer of a loop are agents", hint="use the type human for a job of a person"
+            )
         if self.type == rules.HUMAN and (self.existing or self.wanted_name):
-            raise Usage("a job for a person has no session", hint="leave --session and --agent-session away")
+            raise Usage("a job for a person has no session", hint="omit --session and --agent-session")
         if self.existing and self.wanted_name:
             raise Usage(
-                "--session is one that exists, --agent-session one that is to be made",
-                hint="take one of them",
+                "--session names an existing session, --agent-session names a new one",
+                hint="give only one of them",
             )
         if self.existing and self.args:
-            raise Usage("words after -- are for an agent that is started", hint="leave --session away")
+            raise Usage("arguments after -- are for a newly started agent", hint="omit --session")
 
     def name(self, job_id: str) -> str:
-        """Return the name of the session that is made for the job."""
+        """Return the name of the new session for the job."""
         return self.wanted_name or names.default_name(self.workdir, self.agent, label=job_id)
 
     def facts(self, job_id: str) -> dict[str, Any]:
-        """Return what the job's record keeps of it."""
+        """Return the fields of the job's record."""
         session = self.existing or (None if self.type == rules.HUMAN else self.name(job_id))
         return {
             "agent": self.agent,
@@ -153,53 +156,53 @@ class Submission:
         }
 
 
-def command(context: Context, job_id: str, attempt: int) -> str:
-    """Return the beginning of every command that reports on a job, for any shell in any directory."""
+def report_command(context: Context, job_id: str, attempt: int) -> str:
+    """Return the start of each command that reports on a job; it works in any shell and any directory."""
     if context.paths.state.endswith("/.mam"):
-        where = ["--workspace", context.paths.root]
+        root_options = ["--workspace", context.paths.root]
     else:
-        where = ["--registry", context.paths.yaml]
-    program = own_command.typed(context.environ.get("PATH", ""))
-    return shlex.join([*program, "job", "event", *where, "--job", job_id, "--attempt", str(attempt)])
+        root_options = ["--registry", context.paths.yaml]
+    program = own_command.exact_command(context.environ.get("PATH", ""))
+    return shlex.join([*program, "job", "event", *root_options, "--job", job_id, "--attempt", str(attempt)])
 
 
 def message_of(context: Context, job_id: str, attempt: int, task: str) -> str:
-    """Return the whole message for an agent: what it is told of its job, and then its task."""
-    return rules.prompt(rules.instructions(job_id, command(context, job_id, attempt)), task)
+    """Return the whole message for an agent: the instructions about its job, and then its task."""
+    return rules.prompt(rules.instructions(job_id, report_command(context, job_id, attempt)), task)
 
 
 def _task(prompt: str) -> str:
     if not prompt.strip():
         raise InvalidPrompt("the prompt is empty")
     if "\0" in prompt:
-        raise InvalidPrompt("a prompt holds no NUL")
+        raise InvalidPrompt("the prompt contains a NUL character")
     check_size(prompt, LARGEST - _HEADER_BYTES)
     return prompt
 
 
-def _directory(context: Context, given: str | None) -> str:
-    path = os.path.realpath(os.path.join(context.workspace, given or "."))
+def _directory(context: Context, path_text: str | None) -> str:
+    path = os.path.realpath(os.path.join(context.workspace, path_text or "."))
     if not os.path.isdir(path):
         raise InvalidPath(f"{path} is not a directory", hint="name a directory that exists")
     return path
 
 
-def _script(context: Context, given: str | None) -> str | None:
-    if given is None:
+def _script(context: Context, path_text: str | None) -> str | None:
+    if path_text is None:
         return None
-    path = os.path.realpath(os.path.join(context.workspace, given))
+    path = os.path.realpath(os.path.join(context.workspace, path_text))
     if not os.path.isfile(path):
         raise InvalidPath(f"the script {path} does not exist", hint="name one that exists")
     return path
 
 
-def _session_name(given: str | None) -> str | None:
-    return None if given is None else names.parse_name(given.removeprefix(_TMUX))
+def _session_name(text: str | None) -> str | None:
+    return None if text is None else names.parse_name(text.removeprefix(_TMUX))
 
 
-def _seconds(given: float | None, usual: float) -> float:
-    if given is None:
+def _seconds(seconds: float | None, usual: float) -> float:
+    if seconds is None:
         return usual
-    if not 0 <= given < 1e9:
-        raise Usage("a timeout is a number of seconds from 0")
-    return float(given)
+    if not 0 <= seconds < 1e9:
+        raise Usage("a timeout is a number of seconds, 0 or more")
+    return float(seconds)

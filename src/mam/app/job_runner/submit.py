@@ -1,4 +1,7 @@
-"""Submit a job: the record first, then who watches it, then the agent, then its task."""
+"""Submits a job: records it, starts the resident, then starts the agent, then sends the task.
+
+The order matters: whatever a crash leaves behind, the resident finds the record and finishes or ends the job.
+"""
 
 from __future__ import annotations
 
@@ -27,29 +30,31 @@ if TYPE_CHECKING:
 
 
 def preview(context: Context, prompt: str, **options: Unpack[AllJobOptions]) -> Document:
-    """Return what a submission would tell its agent. Nothing is started, and nothing is written."""
-    order, job_id = Submission(context, prompt, **options), new_id()
-    session = order.facts(job_id)["agent_session"]
-    said = message_of(context, job_id, 1, order.prompt)
-    return {"job_id": job_id, "agent": order.agent, "agent_session": session, "instructions": said}
+    """Return the message that a submission would send, without starting or writing anything."""
+    submission, job_id = Submission(context, prompt, **options), new_id()
+    session = submission.facts(job_id)["agent_session"]
+    message = message_of(context, job_id, 1, submission.prompt)
+    return {"job_id": job_id, "agent": submission.agent, "agent_session": session, "instructions": message}
 
 
 def submit(context: Context, caller: Caller, prompt: str, **options: Unpack[AllJobOptions]) -> Document:
-    """Record a job and have an agent begin with it; return it as its record shows it.
+    """Record a job and give it to an agent; return the job's record.
 
-    Whatever goes wrong after the record was made ends the job with an error, and is raised.
+    An error after the job is recorded ends the job with an error, and is raised.
     """
-    order, job_id = Submission(context, prompt, **options), new_id()
-    facts = {**order.facts(job_id), "owner": process.me().as_json()}
-    register(context, caller, job_id, order.prompt, **facts)
+    submission, job_id = Submission(context, prompt, **options), new_id()
+    facts = {**submission.facts(job_id), "owner": process.me().as_json()}
+    register(context, caller, job_id, submission.prompt, **facts)
     try:
         start_resident.ensure(context)
-        if order.type == HUMAN:
-            context.registry.note(lambda draft: jobs.update(draft, _job(draft, job_id), data={"owner": None}))
+        if submission.type == HUMAN:
+            context.registry.note(
+                lambda transaction: jobs.update(transaction, _job(transaction, job_id), data={"owner": None})
+            )
         else:
-            _delegate(context, caller, job_id, order, facts)
+            _delegate(context, caller, job_id, submission, facts)
     except MamError as error:
-        fail(context, job_id, *_failure(order, error))
+        fail(context, job_id, *_failure(submission, error))
         context.warn(f"job {job_id} has ended with an error: mam job logs {job_id}")
         raise
     return document(context, job_id)
@@ -61,34 +66,39 @@ def create_with_job(
     """Create a session as `create` does, and give it a job as its first message; return its row."""
     if options.pop("prompt", None) is not None or not options.get("wait", True):
         raise Usage(
-            "a job is given as the first message, once the agent is ready", hint="leave the prompt, and wait"
+            "the job is the first message of the session, sent once the agent is ready",
+            hint="omit the prompt, and wait for the agent",
         )
     name = options.get("name")
-    known = next((one["agent"] for one in context.registry.view().rows if name and one["name"] == name), None)
-    order, job_id = Submission(context, task, agent=agent or known or "claude"), new_id()
-    facts = {**order.facts(job_id), "agent_session": None, "owner": process.me().as_json()}
-    # A session that a person sits at is told when it starts.
-    is_told = not context.kind(order.agent).takes_prompt
-    register(context, caller, job_id, order.prompt, **facts)
+    registered_agent = next(
+        (row["agent"] for row in context.registry.view().rows if name and row["name"] == name), None
+    )
+    submission, job_id = Submission(context, task, agent=agent or registered_agent or "claude"), new_id()
+    facts = {**submission.facts(job_id), "agent_session": None, "owner": process.me().as_json()}
+    # mam types nothing to a kind without an input box (a person in a pane): it shows its task at the start.
+    gets_task_at_start = not context.kind(submission.agent).takes_prompt
+    register(context, caller, job_id, submission.prompt, **facts)
     try:
-        prompt = message_of(context, job_id, 1, order.prompt) if is_told else None
+        prompt = message_of(context, job_id, 1, submission.prompt) if gets_task_at_start else None
         options["prompt"] = prompt
         row = create_for(context, caller, job_id, agent, **options)
-        where = {"workdir": row["workspace"], "permissions": row.get("permissions")}
-        context.registry.note(lambda draft: jobs.update(draft, _job(draft, job_id), data=where))
-        begin(context, caller, job_id, row, None if is_told else order.prompt)
+        facts_of_row = {"workdir": row["workspace"], "permissions": row.get("permissions")}
+        context.registry.note(
+            lambda transaction: jobs.update(transaction, _job(transaction, job_id), data=facts_of_row)
+        )
+        begin(context, caller, job_id, row, None if gets_task_at_start else submission.prompt)
     except MamError as error:
-        fail(context, job_id, *_failure(order, error))
+        fail(context, job_id, *_failure(submission, error))
         raise
     return context.registry.view().find(row["id"])
 
 
 def _delegate(
-    context: Context, caller: Caller, job_id: str, order: Submission, facts: dict[str, Any]
+    context: Context, caller: Caller, job_id: str, submission: Submission, facts: dict[str, Any]
 ) -> None:
     changes: dict[str, Any] = {}
-    if order.existing:
-        row = take_session(context, caller, job_id, order.existing)
+    if submission.existing:
+        row = take_session(context, caller, job_id, submission.existing)
         changes = {key: row.get(key) for key in ("agent", "permissions")}
         changes["agent_session"] = f"tmux:{row['name']}"
     else:
@@ -96,21 +106,23 @@ def _delegate(
             context,
             caller,
             job_id,
-            order.agent,
-            order.name(job_id),
+            submission.agent,
+            submission.name(job_id),
             facts,
-            child_limit=order.child_limit,
+            child_limit=submission.child_limit,
         )
-    if order.type == LOOP:
+    if submission.type == LOOP:
         changes["worker_session_id"] = row["id"]
     if changes:
-        context.registry.note(lambda draft: jobs.update(draft, _job(draft, job_id), data=changes))
-    begin(context, caller, job_id, row, order.prompt)
+        context.registry.note(
+            lambda transaction: jobs.update(transaction, _job(transaction, job_id), data=changes)
+        )
+    begin(context, caller, job_id, row, submission.prompt)
 
 
-def _failure(order: Submission, error: MamError) -> tuple[str, str]:
-    """Return what the job's last event says of a start that failed."""
-    if order.existing:
+def _failure(submission: Submission, error: MamError) -> tuple[str, str]:
+    """Return detail and reason of the event that ends a job whose start failed."""
+    if submission.existing:
         return error.message, "refused"
     row: Row | None = error.session if isinstance(error, NotReady) else None
     code = row.get("exit_status") if row else None
@@ -119,7 +131,7 @@ def _failure(order: Submission, error: MamError) -> tuple[str, str]:
     )
 
 
-def _job(draft: Any, job_id: str) -> jobs.Job:
-    found = jobs.find(draft, job_id)
-    assert found is not None
-    return found
+def _job(transaction: Any, job_id: str) -> jobs.Job:
+    job = jobs.find(transaction, job_id)
+    assert job is not None
+    return job

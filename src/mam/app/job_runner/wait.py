@@ -1,13 +1,13 @@
-"""Wait for jobs to end, and hear each of their events when it is recorded."""
+"""Waits for jobs to end, and passes on each of their log entries when it is recorded."""
 
 from __future__ import annotations
 
 import time
 
 from mam.adapters.store.tables import jobs
-from mam.app.context.commit_watch import NET, Commits
-from mam.app.jobs.find import document, documents, enrol
-from mam.app.jobs.write_files import line
+from mam.app.context.commit_watch import FALLBACK_SECONDS, CommitWatch
+from mam.app.jobs.find import document, documents, ensure_in_ledger
+from mam.app.jobs.write_files import log_line
 from mam.core.errors import TimedOut
 from mam.core.job import OPEN
 
@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from mam.adapters.store.transaction import Transaction
     from mam.app.context.context import Context
 
-    class Tend(Protocol):
-        """Somebody who sees to open jobs, on the monotonic clock."""
+    class Ticker(Protocol):
+        """Advances open jobs when it is due, on the monotonic clock."""
 
         def due(self) -> float: ...
         def tick(self) -> str: ...
@@ -37,50 +37,54 @@ def wait(
     timeout: float | None = None,
     folder: str | None = None,
     after: int | None = None,
-    tend: Tend | None = None,
+    ticker: Ticker | None = None,
 ) -> list[Document]:
-    """Return the jobs once all have ended; raises TimedOut, which ends the waiting and no job.
+    """Return the jobs once all have ended; raise TimedOut at the timeout, which ends no job.
 
-    Without ids every open job is meant. `tell` gets each entry of their logs from now on, or from behind
-    entry `after` on. `tend` sees to the jobs when it is due, where nobody else is awake to do so.
+    Without ids it waits for every open job. `tell` gets each new entry of their logs, or each entry after the
+    number `after`. `ticker` advances the jobs when it is due, in case no resident runs.
     """
-    wanted = list(dict.fromkeys(job_ids)) or [
-        one["job_id"] for one in documents(context, folder, only_open=True)
+    ids = list(dict.fromkeys(job_ids)) or [
+        summary["job_id"] for summary in documents(context, folder, only_open=True)
     ]
-    for job_id in wanted:
-        enrol(context, job_id, folder)
+    for job_id in ids:
+        ensure_in_ledger(context, job_id, folder)
     last = context.registry.peek(jobs.newest, 0) if after is None else after
     deadline = None if timeout is None else time.monotonic() + timeout
-    with Commits(context) as commits:
+    with CommitWatch(context) as commits:
         while True:
-            # In this order: an end that is seen here has its entry in what is read next.
-            left = _open(context, wanted)
-            for entry in _since(context, last, wanted):
+            # The order matters: if a job has ended here, its last entry is among those that are read next.
+            open_ids = _still_open(context, ids)
+            for entry in _since(context, last, ids):
                 last = entry.number
-                tell(line(entry))
-            if not left:
-                return [document(context, job_id) for job_id in wanted]
+                tell(log_line(entry))
+            if not open_ids:
+                return [document(context, job_id) for job_id in ids]
             now = time.monotonic()
-            if tend is not None and now >= tend.due():
-                tend.tick()
+            if ticker is not None and now >= ticker.due():
+                ticker.tick()
                 continue
             if deadline is not None and now >= deadline:
                 raise TimedOut(
-                    f"{', '.join(sorted(left)[:5])} did not end within {timeout:g} s",
-                    hint=f"mam job status {min(left)} says how it stands",
+                    f"{', '.join(sorted(open_ids)[:5])} did not end within {timeout:g} s",
+                    hint=f"mam job status {min(open_ids)} shows its status",
                 )
-            ends = [now + NET, *([] if tend is None else [tend.due()]), *([deadline] if deadline else [])]
+            ends = [
+                now + FALLBACK_SECONDS,
+                *([] if ticker is None else [ticker.due()]),
+                *([deadline] if deadline else []),
+            ]
             commits.wait(min(ends))
 
 
-def _since(context: Context, number: int, wanted: Sequence[str]) -> list[Entry]:
+def _since(context: Context, number: int, ids: Sequence[str]) -> list[Entry]:
     none: list[Entry] = []
-    return context.registry.peek(lambda draft: jobs.since(draft, number, wanted), none)
+    return context.registry.peek(lambda transaction: jobs.since(transaction, number, ids), none)
 
 
-def _open(context: Context, wanted: Sequence[str]) -> set[str]:
-    def read(draft: Transaction) -> set[str]:
-        found = {job_id: jobs.find(draft, job_id) for job_id in wanted}
-        return {job_id for job_id, job in found.items() if job is not None and job.status in OPEN}
+def _still_open(context: Context, ids: Sequence[str]) -> set[str]:
+    def read(transaction: Transaction) -> set[str]:
+        waited_jobs = {job_id: jobs.find(transaction, job_id) for job_id in ids}
+        return {job_id for job_id, job in waited_jobs.items() if job is not None and job.status in OPEN}
 
-    return context.registry.peek(read, set(wanted))
+    return context.registry.peek(read, set(ids))

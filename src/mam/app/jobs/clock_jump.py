@@ -1,8 +1,8 @@
-"""A clock that is set while jobs are open: their times go along with it.
+"""Adjusts the times of open jobs when somebody sets the clock of the machine.
 
-Times of jobs are kept as times of day, which survive a restart. A clock that is put forward would end every
-job at once and have its agent's answer refused; one that is put back would make hooks look older than the
-task.
+The database keeps wall clock times, because they survive a restart. Without the adjustment, a clock that is
+set forward would time out every job at once, and a clock that is set back would make hooks look older than
+the task that they report on.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import time
 
 from mam.adapters.store.tables import jobs
 from mam.adapters.system import process
-from mam.core.job import moved
+from mam.core.job import after_clock_jump
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -21,41 +21,41 @@ if TYPE_CHECKING:
 
 _KEY = "jobs:clock"
 _TIMES = ("prompted_at", "activity_at", "worked_at", "turn_told", "nudged_at")
-# Seconds; what a clock is corrected by as a rule is less.
+# Seconds. Time synchronisation usually corrects the clock by less; only larger steps count as a jump.
 _JUMP = 30.0
 
 
-def is_set(context: Context, draft: Transaction) -> bool:
-    """Tell whether the clock was set since somebody looked in this boot, or nobody has yet."""
-    return _jump(context, draft) is None or abs(_jump(context, draft) or 0.0) > _JUMP
+def needs_adjusting(context: Context, transaction: Transaction) -> bool:
+    """Tell whether the clock was set since the last check, or this boot had no check yet."""
+    return _jump(context, transaction) is None or abs(_jump(context, transaction) or 0.0) > _JUMP
 
 
-def settle(context: Context, draft: Transaction) -> None:
-    """Have the times of open jobs go along with a clock that was set."""
-    if not is_set(context, draft):
+def adjust_times(context: Context, transaction: Transaction) -> None:
+    """Move the times of open jobs by the same amount as the clock, and remember the clock's offset."""
+    if not needs_adjusting(context, transaction):
         return
-    jump = _jump(context, draft)
+    jump = _jump(context, transaction)
     if jump is not None:
-        for job in jobs.listed(draft, only_open=True):
-            _move(draft, job, jump, context.now())
-    draft.set_meta(_KEY, {"boot": process.me().boot, "offset": context.now() - steady()})
+        for job in jobs.listed(transaction, only_open=True):
+            _adjust_job(transaction, job, jump, context.now())
+    transaction.set_meta(_KEY, {"boot": process.me().boot, "offset": context.now() - boot_seconds()})
 
 
-def steady() -> float:
-    """Return the seconds of a clock that nobody sets, and that goes on while the machine sleeps."""
+def boot_seconds() -> float:
+    """Return the seconds since boot: nobody can set this clock, and it runs while the machine sleeps."""
     return time.clock_gettime(getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC))
 
 
-def _jump(context: Context, draft: Transaction) -> float | None:
-    """Return by how much the clock was set; None if nobody knows how it stood in this boot."""
-    known = draft.meta(_KEY)
-    if known is None or known["boot"] != process.me().boot:
+def _jump(context: Context, transaction: Transaction) -> float | None:
+    """Return by how many seconds the clock was set; None if this boot has no earlier offset."""
+    record = transaction.meta(_KEY)
+    if record is None or record["boot"] != process.me().boot:
         return None
-    return float(context.now() - steady() - known["offset"])
+    return float(context.now() - boot_seconds() - record["offset"])
 
 
-def _move(draft: Transaction, job: Job, jump: float, now: float) -> None:
-    kept = {key: value for key in _TIMES if (value := job.data.get(key)) is not None}
-    kept["began"] = job.data.get("began") or job.created_at
-    data = {key: moved(value, jump, now) for key, value in kept.items()}
-    jobs.update(draft, job, data=data, last_event_at=moved(job.last_event_at, jump, now))
+def _adjust_job(transaction: Transaction, job: Job, jump: float, now: float) -> None:
+    times = {key: value for key in _TIMES if (value := job.data.get(key)) is not None}
+    times["began"] = job.data.get("began") or job.created_at
+    data = {key: after_clock_jump(value, jump, now) for key, value in times.items()}
+    jobs.update(transaction, job, data=data, last_event_at=after_clock_jump(job.last_event_at, jump, now))

@@ -1,4 +1,4 @@
-"""Make a job: its token and its row, before anything else happens."""
+"""Creates a job: its token and its row. Both exist before an agent hears of the job."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from mam.adapters.store.files import job_files
 from mam.adapters.store.tables import jobs
 from mam.app.jobs import clock_jump, ledger
 from mam.app.jobs.logs import audit_root
-from mam.app.jobs.write_files import show
+from mam.app.jobs.write_files import write_files
 from mam.core import job_event as events
 from mam.core.job_record import DEFAULTS
 
@@ -25,12 +25,15 @@ _ID_BYTES = 4
 
 
 def new_id() -> str:
-    """Return an id that no job has had."""
+    """Return a new random id."""
     return secrets.token_hex(_ID_BYTES)
 
 
 def register(context: Context, caller: Caller, job_id: str, prompt: str, **facts: Any) -> Job:
-    """Record a job and its token; return it. The token is there before the row: a row without one is dead."""
+    """Record a job and its token; return the job.
+
+    The token is written before the row, because nobody could report on a job without a token.
+    """
     data = {
         **DEFAULTS,
         "created_by": caller.name,
@@ -43,12 +46,12 @@ def register(context: Context, caller: Caller, job_id: str, prompt: str, **facts
     context.registry.writer()
     job_files.new_token(context.paths.jobs, job_id)
 
-    def work(draft: Transaction) -> Job:
-        clock_jump.settle(context, draft)
-        job = jobs.add(draft, job_id, prompt, data)
-        draft.log(data["created_by"], "job submit", None, None, job=job_id, agent=data["agent"])
-        return ledger.enter(draft, job, events.REGISTERED, "", agent=data["agent"], type=data["type"])
+    def work(transaction: Transaction) -> Job:
+        clock_jump.adjust_times(context, transaction)
+        job = jobs.add(transaction, job_id, prompt, data)
+        transaction.log(data["created_by"], "job submit", None, None, job=job_id, agent=data["agent"])
+        return ledger.enter(transaction, job, events.REGISTERED, "", agent=data["agent"], type=data["type"])
 
     job = context.registry.note(work)
-    show(context, job_id)
+    write_files(context, job_id)
     return job

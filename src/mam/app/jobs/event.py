@@ -1,14 +1,14 @@
-"""Report an event of a job: by its agent, by a person, or as bytes that were signed elsewhere.
+"""Records events of jobs that an agent or a person reports, or that arrive signed from elsewhere.
 
-What is refused is written into the job's log, so that a forged event leaves a trace.
+A refused event is noted in the job's log, so that a forged event leaves a trace.
 """
 
 from __future__ import annotations
 
 from mam.adapters.store.tables import jobs
 from mam.app.jobs import ledger
-from mam.app.jobs.find import enrol, meant, token_of, unknown
-from mam.app.jobs.write_files import show
+from mam.app.jobs.find import ensure_in_ledger, not_found, resolve_id, token_of
+from mam.app.jobs.write_files import write_files
 from mam.core import job_event as events
 from mam.core.errors import EventRefused, JobNotFound, NotAllowed, Usage
 
@@ -36,32 +36,34 @@ def event(
     attempt: int | None = None,
     folder: str | None = None,
 ) -> Document:
-    """Record an event with the next number; return `{job_id, status, event, has_broker}`, durable.
+    """Record an event with the next number; return `{job_id, status, event, has_broker}`.
 
-    A session reports only on its own job. Raises EventRefused where the job has ended or goes on with
-    another attempt, NotAllowed where the job is not the caller's.
+    The event is durable when this returns. A session reports only on its own job. Raises EventRefused if the
+    job has ended or has moved to another attempt, and NotAllowed if the job is not the caller's.
     """
-    found = meant(context, job_id)
+    resolved_id = resolve_id(context, job_id)
     if name not in events.ON_THE_WIRE:
         raise Usage(f"{name[:40]!r} is not an event", hint=f"events are {', '.join(events.ON_THE_WIRE)}")
-    enrol(context, found, folder)
-    token, me = token_of(context, found), caller.name
-    given = {key: value for key, value in (data or {}).items() if key not in _OURS}
-    events.check_data(given)
-    done: Document = {}
+    ensure_in_ledger(context, resolved_id, folder)
+    token, me = token_of(context, resolved_id), caller.name
+    fields = {key: value for key, value in (data or {}).items() if key not in _RESERVED}
+    events.check_data(fields)
+    outcome: Document = {}
 
-    def work(draft: Transaction, job: Job) -> None:
+    def work(transaction: Transaction, job: Job) -> None:
         _check_caller(job, me)
         if attempt is not None and attempt != job.attempt:
-            raise EventRefused(f"it is of an older attempt ({attempt}, now it is {job.attempt})")
-        job = ledger.report(draft, job, name, token, detail, data={**given, "by": me})
-        entry = jobs.last_entry(draft, found)
+            raise EventRefused(
+                f"it belongs to an older attempt ({attempt}, the current one is {job.attempt})"
+            )
+        job = ledger.report(transaction, job, name, token, detail, data={**fields, "by": me})
+        entry = jobs.last_entry(transaction, resolved_id)
         assert entry is not None
-        named = bool(job.data.get("broker"))
-        done.update(job_id=found, status=job.status, event=entry.document, has_broker=named)
+        has_broker = bool(job.data.get("broker"))
+        outcome.update(job_id=resolved_id, status=job.status, event=entry.document, has_broker=has_broker)
 
-    _guarded(context, caller, found, work)
-    return done
+    _with_refusals_logged(context, caller, resolved_id, work)
+    return outcome
 
 
 def take_in(
@@ -73,85 +75,86 @@ def take_in(
     is_retained: bool = False,
     mark: str | None = None,
 ) -> Document:
-    """Take in bytes that came from outside; return `{job_id, verdict, reason}`, whatever they say.
+    """Take in bytes from outside; return `{job_id, verdict, reason}` and never raise for their content.
 
-    `job_id` is the one that the topic names. The verdict is applied, late, duplicate or refused. A retained
-    message is an echo of what was said before: it is refused. What was refused under a `mark` is in the log
-    once, however many heard it.
+    `job_id` is the job that the topic names. The verdict is applied, late, duplicate or refused. A retained
+    message repeats an earlier event, so it is refused. A refusal with a `mark` is logged once, even if
+    several processes received the same bytes.
     """
     try:
         if is_retained:
-            raise EventRefused("it is a retained message")
+            raise EventRefused("the event is a retained message")
         parsed = events.parse(payload, job_id)
         if parsed["seq"] > events.HIGHEST_GIVEN:
-            raise EventRefused("its seq leaves no number for the next event")
-        named = parsed["job_id"]
-        enrol(context, named)
-        verdict = _take(context, caller, named, parsed, mark)
+            raise EventRefused("the seq of the event leaves no number for the next event")
+        parsed_id = parsed["job_id"]
+        ensure_in_ledger(context, parsed_id)
+        verdict = _take_signed(context, caller, parsed_id, parsed, mark)
     except (EventRefused, JobNotFound, NotAllowed) as error:
         if not isinstance(error, EventRefused) or not error.recorded:
-            _note_refused(context, caller, job_id, error.message, mark)
+            _log_refusal(context, caller, job_id, error.message, mark)
         return {"job_id": job_id, "verdict": "refused", "reason": error.message}
-    return {"job_id": named, "verdict": verdict, "reason": None}
+    return {"job_id": parsed_id, "verdict": verdict, "reason": None}
 
 
-# What only mam itself says of an event.
-_OURS = ("attempt", "hmac_sig", "stopped", "checking", "reason", "by")
+# Keys of an event's data that only mam may set.
+_RESERVED = ("attempt", "hmac_sig", "stopped", "checking", "reason", "by")
 
 
-def _take(context: Context, caller: Caller, job_id: str, parsed: Event, mark: str | None) -> str:
+def _take_signed(context: Context, caller: Caller, job_id: str, parsed: Event, mark: str | None) -> str:
     token = token_of(context, job_id)
     verdicts: list[str] = []
 
-    def work(draft: Transaction, job: Job) -> None:
-        verdicts.append(ledger.take(draft, job, parsed, token)[0])
+    def work(transaction: Transaction, job: Job) -> None:
+        verdicts.append(ledger.take(transaction, job, parsed, token)[0])
 
-    _guarded(context, caller, job_id, work, mark)
+    _with_refusals_logged(context, caller, job_id, work, mark)
     return verdicts[-1]
 
 
 def _check_caller(job: Job, me: str) -> None:
     if me not in ("user", job.session_id):
         raise NotAllowed(
-            f"job {job.id} belongs to another session", hint="mam job cancel is for those who submitted it"
+            f"job {job.id} belongs to another session",
+            hint="whoever submitted the job can cancel it with mam job cancel",
         )
 
 
-def _guarded(context: Context, caller: Caller, job_id: str, work: Any, mark: str | None = None) -> None:
-    """Run work on a job under the write lock; a refusal is committed to its log, and then raised."""
+def _with_refusals_logged(
+    context: Context, caller: Caller, job_id: str, work: Any, mark: str | None = None
+) -> None:
+    """Run `work` on a job under the write lock. A refusal is committed to the job's log, and then raised."""
 
-    def guarded(draft: Transaction) -> EventRefused | NotAllowed | None:
-        job = jobs.find(draft, job_id)
+    def run(transaction: Transaction) -> EventRefused | NotAllowed | None:
+        job = jobs.find(transaction, job_id)
         if job is None:
-            raise unknown(context, job_id)
+            raise not_found(context, job_id)
         try:
-            work(draft, job)
+            work(transaction, job)
         except (EventRefused, NotAllowed) as error:
-            ledger.drop(draft, job, error.message, mark=mark, by=caller.name)
+            ledger.record_refusal(transaction, job, error.message, mark=mark, by=caller.name)
             return error
         return None
 
-    error = context.registry.note(guarded)
-    show(context, job_id)
+    error = context.registry.note(run)
+    write_files(context, job_id)
     if error is not None:
         error.recorded = True
         raise error
 
 
-def _note_refused(
-    context: Context, caller: Caller, job_id: str | None, reason: str, mark: str | None
-) -> None:
-    """Write down what was refused: in the log of the job that the topic names, or in the log of the root."""
+def _log_refusal(context: Context, caller: Caller, job_id: str | None, reason: str, mark: str | None) -> None:
+    """Log a refusal: in the log of the job that the topic names, or in the log of the root."""
     if not context.paths.exists():
         return
 
-    def work(draft: Transaction) -> bool:
-        job = jobs.find(draft, job_id) if job_id else None
+    def work(transaction: Transaction) -> bool:
+        job = jobs.find(transaction, job_id) if job_id else None
         if job is None:
-            draft.log(caller.name, "job event", None, reason, job=job_id)
+            transaction.log(caller.name, "job event", None, reason, job=job_id)
             return False
-        ledger.drop(draft, job, reason, mark=mark)
+        ledger.record_refusal(transaction, job, reason, mark=mark)
         return True
 
     if context.registry.note(work):
-        show(context, job_id or "")
+        write_files(context, job_id or "")

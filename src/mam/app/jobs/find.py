@@ -1,4 +1,7 @@
-"""Finding jobs: those of the ledger, and records that the original system left in a folder of jobs."""
+"""Finds jobs: those of the ledger, and records that the original system left in a folder of jobs.
+
+A foreign record is a file of the original system whose job is not in the ledger yet.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +28,8 @@ if TYPE_CHECKING:
 _OURS, _EARLIER = "/.mam/jobs", ".hermes/jobs"
 _REGISTRY = ".hermes/agent-sessions.yaml"
 _LISTED_PROMPT = 200
-# A repository can carry a record: nothing is run, started, written elsewhere or published for what one says.
+# A repository can contain a foreign record. These fields would let it run, start, write or publish something
+# on this machine, so mam does not take them from a foreign record.
 _NOT_TAKEN = (
     "broker",
     "logs_dir",
@@ -41,7 +45,7 @@ _NOT_TAKEN = (
 
 
 def registry_of(folder: str | None) -> str | None:
-    """Return the registry file of the root whose own folder of jobs this is; None for any other folder."""
+    """Return the registry file of the root that owns this folder of jobs; None for any other folder."""
     if not folder:
         return None
     real = os.path.realpath(folder)
@@ -49,45 +53,47 @@ def registry_of(folder: str | None) -> str | None:
 
 
 def folder_of(context: Context, folder: str | None) -> str:
-    """Return the folder of records that is meant, as an absolute path."""
+    """Return the folder of records as an absolute path: the named one, or the root's own."""
     return os.path.realpath(os.path.join(context.workspace, folder)) if folder else context.paths.jobs
 
 
-def meant(context: Context, job_id: str | None) -> str:
-    """Return the id of the job that is meant: the one that is named, or the agent's own."""
-    found = job_id or context.environ.get("MAM_JOB_ID")
-    if not found:
-        raise Usage("name a job", hint="mam job list shows them; inside an agent its own is meant")
-    if not is_job_id(found):
-        raise JobNotFound(f"{found[:40]!r} is not the id of a job", hint="an id is 8 of 0-9 and a-f")
-    return found
+def resolve_id(context: Context, job_id: str | None) -> str:
+    """Return the id of a job: the one that the caller names, or the job of the agent that calls."""
+    resolved = job_id or context.environ.get("MAM_JOB_ID")
+    if not resolved:
+        raise Usage("name a job", hint="mam job list shows all jobs; an agent that has a job may omit the id")
+    if not is_job_id(resolved):
+        raise JobNotFound(f"{resolved[:40]!r} is not the id of a job", hint="an id is 8 hex digits")
+    return resolved
 
 
 def documents(context: Context, folder: str | None = None, *, only_open: bool = False) -> list[Document]:
     """Return every job, oldest first, with the beginning of its prompt. Reads only."""
     none: list[tuple[Job, str]] = []
-    found = context.registry.peek(_listed, none)
-    known = {job.id for job, _ in found}
+    pairs = context.registry.peek(_jobs_with_prompts, none)
+    ledger_ids = {job.id for job, _ in pairs}
     if folder:
-        found = [(job, prompt) for job, prompt in found if job.data.get("registry_dir") == folder]
-    listed = [as_document(job, prompt) for job, prompt in found]
-    listed += [one for one in _strangers(context, folder) if one["job_id"] not in known]
-    listed = [one for one in listed if not only_open or one["status"] in OPEN]
-    for one in listed:
-        one["prompt"] = one["prompt"][:_LISTED_PROMPT]
-    # The order of the ledger is finer than a stamp.
-    return sorted(listed, key=lambda one: one["created_at"] or "")
+        pairs = [(job, prompt) for job, prompt in pairs if job.data.get("registry_dir") == folder]
+    listing = [as_document(job, prompt) for job, prompt in pairs]
+    listing += [
+        summary for summary in _foreign_records(context, folder) if summary["job_id"] not in ledger_ids
+    ]
+    listing = [summary for summary in listing if not only_open or summary["status"] in OPEN]
+    for summary in listing:
+        summary["prompt"] = summary["prompt"][:_LISTED_PROMPT]
+    # `sorted` is stable: jobs with the same stamp keep the order of the ledger, which is finer than a stamp.
+    return sorted(listing, key=lambda summary: summary["created_at"] or "")
 
 
 def document(context: Context, job_id: str, folder: str | None = None) -> Document:
     """Return one job as its record shows it. Reads only."""
-    found = context.registry.peek(lambda draft: _one(draft, job_id), None)
-    if found is not None and folder in (None, found[0].data.get("registry_dir")):
-        return as_document(*found)
-    stranger = _read(context, job_id, folder) if found is None else None
-    if stranger is None:
-        raise unknown(context, job_id)
-    return {key: value for key, value in stranger.items() if key != "auth_token"} | {"auth_token": None}
+    pair = context.registry.peek(lambda transaction: _job_with_prompt(transaction, job_id), None)
+    if pair is not None and folder in (None, pair[0].data.get("registry_dir")):
+        return as_document(*pair)
+    foreign = _read_record(context, job_id, folder) if pair is None else None
+    if foreign is None:
+        raise not_found(context, job_id)
+    return {key: value for key, value in foreign.items() if key != "auth_token"} | {"auth_token": None}
 
 
 def as_document(job: Job, prompt: str) -> Document:
@@ -106,58 +112,65 @@ def as_document(job: Job, prompt: str) -> Document:
     )
 
 
-def enrol(context: Context, job_id: str, folder: str | None = None) -> None:
-    """See that a job is in the ledger: a record of the original is taken in, with its token and log."""
-    if not context.paths.exists() and not _read(context, job_id, folder):
-        raise unknown(context, job_id)
-    if context.registry.peek(lambda draft: jobs.find(draft, job_id), None) is not None:
+def ensure_in_ledger(context: Context, job_id: str, folder: str | None = None) -> None:
+    """Ensure that a job is in the ledger; import a foreign record with its token and its log."""
+    if not context.paths.exists() and not _read_record(context, job_id, folder):
+        raise not_found(context, job_id)
+    if context.registry.peek(lambda transaction: jobs.find(transaction, job_id), None) is not None:
         return
-    found = _read(context, job_id, folder)
-    if found is None:
-        raise unknown(context, job_id)
-    if found["root"] not in (None, context.paths.root):
-        raise NotAllowed(f"job {job_id} is one of {found['root']}", hint=f"--workspace {found['root']}")
-    token = found.pop("auth_token")
+    record_document = _read_record(context, job_id, folder)
+    if record_document is None:
+        raise not_found(context, job_id)
+    if record_document["root"] not in (None, context.paths.root):
+        raise NotAllowed(
+            f"job {job_id} belongs to the root {record_document['root']}",
+            hint=f"--workspace {record_document['root']}",
+        )
+    token = record_document.pop("auth_token")
     if token:
         job_files.new_token(context.paths.jobs, job_id, token)
-    where = _folder_with(context, job_id, folder)
-    log = job_files.read_log(_log_in(where, job_id))
-    facts = {**DEFAULTS, **{key: found[key] for key in DEFAULTS if key not in _NOT_TAKEN}}
-    facts |= {"registry_dir": where, "root": context.paths.root}
-    context.registry.note(lambda draft: _take_in(draft, found, facts, log))
+    source = _folder_with(context, job_id, folder)
+    log = job_files.read_log(_log_in(source, job_id))
+    facts = {**DEFAULTS, **{key: record_document[key] for key in DEFAULTS if key not in _NOT_TAKEN}}
+    facts |= {"registry_dir": source, "root": context.paths.root}
+    context.registry.note(lambda transaction: _add_record(transaction, record_document, facts, log))
 
 
-def log_of_stranger(context: Context, job_id: str, folder: str | None) -> tuple[str, list[Document]] | None:
-    """Return the folder of a record that is not in the ledger, and the log beside it."""
-    if _read(context, job_id, folder) is None:
+def log_of_foreign_record(
+    context: Context, job_id: str, folder: str | None
+) -> tuple[str, list[Document]] | None:
+    """Return the folder of a foreign record, and the log beside the record; None without such a record."""
+    if _read_record(context, job_id, folder) is None:
         return None
-    where = _folder_with(context, job_id, folder)
-    return where, job_files.read_log(_log_in(where, job_id))
+    source = _folder_with(context, job_id, folder)
+    return source, job_files.read_log(_log_in(source, job_id))
 
 
 def token_of(context: Context, job_id: str) -> str:
-    """Return the token of a job of the ledger; without it nothing can be signed."""
-    found = job_files.read_token(context.paths.jobs, job_id)
-    if found is None:
+    """Return the token of a job of the ledger, which signs its events."""
+    token = job_files.read_token(context.paths.jobs, job_id)
+    if token is None:
         raise NotAllowed(
             f"the token of job {job_id} is not in {context.paths.jobs}",
-            hint="the job can be cancelled and submitted anew",
+            hint="cancel the job and submit it again",
         )
-    return found
+    return token
 
 
-def unknown(context: Context, job_id: str) -> JobNotFound:
-    """Return the error for a job that is not here."""
-    return JobNotFound(f"there is no job {job_id} in {context.paths.root}", hint="mam job list shows them")
+def not_found(context: Context, job_id: str) -> JobNotFound:
+    """Return the error for a job that this root does not have."""
+    return JobNotFound(
+        f"there is no job {job_id} in {context.paths.root}", hint="mam job list shows all jobs"
+    )
 
 
-def _listed(draft: Transaction) -> list[tuple[Job, str]]:
-    return [(job, jobs.prompt_of(draft, job.id)) for job in jobs.listed(draft)]
+def _jobs_with_prompts(transaction: Transaction) -> list[tuple[Job, str]]:
+    return [(job, jobs.prompt_of(transaction, job.id)) for job in jobs.listed(transaction)]
 
 
-def _one(draft: Transaction, job_id: str) -> tuple[Job, str] | None:
-    job = jobs.find(draft, job_id)
-    return (job, jobs.prompt_of(draft, job_id)) if job else None
+def _job_with_prompt(transaction: Transaction, job_id: str) -> tuple[Job, str] | None:
+    job = jobs.find(transaction, job_id)
+    return (job, jobs.prompt_of(transaction, job_id)) if job else None
 
 
 def _folders(context: Context, folder: str | None) -> list[str]:
@@ -166,42 +179,46 @@ def _folders(context: Context, folder: str | None) -> list[str]:
 
 def _folder_with(context: Context, job_id: str, folder: str | None) -> str:
     places = _folders(context, folder)
-    return next((one for one in places if os.path.exists(os.path.join(one, f"{job_id}.json"))), places[0])
+    return next(
+        (place for place in places if os.path.exists(os.path.join(place, f"{job_id}.json"))), places[0]
+    )
 
 
-def _read(context: Context, job_id: str, folder: str | None) -> Document | None:
+def _read_record(context: Context, job_id: str, folder: str | None) -> Document | None:
     path = os.path.join(_folder_with(context, job_id, folder), f"{job_id}.json")
-    found = parse_record(job_files.read_record(path))
-    return found if found and found["job_id"] == job_id else None
+    record_document = parse_record(job_files.read_record(path))
+    return record_document if record_document and record_document["job_id"] == job_id else None
 
 
-def _strangers(context: Context, folder: str | None) -> list[Document]:
+def _foreign_records(context: Context, folder: str | None) -> list[Document]:
     ids = {
-        one for place in _folders(context, folder) for one in job_files.record_ids(place) if is_job_id(one)
+        name for place in _folders(context, folder) for name in job_files.record_ids(place) if is_job_id(name)
     }
-    found = [one for job_id in sorted(ids) if (one := _read(context, job_id, folder))]
-    return [{**one, "auth_token": None} for one in found]
+    records = [content for job_id in sorted(ids) if (content := _read_record(context, job_id, folder))]
+    return [{**content, "auth_token": None} for content in records]
 
 
 def _log_in(folder: str, job_id: str) -> str:
     return os.path.join(folder, f"{job_id}.events.log")
 
 
-def _take_in(draft: Transaction, found: Document, facts: Document, log: list[Document]) -> None:
-    if jobs.find(draft, found["job_id"]) is not None:
+def _add_record(
+    transaction: Transaction, record_document: Document, facts: Document, log: list[Document]
+) -> None:
+    if jobs.find(transaction, record_document["job_id"]) is not None:
         return
-    created = parse_stamp(found["created_at"])
+    created = parse_stamp(record_document["created_at"])
     job = jobs.add(
-        draft,
-        found["job_id"],
-        found["prompt"],
+        transaction,
+        record_document["job_id"],
+        record_document["prompt"],
         facts,
-        status=found["status"],
-        attempt=found["attempt"],
-        last_seq=found["last_seq"],
-        ended_seq=None if found["status"] in OPEN else found["last_seq"],
-        created_at=draft.now if created is None else created,
+        status=record_document["status"],
+        attempt=record_document["attempt"],
+        last_seq=record_document["last_seq"],
+        ended_seq=None if record_document["status"] in OPEN else record_document["last_seq"],
+        created_at=transaction.now if created is None else created,
     )
     for event in log:
         if event.get("event") in NAMES and isinstance(event.get("data"), dict):
-            jobs.enter(draft, job.id, event["event"], {**event, "seq": 0}, attempt=job.attempt)
+            jobs.add_entry(transaction, job.id, event["event"], {**event, "seq": 0}, attempt=job.attempt)

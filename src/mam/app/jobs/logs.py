@@ -1,4 +1,4 @@
-"""Read what happened to a job: from the ledger, or from the audit folder that it left behind."""
+"""Reads what happened to a job: from the ledger, or from the audit folder that the job left behind."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ import os
 
 from mam.adapters.store.files import job_files
 from mam.adapters.store.tables import jobs
-from mam.app.jobs.find import log_of_stranger, unknown
-from mam.app.jobs.write_files import line
+from mam.app.jobs.find import log_of_foreign_record, not_found
+from mam.app.jobs.write_files import log_line
 from mam.core.job_event import is_job_id
 
 TYPE_CHECKING = False
@@ -24,50 +24,54 @@ _FOLDER = "delegate_job_logs"
 
 def audit_root(context: Context) -> str:
     """Return the folder that holds the audit folders of jobs."""
-    named = context.environ.get("DELEGATE_JOB_LOGS_DIR")
-    return os.path.join(context.workspace, named) if named else os.path.join(context.paths.root, _FOLDER)
+    configured = context.environ.get("DELEGATE_JOB_LOGS_DIR")
+    return (
+        os.path.join(context.workspace, configured)
+        if configured
+        else os.path.join(context.paths.root, _FOLDER)
+    )
 
 
 def logs(context: Context, job_id: str, *, folder: str | None = None) -> Document:
     """Return `{job_id, directory, events}`, oldest first. Reads only."""
 
-    def read(draft: Transaction) -> Document | None:
-        job = jobs.find(draft, job_id)
+    def read(transaction: Transaction) -> Document | None:
+        job = jobs.find(transaction, job_id)
         if job is None:
             return None
-        where = os.path.join(job.data.get("logs_dir") or audit_root(context), job_id)
-        found = [line(entry) for entry in jobs.entries(draft, job_id)]
-        return {"job_id": job_id, "directory": where, "events": found}
+        directory = os.path.join(job.data.get("logs_dir") or audit_root(context), job_id)
+        lines = [log_line(entry) for entry in jobs.entries(transaction, job_id)]
+        return {"job_id": job_id, "directory": directory, "events": lines}
 
-    found = context.registry.peek(read, None)
-    if found is not None:
-        return found
+    result = context.registry.peek(read, None)
+    if result is not None:
+        return result
     for root in _roots(context):
-        where = os.path.join(root, job_id)
-        if os.path.isdir(where):
-            events = job_files.read_log(os.path.join(where, "events.ndjson"))
-            return {"job_id": job_id, "directory": where, "events": events}
-    stranger = log_of_stranger(context, job_id, folder)
-    if stranger is None:
-        raise unknown(context, job_id)
-    return {"job_id": job_id, "directory": stranger[0], "events": stranger[1]}
+        directory = os.path.join(root, job_id)
+        if os.path.isdir(directory):
+            events = job_files.read_log(os.path.join(directory, "events.ndjson"))
+            return {"job_id": job_id, "directory": directory, "events": events}
+    foreign = log_of_foreign_record(context, job_id, folder)
+    if foreign is None:
+        raise not_found(context, job_id)
+    return {"job_id": job_id, "directory": foreign[0], "events": foreign[1]}
 
 
 def list_logs(context: Context) -> list[Document]:
     """Return `{job_id, directory, status, updated_at}` of every audit folder, oldest first. Reads only."""
-    found: dict[str, Document] = {}
+    listing: dict[str, Document] = {}
     for folder in _roots(context):
         for job_id in _names(folder):
-            where = os.path.join(folder, job_id)
-            known = job_files.read_record(os.path.join(where, "status.json"))
-            known = known if isinstance(known, dict) else {}
-            kept = {key: known.get(key) for key in ("status", "updated_at")}
-            found.setdefault(job_id, {"job_id": job_id, "directory": where, **kept})
-    return sorted(found.values(), key=lambda one: (str(one["updated_at"] or ""), one["job_id"]))
+            directory = os.path.join(folder, job_id)
+            status = job_files.read_record(os.path.join(directory, "status.json"))
+            status = status if isinstance(status, dict) else {}
+            summary = {key: status.get(key) for key in ("status", "updated_at")}
+            listing.setdefault(job_id, {"job_id": job_id, "directory": directory, **summary})
+    return sorted(listing.values(), key=lambda entry: (str(entry["updated_at"] or ""), entry["job_id"]))
 
 
 def _roots(context: Context) -> list[str]:
-    """Return where audit folders may lie: ours, and where later versions of the original put them."""
+    """Return where audit folders may be: mam's own place, and that of later versions of the original."""
     return [audit_root(context), os.path.join(context.paths.state, _FOLDER)]
 
 

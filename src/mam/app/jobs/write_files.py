@@ -1,7 +1,7 @@
-"""Bringing the files of a job up to date: its record, its log, and its audit folder.
+"""Writes the files of a job: its record, its log and its audit folder.
 
-They say what is committed already. Where they cannot be written the job goes on, and the next entry tries
-again.
+The files only show what the database has committed. If they cannot be written, the job continues, and the
+next entry writes them.
 """
 
 from __future__ import annotations
@@ -46,46 +46,46 @@ _META = (
 _IGNORE = "# Made by mam: the audit of jobs is state of this machine.\n*\n"
 
 
-def show(context: Context, job_id: str) -> None:
-    """Write the files of a job; what cannot be written is warned of and stops nothing."""
+def write_files(context: Context, job_id: str) -> None:
+    """Write the files of a job; a failure is only a warning."""
     try:
-        _show(context, job_id)
+        _write(context, job_id)
     except MamError as error:
-        context.warn(f"the files of job {job_id} are behind: {error}")
+        context.warn(f"the files of job {job_id} are not up to date: {error}")
 
 
-def line(entry: Entry) -> Document:
+def log_line(entry: Entry) -> Document:
     """Return an entry as a line of a log."""
     return {**entry.document, "event": entry.name, "number": entry.number}
 
 
-def _show(context: Context, job_id: str) -> None:
-    folders = context.registry.peek(lambda draft: _folders(draft, job_id), None)
+def _write(context: Context, job_id: str) -> None:
+    folders = context.registry.peek(lambda transaction: _folders(transaction, job_id), None)
     if folders is None:
         return
     records = folders[0] or context.paths.jobs
     audit = os.path.join(folders[1], job_id) if folders[1] else None
     with job_files.locked(records):
         log = os.path.join(records, f"{job_id}.events.log")
-        document = _bring_up(context, job_id, log)
+        document = _append_new_entries(context, job_id, log)
         job_files.replace(os.path.join(records, f"{job_id}.json"), document)
         if audit is not None:
-            _make_audit(audit)
-            _write_audit(audit, _bring_up(context, job_id, os.path.join(audit, "events.ndjson")))
+            _make_audit_folder(audit)
+            _write_audit(audit, _append_new_entries(context, job_id, os.path.join(audit, "events.ndjson")))
 
 
-def _bring_up(context: Context, job_id: str, log: str) -> Document:
-    """Append what a log has not yet; return the job as it stands with the last entry."""
-    job, prompt, entries = _look(context, job_id, job_files.last_number(log))
-    job_files.append(log, [line(one) for one in entries])
+def _append_new_entries(context: Context, job_id: str, log: str) -> Document:
+    """Append the entries that a log does not have yet; return the job's state after the last one."""
+    job, prompt, entries = _read_since(context, job_id, job_files.last_number(log))
+    job_files.append(log, [log_line(entry) for entry in entries])
     return as_document(job, prompt)
 
 
-def _make_audit(folder: str) -> None:
+def _make_audit_folder(folder: str) -> None:
     if os.path.isdir(folder):
         return
     job_files.make_folder(os.path.dirname(folder))
-    _ignore(os.path.join(os.path.dirname(folder), ".gitignore"))
+    _write_gitignore(os.path.join(os.path.dirname(folder), ".gitignore"))
     job_files.make_folder(folder)
 
 
@@ -97,24 +97,24 @@ def _write_audit(folder: str, document: Document) -> None:
     job_files.replace(os.path.join(folder, "status.json"), status)
 
 
-def _folders(draft: Transaction, job_id: str) -> tuple[str | None, str | None] | None:
-    job = jobs.find(draft, job_id)
+def _folders(transaction: Transaction, job_id: str) -> tuple[str | None, str | None] | None:
+    job = jobs.find(transaction, job_id)
     return (job.data.get("registry_dir"), job.data.get("logs_dir")) if job else None
 
 
-def _look(context: Context, job_id: str, after: int) -> tuple[Job, str, list[Entry]]:
-    def read(draft: Transaction) -> tuple[Job, str, list[Entry]] | None:
-        job = jobs.find(draft, job_id)
+def _read_since(context: Context, job_id: str, after: int) -> tuple[Job, str, list[Entry]]:
+    def read(transaction: Transaction) -> tuple[Job, str, list[Entry]] | None:
+        job = jobs.find(transaction, job_id)
         if job is None:
             return None
-        return job, jobs.prompt_of(draft, job_id), jobs.entries(draft, job_id, after)
+        return job, jobs.prompt_of(transaction, job_id), jobs.entries(transaction, job_id, after)
 
-    found = context.registry.peek(read, None)
-    assert found is not None
-    return found
+    result = context.registry.peek(read, None)
+    assert result is not None
+    return result
 
 
-def _ignore(path: str) -> None:
+def _write_gitignore(path: str) -> None:
     try:
         handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600)
     except OSError:

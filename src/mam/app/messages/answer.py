@@ -1,7 +1,8 @@
-"""Answer the dialog that is open in a session: this one and no other, and proven gone afterwards.
+"""The verb `answer`: answer the dialog that is open in a session, this dialog and no other.
 
-A dialog has a fingerprint made of its words. It is compared at the first look and again right before each
-key; tmux itself compares the cursor in the step in which it presses it.
+A dialog has a fingerprint of what it shows. mam compares it at the first look and again right before each
+key. tmux compares the cursor in the same step in which it presses the key. An answer succeeds only if the
+dialog is gone afterwards.
 """
 
 from __future__ import annotations
@@ -13,10 +14,10 @@ from mam.adapters.store.tables import evidence
 from mam.adapters.system import load_adjusted_clock
 from mam.adapters.system.deadline import Deadline
 from mam.app.context.authority import check_answerer
-from mam.app.messages.keys import look_inside, press, space_out
+from mam.app.messages.keys import look_at_agent, press, wait_between_interrupts
 from mam.app.observation.hook_reports import newest_reports
-from mam.app.observation.pane_look import glance, known, look_until_clear
-from mam.app.observation.versions import is_known, untested
+from mam.app.observation.pane_look import gather_evidence, look_at_pane, look_until_clear
+from mam.app.observation.versions import runs_tested_version, untested_error
 from mam.core.activity import UNKNOWN, WAITING
 from mam.core.errors import (
     Conflict,
@@ -49,188 +50,193 @@ _LONGEST = 2000
 
 
 class Dialog:
-    """An open dialog as it was seen."""
+    """An open dialog, as one look shows it."""
 
-    __slots__ = ("choices", "fingerprint", "name", "seen", "text")
+    __slots__ = ("choices", "fingerprint", "name", "text")
 
-    def __init__(self, seen: PaneLook, choices: Choices | None) -> None:
-        self.seen = seen
-        self.name: str = seen.look.dialog or ""
+    def __init__(self, look: PaneLook, choices: Choices | None) -> None:
+        self.name: str = look.screen_state.dialog or ""
         self.choices = choices
-        self.text = choices.text if choices else seen.screen.text.strip()
+        self.text = choices.text if choices else look.screen.text.strip()
         self.fingerprint = hashlib.sha256(f"{self.name}\n{self.text}".encode()).hexdigest()[:8]
 
     def as_json(self, row: Row) -> dict[str, Any]:
-        """Return what a person is shown before they decide."""
-        found = self.choices
+        """Return what a person needs to see before they decide."""
         return {
             "session": row["name"],
             "dialog": self.name,
             "fingerprint": self.fingerprint,
             "text": self.text,
-            "options": list(found.labels) if found else [],
+            "options": list(self.choices.labels) if self.choices else [],
         }
 
 
 def show(context: Context, target: str) -> dict[str, Any]:
-    """Return the dialog that is open now, with its fingerprint; reads only. NoDialog where there is none."""
+    """Return the open dialog with its fingerprint; raise NoDialog where there is none. Reads only."""
     row = context.registry.view().find(target)
-    return _dialog(context, row).as_json(row)
+    return _find_dialog(context, row).as_json(row)
 
 
 def answer(
-    context: Context, caller: Caller, target: str, words: str, *, expect: str | None = None
+    context: Context, caller: Caller, target: str, text: str, *, expect: str | None = None
 ) -> dict[str, Any]:
-    """Give `allow`, `deny`, an option, or words of one's own; `{session, dialog, fingerprint, answer, next}`.
+    """Answer with `allow`, `deny`, an option, or free text; `{session, dialog, fingerprint, answer, next}`.
 
-    Raises Conflict where the dialog is not the one that was expected, and nothing was pressed; Refused for
-    an answer that it does not offer; DeliveryUnconfirmed where it is still there afterwards.
+    Raises Conflict where the dialog is not the expected one, and then no key was pressed; Refused for an
+    answer that the dialog does not offer; DeliveryUnconfirmed where the dialog is still open afterwards.
     """
     row = context.registry.view().find(target)
     by = check_answerer(context, caller, row)
-    if is_known(context, row) is False:
-        raise untested(row, "its dialog was not answered")
-    shown = _dialog(context, row)
-    if expect is not None and expect != shown.fingerprint:
-        raise _changed(row, shown)
+    if runs_tested_version(context, row) is False:
+        raise untested_error(row, "its dialog was not answered")
+    dialog = _find_dialog(context, row)
+    if expect is not None and expect != dialog.fingerprint:
+        raise _changed_error(row, dialog)
     asked_until = context.now()
-    given = _Answering(context, row, shown).give(words)
+    choice = _Answering(context, row, dialog).give(text)
     context.registry.note(
-        lambda draft: draft.log(by, "answer", row, None, dialog=shown.name, answer=given, of=shown.text[:500])
+        lambda transaction: transaction.log(
+            by, "answer", row, None, dialog=dialog.name, answer=choice, of=dialog.text[:500]
+        )
     )
-    left = _gone(context, row, shown)
-    if left.look.dialog is None:
+    look = _wait_until_gone(context, row, dialog)
+    if look.screen_state.dialog is None:
         _forget_question(context, row, asked_until)
-    return {**_facts(row, shown), "answer": given, "next": left.look.dialog}
+    return {**_facts(row, dialog), "answer": choice, "next": look.screen_state.dialog}
 
 
 def _forget_question(context: Context, row: Row, asked_until: float) -> None:
-    """Drop the agent's report that it is asking: while that is fresh it would overrule the screen.
+    """Replace the agent's report of the dialog: while the report is fresh, it would overrule the screen.
 
-    What the agent reports after the answer is kept.
+    A report from after the answer stays.
     """
     report = newest_reports(context, [row]).get(row["id"])
     if report is not None and report.data["state"] == WAITING and report.at <= asked_until:
         data = {**report.data, "state": UNKNOWN, "waiting_for": None}
         try:
             context.registry.note(
-                lambda draft: evidence.record(draft.connection, row["id"], "hook", asked_until, data)
+                lambda transaction: evidence.record(
+                    transaction.connection, row["id"], "hook", asked_until, data
+                )
             )
         except Unavailable as error:
-            # The answer was given and seen; its report ends by itself in a moment.
+            # The answer was given and the dialog is gone. The old report loses its weight in a moment.
             context.warn(error.message)
 
 
 class _Answering:
-    """One way through a dialog."""
+    """The keys that answer one dialog, each pressed only while this dialog is open."""
 
-    def __init__(self, context: Context, row: Row, shown: Dialog) -> None:
+    def __init__(self, context: Context, row: Row, dialog: Dialog) -> None:
         self.context = context
         self.row = row
-        self.shown = shown
+        self.dialog = dialog
         self.kind: Kind = context.kind(row["agent"])
 
-    def give(self, words: str) -> str:
-        """Press what gives the answer; return the option that was taken."""
-        choices = self.shown.choices
-        if words == DENY:
+    def give(self, text: str) -> str:
+        """Press the keys that give the answer; return the label of the chosen option, or the free text."""
+        choices = self.dialog.choices
+        if text == DENY:
             return self._deny(choices)
-        wanted = choices.consent() if choices and words == ALLOW else None
-        if choices and wanted is None and words != ALLOW:
-            wanted = choices.named(words)
-            if wanted is None and self.shown.name == "question":
-                return self._say(choices, words)
-        if choices is None or wanted is None:
+        option = choices.consent() if choices and text == ALLOW else None
+        if choices and option is None and text != ALLOW:
+            option = choices.find_option(text)
+            if option is None and self.dialog.name == "question":
+                return self._give_free_text(choices, text)
+        if choices is None or option is None:
             raise Refused(
-                f"the {self.shown.name} dialog of '{self.row['name']}' does not offer that",
-                hint=_offer(self.row, choices),
+                f"the {self.dialog.name} dialog of '{self.row['name']}' does not offer this answer",
+                hint=_options_hint(self.row, choices),
             )
-        self._take(wanted)
-        return choices.labels[wanted]
+        self._choose(option)
+        return choices.labels[option]
 
     def _deny(self, choices: Choices | None) -> str:
-        wanted = choices.refusal() if choices else None
-        if choices and wanted is not None and choices.at is not None:
-            self._take(wanted)
-            return choices.labels[wanted]
+        option = choices.refusal() if choices else None
+        if choices and option is not None and choices.at is not None:
+            self._choose(option)
+            return choices.labels[option]
         for key in self.kind.refuse_keys:
-            space_out(self.context, self.row, key)
+            wait_between_interrupts(self.context, self.row, key)
             self._press(key)
-        return choices.labels[wanted] if choices and wanted is not None else DENY
+        return choices.labels[option] if choices and option is not None else DENY
 
-    def _say(self, choices: Choices, words: str) -> str:
-        """Give words of one's own, where there is an option for them."""
-        wanted = choices.own_words()
-        text = for_paste(words)
-        if wanted is None:
-            raise Refused("it takes no words of one's own", hint=_offer(self.row, choices))
+    def _give_free_text(self, choices: Choices, answer: str) -> str:
+        """Type a free text into the option that takes one."""
+        option = choices.free_text()
+        text = for_paste(answer)
+        if option is None:
+            raise Refused("the dialog takes no free text", hint=_options_hint(self.row, choices))
         if "\n" in text or len(text) > _LONGEST or not text.strip():
-            raise InvalidPrompt("an answer is one line of words")
-        if self.kind.opens_own_words:
-            before = _drawing(look_inside(self.context, self.row))
-            self._take(wanted)
-            self._until(lambda seen: _drawing(seen) != before)
-            self._settle()
+            raise InvalidPrompt(f"a free-text answer is one line of at most {_LONGEST} characters")
+        if self.kind.free_text_needs_enter:
+            before = _drawing(look_at_agent(self.context, self.row))
+            self._choose(option)
+            self._look_until(lambda look: _drawing(look) != before)
+            self._wait_until_still()
         else:
-            self._move(wanted)
-        seen = self._still(look_inside(self.context, self.row))
-        if not self.kind.opens_own_words and self._at(seen) != wanted:
-            raise self._unseen()
+            self._move(option)
+        look = self._check_same_dialog(look_at_agent(self.context, self.row))
+        if not self.kind.free_text_needs_enter and self._pointer(look) != option:
+            raise self._unclear_error()
         tmux = self.context.tmux(self.row["tmux_server"])
-        tmux.paste(seen.pane_id, text, mark=self.row["id"], enter=False, at=seen.cursor)
+        tmux.paste(look.pane_id, text, mark=self.row["id"], enter=False, at=look.cursor)
         end = text.strip()[-20:]
-        self._until(lambda seen: end in self._still(seen).screen.text)
+        self._look_until(lambda look: end in self._check_same_dialog(look).screen.text)
         time.sleep(self.kind.pause(text))
-        seen = self._until(lambda seen: end in self._still(seen).screen.text)
-        tmux.keys(seen.pane_id, ["Enter"], mark=self.row["id"], at=seen.cursor)
+        look = self._look_until(lambda look: end in self._check_same_dialog(look).screen.text)
+        tmux.keys(look.pane_id, ["Enter"], mark=self.row["id"], at=look.cursor)
         return text
 
-    def _settle(self) -> None:
-        """Wait until what was just opened stands still: words that come sooner may be lost."""
-        settles = max(_STEP, self.kind.dialog_settles)
-        before = _drawing(look_inside(self.context, self.row))
+    def _wait_until_still(self) -> None:
+        """Wait until a text field that was just opened stands still: an earlier text may be lost."""
+        pause = max(_STEP, self.kind.dialog_settle_seconds)
+        before = _drawing(look_at_agent(self.context, self.row))
         deadline = Deadline(_MOVE_SECONDS)
-        while deadline.pause(settles):
-            seen = _drawing(look_inside(self.context, self.row))
-            if seen == before:
+        while deadline.pause(pause):
+            drawing = _drawing(look_at_agent(self.context, self.row))
+            if drawing == before:
                 return
-            before = seen
+            before = drawing
 
-    def _take(self, wanted: int) -> None:
-        choices = self.shown.choices
+    def _choose(self, option: int) -> None:
+        choices = self.dialog.choices
         if choices is None or choices.at is not None:
-            self._move(wanted)
-            self._press("Enter", wanted)
+            self._move(option)
+            self._press("Enter", option)
         elif choices.is_numbered:
-            self._press(str(wanted + 1))
-        elif wanted == 0:
-            # It opens there; wherever else somebody moved it, Enter consents to nothing for good.
+            self._press(str(option + 1))
+        elif option == 0:
+            # The pointer is not visible. It starts at the first option, and none of the others that a person
+            # may have moved it to consents for good.
             self._press("Enter")
         else:
-            raise self._unseen()
+            raise self._unclear_error()
 
-    def _unseen(self) -> Refused:
+    def _unclear_error(self) -> Refused:
         hint = f"answer it there: mam attach {self.row['name']}"
-        return Refused("mam cannot see which option is chosen", hint=hint)
+        return Refused("mam cannot see which option is selected", hint=hint)
 
-    def _move(self, wanted: int) -> None:
-        """Bring the pointer to an option, and see it there."""
-        for _ in range(len(self.shown.choices.labels) if self.shown.choices else 0):
-            # A drawing that is not whole may lack the pointer.
-            at = self._at(self._until(lambda seen: self._at(seen) is not None))
-            if at == wanted:
+    def _move(self, option: int) -> None:
+        """Move the pointer to an option, and check that it is there."""
+        for _ in range(len(self.dialog.choices.labels) if self.dialog.choices else 0):
+            # A half-drawn screen may lack the pointer.
+            at = self._pointer(self._look_until(lambda look: self._pointer(look) is not None))
+            if at == option:
                 return
-            self._press("Down" if at is not None and at < wanted else "Up")
-            self._until(lambda seen, at=at: self._at(seen) not in (None, at))
+            self._press("Down" if at is not None and at < option else "Up")
+            self._look_until(lambda look, at=at: self._pointer(look) not in (None, at))
 
-    def _press(self, key: str, wanted: int | None = None) -> None:
-        def check(seen: PaneLook) -> None:
-            dialog = Dialog(seen, self.kind.choices(seen.screen))
-            if dialog.name != self.shown.name or dialog.fingerprint != self.shown.fingerprint:
-                raise _changed(self.row, dialog)
-            # A drawing that is not whole may lack the pointer, and Enter takes what it is really at.
-            if wanted is not None and self._at(seen) != wanted:
-                raise _changed(self.row, dialog)
+    def _press(self, key: str, option: int | None = None) -> None:
+        """Press a key while the same dialog is open, and with `option` while the pointer is at it."""
+
+        def check(look: PaneLook) -> None:
+            dialog = Dialog(look, self.kind.choices(look.screen))
+            if dialog.name != self.dialog.name or dialog.fingerprint != self.dialog.fingerprint:
+                raise _changed_error(self.row, dialog)
+            # A half-drawn screen may lack the pointer, and Enter takes the option that it is really at.
+            if option is not None and self._pointer(look) != option:
+                raise _changed_error(self.row, dialog)
 
         deadline = Deadline(_STANDS_SECONDS)
         while True:
@@ -238,106 +244,108 @@ class _Answering:
                 press(self.context, self.row, key, check)
                 return
             except Conflict:
-                # A look may fall between two parts of one drawing.
+                # The look may have shown a half-drawn screen.
                 if not deadline.pause(_STEP):
                     raise
 
-    def _at(self, seen: PaneLook) -> int | None:
-        found = self.kind.choices(seen.screen)
-        return found.at if found else None
+    def _pointer(self, look: PaneLook) -> int | None:
+        """Return the number of the option that the pointer is at; None where no pointer is visible."""
+        choices = self.kind.choices(look.screen)
+        return choices.at if choices else None
 
-    def _still(self, seen: PaneLook) -> PaneLook:
-        """Return a look unless something else took the place of the dialog that takes the words.
+    def _check_same_dialog(self, look: PaneLook) -> PaneLook:
+        """Return the look; raise Conflict where something else has replaced the dialog that takes the text.
 
-        The field for them may look like no dialog, but never like the box that takes prompts.
+        The text field may look like no dialog, but never like the input box for prompts.
         """
-        is_box = seen.look.dialog is None and seen.look.box is not None
-        if is_box or seen.look.dialog not in (None, self.shown.name):
-            raise _changed(self.row, Dialog(seen, self.kind.choices(seen.screen)))
-        return seen
+        is_box = look.screen_state.dialog is None and look.screen_state.box is not None
+        if is_box or look.screen_state.dialog not in (None, self.dialog.name):
+            raise _changed_error(self.row, Dialog(look, self.kind.choices(look.screen)))
+        return look
 
-    def _until(self, condition: Any) -> PaneLook:
+    def _look_until(self, condition: Any) -> PaneLook:
         deadline = Deadline(_MOVE_SECONDS)
-        while not condition(seen := look_inside(self.context, self.row)):
+        while not condition(look := look_at_agent(self.context, self.row)):
             if not deadline.pause(_STEP):
                 raise DeliveryUnconfirmed(
-                    f"the dialog of '{self.row['name']}' does not follow the keys",
+                    f"the dialog of '{self.row['name']}' does not react to the keys",
                     hint=f"look: mam read {self.row['name']}",
                     session=self.row,
                 )
-        return seen
+        return look
 
 
-def _drawing(seen: PaneLook) -> tuple[str, tuple[int, int]]:
-    return seen.screen.text, seen.cursor
+def _drawing(look: PaneLook) -> tuple[str, tuple[int, int]]:
+    return look.screen.text, look.cursor
 
 
-def _dialog(context: Context, row: Row) -> Dialog:
-    """Return the dialog that is open once it stands still: one that was just drawn may be drawn anew."""
-    settles = max(_STEP, context.kind(row["agent"]).dialog_settles)
+def _find_dialog(context: Context, row: Row) -> Dialog:
+    """Return the open dialog once two looks in a row show the same: some programs redraw a new dialog."""
+    pause = max(_STEP, context.kind(row["agent"]).dialog_settle_seconds)
     deadline = Deadline(_MOVE_SECONDS)
-    found = _drawn(context, row)
-    while deadline.pause(settles):
-        before, found = found, _drawn(context, row)
-        if (before.name, before.fingerprint) == (found.name, found.fingerprint):
+    dialog = _look_for_dialog(context, row)
+    while deadline.pause(pause):
+        before, dialog = dialog, _look_for_dialog(context, row)
+        if (before.name, before.fingerprint) == (dialog.name, dialog.fingerprint):
             break
-    return found
+    return dialog
 
 
-def _drawn(context: Context, row: Row) -> Dialog:
+def _look_for_dialog(context: Context, row: Row) -> Dialog:
+    """Return the dialog on the screen; raise NoDialog where there is none."""
     deadline = Deadline(_MOVE_SECONDS)
-    # A limit may be told beside the box: there is nothing to answer.
-    while not (seen := _made_out(context, row)).look.dialog or seen.look.box is not None:
-        # Its own word may come before the dialog is drawn.
-        if known(context, row, seen).verdict(context.now()).state == WAITING and deadline.pause(_STEP):
-            continue
-        raise NoDialog(f"'{row['name']}' shows no dialog", hint=f"mam read {row['name']} shows its screen")
-    return Dialog(seen, context.kind(row["agent"]).choices(seen.screen))
+    while True:
+        look = look_until_clear(lambda: look_at_agent(context, row))
+        # A limit may be shown beside the input box: then there is nothing to answer.
+        if look.screen_state.dialog and look.screen_state.box is None:
+            return Dialog(look, context.kind(row["agent"]).choices(look.screen))
+        # A hook may report the dialog before the program has drawn it.
+        is_waiting = gather_evidence(context, row, look).verdict(context.now()).state == WAITING
+        if not is_waiting or not deadline.pause(_STEP):
+            raise NoDialog(
+                f"'{row['name']}' shows no dialog", hint=f"mam read {row['name']} shows its screen"
+            )
 
 
-def _made_out(context: Context, row: Row) -> PaneLook:
-    return look_until_clear(lambda: look_inside(context, row))
-
-
-def _gone(context: Context, row: Row, shown: Dialog) -> PaneLook:
-    """Wait until the dialog is gone: another one may stand in its place, and some agents leave over it."""
+def _wait_until_gone(context: Context, row: Row, dialog: Dialog) -> PaneLook:
+    """Wait until the dialog is gone and return the look: another dialog may be open, or the agent ended."""
     kind = context.kind(row["agent"])
     deadline = Deadline(_SECONDS)
-    other, since = "", 0.0
+    last, since = "", 0.0
     while True:
-        seen = glance(context, row)
-        if seen.absence in (Liveness.DEAD, Liveness.GONE) or (
-            seen.look.dialog != shown.name and not seen.absence
+        look = look_at_pane(context, row)
+        if look.absence in (Liveness.DEAD, Liveness.GONE) or (
+            look.screen_state.dialog != dialog.name and not look.absence
         ):
-            return seen
-        found = Dialog(seen, kind.choices(seen.screen)).fingerprint
-        if found != other:
-            other, since = found, load_adjusted_clock.now()
-        # One that is on its way out may be drawn in parts.
-        if found != shown.fingerprint and load_adjusted_clock.now() - since > _STANDS_SECONDS:
-            return seen
+            return look
+        fingerprint = Dialog(look, kind.choices(look.screen)).fingerprint
+        if fingerprint != last:
+            last, since = fingerprint, load_adjusted_clock.now()
+        # A dialog that is closing may be half drawn: another fingerprint counts only if it stays.
+        if fingerprint != dialog.fingerprint and load_adjusted_clock.now() - since > _STANDS_SECONDS:
+            return look
         if not deadline.pause(_STEP):
             raise DeliveryUnconfirmed(
-                f"the {shown.name} dialog of '{row['name']}' was answered and is still there",
+                f"the {dialog.name} dialog of '{row['name']}' was answered and is still open",
                 hint=f"look: mam read {row['name']}",
                 session=row,
             )
 
 
-def _facts(row: Row, shown: Dialog) -> dict[str, Any]:
-    return {"session": row["name"], "dialog": shown.name, "fingerprint": shown.fingerprint}
+def _facts(row: Row, dialog: Dialog) -> dict[str, Any]:
+    return {"session": row["name"], "dialog": dialog.name, "fingerprint": dialog.fingerprint}
 
 
-def _changed(row: Row, now: Dialog) -> Conflict:
-    shows = f"shows {now.fingerprint}" if now.name else "is gone"
+def _changed_error(row: Row, dialog: Dialog) -> Conflict:
+    present = f"the fingerprint is {dialog.fingerprint} now" if dialog.name else "it is gone"
     return Conflict(
-        f"the dialog of '{row['name']}' is not the one that was shown: it {shows} now",
+        f"the dialog of '{row['name']}' is not the expected one: {present}",
         hint=f"look at it again: mam answer {row['name']}",
         session=row,
     )
 
 
-def _offer(row: Row, choices: Choices | None) -> str:
+def _options_hint(row: Row, choices: Choices | None) -> str:
     if choices is None or not choices.labels:
         return f"answer it there: mam attach {row['name']}"
-    return "it offers: " + "; ".join(f"{number}. {one}" for number, one in enumerate(choices.labels, 1))
+    return "it offers: " + "; ".join(f"{number}. {label}" for number, label in enumerate(choices.labels, 1))

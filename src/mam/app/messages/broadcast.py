@@ -1,4 +1,7 @@
-"""The same words to several sessions, each with a receipt of its own; one that fails stops no other."""
+"""The verb `broadcast`: one text to several sessions, each with its own receipt.
+
+A session that cannot be messaged does not stop the others.
+"""
 
 from __future__ import annotations
 
@@ -34,35 +37,39 @@ def broadcast(
     when: str = "ready",
     timeout: float = 0.0,
 ) -> list[dict[str, Any]]:
-    """Send words to every running session that fits all that is named; never to the caller.
+    """Send a text to every running session that fits all filters; never to the caller.
 
-    `ids` are those among whom the others choose.
+    With `ids`, only these sessions can be recipients.
     """
     if not (roles or team or kinds or everyone):
-        raise Usage("say to whom: by role, team or agent, or to all", hint="mam broadcast --role developer …")
-    rows = [row for row in _chosen(context, caller, roles, team, kinds) if ids is None or row["id"] in ids]
+        raise Usage(
+            "name the recipients: a role, a team, an agent, or all", hint="mam broadcast --role developer …"
+        )
+    rows = [
+        row for row in _recipients(context, caller, roles, team, kinds) if ids is None or row["id"] in ids
+    ]
     if not rows:
         raise Refused("no running session fits", hint="mam ls shows them")
     from concurrent.futures import ThreadPoolExecutor
 
-    def tell(row: Row) -> dict[str, Any]:
-        twin = context.for_thread()
+    def send_to(row: Row) -> dict[str, Any]:
+        thread_context = context.for_thread()
         try:
-            return send(twin, caller, row["id"], text, when=when, timeout=timeout)
+            return send(thread_context, caller, row["id"], text, when=when, timeout=timeout)
         except MamError as error:
-            return _failed(row, error)
+            return _failed_receipt(row, error)
         finally:
-            twin.close()
+            thread_context.close()
 
-    with ThreadPoolExecutor(min(_AT_ONCE, len(rows))) as crew:
-        return list(crew.map(tell, rows))
+    with ThreadPoolExecutor(min(_AT_ONCE, len(rows))) as pool:
+        return list(pool.map(send_to, rows))
 
 
-def _chosen(
+def _recipients(
     context: Context, caller: Caller, roles: Sequence[str], team: Sequence[str], kinds: Sequence[str]
 ) -> list[Row]:
-    nobody: set[str] = set()
-    members = context.registry.peek(lambda draft: _members(draft, team), nobody) if team else nobody
+    none: set[str] = set()
+    members = context.registry.peek(lambda transaction: _members(transaction, team), none) if team else none
     me = caller.name
     return [
         row
@@ -72,19 +79,24 @@ def _chosen(
         and (not roles or row.get("role") in roles)
         and (not kinds or row["agent"] in kinds)
         and (not team or row["id"] in members)
-        # Who is meant only as one of all, and cannot be written to, is not meant.
+        # With --all alone, skip agents whose screen mam cannot read: mam cannot type to them.
         and (roles or team or kinds or context.kind(row["agent"]).reads_screen)
     ]
 
 
-def _members(draft: Transaction, names: Sequence[str]) -> set[str]:
-    """Return the sessions of teams that are up, by the name or id of the team."""
-    found = [one for one in teams.listed(draft) if one.id in names or one.name in names]
-    members = {one.session_id for up in found for one in teams.members(draft, up.id) if teams.is_open(one)}
-    return members | {one.master_id for one in found if one.master_id}
+def _members(transaction: Transaction, names: Sequence[str]) -> set[str]:
+    """Return the sessions of open teams, members and masters, by the name or id of the team."""
+    chosen = [team for team in teams.listed(transaction) if team.id in names or team.name in names]
+    members = {
+        member.session_id
+        for team in chosen
+        for member in teams.members(transaction, team.id)
+        if teams.is_open(member)
+    }
+    return members | {team.master_id for team in chosen if team.master_id}
 
 
-def _failed(row: Row, error: MamError) -> dict[str, Any]:
+def _failed_receipt(row: Row, error: MamError) -> dict[str, Any]:
     return {
         "message_id": None,
         "session": row["name"],

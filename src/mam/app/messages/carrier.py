@@ -1,4 +1,4 @@
-"""How a message is carried: typed as it is, or as a file in the workspace with a line that points to it."""
+"""The carrier of a message: typed as it is, or a file in the workspace and a typed line that names it."""
 
 from __future__ import annotations
 
@@ -19,58 +19,62 @@ if TYPE_CHECKING:
 MAIL = ".mam-mail"
 
 
-class Load:
-    """What is typed (None where the program would take any words for a command), how, and what was added."""
+class CarriedText:
+    """The text to type for a message, the carrier, and what was added to the text.
 
-    __slots__ = ("added", "carrier", "words")
+    `text` is None where the program would take any such text for a command.
+    """
 
-    def __init__(self, words: str | None, carrier: str, added: str | None = None) -> None:
-        self.words = words
+    __slots__ = ("added", "carrier", "text")
+
+    def __init__(self, text: str | None, carrier: str, added: str | None = None) -> None:
+        self.text = text
         self.carrier = carrier
         self.added = added
 
 
-def load(context: Context, row: Row, message: Message) -> Load:
-    """Return what is typed for a message; what the program would alter is put into a file."""
+def prepare(context: Context, row: Row, message: Message) -> CarriedText:
+    """Return the text to type for a message; a text that the program would alter is put into a file."""
     kind = context.kind(row["agent"])
     if message.is_command:
-        return Load(message.text, INLINE)
-    signed = _signed(context, message, message.text)
-    if rules.is_plain(message.text, kind.longest_text) and kind.keeps(signed):
-        words = kind.typed(signed)
-        if words is not None:
-            return Load(words, INLINE, rules.added(words, signed))
-    pointer = rules.pointer(_write_mail(row, message, signed), message.id)
-    # Who writes is said before somebody follows the line, unless the program would alter that.
-    line = _signed(context, message, pointer)
-    return Load(kind.typed(line if kind.keeps(line) else pointer), FILE)
+        return CarriedText(message.text, INLINE)
+    signed = _with_header(context, message, message.text)
+    if rules.is_plain(message.text, kind.longest_text) and kind.keeps_unchanged(signed):
+        text = kind.text_to_type(signed)
+        if text is not None:
+            return CarriedText(text, INLINE, rules.added_spaces(text, signed))
+    pointer = rules.pointer(_write_file(row, message, signed), message.id)
+    # The header names the sender before the agent opens the file. It is left out where the program would
+    # alter it.
+    line = _with_header(context, message, pointer)
+    return CarriedText(kind.text_to_type(line if kind.keeps_unchanged(line) else pointer), FILE)
 
 
-def _signed(context: Context, message: Message, words: str) -> str:
-    """Return words with a line that says who writes; a person's words arrive as they are."""
+def _with_header(context: Context, message: Message, text: str) -> str:
+    """Return the text below a line that names the sending session; a person's text stays as it is."""
     if message.sender == "user":
-        return words
+        return text
     sender = context.registry.view().by_id(message.sender)
     name, role = (sender["name"], sender.get("role")) if sender else (message.sender, None)
-    return f"{rules.header(message.id, name, role)}\n{words}"
+    return f"{rules.header(message.id, name, role)}\n{text}"
 
 
-def _write_mail(row: Row, message: Message, text: str) -> str:
-    """Put a message into a file that its agent may read; return its path from the workspace."""
+def _write_file(row: Row, message: Message, text: str) -> str:
+    """Put a message into a file that the agent may read; return the path from the workspace."""
     folder = os.path.join(row["workspace"], MAIL)
     with contextlib.suppress(FileExistsError):
-        # Not its parents: a workspace that was removed stays removed.
+        # No makedirs: a workspace that was removed stays removed.
         os.mkdir(folder, mode=0o700)
     if os.path.islink(folder):
-        raise NotAllowed(f"{folder} is a symbolic link", hint="remove it; mam makes its own")
+        raise NotAllowed(f"{folder} is a symbolic link", hint="remove it; mam makes the folder itself")
     name = f"{message.id}.md"
-    for one, content in ((".gitignore", "*\n"), (name, text)):
-        _write_whole(os.path.join(folder, one), content.encode("utf-8", "surrogateescape"))
+    for file_name, content in ((".gitignore", "*\n"), (name, text)):
+        _write_once(os.path.join(folder, file_name), content.encode("utf-8", "surrogateescape"))
     return f"{MAIL}/{name}"
 
 
-def _write_whole(path: str, content: bytes) -> None:
-    """Write a file that is not there yet, whole or not at all, whenever this process dies."""
+def _write_once(path: str, content: bytes) -> None:
+    """Write a file unless it exists: whole or not at all, even if this process dies."""
     if os.path.lexists(path):
         return
     atomic_file.replace(path, content, flushed=True)

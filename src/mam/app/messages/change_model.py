@@ -1,4 +1,4 @@
-"""Have a running agent go on with another model, by a command of its own program."""
+"""Have a running agent go on with another model, by a command of the agent's program."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ if TYPE_CHECKING:
 
 
 def change_model(context: Context, caller: Caller, target: str, model: str) -> dict[str, Any]:
-    """Give the command; return its receipt. Refused for a program that opens a menu for it."""
+    """Send the command and return its receipt; raise Refused for a kind without such a command."""
     row = context.registry.view().find(target)
     command = context.kind(row["agent"]).model_command
     parse_model(model)
     if command is None:
         raise Refused(
-            f"mam does not know how a running {row['agent']} takes another model",
+            f"mam does not know how to change the model of a running {row['agent']}",
             hint=f"stop it, and mam create --session {row['name']} --model {model}",
         )
     return send(context, caller, row["id"], f"{command} {model}", is_command=True)

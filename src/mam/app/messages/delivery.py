@@ -1,7 +1,7 @@
-"""Delivering what is held: typed only where that is safe, in order, and proven by the agent's own record.
+"""Delivering held messages: in order, typed only where that is safe, and proven by the agent's own record.
 
-A message is typed at most once. Who types says so durably before the first key; whoever finds such a
-message without its typist looks for the proof and never types it again.
+A message is typed at most once. The typing process records itself as the owner before the first key. Where
+another process finds a message whose owner has died, it looks for a proof and never types the message again.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ from mam.adapters.system.deadline import Deadline
 from mam.adapters.system.process import Identity
 from mam.app.context import claims
 from mam.app.messages import carrier, receipt_proof
-from mam.app.messages.enter_text import submit
+from mam.app.messages.enter_text import type_text
 from mam.app.observation import conversations
-from mam.app.observation.pane_look import glance, known, look_until_clear
-from mam.app.observation.transcript import now_open
-from mam.app.observation.versions import is_known, says_idle
+from mam.app.observation.pane_look import gather_evidence, look_at_pane, look_until_clear
+from mam.app.observation.transcript import open_conversation
+from mam.app.observation.versions import runs_tested_version, says_idle
 from mam.core import message as rules
 from mam.core.activity import IDLE, UNKNOWN, WAITING, WORKING, is_asking
 from mam.core.errors import ConversationBusy, DeliveryUnconfirmed, NotAllowed, PaneGone, TerminalsDown
@@ -31,125 +31,126 @@ if TYPE_CHECKING:
     from mam.adapters.store.tables.messages import Message
     from mam.adapters.store.transaction import Transaction
     from mam.app.context.context import Context
-    from mam.app.messages.carrier import Load
+    from mam.app.messages.carrier import CarriedText
     from mam.app.observation.pane_look import PaneLook
     from mam.core.session_row import Row
 
 _NOTHING: list[Message] = []
 _REPEATED_SECONDS = 60.0
 _SHOWN_SECONDS, _STEP = 1.0, 0.02
-# What threads of this process type; not what one of them gave up and could not say so, as the disk was full.
-_at_work: set[str] = set()
-_UNPROVEN = "nothing proves that it was taken; look: mam read"
-_TYPIST_DIED = "who typed it died, and nothing proves that it was taken"
+# The messages that threads of this process are typing. If a message names this process as its owner and is
+# not in this set, a thread gave it up, and a full disk kept the thread from recording that.
+_being_typed: set[str] = set()
+_UNPROVEN = "nothing proves that the agent took the message; look: mam read"
+_TYPIST_DIED = "the process that typed the message died, and nothing proves that the agent took it"
 
 
 def deliver(context: Context, session_id: str) -> None:
-    """Deliver what is held for one session, in order, until one has to wait."""
+    """Deliver the held messages of one session, in order, until one of them has to wait."""
     while True:
-        waiting = context.registry.peek(lambda draft: messages.open_of(draft, session_id), _NOTHING)
-        if not waiting:
+        held = context.registry.peek(lambda transaction: messages.open_of(transaction, session_id), _NOTHING)
+        if not held:
             return
-        first = waiting[0]
+        first = held[0]
         if first.state == MessageState.TYPING:
-            if _is_typed(first):
+            if _is_being_typed(first):
                 return
-            _settle(context, first)
-        elif not _try(context, first):
+            _resolve_abandoned(context, first)
+        elif not _deliver_one(context, first):
             return
 
 
 def comes_next(context: Context, message: Message) -> bool:
-    """Tell whether a held message can be tried in a moment: each one before it is being typed or is new."""
-    waiting = context.registry.peek(lambda draft: messages.open_of(draft, message.session_id), _NOTHING)
-    before = itertools.takewhile(lambda one: one.id != message.id, waiting)
-    return bool(waiting) and all(
-        _is_typed(one) if one.state == MessageState.TYPING else one.reason == rules.NOT_TRIED
-        for one in before
+    """Tell whether mam can try a held message soon: each one before it is new, or is being typed."""
+    held = context.registry.peek(
+        lambda transaction: messages.open_of(transaction, message.session_id), _NOTHING
+    )
+    earlier = itertools.takewhile(lambda other: other.id != message.id, held)
+    return bool(held) and all(
+        _is_being_typed(other) if other.state == MessageState.TYPING else other.reason == rules.NOT_TRIED
+        for other in earlier
     )
 
 
 def is_typed_to(context: Context, session_id: str) -> bool:
-    """Tell whether somebody types a message into a session just now."""
-    waiting = context.registry.peek(lambda draft: messages.open_of(draft, session_id), _NOTHING)
-    return any(one.state == MessageState.TYPING and _is_typed(one) for one in waiting)
+    """Tell whether a process types a message into a session now."""
+    held = context.registry.peek(lambda transaction: messages.open_of(transaction, session_id), _NOTHING)
+    return any(message.state == MessageState.TYPING and _is_being_typed(message) for message in held)
 
 
 def deliver_all(context: Context) -> None:
-    """Deliver what is held for every session; cheap where nothing is."""
-    waiting = context.registry.peek(messages.open_of, _NOTHING)
-    for session_id in dict.fromkeys(one.session_id for one in waiting):
+    """Deliver the held messages of every session; cheap where there are none."""
+    held = context.registry.peek(messages.open_of, _NOTHING)
+    for session_id in dict.fromkeys(message.session_id for message in held):
         deliver(context, session_id)
 
 
-def _is_typed(message: Message) -> bool:
-    """Tell whether somebody is typing a message: who says so lives, and has not given it up."""
+def _is_being_typed(message: Message) -> bool:
+    """Tell whether the owner of a message lives and has not given it up."""
     owner = Identity.from_json(message.owner)
     if owner is None or not process.is_alive(owner):
         return False
-    return owner != process.me() or message.id in _at_work
+    return owner != process.me() or message.id in _being_typed
 
 
 def _row_of(context: Context, message: Message) -> Row | None:
     return context.registry.view().by_id(message.session_id)
 
 
-def _try(context: Context, message: Message) -> bool:
-    """Type one message if nothing is in the way; False if it has to wait."""
+def _deliver_one(context: Context, message: Message) -> bool:
+    """Type one message if nothing is in the way; return False if the message has to wait."""
     row = _row_of(context, message)
     if row is None:
-        return _end(context, message, MessageState.FAILED, reason="its session was forgotten")
+        return _end(context, message, MessageState.FAILED, reason="the session was forgotten")
     kind = context.kind(row["agent"])
     if not kind.reads_screen:
         return _end(
             context,
             message,
             MessageState.FAILED,
-            reason=f"mam cannot see whether {kind.name} waits for words",
+            reason=f"mam cannot read the screen of {kind.name}, so it does not type into it",
         )
-    seen = _look(context, row)
-    reason = _reason(context, row, message, seen)
+    look = _look(context, row)
+    reason = _reason_to_hold(context, row, message, look)
     if reason:
         return _hold(context, message, reason)
     try:
-        load = carrier.load(context, row, message)
+        carried = carrier.prepare(context, row, message)
     except (OSError, NotAllowed) as error:
-        return _end(context, message, MessageState.FAILED, reason=f"its file could not be written: {error}")
-    if load.words is None:
-        return _end(
-            context, message, MessageState.FAILED, reason=f"{kind.name} would take these words for a command"
-        )
+        reason = f"the file for the message could not be written: {error}"
+        return _end(context, message, MessageState.FAILED, reason=reason)
+    if carried.text is None:
+        reason = f"{kind.name} would take this text for a command"
+        return _end(context, message, MessageState.FAILED, reason=reason)
     try:
-        row = conversations.note_open(context, row)
+        row = conversations.record_open_conversation(context, row)
     except ConversationBusy as error:
         return _hold(context, message, error.message)
-    conversation = now_open(context, row) or ""
+    conversation = open_conversation(context, row) or ""
     before = kind.record_size(conversation, conversations.stores_of(context, row))
-    _at_work.add(message.id)
+    _being_typed.add(message.id)
     try:
-        claimed = _begin(context, message, load, before)
-        if claimed is None or claimed.state != MessageState.TYPING:
+        owned = _begin_typing(context, message, carried, before)
+        if owned is None or owned.state != MessageState.TYPING:
             return False
         try:
-            trial = _trial(context, claimed, load.words, conversation)
-            return _type(context, row, claimed, trial, seen.look.state)
+            proof = _make_proof(context, owned, carried.text, conversation)
+            return _type(context, row, owned, proof, look.screen_state.state)
         except BaseException:
-            # The process lives on, and nobody else would dare to touch what it says it is typing.
-            _end(
-                context,
-                claimed,
-                MessageState.UNCONFIRMED,
-                reason="its typing was interrupted; look: mam read",
-            )
+            # This process lives on as the owner, so no other process would ever end the message.
+            reason = "the typing was interrupted; look: mam read"
+            _end(context, owned, MessageState.UNCONFIRMED, reason=reason)
             raise
     finally:
-        _at_work.discard(message.id)
+        _being_typed.discard(message.id)
 
 
-def _trial(context: Context, message: Message, words: str, conversation: str) -> receipt_proof.DeliveryProof:
+def _make_proof(
+    context: Context, message: Message, text: str, conversation: str
+) -> receipt_proof.DeliveryProof:
     return receipt_proof.DeliveryProof(
         message,
-        words,
+        text,
         conversation=conversation,
         before=message.before or 0,
         since=message.changed_at,
@@ -158,113 +159,124 @@ def _trial(context: Context, message: Message, words: str, conversation: str) ->
 
 
 def _look(context: Context, row: Row) -> PaneLook:
-    """Look at a session; what was typed a moment ago may still be shown, though it was taken."""
+    """Look at a session; if the agent took a text a moment ago, wait until the input box is drawn empty."""
     since, deadline = context.now() - _SHOWN_SECONDS, Deadline(_SHOWN_SECONDS)
     while True:
-        seen = look_until_clear(lambda: glance(context, row))
-        if seen.look.box != "draft" or deadline.has_passed():
-            return seen
-        if not context.registry.peek(lambda draft: messages.was_taken_lately(draft, row["id"], since), False):
-            return seen
+        look = look_until_clear(lambda: look_at_pane(context, row))
+        if look.screen_state.box != "draft" or deadline.has_passed():
+            return look
+        if not context.registry.peek(
+            lambda transaction: messages.was_taken_lately(transaction, row["id"], since), False
+        ):
+            return look
         deadline.pause(_STEP)
 
 
 def _type(
-    context: Context, row: Row, message: Message, trial: receipt_proof.DeliveryProof, state: str
+    context: Context, row: Row, message: Message, proof: receipt_proof.DeliveryProof, state: str
 ) -> bool:
-    """Type it after another look; what no screen tells is still as it was known to be a moment ago."""
-    kind = context.kind(row["agent"])
-    taken = MessageState.SUBMITTED
+    """Type a message after another look, and wait for the proof.
 
-    def check(look: ScreenState) -> str | None:
-        return _reason_seen(kind, look, message, state if look.state == UNKNOWN else look.state)
+    `state` is the activity that was known a moment ago. If the screen shows no state, it still holds.
+    """
+    kind = context.kind(row["agent"])
+    outcome = MessageState.SUBMITTED
+
+    def check(screen: ScreenState) -> str | None:
+        return _reason_on_screen(kind, screen, message, state if screen.state == UNKNOWN else screen.state)
 
     try:
-        seen = submit(
+        screen = type_text(
             context,
             row,
-            trial.words,
+            proof.text,
             check,
             is_command=message.is_command,
             is_resting=state == IDLE,
         )
-        taken = (
+        outcome = (
             MessageState.QUEUED
-            if (state if seen.state == UNKNOWN else seen.state) == WORKING
+            if (state if screen.state == UNKNOWN else screen.state) == WORKING
             else MessageState.SUBMITTED
         )
     except DeliveryUnconfirmed as error:
-        # Somebody at the terminal may have pressed Enter.
-        found = None if message.is_command else receipt_proof.find(context, row, trial)
-        state, reason = (MessageState.SUBMITTED, None) if found else (MessageState.UNCONFIRMED, error.message)
-        return _end(context, message, state, reason=reason, evidence=found)
+        # A person at the terminal may have pressed Enter.
+        evidence = None if message.is_command else receipt_proof.find(context, row, proof)
+        if evidence:
+            return _end(context, message, MessageState.SUBMITTED, reason=None, evidence=evidence)
+        return _end(context, message, MessageState.UNCONFIRMED, reason=error.message)
     except TerminalsDown as error:
-        # It may have been typed.
+        # tmux did not answer: it may have typed the text all the same.
         context.progress(error.message)
     except PaneGone as error:
-        # A guard refused it: nothing was typed, or nothing of it is left.
+        # tmux typed nothing, or the program that got the text has ended.
         return _hold(context, message, error.message)
-    found = receipt_proof.wait_for(context, row, trial)
-    if found == "hook" and state == WORKING and receipt_proof.was_working(context, row, trial):
-        # The screen may not show yet, or never, that the agent works.
-        taken = MessageState.QUEUED
-    if found:
-        return _end(context, message, taken, reason=None, evidence=found)
+    evidence = receipt_proof.wait_for(context, row, proof)
+    if evidence == "hook" and state == WORKING and receipt_proof.was_working(context, row, proof):
+        # Some screens show late, or never, that the agent works.
+        outcome = MessageState.QUEUED
+    if evidence:
+        return _end(context, message, outcome, reason=None, evidence=evidence)
     return _end(context, message, MessageState.UNCONFIRMED, reason=_UNPROVEN)
 
 
-def _reason(context: Context, row: Row, message: Message, seen: PaneLook) -> str | None:
-    """Return why a message cannot be typed now, by all that is known."""
-    if seen.absence:
-        return rules.not_there(seen.absence)
-    if seen.sight.pane is not None and seen.sight.pane.in_mode:
-        return f"somebody is scrolling or searching in pane {seen.pane_id}"
-    kind, heard = context.kind(row["agent"]), known(context, row, seen)
-    verdict = heard.verdict(context.now()).state
-    look = seen.look
-    if look.state == UNKNOWN or verdict == WORKING:
-        look.state = verdict
-    found = _reason_seen(kind, look, message, look.state)
-    if found is None and (verdict == WAITING or is_asking(heard.evidence)):
-        return rules.WAITS
-    if found is None and is_known(context, row) is False and not says_idle(heard, context.now()):
-        return rules.untested(kind.name)
-    if found is None and message.conversation:
-        return rules.other_conversation(message.conversation, heard.conversation or current_conversation(row))
-    return found
+def _reason_to_hold(context: Context, row: Row, message: Message, look: PaneLook) -> str | None:
+    """Return why a message cannot be typed now, by all evidence; None if it can."""
+    if look.absence:
+        return rules.absence_reason(look.absence)
+    if look.liveness.pane is not None and look.liveness.pane.in_mode:
+        return f"somebody is scrolling or searching in pane {look.pane_id}"
+    kind, session = context.kind(row["agent"]), gather_evidence(context, row, look)
+    verdict = session.verdict(context.now()).state
+    screen = look.screen_state
+    if screen.state == UNKNOWN or verdict == WORKING:
+        screen.state = verdict
+    reason = _reason_on_screen(kind, screen, message, screen.state)
+    if reason is not None:
+        return reason
+    if verdict == WAITING or is_asking(session.evidence):
+        return rules.WAITING_FOR_PERSON
+    if runs_tested_version(context, row) is False and not says_idle(session, context.now()):
+        return rules.untested_version(kind.name)
+    if message.conversation:
+        return rules.other_conversation(
+            message.conversation, session.conversation or current_conversation(row)
+        )
+    return None
 
 
-def _reason_seen(kind: Kind, look: ScreenState, message: Message, state: str) -> str | None:
+def _reason_on_screen(kind: Kind, screen: ScreenState, message: Message, state: str) -> str | None:
     return rules.reason_to_hold(
         state=state,
-        dialog=look.dialog,
-        box=look.box,
+        dialog=screen.dialog,
+        box=screen.box,
         queues=kind.queues and not message.is_command,
         when=message.wanted,
-        detail=look.detail,
+        detail=screen.detail,
     )
 
 
-def _begin(context: Context, message: Message, load: Load, before: int) -> Message | None:
-    """Say durably that this process types the message; None if somebody else does, or did.
+def _begin_typing(context: Context, message: Message, carried: CarriedText, before: int) -> Message | None:
+    """Record this process as the owner that types the message; None if another process types or typed it.
 
-    A stop types as well: it says so before it looks for messages that are typed, and is seen here.
+    A stop types too. It claims the session before it looks for messages that are being typed, and this
+    function looks for that claim: so at most one of the two types.
     """
 
-    def work(draft: Transaction) -> Message | None:
-        waiting = messages.open_of(draft, message.session_id)
-        if not waiting or waiting[0].id != message.id or waiting[0].state != MessageState.HELD:
+    def work(transaction: Transaction) -> Message | None:
+        held = messages.open_of(transaction, message.session_id)
+        if not held or held[0].id != message.id or held[0].state != MessageState.HELD:
             return None
-        intent = draft.intents.of(message.session_id)
+        intent = transaction.intents.of(message.session_id)
         if intent is not None and intent.verb == "stop" and claims.is_owned(intent):
-            return messages.update(draft, message.id, reason=rules.STOPPING)
+            return messages.update(transaction, message.id, reason=rules.STOPPING)
         return messages.update(
-            draft,
+            transaction,
             message.id,
             state=MessageState.TYPING,
             owner=process.me().as_json(),
-            carrier=load.carrier,
-            added=load.added,
+            carrier=carried.carrier,
+            added=carried.added,
             before=before,
             attempts=message.attempts + 1,
             reason=None,
@@ -275,23 +287,25 @@ def _begin(context: Context, message: Message, load: Load, before: int) -> Messa
 
 def _is_repeated(context: Context, message: Message) -> bool:
     since = message.changed_at - _REPEATED_SECONDS
-    return context.registry.peek(lambda draft: messages.was_typed_lately(draft, message, since), True)
+    return context.registry.peek(
+        lambda transaction: messages.was_typed_lately(transaction, message, since), True
+    )
 
 
 def _hold(context: Context, message: Message, reason: str) -> bool:
-    def work(draft: Transaction) -> None:
-        if _stands(draft, message):
-            messages.update(draft, message.id, state=MessageState.HELD, reason=reason, owner=None)
+    def work(transaction: Transaction) -> None:
+        if _is_unchanged(transaction, message):
+            messages.update(transaction, message.id, state=MessageState.HELD, reason=reason, owner=None)
 
     if (message.state, message.reason) != (MessageState.HELD, reason):
         context.registry.note(work)
     return False
 
 
-def _stands(draft: Transaction, message: Message) -> bool:
-    """Tell whether a message is still as it was read: while one looks, another may have typed it."""
-    now = messages.find(draft, message.id)
-    return now is not None and (now.state, now.owner) == (message.state, message.owner)
+def _is_unchanged(transaction: Transaction, message: Message) -> bool:
+    """Tell whether a message is still as it was read; meanwhile another process may have typed it."""
+    current = messages.find(transaction, message.id)
+    return current is not None and (current.state, current.owner) == (message.state, message.owner)
 
 
 def _end(
@@ -302,30 +316,32 @@ def _end(
     reason: str | None,
     evidence: str | None = None,
 ) -> bool:
-    def work(draft: Transaction) -> None:
-        if not _stands(draft, message):
+    def work(transaction: Transaction) -> None:
+        if not _is_unchanged(transaction, message):
             return
-        done = messages.update(draft, message.id, state=state, reason=reason, evidence=evidence, owner=None)
-        row = draft.get(done.session_id)
-        draft.log(done.sender, "send", row, reason, message=done.id, state=state, evidence=evidence)
+        messages.update(transaction, message.id, state=state, reason=reason, evidence=evidence, owner=None)
+        row = transaction.get(message.session_id)
+        transaction.log(
+            message.sender, "send", row, reason, message=message.id, state=state, evidence=evidence
+        )
 
     context.registry.note(work)
     return True
 
 
-def _settle(context: Context, message: Message) -> None:
-    """Find out what became of a message whose typist died; it is never typed again."""
+def _resolve_abandoned(context: Context, message: Message) -> None:
+    """Find out what became of a message whose owner died while typing; it is never typed again."""
     row = _row_of(context, message)
     try:
-        words = carrier.load(context, row, message).words if row else None
+        text = carrier.prepare(context, row, message).text if row else None
     except (OSError, NotAllowed):
-        # Without its file nobody can say which words to look for.
-        words = None
-    found = None
-    if row and words:
-        trial = _trial(context, message, words, now_open(context, row) or "")
-        found = receipt_proof.find_late(context, row, trial)
-    if found:
-        _end(context, message, MessageState.SUBMITTED, reason=None, evidence=found)
+        # Without the file for the message, the text to look for is not known.
+        text = None
+    evidence = None
+    if row and text:
+        proof = _make_proof(context, message, text, open_conversation(context, row) or "")
+        evidence = receipt_proof.find_late(context, row, proof)
+    if evidence:
+        _end(context, message, MessageState.SUBMITTED, reason=None, evidence=evidence)
     else:
         _end(context, message, MessageState.UNCONFIRMED, reason=_TYPIST_DIED)

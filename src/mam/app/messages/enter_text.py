@@ -1,9 +1,10 @@
-"""Text and Enter into an agent's box, each right after a look and only while that look still holds.
+"""Typing a text into an agent's input box and pressing Enter, each right after a look at the screen.
 
-tmux itself compares the cursor with where it was seen, in the same step in which it types. An agent at rest
-gets text and Enter at once, where the program takes that. Else Enter follows once the text is seen in the
-box, and only while nothing else has opened: some programs take one that comes too soon for a part of the
-text, and one that works may open a dialog at any time.
+tmux compares the cursor with the position that was seen, in the same step in which it types. So nothing is
+typed when the screen has changed since the look. An idle agent gets the text and Enter at once, if its kind
+allows that. Otherwise Enter follows once the input box shows the text and no dialog is open. There are two
+reasons: some programs take an Enter that comes too early for a part of the text, and a working agent may open
+a dialog at any time.
 """
 
 from __future__ import annotations
@@ -13,11 +14,11 @@ import time
 from mam.adapters.system.deadline import Deadline
 from mam.adapters.tmux.failures import PaneChanged, PaneInMode
 from mam.app.observation.hook_reports import COARSE_SECONDS, newest_reports
-from mam.app.observation.pane_look import SHELL, glance, look_until_clear
+from mam.app.observation.pane_look import SHELL, look_at_pane, look_until_clear
 from mam.core.activity import IDLE, WAITING, WORKING
 from mam.core.errors import DeliveryUnconfirmed, PaneGone, TerminalsDown, Unavailable
 from mam.core.liveness import Liveness
-from mam.core.message import WAITS, not_there
+from mam.core.message import WAITING_FOR_PERSON, absence_reason
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -28,14 +29,14 @@ if TYPE_CHECKING:
     from mam.app.observation.pane_look import PaneLook
     from mam.core.session_row import Row
 
-    # Says why nothing may be typed into what was seen, or None.
+    # Returns why nothing may be typed into this screen, or None.
     Check = Callable[[ScreenState], str | None]
 
-_SEEN_SECONDS = 5.0
+_TEXT_SECONDS = 5.0
 _STEP = 0.02
-# How long a screen that moves is looked at before it is left alone.
+# How long mam waits for a changing screen to stand still.
 _STILL_SECONDS = 2.0
-# A list of commands opens while one is typed, and must have.
+# Programs open a list of commands while a command is typed. Enter must wait until the list is open.
 _COMMAND_PAUSE = 0.3
 
 
@@ -45,7 +46,7 @@ class InTheWay(PaneGone):
     code = "in_the_way"
 
 
-def submit(
+def type_text(
     context: Context,
     row: Row,
     text: str,
@@ -54,10 +55,11 @@ def submit(
     is_command: bool = False,
     is_resting: bool = True,
 ) -> ScreenState:
-    """Type a text into the session's empty box and press Enter; return what was seen before that.
+    """Type a text into the session's empty input box and press Enter; return the screen before that.
 
-    `is_resting`: nobody says that it works, whatever its screen shows. Raises InTheWay, or what a paste
-    raises, where nothing was typed, and DeliveryUnconfirmed where the text stands there without its Enter.
+    `is_resting` means that no evidence says that the agent is working, whatever its screen shows. Raises
+    InTheWay, or what a paste raises, where nothing was typed, and DeliveryUnconfirmed where the text was
+    typed and Enter was not pressed.
     """
     kind, tmux = context.kind(row["agent"]), context.tmux(row["tmux_server"])
     pane_id, pause = row["pane"]["id"], kind.pause(text)
@@ -66,19 +68,20 @@ def submit(
     since = context.now() - COARSE_SECONDS
     deadline = Deadline(_STILL_SECONDS)
     while True:
-        seen = _look(context, row, check or _not_empty, since)
-        at_once = pause <= 0 and is_resting and seen.look.state == IDLE
+        look = _look(context, row, check or _not_empty, since)
+        at_once = pause <= 0 and is_resting and look.screen_state.state == IDLE
         try:
-            tmux.paste(pane_id, text, mark=row["id"], enter=at_once, at=seen.cursor)
+            tmux.paste(pane_id, text, mark=row["id"], enter=at_once, at=look.cursor)
         except PaneChanged:
             if not deadline.pause(_STEP):
-                raise InTheWay("its screen does not stand still") from None
+                raise InTheWay("the screen keeps changing") from None
             continue
         if at_once:
-            return seen.look
-        # Its screen may have been behind, and some programs show with a draft no more that they work.
-        entered = _enter(context, row, pause, since)
-        return entered if entered.state == WORKING else seen.look
+            return look.screen_state
+        # The first screen may have been out of date. The later one may not show that the agent works: some
+        # programs hide that while there is a draft in the input box. So either of them counts.
+        screen_at_enter = _enter(context, row, pause, since)
+        return screen_at_enter if screen_at_enter.state == WORKING else look.screen_state
 
 
 def proof_seconds(text: str) -> float:
@@ -87,81 +90,82 @@ def proof_seconds(text: str) -> float:
 
 
 def _look(context: Context, row: Row, check: Check, since: float) -> PaneLook:
-    seen = look_until_clear(lambda: glance(context, row))
-    reason = not_there(seen.absence) if seen.absence else check(seen.look)
-    if reason is None and seen.look.state != IDLE and _asks(context, row, seen, since):
-        reason = WAITS
+    look = look_until_clear(lambda: look_at_pane(context, row))
+    reason = absence_reason(look.absence) if look.absence else check(look.screen_state)
+    if reason is None and look.screen_state.state != IDLE and _reports_dialog(context, row, look, since):
+        reason = WAITING_FOR_PERSON
     if reason:
         raise InTheWay(reason)
-    return seen
+    return look
 
 
-def _not_empty(look: ScreenState) -> str | None:
-    return None if look.box == "empty" and look.dialog is None else "its box is not empty"
+def _not_empty(screen: ScreenState) -> str | None:
+    return None if screen.box == "empty" and screen.dialog is None else "the input box is not empty"
 
 
 def _enter(context: Context, row: Row, pause: float, since: float) -> ScreenState:
-    """Press Enter once the text is seen in the box, and only while that is all that is seen."""
-    deadline = Deadline(_SEEN_SECONDS)
-    while not _holds_text(context, row, seen := _look_for_text(context, row, deadline), since):
-        _wait(row, deadline, "it is not seen in its box")
+    """Press Enter once the input box shows the text, and only while no dialog is open."""
+    deadline = Deadline(_TEXT_SECONDS)
+    while not _holds_text(context, row, look := _look_for_text(context, row, deadline), since):
+        _wait(row, deadline, "the text does not appear in the input box")
     time.sleep(pause)
-    deadline = Deadline(_SEEN_SECONDS)
+    deadline = Deadline(_TEXT_SECONDS)
     while True:
-        seen = _look_for_text(context, row, deadline)
-        if seen.look.dialog:
-            raise _not_entered(row, f"its {seen.look.dialog} came in between")
-        if _holds_text(context, row, seen, since) and _press_enter(context, row, seen):
-            return seen.look
-        _wait(row, deadline, "its screen does not stand still")
+        look = _look_for_text(context, row, deadline)
+        if look.screen_state.dialog:
+            raise _not_entered(row, f"the {look.screen_state.dialog} dialog opened")
+        if _holds_text(context, row, look, since) and _press_enter(context, row, look):
+            return look.screen_state
+        _wait(row, deadline, "the screen keeps changing")
 
 
 def _look_for_text(context: Context, row: Row, deadline: Deadline) -> PaneLook:
-    """Look at an agent that was typed to; InTheWay where it is gone, and what was typed with it."""
-    while (absence := (seen := glance(context, row)).absence) is not None:
+    """Look at an agent after the text was typed; InTheWay where the agent has ended, and the text with it."""
+    while (absence := (look := look_at_pane(context, row)).absence) is not None:
         if absence not in (Liveness.UNKNOWN, SHELL):
-            raise InTheWay(f"{not_there(absence)} before Enter was pressed")
-        # The agent may be there all the same, and the text in its box.
-        _wait(row, deadline, not_there(absence))
-    return seen
+            raise InTheWay(f"{absence_reason(absence)} before Enter was pressed")
+        # The agent may still run, with the text in its input box.
+        _wait(row, deadline, absence_reason(absence))
+    return look
 
 
-def _press_enter(context: Context, row: Row, seen: PaneLook) -> bool:
-    """Press Enter; False where what was seen is not there any more."""
+def _press_enter(context: Context, row: Row, look: PaneLook) -> bool:
+    """Press Enter; return False where the screen has changed since the look."""
     try:
-        context.tmux(row["tmux_server"]).keys(row["pane"]["id"], ["Enter"], mark=row["id"], at=seen.cursor)
+        context.tmux(row["tmux_server"]).keys(row["pane"]["id"], ["Enter"], mark=row["id"], at=look.cursor)
     except (PaneChanged, PaneInMode):
         return False
     except TerminalsDown:
-        # It may have been pressed.
+        # tmux did not answer: it may have pressed Enter all the same.
         raise
     except Unavailable as error:
         raise _not_entered(row, error.message) from error
     return True
 
 
-def _wait(row: Row, deadline: Deadline, why: str) -> None:
+def _wait(row: Row, deadline: Deadline, reason: str) -> None:
     if not deadline.pause(_STEP):
-        raise _not_entered(row, why)
+        raise _not_entered(row, reason)
 
 
-def _holds_text(context: Context, row: Row, seen: PaneLook, since: float) -> bool:
-    """Tell whether the text is in the box; a look between two parts of one drawing shows nothing."""
-    return seen.look.dialog is None and seen.look.box == "draft" and not _asks(context, row, seen, since)
+def _holds_text(context: Context, row: Row, look: PaneLook, since: float) -> bool:
+    """Tell whether the input box holds a text, with no dialog open or reported."""
+    screen = look.screen_state
+    return screen.dialog is None and screen.box == "draft" and not _reports_dialog(context, row, look, since)
 
 
-def _asks(context: Context, row: Row, seen: PaneLook, since: float) -> bool:
-    """Tell whether the agent's own word since then is that it asks: its dialog may not be drawn yet."""
-    title = seen.sight.pane.title if seen.sight.pane else ""
+def _reports_dialog(context: Context, row: Row, look: PaneLook, since: float) -> bool:
+    """Tell whether title or hook have reported a dialog since then: it may not be on the screen yet."""
+    title = look.liveness.pane.title if look.liveness.pane else ""
     if context.kind(row["agent"]).read_title(title) == WAITING:
         return True
     report = newest_reports(context, [row]).get(row["id"])
     return report is not None and report.at >= since and report.data["state"] == WAITING
 
 
-def _not_entered(row: Row, why: str) -> DeliveryUnconfirmed:
+def _not_entered(row: Row, reason: str) -> DeliveryUnconfirmed:
     return DeliveryUnconfirmed(
-        f"the text was typed into '{row['name']}' and Enter was not pressed: {why}",
+        f"the text was typed into '{row['name']}' and Enter was not pressed: {reason}",
         hint=f"look: mam read {row['name']}",
         session=row,
     )

@@ -1,9 +1,9 @@
-"""What was sent to a session, or by somebody, and what became of each message. Reads only."""
+"""The verb `inbox`: the messages to a session, or of a sender, and what became of each. Reads only."""
 
 from __future__ import annotations
 
 from mam.adapters.store.tables import messages
-from mam.core.message import NOT_TRIED, MessageState, behind
+from mam.core.message import NOT_TRIED, MessageState, behind_reason
 from mam.core.times import stamp
 
 TYPE_CHECKING = False
@@ -19,41 +19,42 @@ if TYPE_CHECKING:
 def inbox(
     context: Context, caller: Caller, target: str | None, *, sent: bool = False, limit: int = 50
 ) -> list[dict[str, Any]]:
-    """Return the last messages to a session; with `sent` those that it, or the caller, has sent."""
+    """Return the last messages to a session; with `sent` those that the target, or else the caller, sent."""
     view = context.registry.view()
     names = {row.get("id"): row["name"] for row in view.rows}
-    whose: dict[str, str]
+    filters: dict[str, str]
     if sent:
-        whose = {"sender": view.find(target)["id"] if target else caller.name}
+        filters = {"sender": view.find(target)["id"] if target else caller.name}
     else:
-        whose = {"session_id": view.find(target or "")["id"]}
+        filters = {"session_id": view.find(target or "")["id"]}
 
-    def read(draft: Transaction) -> list[dict[str, Any]]:
-        return [_shown(draft, one, names) for one in messages.listed(draft, limit=limit, **whose)]
+    def read(transaction: Transaction) -> list[dict[str, Any]]:
+        listed = messages.listed(transaction, limit=limit, **filters)
+        return [_as_json(transaction, message, names) for message in listed]
 
     nothing: list[dict[str, Any]] = []
     return context.registry.peek(read, nothing)
 
 
-def reason_of(draft: Transaction, one: Message) -> str | None:
-    """Return why a message stands as it does; of one that was not tried, why not."""
-    if (one.state, one.reason) != (MessageState.HELD, NOT_TRIED):
-        return one.reason
-    first = next(iter(messages.open_of(draft, one.session_id)), one)
-    return one.reason if first.reason in (None, NOT_TRIED) else behind(first.id, first.reason)
+def reason_of(transaction: Transaction, message: Message) -> str | None:
+    """Return the reason for the state of a message; for one that was not tried, what holds the first one."""
+    if (message.state, message.reason) != (MessageState.HELD, NOT_TRIED):
+        return message.reason
+    first = next(iter(messages.open_of(transaction, message.session_id)), message)
+    return message.reason if first.reason in (None, NOT_TRIED) else behind_reason(first.id, first.reason)
 
 
-def _shown(draft: Transaction, one: Message, names: dict[Any, str]) -> dict[str, Any]:
+def _as_json(transaction: Transaction, message: Message, names: dict[Any, str]) -> dict[str, Any]:
     return {
-        "message_id": one.id,
-        "session": names.get(one.session_id, one.session_id),
-        "sender": names.get(one.sender, one.sender),
-        "state": MessageState.HELD if one.state == MessageState.TYPING else one.state,
-        "reason": reason_of(draft, one),
-        "evidence": one.evidence,
-        "carrier": one.carrier,
-        "attempts": one.attempts,
-        "text": one.text,
-        "sent_at": stamp(one.created_at),
-        "changed_at": stamp(one.changed_at),
+        "message_id": message.id,
+        "session": names.get(message.session_id, message.session_id),
+        "sender": names.get(message.sender, message.sender),
+        "state": MessageState.HELD if message.state == MessageState.TYPING else message.state,
+        "reason": reason_of(transaction, message),
+        "evidence": message.evidence,
+        "carrier": message.carrier,
+        "attempts": message.attempts,
+        "text": message.text,
+        "sent_at": stamp(message.created_at),
+        "changed_at": stamp(message.changed_at),
     }

@@ -1,6 +1,6 @@
-"""Press keys in a session's own pane: one at a time, each after a look.
+"""The verb `keys`: press keys in a session's pane, one at a time, each after a look at the screen.
 
-A key that could answer a dialog is pressed only where none is seen; `mam answer` is for those.
+A key that could answer a dialog is pressed only where no dialog is open. `mam answer` answers dialogs.
 """
 
 from __future__ import annotations
@@ -11,11 +11,11 @@ from mam.adapters.tmux.failures import PaneChanged
 from mam.adapters.tmux.keys import tmux_keys
 from mam.app.context.authority import check_writer
 from mam.app.observation.log import log
-from mam.app.observation.pane_look import glance, known, look_until_clear
+from mam.app.observation.pane_look import gather_evidence, look_at_pane, look_until_clear
 from mam.core.activity import WAITING, is_asking
 from mam.core.errors import DialogOpen, NotReady, PaneGone, Usage
 from mam.core.liveness import Liveness
-from mam.core.message import not_there
+from mam.core.message import absence_reason
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -26,79 +26,90 @@ if TYPE_CHECKING:
     from mam.core.caller import Caller
     from mam.core.session_row import Row
 
-# They choose nothing and consent to nothing in any program that mam knows.
+# In the programs that mam knows, these keys choose no option and consent to nothing.
 HARMLESS = ("Escape", "Up", "Down", "Left", "Right", "Home", "End", "PageUp", "PageDown", "C-c")
 _MOST_LOOKS = 10
 _PRESS = ("keys", "interrupt", "answer")
 
 
-def keys(context: Context, caller: Caller, target: str, words: list[str]) -> dict[str, Any]:
-    """Press keys of the closed list; raise DialogOpen before one that would answer a dialog."""
-    if not words:
+def keys(context: Context, caller: Caller, target: str, names: list[str]) -> dict[str, Any]:
+    """Press keys of the closed list; raise DialogOpen before a key that would answer a dialog."""
+    if not names:
         raise Usage("name a key", hint="mam keys NAME Escape")
-    tmux_keys(words)
+    tmux_keys(names)
     row = context.registry.view().find(target)
     by = check_writer(context, caller, row)
     pressed: list[str] = []
     try:
-        for word in words:
-            press(context, row, word, lambda seen, word=word: _check(context, row, seen, word))
-            pressed.append(word)
+        for name in names:
+            press(context, row, name, lambda look, name=name: _check(context, row, look, name))
+            pressed.append(name)
     finally:
         if pressed:
-            context.registry.note(lambda draft: draft.log(by, "keys", row, None, keys=pressed))
+            context.registry.note(lambda transaction: transaction.log(by, "keys", row, None, keys=pressed))
     return {"session": row["name"], "keys": pressed}
 
 
 def press(context: Context, row: Row, key: str, check: Any) -> PaneLook:
-    """Look, have the look checked, and press one key while it still holds; return what was seen before."""
+    """Look, call `check` with the look, and press one key; return the look.
+
+    tmux presses the key only if the cursor is still where the look saw it. Otherwise there is another look.
+    """
     for _ in range(_MOST_LOOKS):
-        seen = look_until_clear(lambda: look_inside(context, row))
-        check(seen)
+        look = look_until_clear(lambda: look_at_agent(context, row))
+        check(look)
         try:
-            context.tmux(row["tmux_server"]).keys(seen.pane_id, [key], mark=row["id"], at=seen.cursor)
+            context.tmux(row["tmux_server"]).keys(look.pane_id, [key], mark=row["id"], at=look.cursor)
         except PaneChanged:
             continue
-        return seen
-    raise NotReady(f"the screen of '{row['name']}' does not stand still; {key} was not pressed", session=row)
+        return look
+    raise NotReady(f"the screen of '{row['name']}' keeps changing; {key} was not pressed", session=row)
 
 
-def space_out(context: Context, row: Row, key: str) -> None:
-    """Wait until a Ctrl-C is not taken for the second of two, which some programs leave at."""
-    apart = context.kind(row["agent"]).interrupts_apart
-    if key != "C-c" or not apart:
+def wait_between_interrupts(context: Context, row: Row, key: str) -> None:
+    """Wait before a Ctrl-C that would follow another one too soon: some programs exit at two in a row."""
+    pause = context.kind(row["agent"]).interrupt_gap_seconds
+    if key != "C-c" or not pause:
         return
-    if any(one["verb"] in _PRESS for one in log(context, row["id"], limit=5, since=apart)):
-        time.sleep(apart)
+    if any(entry["verb"] in _PRESS for entry in log(context, row["id"], limit=5, since=pause)):
+        time.sleep(pause)
 
 
-def look_inside(context: Context, row: Row) -> PaneLook:
-    """Look at a session whose agent is there; raise PaneGone where it is not."""
-    seen = glance(context, row)
-    if seen.absence:
+def look_at_agent(context: Context, row: Row) -> PaneLook:
+    """Look at a session; raise PaneGone where its agent does not run in its pane."""
+    look = look_at_pane(context, row)
+    if look.absence:
         name = row["name"]
-        hint = "mam doctor looks at tmux" if seen.absence == Liveness.UNKNOWN else f"mam resume {name}"
-        raise PaneGone(f"'{name}' hears no key: {not_there(seen.absence)}", hint=hint, session=row)
-    return seen
+        hint = "mam doctor looks at tmux" if look.absence == Liveness.UNKNOWN else f"mam resume {name}"
+        raise PaneGone(f"'{name}' cannot take keys: {absence_reason(look.absence)}", hint=hint, session=row)
+    return look
 
 
-def asks(context: Context, row: Row, seen: PaneLook) -> bool:
-    """Tell whether the agent's own word or its title is that it asks, whatever its screen seems to show."""
-    heard = known(context, row, seen)
-    return is_asking(heard.evidence) or heard.verdict(context.now()).state == WAITING
+def reports_dialog(context: Context, row: Row, look: PaneLook) -> bool:
+    """Tell whether the evidence of the agent reports an open dialog, whatever its screen seems to show."""
+    session = gather_evidence(context, row, look)
+    return is_asking(session.evidence) or session.verdict(context.now()).state == WAITING
 
 
-def _check(context: Context, row: Row, seen: PaneLook, key: str) -> None:
+def describe_dialog(row: Row, look: PaneLook) -> str:
+    """Return the part of an error that names the dialog which is on the screen, or only reported."""
+    dialog = look.screen_state.dialog
+    return (
+        f"'{row['name']}' shows its {dialog} dialog" if dialog else f"'{row['name']}' reports an open dialog"
+    )
+
+
+def _check(context: Context, row: Row, look: PaneLook, key: str) -> None:
     if key in HARMLESS:
         return
     name = row["name"]
-    if seen.look.dialog or asks(context, row, seen):
+    if look.screen_state.dialog or reports_dialog(context, row, look):
         raise DialogOpen(
-            f"'{name}' shows its {seen.look.dialog or 'own'} dialog; {key} was not pressed",
+            f"{describe_dialog(row, look)}; {key} was not pressed",
             hint=f"mam answer {name} shows and answers it",
             session=row,
         )
-    if seen.look.box is None:
+    if look.screen_state.box is None:
         raise DialogOpen(
             f"mam cannot see that '{name}' shows no dialog; {key} was not pressed",
             hint=f"press it yourself: mam attach {name}",

@@ -1,4 +1,4 @@
-"""What proves that an agent took a message: its hook, its record, and for a command its screen."""
+"""The proof that an agent took a message: its hook, its transcript, or for a command its screen."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from mam.adapters.system.deadline import Deadline
 from mam.app.messages.enter_text import proof_seconds
 from mam.app.observation import conversations
 from mam.app.observation.hook_reports import COARSE_SECONDS, pending_events, recorded_reports
-from mam.app.observation.pane_look import glance
+from mam.app.observation.pane_look import look_at_pane
 from mam.core.activity import WORKING
 from mam.core.message import FILE
 from mam.core.session_row import current_conversation
@@ -20,30 +20,30 @@ if TYPE_CHECKING:
     from mam.core.session_row import Row
 
 _STEPS = (0.002, 0.005, 0.01, 0.02)
-# After the death of a typist: so long may keys that it sent still be on their way.
+# After the death of the typing process, the keys that it sent may reach the agent this much later.
 _ON_THE_WAY_SECONDS = 3.0
 
 
 class DeliveryProof:
-    """What to look for: these words, beyond what the record held before, and in hooks of later than that.
+    """What proves a delivery: this text in the transcript beyond `before`, or in a hook since `since`.
 
-    `before` is of the conversation that was open then. The same words may have been typed a moment ago, and
-    that hook may come late: then only the record counts.
+    `before` is the size of the record of `conversation`, the one that was open when mam began to type. With
+    `is_repeated` the same text was typed a moment ago. Its hook may come late, so only the transcript counts.
     """
 
-    __slots__ = ("before", "conversation", "is_command", "is_repeated", "since", "words")
+    __slots__ = ("before", "conversation", "is_command", "is_repeated", "since", "text")
 
     def __init__(
         self,
         message: Message,
-        words: str,
+        text: str,
         *,
         conversation: str,
         before: int,
         since: float,
         is_repeated: bool = False,
     ) -> None:
-        self.words = words
+        self.text = text
         self.conversation = conversation
         self.before = before
         self.since = since - COARSE_SECONDS
@@ -51,41 +51,44 @@ class DeliveryProof:
         self.is_repeated = is_repeated and message.carrier != FILE
 
 
-def wait_for(context: Context, row: Row, trial: DeliveryProof, seconds: float | None = None) -> str | None:
-    """Return what proves that the agent took the words, as soon as something does; None if nothing did."""
-    deadline = Deadline(proof_seconds(trial.words) if seconds is None else seconds)
+def wait_for(context: Context, row: Row, proof: DeliveryProof, seconds: float | None = None) -> str | None:
+    """Wait until something proves that the agent took the text; return the evidence, None if nothing does."""
+    deadline = Deadline(proof_seconds(proof.text) if seconds is None else seconds)
     steps = iter(_STEPS)
-    while not (found := find(context, row, trial)):
+    while not (evidence := find(context, row, proof)):
         if not deadline.pause(next(steps, _STEPS[-1])):
             return None
-    return found
+    return evidence
 
 
-def find(context: Context, row: Row, trial: DeliveryProof) -> str | None:
-    """Return what proves now that the agent took the words; a command leaves nothing but an empty box."""
-    if trial.is_command:
-        seen = glance(context, row)
-        return "screen" if seen.look.dialog or seen.look.box == "empty" else None
-    heard = list(pending_events(context, row, trial.since))
-    if not trial.is_repeated and any((one.prompt or "").strip() == trial.words.strip() for one in heard):
+def find(context: Context, row: Row, proof: DeliveryProof) -> str | None:
+    """Return what proves now that the agent took the text, or None.
+
+    A command leaves no trace but an empty input box or a dialog.
+    """
+    if proof.is_command:
+        look = look_at_pane(context, row)
+        return "screen" if look.screen_state.dialog or look.screen_state.box == "empty" else None
+    events = list(pending_events(context, row, proof.since))
+    if not proof.is_repeated and any((event.prompt or "").strip() == proof.text.strip() for event in events):
         return "hook"
     kind, stores = context.kind(row["agent"]), conversations.stores_of(context, row)
-    # The first words after a /clear begin a conversation that nobody knew of.
-    for conversation in {trial.conversation, _open_now(context, row, heard)}:
-        is_known = conversation == trial.conversation or kind.counts_for_all
-        if kind.has_submitted(trial.words, conversation, stores, trial.before if is_known else 0):
+    # The first text after a /clear begins a new conversation, which mam did not know when it began to type.
+    for conversation in {proof.conversation, _open_now(context, row, events)}:
+        is_known = conversation == proof.conversation or kind.has_global_record_size
+        if kind.has_submitted(proof.text, conversation, stores, proof.before if is_known else 0):
             return "transcript"
     return None
 
 
-def was_working(context: Context, row: Row, trial: DeliveryProof) -> bool:
-    """Tell whether the agent's hooks say that it worked when it took the words."""
-    # The spool comes first: what is taken out of it meanwhile is in the record.
+def was_working(context: Context, row: Row, proof: DeliveryProof) -> bool:
+    """Tell whether the agent's hooks say that it was working when it took the text."""
+    # Read the spool first: a payload that is taken in meanwhile is in the table when the table is read.
     before = []
-    for one in pending_events(context, row):
-        if (one.prompt or "").strip() == trial.words.strip():
+    for event in pending_events(context, row):
+        if (event.prompt or "").strip() == proof.text.strip():
             break
-        before.append(one.state)
+        before.append(event.state)
     else:
         return False
     _, last = recorded(context.registry, "hook").get(row["id"], (0.0, {"state": None}))
@@ -93,18 +96,21 @@ def was_working(context: Context, row: Row, trial: DeliveryProof) -> bool:
     return states[-1:] == [WORKING]
 
 
-def _open_now(context: Context, row: Row, heard: list[HookEvent]) -> str:
-    """Return the conversation that the agent has now; its hooks are left to whoever else waits for them."""
-    named = next((one.conversation for one in reversed(heard) if one.conversation), None)
-    if named:
-        return named
-    said = conversations.told(context, row, recorded_reports(context))
-    return said[0] if said else current_conversation(row) or ""
+def _open_now(context: Context, row: Row, events: list[HookEvent]) -> str:
+    """Return the conversation that the agent has open now, by these events or by what is recorded."""
+    newest = next((event.conversation for event in reversed(events) if event.conversation), None)
+    if newest:
+        return newest
+    reported = conversations.reported_conversation(context, row, recorded_reports(context))
+    return reported[0] if reported else current_conversation(row) or ""
 
 
-def find_late(context: Context, row: Row, trial: DeliveryProof) -> str | None:
-    """Return what proves that words of a typist who died were taken; keys may still be on their way."""
-    if trial.is_command:
+def find_late(context: Context, row: Row, proof: DeliveryProof) -> str | None:
+    """Return what proves that the agent took a text whose typing process died.
+
+    The last keys may reach the agent a moment after the death, so this waits for them.
+    """
+    if proof.is_command:
         return None
-    left = trial.since + _ON_THE_WAY_SECONDS - context.now()
-    return wait_for(context, row, trial, max(0.0, min(left, _ON_THE_WAY_SECONDS)))
+    seconds = proof.since + _ON_THE_WAY_SECONDS - context.now()
+    return wait_for(context, row, proof, max(0.0, min(seconds, _ON_THE_WAY_SECONDS)))

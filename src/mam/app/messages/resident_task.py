@@ -1,6 +1,6 @@
-"""The resident's part in messages: it delivers what is held, beside its watching.
+"""The resident task that delivers held messages.
 
-A proof may take seconds, and a death must be noticed meanwhile: so it works in a thread of its own.
+A proof may take seconds, and the resident must notice a death meanwhile. So a thread does the delivery.
 """
 
 from __future__ import annotations
@@ -16,55 +16,56 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from mam.app.context.context import Context
 
-# Not every end of a reason wakes the resident: some agents have no hooks.
+# Seconds until the next tick. The resident does not notice every end of a reason: some agents have no hooks.
 _SOON, _LATER, _SELDOM = 1.0, 10.0, 3600.0
 
 
 class DeliveryTask:
-    """Goes along with the resident: after each pass, and again while something is held."""
+    """A resident task: it delivers after each pass, and again while messages are held."""
 
     def __init__(self, context: Context) -> None:
         self.context = context
-        self._round: Thread | None = None
-        self._failed: MamError | None = None
+        self._thread: Thread | None = None
+        self._error: MamError | None = None
         self._next = 0.0
         self._wait = _SOON
 
     def due(self) -> float:
-        """Soon while something is held, and later the longer that lasts."""
+        """Return the time of the next tick: soon while messages are held, and later the longer that lasts."""
         return self._next
 
     def handles(self) -> tuple[int, ...]:
-        """What happens to messages wakes the resident by the database."""
+        """Return no handles to wait for: messages change the database, which the resident watches anyway."""
         return ()
 
     def is_needed(self) -> bool:
-        """What is held for sessions that have ended waits for a resume, which starts a resident."""
+        """Return False: messages of ended sessions wait for a resume, and a resume starts a resident."""
         return False
 
     def tick(self) -> str:
-        """Begin a round unless one is under way; raise what the last one failed with."""
+        """Start a delivery unless one is under way; raise the error of the last one."""
         now = time.monotonic()
-        if self._round is not None and self._round.is_alive():
+        if self._thread is not None and self._thread.is_alive():
             self._next = now + _SOON
             return ""
         is_open = self.context.registry.peek(messages.has_open, False)
         self._wait = min(_LATER, self._wait * 1.5) if is_open else _SOON
         self._next = now + (self._wait if is_open else _SELDOM)
         if is_open:
-            # A daemon: what it leaves half done is settled like that of any sender that died.
-            self._round = Thread(target=self._deliver, daemon=True)
-            self._round.start()
-        failed, self._failed = self._failed, None
-        if failed is not None:
-            raise failed
+            # A daemon thread may be killed while it types; then the message is treated as that of any
+            # process that died while it typed.
+            self._thread = Thread(target=self._deliver, daemon=True)
+            self._thread.start()
+        error, self._error = self._error, None
+        if error is not None:
+            raise error
         return ""
 
     def _deliver(self) -> None:
-        twin = self.context.for_thread()
+        context = self.context.for_thread()
         try:
-            deliver_all(twin)
+            deliver_all(context)
         except MamError as error:
-            self._failed = error
+            self._error = error
         finally:
-            twin.close()
+            context.close()

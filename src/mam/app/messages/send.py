@@ -1,4 +1,4 @@
-"""Send words to a session: recorded first, then delivered at once or held until the reason ends."""
+"""The verb `send`: record a message, then deliver it at once or hold it until the reason ends."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ if TYPE_CHECKING:
     from mam.core.caller import Caller
     from mam.core.session_row import Row
 
-_LOOK_AGAIN = 0.1
-# How long others may be typed first, before a sender who would not wait is told that it is held.
+_STEP = 0.1
+# How long a sender without a timeout still waits while earlier messages are being typed.
 _PATIENCE = 15.0
 
 
@@ -42,30 +42,34 @@ def send(
     message_id: str | None = None,
     conversation: str | None = None,
 ) -> dict[str, Any]:
-    """Record a message and deliver it; return its receipt, which says what became of it."""
+    """Record a message and deliver it; return its receipt, which tells what became of it."""
     began = time.monotonic()
-    over: float | None = None
+    timed_out_at: float | None = None
     row = context.registry.view().find(target)
-    text = rules.parse_command(text) if is_command else _checked(text)
+    text = rules.parse_command(text) if is_command else _check_text(text)
     me = check_writer(context, caller, row)
-    wanted = written(message_id, me, row, text, when=when, is_command=is_command, conversation=conversation)
-    message = context.registry.note(lambda draft: _record(draft, wanted))
+    fields = new_message(
+        message_id, me, row, text, when=when, is_command=is_command, conversation=conversation
+    )
+    message = context.registry.note(lambda transaction: _record(transaction, fields))
     while True:
         deliver(context, row["id"])
-        message = _again(context, message.id)
-        left = timeout - (time.monotonic() - began)
-        if left <= 0 and over is None:
-            over = load_adjusted_clock.now()
-        is_waited_for = over is None or _is_next(context, message, load_adjusted_clock.now() - over)
+        message = _reload(context, message.id)
+        seconds_left = timeout - (time.monotonic() - began)
+        if seconds_left <= 0 and timed_out_at is None:
+            timed_out_at = load_adjusted_clock.now()
+        is_waited_for = timed_out_at is None or _ends_soon(
+            context, message, load_adjusted_clock.now() - timed_out_at
+        )
         if message.state in rules.ENDED or not is_waited_for:
             if message.state == MessageState.HELD:
-                # Somebody has to be awake when the reason ends.
+                # The resident delivers the message when the reason ends.
                 start_resident.ensure(context)
             return _receipt(context, message, row, (time.monotonic() - began) * 1000)
-        time.sleep(min(_LOOK_AGAIN, left) if left > 0 else _LOOK_AGAIN)
+        time.sleep(min(_STEP, seconds_left) if seconds_left > 0 else _STEP)
 
 
-def written(
+def new_message(
     message_id: str | None,
     sender: str,
     row: Row,
@@ -75,7 +79,7 @@ def written(
     is_command: bool = False,
     conversation: str | None = None,
 ) -> dict[str, Any]:
-    """Return a message as it is recorded before anybody tries to deliver it."""
+    """Return the fields of a new message, as they are recorded before the first try to deliver it."""
     return {
         "id": messages.new_id() if message_id is None else rules.parse_id(message_id),
         "session_id": row["id"],
@@ -89,17 +93,17 @@ def written(
     }
 
 
-def _is_next(context: Context, message: Message, waited: float) -> bool:
-    """Tell whether what becomes of a message is known in a moment: it, or one before it, is being typed."""
+def _ends_soon(context: Context, message: Message, waited: float) -> bool:
+    """Tell whether a message will end soon: mam is typing it, or only messages that are typed come first."""
     if message.state == MessageState.TYPING:
-        # Who types it may have been stopped, and then nobody knows for how long.
+        # The typing process may be suspended (SIGSTOP) for any time, so the wait has an end.
         return waited < _PATIENCE + proof_seconds(message.text)
     is_new = message.reason == rules.NOT_TRIED and waited < _PATIENCE
     return is_new and comes_next(context, message)
 
 
 def _receipt(context: Context, message: Message, row: Row, elapsed_ms: float) -> dict[str, Any]:
-    """Return what a sender is told."""
+    """Return what became of a message, for its sender."""
     return {
         "message_id": message.id,
         "session": row["name"],
@@ -109,61 +113,63 @@ def _receipt(context: Context, message: Message, row: Row, elapsed_ms: float) ->
         "added": message.added,
         "attempts": message.attempts,
         "elapsed_ms": round(elapsed_ms, 1),
-        "reason": context.registry.peek(lambda draft: reason_of(draft, message), message.reason),
+        "reason": context.registry.peek(lambda transaction: reason_of(transaction, message), message.reason),
     }
 
 
 def withdraw(context: Context, caller: Caller, message_id: str, reason: str) -> bool:
-    """Take a message back that nobody has begun to type; False where it is too late.
+    """Withdraw a held message; return False where its typing has begun already.
 
-    A session takes back its own only.
+    A session may withdraw only its own messages.
     """
     me = caller.name
 
-    def work(draft: Transaction) -> bool:
-        found = messages.find(draft, message_id)
-        if found is None or found.state != MessageState.HELD:
+    def work(transaction: Transaction) -> bool:
+        message = messages.find(transaction, message_id)
+        if message is None or message.state != MessageState.HELD:
             return False
-        if me not in ("user", found.sender):
-            raise NotAllowed(f"{found.id} was not sent by this session")
-        messages.update(draft, message_id, state=MessageState.FAILED, reason=reason)
+        if me not in ("user", message.sender):
+            raise NotAllowed(f"this session did not send {message.id}")
+        messages.update(transaction, message_id, state=MessageState.FAILED, reason=reason)
         return True
 
     return context.registry.note(work)
 
 
-def _checked(text: str) -> str:
+def _check_text(text: str) -> str:
     if not text.strip():
         raise InvalidPrompt("the message is empty")
     if len(text.encode("utf-8", "replace")) > rules.LARGEST:
         raise InvalidPrompt("a message is at most 1 MB long", hint="put it into a file and name the file")
     if "\0" in text:
-        raise InvalidPrompt("a message holds no NUL")
+        raise InvalidPrompt("a message cannot contain NUL")
     return text
 
 
-def _record(draft: Transaction, wanted: dict[str, Any]) -> Message:
-    sender, target = wanted["sender"], wanted["session_id"]
-    known = messages.find(draft, wanted["id"])
-    if known is not None and known.session_id != target:
-        row = draft.get(known.session_id)
-        to = f"'{row['name']}'" if row else "another session"
-        raise Conflict(f"{known.id} was sent to {to}", hint="leave out the id, or give another")
-    if known is not None and (known.text, known.sender) != (wanted["text"], sender):
+def _record(transaction: Transaction, fields: dict[str, Any]) -> Message:
+    """Record a message once; refuse an id of another message, and messages that look like a loop."""
+    sender, target, now = fields["sender"], fields["session_id"], transaction.now
+    earlier = messages.find(transaction, fields["id"])
+    if earlier is not None and earlier.session_id != target:
+        row = transaction.get(earlier.session_id)
+        recipient = f"'{row['name']}'" if row else "another session"
+        raise Conflict(f"{earlier.id} was sent to {recipient}", hint="leave out the id, or give another")
+    if earlier is not None and (earlier.text, earlier.sender) != (fields["text"], sender):
         raise Conflict(
-            f"{known.id} holds other words, or another's", hint="leave out the id, or give another"
+            f"{earlier.id} is a message with another text or sender",
+            hint="leave out the id, or give another",
         )
-    if sender != "user" and known is None:
-        lately = messages.count_since(draft, sender, target, draft.now - rules.PAIR_SECONDS)
-        if lately >= rules.MOST_OF_A_PAIR:
-            raise Refused(f"{lately} messages within a minute look like a loop", hint="wait a minute")
-        same = messages.count_since(draft, sender, target, draft.now - rules.SAME_SECONDS, wanted["text"])
+    if sender != "user" and earlier is None:
+        recent = messages.count_since(transaction, sender, target, now - rules.PAIR_SECONDS)
+        if recent >= rules.MOST_OF_A_PAIR:
+            raise Refused(f"{recent} messages within a minute look like a loop", hint="wait a minute")
+        same = messages.count_since(transaction, sender, target, now - rules.SAME_SECONDS, fields["text"])
         if same:
-            raise Refused("the same words were sent within 10 minutes", hint="mam inbox --sent shows them")
-    return messages.add(draft, wanted)
+            raise Refused("the same text was sent within 10 minutes", hint="mam inbox --sent shows it")
+    return messages.add(transaction, fields)
 
 
-def _again(context: Context, message_id: str) -> Message:
-    found = context.registry.peek(lambda draft: messages.find(draft, message_id), None)
-    assert found is not None
-    return found
+def _reload(context: Context, message_id: str) -> Message:
+    message = context.registry.peek(lambda transaction: messages.find(transaction, message_id), None)
+    assert message is not None
+    return message

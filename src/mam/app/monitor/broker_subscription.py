@@ -1,7 +1,7 @@
-"""Watch a root and listen to a broker: what was signed for its jobs is in their records at once.
+"""Monitors a root and subscribes to a broker, so that signed events are in the jobs' records at once.
 
-Where a resident is awake already, that one watches and this process listens. While the broker cannot be
-heard there is a pass every RECONCILE_POLL_INTERVAL seconds; who publishes again what it lost does the rest.
+If a resident runs already, it makes the passes and this process only subscribes. While the broker is
+unreachable, this process makes a pass every RECONCILE_POLL_INTERVAL seconds.
 """
 
 from __future__ import annotations
@@ -38,28 +38,28 @@ _NET = 60.0
 def subscribe(
     context: Context,
     caller: Caller,
-    asked: str | None,
+    requested_url: str | None,
     tell: Tell,
     *,
     timeout: float = 0.0,
     idle_timeout: float = 0.0,
     tasks: Iterable[ResidentTask] = (),
 ) -> str:
-    """Watch and listen; return why it ended. `tell` gets what passes find and what the broker brings."""
+    """Monitor and subscribe; return why it ended. `tell` gets drifts, notices and the broker's events."""
     context.require_registry()
-    broker = brokers.find(context, asked)
+    broker = brokers.find(context, requested_url)
     if broker is None:
         raise InvalidSettings("no broker is configured", hint="--broker mqtt://user@host names one")
     poll_seconds(context)
     limits = MonitorTimeouts(timeout, idle_timeout)
     return takeover.watch_or_follow(
         lambda: Resident(context, caller, tell, tasks, subscribe=broker).run(limits),
-        lambda: _Beside(context, caller, broker, tell, limits).run(),
+        lambda: _Subscriber(context, caller, broker, tell, limits).run(),
     )
 
 
-class _Beside:
-    """Listens beside a resident of another process, and tells what that one records."""
+class _Subscriber:
+    """Subscribes while a resident of another process makes the passes, and follows what it records."""
 
     def __init__(
         self, context: Context, caller: Caller, broker: Broker, tell: Tell, limits: MonitorTimeouts
@@ -68,23 +68,23 @@ class _Beside:
         self.caller = caller
         self.tell = tell
         self.limits = limits
-        self.relays = RelayPool(context, self.caller, self._hear, always=broker, is_alone=False)
+        self.relays = RelayPool(context, self.caller, self._pass_on, always=broker, is_alone=False)
         self.news = News(context)
         self.due = time.monotonic() + _NET
 
-    def _hear(self, document: Document) -> None:
-        self.limits.happened()
+    def _pass_on(self, document: Document) -> None:
+        self.limits.note_event()
         self.tell(document)
 
     def run(self) -> str:
-        """Go on until the time is over; return nothing where the resident has ended before."""
+        """Run until a timeout and return why; return an empty string when the resident has ended."""
         watch = FileWatch()
         watch.keep({self.context.paths.state: None})
         try:
             while takeover.is_watched(self.context):
                 self._look()
-                if why := self.limits.over():
-                    return why
+                if reason := self.limits.end_reason():
+                    return reason
                 until = min(self.due, self.relays.due(), self.limits.next_end())
                 seconds = min(takeover.NET, max(0.0, until - time.monotonic()))
                 select.select([watch.fileno(), *self.relays.handles()], [], [], seconds)
@@ -97,13 +97,13 @@ class _Beside:
     def _look(self) -> None:
         try:
             self.relays.tick()
-            if (wait := self.relays.next_look()) is not None:
+            if (wait := self.relays.seconds_until_pass()) is not None:
                 self.due = min(self.due, time.monotonic() + wait)
             if time.monotonic() >= self.due:
                 self.due = time.monotonic() + _NET
                 passes.reconcile(self.context, self.caller)
         except MamError as error:
-            self._hear({"error": error.as_json()["error"]})
+            self._pass_on({"error": error.as_json()["error"]})
             self.context.registry.close()
         for document in self.news.take():
-            self._hear(document)
+            self._pass_on(document)

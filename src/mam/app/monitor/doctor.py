@@ -1,4 +1,4 @@
-"""What is wrong on this machine and in this root, and how to mend each. Reads only."""
+"""Finds problems of this machine and this root, each with a way to mend it. Reads only."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from mam.adapters.store.tables import evidence, outbox
 from mam.adapters.system import mounts, program_lookup
 from mam.app.brokers import config as brokers
 from mam.app.context import claims
-from mam.app.context.liveness import see
-from mam.app.observation.versions import Reading, is_tested
+from mam.app.context.liveness import judge_liveness
+from mam.app.observation.versions import VersionReading, is_tested
 from mam.core.errors import MamError
 from mam.core.liveness import Liveness
 from mam.core.session_row import is_running
@@ -33,9 +33,9 @@ _BROKER_SECONDS = 5.0
 
 
 def doctor(context: Context) -> list[Finding]:
-    """Return every check as `{check, ok, message, mend}`; ok is None where nobody can say."""
+    """Return every check as `{check, ok, message, mend}`; ok is None if the check cannot decide."""
     findings: list[Finding] = []
-    seen: set[str] = set()
+    messages: set[str] = set()
     for check in (
         _tmux,
         _settings,
@@ -50,11 +50,11 @@ def doctor(context: Context) -> list[Finding]:
         _broker,
         _roots,
     ):
-        for one in _run(check, context):
-            # A file that cannot be read stops several checks, and is one problem.
-            if one["ok"] is not False or one["message"] not in seen:
-                findings.append(one)
-            seen.add(one["message"])
+        for entry in _run(check, context):
+            # One unreadable file fails several checks with the same message: report it once.
+            if entry["ok"] is not False or entry["message"] not in messages:
+                findings.append(entry)
+            messages.add(entry["message"])
     return findings
 
 
@@ -83,49 +83,49 @@ def _programs(context: Context) -> Iterator[Finding]:
     used = sorted({row["agent"] for row in context.registry.view().rows})
     for name in used:
         command = context.kind(name).program([name])
-        found = program_lookup.which(command, context.environ.get("PATH", os.defpath))
+        path = program_lookup.which(command, context.environ.get("PATH", os.defpath))
         yield finding(
-            f"program {name}", bool(found), found or f"{command} is not on PATH", f"install {command}"
+            f"program {name}", bool(path), path or f"{command} is not on PATH", f"install {command}"
         )
-        if found and context.kind(name).known_versions:
-            yield _version(context, name, found)
+        if path and context.kind(name).known_versions:
+            yield _version(context, name, path)
 
 
 def _broker(context: Context) -> Iterator[Finding]:
-    """Connect to the broker that is configured, and see what waits for one; most roots have neither."""
+    """Check the outbox, and connect to the configured broker if there is one."""
     none: list[str] = []
     if waiting := context.registry.peek(outbox.waiting_jobs, none):
-        said = f"of {len(waiting)} jobs something is still to be published: {', '.join(sorted(waiting)[:5])}"
-        yield finding("outbox", None, said, "mam monitor publishes it, when their broker is there")
+        message = f"events of {len(waiting)} jobs are not published yet: {', '.join(sorted(waiting)[:5])}"
+        yield finding("outbox", None, message, "mam monitor publishes them when the broker is reachable")
     broker = brokers.find(context)
     if broker is None:
         return
     from mam.adapters.mqtt.connection import Connection
 
-    link = Connection(broker, brokers.password(context, broker), role="doctor")
+    connection = Connection(broker, brokers.password(context, broker), role="doctor")
     try:
-        link.open(_BROKER_SECONDS)
+        connection.open(_BROKER_SECONDS)
     except MamError as error:
-        yield finding("broker", False, error.message, error.hint or "start it, or look at its address")
+        yield finding("broker", False, error.message, error.hint or "start the broker, or check its address")
     else:
         yield finding("broker", True, f"{broker.address} answers, MQTT {broker.protocol}")
     finally:
-        link.close()
+        connection.close()
 
 
 def _version(context: Context, name: str, program: str) -> Finding:
     kind = context.kind(name)
-    version = Reading(kind, program, context.environ).finish()
+    version = VersionReading(kind, program, context.environ).finish()
     if version is None:
-        return finding(f"version {name}", None, f"{program} does not say which one", f"{name} --version")
+        return finding(f"version {name}", None, f"{program} does not print its version", f"{name} --version")
     if is_tested(context, kind, version):
         return finding(f"version {name}", True, version)
     tested = ", ".join(kind.known_versions)
     return finding(
         f"version {name}",
         None,
-        f"{version}: mam was tested with {tested}, so nothing is typed on the word of its screen alone",
-        f'install {tested}, or vouch for it in config.toml: known_versions = ["{name} {version}"]',
+        f"{version}: mam was tested with {tested}, so it does not type into {version} by its screen alone",
+        f'install {tested}, or accept {version} in config.toml: known_versions = ["{name} {version}"]',
     )
 
 
@@ -133,8 +133,10 @@ def _state(context: Context) -> Iterator[Finding]:
     folder = context.paths.state
     if not os.path.isdir(folder):
         writable = os.access(context.paths.root, os.W_OK)
-        said = "has no state yet" if writable else "has no state and cannot be written"
-        yield finding("root", writable, f"{context.paths.root} {said}", "use a directory that you may write")
+        description = "has no state yet" if writable else "has no state and cannot be written"
+        yield finding(
+            "root", writable, f"{context.paths.root} {description}", "use a directory that you may write"
+        )
         return
     yield finding("writable", os.access(folder, os.W_OK), folder, f"check the owner and mode of {folder}")
     facts = os.stat(folder)
@@ -146,8 +148,8 @@ def _state(context: Context) -> Iterator[Finding]:
             mode = stat.S_IMODE(os.stat(path).st_mode)
             yield finding("mode", not mode & 0o077, f"{path} is {mode:o}", f"chmod 600 {path}")
     network = mounts.network_filesystem(context.paths.root)
-    where = f"on a network file system ({network})" if network else "on a local file system"
-    yield finding("file system", not network, f"the root is {where}", "locks may fail there; move the root")
+    place = f"on a network file system ({network})" if network else "on a local file system"
+    yield finding("file system", not network, f"the root is {place}", "locks may fail there; move the root")
 
 
 def _database(context: Context) -> Iterator[Finding]:
@@ -157,22 +159,25 @@ def _database(context: Context) -> Iterator[Finding]:
     with database.errors(context.paths.db):
         verdict = connection.execute("PRAGMA quick_check").fetchone()[0]
     yield finding(
-        "database", verdict == "ok", f"{context.paths.db}: {verdict}", "move it away; the YAML is taken in"
+        "database",
+        verdict == "ok",
+        f"{context.paths.db}: {verdict}",
+        "move it away; mam then reads the YAML file",
     )
 
 
 def _file(context: Context) -> Iterator[Finding]:
     rows = context.registry.view().rows
     edited = context.registry.is_edited()
-    said = "has an edit that the next change takes in" if edited else f"shows {len(rows)} sessions"
-    yield finding("registry", True, f"{context.paths.yaml} {said}")
+    description = "has an edit, which the next change takes in" if edited else f"shows {len(rows)} sessions"
+    yield finding("registry", True, f"{context.paths.yaml} {description}")
 
 
 def _intents(context: Context) -> Iterator[Finding]:
     for intent in context.registry.view().intents:
         owned = claims.is_owned(intent)
-        who = f"process {intent.owner.get('pid')}"
-        state = f"is under way in {who}" if owned else f"was cut off ({who} is gone)"
+        owner = f"process {intent.owner.get('pid')}"
+        state = f"is under way in {owner}" if owned else f"was cut off ({owner} is gone)"
         mend = "any changing verb finishes or cleans it, for example mam init"
         yield finding("half-done change", owned, f"{intent.verb} of {intent.name} {state}", mend)
 
@@ -184,8 +189,8 @@ def _leftovers(context: Context) -> Iterator[Finding]:
             "spool", False, f"{waiting} payloads wait in {context.paths.spool}", "mam ls takes them in"
         )
     folder, name = os.path.split(context.paths.yaml)
-    for stray in (f".{name}.tmp", f".{name}.bak.tmp"):
-        path = os.path.join(folder, stray)
+    for leftover in (f".{name}.tmp", f".{name}.bak.tmp"):
+        path = os.path.join(folder, leftover)
         if os.path.exists(path):
             yield finding("temporary file", False, path, "the next change removes it")
     if os.path.isdir(context.paths.launches):
@@ -212,8 +217,9 @@ def _options(context: Context, server: str) -> Iterator[Finding]:
     safe = {"allow-passthrough": ("off",), "allow-rename": ("off",), "set-clipboard": ("external", "off")}
     loose = [key for key, values in safe.items() if options.get(key, values[0]) not in values]
     if loose:
-        commands = " ; ".join(f"tmux {_which(server)} set -g {key} {safe[key][0]}" for key in loose)
-        yield finding(f"server {server}", False, f"{', '.join(loose)} open to what programs print", commands)
+        commands = " ; ".join(f"tmux {_server_option(server)} set -g {key} {safe[key][0]}" for key in loose)
+        message = f"the output of a program can use {', '.join(loose)}"
+        yield finding(f"server {server}", False, message, commands)
     else:
         yield finding(f"server {server}", True, "clipboard, passthrough and renaming are closed")
 
@@ -223,7 +229,7 @@ def _sessions(context: Context) -> Iterator[Finding]:
     listings = {server: context.tmux(server).panes() for server in _server_names(context)}
     for row in rows:
         yield from _session(row, listings[row["tmux_server"]], context.paths.root)
-    ids = {row.get("id") for row in rows} | {one.session_id for one in context.registry.view().intents}
+    ids = {row.get("id") for row in rows} | {intent.session_id for intent in context.registry.view().intents}
     for server, listing in listings.items():
         for pane in listing.panes:
             if pane.root == context.paths.root and pane.mark and pane.mark not in ids:
@@ -231,16 +237,18 @@ def _sessions(context: Context) -> Iterator[Finding]:
                     "pane without a row",
                     False,
                     f"{pane.id} of '{pane.session_name}' on server {server}",
-                    f"tmux {_which(server)} kill-pane -t {pane.id}",
+                    f"tmux {_server_option(server)} kill-pane -t {pane.id}",
                 )
 
 
 def _session(row: Row, listing: Listing, root: str) -> Iterator[Finding]:
-    sight = see(row, listing, root)
+    observed = judge_liveness(row, listing, root)
     name = row["name"]
-    if is_running(row) and sight.state in (Liveness.DEAD, Liveness.GONE):
-        yield finding(f"session {name}", False, f"is held for running: {sight.reason}", f"mam resume {name}")
-    elif not is_running(row) and sight.pane is not None and sight.pane.mark == row.get("id"):
+    if is_running(row) and observed.state in (Liveness.DEAD, Liveness.GONE):
+        yield finding(
+            f"session {name}", False, f"is recorded as running, but {observed.reason}", f"mam resume {name}"
+        )
+    elif not is_running(row) and observed.pane is not None and observed.pane.mark == row.get("id"):
         yield finding(f"session {name}", True, "has ended; its pane is kept for review")
     if not os.path.isdir(row["workspace"]):
         yield finding(
@@ -252,11 +260,11 @@ def _roots(context: Context) -> Iterator[Finding]:
     for root, registry in context.user_state.roots():
         if not os.path.exists(registry):
             yield finding(
-                "known root", None, f"{root} has no registry any more", "nothing to do; it is skipped"
+                "known root", None, f"{root} has no registry any more", "nothing to do; mam skips this root"
             )
 
 
-def _which(server: str) -> str:
+def _server_option(server: str) -> str:
     return f"-S {server}" if server.startswith("/") else f"-L {server}"
 
 

@@ -1,11 +1,11 @@
-"""Following a resident: each difference and each notice that it records, when it records it. Reads only."""
+"""Follows the resident of another process: passes on each drift and notice that it records. Reads only."""
 
 from __future__ import annotations
 
 import time
 
 from mam.adapters.store.tables import drifts, notices
-from mam.app.context.commit_watch import Commits
+from mam.app.context.commit_watch import CommitWatch
 from mam.app.monitor import notify, takeover
 from mam.app.monitor.resident import Resident
 from mam.core.errors import MamError
@@ -24,61 +24,63 @@ if TYPE_CHECKING:
     Tell = Callable[[Document], None]
 
 
-def attend(
+def watch_root(
     context: Context, caller: Caller, tell: Tell, limits: MonitorTimeouts, tasks: Iterable[ResidentTask] = ()
 ) -> str:
-    """Watch, or follow the resident of this root until it ends and then watch; return why it ended."""
+    """Watch this root as its resident, or follow the running one and then replace it; return why it ended."""
     return takeover.watch_or_follow(
         lambda: Resident(context, caller, tell, tasks).run(limits), lambda: follow(context, tell, limits)
     )
 
 
 def follow(context: Context, tell: Tell, limits: MonitorTimeouts) -> str:
-    """Tell what is recorded from now on; return why that is over, nothing where the resident has ended."""
-    with Commits(context) as commits:
+    """Pass on what the resident records; return why to end, or an empty string when it has ended."""
+    with CommitWatch(context) as commits:
         news = News(context)
         while True:
-            # Asked first: what a resident recorded before its end is told by us.
+            # This is read before the news, so that the last records of an ending resident are not lost.
             is_watched = takeover.is_watched(context)
             for document in news.take():
                 tell(document)
-                limits.happened()
+                limits.note_event()
             if not is_watched:
                 return ""
-            if why := limits.over():
-                return why
+            if reason := limits.end_reason():
+                return reason
             commits.wait(min(time.monotonic() + takeover.NET, limits.next_end()))
 
 
 class News:
-    """What the resident of another process records from now on."""
+    """Reads what the resident of another process has recorded since the last call."""
 
     def __init__(self, context: Context) -> None:
-        self._world = context
+        self._context = context
         self._last = context.registry.peek(drifts.newest, 0)
-        self._told = self._notices()
+        self._notified = self._notices()
 
     def take(self) -> list[Document]:
-        """Return what is new, as the resident itself would tell it."""
+        """Return the new documents, in the form that the resident itself passes to `tell`."""
         try:
-            return [*self._drifts(), *({"attention": one} for one in self._fresh())]
+            return [*self._drifts(), *({"attention": notice} for notice in self._new_notices())]
         except MamError as error:
-            self._world.registry.close()
+            self._context.registry.close()
             return [{"error": error.as_json()["error"]}]
 
     def _drifts(self) -> list[Document]:
         none: list[tuple[int, float, Document]] = []
-        found = self._world.registry.peek(lambda draft: drifts.since(draft, self._last), none)
-        if not found:
+        recorded = self._context.registry.peek(
+            lambda transaction: drifts.since(transaction, self._last), none
+        )
+        if not recorded:
             return []
-        self._last = found[-1][0]
-        return [{"drifts": [{**drift, "new": True} for _, _, drift in found]}]
+        self._last = recorded[-1][0]
+        return [{"drifts": [{**drift, "new": True} for _, _, drift in recorded]}]
 
     def _notices(self) -> set[tuple[str, str]]:
         none: set[tuple[str, str]] = set()
-        return self._world.registry.peek(notices.known, none)
+        return self._context.registry.peek(notices.sent, none)
 
-    def _fresh(self) -> list[Document]:
-        before, self._told = self._told, self._notices()
-        new = self._told - before
-        return notify.describe_told(self._world, new) if new else []
+    def _new_notices(self) -> list[Document]:
+        before, self._notified = self._notified, self._notices()
+        new = self._notified - before
+        return notify.describe_recorded(self._context, new) if new else []

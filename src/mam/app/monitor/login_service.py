@@ -1,6 +1,6 @@
-"""A resident that the machine itself starts at login: a systemd user unit, or a launchd agent.
+"""Installs a resident that starts at login: as a systemd user unit, or as a launchd agent.
 
-Neither ever starts or ends a tmux server: sessions live on, whatever happens to the unit.
+Neither starts or ends a tmux server, so sessions keep running whatever happens to the service.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from mam.app.context.context import Context
 
 _SECONDS = 30.0
-# Where programs, tmux servers and files are; what starts a service does not say it.
+# The service manager does not pass on these variables, which locate programs, tmux servers and files.
 _WHERE = (
     "PATH",
     "TMUX_TMPDIR",
@@ -33,7 +33,7 @@ _WHERE = (
 
 
 def install(context: Context) -> dict[str, Any]:
-    """Write the unit of this root and have it started; what the machine refuses is said with the way out."""
+    """Write and start the unit of this root; `notes` names each command that the user must run."""
     path, text = unit(context)
     try:
         os.makedirs(os.path.dirname(path), exist_ok=True)
@@ -45,36 +45,38 @@ def install(context: Context) -> dict[str, Any]:
 
 
 def uninstall(context: Context) -> dict[str, Any]:
-    """Stop and remove the unit of this root; one that is not there is no error."""
+    """Stop and remove the unit of this root; a missing unit is no error."""
     path, _ = unit(context)
     if not os.path.exists(path):
         return {"unit": path, "changed": False, "notes": []}
-    done = _run(context, path, _stop(path))
+    report = _run(context, path, _stop(path))
     os.unlink(path)
-    return done
+    return report
 
 
 def unit(context: Context) -> tuple[str, str]:
-    """Return where the unit of a root lies, and what it says."""
+    """Return the path of the unit of a root, and its content."""
     home = context.environ.get("HOME") or os.path.expanduser("~")
     digest = hashlib.sha256(os.fsencode(context.paths.root)).hexdigest()[:8]
     name = f"mam-{slug(os.path.basename(context.paths.root)) or 'root'}-{digest}"
     argv = [*(word for word in command(context) if word != "--resident"), "--idle-timeout", "0"]
-    known = {key: value for key in _WHERE if (value := context.environ.get(key))}
+    environ = {key: value for key in _WHERE if (value := context.environ.get(key))}
     if sys.platform == "darwin":
-        return os.path.join(home, "Library", "LaunchAgents", f"{name}.plist"), _plist(name, argv, known)
+        return os.path.join(home, "Library", "LaunchAgents", f"{name}.plist"), _plist(name, argv, environ)
     config = context.environ.get("XDG_CONFIG_HOME") or os.path.join(home, ".config")
-    return os.path.join(config, "systemd", "user", f"{name}.service"), _unit(context.paths.root, argv, known)
+    return os.path.join(config, "systemd", "user", f"{name}.service"), _unit(
+        context.paths.root, argv, environ
+    )
 
 
 def _unit(root: str, argv: list[str], environ: dict[str, str]) -> str:
-    known = "".join(f"Environment={_quoted(f'{key}={value}', '%')}\n" for key, value in environ.items())
+    variables = "".join(f"Environment={_quoted(f'{key}={value}', '%')}\n" for key, value in environ.items())
     return f"""\
 [Unit]
 Description=mam watches {_plain(root)}
 
 [Service]
-{known}ExecStart={" ".join(map(_quoted, argv))}
+{variables}ExecStart={" ".join(map(_quoted, argv))}
 Restart=on-failure
 KillMode=process
 
@@ -84,21 +86,21 @@ WantedBy=default.target
 
 
 def _plain(text: str) -> str:
-    return "".join(one if one.isprintable() else "?" for one in text).replace("%", "%%")
+    return "".join(character if character.isprintable() else "?" for character in text).replace("%", "%%")
 
 
 def _quoted(word: str, doubled: str = "%$") -> str:
-    """Return a word as systemd reads it back: `%` and, in a command, `$` mean something there."""
+    """Return a word quoted for a systemd unit, where `%` and, in a command, `$` are special."""
     out = []
-    for one in word:
-        if one in '\\"':
-            out.append("\\" + one)
-        elif one in doubled:
-            out.append(one * 2)
-        elif one.isprintable():
-            out.append(one)
+    for character in word:
+        if character in '\\"':
+            out.append("\\" + character)
+        elif character in doubled:
+            out.append(character * 2)
+        elif character.isprintable():
+            out.append(character)
         else:
-            out += [f"\\x{byte:02x}" for byte in one.encode()]
+            out += [f"\\x{byte:02x}" for byte in character.encode()]
     return '"' + "".join(out) + '"'
 
 
@@ -132,12 +134,12 @@ def _stop(path: str) -> list[list[str]]:
 
 def _run(context: Context, path: str, commands: list[list[str]]) -> dict[str, Any]:
     notes = []
-    for words in commands:
-        program = program_lookup.which(words[0], context.environ.get("PATH", os.defpath))
+    for argv in commands:
+        program = program_lookup.which(argv[0], context.environ.get("PATH", os.defpath))
         if program is None:
-            notes.append(f"there is no {words[0]} here; run it yourself: {' '.join(words)}")
+            notes.append(f"{argv[0]} is not on PATH; run it yourself: {' '.join(argv)}")
             continue
-        done = program_lookup.Running([program, *words[1:]], context.environ).finish(_SECONDS)
-        if done.status != 0:
-            notes.append(f"{' '.join(words)}: {done.words or f'exit {done.status}'}")
+        result = program_lookup.Running([program, *argv[1:]], context.environ).finish(_SECONDS)
+        if result.status != 0:
+            notes.append(f"{' '.join(argv)}: {result.output or f'exit {result.status}'}")
     return {"unit": path, "changed": True, "notes": notes}

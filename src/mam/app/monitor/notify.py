@@ -1,4 +1,4 @@
-"""Telling a person that a session needs them: once per episode, however often the resident restarts."""
+"""Notifies a person that a session needs them: once per episode, even if the resident restarts."""
 
 from __future__ import annotations
 
@@ -31,90 +31,97 @@ if TYPE_CHECKING:
 _COMMAND_SECONDS = 10.0
 
 
-def look(context: Context, view: View, listings: Mapping[str, Listing]) -> tuple[list[Notice], float | None]:
-    """Return what became news, recorded as told, and in how many seconds there may be more."""
-    found = describe(
-        context, view, is_running, asked={server: _given(one) for server, one in listings.items()}
+def new_notices(
+    context: Context, view: View, listings: Mapping[str, Listing]
+) -> tuple[list[Notice], float | None]:
+    """Return the new notices, recorded as announced, and in how many seconds another may be due."""
+    sessions = describe(
+        context,
+        view,
+        is_running,
+        requests={server: _as_getter(session) for server, session in listings.items()},
     )
-    activity.remember(context, found)
-    now = [notice for one in found if (notice := _notice(one))]
-    # Where nobody can say how it is, what was told is still told.
-    unsure = {one["id"] for one in found if one["activity"] == UNKNOWN}
-    fresh = context.registry.peek(lambda draft: notices.fresh(draft, now), now)
-    ended = context.registry.peek(lambda draft: notices.ended(draft, now, unsure), False)
-    if fresh or ended:
-        fresh = context.registry.note(lambda draft: _keep(draft, now, unsure))
+    activity.record_looks(context, sessions)
+    current = [notice for session in sessions if (notice := _notice(session))]
+    # A session with unknown activity keeps its recorded notice, so that it is not announced twice.
+    unsure = {session["id"] for session in sessions if session["activity"] == UNKNOWN}
+    unannounced = context.registry.peek(lambda transaction: notices.unsent(transaction, current), current)
+    ended = context.registry.peek(lambda transaction: notices.ended(transaction, current, unsure), False)
+    if unannounced or ended:
+        unannounced = context.registry.note(lambda transaction: _record(transaction, current, unsure))
     soon = [
         due
-        for one in found
-        if not one["attention"]
-        and (due := due_in(one["activity"], one["activity_age_s"], **_of_job(one))) is not None
+        for session in sessions
+        if not session["attention"]
+        and (due := due_in(session["activity"], session["activity_age_s"], **_job_facts(session))) is not None
     ]
-    return fresh, min(soon) if soon else None
+    return unannounced, min(soon) if soon else None
 
 
-def describe_told(context: Context, told: Collection[tuple[str, str]]) -> list[Notice]:
-    """Return the notices that another process recorded, in words of now, without those that are over."""
-    ids = {session_id for session_id, _ in told}
-    found = describe(context, context.registry.view(), lambda row: row.get("id") in ids and is_running(row))
-    notices_now = [notice for one in found if (notice := _notice(one))]
-    return [one for one in notices_now if (one["session_id"], one["kind"]) in told]
+def describe_recorded(context: Context, recorded: Collection[tuple[str, str]]) -> list[Notice]:
+    """Return the notices that another process recorded and that still hold, with their current text."""
+    ids = {session_id for session_id, _ in recorded}
+    sessions = describe(
+        context, context.registry.view(), lambda row: row.get("id") in ids and is_running(row)
+    )
+    notices_now = [notice for session in sessions if (notice := _notice(session))]
+    return [session for session in notices_now if (session["session_id"], session["kind"]) in recorded]
 
 
-def _given(listing: Listing) -> Callable[[], Listing]:
+def _as_getter(listing: Listing) -> Callable[[], Listing]:
     return lambda: listing
 
 
-def _keep(draft: Transaction, now: list[Notice], unsure: Collection[str]) -> list[Notice]:
-    found = notices.fresh(draft, now)
-    notices.keep(draft, now, unsure)
-    return found
+def _record(transaction: Transaction, current: list[Notice], unsure: Collection[str]) -> list[Notice]:
+    unannounced = notices.unsent(transaction, current)
+    notices.store_lasting(transaction, current, unsure)
+    return unannounced
 
 
-def _of_job(one: Mapping[str, Any]) -> dict[str, bool]:
-    """Return whether a session is to work on something, and keeps silent about it."""
-    is_open = bool(one["job"]) and one["job_status"] not in ENDED
-    return {"has_job": is_open, "is_silent": bool(one["job_silent"])}
+def _job_facts(session: Mapping[str, Any]) -> dict[str, bool]:
+    """Return whether a session has an open job, and whether it is silent about it."""
+    is_open = bool(session["job"]) and session["job_status"] not in ENDED
+    return {"has_job": is_open, "is_silent": bool(session["job_silent"])}
 
 
-def _notice(one: dict[str, Any]) -> Notice | None:
-    found = attention(
-        one["activity"],
-        one["activity_age_s"],
-        one["waiting_for"],
-        **_of_job(one),
+def _notice(session: dict[str, Any]) -> Notice | None:
+    need = attention(
+        session["activity"],
+        session["activity_age_s"],
+        session["waiting_for"],
+        **_job_facts(session),
     )
-    if found is None:
+    if need is None:
         return None
     return {
-        "session_id": one["id"],
-        "session": one["name"],
-        "kind": found.kind,
-        "text": found.text,
-        "agent": one["agent"],
-        "role": one.get("role"),
+        "session_id": session["id"],
+        "session": session["name"],
+        "kind": need.kind,
+        "text": need.text,
+        "agent": session["agent"],
+        "role": session.get("role"),
     }
 
 
-def spread_apart(context: Context, found: list[Notice]) -> Thread:
-    """Spread notices in a thread: a command may take its time, and a death is to be noticed meanwhile."""
-    twin = context.for_thread()
+def announce_in_thread(context: Context, pending: list[Notice]) -> Thread:
+    """Announce notices in a thread, because a slow command must not delay the resident."""
+    thread_context = context.for_thread()
 
     def work() -> None:
-        for notice in found:
+        for notice in pending:
             try:
-                spread(twin, notice)
+                announce(thread_context, notice)
             except MamError as error:
-                twin.warn(f"{notice['session']} was not announced: {error}")
+                thread_context.warn(f"{notice['session']} was not announced: {error}")
 
-    # A daemon: who is told to stop waits for no command.
+    # A daemon thread: a resident that is told to stop does not wait for the command.
     running = Thread(target=work, daemon=True)
     running.start()
     return running
 
 
-def spread(context: Context, notice: Notice) -> None:
-    """Tell the desktop, and run the command of the settings; what fails there is only a warning."""
+def announce(context: Context, notice: Notice) -> None:
+    """Show a notice on the desktop, and run the command of the settings; a failure is only a warning."""
     settings = context.settings()
     text = f"{notice['session']}: {notice['text']}"
     commands = [_desktop(context, text)] if settings.notify_desktop else []
@@ -122,13 +129,13 @@ def spread(context: Context, notice: Notice) -> None:
         commands.append([*settings.notify_command, text])
     facts = {"MAM_NOTICE": json.dumps(notice), "MAM_NOTICE_SESSION": notice["session"]}
     for command in filter(None, commands):
-        done = program_lookup.Running(command, {**context.environ, **facts}).finish(_COMMAND_SECONDS)
-        if done.status != 0:
-            context.warn(f"{command[0]} did not take the notice: {done.words or done.status}")
+        result = program_lookup.Running(command, {**context.environ, **facts}).finish(_COMMAND_SECONDS)
+        if result.status != 0:
+            context.warn(f"{command[0]} could not show the notice: {result.output or result.status}")
 
 
 def _desktop(context: Context, text: str) -> list[str] | None:
-    """Return what shows a text on this desktop; None where there is none."""
+    """Return the command that shows a text on this desktop; None without a desktop."""
     path = context.environ.get("PATH", "")
     if sys.platform == "darwin":
         script = f"display notification {json.dumps(text)} with title {json.dumps('mam')}"

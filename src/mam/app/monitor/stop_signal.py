@@ -1,4 +1,4 @@
-"""How a process that watches is told to stop: by a signal, which it hears between two things that it does."""
+"""Turns stop signals into a readable handle, so that a resident stops between two steps of its loop."""
 
 from __future__ import annotations
 
@@ -10,31 +10,34 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-# Told to stop, what is under way may take so long; it ends within a second.
+# Seconds that the current step may still take after a stop signal; the process ends within a second.
 _PATIENCE = 0.6
 
 
-class Overdue(BaseException):
-    """Told to stop while something does not answer. A pass may be cut anywhere, as by a crash."""
+class StopOverdue(BaseException):
+    """The current step did not end in time after a stop signal.
+
+    It interrupts a pass anywhere. That is safe, because a pass survives a crash anywhere.
+    """
 
 
-def _told(_number: int, _frame: object) -> None:
-    # Said again it does not last longer.
+def _on_stop_signal(_number: int, _frame: object) -> None:
+    # A second signal does not extend the deadline.
     if not signal.getitimer(signal.ITIMER_REAL)[0]:
         signal.setitimer(signal.ITIMER_REAL, _PATIENCE)
 
 
-def _overdue(_number: int, _frame: object) -> None:
-    raise Overdue
+def _on_alarm(_number: int, _frame: object) -> None:
+    raise StopOverdue
 
 
 @contextmanager
-def told_to_stop() -> Iterator[int]:
-    """Give a descriptor that is readable once somebody said stop; what was set before is put back."""
+def stop_handle() -> Iterator[int]:
+    """Yield a handle that is readable after a stop signal; restore the previous handlers at the end."""
     read, write = os.pipe()
     os.set_blocking(write, False)
-    handlers = dict.fromkeys((signal.SIGTERM, signal.SIGINT, signal.SIGHUP), _told)
-    handlers[signal.SIGALRM] = _overdue
+    handlers = dict.fromkeys((signal.SIGTERM, signal.SIGINT, signal.SIGHUP), _on_stop_signal)
+    handlers[signal.SIGALRM] = _on_alarm
     before = {number: signal.signal(number, handler) for number, handler in handlers.items()}
     previous = signal.set_wakeup_fd(write)
     try:

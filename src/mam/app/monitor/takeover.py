@@ -1,4 +1,4 @@
-"""Watching a root, or going along with who does: when that one has ended, this process takes its place."""
+"""Watches a root, or follows its resident and takes its place when it has ended."""
 
 from __future__ import annotations
 
@@ -11,23 +11,23 @@ if TYPE_CHECKING:
 
     from mam.app.context.context import Context
 
-# Seconds between looks whether the resident is still there.
+# Seconds between checks whether the resident still runs.
 NET = 1.0
 
 
-def watch_or_follow(watch: Callable[[], str], go_along: Callable[[], str]) -> str:
-    """Watch, or go along until the resident has ended and then watch; return why it ended.
+def watch_or_follow(watch: Callable[[], str], follow: Callable[[], str]) -> str:
+    """Watch, or follow until the resident has ended and then watch; return why it ended.
 
-    `go_along` returns nothing once nobody watches any more.
+    `follow` returns an empty string once no resident runs.
     """
     while True:
         try:
             return watch()
         except ResidentRuns:
-            if why := go_along():
-                return why
+            if reason := follow():
+                return reason
 
 
 def is_watched(context: Context) -> bool:
-    """Tell whether a resident is awake."""
+    """Tell whether a resident runs."""
     return lock(context).holder() is not None

@@ -1,4 +1,4 @@
-"""What each session is doing: evidence gathered from every source, and the verdict."""
+"""Gathering the evidence of what each session does, from every source, and the verdict that follows."""
 
 from __future__ import annotations
 
@@ -27,190 +27,193 @@ if TYPE_CHECKING:
     from mam.adapters.agents.kind import Kind, ScreenState
     from mam.adapters.store.transaction import Transaction
     from mam.app.context.context import Context
-    from mam.app.context.liveness import Sight
+    from mam.app.context.liveness import SessionLiveness
     from mam.app.observation.hook_reports import HookReport
     from mam.core.session_row import Row
 
-
-# Who has not spoken by then is not booting any more, and nobody knows what it does.
+# After this time a session without any evidence is not booting any more: its activity is unknown.
 _BOOT_SECONDS = 120.0
-# The source of what earlier looks saw, and how often it is noted that the same is still seen.
-LOOK, _SEEN_SECONDS = "look", 60.0
-# Clocks of one machine differ by less.
+# The source under which earlier looks are recorded, and how often an unchanged look is recorded again.
+LOOK, _REPEAT_SECONDS = "look", 60.0
+# Evidence further in the future than this has a wrong time: clocks of one machine differ by less.
 _AHEAD_SECONDS = 60.0
 
 
 class SessionEvidence:
-    """A session with what is there of it, and what speaks of its activity."""
+    """A session with its liveness and all evidence of its activity."""
 
-    __slots__ = ("conversation", "evidence", "kind", "remembered", "row", "sight")
+    __slots__ = ("conversation", "evidence", "kind", "liveness", "remembered", "row")
 
-    def __init__(self, row: Row, sight: Sight, kind: Kind) -> None:
+    def __init__(self, row: Row, liveness: SessionLiveness, kind: Kind) -> None:
         self.row = row
-        self.sight = sight
+        self.liveness = liveness
         self.kind = kind
-        # The one that the agent itself names, which may be newer than what the row knows.
+        # The conversation that the agent itself names, which may be newer than the row's.
         self.conversation: str | None = None
         self.evidence: list[Evidence] = []
-        # What earlier looks saw, where this one saw the screen.
+        # The record of earlier looks; set only where the screen was captured now.
         self.remembered: dict[str, Any] | None = None
 
     def verdict(self, now: float) -> Activity:
-        """Return the fused activity."""
-        found = fuse(self.evidence, now)
-        if self.remembered and is_lasting(found):
-            found.at = since(found, self.remembered, now)
-        return found
+        """Return the activity that follows from all evidence."""
+        activity = fuse(self.evidence, now)
+        if self.remembered and is_lasting(activity):
+            activity.at = since(activity, self.remembered, now)
+        return activity
 
 
 def gather(
     context: Context,
     rows: Sequence[Row],
-    sights: dict[str, Sight],
+    liveness_by_name: dict[str, SessionLiveness],
     reports: dict[str, HookReport],
     *,
     thorough: bool,
 ) -> list[SessionEvidence]:
-    """Return the evidence for many sessions; screens are captured in one call per server.
+    """Return the evidence for many sessions; screens are captured in one call per tmux server.
 
-    A thorough gathering reads every live screen and record; a quick one only where nobody speaks.
+    A thorough gathering reads the screen and the transcript of every live session. A quick one captures only
+    the screens of sessions without other evidence.
     """
     now = context.now()
     kinds = {agent: context.kind(agent) for agent in {row["agent"] for row in rows}}
-    found = [SessionEvidence(row, sights[row["name"]], kinds[row["agent"]]) for row in rows]
-    for one in found:
-        _add_cheap(one, reports.get(one.row.get("id") or ""), now)
+    sessions = [SessionEvidence(row, liveness_by_name[row["name"]], kinds[row["agent"]]) for row in rows]
+    for session in sessions:
+        _add_process_and_hook(session, reports.get(session.row.get("id") or ""), now)
         if thorough:
-            _add_records(one, now)
-    if wanted := [one for one in found if _wants_screen(one, thorough, now)]:
-        _add_screens(context, wanted, now)
+            _add_title_and_transcript(session, now)
+    if to_capture := [session for session in sessions if _needs_screen(session, thorough, now)]:
+        _add_screens(context, to_capture, now)
         remembered = evidence.recorded(context.registry, LOOK)
-        for one in wanted:
-            one.remembered = remembered.get(one.row.get("id") or "", (0.0, None))[1]
-    return found
+        for session in to_capture:
+            session.remembered = remembered.get(session.row.get("id") or "", (0.0, None))[1]
+    return sessions
 
 
-def remember(context: Context, found: Sequence[Mapping[str, Any]]) -> None:
-    """Keep since when sessions, as a listing shows them, are in a state that is only looked at.
+def record_looks(context: Context, entries: Sequence[Mapping[str, Any]]) -> None:
+    """Record since when sessions are in a state that only title or screen show.
 
-    Of one that nobody could look at, what was seen before is kept.
+    `entries` are sessions as `ls` lists them. The record of a session whose state is unknown now stays.
     """
     now = context.now()
     before = {key: data for key, (_, data) in evidence.recorded(context.registry, LOOK).items()}
-    new, over = {}, []
-    for one in found:
-        at = now - one["activity_age_s"]
-        verdict = Activity(one["activity"], one["activity_source"], at, "", one["waiting_for"])
-        had = before.get(one["id"])
+    new, ended = {}, []
+    for entry in entries:
+        at = now - entry["activity_age_s"]
+        verdict = Activity(entry["activity"], entry["activity_source"], at, "", entry["waiting_for"])
+        last = before.get(entry["id"])
         if is_lasting(verdict):
-            size = _record_size(context, one) if verdict.state == WORKING else 0
-            began = since(verdict, had, now) if had else at
-            if had and had.get("size", 0) != size:
-                # The listing's age is from before; a record that grew begins anew.
+            size = _record_size(context, entry) if verdict.state == WORKING else 0
+            began = since(verdict, last, now) if last else at
+            if last and last.get("size", 0) != size:
+                # The transcript has grown: the agent did something, and its state begins anew.
                 began = now
             data = {"state": verdict.state, "waiting_for": verdict.waiting_for, "since": began, "seen": now}
             data["size"] = size
-            if not had or {**data, "seen": had["seen"]} != had or now - had["seen"] > _SEEN_SECONDS:
-                new[one["id"]] = data
-        elif had and verdict.state != UNKNOWN:
-            over.append(one["id"])
-    if new or over:
-        context.registry.note(lambda draft: _remember(draft, new, over))
+            if not last or {**data, "seen": last["seen"]} != last or now - last["seen"] > _REPEAT_SECONDS:
+                new[entry["id"]] = data
+        elif last and verdict.state != UNKNOWN:
+            ended.append(entry["id"])
+    if new or ended:
+        context.registry.note(lambda transaction: _record(transaction, new, ended))
 
 
-def _record_size(context: Context, one: Mapping[str, Any]) -> int:
-    conversation = (one.get("resume") or {}).get("id") or ""
-    return context.kind(one["agent"]).record_size(conversation, one.get("stores") or {})
+def _record_size(context: Context, entry: Mapping[str, Any]) -> int:
+    conversation = (entry.get("resume") or {}).get("id") or ""
+    return context.kind(entry["agent"]).record_size(conversation, entry.get("stores") or {})
 
 
-def _remember(draft: Transaction, new: Mapping[str, dict[str, Any]], over: Sequence[str]) -> None:
-    for session_id in over:
-        evidence.clear(draft.connection, session_id, LOOK)
+def _record(transaction: Transaction, new: Mapping[str, dict[str, Any]], ended: Sequence[str]) -> None:
+    for session_id in ended:
+        evidence.clear(transaction.connection, session_id, LOOK)
     for session_id, data in new.items():
-        evidence.record(draft.connection, session_id, LOOK, data["seen"], data)
+        evidence.record(transaction.connection, session_id, LOOK, data["seen"], data)
 
 
-def add_up(
-    context: Context, row: Row, sight: Sight, report: HookReport | None, look: ScreenState
+def gather_one(
+    context: Context, row: Row, liveness: SessionLiveness, report: HookReport | None, screen: ScreenState
 ) -> SessionEvidence:
-    """Return the evidence for one session whose screen was looked at just now."""
+    """Return the evidence for one session whose screen was captured just now."""
     now = context.now()
-    found = SessionEvidence(row, sight, context.kind(row["agent"]))
-    _add_cheap(found, report, now)
-    _add_records(found, now)
-    if sight.state == Liveness.ALIVE and found.kind.reads_screen:
-        found.evidence.append(_of_screen(look, now))
-    return found
+    session = SessionEvidence(row, liveness, context.kind(row["agent"]))
+    _add_process_and_hook(session, report, now)
+    _add_title_and_transcript(session, now)
+    if liveness.state == Liveness.ALIVE and session.kind.reads_screen:
+        session.evidence.append(_of_screen(screen, now))
+    return session
 
 
-def _add_cheap(one: SessionEvidence, report: HookReport | None, now: float) -> None:
-    sight = one.sight
-    if not is_running(one.row) or sight.state in (Liveness.DEAD, Liveness.GONE):
-        at = one.row.get("stopped_at_epoch") or one.row.get("terminated_at_epoch") or now
-        one.evidence.append(Evidence("process", EXITED, at, detail=sight.reason or one.row["status"]))
+def _add_process_and_hook(session: SessionEvidence, report: HookReport | None, now: float) -> None:
+    row, liveness = session.row, session.liveness
+    if not is_running(row) or liveness.state in (Liveness.DEAD, Liveness.GONE):
+        at = row.get("stopped_at_epoch") or row.get("terminated_at_epoch") or now
+        session.evidence.append(Evidence("process", EXITED, at, detail=liveness.reason or row["status"]))
         return
-    if sight.state == Liveness.ALIVE:
-        started = one.row["last_action"]["at_epoch"] or now
-        boots = one.kind.reads_screen and now - started < _BOOT_SECONDS
-        state = BOOTING if boots else UNKNOWN
-        one.evidence.append(Evidence("process", state, started, detail="the process runs"))
-        if one.kind.has_state_file:
-            _add_state(one, now)
+    if liveness.state == Liveness.ALIVE:
+        started = row["last_action"]["at_epoch"] or now
+        is_booting = session.kind.reads_screen and now - started < _BOOT_SECONDS
+        state = BOOTING if is_booting else UNKNOWN
+        session.evidence.append(Evidence("process", state, started, detail="the process runs"))
+        if session.kind.has_state_file:
+            _add_state_file(session, now)
     if report and report.data["state"]:
-        one.evidence.append(report.as_evidence())
-        one.conversation = one.conversation or report.data.get("conversation")
+        session.evidence.append(report.as_evidence())
+        session.conversation = session.conversation or report.data.get("conversation")
 
 
-def _add_state(one: SessionEvidence, now: float) -> None:
-    pane = one.row.get("pane") or {}
-    said = one.kind.read_state(pane.get("pid", 0), pane.get("pid_start", 0), one.row.get("stores") or {})
-    if said:
-        one.evidence.append(_dated(said[0], now))
-        one.conversation = said[1]
+def _add_state_file(session: SessionEvidence, now: float) -> None:
+    pane = session.row.get("pane") or {}
+    state = session.kind.read_state(
+        pane.get("pid", 0), pane.get("pid_start", 0), session.row.get("stores") or {}
+    )
+    if state:
+        session.evidence.append(_without_future(state[0], now))
+        session.conversation = state[1]
 
 
-def _add_records(one: SessionEvidence, now: float) -> None:
-    if one.sight.state != Liveness.ALIVE or one.sight.pane is None:
+def _add_title_and_transcript(session: SessionEvidence, now: float) -> None:
+    if session.liveness.state != Liveness.ALIVE or session.liveness.pane is None:
         return
-    title = one.sight.pane.title
-    one.evidence.append(Evidence("title", one.kind.read_title(title), now, detail=title))
-    conversation = one.conversation or current_conversation(one.row)
+    title = session.liveness.pane.title
+    session.evidence.append(Evidence("title", session.kind.read_title(title), now, detail=title))
+    conversation = session.conversation or current_conversation(session.row)
     if conversation:
-        stores = one.row.get("stores") or {}
-        for said in one.kind.read_records(conversation, one.row["workspace"], stores):
-            one.evidence.append(_dated(said, now))
+        stores = session.row.get("stores") or {}
+        for record in session.kind.read_records(conversation, session.row["workspace"], stores):
+            session.evidence.append(_without_future(record, now))
 
 
-def _dated(one: Evidence, now: float) -> Evidence:
-    """Return evidence that is not from the future: what says so has no age that could make it fresh."""
-    if one.at > now + _AHEAD_SECONDS:
-        one.at = 0.0
-    return one
+def _without_future(evidence: Evidence, now: float) -> Evidence:
+    """Return the evidence, made old where its time is in the future: such a time must not make it fresh."""
+    if evidence.at > now + _AHEAD_SECONDS:
+        evidence.at = 0.0
+    return evidence
 
 
-def _wants_screen(one: SessionEvidence, thorough: bool, now: float) -> bool:
-    if one.sight.state != Liveness.ALIVE or not one.kind.reads_screen:
+def _needs_screen(session: SessionEvidence, thorough: bool, now: float) -> bool:
+    if session.liveness.state != Liveness.ALIVE or not session.kind.reads_screen:
         return False
-    return thorough or needs_screen(one.evidence, now)
+    return thorough or needs_screen(session.evidence, now)
 
 
-def _add_screens(context: Context, wanted: list[SessionEvidence], now: float) -> None:
+def _add_screens(context: Context, sessions: list[SessionEvidence], now: float) -> None:
     by_server: dict[str, list[SessionEvidence]] = {}
-    for one in wanted:
-        by_server.setdefault(one.row["tmux_server"], []).append(one)
+    for session in sessions:
+        by_server.setdefault(session.row["tmux_server"], []).append(session)
     for server, group in by_server.items():
-        screens = context.tmux(server).capture([one.sight.pane.id for one in group if one.sight.pane])
-        for one in group:
-            text = screens.get(one.sight.pane.id) if one.sight.pane else None
+        panes = [session.liveness.pane.id for session in group if session.liveness.pane]
+        screens = context.tmux(server).capture(panes)
+        for session in group:
+            text = screens.get(session.liveness.pane.id) if session.liveness.pane else None
             if text is not None:
-                one.evidence.append(_of_screen(one.kind.look(Screen(text)), now))
+                session.evidence.append(_of_screen(session.kind.read_screen(Screen(text)), now))
 
 
-def _of_screen(look: ScreenState, now: float) -> Evidence:
-    detail = ", ".join(part for part in (look.dialog, look.box, look.detail) if part)
-    return Evidence("screen", look.state, now, _wants(look), detail)
+def _of_screen(screen: ScreenState, now: float) -> Evidence:
+    detail = ", ".join(part for part in (screen.dialog, screen.box, screen.detail) if part)
+    return Evidence("screen", screen.state, now, _waiting_for(screen), detail)
 
 
-def _wants(look: ScreenState) -> str | None:
-    """Return what a screen waits for; a limit with the time at which it ends."""
-    return f"limit, resets {look.detail}" if look.dialog == "limit" and look.detail else look.dialog
+def _waiting_for(screen: ScreenState) -> str | None:
+    """Return what the agent waits for by its screen; for a limit also when the limit ends."""
+    return f"limit, resets {screen.detail}" if screen.dialog == "limit" and screen.detail else screen.dialog

@@ -1,4 +1,4 @@
-"""Conversations of a session: which one it has, which one a resume takes, who holds it."""
+"""Conversations of a session: which one it has, which one a resume takes up, which process has it open."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ if TYPE_CHECKING:
 
 
 def stores_of(context: Context, row: Row) -> dict[str, str]:
-    """Return where the session's agent keeps its files; a row that does not say so goes by the caller's."""
+    """Return where the session's agent keeps its files, by the row or else by the caller's environment."""
     return row.get("stores") or context.kind(row["agent"]).stores(context.environ)
 
 
 def on_disk(context: Context, row: Row, conversation: str | None) -> bool | None:
-    """Tell whether a conversation of this session is on disk."""
+    """Tell whether a conversation of this session is on disk; None where mam cannot tell."""
     if not conversation:
         return None
     return context.kind(row["agent"]).on_disk(conversation, row["workspace"], stores_of(context, row))
@@ -43,30 +43,36 @@ def resume_choice(
     identities: dict[str, Any],
     listed: dict[Any, list[str]] | None = None,
 ) -> Choice:
-    """Return the conversation that a resume would take up; `listed` keeps what a store was found to hold."""
+    """Return the conversation that a resume would take up.
+
+    `listed` is a cache of the conversations on disk, for several calls.
+    """
     kind = context.kind(row["agent"])
     stores = stores_of(context, row)
-    known = {} if listed is None else listed
+    cache = {} if listed is None else listed
     key = (row["agent"], row["workspace"], *sorted(stores.items()))
 
     def in_workspace() -> list[str]:
-        if _has_twin(row, rows):
+        if _shares_workspace(row, rows):
             return []
-        if key not in known:
-            known[key] = kind.conversations(row["workspace"], stores)
-        return known[key]
+        if key not in cache:
+            cache[key] = kind.conversations(row["workspace"], stores)
+        return cache[key]
 
     return choose(
         row,
         identities.get(row["agent"]),
-        on_disk=lambda one: kind.on_disk(one, row["workspace"], stores),
+        on_disk=lambda conversation: kind.on_disk(conversation, row["workspace"], stores),
         in_workspace=in_workspace,
-        is_taken=lambda one: _is_anothers(one, row, rows),
+        is_taken=lambda conversation: _is_of_other_session(conversation, row, rows),
     )
 
 
-def _has_twin(row: Row, rows: Sequence[Row]) -> bool:
-    """Tell whether another session has worked there too: what is found may be that one's."""
+def _shares_workspace(row: Row, rows: Sequence[Row]) -> bool:
+    """Tell whether another session of the same kind has the same workspace.
+
+    A conversation found in the workspace may then be the other session's.
+    """
     return any(
         other.get("id") != row.get("id")
         and (other["agent"], other["workspace"]) == (row["agent"], row["workspace"])
@@ -74,157 +80,164 @@ def _has_twin(row: Row, rows: Sequence[Row]) -> bool:
     )
 
 
-def _is_anothers(conversation: str, row: Row, rows: Sequence[Row]) -> bool:
+def _is_of_other_session(conversation: str, row: Row, rows: Sequence[Row]) -> bool:
     return any(
         conversation == own_id(other)
-        or any(one["id"] == conversation for one in other.get("conversations") or [])
+        or any(entry["id"] == conversation for entry in other.get("conversations") or [])
         for other in rows
         if other.get("id") != row.get("id") and other["agent"] == row["agent"]
     )
 
 
-def told(context: Context, row: Row, reports: dict[str, HookReport] | None = None) -> tuple[str, str] | None:
-    """Return the conversation that the agent itself names, and the source: state file, or last hook.
+def reported_conversation(
+    context: Context, row: Row, reports: dict[str, HookReport] | None = None
+) -> tuple[str, str] | None:
+    """Return the id of the conversation that the agent names, and the source: state file or newest hook.
 
-    `reports` are the newest ones of each session, where somebody has them already.
+    `reports` are the newest hook reports of each session; without them they are read here.
     """
     kind, pane = context.kind(row["agent"]), row.get("pane") or {}
     if kind.has_state_file:
-        said = kind.read_state(pane.get("pid", 0), pane.get("pid_start", 0), stores_of(context, row))
-        if said and said[1]:
-            return said[1], "state-file"
+        state = kind.read_state(pane.get("pid", 0), pane.get("pid_start", 0), stores_of(context, row))
+        if state and state[1]:
+            return state[1], "state-file"
     report = (newest_reports(context, [row]) if reports is None else reports).get(row.get("id") or "")
     return (report.data["conversation"], "hook") if report and report.data.get("conversation") else None
 
 
-def captured(
+def with_conversation(
     context: Context,
     row: Row,
-    said: tuple[str, str] | None = None,
+    reported: tuple[str, str] | None = None,
     rows: Callable[[], Sequence[Row]] | None = None,
 ) -> Row:
-    """Return the row with the conversation that it really has: as the agent said, if it is on disk.
+    """Return the row with the conversation that it really has: the reported one, if it is on disk.
 
-    With `rows` one that another session has is not taken, whoever says so.
+    `reported` comes from `reported_conversation`. With `rows`, a conversation of another session is not
+    taken, even if the agent reports it.
     """
-    for conversation, source in (said or (None, ""), (current_conversation(row), "artifact")):
+    for conversation, source in (reported or (None, ""), (current_conversation(row), "artifact")):
         if conversation and on_disk(context, row, conversation):
-            known = row.get("conversations") or []
-            if all(one["id"] != conversation for one in known):
-                if rows is not None and _is_anothers(conversation, row, rows()):
+            entries = row.get("conversations") or []
+            if all(entry["id"] != conversation for entry in entries):
+                if rows is not None and _is_of_other_session(conversation, row, rows()):
                     continue
-                known = [*known, {"id": conversation, "source": source, "since": stamp(context.now())}]
-            return merged(row, **{own_id_field(row["agent"]): conversation, "conversations": known})
+                entries = [*entries, {"id": conversation, "source": source, "since": stamp(context.now())}]
+            return merged(row, **{own_id_field(row["agent"]): conversation, "conversations": entries})
     return row
 
 
-def remember(context: Context, draft: Transaction, row: Row) -> None:
-    """Keep the session's own conversation as the last known one of its kind."""
+def record_identity(context: Context, transaction: Transaction, row: Row) -> None:
+    """Record the session's own conversation as the newest conversation of its agent kind."""
     own = own_id(row)
     key = "conversation_id" if row["agent"] == "agy" else "session_id"
-    known = draft.identities().get(row["agent"]) or {}
-    if own and (known.get(key), known.get("project_cwd")) != (own, row["workspace"]):
+    identity = transaction.identities().get(row["agent"]) or {}
+    if own and (identity.get(key), identity.get("project_cwd")) != (own, row["workspace"]):
         at = stamp(context.now())
-        draft.set_identity(row["agent"], {key: own, "project_cwd": row["workspace"], "updated_at": at})
+        transaction.set_identity(row["agent"], {key: own, "project_cwd": row["workspace"], "updated_at": at})
 
 
-def disown(draft: Transaction, row: Row, conversation: str | None) -> None:
-    """Forget a conversation that was deleted."""
-    known = draft.identities().get(row["agent"]) or {}
-    if conversation and conversation in (known.get("session_id"), known.get("conversation_id")):
-        draft.set_identity(row["agent"], None)
+def forget_identity(transaction: Transaction, row: Row, conversation: str | None) -> None:
+    """Forget a deleted conversation where it is recorded as the newest of its agent kind."""
+    identity = transaction.identities().get(row["agent"]) or {}
+    if conversation and conversation in (identity.get("session_id"), identity.get("conversation_id")):
+        transaction.set_identity(row["agent"], None)
 
 
-def capture(context: Context, row: Row) -> Row:
-    """Record the session's conversation once it is on disk; ConversationBusy if it is another's."""
-    said = told(context, row)
-    holder, wanted = identity_of(row), own_id(captured(context, row, said))
-    if holder and wanted and wanted != own_id(row):
-        take_lease(context, row, wanted, holder)
+def record_conversation(context: Context, row: Row) -> Row:
+    """Record the session's conversation once it is on disk; ConversationBusy if another session has it."""
+    reported = reported_conversation(context, row)
+    holder, conversation = identity_of(row), own_id(with_conversation(context, row, reported))
+    if holder and conversation and conversation != own_id(row):
+        take_lease(context, row, conversation, holder)
 
-    def work(draft: Transaction) -> Row:
-        current = draft.get(row["id"]) or row
-        seen = captured(context, current, said, draft.rows)
-        if seen == current:
+    def work(transaction: Transaction) -> Row:
+        current = transaction.get(row["id"]) or row
+        updated = with_conversation(context, current, reported, transaction.rows)
+        if updated == current:
             return current
-        remember(context, draft, seen)
-        return draft.put(seen)
+        record_identity(context, transaction, updated)
+        return transaction.put(updated)
 
     return change(context, work)
 
 
-def note_open(context: Context, row: Row) -> Row:
-    """Record the conversation that the agent names, though nothing of it is on disk yet.
+def record_open_conversation(context: Context, row: Row) -> Row:
+    """Record the conversation that the agent names, even before anything of it is on disk.
 
-    Without it a session that died before anybody looked would take up a neighbour's.
+    Otherwise, if the session died now, its resume could take up a conversation of another session.
     """
     kind = context.kind(row["agent"])
-    said = told(context, row) if kind.has_state_file and not kind.chooses_id else None
-    if said is None:
+    reported = (
+        reported_conversation(context, row)
+        if kind.has_state_file and not kind.takes_conversation_id
+        else None
+    )
+    if reported is None:
         return row
+    conversation, source = reported
     holder = identity_of(row)
     if holder is not None:
-        take_lease(context, row, said[0], holder)
+        take_lease(context, row, conversation, holder)
 
-    def work(draft: Transaction) -> Row:
-        current = draft.get(row["id"]) or row
-        known = current.get("conversations") or []
-        if any(one["id"] == said[0] for one in known) or _is_anothers(said[0], current, draft.rows()):
+    def work(transaction: Transaction) -> Row:
+        current = transaction.get(row["id"]) or row
+        entries = current.get("conversations") or []
+        if any(entry["id"] == conversation for entry in entries):
             return current
-        entry: Any = {"id": said[0], "source": said[1], "since": stamp(context.now())}
-        return draft.put(merged(current, conversations=[*known, entry]))
+        if _is_of_other_session(conversation, current, transaction.rows()):
+            return current
+        new: Any = {"id": conversation, "source": source, "since": stamp(context.now())}
+        return transaction.put(merged(current, conversations=[*entries, new]))
 
     return change(context, work)
 
 
 def refuse_if_held(context: Context, row: Row, conversation: str) -> None:
-    """Refuse to touch a conversation that a live process has open: of another session, or a person's own."""
-    _refuse_outsiders(context, row, conversation, identity_of(row))
-    other = context.user_state.lease(row["agent"], conversation)
-    if other is None or (other.session_id, other.root) == (row["id"], context.paths.root):
+    """Raise ConversationBusy where another session, or a person outside mam, has the conversation open."""
+    _refuse_if_open_outside(context, row, conversation, identity_of(row))
+    lease = context.user_state.lease(row["agent"], conversation)
+    if lease is None or (lease.session_id, lease.root) == (row["id"], context.paths.root):
         return
-    if _lives(other.holder):
-        raise _held(conversation, other)
-
-
-def refuse_if_shared(row: Row, rows: Sequence[Row]) -> None:
-    """Refuse to delete a conversation that another session names as its own."""
-    current = current_conversation(row)
-    if current and _is_anothers(current, row, rows):
+    if _lives(lease.holder):
         raise ConversationBusy(
-            f"conversation {current} is also that of another session", hint="mam ls --json shows which"
+            f"conversation {conversation} is open in process {lease.holder.get('pid')} (root {lease.root})",
+            hint="stop that session first",
         )
 
 
-def _held(conversation: str, other: Lease) -> ConversationBusy:
-    return ConversationBusy(
-        f"conversation {conversation} is open in process {other.holder.get('pid')} (root {other.root})",
-        hint="stop that session first",
-    )
+def refuse_if_shared(row: Row, rows: Sequence[Row]) -> None:
+    """Raise ConversationBusy where the conversation of a session is also recorded for another session."""
+    current = current_conversation(row)
+    if current and _is_of_other_session(current, row, rows):
+        raise ConversationBusy(
+            f"conversation {current} also belongs to another session", hint="mam ls --json shows which"
+        )
 
 
 def take_lease(context: Context, row: Row, conversation: str | None, holder: Identity) -> None:
-    """Hold a conversation for a session; refuse one that a live process of another session has."""
+    """Take the lease of a conversation for a session; ConversationBusy where another live process has it."""
     if not conversation:
         return
-    _refuse_outsiders(context, row, conversation, holder)
-    other = context.user_state.take(
+    _refuse_if_open_outside(context, row, conversation, holder)
+    lease = context.user_state.take(
         row["agent"], conversation, Lease(context.paths.root, row["id"], holder.as_json()), _lives
     )
-    if other is not None:
+    if lease is not None:
         raise ConversationBusy(
-            f"conversation {conversation} is open in process {other.holder.get('pid')} (root {other.root})",
+            f"conversation {conversation} is open in process {lease.holder.get('pid')} (root {lease.root})",
             hint="stop that session first, or start a new one",
         )
 
 
-def _refuse_outsiders(context: Context, row: Row, conversation: str, holder: Identity | None) -> None:
+def _refuse_if_open_outside(context: Context, row: Row, conversation: str, holder: Identity | None) -> None:
+    """Raise ConversationBusy where a process that the agent's own files name has the conversation open."""
     for pid, start in context.kind(row["agent"]).holders(conversation, stores_of(context, row)):
-        outsider = Identity(pid, start, process.boot_id())
-        if outsider != holder and process.is_alive(outsider):
+        other = Identity(pid, start, process.boot_id())
+        if other != holder and process.is_alive(other):
             raise ConversationBusy(
                 f"conversation {conversation} is open in process {pid}, which mam did not start for it",
-                hint="leave it there first, or fork it",
+                hint="close the conversation there first, or fork it",
             )
 
 

@@ -1,8 +1,8 @@
-"""Why a session is said to be idle or busy: every piece of evidence, and the rule that decided."""
+"""Why mam reports a session as idle, working or waiting: all evidence, and the rule that decided."""
 
 from __future__ import annotations
 
-from mam.app.context.liveness import see_all
+from mam.app.context.liveness import check_all_liveness
 from mam.app.observation import activity
 from mam.app.observation.hook_reports import newest_reports
 from mam.core.safe_text import one_line
@@ -16,14 +16,15 @@ if TYPE_CHECKING:
 
 
 def explain(context: Context, target: str) -> dict[str, Any]:
-    """Return evidence, verdict, rule and what disagrees. Reads only."""
+    """Return the evidence, the verdict, the rule and the sources that disagree. Reads only."""
     view = context.registry.view()
     row = view.find(target)
-    sights = see_all(context, [row], full=True)
-    sight = sights[row["name"]]
-    known = activity.gather(context, [row], sights, newest_reports(context, [row]), thorough=True)[0]
+    liveness_by_name = check_all_liveness(context, [row], full=True)
+    liveness = liveness_by_name[row["name"]]
+    reports = newest_reports(context, [row])
+    session = activity.gather(context, [row], liveness_by_name, reports, thorough=True)[0]
     now = context.now()
-    verdict = known.verdict(now)
+    verdict = session.verdict(now)
     return {
         "session": row["name"],
         "activity": str(verdict.state),
@@ -31,21 +32,21 @@ def explain(context: Context, target: str) -> dict[str, Any]:
         "activity_age_s": round(max(0.0, now - verdict.at), 1),
         "waiting_for": verdict.waiting_for,
         "rule": verdict.rule,
-        "evidence": [_shown(one, now) for one in known.evidence],
-        "disagreeing": [one.source for one in verdict.disagreeing],
+        "evidence": [_as_json(evidence, now) for evidence in session.evidence],
+        "disagreeing": [evidence.source for evidence in verdict.disagreeing],
         "pane": {
-            "state": str(sight.state),
-            "reason": sight.reason,
-            "id": sight.pane.id if sight.pane else None,
+            "state": str(liveness.state),
+            "reason": liveness.reason,
+            "id": liveness.pane.id if liveness.pane else None,
         },
     }
 
 
-def _shown(one: Evidence, now: float) -> dict[str, Any]:
+def _as_json(evidence: Evidence, now: float) -> dict[str, Any]:
     return {
-        "source": one.source,
-        "state": str(one.state),
-        "waiting_for": one.waiting_for,
-        "age_s": round(max(0.0, now - one.at), 1),
-        "detail": one_line(one.detail, 200),
+        "source": evidence.source,
+        "state": str(evidence.state),
+        "waiting_for": evidence.waiting_for,
+        "age_s": round(max(0.0, now - evidence.at), 1),
+        "detail": one_line(evidence.detail, 200),
     }

@@ -1,4 +1,4 @@
-"""Who did what to which session, when, and why. Reads only."""
+"""The verb `log`: who did what to which session, when, and why. Reads only."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 def log(
     context: Context, target: str | None = None, *, limit: int = 50, since: float | None = None
 ) -> list[dict[str, Any]]:
-    """Return the newest entries, oldest first; those of one session by its id or any name it had."""
+    """Return the newest entries, oldest first; with `target` those of one session, by id or any old name."""
     connection = context.registry.reader()
     if connection is None:
         return []
@@ -26,20 +26,20 @@ def log(
     )
     oldest = context.now() - since if since is not None else 0.0
     with database.errors(context.paths.db):
-        found = entries.newest(connection, target, session_id, since=oldest, limit=limit)
-    if target is not None and session_id is None and not found:
+        newest = entries.newest(connection, target, session_id, since=oldest, limit=limit)
+    if target is not None and session_id is None and not newest:
         raise context.registry.unknown(target)
     names = {row.get("id"): row["name"] for row in context.registry.view().rows}
     return [
         {
-            "seq": one["seq"],
-            "at": stamp(one["at"]),
-            "by": names.get(one["actor"], one["actor"]),
-            "verb": one["verb"],
-            "session": one["name"],
-            "session_id": one["session_id"],
-            "reason": one["reason"],
-            "detail": one["detail"],
+            "seq": entry["seq"],
+            "at": stamp(entry["at"]),
+            "by": names.get(entry["actor"], entry["actor"]),
+            "verb": entry["verb"],
+            "session": entry["name"],
+            "session_id": entry["session_id"],
+            "reason": entry["reason"],
+            "detail": entry["detail"],
         }
-        for one in found
+        for entry in newest
     ]

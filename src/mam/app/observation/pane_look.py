@@ -1,6 +1,6 @@
-"""One look at a session before something goes into its pane: its process, its screen, its own word.
+"""One look at a session before mam types into its pane: its process, its screen and its other evidence.
 
-Pane and screen are of one moment and cost one tmux call.
+Pane and screen come from one tmux call, so they show the same moment.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from mam.adapters.agents.kind import Screen, ScreenState
 from mam.adapters.system import process
 from mam.adapters.system.deadline import Deadline
 from mam.adapters.tmux.parse import Listing
-from mam.app.context.liveness import Sight, see, see_one
+from mam.app.context.liveness import SessionLiveness, check_liveness, judge_liveness
 from mam.app.observation import activity
 from mam.app.observation.hook_reports import newest_reports
 from mam.core.errors import PaneGone, Unavailable
@@ -21,78 +21,88 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from mam.adapters.tmux.parse import Pane
     from mam.app.context.context import Context
     from mam.core.session_row import Row
 
 REPLACED, SHELL = "replaced", "shell"
-# How long a program may take to draw one screen, and how often it is looked at meanwhile.
+# How long a program may take to draw one screen, and the pause between two looks meanwhile.
 _DRAWS_SECONDS, _STEP = 0.3, 0.02
 _SHELLS = ("sh", "bash", "dash", "zsh", "fish", "ksh", "csh", "tcsh")
 
 
 class PaneLook:
-    """What was seen: whether its agent is there, what its screen shows, and where the cursor stood."""
+    """One look at a session: its liveness, its screen, the meaning of the screen, and the cursor."""
 
-    __slots__ = ("cursor", "look", "pane_id", "screen", "sight")
+    __slots__ = ("cursor", "liveness", "pane_id", "screen", "screen_state")
 
-    def __init__(self, sight: Sight) -> None:
-        self.sight = sight
-        self.pane_id = sight.pane.id if sight.pane else ""
-        self.look = ScreenState()
+    def __init__(self, liveness: SessionLiveness) -> None:
+        self.liveness = liveness
+        self.pane_id = liveness.pane.id if liveness.pane else ""
+        self.screen_state = ScreenState()
         self.screen = Screen("")
         self.cursor = (0, 0)
 
     @property
     def absence(self) -> str | None:
-        """Why there is nobody to type to: a word that `core.message.not_there` knows, or None."""
-        if self.sight.state == Liveness.GONE and self.sight.pane is not None and not self.sight.pane.dead:
+        """Why mam cannot type to the agent: a word that `core.message.not_there` takes; None if it can."""
+        state, pane = self.liveness.state, self.liveness.pane
+        if state == Liveness.GONE and pane is not None and not pane.dead:
             return REPLACED
-        if self.sight.state != Liveness.ALIVE or self.sight.pane is None:
-            return self.sight.state
-        return SHELL if _is_shell(self.sight) else None
+        if state != Liveness.ALIVE or pane is None:
+            return state
+        return SHELL if _is_shell(pane) else None
 
 
-def glance(context: Context, row: Row) -> PaneLook:
-    """Look at a session now. Never raises for a pane that is not there."""
+def look_at_pane(context: Context, row: Row) -> PaneLook:
+    """Look at a session now. A pane that does not exist is no error: the look then has an `absence`."""
     pane_id = (row.get("pane") or {}).get("id")
     if not pane_id:
-        return PaneLook(see_one(context, row))
+        return PaneLook(check_liveness(context, row))
     try:
-        seen = context.tmux(row["tmux_server"]).look(pane_id)
+        answer = context.tmux(row["tmux_server"]).look(pane_id)
     except PaneGone:
-        return PaneLook(see_one(context, row))
+        return PaneLook(check_liveness(context, row))
     except Unavailable as error:
-        return PaneLook(Sight(Liveness.UNKNOWN, reason=error.message))
-    sight = see(row, Listing(True, [seen.pane]), context.paths.root)
-    if sight.state != Liveness.ALIVE:
-        # This pane is not it; another one may be.
-        return PaneLook(see_one(context, row))
-    found = PaneLook(sight)
-    found.cursor = seen.cursor_x, seen.cursor_y
-    found.screen = Screen(seen.screen, *found.cursor)
-    found.look = context.kind(row["agent"]).look(found.screen)
-    return found
+        return PaneLook(SessionLiveness(Liveness.UNKNOWN, reason=error.message))
+    liveness = judge_liveness(row, Listing(True, [answer.pane]), context.paths.root)
+    if liveness.state != Liveness.ALIVE:
+        # The recorded pane is not the session's any more; another pane may carry its mark.
+        return PaneLook(check_liveness(context, row))
+    look = PaneLook(liveness)
+    look.cursor = answer.cursor_x, answer.cursor_y
+    look.screen = Screen(answer.screen, *look.cursor)
+    look.screen_state = context.kind(row["agent"]).read_screen(look.screen)
+    return look
 
 
-def look_until_clear(look: Callable[[], PaneLook]) -> PaneLook:
-    """Look until something is made out: a look may fall between two parts of one drawing."""
+def look_until_clear(look_once: Callable[[], PaneLook]) -> PaneLook:
+    """Look until the screen shows an input box or a dialog, for a short time.
+
+    A program draws its screen in several writes, and one look may fall between two of them.
+    """
     deadline = Deadline(_DRAWS_SECONDS)
-    while not (seen := look()).absence and seen.look.box is None and seen.look.dialog is None:
-        if not deadline.pause(_STEP):
+    while True:
+        look = look_once()
+        is_clear = look.screen_state.box is not None or look.screen_state.dialog is not None
+        if look.absence or is_clear or not deadline.pause(_STEP):
             break
-    return seen
+    return look
 
 
-def known(context: Context, row: Row, seen: PaneLook) -> activity.SessionEvidence:
-    """Return all that speaks of what the session is doing, with the screen as it was seen."""
+def gather_evidence(context: Context, row: Row, look: PaneLook) -> activity.SessionEvidence:
+    """Return all evidence of what the session does, with the screen of this look."""
     report = newest_reports(context, [row]).get(row["id"])
-    return activity.add_up(context, row, seen.sight, report, seen.look)
+    return activity.gather_one(context, row, look.liveness, report, look.screen_state)
 
 
-def _is_shell(sight: Sight) -> bool:
-    """Tell whether the agent left the shell that it was started from: only an adopted one has such."""
-    assert sight.pane is not None
-    if sight.pane.command.lstrip("-") not in _SHELLS:
+def _is_shell(pane: Pane) -> bool:
+    """Tell whether the agent has ended and left the shell from which it was started.
+
+    Only an adopted session has such a shell. tmux names the foreground program of the pane; the first
+    process of the pane must be a shell too.
+    """
+    if pane.command.lstrip("-") not in _SHELLS:
         return False
-    words = process.command_line(sight.pane.pid) or [""]
-    return os.path.basename(words[0]).lstrip("-") in _SHELLS
+    argv = process.command_line(pane.pid) or [""]
+    return os.path.basename(argv[0]).lstrip("-") in _SHELLS

@@ -1,14 +1,14 @@
-"""One look at everything that the registry speaks of, and at what it does not. Reads only."""
+"""A snapshot of what exists, for a pass: every registered session, and agents without a row. Reads only."""
 
 from __future__ import annotations
 
 import os
 
-from mam.adapters.store import root_paths as places
+from mam.adapters.store import root_paths
 from mam.adapters.system import process
-from mam.app.context.liveness import see
+from mam.app.context.liveness import judge_liveness
 from mam.app.observation import conversations
-from mam.core.drift import Observation, Seen, Stray
+from mam.core.drift import Observation, SessionObservation, UnregisteredSession
 from mam.core.errors import InvalidName
 from mam.core.liveness import Liveness
 from mam.core.names import kind_of_name, parse_name
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from mam.adapters.tmux.parse import Listing
     from mam.app.context.context import Context
-    from mam.app.context.liveness import Sight
+    from mam.app.context.liveness import SessionLiveness
     from mam.app.observation.hook_reports import HookReport
     from mam.core.session_row import Row
 
@@ -28,18 +28,23 @@ DEFAULT = "default"
 
 
 class Snapshot:
-    """An observation with what it was made of, for those who act on it."""
+    """An observation, with the listing of each tmux server and the liveness of each session by its id."""
 
-    __slots__ = ("found", "listings", "sights")
+    __slots__ = ("listings", "liveness_by_id", "observation")
 
-    def __init__(self, found: Observation, listings: dict[str, Listing], sights: dict[str, Sight]) -> None:
-        self.found = found
+    def __init__(
+        self,
+        observation: Observation,
+        listings: dict[str, Listing],
+        liveness_by_id: dict[str, SessionLiveness],
+    ) -> None:
+        self.observation = observation
         self.listings = listings
-        self.sights = sights
+        self.liveness_by_id = liveness_by_id
 
 
 def servers(context: Context, rows: Sequence[Row]) -> list[str]:
-    """Return the tmux servers to look at: the usual one, the one chosen here, and each that a row names."""
+    """Return the tmux servers to look at: tmux's default, the one in use here, and those of all rows."""
     return sorted({DEFAULT, context.server_name(None), *(row["tmux_server"] for row in rows)})
 
 
@@ -49,59 +54,67 @@ def observe(
     reports: Mapping[str, HookReport],
     only: Collection[str] | None = None,
 ) -> Snapshot:
-    """Look at every server with one call each, and at the conversation of each session that is alive.
+    """Look at every tmux server with one call each, and at the conversation of each live session.
 
-    With `only` some ids are looked at and no others, and nobody asks what has no row.
+    With `only`, look at the sessions of these ids alone, and not for agents without a row.
     """
     if only is not None:
         rows = [row for row in rows if row.get("id") in only]
-    asked = servers(context, rows) if only is None else {row["tmux_server"] for row in rows}
-    listings = {server: context.tmux(server).panes() for server in asked}
-    sights: dict[str, Sight] = {}
-    seen: dict[str, Seen] = {}
+    names = servers(context, rows) if only is None else {row["tmux_server"] for row in rows}
+    listings = {server: context.tmux(server).panes() for server in names}
+    liveness_by_id: dict[str, SessionLiveness] = {}
+    sessions: dict[str, SessionObservation] = {}
     for row in rows:
         if is_running(row) and row.get("id"):
-            sight = sights[row["id"]] = see(row, listings[row["tmux_server"]], context.paths.root)
-            seen[row["id"]] = _seen(context, row, sight, reports)
+            liveness = judge_liveness(row, listings[row["tmux_server"]], context.paths.root)
+            liveness_by_id[row["id"]] = liveness
+            sessions[row["id"]] = _observe_session(context, row, liveness, reports)
     confirmed = {server: listing.confirmed for server, listing in listings.items()}
-    named = {row["name"] for row in rows}
-    strays = _strays(context, listings, named) if only is None else []
-    return Snapshot(Observation(confirmed, seen, strays), listings, sights)
+    registered = {row["name"] for row in rows}
+    strays = _unregistered(context, listings, registered) if only is None else []
+    return Snapshot(Observation(confirmed, sessions, strays), listings, liveness_by_id)
 
 
-def _seen(context: Context, row: Row, sight: Sight, reports: Mapping[str, HookReport]) -> Seen:
-    if sight.state != Liveness.ALIVE:
-        return Seen(sight.state, sight.reason)
-    said = conversations.told(context, row, dict(reports))
-    conversation = said[0] if said else current_conversation(row)
+def _observe_session(
+    context: Context, row: Row, liveness: SessionLiveness, reports: Mapping[str, HookReport]
+) -> SessionObservation:
+    if liveness.state != Liveness.ALIVE:
+        return SessionObservation(liveness.state, liveness.reason)
+    reported = conversations.reported_conversation(context, row, dict(reports))
+    conversation = reported[0] if reported else current_conversation(row)
     own = own_id(row)
     on_disk = conversations.on_disk(context, row, conversation)
-    return Seen(
-        sight.state,
-        sight.reason,
+    return SessionObservation(
+        liveness.state,
+        liveness.reason,
         conversation=conversation,
         on_disk=on_disk,
         own_on_disk=on_disk if own == conversation else conversations.on_disk(context, row, own),
     )
 
 
-def _strays(context: Context, listings: Mapping[str, Listing], named: Collection[str]) -> list[Stray]:
-    """Return the sessions without a row that would be ours: by name, by directory, and by nobody's mark."""
-    found: dict[tuple[str, str], Stray] = {}
+def _unregistered(
+    context: Context, listings: Mapping[str, Listing], registered: Collection[str]
+) -> list[UnregisteredSession]:
+    """Return the tmux sessions without a row that belong to this root by their name and directory.
+
+    A pane with a mark belongs to a session of some root, so it is not among them.
+    """
+    strays: dict[tuple[str, str], UnregisteredSession] = {}
     for server, listing in listings.items():
         for pane in listing.panes:
             name = pane.session_name
-            if name in named or pane.mark or pane.dead or not _is_name(name):
+            if name in registered or pane.mark or pane.dead or not _is_name(name):
                 continue
             path = process.working_directory(pane.pid)
-            if path and os.path.isdir(path) and places.find_root(path) == context.paths.root:
-                # The first pane of a session is the agent's; what a person split off is theirs.
-                found.setdefault((server, name), Stray(server, name, pane.id, pane.pid, path))
-    return list(found.values())
+            if path and os.path.isdir(path) and root_paths.find_root(path) == context.paths.root:
+                # The first pane of a tmux session is the agent's; a person made the others by a split.
+                strays.setdefault((server, name), UnregisteredSession(server, name, pane.id, pane.pid, path))
+    return list(strays.values())
 
 
 def _is_name(name: str) -> bool:
-    """Tell whether a name is of the original's pattern, and one that a row may have."""
+    """Tell whether a name has the pattern of the original tool, and is valid for a row."""
     try:
         return kind_of_name(name) is not None and parse_name(name) == name
     except InvalidName:

@@ -1,10 +1,10 @@
-"""One session, whole: its row and everything that is known about it now. Reads only."""
+"""The verb `status`: one session with its row and everything that mam knows about it now. Reads only."""
 
 from __future__ import annotations
 
 from mam.app.observation.ls import describe
 from mam.app.observation.transcript import usage
-from mam.app.observation.versions import is_known
+from mam.app.observation.versions import runs_tested_version
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -14,22 +14,22 @@ if TYPE_CHECKING:
 
 
 def status(context: Context, target: str) -> dict[str, Any]:
-    """Return one session as `ls` shows it, looked at thoroughly."""
-    return completed(context, look(context, target))
+    """Return one session as `ls` lists it, from a thorough look, with details."""
+    return add_details(context, look(context, target))
 
 
 def look(context: Context, target: str) -> dict[str, Any]:
-    """Look at one session thoroughly; what is told by its files alone is not in it."""
+    """Return one session as `ls` lists it, from a thorough look."""
     view = context.registry.view()
-    row = view.find(target)
-    (found,) = describe(context, view, lambda one: one["name"] == row["name"], thorough=True)
-    return found
+    target_row = view.find(target)
+    (entry,) = describe(context, view, lambda row: row["name"] == target_row["name"], thorough=True)
+    return entry
 
 
-def completed(context: Context, found: dict[str, Any]) -> dict[str, Any]:
-    """Add the version of its program, and its model and tokens, to a session as it was seen."""
-    row = context.registry.view().find(found["name"])
-    found["agent_version"] = row["pane"].get("version")
-    found["version_tested"] = is_known(context, row)
-    found["usage"] = usage(context, row)
-    return found
+def add_details(context: Context, entry: dict[str, Any]) -> dict[str, Any]:
+    """Add the version of the program, the model and the tokens to a session as `ls` lists it."""
+    row = context.registry.view().find(entry["name"])
+    entry["agent_version"] = row["pane"].get("version")
+    entry["version_tested"] = runs_tested_version(context, row)
+    entry["usage"] = usage(context, row)
+    return entry

@@ -1,4 +1,4 @@
-"""A session's conversation as the agent itself recorded it: last turns, model, tokens. Reads only."""
+"""The conversation of a session as its agent recorded it: last turns, model, tokens. Reads only."""
 
 from __future__ import annotations
 
@@ -16,29 +16,29 @@ if TYPE_CHECKING:
 
 
 def transcript(context: Context, target: str, turns: int) -> dict[str, Any]:
-    """Return the end of the conversation; NoTranscript where there is no record of one that mam can read."""
+    """Return the end of the conversation; raise NoTranscript where mam can read no record of it."""
     row = context.registry.view().find(target)
-    conversation = now_open(context, row)
-    found = _read(context, row, conversation, turns)
-    if found is None:
+    conversation = open_conversation(context, row)
+    record = _read(context, row, conversation, turns)
+    if record is None:
         raise NoTranscript(
-            f"no record of a conversation of '{row['name']}' can be read",
+            f"'{row['name']}' has no transcript that mam can read",
             hint=f"mam read {row['name']} shows its screen",
         )
-    said = [{"role": one.role, "text": one.text, "at": one.at} for one in found.turns]
-    return {"session": row["name"], "conversation": conversation, "turns": said, **_figures(found)}
+    last_turns = [{"role": turn.role, "text": turn.text, "at": turn.at} for turn in record.turns]
+    return {"session": row["name"], "conversation": conversation, "turns": last_turns, **_figures(record)}
 
 
 def usage(context: Context, row: Row) -> dict[str, Any] | None:
-    """Return model, tokens and how full the context is; None where no record says anything."""
-    found = _read(context, row, now_open(context, row), 0)
-    return _figures(found) if found is not None else None
+    """Return the model, the tokens and how full the context is; None without a readable transcript."""
+    record = _read(context, row, open_conversation(context, row), 0)
+    return _figures(record) if record is not None else None
 
 
-def now_open(context: Context, row: Row) -> str | None:
-    """Return the conversation that the agent has now, which may be newer than the row's."""
-    said = conversations.told(context, row)
-    return said[0] if said else current_conversation(row)
+def open_conversation(context: Context, row: Row) -> str | None:
+    """Return the conversation that the agent has open now, which may be newer than the row's."""
+    reported = conversations.reported_conversation(context, row)
+    return reported[0] if reported else current_conversation(row)
 
 
 def _read(context: Context, row: Row, conversation: str | None, turns: int) -> Transcript | None:
@@ -48,13 +48,13 @@ def _read(context: Context, row: Row, conversation: str | None, turns: int) -> T
     return context.kind(row["agent"]).read_transcript(conversation, row["workspace"], stores, turns)
 
 
-def _figures(found: Transcript) -> dict[str, Any]:
-    percent = round(100 * found.context / found.window, 1) if found.context and found.window else None
+def _figures(record: Transcript) -> dict[str, Any]:
+    percent = round(100 * record.context / record.window, 1) if record.context and record.window else None
     return {
-        "model": found.model,
-        "tokens_in": found.tokens_in,
-        "tokens_out": found.tokens_out,
-        "context": found.context,
-        "window": found.window,
+        "model": record.model,
+        "tokens_in": record.tokens_in,
+        "tokens_out": record.tokens_out,
+        "context": record.context,
+        "window": record.window,
         "context_percent": percent,
     }

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from mam.adapters.tmux.parse import Pane
     from mam.app.context.context import Context
     from mam.core.caller import Caller
-    from mam.core.drift import Stray
+    from mam.core.drift import UnregisteredSession
     from mam.core.session_row import Row
 
 
@@ -32,29 +32,36 @@ def adopt(
     pane: str | None = None,
     tmux_server: str | None = None,
 ) -> Row:
-    """Mark a pane as ours and give it a row; the program in it is not touched."""
+    """Mark a pane as mam's and add a row for it. The program in the pane keeps running untouched."""
     kind_name = names.parse_kind(agent)
     server = context.server_name(tmux_server)
-    wanted = names.parse_name(name or tmux_session)
-    found = _find(context, server, tmux_session, pane, wanted)
-    row = new_row(context, wanted, kind_name, found, server=server, workspace=found.path or context.workspace)
+    session_name = names.parse_name(name or tmux_session)
+    adopted_pane = _find_pane(context, server, tmux_session, pane, session_name)
+    row = new_row(
+        context,
+        session_name,
+        kind_name,
+        adopted_pane,
+        server=server,
+        workspace=adopted_pane.path or context.workspace,
+    )
     row["role"] = names.parse_role(role)
-    return take(context, caller, row, found)
+    return adopt_pane(context, caller, row, adopted_pane)
 
 
-def register(context: Context, caller: Caller, stray: Stray) -> Row:
-    """Give a row to a session that the original system, or a person in its way, has started."""
+def register(context: Context, caller: Caller, stray: UnregisteredSession) -> Row:
+    """Add a row for a tmux session that has a name of the original system's pattern."""
     kind = names.parse_kind(names.kind_of_name(stray.name) or "")
     pane = context.tmux(stray.server).pane(stray.pane_id)
     if pane is None or pane.mark or (pane.session_name, pane.pid) != (stray.name, stray.pid):
-        raise PaneGone(f"'{stray.name}' is not any more what it was")
+        raise PaneGone(f"'{stray.name}' has changed since it was found")
     row = new_row(context, stray.name, kind, pane, server=stray.server, workspace=stray.path)
     row["last_visible_status"] = "auto-registered"
-    return take(context, caller, row, pane)
+    return adopt_pane(context, caller, row, pane)
 
 
 def new_row(context: Context, name: str, kind: str, pane: Pane, *, server: str, workspace: str) -> Row:
-    """Return the row of an agent that runs already, as far as it can be known."""
+    """Return the row of an agent that runs already."""
     return {
         "id": new_session_id(),
         "name": name,
@@ -67,39 +74,40 @@ def new_row(context: Context, name: str, kind: str, pane: Pane, *, server: str, 
     }
 
 
-def take(context: Context, caller: Caller, row: Row, pane: Pane, *, rename: bool = True) -> Row:
-    """Reserve the name, mark the pane, and commit the row; `rename` gives it to the tmux session too."""
+def adopt_pane(context: Context, caller: Caller, row: Row, pane: Pane, *, rename: bool = True) -> Row:
+    """Reserve the name, mark the pane and commit the row. With `rename` also rename the tmux session."""
 
-    def reserve(draft: Transaction) -> float:
-        if draft.named(row["name"]) or not claims.is_free(draft, row["id"], row["name"]):
+    def reserve(transaction: Transaction) -> float:
+        if transaction.named(row["name"]) or not claims.is_free(transaction, row["id"], row["name"]):
             raise NameTaken(
-                f"a session named '{row['name']}' is registered already", hint="give another with --session"
+                f"a session named '{row['name']}' is registered already",
+                hint="choose another name with --session",
             )
         notes = {"row": row, "rename": rename}
-        draft.intents.put(claims.new_intent(row["id"], row["name"], "adopt", draft.now, notes))
-        return draft.now
+        transaction.intents.put(claims.new_intent(row["id"], row["name"], "adopt", transaction.now, notes))
+        return transaction.now
 
-    reserved_at = claims.claim(context, reserve)
+    reserved_at = claims.commit_claim(context, reserve)
     try:
         context.user_state.remember_root(context.paths.root, context.paths.yaml)
         context.user_state.note_start(context.paths.root, row["id"])
         if rename and pane.session_name != row["name"]:
             context.tmux(row["tmux_server"]).rename_session(pane.session_id, row["name"])
         if not context.tmux(row["tmux_server"]).claim(pane.id, row["id"], context.paths.root):
-            raise NotAllowed(f"pane {pane.id} was adopted by somebody else just now")
+            raise NotAllowed(f"pane {pane.id} was adopted by another process just now")
         return bind(context, caller, row, pane)
     except BaseException as error:
-        claims.let_go(context, row["id"], reserved_at, error)
+        claims.release_after_error(context, row["id"], reserved_at, error)
         raise
 
 
 def bind(context: Context, caller: Caller, row: Row, pane: Pane) -> Row:
-    """Commit the row of an adopted pane and end the intent; recovery does the same."""
+    """Commit the row of an adopted pane and end the intent. Recovery calls this too."""
 
-    def work(draft: Transaction) -> Row:
+    def work(transaction: Transaction) -> Row:
         action = caller.action("adopt", context.now())
         at = action["at_epoch"]
-        made = merged(
+        full_row = merged(
             row,
             **{**transitions.alive_fields(), "last_visible_status": row.get("last_visible_status")},
             status=Status.RUNNING,
@@ -109,17 +117,19 @@ def bind(context: Context, caller: Caller, row: Row, pane: Pane) -> Row:
             created_at_epoch=at,
             last_action=action,
         )
-        done = draft.add(made)
-        draft.intents.end(row["id"])
-        draft.log(action["by"], "adopt", done, server=row["tmux_server"])
-        return done
+        committed_row = transaction.add(full_row)
+        transaction.intents.end(row["id"])
+        transaction.log(action["by"], "adopt", committed_row, server=row["tmux_server"])
+        return committed_row
 
-    done = claims.change(context, work)
+    committed_row = claims.change(context, work)
     start_resident.ensure(context)
-    return done
+    return committed_row
 
 
-def _find(context: Context, server: str, tmux_session: str, pane_id: str | None, wanted: str) -> Pane:
+def _find_pane(
+    context: Context, server: str, tmux_session: str, pane_id: str | None, session_name: str
+) -> Pane:
     listing = context.tmux(server).panes(full=True)
     if not listing.confirmed:
         raise TerminalsDown(f"tmux server '{server}' does not answer", hint=listing.error)
@@ -129,24 +139,29 @@ def _find(context: Context, server: str, tmux_session: str, pane_id: str | None,
         if pane.session_name == tmux_session and (pane_id is None or pane.id == pane_id) and not pane.dead
     ]
     if not panes:
-        there = sorted({pane.session_name for pane in listing.panes})
+        tmux_sessions = sorted({pane.session_name for pane in listing.panes})
         raise PaneGone(
-            f"tmux server '{server}' has no such live pane in a session named '{tmux_session[:100]}'",
-            hint=f"it has {', '.join(there[:8])}"
-            if there
-            else "it has no sessions; --tmux-server names another",
+            f"tmux server '{server}' has no live pane in a session named '{tmux_session[:100]}'",
+            hint=f"it has the sessions {', '.join(tmux_sessions[:8])}"
+            if tmux_sessions
+            else "it has no sessions; choose another server with --tmux-server",
         )
     if len(panes) > 1:
         ids = ", ".join(pane.id for pane in panes)
-        raise AmbiguousTarget(f"'{tmux_session}' has {len(panes)} panes ({ids})", hint="name one with --pane")
-    if wanted != tmux_session and any(pane.session_name == wanted for pane in listing.panes):
-        raise NameTaken(f"tmux server '{server}' has a session named '{wanted}' already")
+        raise AmbiguousTarget(
+            f"'{tmux_session}' has {len(panes)} panes ({ids})", hint="choose one with --pane"
+        )
+    if session_name != tmux_session and any(pane.session_name == session_name for pane in listing.panes):
+        raise NameTaken(f"tmux server '{server}' has a session named '{session_name}' already")
     if panes[0].mark:
         raise NotAllowed(f"pane {panes[0].id} is a session of {panes[0].root or 'another root'} already")
     return panes[0]
 
 
 def _command(pane: Pane, kind: str) -> list[str]:
-    """Return the command as it runs, for a later start; a shell around an agent is not the agent."""
-    words = process.command_line(pane.pid) or []
-    return [kind, *words[1:]] if words and words[0].rpartition("/")[2] == kind else [kind]
+    """Return the command of the running agent, for a later launch.
+
+    The process of the pane may be a shell that started the agent. Then the bare program is returned.
+    """
+    argv = process.command_line(pane.pid) or []
+    return [kind, *argv[1:]] if argv and argv[0].rpartition("/")[2] == kind else [kind]

@@ -1,4 +1,4 @@
-"""Put an ended session away."""
+"""Archive an ended session."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ if TYPE_CHECKING:
 
 
 def archive(context: Context, caller: Caller, target: str) -> Row:
-    """Archive a session that has ended; an archived one is left as it is."""
+    """Archive a session that has ended. An archived session stays as it is."""
     result: dict[str, Row] = {}
 
-    def prepare(draft: Transaction, row: Row) -> dict[str, Any] | None:
+    def prepare(transaction: Transaction, row: Row) -> dict[str, Any] | None:
         result["row"] = row
         if row["status"] != Status.ARCHIVED:
             action = caller.action("archive", context.now())
-            result["row"] = draft.put(transitions.archived(row, action))
-            draft.log(action["by"], "archive", row)
+            result["row"] = transaction.put(transitions.archived(row, action))
+            transaction.log(action["by"], "archive", row)
         return None
 
-    with claims.in_flight(context, "archive", target, prepare):
+    with claims.claim_session(context, "archive", target, prepare):
         return result["row"]

@@ -1,4 +1,4 @@
-"""What every changing verb does first: nothing new begins while something is left half done."""
+"""What every verb does before it changes something: recovery, hook payloads, held messages."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ if TYPE_CHECKING:
     from mam.core.caller import Caller
 
 
-def settle(context: Context, caller: Caller) -> None:
-    """Finish or clean what died half way; most of the time there is nothing."""
+def recover_if_needed(context: Context, caller: Caller) -> None:
+    """Recover the changes whose process died; the usual case is that there are none."""
     if not context.paths.exists():
         return
     if any(not claims.is_owned(intent) for intent in context.registry.view().intents):
@@ -23,9 +23,9 @@ def settle(context: Context, caller: Caller) -> None:
         recover(context, caller)
 
 
-def settle_all(context: Context, caller: Caller) -> None:
-    """Settle, take in what hooks reported, and where nobody is awake deliver what is held, in order."""
-    settle(context, caller)
+def begin_change(context: Context, caller: Caller) -> None:
+    """Recover, take in hook payloads, and deliver held messages where no resident runs."""
+    recover_if_needed(context, caller)
     if not context.paths.exists():
         return
     take_in(context)
@@ -39,5 +39,5 @@ def settle_all(context: Context, caller: Caller) -> None:
         try:
             deliver_all(context)
         except Unavailable as error:
-            # What is held stays so; it is not what this verb was asked for.
-            context.warn(f"what is held could not be delivered: {error}")
+            # The messages stay held, and the verb that the caller asked for goes on.
+            context.warn(f"held messages could not be delivered: {error}")

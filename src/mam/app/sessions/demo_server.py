@@ -1,4 +1,4 @@
-"""What the demonstration needs of the world: its agents side by side, and a certain end to all of it."""
+"""The tmux server of the demonstration: show its agents side by side, and end all of them."""
 
 from __future__ import annotations
 
@@ -20,31 +20,29 @@ _GRACE = 5.0
 
 
 def server_name(pid: int) -> str:
-    """Return the tmux server of one demonstration; nobody else uses it."""
+    """Return the name of the tmux server that one demonstration has for itself."""
     return f"mam-demo-{pid}"
 
 
 def show(context: Context, server: str) -> None:
-    """Show the running sessions to the person at this terminal, and return when they have left."""
-    from mam.adapters.tmux.tiled_view import visit
+    """Show the running sessions in this terminal, and return when the person detaches."""
+    from mam.adapters.tmux.tiled_view import show_tiled
 
     rows = [row for row in context.registry.view().rows if is_running(row) and row.get("tmux_session_id")]
     if rows:
-        visit(context.tmux(server), [row["tmux_session_id"] or "" for row in rows], context.environ)
+        show_tiled(context.tmux(server), [row["tmux_session_id"] or "" for row in rows], context.environ)
 
 
 def end(context: Context, server: str) -> None:
-    """End the server and every process in it, and remove its socket; StopUnconfirmed if one stays."""
+    """End the server and every process in it, and remove its socket. Raise StopUnconfirmed if one stays."""
     tmux = context.tmux(server)
-    inside = {one for pane in tmux.panes().panes for one in process.tree(pane.pid, pane.tty)}
+    processes = {identity for pane in tmux.panes().panes for identity in process.tree(pane.pid, pane.tty)}
     tmux.kill_server()
-    for one in exit_watch.wait_gone(inside, _GRACE):
-        process.signal(one, SIGKILL)
-    left = exit_watch.wait_gone(inside, _GRACE)
-    if left or tmux.server_pid() is not None:
-        pids = ", ".join(str(one.pid) for one in left) or str(tmux.server_pid())
-        raise StopUnconfirmed(
-            f"processes {pids} of the demonstration are still there", hint=f"tmux -L {server} ls"
-        )
+    for identity in exit_watch.wait_gone(processes, _GRACE):
+        process.signal(identity, SIGKILL)
+    survivors = exit_watch.wait_gone(processes, _GRACE)
+    if survivors or tmux.server_pid() is not None:
+        pids = ", ".join(str(identity.pid) for identity in survivors) or str(tmux.server_pid())
+        raise StopUnconfirmed(f"processes {pids} of the demonstration still run", hint=f"tmux -L {server} ls")
     with suppress(FileNotFoundError):
         os.unlink(socket_path(argv.server_arguments(server), context.environ))

@@ -1,10 +1,10 @@
-"""The first prompt of a session: a message like any other, except that `create` fails where it must wait."""
+"""The first prompt of a session: a message like any other, except that `create` fails if it would be held."""
 
 from __future__ import annotations
 
 from mam.adapters.system import load_adjusted_clock
 from mam.app.messages.send import send, withdraw
-from mam.app.observation.versions import untested
+from mam.app.observation.versions import untested_error
 from mam.core import message as rules
 from mam.core.errors import DeliveryUnconfirmed, DialogOpen, InvalidPrompt, NotReady, Unavailable
 from mam.core.safe_text import for_paste
@@ -16,13 +16,13 @@ if TYPE_CHECKING:
     from mam.core.caller import Caller
     from mam.core.session_row import Row
 
-# Its box may be seen before its own word is heard.
-_WORD_SECONDS = 3.0
+# The screen may show the input box before the first hook of the agent arrives.
+_SEND_SECONDS = 3.0
 _NOT_TYPED = "the prompt was not typed"
 
 
 def check_prompt(prompt: str) -> str:
-    """Return the prompt as it can be typed, or refuse it before anything is started."""
+    """Return the prompt in a form that can be typed, or refuse it before anything starts."""
     rules.check_size(prompt)
     cleaned = for_paste(prompt).rstrip()
     if not cleaned.strip():
@@ -31,40 +31,40 @@ def check_prompt(prompt: str) -> str:
 
 
 def refuse_command(kind: Kind, prompt: str) -> None:
-    """Refuse words that would not arrive as such."""
-    if kind.typed(prompt) is None:
+    """Refuse a prompt that the program would take for a command or change."""
+    if kind.text_to_type(prompt) is None:
         raise InvalidPrompt(
             f"{kind.name} would take this prompt for a command, or alter it",
-            hint="put other words before it, or put it into a file and name the file",
+            hint="begin it with other words, or put it into a file and name the file",
         )
 
 
 def first_prompt(context: Context, caller: Caller, row: Row, prompt: str) -> None:
-    """Submit the prompt and return once it is proven; DeliveryUnconfirmed where it cannot be.
+    """Send the prompt and return once its delivery is proven. Raise DeliveryUnconfirmed where it is not.
 
-    One that has to wait is withdrawn: whoever is told that it was not typed may send it again.
+    A held prompt is withdrawn, so that a caller who reads "not typed" may safely send it again.
     """
     if not context.kind(row["agent"]).keeps_indent:
         prompt = prompt.lstrip()
-    seconds = load_adjusted_clock.stretched(_WORD_SECONDS)
-    done = send(context, caller, row["id"], prompt, timeout=seconds)
-    if done["state"] == rules.MessageState.HELD and not withdraw(
-        context, caller, done["message_id"], _NOT_TYPED
+    seconds = load_adjusted_clock.stretched(_SEND_SECONDS)
+    receipt = send(context, caller, row["id"], prompt, timeout=seconds)
+    if receipt["state"] == rules.MessageState.HELD and not withdraw(
+        context, caller, receipt["message_id"], _NOT_TYPED
     ):
-        done = send(context, caller, row["id"], prompt, message_id=done["message_id"], timeout=seconds)
-    if done["state"] in rules.DELIVERED:
+        receipt = send(context, caller, row["id"], prompt, message_id=receipt["message_id"], timeout=seconds)
+    if receipt["state"] in rules.DELIVERED:
         return
-    if done["state"] == rules.MessageState.UNCONFIRMED:
+    if receipt["state"] == rules.MessageState.UNCONFIRMED:
         raise DeliveryUnconfirmed(
-            f"the prompt was typed into '{row['name']}', and nothing proves that it was taken",
+            f"the prompt was typed into '{row['name']}', and nothing proves that the agent took it",
             hint=f"look: mam read {row['name']}",
             session=row,
         )
-    raise _error(context, row, done["reason"])
+    raise _error(context, row, receipt["reason"])
 
 
 def _error(context: Context, row: Row, reason: str | None) -> Unavailable:
-    if reason == rules.untested(context.kind(row["agent"]).name):
-        return untested(row, _NOT_TYPED)
-    fits = DialogOpen if rules.is_about_dialog(reason) else NotReady
-    return fits(f"'{row['name']}': {reason}; {_NOT_TYPED}", session=row)
+    if reason == rules.untested_version(context.kind(row["agent"]).name):
+        return untested_error(row, _NOT_TYPED)
+    error_class = DialogOpen if rules.is_about_dialog(reason) else NotReady
+    return error_class(f"'{row['name']}': {reason}; {_NOT_TYPED}", session=row)

@@ -1,4 +1,4 @@
-"""Drop the row of an ended session. Its conversation stays where the agent keeps it."""
+"""Remove the row of an ended session. Its conversation stays where the agent keeps it."""
 
 from __future__ import annotations
 
@@ -20,23 +20,23 @@ if TYPE_CHECKING:
 
 
 def forget(context: Context, caller: Caller, target: str, *, worktree: bool = False) -> dict[str, Any]:
-    """Drop one ended session, and its worktree if asked and nothing in it would be lost."""
+    """Remove the row of an ended session; with `worktree` also its worktree, if no work would be lost."""
 
-    def prepare(draft: Transaction, row: Row) -> dict[str, Any] | None:
+    def prepare(transaction: Transaction, row: Row) -> dict[str, Any] | None:
         transitions.next_status(row["status"], "forget")
         if worktree and not row.get("worktree"):
             raise Refused(f"'{row['name']}' has no worktree", hint="repeat without --worktree")
         return {}
 
-    with claims.in_flight(context, "forget", target, prepare) as row:
+    with claims.claim_session(context, "forget", target, prepare) as row:
         assert row is not None
         removed = _remove_worktree(context, row) if worktree else None
         remove_dead_pane(context, row)
 
-        def work(draft: Transaction) -> None:
-            draft.remove(row["id"])
-            draft.intents.end(row["id"])
-            draft.log(caller.name, "forget", row, worktree=removed)
+        def work(transaction: Transaction) -> None:
+            transaction.remove(row["id"])
+            transaction.intents.end(row["id"])
+            transaction.log(caller.name, "forget", row, worktree=removed)
 
         claims.change(context, work)
         launch.forget_settings(context, row["id"])
@@ -46,14 +46,14 @@ def forget(context: Context, caller: Caller, target: str, *, worktree: bool = Fa
 def forgettable(
     context: Context, *, older_than: float | None = None, status: Sequence[str] = ()
 ) -> list[str]:
-    """Return the ended sessions, those that ended longer ago than so many seconds."""
+    """Return the names of ended sessions; with `older_than` only those that ended more seconds ago."""
     now = context.now()
     names = []
     for row in context.registry.view().rows:
-        ended = max(row.get("stopped_at_epoch") or 0, row.get("terminated_at_epoch") or 0)
+        ended_at = max(row.get("stopped_at_epoch") or 0, row.get("terminated_at_epoch") or 0)
         if is_running(row) or (status and row["status"] not in status):
             continue
-        if older_than is None or now - ended > older_than:
+        if older_than is None or now - ended_at > older_than:
             names.append(row["name"])
     return names
 
@@ -65,10 +65,10 @@ def _remove_worktree(context: Context, row: Row) -> dict[str, Any]:
 
 
 def remove_dead_pane(context: Context, row: Row) -> None:
-    """A pane that was kept for review goes with the row: no pane is left without one."""
-    from mam.app.context.liveness import see_one
+    """Remove the dead pane that mam kept for review, because its row is about to go."""
+    from mam.app.context.liveness import check_liveness
     from mam.core.liveness import Liveness
 
-    sight = see_one(context, row)
+    sight = check_liveness(context, row)
     if sight.state == Liveness.DEAD and sight.pane is not None and sight.pane.mark == row["id"]:
         context.tmux(row["tmux_server"]).kill_pane(sight.pane.id, mark=row["id"])

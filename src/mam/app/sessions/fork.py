@@ -1,4 +1,4 @@
-"""Fork a session: a second one that starts from a copy of the conversation."""
+"""Fork a session: start a second session from a copy of its conversation."""
 
 from __future__ import annotations
 
@@ -32,18 +32,21 @@ def fork(
     wait: bool = True,
     timeout: float | None = None,
 ) -> Row:
-    """Start a new session whose conversation begins as a copy of another's; the other is not touched."""
-    wanted = names.parse_name(name) if name else None
+    """Start a new session whose conversation begins as a copy. The source session does not change."""
+    new_name = names.parse_name(name) if name else None
     role = names.parse_role(role)
     source = context.registry.view().find(target)
     taken = {pane.session_name for pane in context.tmux(source["tmux_server"]).panes().panes}
-    plan = claims.claim(
-        context, lambda draft: _claim(context, caller, draft, source["id"], wanted, role=role, taken=taken)
+    plan = claims.commit_claim(
+        context,
+        lambda transaction: _claim(
+            context, caller, transaction, source["id"], new_name, role=role, taken=taken
+        ),
     )
     try:
         row = _start(context, caller, plan)
     except BaseException as error:
-        claims.let_go(context, plan["id"], plan["at"], error)
+        claims.release_after_error(context, plan["id"], plan["at"], error)
         raise
     if wait:
         row = wait_until_ready(context, caller, row, plan["launch_file"], trust=False, seconds=timeout)
@@ -53,28 +56,28 @@ def fork(
 def _claim(
     context: Context,
     caller: Caller,
-    draft: Transaction,
+    transaction: Transaction,
     target: str,
     name: str | None,
     *,
     role: str | None,
     taken: set[str],
 ) -> StartPlan:
-    source = draft.find(target)
+    source = transaction.find(target)
     kind = context.kind(source["agent"])
     if not kind.can_fork:
         raise Refused(f"{source['agent']} cannot fork a conversation")
     launch.check_workspace(source["workspace"])
     untrusted_rows.refuse(context, source, trust=False)
-    choice = conversations.resume_choice(context, source, draft.rows(), draft.identities())
+    choice = conversations.resume_choice(context, source, transaction.rows(), transaction.identities())
     if not choice.on_disk:
         raise IllegalTransition(
-            f"'{source['name']}' has no conversation on disk to fork", hint="give it a prompt first"
+            f"'{source['name']}' has no conversation on disk to fork", hint="send it a prompt first"
         )
     session_id = new_session_id()
     row: Row = {
         "id": session_id,
-        "name": name or _free_name(draft, source, taken),
+        "name": name or _free_name(transaction, source, taken),
         "agent": source["agent"],
         "role": role or source.get("role"),
         "workspace": source["workspace"],
@@ -82,41 +85,42 @@ def _claim(
         "start_command": source["start_command"],
         "permissions": source.get("permissions") or "default",
         "model": source.get("model"),
-        "stores": {**(source.get("stores") or {}), **kind.marks()},
+        "stores": {**(source.get("stores") or {}), **kind.session_variables()},
         "parent": source["id"],
     }
-    if draft.named(row["name"]) or not claims.is_free(draft, session_id, row["name"]):
+    if transaction.named(row["name"]) or not claims.is_free(transaction, session_id, row["name"]):
         raise NameTaken(
-            f"a session named '{row['name']}' is registered already", hint="choose another with --session"
+            f"a session named '{row['name']}' is registered already",
+            hint="choose another name with --session",
         )
     plan: StartPlan = {
         "id": session_id,
-        "at": draft.now,
+        "at": transaction.now,
         "anew": False,
         "row": row,
         "launch_file": launch.new_launch_file(context, session_id),
-        "conversation": str(uuid.uuid4()) if kind.chooses_id else None,
+        "conversation": str(uuid.uuid4()) if kind.takes_conversation_id else None,
         "fork_of": choice.id,
-        "mcp": launch.has_tools(source),
+        "mcp": launch.has_mcp_server(source),
     }
-    draft.intents.put(claims.new_intent(session_id, row["name"], "fork", draft.now, plan))
-    draft.log(caller.name, "fork", source, into=row["name"])
+    transaction.intents.put(claims.new_intent(session_id, row["name"], "fork", transaction.now, plan))
+    transaction.log(caller.name, "fork", source, into=row["name"])
     return plan
 
 
-def _free_name(draft: Transaction, source: Row, taken: set[str]) -> str:
+def _free_name(transaction: Transaction, source: Row, taken: set[str]) -> str:
     for number in range(1, 1000):
         name = names.default_name(source["workspace"], source["agent"], number)
-        if draft.named(name) is None and name not in taken:
+        if transaction.named(name) is None and name not in taken:
             return name
-    raise NameTaken("no free name is left", hint="give one with --session")
+    raise NameTaken("no default name is free", hint="choose a name with --session")
 
 
 def _start(context: Context, caller: Caller, plan: StartPlan) -> Row:
     row: Row = plan["row"]
     conversations.take_lease(context, row, plan["conversation"], process.me())
     context.progress(f"forking into {row['name']}")
-    started = launch.run(
+    started_agent = launch.run(
         context,
         row,
         plan["launch_file"],
@@ -124,4 +128,6 @@ def _start(context: Context, caller: Caller, plan: StartPlan) -> Row:
         conversation=plan["conversation"],
         fork_of=plan["fork_of"],
     )
-    return launch.bound(context, row, started, lambda: bind(context, caller, plan, started))
+    return launch.commit_start(
+        context, row, started_agent, lambda: bind(context, caller, plan, started_agent)
+    )

@@ -1,4 +1,4 @@
-"""Make a directory a root on purpose."""
+"""Make a directory a root, although a directory above it may be one."""
 
 from __future__ import annotations
 
@@ -14,25 +14,28 @@ if TYPE_CHECKING:
 
 
 def init(context: Context, caller: Caller) -> str:
-    """Make the workspace itself a root, also below another one; return its registry file."""
+    """Make the workspace itself a root, even below another root; return the path of its registry file."""
     paths = root_paths.of_root(context.workspace)
-    here = context.replace(paths=paths, resources=Resources(paths, context.environ, context.clock))
-    was_there = here.paths.exists()
+    resources = Resources(paths, context.environ, context.clock)
+    root_context = context.replace(paths=paths, resources=resources)
+    existed = root_context.paths.exists()
     try:
-        claims.change(here, lambda draft: None if was_there else draft.log(caller.name, "init", None))
-        here.user_state.remember_root(here.paths.root, here.paths.yaml)
-        warn_of_network(here)
-        if not was_there and context.paths.exists() and context.paths.root != here.paths.root:
+        claims.change(
+            root_context, lambda transaction: None if existed else transaction.log(caller.name, "init", None)
+        )
+        root_context.user_state.remember_root(root_context.paths.root, root_context.paths.yaml)
+        warn_of_network(root_context)
+        if not existed and context.paths.exists() and context.paths.root != root_context.paths.root:
             context.warn(
-                f"{context.paths.root} is a root above this one; its sessions are not seen from here"
+                f"{context.paths.root} above it is a root too; mam does not show its sessions in this one"
             )
     finally:
-        here.close()
-    return here.paths.yaml
+        root_context.close()
+    return root_context.paths.yaml
 
 
 def warn_of_network(context: Context) -> None:
-    """Say so when the state lies where locks cannot be trusted."""
+    """Warn if the root is on a network file system, where file locks may not work."""
     kind = network_filesystem(context.paths.root)
     if kind:
-        context.warn(f"{context.paths.root} is on a network file system ({kind}); locks may not hold there")
+        context.warn(f"{context.paths.root} is on a network file system ({kind}), where locks may not work")

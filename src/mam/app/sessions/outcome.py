@@ -1,4 +1,4 @@
-"""What a verb did to a session."""
+"""The result of a verb that changes one session."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ if TYPE_CHECKING:
 
 
 class RowOutcome:
-    """The row after a verb, whether the verb did anything, and a note where there is something to say."""
+    """The row after a verb, whether the verb changed anything, and an optional note for the user."""
 
     __slots__ = ("changed", "note", "row")
 

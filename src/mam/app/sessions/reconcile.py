@@ -1,6 +1,7 @@
-"""One pass of the monitor: look, plan, act, record. A dry run is the same without the last two.
+"""One pass: observe the sessions, plan what follows from each drift, act on it, and record the drifts.
 
-It never creates or ends tmux sessions and never touches a conversation.
+A dry run only observes and plans. A pass never starts or ends a tmux session and never changes a
+conversation.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from mam.app.observation.hook_intake import take_in
 from mam.app.observation.hook_reports import newest_reports
 from mam.app.observation.snapshot import observe
 from mam.app.sessions import adopt, death
-from mam.app.sessions.begin_change import settle
+from mam.app.sessions.begin_change import recover_if_needed
 from mam.core.drift import plan
 from mam.core.errors import MamError
 from mam.core.liveness import Liveness
@@ -36,12 +37,12 @@ DRIFT_ACTIONS = {"A": "terminated", "B": "registered", "C": "filled"}
 
 
 class Pass:
-    """What one pass found and did."""
+    """What one pass observed and did."""
 
-    __slots__ = ("actions", "drifts", "look", "view")
+    __slots__ = ("actions", "drifts", "snapshot", "view")
 
-    def __init__(self, look: Snapshot, view: View) -> None:
-        self.look = look
+    def __init__(self, snapshot: Snapshot, view: View) -> None:
+        self.snapshot = snapshot
         self.view = view
         self.drifts: list[dict[str, Any]] = []
         self.actions: list[dict[str, Any]] = []
@@ -50,18 +51,18 @@ class Pass:
 def one_pass(
     context: Context, caller: Caller, *, dry_run: bool = False, emit_diff: bool = False
 ) -> dict[str, Any]:
-    """Make one pass and return its report; with `emit_diff` also what a resident recorded in between."""
+    """Make one pass and return its report; with `emit_diff` the report includes what a resident recorded."""
     context.require_registry()
     began = time.perf_counter()
     at = context.now()
     if dry_run:
-        done = foresee(context)
+        this_pass = preview(context)
     else:
-        settle(context, caller)
-        done = reconcile(context, caller)
+        recover_if_needed(context, caller)
+        this_pass = reconcile(context, caller)
         if emit_diff:
-            done.drifts = _since_last_print(context, done.drifts)
-    listings = done.look.listings
+            this_pass.drifts = _since_last_print(context, this_pass.drifts)
+    listings = this_pass.snapshot.listings
     return {
         "timestamp": stamp(at),
         "yaml_path": context.paths.yaml,
@@ -73,106 +74,121 @@ def one_pass(
             server: {"confirmed": listing.confirmed, "error": listing.error or None}
             for server, listing in sorted(listings.items())
         },
-        "drifts": done.drifts,
-        "actions": done.actions,
+        "drifts": this_pass.drifts,
+        "actions": this_pass.actions,
         "duration_ms": round((time.perf_counter() - began) * 1000, 1),
     }
 
 
-def foresee(context: Context) -> Pass:
-    """Look and plan, and write nothing: not even what hooks reported is taken in."""
+def preview(context: Context) -> Pass:
+    """Observe and plan, and write nothing: hook payloads stay in the spool."""
     view = context.registry.view()
-    done, planned = _look(context, view)
-    keys = [one.key for one in planned]
-    none: list[str] = []
-    known = context.registry.peek(lambda draft: [key for key in keys if drifts.is_known(draft, key)], none)
-    done.drifts = [{**one.as_json(), "new": one.key not in known, "written": False} for one in planned]
-    done.actions = [_action(one) for one in planned if one.after]
-    return done
+    this_pass, planned_drifts = _observe_and_plan(context, view)
+    keys = [drift.key for drift in planned_drifts]
+    no_keys: list[str] = []
+    known_keys = context.registry.peek(
+        lambda transaction: [key for key in keys if drifts.is_known(transaction, key)], no_keys
+    )
+    this_pass.drifts = [
+        {**drift.as_json(), "new": drift.key not in known_keys, "written": False} for drift in planned_drifts
+    ]
+    this_pass.actions = [_action(drift) for drift in planned_drifts if drift.after]
+    return this_pass
 
 
 def reconcile(context: Context, caller: Caller, only: Collection[str] | None = None) -> Pass:
-    """Look, plan, act and record, for all or for some ids; one session that fails stops no other."""
+    """Observe, plan, act and record, for all sessions or for some ids. One failure stops no other session."""
     view = context.registry.view()
     if view.rows:
         take_in(context)
-    done, planned = _look(context, view, only)
-    written = {one.key: _act(context, caller, one, done) for one in planned}
+    this_pass, planned_drifts = _observe_and_plan(context, view, only)
+    was_written = {drift.key: _act(context, caller, drift, this_pass) for drift in planned_drifts}
     has_open = context.registry.peek(drifts.has_open, False)
-    if planned or has_open:
-        done.drifts = context.registry.note(lambda draft: _record(draft, planned, written, done))
-    return done
+    if planned_drifts or has_open:
+        this_pass.drifts = context.registry.note(
+            lambda transaction: _record(transaction, planned_drifts, was_written, this_pass)
+        )
+    return this_pass
 
 
-def _look(context: Context, view: View, only: Collection[str] | None = None) -> tuple[Pass, list[Drift]]:
+def _observe_and_plan(
+    context: Context, view: View, only: Collection[str] | None = None
+) -> tuple[Pass, list[Drift]]:
     reports = newest_reports(context, view.rows) if view.rows else {}
-    done = Pass(observe(context, view.rows, reports, only), view)
+    this_pass = Pass(observe(context, view.rows, reports, only), view)
     busy = {part for intent in view.intents for part in (intent.session_id, intent.name)}
-    return done, plan(view.rows, done.look.found, context.now(), busy)
+    return this_pass, plan(view.rows, this_pass.snapshot.observation, context.now(), busy)
 
 
 def _action(drift: Drift) -> dict[str, Any]:
-    found = drift.as_json()
-    return {"action": DRIFT_ACTIONS[drift.kind], "session": found["session"], "server": found["server"]}
+    document = drift.as_json()
+    return {"action": DRIFT_ACTIONS[drift.kind], "session": document["session"], "server": document["server"]}
 
 
-def _act(context: Context, caller: Caller, drift: Drift, done: Pass) -> bool:
-    """Write what follows from a difference; False where nothing does, or where it could not be."""
+def _act(context: Context, caller: Caller, drift: Drift, this_pass: Pass) -> bool:
+    """Write what follows from a drift. Return False if nothing follows or the write failed."""
     if drift.after is None:
         return False
     try:
-        is_done = _write(context, caller, drift, done)
+        is_written = _write(context, caller, drift, this_pass)
     except MamError as error:
-        context.warn(f"{drift.message}; not written: {error}")
+        context.warn(f"{drift.message}; mam could not record it: {error}")
         return False
-    if is_done:
-        done.actions.append(_action(drift))
-    return is_done
+    if is_written:
+        this_pass.actions.append(_action(drift))
+    return is_written
 
 
-def _write(context: Context, caller: Caller, drift: Drift, done: Pass) -> bool:
-    if drift.kind == "B" and drift.stray is not None:
-        adopt.register(context, caller, drift.stray)
+def _write(context: Context, caller: Caller, drift: Drift, this_pass: Pass) -> bool:
+    if drift.kind == "B" and drift.unregistered is not None:
+        adopt.register(context, caller, drift.unregistered)
         return True
     row = drift.row
     if row is None:
         return False
     if drift.kind == "A":
-        return not is_running(death.record_death(context, caller, row, done.look.sights[row["id"]]))
-    return bool(conversations.capture(context, row).get(drift.field or "") == drift.after)
+        return not is_running(
+            death.record_death(context, caller, row, this_pass.snapshot.liveness_by_id[row["id"]])
+        )
+    return bool(conversations.record_conversation(context, row).get(drift.field or "") == drift.after)
 
 
 def _record(
-    draft: Transaction, planned: list[Drift], written: dict[str, bool], done: Pass
+    transaction: Transaction, planned_drifts: list[Drift], was_written: dict[str, bool], this_pass: Pass
 ) -> list[dict[str, Any]]:
-    found = []
-    for one in planned:
-        # What could not be written the last time is news once it is.
-        is_new = written[one.key] or not drifts.is_known(draft, one.key)
+    documents = []
+    for drift in planned_drifts:
+        # A drift that could not be written last time counts as new once it is written.
+        is_new = was_written[drift.key] or not drifts.is_known(transaction, drift.key)
         if is_new:
-            drifts.record(draft, one.as_json(), written=written[one.key])
-        found.append({**one.as_json(), "new": is_new, "written": written[one.key]})
-    drifts.close_others(draft, [one.key for one in planned if not written[one.key]], _looked_at(done))
-    return found
+            drifts.record(transaction, drift.as_json(), is_written=was_written[drift.key])
+        documents.append({**drift.as_json(), "new": is_new, "written": was_written[drift.key]})
+    drifts.close_others(
+        transaction,
+        [drift.key for drift in planned_drifts if not was_written[drift.key]],
+        _observed_names(this_pass),
+    )
+    return documents
 
 
-def _looked_at(done: Pass) -> list[str]:
-    """Return the sessions of which something is known now; an ended one has no difference any more."""
-    seen = done.look.found.seen
+def _observed_names(this_pass: Pass) -> list[str]:
+    """Return the names of sessions whose liveness is known now. An ended session has no drift any more."""
+    seen_sessions = this_pass.snapshot.observation.sessions
     return [
         row["name"]
-        for row in done.view.rows
-        if not is_running(row) or ((one := seen.get(row.get("id") or "")) and one.state != Liveness.UNKNOWN)
+        for row in this_pass.view.rows
+        if not is_running(row)
+        or ((seen := seen_sessions.get(row.get("id") or "")) and seen.state != Liveness.UNKNOWN)
     ]
 
 
-def _since_last_print(context: Context, now: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Return what nobody has printed yet, and after it what still lasts; from here on it is printed."""
+def _since_last_print(context: Context, current_drifts: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return the drifts that were never printed, then the others that last, and mark all as printed."""
 
-    def work(draft: Transaction) -> list[dict[str, Any]]:
-        unprinted = [{**one, "new": True} for one in drifts.unprinted(draft)]
-        drifts.set_printed(draft)
-        keys = {one["id"] for one in unprinted}
-        return unprinted + [{**one, "new": False} for one in now if one["id"] not in keys]
+    def work(transaction: Transaction) -> list[dict[str, Any]]:
+        unprinted = [{**drift, "new": True} for drift in drifts.unprinted(transaction)]
+        drifts.set_printed(transaction)
+        keys = {drift["id"] for drift in unprinted}
+        return unprinted + [{**drift, "new": False} for drift in current_drifts if drift["id"] not in keys]
 
     return context.registry.note(work)

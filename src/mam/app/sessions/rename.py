@@ -1,9 +1,9 @@
-"""Rename a session and its tmux session, together."""
+"""Rename a session and its tmux session."""
 
 from __future__ import annotations
 
 from mam.app.context import claims
-from mam.app.context.liveness import see_one
+from mam.app.context.liveness import check_liveness
 from mam.core import names
 from mam.core.errors import MamError, NameTaken, TerminalsDown
 from mam.core.liveness import Liveness
@@ -16,55 +16,59 @@ if TYPE_CHECKING:
 
     from mam.adapters.store.transaction import Transaction
     from mam.app.context.context import Context
-    from mam.app.context.liveness import Sight
+    from mam.app.context.liveness import SessionLiveness
     from mam.core.caller import Caller
     from mam.core.session_row import Row
 
 
 def rename(context: Context, caller: Caller, target: str, name: str) -> Row:
-    """Give a session another name; its id stays."""
-    wanted = names.parse_name(name)
+    """Give a session another name. Its id stays the same."""
+    new_name = names.parse_name(name)
     result: dict[str, Row] = {}
 
-    def prepare(draft: Transaction, row: Row) -> dict[str, Any] | None:
-        if row["name"] == wanted:
+    def prepare(transaction: Transaction, row: Row) -> dict[str, Any] | None:
+        if row["name"] == new_name:
             result["row"] = row
             return None
-        if draft.named(wanted) or not claims.is_free(draft, "", wanted):
-            raise NameTaken(f"a session named '{wanted}' is registered already")
-        return {"from": row["name"], "to": wanted}
+        if transaction.named(new_name) or not claims.is_free(transaction, "", new_name):
+            raise NameTaken(f"a session named '{new_name}' is registered already")
+        return {"from": row["name"], "to": new_name}
 
-    with claims.in_flight(context, "rename", target, prepare) as row:
+    with claims.claim_session(context, "rename", target, prepare) as row:
         if row is None:
             return result["row"]
-        sight = see_one(context, row)
-        _check(context, row, sight, wanted)
-        done = claims.change(context, lambda draft: _commit(context, caller, draft, row, wanted))
+        sight = check_liveness(context, row)
+        _check(context, row, sight, new_name)
+        renamed_row = claims.change(
+            context, lambda transaction: _commit(context, caller, transaction, row, new_name)
+        )
         try:
             pane = sight.pane
-            # A pane that a person moved into another tmux session leaves that one's name alone.
+            # If a person moved the pane into another tmux session, that tmux session keeps its name.
             if pane is not None and pane.mark in ("", row["id"]) and pane.session_name == row["name"]:
-                # A pane of the original system is known by its name only: it gets our mark with the new one.
+                # mam finds a pane of the original system by name only. Mark it before the name changes.
                 context.tmux(row["tmux_server"]).mark(pane.id, row["id"], context.paths.root)
-                context.tmux(row["tmux_server"]).rename_session(pane.session_id, wanted)
+                context.tmux(row["tmux_server"]).rename_session(pane.session_id, new_name)
         except MamError:
-            claims.change(context, lambda draft: _commit(context, caller, draft, done, row["name"]))
+            claims.change(
+                context, lambda transaction: _commit(context, caller, transaction, renamed_row, row["name"])
+            )
             raise
-        return done
+        return renamed_row
 
 
-def _check(context: Context, row: Row, sight: Sight, wanted: str) -> None:
+def _check(context: Context, row: Row, sight: SessionLiveness, new_name: str) -> None:
     if sight.state == Liveness.UNKNOWN:
         raise TerminalsDown(f"'{row['name']}' was not renamed: {sight.reason}")
     listing = context.tmux(row["tmux_server"]).panes()
-    if any(pane.session_name == wanted for pane in listing.panes):
-        raise NameTaken(f"tmux server '{row['tmux_server']}' has a session named '{wanted}' already")
+    if any(pane.session_name == new_name for pane in listing.panes):
+        raise NameTaken(f"tmux server '{row['tmux_server']}' has a session named '{new_name}' already")
 
 
-def _commit(context: Context, caller: Caller, draft: Transaction, row: Row, name: str) -> Row:
-    current = draft.get(row["id"]) or row
+def _commit(context: Context, caller: Caller, transaction: Transaction, row: Row, name: str) -> Row:
+    current = transaction.get(row["id"]) or row
     action = caller.action("rename", context.now())
-    done = draft.put(merged(current, name=name, last_action=action))
-    draft.log(action["by"], "rename", done, before=current["name"])
-    context.publish(draft, Renamed(done, current["name"]))
-    return done
+    new_row = transaction.put(merged(current, name=name, last_action=action))
+    transaction.log(action["by"], "rename", new_row, before=current["name"])
+    context.publish(transaction, Renamed(new_row, current["name"]))
+    return new_row

@@ -1,4 +1,4 @@
-"""Restart a session: stop it, then take its conversation up again."""
+"""Restart a session: stop it, then resume its conversation."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from mam.app.context.context import Context
     from mam.app.sessions.outcome import RowOutcome
-    from mam.app.sessions.resume import Home
+    from mam.app.sessions.resume import PlacementFinder
     from mam.core.caller import Caller
 
 
@@ -21,8 +21,8 @@ def restart(
     reason: str | None = None,
     force: bool = False,
     timeout: float | None = None,
-    home: Home | None = None,
+    placement_finder: PlacementFinder | None = None,
 ) -> RowOutcome:
-    """Stop and resume; a session that has ended is only resumed."""
-    stopped = stop(context, caller, target, reason=reason or "restart", force=force)
-    return resume(context, caller, stopped.row["id"], timeout=timeout, home=home)
+    """Stop and resume a session. A session that has ended is only resumed."""
+    outcome = stop(context, caller, target, reason=reason or "restart", force=force)
+    return resume(context, caller, outcome.row["id"], timeout=timeout, placement_finder=placement_finder)

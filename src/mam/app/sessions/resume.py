@@ -1,11 +1,11 @@
-"""Resume a session: the same row, the same directory, command and stores, and its history really there."""
+"""Resume a session: the same row, directory, command, stores and conversation."""
 
 from __future__ import annotations
 
 from mam.adapters.store.tables import evidence
 from mam.adapters.system import process
 from mam.app.context import claims
-from mam.app.context.liveness import see_one
+from mam.app.context.liveness import check_liveness
 from mam.app.observation import conversations
 from mam.app.sessions import launch, untrusted_rows
 from mam.app.sessions.create import bind_lease, wait_until_ready
@@ -25,19 +25,19 @@ if TYPE_CHECKING:
 
     from mam.adapters.store.transaction import Transaction
     from mam.app.context.context import Context
-    from mam.app.sessions.launch import Started, Where
+    from mam.app.sessions.launch import Placement, StartedAgent
     from mam.core.caller import Caller
     from mam.core.session_row import Row
 
-    class Home(Protocol):
-        """Where a session goes on that has a place of its own, such as the window of its team."""
+    class PlacementFinder(Protocol):
+        """Finds the placement of a resumed session that has its own window, such as that of its team."""
 
-        def find(self, context: Context, row: Row) -> Where | None:
-            """Return the place, or None: then the session gets a tmux session of its own."""
+        def find(self, context: Context, row: Row) -> Placement | None:
+            """Return the placement. None means that the session gets a tmux session of its own."""
 
 
-NO_HISTORY = "there was no history to take up: the conversation had not begun"
-ANEW = "started anew: mam does not know how to take up a conversation of {}"
+NO_HISTORY = "the conversation had not begun, so there was no history to resume"
+NOT_RESUMED = "started with a new conversation: mam cannot resume a conversation of {}"
 
 
 def resume(
@@ -48,59 +48,59 @@ def resume(
     wait: bool = True,
     trust: bool = False,
     timeout: float | None = None,
-    home: Home | None = None,
+    placement_finder: PlacementFinder | None = None,
 ) -> RowOutcome:
-    """Take up a session's conversation; one that is alive is left as it is."""
-    alive = _settle_running(context, caller, target)
-    if alive is not None:
-        return RowOutcome(alive, False, "already running")
-    found: dict[str, Any] = {}
+    """Start a session again with its conversation. A session that is alive stays as it is."""
+    running_row = _running_row(context, caller, target)
+    if running_row is not None:
+        return RowOutcome(running_row, False, "already running")
+    notes: dict[str, Any] = {}
 
-    def prepare(draft: Transaction, row: Row) -> dict[str, Any] | None:
+    def prepare(transaction: Transaction, row: Row) -> dict[str, Any] | None:
         if is_running(row):
-            found["row"] = row
+            notes["row"] = row
             return None
         transitions.next_status(row["status"], "resume")
         launch.check_workspace(row["workspace"])
         untrusted_rows.refuse(context, row, trust=trust)
-        choice = _choose(context, draft, row)
-        found["plan"] = {
+        choice = _choose(context, transaction, row)
+        notes["plan"] = {
             "choice": [choice.id, choice.tier, choice.on_disk],
             "launch_file": launch.new_launch_file(context, row["id"]),
         }
-        return dict(found["plan"])
+        return dict(notes["plan"])
 
-    with claims.in_flight(context, "resume", target, prepare) as row:
+    with claims.claim_session(context, "resume", target, prepare) as row:
         if row is None:
-            return RowOutcome(found["row"], False, "already running")
-        choice = Choice(*found["plan"]["choice"])
-        done = _start(context, caller, row, choice, found["plan"]["launch_file"], home)
+            return RowOutcome(notes["row"], False, "already running")
+        choice = Choice(*notes["plan"]["choice"])
+        new_row = _start(context, caller, row, choice, notes["plan"]["launch_file"], placement_finder)
     if wait:
-        done = wait_until_ready(
-            context, caller, done, found["plan"]["launch_file"], trust=trust, seconds=timeout
+        new_row = wait_until_ready(
+            context, caller, new_row, notes["plan"]["launch_file"], trust=trust, seconds=timeout
         )
-    return RowOutcome(done, True, _note(context, done, choice))
+    return RowOutcome(new_row, True, _note(context, new_row, choice))
 
 
 def _note(context: Context, row: Row, choice: Choice) -> str | None:
     if not context.kind(row["agent"]).can_resume:
-        return ANEW.format(row["agent"])
+        return NOT_RESUMED.format(row["agent"])
     return None if choice.on_disk or _origin(context, row, choice) else NO_HISTORY
 
 
 def _origin(context: Context, row: Row, choice: Choice) -> str | None:
-    """Return the conversation that a fork was made of, while the fork itself is not on disk yet."""
-    entry = next((one for one in row.get("conversations") or [] if one["id"] == choice.id), None)
+    """Return the conversation that a fork copies, while the fork itself is not on disk yet."""
+    entry = next((item for item in row.get("conversations") or [] if item["id"] == choice.id), None)
     origin = entry.get("fork_of") if entry and not choice.on_disk else None
     return origin if origin and conversations.on_disk(context, row, origin) else None
 
 
-def _settle_running(context: Context, caller: Caller, target: str) -> Row | None:
-    """Return the row if it really runs; a row that only says so is corrected first."""
+def _running_row(context: Context, caller: Caller, target: str) -> Row | None:
+    """Return the row if the session really runs. If its process is gone, record the death and return None."""
     row = context.registry.view().find(target)
     if not is_running(row):
         return None
-    sight = see_one(context, row)
+    sight = check_liveness(context, row)
     if sight.state == Liveness.UNKNOWN:
         raise TerminalsDown(
             f"'{row['name']}' was not resumed: {sight.reason}", hint="repeat when tmux answers again"
@@ -111,93 +111,100 @@ def _settle_running(context: Context, caller: Caller, target: str) -> Row | None
     return None
 
 
-def _choose(context: Context, draft: Transaction, row: Row) -> Choice:
+def _choose(context: Context, transaction: Transaction, row: Row) -> Choice:
     kind = context.kind(row["agent"])
     if not kind.can_resume:
         return Choice(None, None, None)
-    choice = conversations.resume_choice(context, row, draft.rows(), draft.identities())
+    choice = conversations.resume_choice(context, row, transaction.rows(), transaction.identities())
     if choice.id is None or (not choice.on_disk and own_id(row)):
         if choice.id:
-            # While a program takes a conversation up, its file may for a moment have no history.
+            # While another process resumes the conversation, its file may have no history for a moment.
             conversations.refuse_if_held(context, row, choice.id)
-        gone = (
+        reason = (
             f"its conversation {choice.id} is not on disk" if choice.id else "no conversation of it is known"
         )
         raise IllegalTransition(
-            f"'{row['name']}' cannot be resumed: {gone}",
+            f"'{row['name']}' cannot be resumed: {reason}",
             hint=f"mam create --session {row['name']} starts it with a new conversation",
         )
     return choice
 
 
 def _start(
-    context: Context, caller: Caller, row: Row, choice: Choice, launch_file: str, home: Home | None
+    context: Context,
+    caller: Caller,
+    row: Row,
+    choice: Choice,
+    launch_file: str,
+    placement_finder: PlacementFinder | None,
 ) -> Row:
     conversations.take_lease(context, row, choice.id, process.me())
     context.progress(f"resuming {row['name']}")
-    where = home.find(context, row) if home is not None else None
-    started = launch.run(
+    placement = placement_finder.find(context, row) if placement_finder is not None else None
+    started_agent = launch.run(
         context,
         row,
         launch_file,
-        where=where,
+        placement=placement,
         conversation=choice.id,
-        mcp=launch.has_tools(row),
+        mcp=launch.has_mcp_server(row),
         resume=bool(choice.on_disk),
         fork_of=_origin(context, row, choice),
     )
-    return launch.bound(context, row, started, lambda: bind(context, caller, row, choice, started))
+    return launch.commit_start(
+        context, row, started_agent, lambda: bind(context, caller, row, choice, started_agent)
+    )
 
 
-def bind(context: Context, caller: Caller, row: Row, choice: Choice, started: Started) -> Row:
-    """Commit the row of a pane in which the session goes on, and end the intent; recovery does the same."""
-    started.pane["mcp_attachments"] = launch.attachments(launch.has_tools(row))
+def bind(context: Context, caller: Caller, row: Row, choice: Choice, started_agent: StartedAgent) -> Row:
+    """Commit the row of a resumed session and end the intent. Recovery calls this too."""
+    started_agent.pane["mcp_attachments"] = launch.attachments(launch.has_mcp_server(row))
 
-    def work(draft: Transaction) -> Row:
-        current = draft.get(row["id"]) or row
+    def work(transaction: Transaction) -> Row:
+        current = transaction.get(row["id"]) or row
         action = caller.action("resume", context.now())
         fields: dict[str, Any] = {}
         if (
             choice.id
             and choice.tier
-            and all(one["id"] != choice.id for one in current.get("conversations") or [])
+            and all(item["id"] != choice.id for item in current.get("conversations") or [])
         ):
             entry = {"id": choice.id, "source": "artifact", "since": stamp(action["at_epoch"])}
             fields["conversations"] = [*(current.get("conversations") or []), entry]
-        done = draft.put(
+        new_row = transaction.put(
             transitions.resumed(
                 current,
                 action,
-                pane=started.pane,
-                tmux_session_id=started.tmux_session_id,
+                pane=started_agent.pane,
+                tmux_session_id=started_agent.tmux_session_id,
                 tier=choice.tier,
                 own=choice.id if choice.on_disk else None,
                 **fields,
             )
         )
-        evidence.clear(draft.connection, row["id"])
-        draft.intents.end(row["id"])
-        draft.log(action["by"], "resume", done, conversation=choice.id, tier=choice.tier)
-        # The first thing after the commit: what follows for a team takes longer, and may be cut off.
-        draft.after_commit(lambda: bind_lease(context, done, choice.id))
-        context.publish(draft, Resumed(done))
-        return done
+        evidence.clear(transaction.connection, row["id"])
+        transaction.intents.end(row["id"])
+        transaction.log(action["by"], "resume", new_row, conversation=choice.id, tier=choice.tier)
+        # The lease comes first: placing a member of a team takes longer, and may be interrupted.
+        transaction.after_commit(lambda: bind_lease(context, new_row, choice.id))
+        context.publish(transaction, Resumed(new_row))
+        return new_row
 
     return claims.change(context, work)
 
 
 def resumable(context: Context, *, agent: str | None = None, stopped: bool = False) -> list[str]:
-    """Return the sessions that died, and with `stopped` those that were stopped, if they can be resumed."""
+    """Return the names of resumable sessions that died; with `stopped` also those that were stopped."""
     names = []
     for row in context.registry.view().rows:
         if agent and row["agent"] != agent:
             continue
-        died = row["status"] == Status.TERMINATED and row.get("termination_mode") == "auto-detected"
+        is_dead = row["status"] == Status.TERMINATED and row.get("termination_mode") == "auto-detected"
         if is_running(row):
-            sight = see_one(context, row)
-            died = sight.state not in (Liveness.ALIVE, Liveness.LOOSE, Liveness.UNKNOWN)
-        if row.get("resumable") and (died or (stopped and row["status"] == Status.STOPPED)):
+            sight = check_liveness(context, row)
+            is_dead = sight.state not in (Liveness.ALIVE, Liveness.LOOSE, Liveness.UNKNOWN)
+        if row.get("resumable") and (is_dead or (stopped and row["status"] == Status.STOPPED)):
             names.append(row["name"])
     if agent and not names:
-        raise Refused(f"no session of {agent} can be resumed here", hint="mam ls shows what there is")
+        raise Refused(f"no session of {agent} can be resumed", hint="mam ls shows the sessions")
     return names

@@ -1,7 +1,7 @@
-"""Stop a session: save what it was doing, ask it to leave, and prove that nothing of it is left.
+"""Stop a session: save its state, ask the agent to exit, and prove that none of its processes is left.
 
-Each rung of the ladder ends as soon as the processes are seen gone. What was saved before the
-first rung is durable before the first key is typed.
+A stop escalates in stages: ask the agent to exit, close the pane (SIGHUP), kill (SIGKILL). Each stage ends
+as soon as the processes are gone. The saved state is durable before mam types the first key.
 """
 
 from __future__ import annotations
@@ -11,11 +11,11 @@ from mam.adapters.system import exit_watch, process
 from mam.adapters.system.deadline import Deadline
 from mam.app.context import claims
 from mam.app.context.caller import runs_inside
-from mam.app.context.liveness import identity_of, see_one
-from mam.app.messages.enter_text import submit
+from mam.app.context.liveness import check_liveness, identity_of
+from mam.app.messages.enter_text import type_text
 from mam.app.observation import conversations
-from mam.app.observation.pane_look import glance, known
-from mam.app.observation.versions import is_known, says_idle, says_waiting
+from mam.app.observation.pane_look import gather_evidence, look_at_pane
+from mam.app.observation.versions import runs_tested_version, says_idle, says_waiting
 from mam.app.sessions import launch
 from mam.app.sessions.death import exit_status
 from mam.app.sessions.outcome import RowOutcome
@@ -41,17 +41,17 @@ if TYPE_CHECKING:
     from mam.adapters.store.transaction import Transaction
     from mam.adapters.system.process import Identity
     from mam.app.context.context import Context
-    from mam.app.context.liveness import Sight
+    from mam.app.context.liveness import SessionLiveness
     from mam.core.caller import Caller
     from mam.core.session_row import Row
 
 MANUAL = "manual_stop"
 ACTING = "acting"
 SIGKILL = 9
-# What an agent started gets this long to follow it.
+# Processes that the agent started get this long to end after it.
 _FOLLOW_SECONDS = 0.3
-# How long a message that is being typed is waited for.
-_TYPIST_SECONDS, _STEP = 3.0, 0.02
+# How long a stop waits for a message that another process is typing.
+_TYPING_SECONDS, _STEP = 3.0, 0.02
 
 
 def stop(
@@ -63,33 +63,34 @@ def stop(
     force: bool = False,
     purge: bool = False,
 ) -> RowOutcome:
-    """Stop one session; a session that has ended already is left as it is."""
-    found: dict[str, Row] = {}
+    """Stop one session. A session that has ended stays as it is."""
+    result: dict[str, Row] = {}
 
-    def prepare(draft: Transaction, row: Row) -> dict[str, Any] | None:
-        found["row"] = row
+    def prepare(transaction: Transaction, row: Row) -> dict[str, Any] | None:
+        result["row"] = row
         if not is_running(row) and not purge:
             return None
         if is_running(row) and runs_inside(row, caller.pid):
             raise NotAllowed(
-                f"this command runs inside '{row['name']}'", hint="stop it from outside, or leave it"
+                f"this command runs inside '{row['name']}'",
+                hint="run it outside of the session, or exit the agent",
             )
         if purge:
             transitions.next_status(row["status"], "purge")
-            conversations.refuse_if_shared(row, draft.rows())
-            # Asked before the agent is ended, while everything can still be left as it is.
+            conversations.refuse_if_shared(row, transaction.rows())
+            # Refuse before the agent ends, while nothing has changed yet.
             if conversation := current_conversation(row):
                 conversations.refuse_if_held(context, row, conversation)
         return {"reason": reason, "purge": purge, "force": force}
 
-    with claims.in_flight(context, "stop", target, prepare) as row:
+    with claims.claim_session(context, "stop", target, prepare) as row:
         if row is None:
-            return RowOutcome(found["row"], False, stop_escalation.already(found["row"]))
+            return RowOutcome(result["row"], False, stop_escalation.already_ended(result["row"]))
         return RowOutcome(Stop(context, caller, row, reason=reason or MANUAL, force=force, purge=purge).run())
 
 
 class Stop:
-    """One stop on its way up the ladder."""
+    """One stop of one session."""
 
     def __init__(
         self,
@@ -120,7 +121,7 @@ class Stop:
 
     def run(self) -> Row:
         """End the session and return its row."""
-        sight = see_one(self.context, self.row)
+        sight = check_liveness(self.context, self.row)
         if sight.state == Liveness.UNKNOWN:
             raise TerminalsDown(
                 f"'{self.row['name']}' was not stopped: {sight.reason}", hint="repeat when tmux answers again"
@@ -130,9 +131,9 @@ class Stop:
             if sight.state in (Liveness.ALIVE, Liveness.LOOSE):
                 self._save_and_end(sight)
                 if sight.pane is not None:
-                    # Else tmux may learn late how it ended, or never.
+                    # Without the nudge tmux may notice the exit status late, or never.
                     self.tmux.nudge(sight.pane.server_pid)
-                sight = see_one(self.context, self.row)
+                sight = check_liveness(self.context, self.row)
             status = exit_status(self.context, self.row, sight)
             self._end_rest()
         self._remove_pane(sight)
@@ -141,14 +142,14 @@ class Stop:
         return self._commit(status)
 
     def _end_rest(self) -> None:
-        """End what the agent started and left running in its session, now that it is gone itself."""
+        """Kill the processes that the agent started and that still run after its end."""
         leader = identity_of(self.row)
-        left = process.left_behind(leader) if leader else set()
-        if left and exit_watch.wait_gone(left, _FOLLOW_SECONDS):
-            self.tree |= left
+        orphans = process.orphans_of(leader) if leader else set()
+        if orphans and exit_watch.wait_gone(orphans, _FOLLOW_SECONDS):
+            self.tree |= orphans
             self._kill(None, None)
 
-    def _save_and_end(self, sight: Sight) -> None:
+    def _save_and_end(self, sight: SessionLiveness) -> None:
         root = identity_of(self.row) or (process.identify(sight.pane.pid) if sight.pane else None)
         look, in_mode = self._save(sight)
         self.tree = process.tree(root, sight.pane.tty if sight.pane else None) if root else set()
@@ -161,152 +162,162 @@ class Stop:
             is_busy=look.state == WORKING,
             in_mode=in_mode,
         )
-        self._climb(step, sight, root)
+        self._escalate(step, sight, root)
 
-    def _save(self, sight: Sight) -> tuple[ScreenState, bool]:
-        """Keep the conversation's id and the last screen, durably, before anything is done to the agent."""
-        said = conversations.told(self.context, self.row)
+    def _save(self, sight: SessionLiveness) -> tuple[ScreenState, bool]:
+        """Record the conversation id and the last screen before anything happens to the agent."""
+        named_conversation = conversations.reported_conversation(self.context, self.row)
         screen, look, in_mode = "", ScreenState(), False
         if sight.pane is not None:
-            seen = self.tmux.look(sight.pane.id)
-            screen, in_mode = seen.screen, seen.pane.in_mode
-            look = self.kind.look(Screen(seen.screen, seen.cursor_x, seen.cursor_y))
+            pane_look = self.tmux.look(sight.pane.id)
+            screen, in_mode = pane_look.screen, pane_look.pane.in_mode
+            look = self.kind.read_screen(Screen(pane_look.screen, pane_look.cursor_x, pane_look.cursor_y))
 
-        def work(draft: Transaction) -> Row:
-            current = draft.get(self.row["id"]) or self.row
-            saved = conversations.captured(self.context, current, said, draft.rows)
-            saved = merged(saved, last_visible_note=safe_text.note(screen) or saved.get("last_visible_note"))
-            # From here on the agent is told to leave: a stop that dies later is finished, not given up.
-            claims.annotate(draft, saved["id"], {**self.notes, ACTING: True})
-            self._announce(draft, saved)
-            return draft.put(saved) if saved != current else current
+        def work(transaction: Transaction) -> Row:
+            current = transaction.get(self.row["id"]) or self.row
+            saved_row = conversations.with_conversation(
+                self.context, current, named_conversation, transaction.rows
+            )
+            saved_row = merged(
+                saved_row, last_visible_note=safe_text.note(screen) or saved_row.get("last_visible_note")
+            )
+            # After this commit the agent is asked to exit, so recovery finishes a stop that dies later.
+            claims.annotate(transaction, saved_row["id"], {**self.notes, ACTING: True})
+            self._announce(transaction, saved_row)
+            return transaction.put(saved_row) if saved_row != current else current
 
         self.row = self.context.registry.note(work)
         return look, in_mode
 
-    def _announce(self, draft: Transaction, row: Row) -> None:
-        """Publish once that the session is being ended."""
+    def _announce(self, transaction: Transaction, row: Row) -> None:
+        """Publish once that the session is about to end."""
         if not self.is_announced:
             self.is_announced = True
-            self.context.publish(draft, Stopping(row))
+            self.context.publish(transaction, Stopping(row))
 
-    def _climb(self, step: stop_escalation.Step, sight: Sight, root: Identity | None) -> None:
+    def _escalate(self, step: stop_escalation.Step, sight: SessionLiveness, root: Identity | None) -> None:
         pane = sight.pane
-        rung = step.rung
-        if rung == stop_escalation.ASK and pane is not None:
-            self.context.progress(f"asking {self.row['name']} to leave")
-            if self._ask(step, pane.id) and not self._still_there(stop_escalation.ASK, root):
+        stage = step.method
+        if stage == stop_escalation.ASK and pane is not None:
+            self.context.progress(f"asking {self.row['name']} to exit")
+            if self._ask_to_exit(step, pane.id) and not self._is_anything_left(stop_escalation.ASK, root):
                 return
-            rung = stop_escalation.HANG_UP
-        if rung != stop_escalation.KILL and pane is not None:
+            stage = stop_escalation.HANG_UP
+        if stage != stop_escalation.KILL and pane is not None:
             self.context.progress(f"closing the pane of {self.row['name']} ({step.reason})")
-            self._grow(root, pane.tty)
+            self._add_descendants(root, pane.tty)
             self.tmux.kill_pane(pane.id, mark=pane.mark or None)
-            if not self._still_there(stop_escalation.HANG_UP, root):
+            if not self._is_anything_left(stop_escalation.HANG_UP, root):
                 return
         self._kill(root, pane.tty if pane else None)
 
-    def _ask(self, step: stop_escalation.Step, pane_id: str) -> bool:
+    def _ask_to_exit(self, step: stop_escalation.Step, pane_id: str) -> bool:
         try:
             if step.types:
-                if not self._is_typed_out() or not self._would_leave():
+                if not self._wait_for_typing() or not self._may_type_exit_word():
                     return False
-                # It looks again: a dialog may have opened since.
-                submit(self.context, self.row, step.types)
+                # `type_text` looks at the screen again, because a dialog may have opened since.
+                type_text(self.context, self.row, step.types)
             elif step.presses:
                 self.tmux.keys(pane_id, [step.presses], mark=self.row["id"])
         except (PaneGone, TerminalsDown, DeliveryUnconfirmed):
-            # Nothing is lost: the next rung looks again.
+            # The next stage ends the session in any case.
             return False
         return True
 
-    def _would_leave(self) -> bool:
-        """Tell whether nothing but its screen has to be looked at again before the exit word is typed."""
-        heard = known(self.context, self.row, glance(self.context, self.row))
-        if says_waiting(heard):
+    def _may_type_exit_word(self) -> bool:
+        """Tell whether the evidence other than the screen lets mam type the exit word."""
+        evidence = gather_evidence(self.context, self.row, look_at_pane(self.context, self.row))
+        if says_waiting(evidence):
             return False
-        return is_known(self.context, self.row) is not False or says_idle(heard, self.context.now())
+        return runs_tested_version(self.context, self.row) is not False or says_idle(
+            evidence, self.context.now()
+        )
 
-    def _is_typed_out(self) -> bool:
-        """Wait until nobody types a message into it any more, so that the exit word is not glued to one."""
+    def _wait_for_typing(self) -> bool:
+        """Wait until no process types a message, so that the exit word does not become a part of it."""
         from mam.app.messages.delivery import is_typed_to
 
-        deadline = Deadline(_TYPIST_SECONDS)
+        deadline = Deadline(_TYPING_SECONDS)
         while is_typed_to(self.context, self.row["id"]):
             if not deadline.pause(_STEP):
                 return False
         return True
 
-    def _still_there(self, rung: str, root: Identity | None) -> bool:
-        """Wait out a rung; True if something of the tree is left."""
+    def _is_anything_left(self, stage: str, root: Identity | None) -> bool:
+        """Wait for the processes to end during one stage. Return True if some are left."""
         self.context.registry.warm_up()
-        left = exit_watch.wait_gone(
-            {root} if root and rung == stop_escalation.ASK else self.tree, stop_escalation.GRACE[rung]
+        survivors = exit_watch.wait_gone(
+            {root} if root and stage == stop_escalation.ASK else self.tree, stop_escalation.GRACE[stage]
         )
-        if rung == stop_escalation.ASK and not left:
-            # The agent has left; what it started gets a moment to follow.
-            left = exit_watch.wait_gone(self.tree, _FOLLOW_SECONDS)
-        return bool(left)
+        if stage == stop_escalation.ASK and not survivors:
+            # The agent has ended; the processes that it started get a moment to end too.
+            survivors = exit_watch.wait_gone(self.tree, _FOLLOW_SECONDS)
+        return bool(survivors)
 
-    def _grow(self, root: Identity | None, tty: str | None) -> None:
+    def _add_descendants(self, root: Identity | None, tty: str | None) -> None:
         if root:
             self.tree |= process.tree(root, tty)
 
     def _kill(self, root: Identity | None, tty: str | None) -> None:
-        """SIGKILL what is left, again and again until a look finds nothing or the time is over."""
+        """Send SIGKILL until no process is left. It repeats, because a process may start others meanwhile."""
         self.was_killed = True
-        self.context.progress(f"killing what is left of {self.row['name']}")
+        self.context.progress(f"killing the remaining processes of {self.row['name']}")
         for _ in range(5):
-            self._grow(root, tty)
+            self._add_descendants(root, tty)
             for identity in self._targets():
                 process.signal(identity, SIGKILL)
             if not exit_watch.wait_gone(self.tree, stop_escalation.GRACE[stop_escalation.KILL] / 5):
                 return
-        left = sorted(one.pid for one in self.tree if process.is_alive(one))
-        if left:
+        survivors = sorted(identity.pid for identity in self.tree if process.is_alive(identity))
+        if survivors:
             raise StopUnconfirmed(
-                f"processes {', '.join(map(str, left))} of '{self.row['name']}' are still there",
+                f"processes {', '.join(map(str, survivors))} of '{self.row['name']}' still run",
                 hint="look at them with ps; the session stays registered as running",
                 session=self.row,
             )
 
     def _targets(self) -> set[Identity]:
-        """Return the tree without what must never be signalled: tmux servers and this process."""
-        servers = {self.row["pane"].get("server_pid"), process.me().pid}
-        return {one for one in self.tree if one.pid not in servers and process.is_alive(one)}
+        """Return the living processes of the tree, except the tmux server and this process."""
+        spared_pids = {self.row["pane"].get("server_pid"), process.me().pid}
+        return {
+            identity
+            for identity in self.tree
+            if identity.pid not in spared_pids and process.is_alive(identity)
+        }
 
-    def _remove_pane(self, sight: Sight) -> None:
+    def _remove_pane(self, sight: SessionLiveness) -> None:
         pane_id = own_pane(self.row, sight)
         if pane_id:
             self.tmux.kill_pane(pane_id, mark=self.row["id"])
-        after = see_one(self.context, self.row)
+        after = check_liveness(self.context, self.row)
         if after.state in (Liveness.ALIVE, Liveness.LOOSE) or own_pane(self.row, after):
-            raise StopUnconfirmed(f"the pane of '{self.row['name']}' is still there", session=self.row)
-        launch.discard(self.context, self.row["id"])
-        launch.leave_to_stranger(self.context, self.row, after.pane)
+            raise StopUnconfirmed(f"the pane of '{self.row['name']}' still exists", session=self.row)
+        launch.discard_launch_files(self.context, self.row["id"])
+        launch.unmark_reused_pane(self.context, self.row, after.pane)
 
     def _commit(self, status: int | None) -> Row:
         mode = "forced" if self.was_killed else "graceful"
 
-        def work(draft: Transaction) -> Row:
-            current = draft.get(self.row["id"]) or self.row
+        def work(transaction: Transaction) -> Row:
+            current = transaction.get(self.row["id"]) or self.row
             action = self.caller.action("stop", self.context.now())
             if not is_running(current):
-                # Somebody saw it end before we could say so.
-                draft.intents.end(current["id"])
+                # Another process recorded the end first.
+                transaction.intents.end(current["id"])
                 return current
-            current = conversations.captured(self.context, current)
-            done = draft.put(
+            current = conversations.with_conversation(self.context, current)
+            new_row = transaction.put(
                 transitions.stopped(current, action, reason=self.reason, mode=mode, exit_status=status)
             )
-            conversations.remember(self.context, draft, done)
-            self._announce(draft, done)
-            self.context.publish(draft, Stopped(done, self.reason))
-            draft.intents.end(done["id"])
-            draft.log(
-                action["by"], "stop", done, self.reason, mode=mode, exit_status=status, **self.log_detail
+            conversations.record_identity(self.context, transaction, new_row)
+            self._announce(transaction, new_row)
+            self.context.publish(transaction, Stopped(new_row, self.reason))
+            transaction.intents.end(new_row["id"])
+            transaction.log(
+                action["by"], "stop", new_row, self.reason, mode=mode, exit_status=status, **self.log_detail
             )
-            return done
+            return new_row
 
         return self._end(work)
 
@@ -319,36 +330,38 @@ class Stop:
                 self.row = self._commit(status)
             raise
 
-        def work(draft: Transaction) -> Row:
-            current = draft.get(self.row["id"]) or self.row
+        def work(transaction: Transaction) -> Row:
+            current = transaction.get(self.row["id"]) or self.row
             action = self.caller.action("purge", self.context.now())
-            done = draft.put(transitions.purged(current, action, reason=self.reason, exit_status=status))
-            conversations.disown(draft, done, conversation)
-            self._announce(draft, done)
-            self.context.publish(draft, Stopped(done, self.reason))
-            draft.intents.end(done["id"])
-            draft.log(
+            new_row = transaction.put(
+                transitions.purged(current, action, reason=self.reason, exit_status=status)
+            )
+            conversations.forget_identity(transaction, new_row, conversation)
+            self._announce(transaction, new_row)
+            self.context.publish(transaction, Stopped(new_row, self.reason))
+            transaction.intents.end(new_row["id"])
+            transaction.log(
                 action["by"],
                 "purge",
-                done,
+                new_row,
                 self.reason,
                 conversation=conversation,
                 removed=removed,
                 **self.log_detail,
             )
-            return done
+            return new_row
 
         return self._end(work)
 
     def _end(self, work: Callable[[Transaction], Row]) -> Row:
-        """Commit the end, and let go of what the session held."""
-        done: Row = claims.change(self.context, work)
-        self.context.user_state.release(done["id"])
-        return done
+        """Commit the end, and release the lease on the conversation."""
+        new_row: Row = claims.change(self.context, work)
+        self.context.user_state.release(new_row["id"])
+        return new_row
 
 
-def own_pane(row: Row, sight: Sight) -> str | None:
-    """Return the id of the pane that is the session's to remove; a stranger who started in it stays."""
+def own_pane(row: Row, sight: SessionLiveness) -> str | None:
+    """Return the id of the pane that mam may remove; None if somebody started another process in it."""
     pane = sight.pane
     if pane is None or pane.mark != row["id"]:
         return None
@@ -356,7 +369,7 @@ def own_pane(row: Row, sight: Sight) -> str | None:
 
 
 def purge_files(context: Context, row: Row, conversation: str | None) -> list[str]:
-    """Delete the files of one conversation, below the recorded store and never through a symlink."""
+    """Delete the files of one conversation, only below the recorded store and never through a symlink."""
     from mam.adapters.agents.delete_files import remove
 
     if not conversation:

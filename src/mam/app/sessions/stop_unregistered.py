@@ -1,4 +1,4 @@
-"""End a tmux session that no row speaks of, because the caller insists on its exact name."""
+"""End a tmux session that has no row, because the caller asked for it with `--force-no-yaml`."""
 
 from __future__ import annotations
 
@@ -19,42 +19,43 @@ SIGKILL = 9
 def stop_unregistered(
     context: Context, caller: Caller, name: str, tmux_server: str | None = None, reason: str | None = None
 ) -> dict[str, Any]:
-    """Close every pane of the tmux session, end what is left of their processes, and log it."""
-    wanted = names.parse_name(name)
+    """Close every pane of the tmux session, kill the processes that stay, and log the stop."""
+    session_name = names.parse_name(name)
     server = context.server_name(tmux_server)
     tmux = context.tmux(server)
     listing = tmux.panes()
     if not listing.confirmed:
         raise TerminalsDown(f"tmux server '{server}' does not answer", hint=listing.error)
-    panes = [pane for pane in listing.panes if pane.session_name == wanted]
+    panes = [pane for pane in listing.panes if pane.session_name == session_name]
     if not panes:
         raise PaneGone(
-            f"tmux server '{server}' has no session named '{wanted}'", hint="--tmux-server names another"
+            f"tmux server '{server}' has no session named '{session_name}'",
+            hint="choose another server with --tmux-server",
         )
-    # The pid of a dead pane may be a stranger's by now.
-    tree = {one for pane in panes if not pane.dead for one in process.tree(pane.pid, pane.tty)}
+    # The kernel may have given the pid of a dead pane to another process.
+    tree = {identity for pane in panes if not pane.dead for identity in process.tree(pane.pid, pane.tty)}
     if process.me() in tree:
-        raise NotAllowed(f"this command runs inside '{wanted}'", hint="stop it from outside")
+        raise NotAllowed(f"this command runs inside '{session_name}'", hint="run it outside of the session")
     for pane in panes:
         tmux.kill_pane(pane.id, mark=None)
-    left = exit_watch.wait_gone(tree, stop_escalation.GRACE[stop_escalation.HANG_UP])
-    for identity in left:
+    survivors = exit_watch.wait_gone(tree, stop_escalation.GRACE[stop_escalation.HANG_UP])
+    for identity in survivors:
         process.signal(identity, SIGKILL)
-    if left and exit_watch.wait_gone(left, stop_escalation.GRACE[stop_escalation.KILL]):
-        raise StopUnconfirmed(f"processes of '{wanted}' are still there")
-    who = caller.name
+    if survivors and exit_watch.wait_gone(survivors, stop_escalation.GRACE[stop_escalation.KILL]):
+        raise StopUnconfirmed(f"processes of '{session_name}' still run")
+    caller_name = caller.name
     context.registry.note(
-        lambda draft: draft.log(
-            who,
+        lambda transaction: transaction.log(
+            caller_name,
             "stop",
             None,
             reason or "not registered, --force-no-yaml",
-            name=wanted,
+            name=session_name,
             server=server,
         )
     )
     return {
-        "stopped": wanted,
+        "stopped": session_name,
         "tmux_server": server,
         "registered": False,
         "panes": [pane.id for pane in panes],

@@ -1,7 +1,7 @@
-"""Rows that came along with a directory: what they would run, this user never started here.
+"""Rows that this user never started on this machine, for example from a repository of somebody else.
 
-A registry can lie in a repository of somebody else. A row that names nothing but its kind's own program
-runs nothing that `create` would not; any other is run only at a person's word.
+A row that names only the program of its kind runs nothing that `create` would not run. mam runs any other
+such row only if the caller trusts it.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ _HARMLESS = (None, "default", "ask")
 
 
 def refuse(context: Context, row: Row, *, trust: bool) -> None:
-    """Refuse to start what only the registry vouches for, unless the caller does so too."""
+    """Refuse to start a row that mam never started on this machine, unless the caller trusts it."""
     if trust or _is_plain(context, row) or context.user_state.has_started(context.paths.root, row["id"]):
         return
     command = one_line(" ".join(row.get("start_command") or [row["agent"]]), 200)
     raise NotAllowed(
-        f"'{row['name']}' was never started by mam on this machine, and its row says what to run: {command}",
+        f"'{row['name']}' was never started by mam on this machine, and its row would run: {command}",
         hint=f"look at the row (mam status {row['name']}); if you trust it, repeat with --trust",
     )
 

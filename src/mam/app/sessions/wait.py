@@ -1,6 +1,6 @@
 """Wait for a session: until it is idle, working, waiting, has exited, or shows a text.
 
-The kernel tells when the process ends; everything else is seen by looking again and again.
+The kernel reports the end of the process. mam polls for everything else.
 """
 
 from __future__ import annotations
@@ -9,10 +9,10 @@ import re
 import time
 
 from mam.adapters.system.exit_watch import ExitWatch
-from mam.app.context.liveness import identity_of, see_one
+from mam.app.context.liveness import check_liveness, identity_of
 from mam.app.observation.hook_intake import take_in
 from mam.app.observation.read import read
-from mam.app.observation.status import completed, look, status
+from mam.app.observation.status import add_details, look, status
 from mam.core.activity import EXITED, IDLE, WAITING, WORKING
 from mam.core.errors import MamError, PaneGone, TerminalsDown, TimedOut, Usage
 from mam.core.liveness import Liveness
@@ -30,35 +30,36 @@ _LOOK_SECONDS = 0.15
 
 
 def wait(context: Context, target: str, condition: str, *, timeout: float | None = None) -> dict[str, Any]:
-    """Return the status once the condition holds; TimedOut, or PaneGone where it cannot hold any more."""
+    """Return the status once the condition holds. Raise TimedOut, or PaneGone if it can no longer hold."""
     pattern = _pattern(condition)
     deadline = None if timeout is None else time.monotonic() + timeout
     with _Pause(context.registry.view().find(target)) as pause:
         while True:
             take_in(context)
             row = context.registry.view().find(target)
-            sight = see_one(context, row)
-            ended = not is_running(row) or sight.state not in (
+            sight = check_liveness(context, row)
+            has_ended = not is_running(row) or sight.state not in (
                 Liveness.ALIVE,
                 Liveness.LOOSE,
                 Liveness.UNKNOWN,
             )
             if sight.state != Liveness.UNKNOWN and (
-                found := _seen(context, target, condition, pattern, ended)
+                document := _status_if_met(context, target, condition, pattern, has_ended)
             ):
-                return found
-            if ended:
+                return document
+            if has_ended:
                 raise PaneGone(
-                    f"'{row['name']}' has ended; it will not be {condition}", hint=f"mam resume {row['name']}"
+                    f"'{row['name']}' has ended, so it will not be {condition}",
+                    hint=f"mam resume {row['name']}",
                 )
-            left = _LOOK_SECONDS if deadline is None else min(_LOOK_SECONDS, deadline - time.monotonic())
-            if left <= 0:
-                raise _too_late(row["name"], condition, timeout, sight.state)
-            pause.sleep(left)
+            remaining = _LOOK_SECONDS if deadline is None else min(_LOOK_SECONDS, deadline - time.monotonic())
+            if remaining <= 0:
+                raise _timeout_error(row["name"], condition, timeout, sight.state)
+            pause.sleep(remaining)
 
 
 class _Pause:
-    """Sleeps until the process of one session ends, or for some time."""
+    """A sleep that ends early when the process of one session ends."""
 
     def __init__(self, row: Row) -> None:
         self._exits = ExitWatch()
@@ -87,22 +88,22 @@ def _pattern(condition: str) -> re.Pattern[str] | None:
     return None
 
 
-def _seen(
-    context: Context, target: str, condition: str, pattern: re.Pattern[str] | None, ended: bool
+def _status_if_met(
+    context: Context, target: str, condition: str, pattern: re.Pattern[str] | None, has_ended: bool
 ) -> dict[str, Any] | None:
-    """Return the status in which the condition was seen to hold; a later look may show another one."""
+    """Return the very status in which the condition held, because a later look may show another one."""
     if pattern is not None:
-        holds = pattern.search(read(context, target, scrollback=not ended))
+        holds = pattern.search(read(context, target, scrollback=not has_ended))
         return status(context, target) if holds else None
-    if ended:
+    if has_ended:
         return status(context, target) if condition == EXITED else None
-    found = look(context, target)
-    return completed(context, found) if found["activity"] == condition else None
+    document = look(context, target)
+    return add_details(context, document) if document["activity"] == condition else None
 
 
-def _too_late(name: str, condition: str, timeout: float | None, state: str) -> MamError:
+def _timeout_error(name: str, condition: str, timeout: float | None, state: str) -> MamError:
     if state == Liveness.UNKNOWN:
         return TerminalsDown(f"tmux did not answer while waiting for '{name}'")
     return TimedOut(
-        f"'{name}' was not {condition} within {timeout:g} s", hint=f"mam explain {name} says what it is"
+        f"'{name}' was not {condition} within {timeout:g} s", hint=f"mam explain {name} shows its activity"
     )

@@ -1,9 +1,9 @@
-"""A git worktree of a session's own: made by create, kept by stop, removed by forget if nothing is lost.
+"""A git worktree for one session: create makes it, stop keeps it, forget removes it if no work is lost.
 
-It lies in `.mam-worktrees/` at the top of the main working tree, never inside another worktree: git
-deletes what is ignored there together with it. A note beside each worktree says whose it is, so one
-that was made by a create that died is found again, and one that a session of another root or name
-has is left alone.
+The worktree is in `.mam-worktrees/` at the top of the main working tree. It is never inside another
+worktree, because git deletes ignored files of a worktree together with it. A note in git's folder for the
+worktree names the registry and the session. With it mam finds the worktree of a create that died, and leaves
+those of other roots and sessions alone.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _THEIRS = "user"
 
 
 class _Site:
-    """Where a new worktree comes from: repository, commit, and the directory in it to work in."""
+    """The origin of a new worktree: the repository, the commit, and the directory in it to work in."""
 
     def __init__(self, trees: Worktrees, workspace: str, branch: str | None) -> None:
         top = trees.toplevel(workspace)
@@ -47,53 +47,53 @@ class _Site:
         self.trees = trees
         self.folder = os.path.relpath(os.path.realpath(workspace), os.path.realpath(top))
         self.repo = trees.main(top)
-        # What HEAD means is said by the worktree that the caller is in, not by the main one.
-        known = _known(trees, top, branch) if branch else None
-        commit = trees.branches.commit(top, known or "HEAD")
+        # HEAD is that of the worktree that the caller is in, not of the main one.
+        branch_start = _branch_start(trees, top, branch) if branch else None
+        commit = trees.branches.commit(top, branch_start or "HEAD")
         if commit is None:
             raise no_commits(top)
-        # A remote's branch is named as it is, so that git has the new one track it.
-        self.base = known or commit
+        # Pass the name of a remote branch, not its commit, so that git lets the new branch track it.
+        self.base = branch_start or commit
         self.commit = commit
         if self.folder != "." and not trees.has_directory(top, commit, self.folder):
             raise _no_folder(self.folder, commit)
 
 
 def add_worktree(context: Context, row: Row, branch: str | None) -> Row:
-    """Return the row with a worktree of its own as its workspace; a row that has one keeps it.
+    """Return the row with a worktree of its own as its workspace. A row that has a worktree keeps it.
 
-    Without a branch name a new branch `mam/<session>` is made at the commit that is checked out now. A name
-    that only a remote has starts from there. Repeats safely: what a create that died left behind is taken
-    if it is untouched. What fails leaves neither a worktree nor a branch.
+    Without a branch name mam makes a new branch `mam/<session>` at the current commit. A branch that only a
+    remote has starts from that remote branch. A repeated call is safe: it reuses the worktree of a create
+    that died, if nobody has changed it. A failed call leaves neither a worktree nor a branch.
     """
     trees = Worktrees(context.environ)
     if branch is not None:
         trees.branches.check(branch)
     if row.get("worktree"):
-        return _kept(context, trees, row, branch)
+        return _row_with_worktree(context, trees, row, branch)
     site = _Site(trees, row["workspace"], branch)
-    home = _make_home(site.repo)
-    names = trees.branches.names(site.repo)
-    known = {os.path.realpath(entry.path): entry.branch for entry in trees.entries(site.repo)}
-    prefix = "mam-" if "mam" in names else "mam/"
+    folder = _make_folder(site.repo)
+    branch_names = trees.branches.names(site.repo)
+    branches = {os.path.realpath(entry.path): entry.branch for entry in trees.entries(site.repo)}
+    prefix = "mam-" if "mam" in branch_names else "mam/"
     for number in range(1, _MOST_NUMBERS):
         name = row["name"] if number == 1 else f"{row['name']}-{number}"
-        path = os.path.join(home, name)
-        wanted = branch or prefix + name
-        if path in known or os.path.lexists(path):
-            left = _left_behind(context, site, row, path) if known.get(path) == wanted else None
-            if left is not None:
-                return _moved(row, site.folder, {"path": path, "branch": wanted, **left})
-        elif branch or is_free(wanted, names):
-            tree = {"path": path, "branch": wanted, "repo": site.repo, "base": site.commit}
-            return _make(context, trees, _moved(row, site.folder, tree), site.base)
-    raise InvalidName("no free name for a worktree is left", hint=f"look into {home}")
+        path = os.path.join(folder, name)
+        branch_name = branch or prefix + name
+        if path in branches or os.path.lexists(path):
+            unused = _unused_worktree(context, site, row, path) if branches.get(path) == branch_name else None
+            if unused is not None:
+                return _moved_row(row, site.folder, {"path": path, "branch": branch_name, **unused})
+        elif branch or is_free(branch_name, branch_names):
+            tree = {"path": path, "branch": branch_name, "repo": site.repo, "base": site.commit}
+            return _make_worktree(context, trees, _moved_row(row, site.folder, tree), site.base)
+    raise InvalidName("no name for a worktree is free", hint=f"remove old worktrees in {folder}")
 
 
-def take_back(context: Context, row: Row) -> None:
-    """Undo the worktree of a create that failed: it goes, and so does a branch that was made and not used.
+def undo_worktree(context: Context, row: Row) -> None:
+    """Remove the worktree of a create that failed, and its branch if mam made the branch and it is unused.
 
-    A worktree that the session had before stays, and so does one that somebody has worked in.
+    A worktree that the session had before stays, and so does a worktree that somebody has worked in.
     """
     tree = row.get("worktree")
     if not tree or any(_path_of(other) == tree["path"] for other in context.registry.view().rows):
@@ -104,10 +104,10 @@ def take_back(context: Context, row: Row) -> None:
 
 
 def remove_worktree(context: Context, row: Row) -> dict[str, Any]:
-    """Remove an ended session's worktree, and its branch if that was made for it and is merged.
+    """Remove the worktree of an ended session, and its branch if mam made the branch and it is merged.
 
-    Raises Refused while it holds changes or commits that are nowhere else, or while another session
-    works in it. Where the folder is gone already only git's registration is removed; repeats safely.
+    Raises Refused while the worktree holds changes or commits that are nowhere else, or while another session
+    works in it. If the folder is gone, only git's registration is removed. A repeated call is safe.
     """
     tree = row.get("worktree")
     if not tree:
@@ -115,7 +115,7 @@ def remove_worktree(context: Context, row: Row) -> dict[str, Any]:
     path, repo, branch = tree["path"], tree["repo"], tree["branch"]
     _refuse_shared(context, row, path)
     trees = Worktrees(context.environ)
-    done = {"path": path, "branch": branch, "branch_deleted": False}
+    result = {"path": path, "branch": branch, "branch_deleted": False}
     try:
         tip = trees.branches.tip(repo, branch)
         _refuse_work(trees, row, tree, tip)
@@ -123,19 +123,19 @@ def remove_worktree(context: Context, row: Row) -> dict[str, Any]:
     except InvalidPath:
         if os.path.lexists(path):
             raise
-        return done
+        return result
     if tip and tree.get("branch_by") == _OURS and not trees.branches.unmerged(repo, tip, branch):
-        done["branch_deleted"] = trees.delete_branch(repo, branch, tip)
-    return done
+        result["branch_deleted"] = trees.delete_branch(repo, branch, tip)
+    return result
 
 
-def _known(trees: Worktrees, top: str, branch: str) -> str | None:
-    """Return where a branch that exists is: here, or on a remote."""
+def _branch_start(trees: Worktrees, top: str, branch: str) -> str | None:
+    """Return where an existing branch starts: its local commit, or the name of its remote branch."""
     return trees.branches.tip(top, branch) or trees.branches.on_remote(top, branch)
 
 
-def _kept(context: Context, trees: Worktrees, row: Row, branch: str | None) -> Row:
-    """Return a row that has a worktree; one whose folder is gone is made again on its branch."""
+def _row_with_worktree(context: Context, trees: Worktrees, row: Row, branch: str | None) -> Row:
+    """Return a row that has a worktree. If the folder is gone, make the worktree again on its branch."""
     tree = row["worktree"] or {}
     if branch not in (None, tree["branch"]):
         raise Refused(
@@ -146,14 +146,14 @@ def _kept(context: Context, trees: Worktrees, row: Row, branch: str | None) -> R
         return row
     if not os.path.lexists(tree["path"]):
         trees.remove(tree["repo"], tree["path"])
-    _make_home(tree["repo"])
+    _make_folder(tree["repo"])
     commit = trees.branches.commit
     base = commit(tree["repo"], tree["base"]) or commit(tree["repo"], "HEAD") or ""
-    return _make(context, trees, {**row, "worktree": {**tree, "base": base}}, base)
+    return _make_worktree(context, trees, {**row, "worktree": {**tree, "base": base}}, base)
 
 
-def _make(context: Context, trees: Worktrees, row: Row, start: str) -> Row:
-    """Make the worktree that the row speaks of, on its branch or a new one at start, and sign it."""
+def _make_worktree(context: Context, trees: Worktrees, row: Row, start: str) -> Row:
+    """Make the worktree of a row, on its branch or on a new branch at `start`, and write its note."""
     tree = row["worktree"] or {}
     context.progress(f"making a worktree on {tree['branch']}")
     added = trees.add(tree["repo"], tree["path"], tree["branch"], base=start)
@@ -161,23 +161,23 @@ def _make(context: Context, trees: Worktrees, row: Row, start: str) -> Row:
     try:
         trees.sign(tree["path"], _signature(context, row, by))
         if not os.path.isdir(row["workspace"]):
-            # A sparse checkout leaves out what the commit has.
+            # The commit has the directory, but a sparse checkout may leave it out.
             raise _no_folder(os.path.relpath(row["workspace"], tree["path"]), tree["branch"])
     except BaseException:
         with contextlib.suppress(MamError):
             _discard(trees, tree, with_branch=added.branch_made)
         raise
     if added.hook_failure:
-        context.progress(f"the repository's post-checkout hook failed, {added.hook_failure}")
+        context.progress(f"the repository's post-checkout hook failed: {added.hook_failure}")
     return {**row, "worktree": {**tree, "branch_by": by}}
 
 
-def _moved(row: Row, folder: str, tree: dict[str, str]) -> Row:
+def _moved_row(row: Row, folder: str, tree: dict[str, str]) -> Row:
     return {**row, "workspace": os.path.normpath(os.path.join(tree["path"], folder)), "worktree": tree}
 
 
-def _left_behind(context: Context, site: _Site, row: Row, path: str) -> dict[str, str] | None:
-    """Return the rest of the record of a worktree that an earlier create of this name made and never used."""
+def _unused_worktree(context: Context, site: _Site, row: Row, path: str) -> dict[str, str] | None:
+    """Return the record of a worktree that an earlier create of this name made and never used, else None."""
     if not os.path.isdir(path) or any(_path_of(other) == path for other in context.registry.view().rows):
         return None
     try:
@@ -185,14 +185,16 @@ def _left_behind(context: Context, site: _Site, row: Row, path: str) -> dict[str
         state = site.trees.state(path)
     except MamError:
         return None
-    by = next((one for one in (_OURS, _THEIRS) if signature == _signature(context, row, one)), None)
-    if by is None or state.uncommitted or state.head != site.commit:
+    branch_by = next(
+        (maker for maker in (_OURS, _THEIRS) if signature == _signature(context, row, maker)), None
+    )
+    if branch_by is None or state.uncommitted or state.head != site.commit:
         return None
-    return {"repo": site.repo, "base": site.commit, "branch_by": by}
+    return {"repo": site.repo, "base": site.commit, "branch_by": branch_by}
 
 
 def _signature(context: Context, row: Row, by: str) -> str:
-    """Return the note that says whose a worktree is: registry, session, and who made the branch."""
+    """Return the note of a worktree: its registry, its session, and who made the branch."""
     return json.dumps({"registry": context.paths.yaml, "session": row["name"], "branch_by": by})
 
 
@@ -204,27 +206,27 @@ def _discard(trees: Worktrees, tree: dict[str, str], *, with_branch: bool) -> No
 
 
 def _refuse_work(trees: Worktrees, row: Row, tree: dict[str, str], tip: str | None) -> None:
-    """Raise Refused if a worktree holds what is nowhere else; commits that it began with are not its own."""
+    """Raise Refused if a worktree holds work that is nowhere else. Commits before its base do not count."""
     path, repo, branch = tree["path"], tree["repo"], tree["branch"]
     if not os.path.lexists(path):
         return
     state = trees.state(path)
-    found = []
+    losses = []
     if state.uncommitted:
         shown = ", ".join(state.changes[:_MOST_SHOWN]) + (", …" if len(state.changes) > _MOST_SHOWN else "")
-        found.append(f"{_count(len(state.changes), 'uncommitted change')} ({shown})")
-    own = {state.branch: state.unmerged if state.head != tree["base"] else 0}
-    if branch not in own and tip and tip != tree["base"]:
-        own[branch] = trees.branches.unmerged(repo, tip, branch)
-    for name, number in own.items():
+        losses.append(f"{_count(len(state.changes), 'uncommitted change')} ({shown})")
+    commits = {state.branch: state.unmerged if state.head != tree["base"] else 0}
+    if branch not in commits and tip and tip != tree["base"]:
+        commits[branch] = trees.branches.unmerged(repo, tip, branch)
+    for name, number in commits.items():
         if number:
-            where = f"'{name}'" if name else "no branch"
-            found.append(f"{_count(number, 'commit')} on {where} and nowhere else")
-    if found:
-        words = f"git -C {shlex.quote(repo)} worktree remove --force {shlex.quote(path)}"
+            place = f"'{name}'" if name else "no branch"
+            losses.append(f"{_count(number, 'commit')} on {place} and nowhere else")
+    if losses:
+        command = f"git -C {shlex.quote(repo)} worktree remove --force {shlex.quote(path)}"
         raise Refused(
-            f"the worktree of '{row['name']}' holds {' and '.join(found)}",
-            hint=f"commit, and merge or push; leave out --worktree to keep it; or throw it away: {words}",
+            f"the worktree of '{row['name']}' holds {' and '.join(losses)}",
+            hint=f"commit, and merge or push; or keep it without --worktree; or discard it: {command}",
         )
 
 
@@ -239,22 +241,22 @@ def _refuse_shared(context: Context, row: Row, path: str) -> None:
             )
 
 
-def _make_home(repo: str) -> str:
-    """Make the folder of our worktrees, which git ignores; a link in its place could lead anywhere."""
-    home = os.path.join(os.path.realpath(repo), FOLDER)
-    ignore = os.path.join(home, ".gitignore")
+def _make_folder(repo: str) -> str:
+    """Make the folder for worktrees, which git ignores. Refuse a symlink, which could lead anywhere."""
+    folder = os.path.join(os.path.realpath(repo), FOLDER)
+    ignore = os.path.join(folder, ".gitignore")
     try:
         with contextlib.suppress(FileExistsError):
-            os.mkdir(home)
-        if os.path.islink(home) or not os.path.isdir(home):
-            raise Refused(f"{home} is not a directory of its own", hint="move it away")
+            os.mkdir(folder)
+        if os.path.islink(folder) or not os.path.isdir(folder):
+            raise Refused(f"{folder} is not a directory of its own", hint="move it away")
         if not os.path.lexists(ignore):
-            # Whole or not at all: an empty file would never be filled.
+            # Replace the file atomically: mam would never fill an empty file later.
             atomic_file.replace(ignore, _IGNORE.encode(), 0o666)
     except OSError as cause:
         kind = DiskFull if cause.errno in (errno.ENOSPC, errno.EDQUOT) else ReadOnly
-        raise kind(f"{home} cannot be made: {cause.strerror}") from cause
-    return home
+        raise kind(f"{folder} cannot be made: {cause.strerror}") from cause
+    return folder
 
 
 def _path_of(row: Row) -> str | None:

@@ -1,4 +1,4 @@
-"""Where the caller sits: the tmux pane that this command was typed into, if there is one."""
+"""The tmux pane in which the calling command runs, if it runs in one."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     from mam.core.session_row import Row
 
 
-class Here:
-    """A pane, the server it is on, and the session in it where that is one of ours."""
+class CallerPane:
+    """A pane, its tmux server, and the row of its session if this root has one."""
 
     __slots__ = ("pane", "row", "server")
 
@@ -27,12 +27,13 @@ class Here:
         self.row = row
 
 
-def here(context: Context, caller: Caller) -> Here | None:
-    """Return the caller's pane, or None outside of tmux. Raises TerminalsDown where nobody can say."""
+def find_caller_pane(context: Context, caller: Caller) -> CallerPane | None:
+    """Return the caller's pane, or None outside of tmux. Raise TerminalsDown if tmux does not answer."""
     row = calling_row(context, caller)
     if row is not None:
         server, pane_id, server_pid = row["tmux_server"], row["pane"].get("id"), row["pane"].get("server_pid")
     else:
+        # TMUX holds socket,pid,session. Pane ids are unique only within one server.
         parts = context.environ.get("TMUX", "").rsplit(",", 2)
         pane_id = context.environ.get("TMUX_PANE")
         if len(parts) != 3 or not parts[1].isdigit() or not pane_id:
@@ -41,14 +42,21 @@ def here(context: Context, caller: Caller) -> Here | None:
     listing = context.tmux(server).panes()
     if not listing.confirmed:
         raise TerminalsDown(f"tmux server '{server}' does not answer", hint=listing.error)
-    pane = next((one for one in listing.panes if (one.id, one.server_pid) == (pane_id, server_pid)), None)
+    pane = next(
+        (
+            candidate
+            for candidate in listing.panes
+            if (candidate.id, candidate.server_pid) == (pane_id, server_pid)
+        ),
+        None,
+    )
     if pane is None:
         return None
-    return Here(server, pane, row or _row_in(context, pane))
+    return CallerPane(server, pane, row or _row_in(context, pane))
 
 
 def _server(context: Context, socket: str) -> str:
-    """Return a socket's server as rows name it: by its name where that leads to the same socket."""
+    """Return a socket's server as rows name it: by name if the name leads to this socket, else by path."""
     real = os.path.realpath(socket)
     for name in (context.environ.get("TMUX_SERVER_NAME"), os.path.basename(socket)):
         try:
@@ -60,7 +68,7 @@ def _server(context: Context, socket: str) -> str:
 
 
 def _row_in(context: Context, pane: Pane) -> Row | None:
-    """Return the session whose pane this is: a person sits at it who typed a command into its shell."""
+    """Return the row of the session in a marked pane. A person may have typed the command into its shell."""
     if not pane.mark or pane.root != context.paths.root:
         return None
     return context.registry.view().by_id(pane.mark)

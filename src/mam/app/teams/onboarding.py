@@ -1,4 +1,7 @@
-"""What a new member is told: its colour, name and first words; by others where its spawner died."""
+"""The onboarding of a new member: its colour and name, its first prompt, and its place in the window.
+
+If the spawner dies half way, the resident or the next verb finishes the onboarding.
+"""
 
 from __future__ import annotations
 
@@ -30,23 +33,25 @@ _PROOF_SECONDS = 5.0
 _STEP = 0.02
 
 
-def identify(context: Context, row: Row, word: dict[str, Any], patience: float) -> dict[str, Any]:
-    """Send one command of its own, prove that it had its effect, and send it once more if it had not."""
-    for message_id in (word["id"], messages.new_id()):
-        done = send(
+def send_identity(context: Context, row: Row, message: dict[str, Any], patience: float) -> dict[str, Any]:
+    """Send a command that sets colour or name, check its effect, and send it again if it had none."""
+    for message_id in (message["id"], messages.new_id()):
+        receipt = send(
             context,
             callers.user(),
             row["id"],
-            word["text"],
+            message["text"],
             is_command=True,
             timeout=patience,
             message_id=message_id,
         )
-        done["proven"] = None if done["state"] == MessageState.HELD else _proof(context, row, word["text"])
-        if done["proven"] is not False:
-            return done
-    context.warn(f"'{row['name']}' did not take {word['text']}")
-    return done
+        receipt["proven"] = (
+            None if receipt["state"] == MessageState.HELD else _proof(context, row, message["text"])
+        )
+        if receipt["proven"] is not False:
+            return receipt
+    context.warn(f"'{row['name']}' did not carry out {message['text']}")
+    return receipt
 
 
 def _proof(context: Context, row: Row, command: str) -> bool | None:
@@ -54,29 +59,33 @@ def _proof(context: Context, row: Row, command: str) -> bool | None:
     deadline = Deadline(_PROOF_SECONDS)
     while True:
         try:
-            seen = tmux.look(row["pane"]["id"])
+            pane_look = tmux.look(row["pane"]["id"])
         except PaneGone:
             return None
-        screen = Screen(seen.screen, seen.cursor_x, seen.cursor_y)
-        found = kind.has_identity(command, current_conversation(row) or "", row.get("stores") or {}, screen)
-        if found is not False or not deadline.pause(_STEP):
-            return found
+        screen = Screen(pane_look.screen, pane_look.cursor_x, pane_look.cursor_y)
+        is_proven = kind.identity_took_effect(
+            command, current_conversation(row) or "", row.get("stores") or {}, screen
+        )
+        if is_proven is not False or not deadline.pause(_STEP):
+            return is_proven
 
 
-def tell(context: Context, row: Row, member: Member, patience: float) -> dict[str, Any] | None:
-    """Send a member its first words, from whoever spawned it; None for one that was told at its start."""
-    said = next((one for one in member.words if not one["command"]), None)
-    if said is None:
+def send_first_prompt(context: Context, row: Row, member: Member, patience: float) -> dict[str, Any] | None:
+    """Send a member its first prompt as its spawner; None if the program got it as an argument."""
+    prompt = next((message for message in member.words if not message["command"]), None)
+    if prompt is None:
         if context.kind(row["agent"]).takes_prompt:
-            context.warn(f"mam cannot see whether {row['agent']} waits for words, so it was told nothing")
+            context.warn(f"mam cannot see whether {row['agent']} waits for a prompt, so mam sent none")
         return None
-    return _say(context, row, said, patience)
+    return _send_message(context, row, prompt, patience)
 
 
-def _say(context: Context, row: Row, word: dict[str, Any], patience: float = 0.0) -> dict[str, Any]:
-    """Send one of the words that a member is greeted with; its first words are its spawner's."""
-    # What mam itself says to an agent has no sender of its own.
-    parent = None if word["command"] else row.get("parent")
+def _send_message(
+    context: Context, row: Row, message: dict[str, Any], patience: float = 0.0
+) -> dict[str, Any]:
+    """Send one onboarding message. The sender of the first prompt is the spawner."""
+    # Commands for colour and name come from mam itself, so they have no sending session.
+    parent = None if message["command"] else row.get("parent")
     senders = [callers.session(parent)] if parent and parent != "user" else []
     for sender in (*senders, callers.user()):
         try:
@@ -84,115 +93,121 @@ def _say(context: Context, row: Row, word: dict[str, Any], patience: float = 0.0
                 context,
                 sender,
                 row["id"],
-                word["text"],
-                is_command=word["command"],
+                message["text"],
+                is_command=message["command"],
                 timeout=patience,
-                message_id=word["id"],
+                message_id=message["id"],
             )
         except NotAllowed:
-            # Who may start an agent may say what for, whatever the settings say of messages between the two.
+            # The spawner may give the first prompt even if the setting 'messages' forbids other messages.
             if sender.is_user:
                 raise
-    raise Broken("nobody spoke")
+    raise Broken("no sender could send the message")
 
 
-def name_master(context: Context, site: TeamWindow) -> None:
-    """Give the master its colour and name, where it is an agent that has them; it may take them later."""
-    row = context.registry.view().by_id(site.master_id) if site.is_uncrowned else None
-    site.is_uncrowned = False
+def name_master(context: Context, team_window: TeamWindow) -> None:
+    """Send the master its colour and name, if its kind has them. The messages may be held for a while."""
+    row = context.registry.view().by_id(team_window.master_id) if team_window.needs_master_name else None
+    team_window.needs_master_name = False
     if row is None or not is_running(row):
         return
-    known = context.registry.peek(lambda draft: teams.member(draft, row["id"]), None)
-    commands = context.kind(row["agent"]).identity(
+    membership = context.registry.peek(lambda transaction: teams.member(transaction, row["id"]), None)
+    commands = context.kind(row["agent"]).identity_commands(
         rules.agent_name(rules.MASTER), rules.colour_of(rules.MASTER)
     )
     for command in commands:
-        if command.startswith("/rename") and known is not None and known.name_source == rules.MANUAL:
+        if (
+            command.startswith("/rename")
+            and membership is not None
+            and membership.name_source == rules.MANUAL
+        ):
             continue
         send(context, callers.user(), row["id"], command, is_command=True)
 
 
-def settle_in(context: Context, row: Row, member: Member) -> Member:
-    """Record the pane and the window of a member, and write its role on the border."""
+def place_member(context: Context, row: Row, member: Member) -> Member:
+    """Record the pane and the window of a member, and write its role on the pane's border."""
     tmux = context.tmux(row["tmux_server"])
     pane = windows.pane_of(tmux, row["pane"]["id"])
     window_id = pane.window_id if pane else None
 
-    def work(draft: Transaction) -> Member:
-        team = teams.find(draft, member.team_id)
+    def work(transaction: Transaction) -> Member:
+        team = teams.find(transaction, member.team_id)
         if team is not None and team.window_id is None and pane is not None:
-            teams.change(draft, team.id, window_id=window_id, server_pid=pane.server_pid)
-        for one in tasks.claimed(draft, row["id"]):
-            tasks.claim(draft, one.seq, row["id"], row["pane"]["id"])
-        return teams.update(draft, member, pane=row["pane"]["id"], window_id=window_id)
+            teams.change(transaction, team.id, window_id=window_id, server_pid=pane.server_pid)
+        for task in tasks.claimed(transaction, row["id"]):
+            tasks.claim(transaction, task.seq, row["id"], row["pane"]["id"])
+        return teams.update(transaction, member, pane=row["pane"]["id"], window_id=window_id)
 
-    done = context.registry.note(work)
+    placed_member = context.registry.note(work)
     if window_id is not None:
         label = member.role
-        windows.dress(tmux, row["pane"]["id"], window_id, label=label, colour=rules.COLOURS[member.colour])
-    return done
+        windows.label_pane(
+            tmux, row["pane"]["id"], window_id, label=label, colour=rules.COLOURS[member.colour]
+        )
+    return placed_member
 
 
-def introduced(draft: Transaction, row: Row | None) -> None:
-    """Record that a member was told everything: from here on it is what its messages make of it."""
-    member = teams.member(draft, row["id"]) if row else None
+def mark_active(transaction: Transaction, row: Row | None) -> None:
+    """Record that the onboarding of a member is complete."""
+    member = teams.member(transaction, row["id"]) if row else None
     if member is not None and row is not None and member.state == rules.SPAWNING:
-        found = current_conversation(draft.get(row["id"]) or row)
-        teams.update(draft, member, state=rules.ACTIVE, owner=None, conversation=found)
+        conversation = current_conversation(transaction.get(row["id"]) or row)
+        teams.update(transaction, member, state=rules.ACTIVE, owner=None, conversation=conversation)
 
 
-def welcome_back(context: Context, row: Row) -> None:
-    """Put a member that goes on in another pane into its place again."""
-    member = context.registry.peek(lambda draft: teams.member(draft, row["id"]), None)
+def place_resumed_member(context: Context, row: Row) -> None:
+    """Put a resumed member, whose pane is new, into its place in the window."""
+    member = context.registry.peek(lambda transaction: teams.member(transaction, row["id"]), None)
     if member is not None:
-        arrange(context, settle_in(context, row, member).team_id)
+        arrange(context, place_member(context, row, member).team_id)
         team_page.write(context, [member.team_id])
 
 
 def finish_spawns(context: Context) -> None:
-    """Greet the members whose spawner died; those whose start was cleaned away are dropped."""
-    nothing: list[Member] = []
-    for member in context.registry.peek(teams.starting, nothing):
+    """Finish the onboarding of members whose spawner died, and remove members whose start was undone."""
+    no_members: list[Member] = []
+    for member in context.registry.peek(teams.starting, no_members):
         if _take_over(context, member):
-            _finish_one(context, member)
+            _finish_spawn(context, member)
             team_page.write(context, [member.team_id])
 
 
-def _finish_one(context: Context, member: Member) -> None:
+def _finish_spawn(context: Context, member: Member) -> None:
     view = context.registry.view()
     row = view.by_id(member.session_id)
     if row is None or not is_running(row):
-        if not any(one.session_id == member.session_id for one in view.intents):
-            context.registry.note(lambda draft: _drop(draft, member))
+        if not any(intent.session_id == member.session_id for intent in view.intents):
+            context.registry.note(lambda transaction: _remove_member(transaction, member))
         return
-    context.progress(f"telling {row['name']} what a spawn that was cut off has not")
-    arrange(context, settle_in(context, row, member).team_id)
-    for word in member.words:
-        _say(context, row, word)
-    context.registry.note(lambda draft: introduced(draft, row))
+    context.progress(f"finishing an interrupted spawn of {row['name']}")
+    arrange(context, place_member(context, row, member).team_id)
+    for message in member.words:
+        _send_message(context, row, message)
+    context.registry.note(lambda transaction: mark_active(transaction, row))
 
 
 def _take_over(context: Context, member: Member) -> bool:
-    """Become the one who greets a member; False while its spawner lives, or if somebody was faster."""
+    """Take over an onboarding; False while its spawner lives, or if another process was faster."""
 
-    def work(draft: Transaction) -> bool:
-        current = teams.member(draft, member.session_id)
-        if current is None or current.state != rules.SPAWNING or _lives(current):
+    def work(transaction: Transaction) -> bool:
+        current = teams.member(transaction, member.session_id)
+        if current is None or current.state != rules.SPAWNING or _has_living_owner(current):
             return False
-        teams.update(draft, current, owner=process.me().as_json())
+        teams.update(transaction, current, owner=process.me().as_json())
         return True
 
-    return not _lives(member) and context.registry.note(work)
+    return not _has_living_owner(member) and context.registry.note(work)
 
 
-def _lives(member: Member) -> bool:
+def _has_living_owner(member: Member) -> bool:
     identity = process.Identity.from_json(member.owner)
     return identity is not None and process.is_alive(identity)
 
 
-def _drop(draft: Transaction, member: Member) -> None:
-    tasks.release(draft, member.session_id)
-    teams.leave(draft, member)
-    team = teams.find(draft, member.team_id)
+def _remove_member(transaction: Transaction, member: Member) -> None:
+    tasks.release(transaction, member.session_id)
+    teams.remove_member(transaction, member)
+    team = teams.find(transaction, member.team_id)
     if team is not None:
-        teams.remove(draft, team.id)
+        teams.remove(transaction, team.id)

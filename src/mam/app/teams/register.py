@@ -11,10 +11,10 @@ from mam.adapters.system import process
 from mam.app.context.caller import find_caller
 from mam.app.sessions import adopt
 from mam.app.teams import onboarding, team_page
-from mam.app.teams.caller_pane import here
+from mam.app.teams.caller_pane import find_caller_pane
 from mam.app.teams.rebalance import arrange
-from mam.app.teams.task import take
-from mam.app.teams.team_window import find_site
+from mam.app.teams.task import assign
+from mam.app.teams.team_window import find_team_window
 from mam.core import names
 from mam.core import task as task_rules
 from mam.core import team as rules
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from mam.adapters.store.tables.teams import Member
     from mam.adapters.store.transaction import Transaction
     from mam.app.context.context import Context
-    from mam.app.teams.caller_pane import Here
+    from mam.app.teams.caller_pane import CallerPane
     from mam.app.teams.team_window import TeamWindow
     from mam.core.caller import Caller
     from mam.core.session_row import Row
@@ -45,43 +45,47 @@ def register(
     name: str | None = None,
     team: str | None = None,
 ) -> dict[str, Any]:
-    """Register the agent of the caller's pane; `{session, team, member, task, session_file}`.
+    """Register the agent of the caller's pane; return `{session, team, member, task, session_file}`.
 
-    It keeps its name and its tmux session. As `master` it gets a row and no membership: teams that it
-    brings up report to it.
+    The pane stays in its tmux session, which keeps its name. With the role `master` the agent gets a row and
+    no membership: the teams that it brings up report to it.
     """
-    wanted = task_rules.parse_role(role)
-    place = here(context, caller)
-    if place is None:
-        raise Usage("there is no tmux pane to register", hint="run it in the agent's own pane")
-    row = place.row or _adopt(context, caller, place, wanted, agent=agent, name=name)
+    parsed_role = task_rules.parse_role(role)
+    caller_pane = find_caller_pane(context, caller)
+    if caller_pane is None:
+        raise Usage("there is no tmux pane to register", hint="run this command in the agent's own pane")
+    row = caller_pane.row or _adopt(context, caller, caller_pane, parsed_role, agent=agent, name=name)
     caller = find_caller(context, caller.pid)
-    if wanted == rules.MASTER:
+    if parsed_role == rules.MASTER:
         return {"session": row, "team": None, "member": None, "task": None, "session_file": None}
-    site = find_site(context, caller, team)
-    if site.master_pane == place.pane.id:
-        # Nobody brought the team up from here: it has no master yet.
-        site.master_pane = site.master_id = None
+    team_window = find_team_window(context, caller, team)
+    if team_window.master_pane == caller_pane.pane.id:
+        # The agent joins as a member, so its pane cannot be the master's. The new team has no master yet.
+        team_window.master_pane = team_window.master_id = None
     by = caller.name
-    member, found = context.registry.note(lambda draft: _join(draft, by, site, row, wanted))
-    onboarding.settle_in(context, row, member)
-    arrange(context, site.team_id)
-    team_page.write(context, [site.team_id])
-    return context.registry.peek(lambda draft: _answer(draft, context, row, found), _nothing(row))
+    member, task = context.registry.note(
+        lambda transaction: _join(transaction, by, team_window, row, parsed_role)
+    )
+    onboarding.place_member(context, row, member)
+    arrange(context, team_window.team_id)
+    team_page.write(context, [team_window.team_id])
+    return context.registry.peek(
+        lambda transaction: _result(transaction, context, row, task), _only_session(row)
+    )
 
 
-def know_caller(context: Context, caller: Caller) -> Caller:
-    """Give a row to an agent that was started by hand and calls for the first time: others report to it.
+def register_caller(context: Context, caller: Caller) -> Caller:
+    """Register a calling agent that was started by hand, so that members can report to it.
 
-    Return who calls; from then on that is this session.
+    Return the caller: the new session, or the given caller if there is nothing to register.
     """
-    place = here(context, caller)
-    if place is None or place.row is not None or place.pane.mark:
+    caller_pane = find_caller_pane(context, caller)
+    if caller_pane is None or caller_pane.row is not None or caller_pane.pane.mark:
         return caller
-    kind = _recognise(place, caller.pid)
+    kind = _recognise_kind(caller_pane, caller.pid)
     if kind is not None:
-        row = _adopt(context, caller, place, rules.MASTER, agent=kind)
-        context.warn(f"this {kind} is registered as '{row['name']}': reports go to it")
+        row = _adopt(context, caller, caller_pane, rules.MASTER, agent=kind)
+        context.warn(f"mam registered this {kind} as '{row['name']}', and members report to it")
         return find_caller(context, caller.pid)
     return caller
 
@@ -89,34 +93,37 @@ def know_caller(context: Context, caller: Caller) -> Caller:
 def _adopt(
     context: Context,
     caller: Caller,
-    place: Here,
+    caller_pane: CallerPane,
     role: str,
     *,
     agent: str | None = None,
     name: str | None = None,
 ) -> Row:
-    if place.pane.mark:
-        raise Refused(f"this pane is a session of {place.pane.root or 'another root'}")
-    kind = names.parse_kind(agent) if agent else _recognise(place, caller.pid)
+    if caller_pane.pane.mark:
+        raise Refused(f"this pane is a session of {caller_pane.pane.root or 'another root'}")
+    kind = names.parse_kind(agent) if agent else _recognise_kind(caller_pane, caller.pid)
     if kind is None:
         raise Usage("mam does not recognise the agent in this pane", hint="name it: --agent claude")
-    wanted = names.parse_name(name) if name else _free_name(context, role)
-    pane = context.tmux(place.server).pane(place.pane.id)
+    session_name = names.parse_name(name) if name else _free_name(context, role)
+    pane = context.tmux(caller_pane.server).pane(caller_pane.pane.id)
     workspace = pane.path if pane and pane.path else context.workspace
-    row = adopt.new_row(context, wanted, kind, place.pane, server=place.server, workspace=workspace)
+    row = adopt.new_row(
+        context, session_name, kind, caller_pane.pane, server=caller_pane.server, workspace=workspace
+    )
     row["role"] = role
-    return adopt.take(context, caller, row, place.pane, rename=False)
+    return adopt.adopt_pane(context, caller, row, caller_pane.pane, rename=False)
 
 
-def _recognise(place: Here, pid: int) -> str | None:
-    """Return the kind of the agent that calls: a process between the calling one and its pane."""
-    pids = [one.pid for one in process.ancestors(pid)]
-    if place.pane.pid not in pids:
-        # Whoever calls is somewhere else: an agent further up is not the pane's.
+def _recognise_kind(caller_pane: CallerPane, pid: int) -> str | None:
+    """Return the kind of the calling agent: a process between the calling process and its pane."""
+    pids = [ancestor.pid for ancestor in process.ancestors(pid)]
+    if caller_pane.pane.pid not in pids:
+        # The caller does not run in this pane, so an agent among its ancestors does not either.
         return None
-    for one in pids[: pids.index(place.pane.pid) + 1]:
-        for word in (process.command_line(one) or [])[:2]:
-            kind = names.KIND_ALIASES.get(os.path.basename(word), os.path.basename(word))
+    for ancestor in pids[: pids.index(caller_pane.pane.pid) + 1]:
+        # The second argument is the program where an interpreter runs it: `node /usr/bin/claude`.
+        for argument in (process.command_line(ancestor) or [])[:2]:
+            kind = names.KIND_ALIASES.get(os.path.basename(argument), os.path.basename(argument))
             if kind in BUILT_IN:
                 return kind
     return None
@@ -124,18 +131,20 @@ def _recognise(place: Here, pid: int) -> str | None:
 
 def _free_name(context: Context, role: str) -> str:
     taken = {row["name"] for row in context.registry.view().rows}
-    found = (names.numbered(role, number) for number in range(1, _MOST_NUMBERS))
-    return next((one for one in found if one not in taken), names.numbered(role, _MOST_NUMBERS))
+    candidates = (names.numbered(role, number) for number in range(1, _MOST_NUMBERS))
+    return next((name for name in candidates if name not in taken), names.numbered(role, _MOST_NUMBERS))
 
 
-def _join(draft: Transaction, by: str, site: TeamWindow, row: Row, role: str) -> tuple[Member, Task | None]:
-    current = teams.member(draft, row["id"])
+def _join(
+    transaction: Transaction, by: str, team_window: TeamWindow, row: Row, role: str
+) -> tuple[Member, Task | None]:
+    current = teams.member(transaction, row["id"])
     if current is not None and teams.is_open(current):
         raise Refused(f"'{row['name']}' is the {current.role} of the team {current.team_id} already")
-    site.open(draft, by)
-    member = teams.join(
-        draft,
-        team_id=site.team_id,
+    team_window.open(transaction, by)
+    member = teams.add_member(
+        transaction,
+        team_id=team_window.team_id,
         session_id=row["id"],
         name=row["name"],
         role=role,
@@ -144,21 +153,21 @@ def _join(draft: Transaction, by: str, site: TeamWindow, row: Row, role: str) ->
         workspace=row["workspace"],
         state=rules.ACTIVE,
     )
-    found = tasks.oldest(draft, role, site.team_id)
-    return member, take(draft, found, row["id"], row, by=by) if found else None
+    task = tasks.oldest(transaction, role, team_window.team_id)
+    return member, assign(transaction, task, row["id"], row, by=by) if task else None
 
 
-def _answer(draft: Transaction, context: Context, row: Row, found: Task | None) -> dict[str, Any]:
-    member = teams.member(draft, row["id"])
+def _result(transaction: Transaction, context: Context, row: Row, task: Task | None) -> dict[str, Any]:
+    member = teams.member(transaction, row["id"])
     assert member is not None
     return {
-        "session": draft.get(row["id"]) or row,
+        "session": transaction.get(row["id"]) or row,
         "team": member.team_id,
-        "member": team_page.describe(draft, member),
-        "task": team_page.described(draft, tasks.get(draft, found.seq)) if found else None,
+        "member": team_page.describe_member(transaction, member),
+        "task": team_page.describe_task(transaction, tasks.get(transaction, task.seq)) if task else None,
         "session_file": files.path_of(context.paths, member.team_id),
     }
 
 
-def _nothing(row: Row) -> dict[str, Any]:
+def _only_session(row: Row) -> dict[str, Any]:
     return {"session": row}

@@ -1,4 +1,4 @@
-"""The resident's part in teams: it greets whom a dead spawner left, and keeps the team pages true."""
+"""The resident task for teams: it finishes interrupted spawns and keeps the team pages up to date."""
 
 from __future__ import annotations
 
@@ -15,27 +15,27 @@ _SELDOM = 3600.0
 
 
 class TeamTask:
-    """Goes along with the resident: after each pass it looks at the teams that are up."""
+    """A resident task: `tick()` runs after each pass and handles the teams that are up."""
 
     def __init__(self, context: Context) -> None:
         self.context = context
 
     def due(self) -> float:
-        """Never on its own account: what happens to a team is a change that makes a pass."""
+        """Ask for no tick of its own: every change of a team causes a pass."""
         return time.monotonic() + _SELDOM
 
     def handles(self) -> tuple[int, ...]:
-        """It watches nothing of its own."""
+        """Watch no file descriptors."""
         return ()
 
     def is_needed(self) -> bool:
-        """A team without a session that runs needs nobody."""
+        """Do not keep the resident running: a team without running sessions needs no resident."""
         return False
 
     def tick(self) -> str:
-        """Finish what was cut off, and write what is new, a message that did not arrive too."""
-        nothing: list[Team] = []
-        if self.context.registry.peek(teams.listed, nothing):
+        """Finish interrupted spawns, and write the team pages with the messages that did not arrive."""
+        no_teams: list[Team] = []
+        if self.context.registry.peek(teams.listed, no_teams):
             from mam.app.teams.onboarding import finish_spawns
             from mam.app.teams.team_page import write
 

@@ -1,19 +1,19 @@
-"""Where a member of a team goes on when it is resumed: in the window of its team."""
+"""Where a resumed member of a team gets its pane: in the window of its team."""
 
 from __future__ import annotations
 
-from mam.app.teams.team_window import home_of
+from mam.app.teams.team_window import resume_placement
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from mam.app.context.context import Context
-    from mam.app.sessions.launch import Where
+    from mam.app.sessions.launch import Placement
     from mam.core.session_row import Row
 
 
-class TeamHome:
-    """The home of `sessions.resume` for the members of teams; other sessions have none."""
+class TeamPlacementFinder:
+    """The `PlacementFinder` of `sessions.resume` for members of teams."""
 
-    def find(self, context: Context, row: Row) -> Where | None:
-        """Return the window of the team, if the session is a member, the team is up and there is room."""
-        return home_of(context, row)
+    def find(self, context: Context, row: Row) -> Placement | None:
+        """Return the team's window, if the session is a member, the team is up and there is room."""
+        return resume_placement(context, row)

@@ -1,4 +1,4 @@
-"""A member of a team that gets another name or another pane keeps its place in the team."""
+"""Keep the membership of a team up to date when a session is renamed or resumed."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ if TYPE_CHECKING:
     from mam.core.session_event import SessionEvent
 
 
-def on_session_event(context: Context, draft: Transaction, event: SessionEvent) -> None:
-    """Bring the membership and the team's page in line; a session without a team costs one look."""
+def on_session_event(context: Context, transaction: Transaction, event: SessionEvent) -> None:
+    """Update the membership and the team page of a renamed or resumed session."""
     if not isinstance(event, Renamed | Resumed):
         return
-    member = teams.member(draft, event.row["id"])
-    team = teams.find(draft, member.team_id) if member is not None else None
+    member = teams.member(transaction, event.row["id"])
+    team = teams.find(transaction, member.team_id) if member is not None else None
     if member is None or team is None or team.ended_at is not None:
         return
     if isinstance(event, Renamed):
-        teams.update(draft, member, name=event.row["name"])
-        draft.after_commit(lambda: _write_page(context, member))
+        teams.update(transaction, member, name=event.row["name"])
+        transaction.after_commit(lambda: _write_page(context, member))
     elif teams.is_open(member):
-        draft.after_commit(lambda: _welcome_back(context, event, team))
+        transaction.after_commit(lambda: _place_resumed_member(context, event, team))
 
 
 def _write_page(context: Context, member: Member) -> None:
@@ -35,19 +35,19 @@ def _write_page(context: Context, member: Member) -> None:
     write(context, [member.team_id])
 
 
-def _welcome_back(context: Context, event: Resumed, team: Team) -> None:
-    """Put a member that goes on in its team's window into its place again.
+def _place_resumed_member(context: Context, event: Resumed, team: Team) -> None:
+    """Put a member that was resumed in its team's window into its place.
 
-    A new tmux server counts its windows from @0 again, so the server has to be the same one.
+    A new tmux server numbers its windows from @0 again, so the server must be the same, too.
     """
     from mam.adapters.tmux.window import pane_of
-    from mam.app.teams.onboarding import welcome_back
+    from mam.app.teams.onboarding import place_resumed_member
 
     row = event.row
     try:
         pane = pane_of(context.tmux(row["tmux_server"]), row["pane"]["id"])
         window = (team.server, team.server_pid, team.window_id)
         if pane is not None and (row["tmux_server"], pane.server_pid, pane.window_id) == window:
-            welcome_back(context, row)
+            place_resumed_member(context, row)
     except MamError as error:
-        context.warn(f"'{row['name']}' runs, and its window could not be put in order: {error}")
+        context.warn(f"'{row['name']}' runs, but its window could not be arranged: {error}")

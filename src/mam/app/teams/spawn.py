@@ -1,7 +1,7 @@
-"""Spawn an agent beside the caller: a pane of the window, a role, a task, and somebody to report to.
+"""Spawn an agent beside the caller: it gets a pane of the window, a role, a task, and a spawner to report to.
 
-What it is to be told is recorded in the transaction that claims its name, each message with its id, so a
-spawner that dies half way leaves a member whom the next verb greets, and no message goes out twice.
+The transaction that claims its name also records its onboarding messages, each with its id. So if the
+spawner dies half way, the next verb finishes the onboarding, and no message is sent twice.
 """
 
 from __future__ import annotations
@@ -14,13 +14,13 @@ from mam.adapters.store.tables import messages, tasks, teams
 from mam.adapters.system import load_adjusted_clock, process
 from mam.app.context import own_command
 from mam.app.context.caller import calling_row
-from mam.app.context.liveness import see_one
-from mam.app.sessions.create import begin, wait_until_ready
+from mam.app.context.liveness import check_liveness
+from mam.app.sessions.create import start_session, wait_until_ready
 from mam.app.sessions.create_options import CreateOptions, refuse_unknown
-from mam.app.sessions.launch import Where
+from mam.app.sessions.launch import Placement
 from mam.app.teams import onboarding, register, team_page
 from mam.app.teams.rebalance import arrange
-from mam.app.teams.team_window import TeamWindow, check_room, find_site
+from mam.app.teams.team_window import TeamWindow, check_room, find_team_window
 from mam.core import task as task_rules
 from mam.core import team as rules
 from mam.core.errors import DialogOpen, MamError, NotReady, Refused, StartUnconfirmed
@@ -41,22 +41,22 @@ if TYPE_CHECKING:
     from mam.core.session_row import Row
 
     class MemberOptions(TypedDict, total=False):
-        """What a caller may ask of every member of a team."""
+        """The options that apply to every member of a team."""
 
-        # The kind: the caller's own where an agent calls, else Claude.
+        # The agent kind; by default that of the calling agent, else Claude.
         agent: str | None
         permissions: str | None
         model: str | None
         env: Mapping[str, str] | None
         args: Sequence[str]
-        # Answer the agent's question whether it may trust the directory.
+        # Answer the agent's trust dialog for the directory with yes.
         trust: bool
         # Give the agent mam's own tools.
         mcp: bool
         timeout: float | None
 
     class SpawnOptions(MemberOptions, total=False):
-        """What a caller of `fleet.teams.spawn` may ask for besides."""
+        """The options of `fleet.teams.spawn`."""
 
         name: str | None
         task: str | None
@@ -78,37 +78,37 @@ def spawn(
     child_limit: bool = False,
     **options: Unpack[SpawnOptions],
 ) -> dict[str, Any]:
-    """Start one more member and return it once it was told what to do."""
-    caller = register.know_caller(context, caller)
-    site = find_site(context, caller, team)
-    one = Spawn(context, caller, site, role, child_limit=child_limit, **options)
-    one.run()
-    done = one.finish()
-    if one.dialog is not None:
-        hint = f"{one.dialog.hint or ''}; what it is to be told goes out by itself then".lstrip("; ")
-        raise DialogOpen(one.dialog.message, hint=hint, session=done["session"])
-    return done
+    """Start one more member and return it once it has its first prompt."""
+    caller = register.register_caller(context, caller)
+    team_window = find_team_window(context, caller, team)
+    member_spawn = Spawn(context, caller, team_window, role, child_limit=child_limit, **options)
+    member_spawn.run()
+    document = member_spawn.finish()
+    if member_spawn.dialog is not None:
+        hint = f"{member_spawn.dialog.hint or ''}; mam sends the held messages afterwards".lstrip("; ")
+        raise DialogOpen(member_spawn.dialog.message, hint=hint, session=document["session"])
+    return document
 
 
 class Spawn:
-    """One member on its way into a team."""
+    """The start and onboarding of one member."""
 
     def __init__(
         self,
         context: Context,
         caller: Caller,
-        site: TeamWindow,
+        team_window: TeamWindow,
         role: str,
         *,
         child_limit: bool = False,
         **options: Unpack[SpawnOptions],
     ) -> None:
-        """Take what is asked for; nothing is started."""
-        # Each option is taken out, and one that is left is none of ours.
+        """Check the options; nothing starts yet."""
+        # Each option is popped, so whatever remains at the end is unknown.
         name, task = options.pop("name", None), options.pop("task", None)
         self.context = context
         self.caller = caller
-        self.site = site
+        self.team_window = team_window
         self.role = task_rules.parse_role(role)
         self.agent = options.pop("agent", None) or self._usual_agent()
         self.kind = context.kind(self.agent)
@@ -127,9 +127,9 @@ class Spawn:
         refuse_unknown(options)
         self.dialog: DialogOpen | None = None
         self.receipts: list[dict[str, Any]] = []
-        self._forget_try()
+        self._reset()
 
-    def _forget_try(self) -> None:
+    def _reset(self) -> None:
         self.row: Row | None = None
         self.launch_file = ""
         self.member: Member | None = None
@@ -138,18 +138,18 @@ class Spawn:
         self.added_task = False
 
     def _usual_agent(self) -> str:
-        """Return the caller's own kind where an agent calls, else Claude."""
+        """Return the kind of the calling agent; without one, Claude."""
         row = calling_row(self.context, self.caller)
         return row["agent"] if row and self.context.kind(row["agent"]).takes_prompt else _DEFAULT_AGENT
 
-    def _permissions(self, asked: str | None) -> str:
-        wanted = asked or self.context.settings().team_permissions
-        if asked is None and wanted != "default" and not self.kind.takes_permissions:
+    def _permissions(self, option: str | None) -> str:
+        permissions = option or self.context.settings().team_permissions
+        if option is None and permissions != "default" and not self.kind.takes_permissions:
             return "default"
-        return wanted
+        return permissions
 
     def run(self, *, is_started: bool = False) -> None:
-        """Start it and wait for it, at most three times; raises NotReady with nothing left behind."""
+        """Start the agent and wait for it, in at most three tries. NotReady leaves nothing behind."""
         failure = NotReady()
         for number in range(1, TRIES + 1):
             if number > 1:
@@ -161,37 +161,37 @@ class Spawn:
                 return
             except NotReady as error:
                 failure = error
-                self.take_back()
+                self.undo()
         raise NotReady(
             f"the {self.role} agent did not start in {TRIES} tries: {failure.message}", hint=failure.hint
         )
 
     def start(self) -> None:
-        """Start it in its pane and put the window in order."""
-        self._forget_try()
-        check_room(self.context, self.site)
-        order = self.order()
+        """Start the agent in its pane and arrange the window."""
+        self._reset()
+        check_room(self.context, self.team_window)
+        create_options = self.create_options()
         try:
-            self.row, self.launch_file = begin(self.context, self.caller, order)
-            self._stand()
+            self.row, self.launch_file = start_session(self.context, self.caller, create_options)
+            self._place_in_window()
         except StartUnconfirmed:
             raise
         except MamError:
-            self.take_back()
+            self.undo()
             raise
 
-    def order(self) -> CreateOptions:
-        """Return what create is asked for."""
-        self._order = CreateOptions(
+    def create_options(self) -> CreateOptions:
+        """Return the options for `create`."""
+        self._create_options = CreateOptions(
             self.context,
             self.agent,
             role=self.role,
-            tmux_server=self.site.server,
+            tmux_server=self.team_window.server,
             permissions=self.permissions,
             name=self.name,
             stem=self.role,
-            where=Where(window_id=self.site.window_id, session_name=self.site.team_id),
-            also=self._enrol,
+            placement=Placement(window_id=self.team_window.window_id, session_name=self.team_window.team_id),
+            on_claim=self._record_member,
             trust=self.trust,
             timeout=self.timeout,
             child_limit=self.child_limit,
@@ -200,23 +200,25 @@ class Spawn:
             args=self.args,
             mcp=self.mcp,
         )
-        return self._order
+        return self._create_options
 
-    def _enrol(self, draft: Transaction, row: Row) -> None:
-        """Record team, member, task and first words with the intent of the start."""
+    def _record_member(self, transaction: Transaction, row: Row) -> None:
+        """Record team, member, task and onboarding messages, in the transaction of the intent."""
         by = self.caller.name
-        self.site.open(draft, by)
-        known = [one for one in teams.members(draft, self.site.team_id) if teams.is_open(one)]
-        if len(known) >= rules.MOST_MEMBERS:
+        self.team_window.open(transaction, by)
+        open_members = [
+            member for member in teams.members(transaction, self.team_window.team_id) if teams.is_open(member)
+        ]
+        if len(open_members) >= rules.MOST_MEMBERS:
             raise Refused(f"a team has at most {rules.MOST_MEMBERS} members", hint="mam close NAME")
-        self.is_fresh = draft.get(row["id"]) is None
-        found = self._take_task(draft, row, by)
-        prompt = self._prompt(draft, found)
+        self.is_fresh = transaction.get(row["id"]) is None
+        task = self._take_task(transaction, row, by)
+        prompt = self._prompt(transaction, task)
         if not self.kind.takes_prompt:
-            self._order.prompt = prompt
-        self.member = teams.join(
-            draft,
-            team_id=self.site.team_id,
+            self._create_options.prompt = prompt
+        self.member = teams.add_member(
+            transaction,
+            team_id=self.team_window.team_id,
             session_id=row["id"],
             name=row["name"],
             role=self.role,
@@ -225,51 +227,51 @@ class Spawn:
             workspace=row["workspace"],
             state=rules.SPAWNING,
             owner=process.me().as_json(),
-            words=self._words(prompt),
+            words=self._onboarding_messages(prompt),
         )
 
-    def _take_task(self, draft: Transaction, row: Row, by: str) -> tasks.Task | None:
+    def _take_task(self, transaction: Transaction, row: Row, by: str) -> tasks.Task | None:
         if self.task is not None:
-            found: tasks.Task | None = tasks.add(
-                draft, role=self.role, text=self.task, by=by, team_id=self.site.team_id
+            task: tasks.Task | None = tasks.add(
+                transaction, role=self.role, text=self.task, by=by, team_id=self.team_window.team_id
             )
             self.added_task = True
         else:
-            found = tasks.oldest(draft, self.role, self.site.team_id)
-        if found is None:
+            task = tasks.oldest(transaction, self.role, self.team_window.team_id)
+        if task is None:
             return None
-        self.task_seq = found.seq
-        return tasks.claim(draft, found.seq, row["id"], None)
+        self.task_seq = task.seq
+        return tasks.claim(transaction, task.seq, row["id"], None)
 
-    def _prompt(self, draft: Transaction, found: tasks.Task | None) -> str:
-        spawner = draft.get(self.caller.name)
-        return rules.first_words(
+    def _prompt(self, transaction: Transaction, task: tasks.Task | None) -> str:
+        spawner = transaction.get(self.caller.name)
+        return rules.first_message(
             role=self.role,
-            team=self.site.team_id,
+            team=self.team_window.team_id,
             spawner=spawner["name"] if spawner else None,
-            work=rules.work_line(found.seq, found.text) if found else None,
+            work=rules.work_line(task.seq, task.text) if task else None,
             prompt=self.prompt,
-            command=shlex.join(own_command.named(self.context.environ.get("PATH", os.defpath))),
+            command=shlex.join(own_command.any_command(self.context.environ.get("PATH", os.defpath))),
         )
 
-    def _words(self, prompt: str) -> list[dict[str, Any]]:
-        """Return the messages that it is greeted with, in order; each has its id from the start."""
+    def _onboarding_messages(self, prompt: str) -> list[dict[str, Any]]:
+        """Return the onboarding messages in their order. Each has its id already, so none is sent twice."""
         if not self.kind.reads_screen:
             return []
-        commands = self.kind.identity(self.name or rules.agent_name(self.role), self.colour)
-        words = [{"id": messages.new_id(), "text": one, "command": True} for one in commands]
-        return [*words, {"id": messages.new_id(), "text": prompt, "command": False}]
+        commands = self.kind.identity_commands(self.name or rules.agent_name(self.role), self.colour)
+        identity = [{"id": messages.new_id(), "text": command, "command": True} for command in commands]
+        return [*identity, {"id": messages.new_id(), "text": prompt, "command": False}]
 
-    def _stand(self) -> None:
-        """Record where it stands, write on its border, and put the window in order."""
+    def _place_in_window(self) -> None:
+        """Record the pane of the member, label it, and arrange the window."""
         assert self.row is not None and self.member is not None
-        self.member = onboarding.settle_in(self.context, self.row, self.member)
-        if self.site.window_id is None:
-            self.site.window_id = self.member.window_id
-        arrange(self.context, self.site.team_id)
+        self.member = onboarding.place_member(self.context, self.row, self.member)
+        if self.team_window.window_id is None:
+            self.team_window.window_id = self.member.window_id
+        arrange(self.context, self.team_window.team_id)
 
     def wait(self) -> None:
-        """Wait until it is ready, and give it its colour and name; an open dialog ends the waiting."""
+        """Wait until the agent is ready, and send it its colour and name. An open dialog ends the wait."""
         assert self.row is not None and self.member is not None
         try:
             self.row = wait_until_ready(
@@ -282,72 +284,74 @@ class Spawn:
             )
         except DialogOpen as error:
             self.dialog = error
-        commands = [one for one in self.member.words if one["command"]]
+        commands = [message for message in self.member.words if message["command"]]
         patience = 0.0 if self.dialog else load_adjusted_clock.stretched(_COMMAND_SECONDS)
-        self.receipts = [onboarding.identify(self.context, self.row, one, patience) for one in commands]
-        if see_one(self.context, self.row).state != Liveness.ALIVE:
-            raise NotReady(f"'{self.row['name']}' ended when it was given its name", session=self.row)
+        self.receipts = [
+            onboarding.send_identity(self.context, self.row, message, patience) for message in commands
+        ]
+        if check_liveness(self.context, self.row).state != Liveness.ALIVE:
+            raise NotReady(f"'{self.row['name']}' ended when mam sent it its name", session=self.row)
 
-    def take_back(self) -> None:
-        """Leave nothing of a try behind: no process, pane, row, member, or task of ours."""
+    def undo(self) -> None:
+        """Undo one try: remove its process, pane, row, member, and the task that it added."""
         member = self.member
         if member is None:
             return
-        withdraw(self.context, self.caller, member.session_id, is_fresh=self.is_fresh)
+        end_failed_session(self.context, self.caller, member.session_id, is_fresh=self.is_fresh)
 
-        def work(draft: Transaction) -> None:
-            for one in member.words:
-                said = messages.find(draft, one["id"])
-                if said is not None and said.state == MessageState.HELD:
+        def work(transaction: Transaction) -> None:
+            for entry in member.words:
+                message = messages.find(transaction, entry["id"])
+                if message is not None and message.state == MessageState.HELD:
                     messages.update(
-                        draft, said.id, state=MessageState.FAILED, reason="its spawn was taken back"
+                        transaction, message.id, state=MessageState.FAILED, reason="its spawn was undone"
                     )
-            teams.leave(draft, member)
+            teams.remove_member(transaction, member)
             if self.task_seq is not None and self.added_task:
-                tasks.remove(draft, self.task_seq)
-            tasks.release(draft, member.session_id)
-            teams.remove(draft, self.site.team_id)
+                tasks.remove(transaction, self.task_seq)
+            tasks.release(transaction, member.session_id)
+            teams.remove(transaction, self.team_window.team_id)
 
         self.context.registry.note(work)
-        self.site.look_again(self.context)
-        self._forget_try()
+        self.team_window.forget_closed_window(self.context)
+        self._reset()
 
     def finish(self) -> dict[str, Any]:
-        """Give it its first words; return the member, its task, and what became of the words."""
+        """Send the first prompt; return the member, its task, and the receipts."""
         assert self.row is not None and self.member is not None
         patience = 0.0 if self.dialog else load_adjusted_clock.stretched(_PROMPT_SECONDS)
-        # The master first: what this one reports may come soon.
-        onboarding.name_master(self.context, self.site)
-        receipt = onboarding.tell(self.context, self.row, self.member, patience)
-        self.context.registry.note(lambda draft: onboarding.introduced(draft, self.row))
-        team_page.write(self.context, [self.site.team_id])
+        # Name the master first, because the new member may report soon.
+        onboarding.name_master(self.context, self.team_window)
+        receipt = onboarding.send_first_prompt(self.context, self.row, self.member, patience)
+        self.context.registry.note(lambda transaction: onboarding.mark_active(transaction, self.row))
+        team_page.write(self.context, [self.team_window.team_id])
         return self._document(receipt)
 
     def _document(self, receipt: dict[str, Any] | None) -> dict[str, Any]:
         assert self.row is not None
         session_id = self.row["id"]
 
-        def read(draft: Transaction) -> dict[str, Any]:
-            member = teams.member(draft, session_id)
-            found = tasks.find(draft, self.task_seq) if self.task_seq else None
+        def read(transaction: Transaction) -> dict[str, Any]:
+            member = teams.member(transaction, session_id)
+            task = tasks.find(transaction, self.task_seq) if self.task_seq else None
             return {
-                "session": draft.get(session_id) or self.row,
-                "member": team_page.describe(draft, member) if member else None,
-                "team": self.site.team_id,
+                "session": transaction.get(session_id) or self.row,
+                "member": team_page.describe_member(transaction, member) if member else None,
+                "team": self.team_window.team_id,
                 "permissions": self.permissions,
                 "dialog": self.dialog.message if self.dialog else None,
-                "task": team_page.described(draft, found) if found else None,
+                "task": team_page.describe_task(transaction, task) if task else None,
                 "identity": self.receipts,
                 "receipt": receipt,
-                "session_file": files.path_of(self.context.paths, self.site.team_id),
+                "session_file": files.path_of(self.context.paths, self.team_window.team_id),
             }
 
-        nothing: dict[str, Any] = {}
-        return self.context.registry.peek(read, nothing)
+        empty: dict[str, Any] = {}
+        return self.context.registry.peek(read, empty)
 
 
-def withdraw(context: Context, caller: Caller, session_id: str, *, is_fresh: bool) -> None:
-    """End a session of a try that failed, and drop the row that it made."""
+def end_failed_session(context: Context, caller: Caller, session_id: str, *, is_fresh: bool) -> None:
+    """End the session of a failed try, and remove the row if the try made it."""
     from mam.app.sessions.forget import forget, remove_dead_pane
     from mam.app.sessions.stop import stop
 

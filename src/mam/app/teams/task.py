@@ -1,4 +1,4 @@
-"""Tasks of roles: add, list, claim, done. Of any number who claim a task one gets it."""
+"""Tasks of roles: add, list, claim and finish. If several claim one task, exactly one gets it."""
 
 from __future__ import annotations
 
@@ -22,125 +22,130 @@ if TYPE_CHECKING:
 
 
 def add(context: Context, caller: Caller, text: str, *, role: str, team: str | None = None) -> dict[str, Any]:
-    """Add a task for a role, of one team or of whoever has that role; `{task}`."""
-    words, wanted, by = rules.parse_text(text), rules.parse_role(role), caller.name
+    """Add a task for a role, in one team or for any member with that role; return `{task}`."""
+    task_text, task_role, by = rules.parse_text(text), rules.parse_role(role), caller.name
     team_id = find_team(context, caller, team).id if team is not None else None
 
-    def work(draft: Transaction) -> dict[str, Any]:
-        made = tasks.add(draft, role=wanted, text=words, by=by, team_id=team_id)
-        draft.log(by, "task add", None, task=rules.shown(made.seq), role=wanted)
-        return team_page.described(draft, made)
+    def work(transaction: Transaction) -> dict[str, Any]:
+        task = tasks.add(transaction, role=task_role, text=task_text, by=by, team_id=team_id)
+        transaction.log(by, "task add", None, task=rules.shown(task.seq), role=task_role)
+        return team_page.describe_task(transaction, task)
 
-    done = context.registry.note(work)
+    document = context.registry.note(work)
     team_page.write(context)
-    return {"task": done}
+    return {"task": document}
 
 
 def list_tasks(context: Context, *, role: str | None = None, status: str | None = None) -> dict[str, Any]:
     """Return `{tasks}`, oldest first. Reads only."""
     if status is not None and status not in rules.STATUSES:
-        raise Usage(f"a task is {', '.join(rules.STATUSES)}")
-    wanted = rules.parse_role(role) if role else None
+        raise Usage(f"the status of a task must be one of {', '.join(rules.STATUSES)}")
+    task_role = rules.parse_role(role) if role else None
 
-    def read(draft: Transaction) -> list[dict[str, Any]]:
-        found = tasks.listed(draft, role=wanted, status=status)
-        return [team_page.described(draft, one) for one in found]
+    def read(transaction: Transaction) -> list[dict[str, Any]]:
+        listed_tasks = tasks.listed(transaction, role=task_role, status=status)
+        return [team_page.describe_task(transaction, task) for task in listed_tasks]
 
-    nothing: list[dict[str, Any]] = []
-    return {"tasks": context.registry.peek(read, nothing)}
+    no_tasks: list[dict[str, Any]] = []
+    return {"tasks": context.registry.peek(read, no_tasks)}
 
 
 def claim(
     context: Context,
     caller: Caller,
-    which: str | None = None,
+    task_id: str | None = None,
     *,
     role: str | None = None,
     session: str | None = None,
 ) -> dict[str, Any]:
-    """Claim a task, or the oldest that waits for a role; `{task, changed}`.
+    """Claim a task, or the oldest task that waits for a role; return `{task, changed}`.
 
-    For the caller, or for a session. Raises TaskNotFound where nothing waits, Conflict where another has it.
+    The claimant is the caller, or `session`. Raise TaskNotFound if no task waits, Conflict if another has it.
     """
     row = context.registry.view().find(session) if session else calling_row(context, caller)
     by = caller.name
-    who = row["id"] if row else by
-    number = rules.parse(which) if which else None
-    wanted = rules.parse_role(role or (row.get("role") if row else None)) if number is None else None
+    claimant = row["id"] if row else by
+    number = rules.parse(task_id) if task_id else None
+    task_role = rules.parse_role(role or (row.get("role") if row else None)) if number is None else None
 
-    def work(draft: Transaction) -> tuple[dict[str, Any], bool]:
-        team_id = team_of(draft, who)
+    def work(transaction: Transaction) -> tuple[dict[str, Any], bool]:
+        team_id = team_of(transaction, claimant)
         if number is None:
-            found = tasks.oldest(draft, wanted or "", team_id)
-            if found is None:
-                raise TaskNotFound(f"no task waits for the role '{wanted}'", hint="mam task list")
+            task = tasks.oldest(transaction, task_role or "", team_id)
+            if task is None:
+                raise TaskNotFound(f"no task waits for the role '{task_role}'", hint="mam task list")
         else:
-            found = _known(draft, number)
-            if found.status == rules.CLAIMED and found.claimed_by == who:
-                return team_page.described(draft, found), False
-            _check_free(draft, found)
-        done = take(draft, found, who, row, by=by)
-        return team_page.described(draft, done), True
+            task = _get_task(transaction, number)
+            if task.status == rules.CLAIMED and task.claimed_by == claimant:
+                return team_page.describe_task(transaction, task), False
+            _check_free(transaction, task)
+        claimed_task = assign(transaction, task, claimant, row, by=by)
+        return team_page.describe_task(transaction, claimed_task), True
 
-    done, changed = context.registry.note(work)
+    document, changed = context.registry.note(work)
     team_page.write(context)
-    return {"task": done, "changed": changed}
+    return {"task": document, "changed": changed}
 
 
-def take(draft: Transaction, found: Task, who: str, row: Row | None, *, by: str) -> Task:
-    """Give a task that is free to somebody, in the transaction that found it free."""
-    done = tasks.claim(draft, found.seq, who, (row.get("pane") or {}).get("id") if row else None)
-    draft.log(by, "task claim", row, task=rules.shown(found.seq))
-    return done
+def assign(transaction: Transaction, task: Task, claimant: str, row: Row | None, *, by: str) -> Task:
+    """Assign a free task, in the transaction that found it free."""
+    claimed_task = tasks.claim(
+        transaction, task.seq, claimant, (row.get("pane") or {}).get("id") if row else None
+    )
+    transaction.log(by, "task claim", row, task=rules.shown(task.seq))
+    return claimed_task
 
 
-def finish(context: Context, caller: Caller, which: str, *, result: str | None = None) -> dict[str, Any]:
-    """Say that a task is done; `{task, changed}`. Only who has it, who gave it, or a person may."""
-    number, who = rules.parse(which), caller.name
+def finish(context: Context, caller: Caller, task_id: str, *, result: str | None = None) -> dict[str, Any]:
+    """Record that a task is done; return `{task, changed}`.
 
-    def work(draft: Transaction) -> tuple[dict[str, Any], bool]:
-        found = _known(draft, number)
-        if found.status == rules.DONE:
-            return team_page.described(draft, found), False
-        _check_mine(draft, found, who)
-        done = tasks.finish(draft, number, rules.parse_result(result), None)
-        draft.log(who, "task done", None, done.result, task=rules.shown(number))
-        return team_page.described(draft, done), True
+    Only its claimant, the claimant's parent, its creator, or a person may do this.
+    """
+    number, caller_name = rules.parse(task_id), caller.name
 
-    done, changed = context.registry.note(work)
+    def work(transaction: Transaction) -> tuple[dict[str, Any], bool]:
+        task = _get_task(transaction, number)
+        if task.status == rules.DONE:
+            return team_page.describe_task(transaction, task), False
+        _check_may_finish(transaction, task, caller_name)
+        finished_task = tasks.finish(transaction, number, rules.parse_result(result), None)
+        transaction.log(caller_name, "task done", None, finished_task.result, task=rules.shown(number))
+        return team_page.describe_task(transaction, finished_task), True
+
+    document, changed = context.registry.note(work)
     team_page.write(context)
-    return {"task": done, "changed": changed}
+    return {"task": document, "changed": changed}
 
 
-def team_of(draft: Transaction, who: str) -> str | None:
-    """Return the team that somebody is in now."""
-    found = teams.member(draft, who)
-    return found.team_id if found and teams.is_open(found) else None
+def team_of(transaction: Transaction, claimant: str) -> str | None:
+    """Return the id of the team that a session is a member of now."""
+    member = teams.member(transaction, claimant)
+    return member.team_id if member and teams.is_open(member) else None
 
 
-def _known(draft: Transaction, number: int) -> Task:
-    found = tasks.find(draft, number)
-    if found is None:
+def _get_task(transaction: Transaction, number: int) -> Task:
+    task = tasks.find(transaction, number)
+    if task is None:
         raise TaskNotFound(f"there is no {rules.shown(number)}", hint="mam task list")
-    return found
+    return task
 
 
-def _check_free(draft: Transaction, found: Task) -> None:
-    """Refuse a task that is done, or that somebody has who is still there."""
-    if found.status == rules.DONE:
-        raise Conflict(f"{rules.shown(found.seq)} is done")
-    if found.status == rules.CLAIMED:
-        holder = draft.get(found.claimed_by or "")
-        if holder is None and found.claimed_by != "user":
+def _check_free(transaction: Transaction, task: Task) -> None:
+    """Refuse a task that is done, or whose claimant still runs."""
+    if task.status == rules.DONE:
+        raise Conflict(f"{rules.shown(task.seq)} is done")
+    if task.status == rules.CLAIMED:
+        holder = transaction.get(task.claimed_by or "")
+        if holder is None and task.claimed_by != "user":
             return
         if holder is None or is_running(holder):
             name = holder["name"] if holder else "a person"
-            raise Conflict(f"{rules.shown(found.seq)} is claimed by {name}", hint="mam task list")
+            raise Conflict(f"{rules.shown(task.seq)} is claimed by {name}", hint="mam task list")
 
 
-def _check_mine(draft: Transaction, found: Task, who: str) -> None:
-    holder = draft.get(found.claimed_by or "")
-    may = (found.claimed_by, found.created_by, (holder or {}).get("parent"), "user")
-    if who not in may:
-        name = holder["name"] if holder else found.claimed_by or "nobody"
-        raise NotAllowed(f"{rules.shown(found.seq)} is claimed by {name}, and not yours to end")
+def _check_may_finish(transaction: Transaction, task: Task, caller_name: str) -> None:
+    holder = transaction.get(task.claimed_by or "")
+    allowed = (task.claimed_by, task.created_by, (holder or {}).get("parent"), "user")
+    if caller_name not in allowed:
+        name = holder["name"] if holder else task.claimed_by or "nobody"
+        raise NotAllowed(f"{rules.shown(task.seq)} is claimed by {name}, so the caller may not finish it")

@@ -11,10 +11,10 @@ from mam.adapters.tmux import window as windows
 from mam.app.sessions.forget import remove_dead_pane
 from mam.app.sessions.stop import stop
 from mam.app.teams import onboarding, register, team_page
-from mam.app.teams.caller_pane import here
-from mam.app.teams.close import check_may, mark_closed
+from mam.app.teams.caller_pane import find_caller_pane
+from mam.app.teams.close import check_may_close, mark_closed
 from mam.app.teams.spawn import Spawn
-from mam.app.teams.team_window import find_site, find_team
+from mam.app.teams.team_window import find_team, find_team_window
 from mam.core.errors import Broken, MamError, NotAllowed, Refused
 from mam.core.session_row import is_running
 from mam.core.task import parse_text, shown
@@ -37,25 +37,35 @@ _AT_ONCE = 4
 
 
 def up(
-    context: Context, caller: Caller, what: str, *, work: str | None = None, **options: Unpack[MemberOptions]
+    context: Context,
+    caller: Caller,
+    preset: str,
+    *,
+    work: str | None = None,
+    **options: Unpack[MemberOptions],
 ) -> dict[str, Any]:
-    """Start every role of a preset or file; `{team, members, permissions, session_file}`.
+    """Start every role of a preset or file; return `{team, members, permissions, session_file}`.
 
-    All of it or nothing: where one role does not start, the others are ended again. One that shows a dialog
-    has started; what it is to be told is held until somebody answers it. `work` becomes a task of the first
-    role; the other options are those of spawn, for every role.
+    If one role does not start, all others end again. A member that shows a dialog counts as started; its
+    messages are held until somebody answers the dialog. `work` becomes a task of the first role. The other
+    options are those of spawn, for every role.
     """
-    plan = team_presets.load(what, context.environ)
-    caller = register.know_caller(context, caller)
-    site = find_site(context, caller, name=plan.name, layout=plan.layout)
-    known = context.registry.peek(lambda draft: teams.find(draft, site.team_id), None)
-    if known is not None:
-        raise Refused(f"the team {known.id} is up here", hint="mam team down, or mam spawn adds to it")
-    crew = [
+    plan = team_presets.load(preset, context.environ)
+    caller = register.register_caller(context, caller)
+    team_window = find_team_window(context, caller, name=plan.name, layout=plan.layout)
+    running_team = context.registry.peek(
+        lambda transaction: teams.find(transaction, team_window.team_id), None
+    )
+    if running_team is not None:
+        raise Refused(
+            f"the team {running_team.id} is already up",
+            hint="end it with mam team down, or add a member with mam spawn",
+        )
+    spawns = [
         Spawn(
             context,
             caller,
-            site,
+            team_window,
             role.role,
             colour=role.colour,
             prompt=role.prompt,
@@ -64,18 +74,18 @@ def up(
         for role in plan.roles
     ]
     if work is not None:
-        crew[0].task = parse_text(work)
-    members = _bring_up(context, caller, crew)
+        spawns[0].task = parse_text(work)
+    members = _bring_up(context, caller, spawns)
     return {
-        "team": context.registry.peek(lambda draft: _describe(draft, site.team_id), None),
+        "team": context.registry.peek(lambda transaction: _describe(transaction, team_window.team_id), None),
         "members": members,
-        "permissions": sorted({one.permissions for one in crew}),
-        "session_file": files.path_of(context.paths, site.team_id),
+        "permissions": sorted({spawn.permissions for spawn in spawns}),
+        "session_file": files.path_of(context.paths, team_window.team_id),
     }
 
 
 def _options_of(role: RolePlan, options: MemberOptions) -> MemberOptions:
-    """Return the options of one member: what is asked for all comes before what its role says."""
+    """Return the options of one member. The options for all members override those of its role."""
     return {
         **options,
         "agent": options.get("agent") or role.agent,
@@ -84,60 +94,73 @@ def _options_of(role: RolePlan, options: MemberOptions) -> MemberOptions:
     }
 
 
-def _bring_up(context: Context, caller: Caller, crew: list[Spawn]) -> list[dict[str, Any]]:
-    """Start the panes one after the other, in their order; wait for the agents at the same time."""
+def _bring_up(context: Context, caller: Caller, spawns: list[Spawn]) -> list[dict[str, Any]]:
+    """Start the panes one after another, in their order; then wait for all agents in parallel."""
     try:
-        for one in crew:
-            context.progress(f"starting {one.role}")
-            one.start()
-        onboarding.name_master(context, crew[0].site)
-        done = _side_by_side(context, crew, _see_through)
-        failed = next((error for error in done if isinstance(error, BaseException)), None)
-        if failed is not None:
-            raise failed
+        for spawn in spawns:
+            context.progress(f"starting {spawn.role}")
+            spawn.start()
+        onboarding.name_master(context, spawns[0].team_window)
+        results = _run_in_parallel(context, spawns, _wait_and_finish)
+        failure = next((error for error in results if isinstance(error, BaseException)), None)
+        if failure is not None:
+            raise failure
     except MamError:
-        for one in crew:
-            one.take_back()
+        for spawn in spawns:
+            spawn.undo()
         raise
-    return [document for document in done if isinstance(document, dict)]
+    return [document for document in results if isinstance(document, dict)]
 
 
-def _see_through(context: Context, one: Spawn) -> dict[str, Any]:
-    one.context = context
-    one.run(is_started=True)
-    return one.finish()
+def _wait_and_finish(context: Context, spawn: Spawn) -> dict[str, Any]:
+    spawn.context = context
+    spawn.run(is_started=True)
+    return spawn.finish()
 
 
 def down(
     context: Context, caller: Caller, team_id: str | None = None, *, force: bool = False
 ) -> dict[str, Any]:
-    """End every member, each with its own exit first; `{team, closed, failed, unfinished}`.
+    """Stop every member of a team; return `{team, closed, failed, unfinished}`.
 
-    What was not finished waits again for its role. Never the pane of the caller, never the master's.
+    Unfinished tasks wait again for their role. The panes of the caller and of the master stay.
     """
     team = find_team(context, caller, team_id)
     _check_down(context, caller, team)
-    nothing: list[Member] = []
-    members = context.registry.peek(lambda draft: teams.members(draft, team.id), nothing)
-    left = [one for one in members if teams.is_open(one)]
-    done = _side_by_side(context, left, lambda twin, one: _end(twin, caller, team, one, force))
+    no_members: list[Member] = []
+    members = context.registry.peek(lambda transaction: teams.members(transaction, team.id), no_members)
+    open_members = [member for member in members if teams.is_open(member)]
+    results = _run_in_parallel(
+        context,
+        open_members,
+        lambda thread_context, member: _end_member(thread_context, caller, team, member, force),
+    )
     failed = [
-        {"session": one.name, "error": error.message}
-        for one, error in zip(left, done, strict=True)
+        {"session": member.name, "error": error.message}
+        for member, error in zip(open_members, results, strict=True)
         if isinstance(error, MamError)
     ]
-    unfinished = [shown(number) for numbers in done if isinstance(numbers, list) for number in numbers]
+    unfinished = [shown(number) for numbers in results if isinstance(numbers, list) for number in numbers]
     if not failed:
         _end_team(context, team, members)
     team_page.write(context, [team.id])
-    strange = next(
-        (one for one in done if isinstance(one, BaseException) and not isinstance(one, MamError)), None
+    unexpected = next(
+        (
+            result
+            for result in results
+            if isinstance(result, BaseException) and not isinstance(result, MamError)
+        ),
+        None,
     )
-    if strange is not None:
-        raise Broken(f"a member could not be ended: {strange}") from strange
-    closed = [one.name for one in left if one.name not in [bad["session"] for bad in failed]]
+    if unexpected is not None:
+        raise Broken(f"a member could not be ended: {unexpected}") from unexpected
+    closed = [
+        member.name
+        for member in open_members
+        if member.name not in [failure["session"] for failure in failed]
+    ]
     return {
-        "team": context.registry.peek(lambda draft: _describe(draft, team.id), None),
+        "team": context.registry.peek(lambda transaction: _describe(transaction, team.id), None),
         "closed": closed,
         "failed": failed,
         "unfinished": unfinished,
@@ -145,21 +168,25 @@ def down(
 
 
 def _check_down(context: Context, caller: Caller, team: Team) -> None:
-    who, place = caller.name, here(context, caller)
-    nothing: list[Member] = []
-    members = context.registry.peek(lambda draft: teams.members(draft, team.id), nothing)
-    panes = {one.pane for one in members if teams.is_open(one)}
-    is_inside = place is not None and place.pane.server_pid == team.server_pid and place.pane.id in panes
-    if who in {one.session_id for one in members} or is_inside:
-        raise NotAllowed(f"a member does not end the team {team.id}", hint="run it in the master's pane")
-    if who not in ("user", team.master_id, team.by):
-        raise NotAllowed(f"only the master ends the team {team.id}")
+    caller_name, caller_pane = caller.name, find_caller_pane(context, caller)
+    no_members: list[Member] = []
+    members = context.registry.peek(lambda transaction: teams.members(transaction, team.id), no_members)
+    panes = {member.pane for member in members if teams.is_open(member)}
+    is_inside = (
+        caller_pane is not None
+        and caller_pane.pane.server_pid == team.server_pid
+        and caller_pane.pane.id in panes
+    )
+    if caller_name in {member.session_id for member in members} or is_inside:
+        raise NotAllowed(f"a member may not end the team {team.id}", hint="run it in the master's pane")
+    if caller_name not in ("user", team.master_id, team.by):
+        raise NotAllowed(f"only the master may end the team {team.id}")
 
 
-def _end(context: Context, caller: Caller, team: Team, member: Member, force: bool) -> list[int]:
+def _end_member(context: Context, caller: Caller, team: Team, member: Member, force: bool) -> list[int]:
     row = context.registry.view().by_id(member.session_id)
     if row is not None and is_running(row):
-        check_may(context, caller, row, team)
+        check_may_close(context, caller, row, team)
         stop(context, caller, row["id"], reason="team down", force=force)
     elif row is not None:
         remove_dead_pane(context, row)
@@ -167,58 +194,64 @@ def _end(context: Context, caller: Caller, team: Team, member: Member, force: bo
 
 
 def _end_team(context: Context, team: Team, members: list[Member]) -> None:
-    context.registry.note(lambda draft: teams.change(draft, team.id, ended_at=draft.now))
+    context.registry.note(lambda transaction: teams.change(transaction, team.id, ended_at=transaction.now))
     tmux = context.tmux(team.server)
     if team.window_id is None or tmux.server_pid() != team.server_pid:
         return
     panes = [team.master_pane] if team.master_pane else []
-    windows.undress(tmux, team.window_id, [*panes, *(one.pane for one in members if one.pane)])
+    windows.remove_labels(tmux, team.window_id, [*panes, *(member.pane for member in members if member.pane)])
 
 
 def listing(context: Context, *, ended: bool = False) -> dict[str, Any]:
     """Return `{teams, presets}`: the teams that are up, or all, each with its members. Reads only."""
 
-    def read(draft: Transaction) -> list[dict[str, Any]]:
+    def read(transaction: Transaction) -> list[dict[str, Any]]:
         return [
             {
-                **team_page.describe_team(draft, team),
-                "members": [team_page.describe(draft, one) for one in teams.members(draft, team.id)],
-                "tasks": len(tasks.listed(draft, team_id=team.id)),
+                **team_page.describe_team(transaction, team),
+                "members": [
+                    team_page.describe_member(transaction, member)
+                    for member in teams.members(transaction, team.id)
+                ],
+                "tasks": len(tasks.listed(transaction, team_id=team.id)),
                 "session_file": files.path_of(context.paths, team.id),
             }
-            for team in teams.listed(draft, ended=ended)
+            for team in teams.listed(transaction, ended=ended)
         ]
 
-    nothing: list[dict[str, Any]] = []
-    return {"teams": context.registry.peek(read, nothing), "presets": team_presets.presets(context.environ)}
+    no_teams: list[dict[str, Any]] = []
+    return {"teams": context.registry.peek(read, no_teams), "presets": team_presets.presets(context.environ)}
 
 
-def _describe(draft: Transaction, team_id: str) -> dict[str, Any] | None:
-    found = teams.find(draft, team_id)
-    return team_page.describe_team(draft, found) if found else None
+def _describe(transaction: Transaction, team_id: str) -> dict[str, Any] | None:
+    team = teams.find(transaction, team_id)
+    return team_page.describe_team(transaction, team) if team else None
 
 
-def _side_by_side(context: Context, jobs: Sequence[T], work: Callable[[Context, T], Any]) -> list[Any]:
-    """Do the same to each, a few at a time, each with a world of its own; an error stands in its place."""
+def _run_in_parallel(context: Context, jobs: Sequence[T], work: Callable[[Context, T], Any]) -> list[Any]:
+    """Run `work` for each job, a few at a time, each thread with its own context.
+
+    The result of a job that fails is its error.
+    """
     results: list[Any] = [None] * len(jobs)
-    waiting = list(enumerate(jobs))[::-1]
+    pending = list(enumerate(jobs))[::-1]
 
-    def labour() -> None:
-        twin = context.for_thread()
+    def run_jobs() -> None:
+        thread_context = context.for_thread()
         try:
-            while waiting:
+            while pending:
                 try:
-                    at, job = waiting.pop()
+                    position, job = pending.pop()
                 except IndexError:
                     return
                 try:
-                    results[at] = work(twin, job)
+                    results[position] = work(thread_context, job)
                 except Exception as error:
-                    results[at] = error
+                    results[position] = error
         finally:
-            twin.close()
+            thread_context.close()
 
-    threads = [Thread(target=labour, daemon=True) for _ in range(min(_AT_ONCE, len(jobs)))]
+    threads = [Thread(target=run_jobs, daemon=True) for _ in range(min(_AT_ONCE, len(jobs)))]
     for thread in threads:
         thread.start()
     for thread in threads:

@@ -1,4 +1,4 @@
-"""Writing the pages of teams: what the database says, and which messages did not arrive."""
+"""Write the team pages from the database, and describe teams, members and tasks for documents."""
 
 from __future__ import annotations
 
@@ -22,49 +22,51 @@ if TYPE_CHECKING:
     from mam.adapters.store.transaction import Transaction
     from mam.app.context.context import Context
 
-_LOST = (MessageState.FAILED, MessageState.UNCONFIRMED)
+_UNDELIVERED = (MessageState.FAILED, MessageState.UNCONFIRMED)
 
 
 def write(context: Context, team_ids: Iterable[str] | None = None) -> None:
-    """Write the files of these teams, or of all that are up. It stops no verb: the next one writes again."""
+    """Write the pages of these teams, or of all that are up. After an error the next verb tries again."""
 
-    def work(draft: Transaction) -> None:
-        for team in teams.listed(draft, ended=True):
+    def work(transaction: Transaction) -> None:
+        for team in teams.listed(transaction, ended=True):
             if (team.ended_at is None) if team_ids is None else (team.id in team_ids):
-                _note_lost(draft, team)
-                _write_one(context, draft, team)
+                _note_undelivered(transaction, team)
+                _write_one(context, transaction, team)
 
     try:
-        # Under the lock: of two who write, the later one has the later facts.
+        # Write under the lock, so that of two writers the later one has the later facts.
         context.registry.note(work)
     except MamError as error:
-        context.warn(f"the session file could not be written: {error}")
+        context.warn(f"the team page could not be written: {error}")
 
 
-def _write_one(context: Context, draft: Transaction, team: Team) -> None:
-    found = [describe(draft, one) for one in teams.members(draft, team.id)]
-    work = [described(draft, one) for one in tasks.listed(draft, team_id=team.id)]
-    text = pages.render(describe_team(draft, team), found, work, teams.lines(draft, team.id))
+def _write_one(context: Context, transaction: Transaction, team: Team) -> None:
+    members = [describe_member(transaction, member) for member in teams.members(transaction, team.id)]
+    work = [describe_task(transaction, task) for task in tasks.listed(transaction, team_id=team.id)]
+    text = pages.render(describe_team(transaction, team), members, work, teams.lines(transaction, team.id))
     team_page_file.write(context.paths, team.id, text)
 
 
-def _note_lost(draft: Transaction, team: Team) -> None:
-    """Keep a line for each message to or from the team that failed or stayed unconfirmed."""
-    found = teams.members(draft, team.id)
-    names = {one.session_id: one.name for one in found}
+def _note_undelivered(transaction: Transaction, team: Team) -> None:
+    """Keep a line for each message to a member or the master that failed or stayed unconfirmed."""
+    members = teams.members(transaction, team.id)
+    names = {member.session_id: member.name for member in members}
     if team.master_id:
         names[team.master_id] = "master"
     for session_id, name in names.items():
-        for one in messages.listed(draft, session_id=session_id):
-            if one.state in _LOST and one.created_at >= team.started_at:
-                sender = names.get(one.sender, one.sender)
-                what = one_line(f"{one.id} from {sender} to {name}: {one.state}: {one.reason or '-'}", 400)
-                teams.note(draft, team.id, one.id, what)
+        for message in messages.listed(transaction, session_id=session_id):
+            if message.state in _UNDELIVERED and message.created_at >= team.started_at:
+                sender = names.get(message.sender, message.sender)
+                line = one_line(
+                    f"{message.id} from {sender} to {name}: {message.state}: {message.reason or '-'}", 400
+                )
+                teams.note(transaction, team.id, message.id, line)
 
 
-def describe_team(draft: Transaction, team: Team) -> dict[str, Any]:
+def describe_team(transaction: Transaction, team: Team) -> dict[str, Any]:
     """Return a team as documents show it."""
-    master = draft.get(team.master_id) if team.master_id else None
+    master = transaction.get(team.master_id) if team.master_id else None
     return {
         "id": team.id,
         "name": team.name,
@@ -78,57 +80,57 @@ def describe_team(draft: Transaction, team: Team) -> dict[str, Any]:
     }
 
 
-def describe(draft: Transaction, one: Member) -> dict[str, Any]:
-    """Return a member as documents show it, with its boxes."""
-    at = tasks.claimed(draft, one.session_id)
-    row = draft.get(one.session_id)
+def describe_member(transaction: Transaction, member: Member) -> dict[str, Any]:
+    """Return a member as documents show it, with its checklist."""
+    claimed_tasks = tasks.claimed(transaction, member.session_id)
+    row = transaction.get(member.session_id)
     return {
-        "team": one.team_id,
-        "session": one.name,
-        "id": one.session_id,
+        "team": member.team_id,
+        "session": member.name,
+        "id": member.session_id,
         "agent": row["agent"] if row else None,
         "status": row["status"] if row else "forgotten",
-        "role": one.role,
-        "colour": one.colour,
-        "pane": one.pane,
-        "window": one.window_id,
-        "workspace": one.workspace,
-        "label": f"{one.role}-{one.pane}",
-        "name_source": one.name_source,
-        "conversation": one.conversation,
-        "state": one.state,
-        "task": shown(at[0].seq) if at else None,
-        "boxes": boxes(draft, one),
-        "spawned_at": stamp(one.spawned_at),
-        "closed_at": stamp(one.closed_at) if one.closed_at else None,
+        "role": member.role,
+        "colour": member.colour,
+        "pane": member.pane,
+        "window": member.window_id,
+        "workspace": member.workspace,
+        "label": f"{member.role}-{member.pane}",
+        "name_source": member.name_source,
+        "conversation": member.conversation,
+        "state": member.state,
+        "task": shown(claimed_tasks[0].seq) if claimed_tasks else None,
+        "boxes": checklist(transaction, member),
+        "spawned_at": stamp(member.spawned_at),
+        "closed_at": stamp(member.closed_at) if member.closed_at else None,
     }
 
 
-def boxes(draft: Transaction, one: Member) -> dict[str, bool]:
-    """Return which of the four boxes are ticked."""
+def checklist(transaction: Transaction, member: Member) -> dict[str, bool]:
+    """Return which of the four items of the checklist are done."""
     return {
-        "reported": one.reported_at is not None,
-        "done": not tasks.claimed(draft, one.session_id),
-        "saved": one.conversation is not None,
-        "ready": one.state == READY or one.closed_at is not None,
+        "reported": member.reported_at is not None,
+        "done": not tasks.claimed(transaction, member.session_id),
+        "saved": member.conversation is not None,
+        "ready": member.state == READY or member.closed_at is not None,
     }
 
 
-def described(draft: Transaction, one: Task) -> dict[str, Any]:
+def describe_task(transaction: Transaction, task: Task) -> dict[str, Any]:
     """Return a task as documents show it."""
-    row = draft.get(one.claimed_by) if one.claimed_by else None
+    row = transaction.get(task.claimed_by) if task.claimed_by else None
     return {
-        "id": shown(one.seq),
-        "seq": one.seq,
-        "status": one.status,
-        "role": one.role,
-        "text": one.text,
-        "team": one.team_id,
-        "claimed_by": row["name"] if row else one.claimed_by,
-        "pane": one.pane,
-        "result": one.result,
-        "report": one.report_id,
-        "created_at": stamp(one.created_at),
-        "claimed_at": stamp(one.claimed_at) if one.claimed_at else None,
-        "done_at": stamp(one.done_at) if one.done_at else None,
+        "id": shown(task.seq),
+        "seq": task.seq,
+        "status": task.status,
+        "role": task.role,
+        "text": task.text,
+        "team": task.team_id,
+        "claimed_by": row["name"] if row else task.claimed_by,
+        "pane": task.pane,
+        "result": task.result,
+        "report": task.report_id,
+        "created_at": stamp(task.created_at),
+        "claimed_at": stamp(task.claimed_at) if task.claimed_at else None,
+        "done_at": stamp(task.done_at) if task.done_at else None,
     }

@@ -1,4 +1,4 @@
-"""The place of a team: the caller's window with the caller as its master, or a tmux session of its own."""
+"""The window of a team: the caller's window with the caller as master, or a tmux session of its own."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ import time
 
 from mam.adapters.store.tables import teams
 from mam.adapters.tmux import window as windows
-from mam.app.sessions.launch import Where
-from mam.app.teams.caller_pane import here
+from mam.app.sessions.launch import Placement
+from mam.app.teams.caller_pane import find_caller_pane
 from mam.core import team as rules
 from mam.core.errors import PaneGone, Refused, Usage
 
@@ -17,16 +17,16 @@ if TYPE_CHECKING:
     from mam.adapters.store.tables.teams import Team
     from mam.adapters.store.transaction import Transaction
     from mam.app.context.context import Context
-    from mam.app.teams.caller_pane import Here
+    from mam.app.teams.caller_pane import CallerPane
     from mam.core.caller import Caller
     from mam.core.session_row import Row
 
 
 class TeamWindow:
-    """A team that is up, or one that begins with its first member."""
+    """The window of a team that is up, or of a new team that is recorded with its first member."""
 
     def __init__(self, *, team_id: str, name: str | None, server: str, layout: str) -> None:
-        """Begin outside of tmux, with no window yet."""
+        """Begin without a window."""
         self.team_id = team_id
         self.name = name
         self.server = server
@@ -35,23 +35,23 @@ class TeamWindow:
         self.server_pid: int | None = None
         self.master_pane: str | None = None
         self.master_id: str | None = None
-        # Whether the team was begun here, so that the master is still to be named.
-        self.is_uncrowned = False
+        # Whether this object recorded a new team, so that its master still needs its name.
+        self.needs_master_name = False
 
-    def enter(self, place: Here) -> None:
-        """Take the caller's window, with its pane as the master."""
-        self.server = place.server
-        self.window_id = place.pane.window_id
-        self.server_pid = place.pane.server_pid
-        self.master_pane = place.pane.id
-        self.master_id = place.row["id"] if place.row else None
+    def use_caller_window(self, caller_pane: CallerPane) -> None:
+        """Use the caller's window, with the caller's pane as the master."""
+        self.server = caller_pane.server
+        self.window_id = caller_pane.pane.window_id
+        self.server_pid = caller_pane.pane.server_pid
+        self.master_pane = caller_pane.pane.id
+        self.master_id = caller_pane.row["id"] if caller_pane.row else None
 
-    def open(self, draft: Transaction, by: str) -> None:
-        """Record the team with its first member; who was faster in the same window has made it."""
-        found = teams.find(draft, self.team_id) or self._of_window(draft)
-        if found is None:
+    def open(self, transaction: Transaction, by: str) -> None:
+        """Record the team with its first member, or join a team that began in this window meanwhile."""
+        team = teams.find(transaction, self.team_id) or self._team_of_window(transaction)
+        if team is None:
             teams.add(
-                draft,
+                transaction,
                 id=self.team_id,
                 name=self.name,
                 server=self.server,
@@ -62,34 +62,34 @@ class TeamWindow:
                 layout=self.layout,
                 by=by,
             )
-            self.is_uncrowned = True
+            self.needs_master_name = True
         else:
-            self.team_id = found.id
-            if found.ended_at is not None:
-                raise Refused(f"the team {found.id} is down", hint="mam team up makes another")
+            self.team_id = team.id
+            if team.ended_at is not None:
+                raise Refused(f"the team {team.id} is down", hint="mam team up starts another team")
 
-    def look_again(self, context: Context) -> None:
-        """Forget a window of the team's own that ended with its last pane."""
+    def forget_closed_window(self, context: Context) -> None:
+        """Forget the team's own window if tmux closed it with its last pane."""
         if self.master_pane is not None or self.window_id is None:
             return
         if windows.show(context.tmux(self.server), self.window_id) is None:
             self.window_id = self.server_pid = None
 
-    def _of_window(self, draft: Transaction) -> Team | None:
+    def _team_of_window(self, transaction: Transaction) -> Team | None:
         if self.window_id is None:
             return None
-        return next((one for one in teams.listed(draft) if _is_in(one, self)), None)
+        return next((team for team in teams.listed(transaction) if _is_in(team, self)), None)
 
 
-def of_team(team: Team) -> TeamWindow:
-    """Return the site of a team that is up."""
-    found = TeamWindow(team_id=team.id, name=team.name, server=team.server, layout=team.layout)
-    found.window_id, found.server_pid = team.window_id, team.server_pid
-    found.master_pane, found.master_id = team.master_pane, team.master_id
-    return found
+def window_of_team(team: Team) -> TeamWindow:
+    """Return the window of a team that is up."""
+    team_window = TeamWindow(team_id=team.id, name=team.name, server=team.server, layout=team.layout)
+    team_window.window_id, team_window.server_pid = team.window_id, team.server_pid
+    team_window.master_pane, team_window.master_id = team.master_pane, team.master_id
+    return team_window
 
 
-def find_site(
+def find_team_window(
     context: Context,
     caller: Caller,
     team_id: str | None = None,
@@ -97,101 +97,107 @@ def find_site(
     name: str | None = None,
     layout: str | None = None,
 ) -> TeamWindow:
-    """Return where a new member belongs: to the team that is named, else to that of the caller's window.
+    """Return the window of the named team, else that of the caller's team, else a new one.
 
-    Outside of tmux that is the last team which somebody outside began, else a new one.
+    Outside of tmux the caller's team is the last one that the same caller began outside of tmux.
     """
     if team_id is not None:
-        return of_team(find_team(context, caller, team_id))
-    place = here(context, caller)
-    found = _known(context, caller, place)
-    if found is not None:
-        return of_team(found)
+        return window_of_team(find_team(context, caller, team_id))
+    caller_pane = find_caller_pane(context, caller)
+    team = _find_open_team(context, caller, caller_pane)
+    if team is not None:
+        return window_of_team(team)
     day = time.strftime("%Y-%m-%d", time.gmtime(context.now()))
-    fresh = TeamWindow(
+    team_window = TeamWindow(
         team_id=rules.team_id(day, name or "by hand", secrets.token_hex(2)),
         name=name,
         server=context.server_name(None),
         layout=layout or rules.LAYOUTS["left"],
     )
-    if place is not None:
-        fresh.enter(place)
-    return fresh
+    if caller_pane is not None:
+        team_window.use_caller_window(caller_pane)
+    return team_window
 
 
 def find_team(context: Context, caller: Caller, team_id: str | None = None) -> Team:
-    """Return the team that is named, that of the caller's window, or the only one that is up."""
-    nothing: list[Team] = []
-    up = context.registry.peek(teams.listed, nothing)
+    """Return the named team, else the team of the caller's window, else the only team that is up."""
+    no_teams: list[Team] = []
+    open_teams = context.registry.peek(teams.listed, no_teams)
     if team_id is not None:
-        found = next((one for one in up if team_id in (one.id, one.name)), None)
-        if found is None:
+        team = next((team for team in open_teams if team_id in (team.id, team.name)), None)
+        if team is None:
             raise Usage(f"no team '{team_id[:80]}' is up", hint="mam team list")
-        return found
-    found = _known(context, caller, here(context, caller))
-    if found is not None:
-        return found
-    if len(up) != 1:
-        hint = f"name one: {', '.join(one.id for one in up[:6])}" if up else "mam team up PRESET"
-        raise Usage("which team is meant?" if up else "no team is up", hint=hint)
-    return up[0]
+        return team
+    team = _find_open_team(context, caller, find_caller_pane(context, caller))
+    if team is not None:
+        return team
+    if len(open_teams) != 1:
+        hint = (
+            f"name one: {', '.join(team.id for team in open_teams[:6])}"
+            if open_teams
+            else "mam team up PRESET"
+        )
+        raise Usage("several teams are up" if open_teams else "no team is up", hint=hint)
+    return open_teams[0]
 
 
-def _known(context: Context, caller: Caller, place: Here | None) -> Team | None:
-    nothing: list[Team] = []
-    up = context.registry.peek(teams.listed, nothing)
-    if place is not None:
-        return next((one for one in up if _is_at(one, place)), None)
-    me = caller.name
-    outside = [one for one in up if one.master_pane is None and one.by == me]
-    return next((one for one in reversed(outside) if _window(context, one) is not None), None)
+def _find_open_team(context: Context, caller: Caller, caller_pane: CallerPane | None) -> Team | None:
+    no_teams: list[Team] = []
+    open_teams = context.registry.peek(teams.listed, no_teams)
+    if caller_pane is not None:
+        return next((team for team in open_teams if _is_at(team, caller_pane)), None)
+    caller_name = caller.name
+    outside = [team for team in open_teams if team.master_pane is None and team.by == caller_name]
+    return next((team for team in reversed(outside) if _live_window(context, team) is not None), None)
 
 
-def _is_at(team: Team, place: Here) -> bool:
-    where = (place.server, place.pane.server_pid, place.pane.window_id)
-    return (team.server, team.server_pid, team.window_id) == where
+def _is_at(team: Team, caller_pane: CallerPane) -> bool:
+    window = (caller_pane.server, caller_pane.pane.server_pid, caller_pane.pane.window_id)
+    return (team.server, team.server_pid, team.window_id) == window
 
 
-def _is_in(team: Team, site: TeamWindow) -> bool:
-    where = (site.server, site.server_pid, site.window_id)
-    return (team.server, team.server_pid, team.window_id) == where
+def _is_in(team: Team, team_window: TeamWindow) -> bool:
+    window = (team_window.server, team_window.server_pid, team_window.window_id)
+    return (team.server, team.server_pid, team.window_id) == window
 
 
-def _window(context: Context, team: Team) -> windows.Window | None:
+def _live_window(context: Context, team: Team) -> windows.Window | None:
     if team.window_id is None or context.tmux(team.server).server_pid() != team.server_pid:
         return None
     return windows.show(context.tmux(team.server), team.window_id)
 
 
-def home_of(context: Context, row: Row) -> Where | None:
-    """Return where a member of a team that is up goes on: in its window, if that has room for it."""
-    member = context.registry.peek(lambda draft: teams.member(draft, row["id"]), None)
+def resume_placement(context: Context, row: Row) -> Placement | None:
+    """Return the team's window as the placement of a resumed member; None if there is no room."""
+    member = context.registry.peek(lambda transaction: teams.member(transaction, row["id"]), None)
     if member is None or not teams.is_open(member):
         return None
-    team = context.registry.peek(lambda draft: teams.find(draft, member.team_id), None)
-    if team is None or team.ended_at is not None or _window(context, team) is None:
+    team = context.registry.peek(lambda transaction: teams.find(transaction, member.team_id), None)
+    if team is None or team.ended_at is not None or _live_window(context, team) is None:
         return None
     try:
-        check_room(context, of_team(team))
+        check_room(context, window_of_team(team))
     except Refused as error:
-        context.warn(f"'{row['name']}' goes on in a tmux session of its own: {error}")
+        context.warn(f"'{row['name']}' gets a tmux session of its own: {error}")
         return None
-    return Where(window_id=team.window_id, keeps_pane=True)
+    return Placement(window_id=team.window_id, keeps_pane=True)
 
 
-def check_room(context: Context, site: TeamWindow) -> None:
-    """Refuse a pane more where no agent's input box would be seen in it any more."""
-    if site.window_id is None:
+def check_room(context: Context, team_window: TeamWindow) -> None:
+    """Refuse another pane if the panes would be too small to show an agent's input box."""
+    if team_window.window_id is None:
         return
-    seen = windows.show(context.tmux(site.server), site.window_id)
-    if seen is None:
-        raise PaneGone(f"the window of the team {site.team_id} is gone", hint="mam team down ends the team")
-    others = len(seen.panes)
-    is_beside = site.layout == rules.LAYOUTS["left"]
-    lines = seen.height // others - 1 if is_beside else seen.height // 2 - 1
-    columns = seen.width // 2 if is_beside else seen.width // others - 1
+    window = windows.show(context.tmux(team_window.server), team_window.window_id)
+    if window is None:
+        raise PaneGone(
+            f"the window of the team {team_window.team_id} is gone", hint="mam team down ends the team"
+        )
+    pane_count = len(window.panes)
+    is_beside = team_window.layout == rules.LAYOUTS["left"]
+    lines = window.height // pane_count - 1 if is_beside else window.height // 2 - 1
+    columns = window.width // 2 if is_beside else window.width // pane_count - 1
     if lines < rules.LEAST_LINES or columns < rules.LEAST_COLUMNS:
         raise Refused(
-            f"the window has no room for one more agent ({seen.width}x{seen.height}, {others} panes)",
-            hint="make the terminal larger, or close somebody first",
+            f"the window has no room for one more agent ({window.width}x{window.height}, {pane_count} panes)",
+            hint="make the terminal larger, or close a member first",
         )

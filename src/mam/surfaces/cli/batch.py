@@ -1,4 +1,4 @@
-"""One verb on several sessions: four at a time, each with its own outcome."""
+"""Run one verb on several sessions, four at a time, each with its own outcome."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from mam.app.api.sessions import Outcome
     from mam.surfaces.cli.invocation import Invocation
 
-    # Does the verb to one session; returns the answer as a document and as a line.
+    # Runs the verb on one session; returns the answer as a document and as a line.
     Work = Callable[[Fleet, str], tuple[dict[str, Any], str]]
 
 AT_ONCE = 4
@@ -23,28 +23,28 @@ AT_ONCE = 4
 def run(
     call: Invocation, names: Sequence[str], work: Work, *, several: bool, nothing: str = "nothing to do"
 ) -> int:
-    """Do the work to each session and answer; the exit code is the highest.
+    """Run the work on each session and print the answers; return the highest exit code.
 
-    A single session that was named is answered as `{session}` and fails like any verb; several are
-    answered as `{results}`, and one that fails stops no other.
+    For a single named session the answer is `{session}`, and a failure raises. For several sessions the
+    answer is `{results}`, and a failure of one session does not stop the others.
     """
     if not several and len(names) == 1:
         return call.say(*work(call.fleet, names[0]))
     if not names:
         return call.say({"results": []}, nothing)
-    results, codes = _Crew(call, names, work).run()
+    results, codes = _Batch(call, names, work).run()
     if call.as_json:
         output.write_json({"results": results})
     return max(codes)
 
 
-class _Crew:
-    """The threads and what they have brought home."""
+class _Batch:
+    """The threads of a batch and their results."""
 
     def __init__(self, call: Invocation, names: Sequence[str], work: Work) -> None:
         self.call = call
         self.work = work
-        # Who calls is found out once, not in each thread.
+        # Identify the caller once, before the threads start.
         self.fleet = call.fleet
         self.caller = call.fleet.caller
         self.waiting = list(enumerate(names))[::-1]
@@ -52,12 +52,12 @@ class _Crew:
         self.codes = [Broken.exit_code] * len(names)
 
     def run(self) -> tuple[list[dict[str, Any]], list[int]]:
-        """Work until nobody is left; Ctrl-C lets no further session begin."""
+        """Work on all sessions; after Ctrl-C no further session begins."""
         from threading import Lock, Thread
 
         self.lock = Lock()
-        # Daemons: Ctrl-C ends the command at once, and what was begun is finished by the next verb.
-        threads = [Thread(target=self._labour, daemon=True) for _ in range(min(AT_ONCE, len(self.waiting)))]
+        # Daemon threads: Ctrl-C ends the command at once. The next verb finishes what they began.
+        threads = [Thread(target=self._work, daemon=True) for _ in range(min(AT_ONCE, len(self.waiting)))]
         for thread in threads:
             thread.start()
         try:
@@ -68,7 +68,7 @@ class _Crew:
             raise
         return self.results, self.codes
 
-    def _labour(self) -> None:
+    def _work(self) -> None:
         fleet = self.fleet.for_thread()
         try:
             while self.waiting:
@@ -90,34 +90,34 @@ class _Crew:
         self.codes[at] = 0
         with self.lock:
             if not self.call.as_json:
-                self.call.quiet()
+                self.call.clear_progress()
                 print(line, flush=True)
 
     def _failed(self, at: int, name: str, error: Exception) -> None:
-        ours = output.as_ours(error)
-        self.results[at].update(ours.as_json())
-        self.codes[at] = ours.exit_code
+        mam_error = output.as_mam_error(error)
+        self.results[at].update(mam_error.as_json())
+        self.codes[at] = mam_error.exit_code
         with self.lock:
-            self.call.quiet()
+            self.call.clear_progress()
             if not self.call.as_json:
-                output.complain(_named(ours, name))
+                output.print_error(_named(mam_error, name))
 
 
 def _named(error: MamError, name: str) -> MamError:
-    """Return the error with the session's name in it, where it does not say it."""
+    """Return the error with the session's name in its message."""
     if name not in error.message:
         error.message = f"{name}: {error.message}"
     return error
 
 
-def told(done: Outcome, verb: str) -> tuple[dict[str, Any], str]:
-    """Return the answer of a verb that changed a session, or found nothing to change."""
+def answer(outcome: Outcome, verb: str) -> tuple[dict[str, Any], str]:
+    """Return the answer of a verb that may have changed a session, as a document and as a line."""
     from mam.surfaces.cli.render_sessions import clean, line
 
-    document: dict[str, Any] = {"session": done.session.row}
-    if done.note:
-        document["note"] = done.note
-    if not done.changed:
-        return document, f"{clean(done.session.name)}: {clean(done.note or 'nothing to do')}"
-    note = f" ({clean(done.note)})" if done.note else ""
-    return document, f"{verb}: {line(done.session.row)}{note}"
+    document: dict[str, Any] = {"session": outcome.session.row}
+    if outcome.note:
+        document["note"] = outcome.note
+    if not outcome.changed:
+        return document, f"{clean(outcome.session.name)}: {clean(outcome.note or 'nothing to do')}"
+    note = f" ({clean(outcome.note)})" if outcome.note else ""
+    return document, f"{verb}: {line(outcome.session.row)}{note}"

@@ -1,4 +1,4 @@
-"""The guided tour: what is said, what is typed, and the place it happens in."""
+"""The guided tour of `mam demo`: its texts, its commands, and its temporary environment."""
 
 from __future__ import annotations
 
@@ -14,26 +14,26 @@ if TYPE_CHECKING:
 
     from mam.surfaces.cli.style import Paint
 
-# What is said, and what is typed after `mam`.
+# A text for the person, and the arguments of a `mam` command.
 STEPS: tuple[tuple[str, str], ...] = (
     (
-        "An agent is one command away. It gets a tmux pane, a name, a role and its first message.",
+        "One command starts an agent. It gets a tmux pane, a name, a role and its first message.",
         'create --agent practice --role developer --session dev --prompt "run the tests"',
     ),
     (
-        "Two more, each with work of its own.",
+        "Start two more, each with its own work.",
         'create --agent practice --role reviewer --session review --prompt "review the login"',
     ),
     ("", 'create --agent practice --role writer --session docs --prompt "describe the API"'),
     ("What are they doing? mam asks processes, hooks, transcripts and screens.", "ls"),
-    ("The developer wants to run something, and waits for a person.", "wait dev --for waiting --timeout 30"),
+    ("The developer wants to run a command, and waits for a person.", "wait dev --for waiting --timeout 30"),
     ("Who waits for a person?", "ls --waiting"),
     ("How does mam know?", "explain dev"),
-    ("This is what it asks.", "read dev --lines 9"),
-    ("The writer finishes in the meantime.", "wait docs --for idle --timeout 30"),
-    ("A stop keeps the conversation, and proves that nothing is left running.", "stop docs --reason lunch"),
+    ("What does it ask?", "read dev --lines 9"),
+    ("Meanwhile the writer finishes.", "wait docs --for idle --timeout 30"),
+    ("A stop keeps the conversation, and proves that no process is left.", "stop docs --reason lunch"),
     ("", "ls"),
-    ("Nothing is lost: the same session goes on, with its history.", "resume docs"),
+    ("Nothing is lost: resume continues the same session with its history.", "resume docs"),
     ("", "read docs --lines 12"),
     ("Who did what, and why?", "log"),
 )
@@ -48,69 +48,69 @@ class Failed(Exception):
 
 
 class Tour:
-    """Types the commands one after the other, and keeps what came out of them where that is wanted."""
+    """Runs the commands one after the other, and records their output if that is requested."""
 
     def __init__(self, paint: Paint, *, pace: float, record: bool) -> None:
-        """`pace` is how long a line is left to be read, in seconds; `record` keeps quiet and collects."""
+        """`pace` scales the pauses for reading, in seconds; `record` prints nothing and keeps the output."""
         self.paint = paint
         self.pace = pace
         self.record = record
         self.steps: list[dict[str, Any]] = []
 
     def run(self) -> None:
-        """Go through every step. Raises Failed, or KeyboardInterrupt where the person has had enough."""
-        for said, command in STEPS:
-            self.say(said)
-            self.type(command)
+        """Run every step; raise Failed if a command fails, and KeyboardInterrupt if the person interrupts."""
+        for text, command in STEPS:
+            self.say(text)
+            self.run_command(command)
 
     def say(self, text: str) -> None:
-        """Tell the person something."""
+        """Print a text and leave time to read it."""
         if text and not self.record:
             print(f"\n{text}", flush=True)
             time.sleep(self.pace * 4)
 
-    def type(self, command: str) -> None:
-        """Run one command as a person would have typed it."""
+    def run_command(self, command: str) -> None:
+        """Print one command and run it."""
         import shlex
 
-        words = shlex.split(command)
+        arguments = shlex.split(command)
         if self.record:
-            self._record(command, words)
+            self._record(command, arguments)
             return
         print(f"{self.paint('$', 'dim')} {self.paint(f'mam {command}', 'bold')}", flush=True)
-        _check(main(words))
-        time.sleep(self.pace * (6 if words[0] in ("ls", "explain", "read", "log") else 2))
+        _check(main(arguments))
+        time.sleep(self.pace * (6 if arguments[0] in ("ls", "explain", "read", "log") else 2))
 
-    def _record(self, command: str, words: list[str]) -> None:
+    def _record(self, command: str, arguments: list[str]) -> None:
         from contextlib import redirect_stdout
         from io import StringIO
 
-        with redirect_stdout(StringIO()) as kept:
-            code = main(words)
-        self.steps.append({"command": f"mam {command}", "exit_code": code, "output": kept.getvalue()})
+        with redirect_stdout(StringIO()) as output:
+            code = main(arguments)
+        self.steps.append({"command": f"mam {command}", "exit_code": code, "output": output.getvalue()})
         _check(code)
 
 
-class Place:
-    """A folder and an environment of the tour's own; everything is put back afterwards."""
+class TourEnvironment:
+    """A temporary folder and environment variables for the tour; the old ones are restored afterwards."""
 
     def __init__(self, server: str) -> None:
-        """Name the tmux server of the tour."""
+        """Keep the name of the tour's tmux server."""
         self.server = server
 
-    def __enter__(self) -> Place:
-        """Make the folder and go there."""
+    def __enter__(self) -> TourEnvironment:
+        """Make the folder and change into it."""
         from tempfile import mkdtemp
 
         self.folder = os.path.realpath(mkdtemp(prefix="mam-demo-"))
         self.workspace = os.path.join(self.folder, "shop")
         os.mkdir(self.workspace)
         self._environ = dict(os.environ)
-        self._before = _current_directory()
-        for name in [one for one in os.environ if one.startswith(("MAM_", "TMUX", "AGENT_SESSIONS_"))]:
+        self._directory = _current_directory()
+        for name in [key for key in os.environ if key.startswith(("MAM_", "TMUX", "AGENT_SESSIONS_"))]:
             if name not in ("MAM_DEBUG", "TMUX_TMPDIR"):
                 del os.environ[name]
-        # With a home of its own, neither the person's tmux settings nor their state take part.
+        # A separate home keeps the person's tmux settings and user state out of the tour.
         for name, path in (
             ("HOME", ""),
             ("XDG_STATE_HOME", "state"),
@@ -118,7 +118,7 @@ class Place:
             ("XDG_CONFIG_HOME", "config"),
         ):
             os.environ[name] = os.path.join(self.folder, path).rstrip("/")
-        # Nobody must be awake who still writes into the folder when it is taken away.
+        # A resident could still write into the folder while it is being deleted.
         settings = os.path.join(self.folder, "config", "mam")
         os.makedirs(settings)
         with open(os.path.join(settings, "config.toml"), "w", encoding="utf-8") as file:
@@ -130,16 +130,16 @@ class Place:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """Go back to where the person was."""
+        """Restore the directory and the environment variables."""
         try:
-            os.chdir(self._before)
+            os.chdir(self._directory)
         except OSError:
             os.chdir("/")
         os.environ.clear()
         os.environ.update(self._environ)
 
     def remove(self) -> None:
-        """Delete the folder, and see that it is gone."""
+        """Delete the folder."""
         from shutil import rmtree
 
         rmtree(self.folder)

@@ -1,7 +1,7 @@
-"""Reading a plain line without argparse, whose import takes a third of a listing's time.
+"""Parse simple command lines without argparse, whose import takes a third of the time of `mam ls`.
 
-A verb that is run all day says in `FLAGS`, `VALUES` and `UNSET` what its parser would return; a test
-compares the two. A line with anything else in it goes to the parser.
+A verb that runs often declares in `FLAGS` and `UNSET` what its parser would return; a test compares the
+two. The parser handles every other command line.
 """
 
 from __future__ import annotations
@@ -13,25 +13,26 @@ if TYPE_CHECKING:
 
 
 class Options:
-    """Options by name, as a parser gives them."""
+    """Options as attributes, like those of an argparse namespace."""
 
     def __init__(self, values: Mapping[str, Any]) -> None:
         self.__dict__.update(values)
 
     def __getattr__(self, name: str) -> Any:
-        """Say which option is missing."""
+        """Name the missing option."""
         raise AttributeError(f"no option {name!r}")
 
 
 def read(
     flags: Mapping[str, str],
     unset: Mapping[str, Any],
-    words: list[str],
+    arguments: list[str],
     options: Mapping[str, tuple[str, Callable[[str], Any]]] | None = None,
 ) -> Options | None:
-    """Return the options of a line of flags, and of options with a value each; None for any other line.
+    """Return the options of a line that holds only these flags and options; None for any other line.
 
-    What takes a value says how it is read; one that it does not take (None) is left to the parser.
+    `options` maps an option to its name and a function that reads its value. If the function returns None,
+    the line is left to the parser.
     """
     values = {
         "json": False,
@@ -40,7 +41,7 @@ def read(
         **dict.fromkeys(flags.values(), False),
         **unset,
     }
-    rest = iter(words)
+    rest = iter(arguments)
     for word in rest:
         name = "json" if word == "--json" else flags.get(word)
         if name is not None:
@@ -50,9 +51,9 @@ def read(
             return None
         name, read_value = options[word]
         value = next(rest, "-")
-        # What begins with a dash may be an option that lacks its own value.
-        found = None if value.startswith("-") or not value else read_value(value)
-        if found is None:
+        # A value that begins with a dash may be the next option.
+        parsed = None if value.startswith("-") or not value else read_value(value)
+        if parsed is None:
             return None
-        values[name] = found
+        values[name] = parsed
     return Options(values)

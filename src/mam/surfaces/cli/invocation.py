@@ -1,4 +1,4 @@
-"""One call of the command line: its options, the fleet they mean, and how it answers."""
+"""One call of the command line: its options, its fleet, and how it prints its answer."""
 
 from __future__ import annotations
 
@@ -18,70 +18,70 @@ if TYPE_CHECKING:
 
 
 class Invocation:
-    """What a verb gets. The fleet is opened when it is first used."""
+    """The argument of every verb. It opens the fleet at the first use."""
 
     def __init__(self, options: Any) -> None:
-        """Take the parsed options."""
+        """Keep the parsed options."""
         self.options = options
         self.as_json: bool = options.json
         self._progress: Progress | None = None
         self._fleet: Fleet | None = None
 
     def __enter__(self) -> Invocation:
-        """Use as a context to leave nothing open."""
+        """Enter a context that closes the fleet at its end."""
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """Take the progress line away and close the fleet."""
-        self.quiet()
+        """Erase the progress line and close the fleet."""
+        self.clear_progress()
         if isinstance(error, KeyboardInterrupt) and self._progress is not None and self._progress.last:
-            # Shown by the command itself, and by nobody who runs it as a part of something else.
+            # `main` prints the note only for the command of this process, not for one that `demo` runs.
             error.add_note(f"mam: interrupted while {self._progress.last}; {self._progress.after}")
         self.close()
 
     @property
     def fleet(self) -> Fleet:
-        """The fleet that --workspace, --registry and the current directory mean."""
+        """The fleet of --workspace, --registry or the current directory."""
         if self._fleet is None:
             from mam.app.api.fleet import open_fleet
 
             for name in ("workspace", "registry"):
-                # An unset variable of a script must not mean the current directory.
+                # An empty value may be an unset variable of a script; it must not mean this directory.
                 if getattr(self.options, name) == "":
                     raise Usage(f"--{name} is empty")
             self._fleet = open_fleet(self.options.workspace, registry=self.options.registry)
-            self._fleet.on_progress(self.tell)
-            self._fleet.on_warning(lambda text: self.tell(f"warning: {text}"))
+            self._fleet.on_progress(self.show_progress)
+            self._fleet.on_warning(lambda text: self.show_progress(f"warning: {text}"))
         return self._fleet
 
-    def tell(self, text: str, **more: str) -> None:
-        """Show what is being done, until something else is said; see Progress.tell."""
+    def show_progress(self, text: str, **more: str) -> None:
+        """Show what the verb is doing; see Progress.show."""
         if self._progress is None:
             from mam.surfaces.cli.progress import Progress
 
             self._progress = Progress()
-        self._progress.tell(text, **more)
+        self._progress.show(text, **more)
 
-    def quiet(self) -> None:
-        """Take the progress line away."""
+    def clear_progress(self) -> None:
+        """Erase the progress line."""
         if self._progress is not None:
             self._progress.clear()
 
     def close(self) -> None:
-        """Close the fleet; it is opened again if it is used again."""
+        """Close the fleet; the next use opens it again."""
         if self._fleet is not None:
             self._fleet.close()
             self._fleet = None
 
     def paint(self) -> Paint:
-        """Return how stdout may look."""
+        """Return the colours and the width of stdout."""
         return Paint(sys.stdout)
 
     def say(self, document: Any, *lines: str) -> int:
-        """Answer with the document or, for a person, with the lines; return the exit code of success."""
-        self.quiet()
+        """Print the document as JSON or the lines as text; return 0."""
+        self.clear_progress()
         if self.as_json:
             write_json(document)
         else:
@@ -89,11 +89,11 @@ class Invocation:
         return 0
 
     def may_ask(self) -> bool:
-        """Tell whether there is a person who can be asked."""
+        """Tell whether a person can answer a question."""
         return not self.as_json and is_terminal(sys.stdin) and is_terminal(sys.stderr)
 
     def ask(self, question: str) -> bool:
-        """Ask for a yes; anything else, also the end of the input, is a no."""
-        self.quiet()
+        """Ask a person; return True only if the answer is yes."""
+        self.clear_progress()
         print(f"{question} [y/N] ", end="", file=sys.stderr, flush=True)
         return sys.stdin.readline().strip().lower() in ("y", "yes")

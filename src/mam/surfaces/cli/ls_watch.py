@@ -1,4 +1,4 @@
-"""mam ls --watch: the listing, repainted in place on a terminal, else one object per change."""
+"""mam ls --watch: repaint the listing on a terminal, or else print one JSON object per change."""
 
 from __future__ import annotations
 
@@ -20,53 +20,53 @@ _HOME, _TO_LINE_END, _TO_SCREEN_END = "\x1b[H", "\x1b[K", "\x1b[J"
 _QUIT = (b"q", b"Q", b"\x03", b"\x04")
 
 
-def watch(call: Invocation, wanted: dict[str, Any], *, is_filtered: bool) -> int:
-    """Show the listing until the person leaves, or for ever to a program that reads."""
+def watch(call: Invocation, filters: dict[str, Any], *, is_filtered: bool) -> int:
+    """Show the listing until the person quits; for a program, print changes until it closes the pipe."""
     on_screen = (
         is_terminal(sys.stdin) and is_terminal(sys.stdout) and os.environ.get("TERM") not in ("", "dumb")
     )
     if call.as_json or not on_screen:
-        for document in call.fleet.sessions.watch(SECONDS, **wanted):
+        for document in call.fleet.sessions.watch(SECONDS, **filters):
             write_json(document, one_line=True)
         return 0
-    return _repaint(call, wanted, is_filtered)
+    return _repaint(call, filters, is_filtered)
 
 
-def _repaint(call: Invocation, wanted: dict[str, Any], is_filtered: bool) -> int:
+def _repaint(call: Invocation, filters: dict[str, Any], is_filtered: bool) -> int:
     import signal
     import termios
     import tty
 
     terminal = sys.stdin.fileno()
-    before = termios.tcgetattr(terminal)
-    # Told to end, the screen is given back on the way out.
+    settings = termios.tcgetattr(terminal)
+    # SystemExit runs the `finally` below, which leaves the alternate screen and restores the terminal.
     signal.signal(signal.SIGTERM, _end)
     signal.signal(signal.SIGHUP, _end)
     try:
         tty.setcbreak(terminal)
         sys.stdout.write(_ENTER)
         while True:
-            sys.stdout.write(_frame(call, wanted, is_filtered))
+            sys.stdout.write(_frame(call, filters, is_filtered))
             sys.stdout.flush()
             if _wants_to_leave(terminal):
                 return 0
     finally:
         sys.stdout.write(_LEAVE)
         sys.stdout.flush()
-        termios.tcsetattr(terminal, termios.TCSANOW, before)
+        termios.tcsetattr(terminal, termios.TCSANOW, settings)
 
 
-def _frame(call: Invocation, wanted: dict[str, Any], is_filtered: bool) -> str:
+def _frame(call: Invocation, filters: dict[str, Any], is_filtered: bool) -> str:
     from mam.surfaces.cli.render_listing import show
 
     paint = call.paint()
-    here = call.fleet.workspace
-    lines = show(call.fleet.sessions.ls(**wanted), paint, is_filtered=is_filtered, here=here)
+    workspace = call.fleet.workspace
+    lines = show(call.fleet.sessions.ls(**filters), paint, is_filtered=is_filtered, workspace=workspace)
     height = max(3, os.get_terminal_size(sys.stdout.fileno()).lines or 24)
     if len(lines) > height - 2:
         hidden = len(lines) - (height - 3)
         lines = [*lines[: height - 3], f"… {hidden} more lines"]
-    lines += ["", paint("q leaves", "dim")]
+    lines += ["", paint("q quits", "dim")]
     return _HOME + f"{_TO_LINE_END}\n".join(lines) + _TO_LINE_END + _TO_SCREEN_END
 
 

@@ -1,6 +1,6 @@
-"""The entry of the command line: pick the verb, load only that verb, and end with its exit code.
+"""The entry point of the command line: find the verb, import its module, and exit with its exit code.
 
-Start-up is part of the product, so nothing is imported here that a verb may not need.
+Verbs must start fast, so this module imports nothing that some verb may not need.
 """
 
 from __future__ import annotations
@@ -19,16 +19,16 @@ _WITH_VALUE = ("--workspace", "--registry")
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run one command and return its exit code. Never raises, and never shows a traceback unasked.
+    """Run one command and return its exit code. It never raises, and shows a traceback only on request.
 
-    Without argv this is the command itself, and the process ends here.
+    Without argv it runs the command line of this process, and ends the process.
     """
     if argv is not None:
         return _guarded(list(argv), [])
     import gc
 
-    # A command ends before its garbage is worth looking for; taking the interpreter apart at the
-    # end costs as much as a verb.
+    # Collecting garbage in a short command is a waste of time, and so is the regular shutdown of the
+    # interpreter, which takes as long as a verb. Therefore os._exit below.
     gc.set_threshold(100_000)
     notes: list[str] = []
     code = _guarded(sys.argv[1:], notes)
@@ -43,20 +43,20 @@ def main(argv: Sequence[str] | None = None) -> int:
     os._exit(code)
 
 
-def _guarded(words: list[str], notes: list[str]) -> int:
-    """Run, whatever the streams can show."""
+def _guarded(arguments: list[str], notes: list[str]) -> int:
+    """Run a command with output streams that accept every character."""
     for stream in (sys.stdout, sys.stderr):
-        # What a terminal cannot show is shown as its number instead of ending the verb.
+        # A character that the terminal's encoding lacks is escaped instead of raising an error.
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="backslashreplace")
-    return _run(words, notes)
+    return _run(arguments, notes)
 
 
-def _run(words: list[str], notes: list[str]) -> int:
-    """Run; what an interrupt cut short is added to the notes."""
-    as_json = wants_json(words)
+def _run(arguments: list[str], notes: list[str]) -> int:
+    """Run a command; add to `notes` what an interrupt cut short."""
+    as_json = wants_json(arguments)
     try:
-        code = dispatch(words, as_json)
+        code = dispatch(arguments, as_json)
         if sys.stdout is not None:
             sys.stdout.flush()
         return code
@@ -64,71 +64,71 @@ def _run(words: list[str], notes: list[str]) -> int:
         notes += getattr(error, "__notes__", [])
         return INTERRUPTED
     except BrokenPipeError:
-        _drop_output()
+        _discard_output()
         return BROKEN_PIPE
-    except SystemExit as done:
-        return done.code if isinstance(done.code, int) else 0
+    except SystemExit as end:
+        return end.code if isinstance(end.code, int) else 0
     except Exception as error:
         return _fail(error, as_json)
 
 
-def dispatch(words: list[str], as_json: bool) -> int:
-    """Find the verb among the words and run it; options that every verb has may stand before it."""
-    before, word, after = split(words)
-    if word is None:
+def dispatch(arguments: list[str], as_json: bool) -> int:
+    """Find the verb among the arguments and run it; common options may come before the verb."""
+    before, verb, after = split(arguments)
+    if verb is None:
         return _without_verb(before, as_json)
-    if word == "help":
-        word, after = _meant_by_help(after)
-        if word is None:
+    if verb == "help":
+        verb, after = _verb_of_help(after)
+        if verb is None:
             return _without_verb(["--help"], as_json)
     from mam.surfaces.cli import verb_table
 
-    if verb_table.module_of(word) is None:
-        raise _unknown(word)
+    if verb_table.module_of(verb) is None:
+        raise _unknown(verb)
     from mam.surfaces.cli.invocation import Invocation
 
-    with Invocation(_options(word, verb_table.load(word), before, after)) as call:
-        return int(verb_table.load(word).run(call))
+    with Invocation(_options(verb, verb_table.load(verb), before, after)) as call:
+        return int(verb_table.load(verb).run(call))
 
 
-def _options(word: str, module: ModuleType, before: list[str], after: list[str]) -> Any:
-    """Return the parsed options of a verb, without argparse where the line is simple."""
+def _options(verb: str, module: ModuleType, before: list[str], after: list[str]) -> Any:
+    """Return the parsed options of a verb; simple command lines are parsed without argparse."""
     if hasattr(module, "FLAGS"):
         from mam.surfaces.cli import fast_parse
 
-        found = fast_parse.read(module.FLAGS, module.UNSET, [*before, *after])
-        if found is not None:
-            return found
-    if hasattr(module, "quickly"):
-        found = module.quickly(before, after)
-        if found is not None:
-            return found
+        fast = fast_parse.read(module.FLAGS, module.UNSET, [*before, *after])
+        if fast is not None:
+            return fast
+    if hasattr(module, "parse_fast"):
+        fast = module.parse_fast(before, after)
+        if fast is not None:
+            return fast
     from mam.surfaces.cli import parser
 
     after, rest = _cut(after) if getattr(module, "TAKES_REST", False) else (after, [])
-    options = parser.parse(parser.build(word, module), [*before, *after])
+    options = parser.parse(parser.build(verb, module), [*before, *after])
     options.rest = rest
     return options
 
 
-def split(words: list[str]) -> tuple[list[str], str | None, list[str]]:
-    """Return what stands before the verb, the verb, and what stands after it."""
+def split(arguments: list[str]) -> tuple[list[str], str | None, list[str]]:
+    """Return the arguments before the verb, the verb, and the arguments after it."""
     at = 0
-    while at < len(words) and words[at].startswith("-"):
-        at += 2 if words[at] in _WITH_VALUE else 1
-    if at >= len(words):
-        return words, None, []
-    return words[:at], words[at], words[at + 1 :]
+    while at < len(arguments) and arguments[at].startswith("-"):
+        at += 2 if arguments[at] in _WITH_VALUE else 1
+    if at >= len(arguments):
+        return arguments, None, []
+    return arguments[:at], arguments[at], arguments[at + 1 :]
 
 
-def wants_json(words: list[str]) -> bool:
-    """Tell whether the answer is to be JSON, also where the words cannot be parsed."""
-    return "--json" in _cut(words)[0]
+def wants_json(arguments: list[str]) -> bool:
+    """Tell whether --json is among the arguments, even if they cannot be parsed."""
+    return "--json" in _cut(arguments)[0]
 
 
-def _cut(words: list[str]) -> tuple[list[str], list[str]]:
-    at = words.index("--") if "--" in words else len(words)
-    return words[:at], words[at + 1 :]
+def _cut(arguments: list[str]) -> tuple[list[str], list[str]]:
+    at = arguments.index("--") if "--" in arguments else len(arguments)
+    return arguments[:at], arguments[at + 1 :]
 
 
 def _without_verb(before: list[str], as_json: bool) -> int:
@@ -146,24 +146,24 @@ def _without_verb(before: list[str], as_json: bool) -> int:
 
     unknown = [word for word in before if word != "--json" and word.partition("=")[0] not in _WITH_VALUE]
     if unknown or as_json:
-        what = f"there is no option '{unknown[0][:60]}'" if unknown else "no verb was given"
-        raise Usage(what, hint="mam --help lists the verbs")
+        problem = f"there is no option '{unknown[0][:60]}'" if unknown else "no verb was given"
+        raise Usage(problem, hint="mam --help lists the verbs")
     print(verb_table.overview(), file=sys.stderr)
     return Usage.exit_code
 
 
-def _meant_by_help(after: list[str]) -> tuple[str | None, list[str]]:
-    named = [word for word in after if not word.startswith("-")]
-    return (named[0], ["--help"]) if named else (None, [])
+def _verb_of_help(after: list[str]) -> tuple[str | None, list[str]]:
+    verbs = [word for word in after if not word.startswith("-")]
+    return (verbs[0], ["--help"]) if verbs else (None, [])
 
 
-def _unknown(word: str) -> Exception:
+def _unknown(verb: str) -> Exception:
     from mam.core.errors import Usage
     from mam.surfaces.cli import verb_table
 
-    near = verb_table.nearest(word)
+    near = verb_table.nearest(verb)
     hint = f"did you mean {near[0]}?" if near else "mam --help lists the verbs"
-    return Usage(f"there is no verb '{word[:60]}'", hint=hint)
+    return Usage(f"there is no verb '{verb[:60]}'", hint=hint)
 
 
 def _fail(error: Exception, as_json: bool) -> int:
@@ -172,19 +172,19 @@ def _fail(error: Exception, as_json: bool) -> int:
     try:
         return output.fail(error, as_json)
     except BrokenPipeError:
-        _drop_output()
+        _discard_output()
         return BROKEN_PIPE
     except OSError:
-        # Neither output takes anything any more; the exit code is all that is left.
-        _drop_output()
-        return output.as_ours(error).exit_code
+        # Neither stdout nor stderr can be written to; only the exit code can tell of the error.
+        _discard_output()
+        return output.as_mam_error(error).exit_code
 
 
-def _drop_output() -> None:
-    """Let the interpreter's own flush at the end go nowhere."""
+def _discard_output() -> None:
+    """Redirect stdout to /dev/null, so that the interpreter's last flush cannot fail."""
     try:
-        nowhere = os.open(os.devnull, os.O_WRONLY)
-        os.dup2(nowhere, sys.stdout.fileno())
-        os.close(nowhere)
+        null = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(null, sys.stdout.fileno())
+        os.close(null)
     except (OSError, ValueError, AttributeError):
         pass

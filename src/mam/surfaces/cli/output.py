@@ -1,4 +1,4 @@
-"""Where answers and errors go: JSON as one document on stdout, words for people, errors on stderr."""
+"""Print answers and errors: JSON as one document on stdout, text for people, errors on stderr."""
 
 from __future__ import annotations
 
@@ -14,47 +14,48 @@ if TYPE_CHECKING:
 
 
 def write_json(document: Any, *, one_line: bool = False) -> None:
-    """Print one document: indented for a person who looks, on one line for a program that reads."""
+    """Print one document: indented on a terminal, on one line for a program."""
     import json
 
-    # Escaped to ASCII: what agents and files say cannot reach a terminal as a control.
+    # Escaped to ASCII, so that control characters from agents and files cannot reach a terminal.
     indent = 2 if is_terminal(sys.stdout) and not one_line else None
     print(json.dumps(document, indent=indent, ensure_ascii=True).replace("\x7f", "\\u007f"), flush=one_line)
 
 
 def write_lines(lines: Iterable[str], *, flush: bool = False) -> None:
-    """Print lines that are clean already."""
+    """Print lines; the caller has made them safe for a terminal."""
     text = "\n".join(lines)
     if text:
         print(text, flush=flush)
 
 
 def fail(error: Exception, as_json: bool) -> int:
-    """Show an error in the form that was asked for and return its exit code."""
-    ours = as_ours(error)
-    if ours is not error or isinstance(error, Broken):
+    """Print an error as JSON or as text, and return its exit code."""
+    mam_error = as_mam_error(error)
+    if mam_error is not error or isinstance(error, Broken):
         _trace(error)
     if as_json and sys.stdout is not None:
-        write_json(ours.as_json())
+        write_json(mam_error.as_json())
         sys.stdout.flush()
     else:
-        complain(ours)
-    return ours.exit_code
+        print_error(mam_error)
+    return mam_error.exit_code
 
 
-def as_ours(error: Exception) -> MamError:
-    """Return the error as one of our tree; what nobody foresaw is a bug, except that output failed."""
+def as_mam_error(error: Exception) -> MamError:
+    """Return the error as a MamError: a failed output is Unavailable, any other foreign error a bug."""
     if isinstance(error, MamError):
         return error
     if isinstance(error, OSError) and _is_about_output(error):
-        return Unavailable(f"the answer could not be written: {error.strerror}")
+        return Unavailable(f"the output could not be written: {error.strerror}")
     return Broken(
-        f"a bug in mam: {type(error).__name__}: {error}", hint="MAM_DEBUG=1 shows where; please report it"
+        f"a bug in mam: {type(error).__name__}: {error}",
+        hint="MAM_DEBUG=1 shows the traceback; please report it",
     )
 
 
-def complain(error: MamError) -> None:
-    """Tell a person what went wrong, and the way out."""
+def print_error(error: MamError) -> None:
+    """Print the message of an error and its hint."""
     if sys.stderr is None:
         return
     paint = Paint(sys.stderr)
@@ -65,7 +66,7 @@ def complain(error: MamError) -> None:
 
 
 def _is_about_output(error: OSError) -> bool:
-    """A full disk behind a redirected stdout is no bug; only the last flush raises it without a file name."""
+    """Tell whether the error is a failed write to stdout, for example on a full disk: it has no file name."""
     import errno
 
     return error.errno in (errno.ENOSPC, errno.EIO, errno.EDQUOT, errno.EFBIG) and error.filename is None

@@ -1,7 +1,7 @@
-"""The parser of one verb, and of all verbs at once for completion.
+"""The argparse parser of one verb, and of all verbs at once for completion.
 
-argparse reads the words; what is wrong with them is one of our errors, so that it looks the same
-as any other and has the exit code of wrong usage.
+A command line that argparse refuses raises Usage, so that it looks like any other error of mam and has
+the exit code of wrong usage.
 """
 
 from __future__ import annotations
@@ -21,33 +21,33 @@ if TYPE_CHECKING:
     from typing import Any, NoReturn
 
     Namespace = argparse.Namespace
-    # A word below a verb: what it does in one line, and its options.
-    Word = tuple[str, Callable[["Parser"], None]]
+    # A summary in one line, and a function that adds the options.
+    Subcommand = tuple[str, Callable[["Parser"], None]]
 
 
 class Parser(argparse.ArgumentParser):
-    """An argparse parser that raises Usage where others print and exit."""
+    """An argparse parser that raises Usage instead of printing and exiting."""
 
     def error(self, message: str) -> NoReturn:
-        """Refuse the command line in one line."""
-        raise Usage(message, hint=f"{self.prog} --help shows how it is used")
+        """Raise Usage with argparse's message."""
+        raise Usage(message, hint=f"{self.prog} --help explains its use")
 
-    def refuse_unknown(self, words: list[str]) -> NoReturn:
-        """Refuse words that mean nothing here, with the nearest options that exist."""
+    def refuse_unknown(self, arguments: list[str]) -> NoReturn:
+        """Raise Usage for unknown arguments, with the most similar option as a hint."""
         from difflib import get_close_matches
 
-        word = words[0].partition("=")[0][:60]
+        word = arguments[0].partition("=")[0][:60]
         near = get_close_matches(word, list(self._option_string_actions), n=1, cutoff=0.6)
-        hint = f"did you mean {near[0]}?" if near else f"{self.prog} --help shows how it is used"
-        what = "there is no option" if word.startswith("-") else "one word too many:"
-        raise Usage(f"{what} '{word}'", hint=hint)
+        hint = f"did you mean {near[0]}?" if near else f"{self.prog} --help explains its use"
+        problem = "there is no option" if word.startswith("-") else "unexpected argument:"
+        raise Usage(f"{problem} '{word}'", hint=hint)
 
 
 class Formatter(argparse.RawDescriptionHelpFormatter):
-    """Help as wide as the terminal, at most 100.
+    """Help texts as wide as the terminal, at most 100 columns.
 
-    argparse makes one for every option it adds and asks shutil for the width each time; shutil
-    imports four compression modules.
+    argparse creates a formatter for every option, and the default one asks shutil for the width. shutil
+    imports four compression modules, which slows every verb.
     """
 
     def __init__(self, prog: str, **more: Any) -> None:
@@ -57,90 +57,91 @@ class Formatter(argparse.RawDescriptionHelpFormatter):
         super().__init__(prog, **{"width": max(40, min(width, 100) - 2), **more})
 
 
-def build(word: str, module: ModuleType) -> Parser:
+def build(verb: str, module: ModuleType) -> Parser:
     """Return the parser of one verb."""
-    parser = Parser(prog=f"mam {word}", **_looks(module))
-    _furnish(parser, module)
+    parser = Parser(prog=f"mam {verb}", **_settings(module))
+    _add_options(parser, module)
     return parser
 
 
 def build_all() -> Parser:
-    """Return one parser with every verb below it."""
+    """Return one parser that has every verb as a subcommand."""
     root = Parser(prog="mam", allow_abbrev=False, formatter_class=Formatter)
     root.add_argument("--version", action="store_true", help="print the version")
-    _add_everywhere(root)
+    _add_common(root)
     below = root.add_subparsers(metavar="VERB", parser_class=Parser)
-    for word in (*verb_table.VERBS, *verb_table.ALIASES):
-        module = verb_table.load(word)
-        summary = verb_table.VERBS[verb_table.ALIASES.get(word, word)][1]
-        _furnish(below.add_parser(word, help=summary, **_looks(module)), module)
+    for verb in (*verb_table.VERBS, *verb_table.ALIASES):
+        module = verb_table.load(verb)
+        summary = verb_table.VERBS[verb_table.ALIASES.get(verb, verb)][1]
+        _add_options(below.add_parser(verb, help=summary, **_settings(module)), module)
     return root
 
 
-def parse(parser: Parser, words: Sequence[str]) -> Namespace:
-    """Return the options of a command line; several names or words may stand anywhere among the options."""
-    options, rest = parser.parse_known_args(list(words))
+def parse(parser: Parser, arguments: Sequence[str]) -> Namespace:
+    """Return the options of a command line; positional arguments may stand anywhere among them."""
+    options, rest = parser.parse_known_args(list(arguments))
     if not rest:
         return options
     at = rest.index("--") if "--" in rest else len(rest)
-    strays = [word for word in rest[:at] if word.startswith("-")]
-    more = [*rest[:at], *rest[at + 1 :]]
+    unknown = [word for word in rest[:at] if word.startswith("-")]
+    positional = [*rest[:at], *rest[at + 1 :]]
     field = next((name for name in ("names", "words") if hasattr(options, name)), None)
-    if strays or field is None:
-        parser.refuse_unknown(strays or more or rest)
-    setattr(options, field, [*getattr(options, field), *more])
+    if unknown or field is None:
+        parser.refuse_unknown(unknown or positional or rest)
+    setattr(options, field, [*getattr(options, field), *positional])
     return options
 
 
 def add_name(parser: Parser, help: str = "name or id of the session") -> None:
-    """Take one session, as a word or with --session."""
+    """Add arguments for one session: a name, or --session."""
     parser.add_argument("name", nargs="?", metavar="NAME", help=help)
     parser.add_argument("--session", metavar="NAME", help="the same, as an option")
 
 
 def add_names(parser: Parser) -> None:
-    """Take any number of sessions, as words or with --session."""
+    """Add arguments for any number of sessions: names, or --session."""
     parser.add_argument("names", nargs="*", metavar="NAME", default=[], help="names or ids of sessions")
     parser.add_argument("--session", action="append", metavar="NAME", help="the same, as an option")
 
 
-def add_words(parser: Parser, words: dict[str, Word], examples: str) -> None:
-    """Take one of these words next, each with options of its own; `options.word` says which.
+def add_subcommands(parser: Parser, subcommands: dict[str, Subcommand], examples: str) -> None:
+    """Add subcommands, each with its own options; `options.subcommand` is the chosen one.
 
-    The examples of a word are those of the verb that use it.
+    The help of a subcommand shows those examples of the verb that use the subcommand.
     """
-    below = parser.add_subparsers(dest="word", metavar="WORD", required=True, parser_class=Parser)
-    for word, (summary, add_options) in words.items():
-        lines = [line for line in examples.splitlines() if f"{line} ".startswith(f"  {parser.prog} {word} ")]
-        looks: dict[str, Any] = {
+    below = parser.add_subparsers(dest="subcommand", metavar="COMMAND", required=True, parser_class=Parser)
+    for name, (summary, add_options) in subcommands.items():
+        lines = [line for line in examples.splitlines() if f"{line} ".startswith(f"  {parser.prog} {name} ")]
+        settings: dict[str, Any] = {
             "formatter_class": Formatter,
             "allow_abbrev": False,
             "epilog": f"examples:\n{chr(10).join(lines)}",
         }
-        one = below.add_parser(word, help=summary, description=f"{summary[0].upper()}{summary[1:]}.", **looks)
-        add_options(one)
-        # What stands before the word must not be undone by what is not said behind it.
-        _add_everywhere(one, default=argparse.SUPPRESS)
+        description = f"{summary[0].upper()}{summary[1:]}."
+        subparser = below.add_parser(name, help=summary, description=description, **settings)
+        add_options(subparser)
+        # Without SUPPRESS, the defaults here would replace common options that stand before the subcommand.
+        _add_common(subparser, default=argparse.SUPPRESS)
 
 
 def span(text: str) -> float:
-    """Return the seconds that a span of time means; for `type=`."""
+    """Return a duration in seconds; for `type=`."""
     from mam.core.times import parse_span
 
     try:
         return parse_span(text).total_seconds()
     except OverflowError:
-        raise Usage(f"{text[:40]!r} is too long a time") from None
+        raise Usage(f"{text[:40]!r} is too long a duration") from None
 
 
 def count(text: str) -> int:
     """Return a whole number from 1; for `type=`."""
     if not text.isascii() or not text.isdigit() or len(text) > 9 or int(text) < 1:
-        raise Usage(f"{text[:40]!r} is not a number from 1")
+        raise Usage(f"{text[:40]!r} is not a whole number from 1")
     return int(text)
 
 
-def _looks(module: ModuleType) -> dict[str, Any]:
+def _settings(module: ModuleType) -> dict[str, Any]:
     return {
         "description": module.DESCRIPTION,
         "epilog": f"examples:\n{module.EXAMPLES.strip(chr(10))}",
@@ -149,12 +150,12 @@ def _looks(module: ModuleType) -> dict[str, Any]:
     }
 
 
-def _furnish(parser: Parser, module: ModuleType) -> None:
+def _add_options(parser: Parser, module: ModuleType) -> None:
     module.add_options(parser)
-    _add_everywhere(parser)
+    _add_common(parser)
 
 
-def _add_everywhere(parser: Parser, **more: Any) -> None:
+def _add_common(parser: Parser, **more: Any) -> None:
     group = parser.add_argument_group("everywhere")
     group.add_argument("--json", action="store_true", help="answer with one JSON document", **more)
     group.add_argument("--workspace", metavar="DIR", help="act as if started in DIR", **more)

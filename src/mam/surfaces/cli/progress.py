@@ -1,4 +1,4 @@
-"""What long work is doing, as one line that disappears again."""
+"""The progress line: what a long verb is doing, in one line that disappears again."""
 
 from __future__ import annotations
 
@@ -10,23 +10,23 @@ from mam.surfaces.cli.style import Paint, is_terminal
 from mam.surfaces.cli.table import cut
 
 _CLEAR = "\r\x1b[K"
-_AFTER = "mam ls shows what is there"
+_AFTER = "mam ls shows the sessions"
 
 
 class Progress:
-    """A transient line on stderr, where that is a terminal. A warning stays, and is shown anywhere."""
+    """A transient line on stderr, if stderr is a terminal. Warnings are always printed, and stay."""
 
     __slots__ = ("_is_live", "_shown", "after", "last")
 
     def __init__(self) -> None:
-        """Look at stderr once."""
+        """Find out whether stderr is a terminal that can erase a line."""
         self._is_live = is_terminal(sys.stderr) and os.environ.get("TERM") not in (None, "", "dumb")
         self._shown = False
         self.last = ""
         self.after = _AFTER
 
-    def tell(self, text: str, after: str = _AFTER) -> None:
-        """Show one short sentence in place of the one before; `after` is for who cuts it short."""
+    def show(self, text: str, after: str = _AFTER) -> None:
+        """Replace the line by a text; `after` tells a person who interrupts the verb what to do next."""
         text = one_line(text, 500)
         if text.startswith("warning:"):
             self.clear()
@@ -39,7 +39,7 @@ class Progress:
             self._write(_CLEAR + paint(cut(f"{text} …", paint.width and paint.width - 1), "dim"))
 
     def clear(self) -> None:
-        """Take the line away."""
+        """Erase the line."""
         if self._shown:
             self._shown = False
             self._write(_CLEAR)

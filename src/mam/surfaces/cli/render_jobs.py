@@ -1,4 +1,4 @@
-"""How jobs and their events look to a person, and as one object per line to a program."""
+"""Print jobs and their events: as text for people, and as one JSON object per line for programs."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     Document = dict[str, Any]
 
-# Of a status, or of an event.
+# Status of a job, or name of an event -> style.
 _STYLES = {
     JobStatus.PENDING: "blue",
     JobStatus.RUNNING: "cyan",
@@ -53,50 +53,50 @@ _FIELDS = (
 
 
 def line(entry: Document, paint: Paint) -> str:
-    """Return an entry of a log in one line."""
+    """Return an event of a job as one line."""
     name = clean(entry.get("event"))
     detail = clean(entry.get("detail"), 600)
     reason = (entry.get("data") or {}).get("reason")
-    more = f"  ({clean(reason)})" if reason and clean(reason) not in detail else ""
-    said = f"job={clean(entry.get('job_id'))} seq={clean(entry.get('seq'))} {paint(name, _STYLES.get(name))}"
-    return f"{clean(entry.get('timestamp'))} {said} {'' if detail == '-' else detail}{more}".rstrip()
+    suffix = f"  ({clean(reason)})" if reason and clean(reason) not in detail else ""
+    event = f"job={clean(entry.get('job_id'))} seq={clean(entry.get('seq'))} {paint(name, _STYLES.get(name))}"
+    return f"{clean(entry.get('timestamp'))} {event} {'' if detail == '-' else detail}{suffix}".rstrip()
 
 
-def tell(call: Invocation, entry: Document) -> None:
-    """Print an entry when it is heard."""
-    call.quiet()
+def print_event(call: Invocation, entry: Document) -> None:
+    """Print an event as soon as it arrives."""
+    call.clear_progress()
     if call.as_json:
         write_json(entry, one_line=True)
     else:
         write_lines([line(entry, call.paint())], flush=True)
 
 
-def ended(call: Invocation, done: list[Document]) -> int:
-    """Print how jobs ended; return the exit code: the highest of all."""
-    call.quiet()
-    for one in done:
+def print_ends(call: Invocation, jobs: list[Document]) -> int:
+    """Print how jobs ended; return the highest of their exit codes."""
+    call.clear_progress()
+    for job in jobs:
         if call.as_json:
-            write_json({"job": one}, one_line=True)
+            write_json({"job": job}, one_line=True)
         else:
-            write_lines([summary(one, call.paint())], flush=True)
-    return max((EXIT_CODES.get(one["status"], 1) for one in done), default=0)
+            write_lines([summary(job, call.paint())], flush=True)
+    return max((EXIT_CODES.get(job["status"], 1) for job in jobs), default=0)
 
 
 def summary(job: Document, paint: Paint) -> str:
-    """Return in one line how a job stands."""
+    """Return the status of a job as one line."""
     status = clean(job["status"])
     detail = clean(job.get("terminal_detail"), 600)
-    said = f"{paint(clean(job['job_id']), 'bold')} {paint(status, _STYLES.get(status))}"
-    return said if detail == "-" else f"{said}: {detail}"
+    status_line = f"{paint(clean(job['job_id']), 'bold')} {paint(status, _STYLES.get(status))}"
+    return status_line if detail == "-" else f"{status_line}: {detail}"
 
 
 def audit(job: Document) -> str:
-    """Return where everything about a job is written down."""
+    """Return the path of the folder that holds the log of a job."""
     return clean(f"{job['logs_dir']}/{job['job_id']}", 4096)
 
 
 def table(jobs: list[Document], paint: Paint) -> list[str]:
-    """Return a line for each job."""
+    """Return a table with a line for each job."""
     if not jobs:
         return ["no jobs"]
     columns = (
@@ -109,31 +109,31 @@ def table(jobs: list[Document], paint: Paint) -> list[str]:
     )
     rows = [
         [
-            (clean(one["job_id"]), "bold"),
-            (clean(one["status"]), _STYLES.get(one["status"])),
-            (clean(one["agent"]), None),
-            (clean(one["agent_session"]), None),
-            (clean(one["last_event_at"]), "dim"),
-            (clean(one["prompt"]), None),
+            (clean(job["job_id"]), "bold"),
+            (clean(job["status"]), _STYLES.get(job["status"])),
+            (clean(job["agent"]), None),
+            (clean(job["agent_session"]), None),
+            (clean(job["last_event_at"]), "dim"),
+            (clean(job["prompt"]), None),
         ]
-        for one in jobs
+        for job in jobs
     ]
     return render(columns, rows, paint)
 
 
-def _said(value: object) -> object:
+def _as_text(value: object) -> object:
     if isinstance(value, dict):
-        return ", ".join(f"{key} {one}" for key, one in value.items())
+        return ", ".join(f"{key} {item}" for key, item in value.items())
     if isinstance(value, list):
         return ", ".join(map(str, value))
     return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
-def whole(job: Document, paint: Paint) -> list[str]:
-    """Return everything about one job, one field a line, and its prompt."""
+def details(job: Document, paint: Paint) -> list[str]:
+    """Return all fields of a job, one a line, and its prompt."""
     lines = [summary(job, paint)]
     for name in _FIELDS:
         if job.get(name) not in (None, "", []):
-            lines.append(f"  {paint(f'{name:<19}', 'dim')} {clean(_said(job[name]), 600)}")
+            lines.append(f"  {paint(f'{name:<19}', 'dim')} {clean(_as_text(job[name]), 600)}")
     prompt = for_screen(str(job.get("prompt") or "")).splitlines()
     return [*lines, "", *prompt] if prompt else lines

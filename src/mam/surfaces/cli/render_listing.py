@@ -1,4 +1,4 @@
-"""A listing for a person, as `ls`, `ls --watch` and `status` print it."""
+"""The listing of sessions for people, as `ls`, `ls --watch` and `status` print it."""
 
 from __future__ import annotations
 
@@ -12,25 +12,25 @@ if TYPE_CHECKING:
 
 
 def show(
-    document: dict[str, Any], paint: Paint, *, is_filtered: bool = False, here: str | None = None
+    document: dict[str, Any], paint: Paint, *, is_filtered: bool = False, workspace: str | None = None
 ) -> list[str]:
-    """Return a listing for a person: a table, or one for each root where there are several.
+    """Return the lines of a listing: one table, or one for each root if the listing covers several.
 
-    On a terminal it names the root where that is another directory than `here`.
+    On a terminal, a line names the root if the root is not the directory `workspace`.
     """
     sessions = document["sessions"]
-    failed = [f"{clean(one['root'])}: {clean(one['error'])}" for one in document.get("unreadable") or []]
+    failed = [f"{clean(root['root'])}: {clean(root['error'])}" for root in document.get("unreadable") or []]
     lines = [paint(text, "red") for text in failed]
     if not sessions:
         if is_filtered:
-            return [*lines, "no session fits"]
+            return [*lines, "no session matches"]
         hint = paint("  mam create --agent claude starts one; mam demo shows how it works", "dim")
         return [*lines, f"no sessions in {clean(document['root'])}", hint]
     if "unreadable" not in document:
-        is_far = paint.width is not None and here not in (None, document["root"])
-        below = [paint(f"of the root {clean(document['root'])}", "dim")] if is_far else []
+        is_far = paint.width is not None and workspace not in (None, document["root"])
+        below = [paint(f"root: {clean(document['root'])}", "dim")] if is_far else []
         return [*table(sessions, paint), *below]
-    for root in dict.fromkeys(one["root"] for one in sessions):
+    for root in dict.fromkeys(session["root"] for session in sessions):
         lines += [*([""] if lines else []), paint(clean(root), "bold")]
-        lines += table([one for one in sessions if one["root"] == root], paint)
+        lines += table([session for session in sessions if session["root"] == root], paint)
     return lines

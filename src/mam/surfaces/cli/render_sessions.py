@@ -1,4 +1,4 @@
-"""How sessions look to a person: in one line, in a table, and whole."""
+"""Sessions as text for people: as one line, as a table, and with all details."""
 
 from __future__ import annotations
 
@@ -41,12 +41,12 @@ _ACTIVITY_STYLES: dict[str, str] = {
     EXITED: "dim",
     UNKNOWN: "dim",
 }
-_THERE = {True: ("yes", "green"), False: ("no", "dim"), None: ("?", "yellow")}
+_TMUX_CELLS = {True: ("yes", "green"), False: ("no", "dim"), None: ("?", "yellow")}
 
 
 def clean(value: object, limit: int = 200) -> str:
-    """Return a field as one clean text, `-` for one that says nothing."""
-    # What is printable is clean; the long way is for the rest.
+    """Return a field as a text that is safe for a terminal, `-` for an empty field."""
+    # Printable text is safe. This fast path handles nearly all fields.
     if type(value) is str and value and len(value) <= limit and value.isprintable():
         return value
     if value in (None, "", [], {}):
@@ -56,62 +56,65 @@ def clean(value: object, limit: int = 200) -> str:
 
 
 def line(row: Mapping[str, Any]) -> str:
-    """Return a session in a few words: `NAME (claude, developer)`."""
-    what = ", ".join(clean(row.get(key)) for key in ("agent", "role") if row.get(key))
-    return f"{clean(row.get('name'))} ({what})"
+    """Return a session in short form: `NAME (claude, developer)`."""
+    facts = ", ".join(clean(row.get(key)) for key in ("agent", "role") if row.get(key))
+    return f"{clean(row.get('name'))} ({facts})"
 
 
 def table(sessions: Sequence[Mapping[str, Any]], paint: Paint) -> list[str]:
-    """Return the lines of a listing, in the order given."""
-    return render(COLUMNS, [_cells(one) for one in sessions], paint)
+    """Return a table of sessions, in their order."""
+    return render(COLUMNS, [_cells(session) for session in sessions], paint)
 
 
-def activity(one: Mapping[str, Any]) -> str:
-    """Return state, age and what it waits for: `waiting 3m permission`."""
-    words = [clean(one.get("activity") or UNKNOWN)]
-    if one.get("activity_age_s") is not None and words != [UNKNOWN]:
-        words.append(short_age(one["activity_age_s"]))
-    if one.get("waiting_for"):
-        words.append(clean(one["waiting_for"], 60))
-    if one.get("attention"):
-        words.append("!")
-    return " ".join(words)
+def activity(session: Mapping[str, Any]) -> str:
+    """Return the activity, its age, and what the session waits for: `waiting 3m permission`."""
+    parts = [clean(session.get("activity") or UNKNOWN)]
+    if session.get("activity_age_s") is not None and parts != [UNKNOWN]:
+        parts.append(short_age(session["activity_age_s"]))
+    if session.get("waiting_for"):
+        parts.append(clean(session["waiting_for"], 60))
+    if session.get("attention"):
+        parts.append("!")
+    return " ".join(parts)
 
 
-def resume(one: Mapping[str, Any]) -> str:
-    """Return what a resume would take: id, tier, and whether it is on disk: `1f00ab42 t1 disk`."""
-    found = one.get("resume") or {}
-    if not found.get("id"):
+def resume(session: Mapping[str, Any]) -> str:
+    """Return the conversation that a resume would continue, its tier, and whether it is on disk."""
+    choice = session.get("resume") or {}
+    if not choice.get("id"):
         return EMPTY
-    tier = f"t{found['tier']}" if found.get("tier") else EMPTY
-    return f"{clean(found['id'])[:8]} {tier} {'disk' if found.get('on_disk') else EMPTY}"
+    tier = f"t{choice['tier']}" if choice.get("tier") else EMPTY
+    return f"{clean(choice['id'])[:8]} {tier} {'disk' if choice.get('on_disk') else EMPTY}"
 
 
-def whole(one: Mapping[str, Any], paint: Paint) -> list[str]:
-    """Return everything about one session, one field a line."""
+def details(session: Mapping[str, Any], paint: Paint) -> list[str]:
+    """Return all fields of a session, one a line."""
     pairs = [
-        ("status", paint(clean(one.get("status")), _STATUS_STYLES.get(str(one.get("status"))))),
-        ("activity", paint(activity(one), _ACTIVITY_STYLES.get(str(one.get("activity")))) + _source(one)),
-        *((key, clean(one.get(key), 2000)) for key in ("agent", "role", "workspace", "id")),
-        ("command", " ".join(clean(word) for word in one.get("start_command") or []) or EMPTY),
-        ("permissions", clean(one.get("permissions"))),
-        ("version", _version(one)),
-        ("tmux", _tmux(one)),
-        ("model", figures(one.get("usage") or {}) or clean(one.get("model"))),
-        ("resume", resume(one) + ("" if one.get("resumable") else "  (cannot be resumed)")),
-        ("attention", paint(clean(one.get("attention")), "red") if one.get("attention") else EMPTY),
-        *((key, clean(one.get(key))) for key in ("job", "drift", "parent")),
-        *(
-            (key, clean(one.get(key)))
-            for key in _WHEN
-            if one.get(key) is not None and (key, one[key]) != ("resume_count", 0)
+        ("status", paint(clean(session.get("status")), _STATUS_STYLES.get(str(session.get("status"))))),
+        (
+            "activity",
+            paint(activity(session), _ACTIVITY_STYLES.get(str(session.get("activity")))) + _source(session),
         ),
-        ("last action", _action(one)),
+        *((key, clean(session.get(key), 2000)) for key in ("agent", "role", "workspace", "id")),
+        ("command", " ".join(clean(word) for word in session.get("start_command") or []) or EMPTY),
+        ("permissions", clean(session.get("permissions"))),
+        ("version", _version(session)),
+        ("tmux", _tmux(session)),
+        ("model", figures(session.get("usage") or {}) or clean(session.get("model"))),
+        ("resume", resume(session) + ("" if session.get("resumable") else "  (cannot be resumed)")),
+        ("attention", paint(clean(session.get("attention")), "red") if session.get("attention") else EMPTY),
+        *((key, clean(session.get(key))) for key in ("job", "drift", "parent")),
+        *(
+            (key, clean(session.get(key)))
+            for key in _HISTORY
+            if session.get(key) is not None and (key, session[key]) != ("resume_count", 0)
+        ),
+        ("last action", _action(session)),
     ]
-    lines = [paint(clean(one.get("name")), "bold")]
+    lines = [paint(clean(session.get("name")), "bold")]
     lines += [f"  {paint(f'{key:<16}', 'dim')} {text}" for key, text in pairs if text != EMPTY]
-    note = one.get("last_visible_note")
-    if note and one.get("status") != Status.RUNNING:
+    note = session.get("last_visible_note")
+    if note and session.get("status") != Status.RUNNING:
         lines += [
             "",
             paint("last screen:", "dim"),
@@ -120,7 +123,7 @@ def whole(one: Mapping[str, Any], paint: Paint) -> list[str]:
     return lines
 
 
-_WHEN = (
+_HISTORY = (
     "created_at",
     "resumed_at",
     "resume_count",
@@ -132,57 +135,57 @@ _WHEN = (
 )
 
 
-def _cells(one: Mapping[str, Any]) -> list[Cell]:
-    status, state = clean(one.get("status")), str(one.get("activity") or UNKNOWN)
-    drift = clean(one.get("drift"))
+def _cells(session: Mapping[str, Any]) -> list[Cell]:
+    status, state = clean(session.get("status")), str(session.get("activity") or UNKNOWN)
+    drift = clean(session.get("drift"))
     return [
-        (clean(one.get("name")), "bold" if status == Status.RUNNING else None),
-        (clean(one.get("agent")), None),
-        (clean(one.get("role")), None),
+        (clean(session.get("name")), "bold" if status == Status.RUNNING else None),
+        (clean(session.get("agent")), None),
+        (clean(session.get("role")), None),
         (status, _STATUS_STYLES.get(status)),
-        (activity(one), _ACTIVITY_STYLES.get(state)),
-        _THERE.get(one.get("tmux_alive"), _THERE[None]),
-        (resume(one), "dim"),
-        (clean(one.get("job")), None),
+        (activity(session), _ACTIVITY_STYLES.get(state)),
+        _TMUX_CELLS.get(session.get("tmux_alive"), _TMUX_CELLS[None]),
+        (resume(session), "dim"),
+        (clean(session.get("job")), None),
         (drift, "red" if drift == "A" else "yellow" if drift != EMPTY else "dim"),
     ]
 
 
-def _source(one: Mapping[str, Any]) -> str:
-    return f"  (by {clean(one['activity_source'])})" if one.get("activity_source") else ""
+def _source(session: Mapping[str, Any]) -> str:
+    return f"  (by {clean(session['activity_source'])})" if session.get("activity_source") else ""
 
 
-def _tmux(one: Mapping[str, Any]) -> str:
-    pane = one.get("pane") or {}
-    there = _THERE.get(one.get("tmux_alive"), _THERE[None])[0]
-    alive = {"yes": "there", "no": "gone"}.get(there, "not known")
-    server, pane_id, pid = clean(one.get("tmux_server")), clean(pane.get("id")), clean(pane.get("pid"))
-    return f"server {server}, pane {pane_id}, pid {pid}: {alive}"
+def _tmux(session: Mapping[str, Any]) -> str:
+    pane = session.get("pane") or {}
+    cell = _TMUX_CELLS.get(session.get("tmux_alive"), _TMUX_CELLS[None])[0]
+    state = {"yes": "alive", "no": "gone"}.get(cell, "unknown")
+    server, pane_id, pid = clean(session.get("tmux_server")), clean(pane.get("id")), clean(pane.get("pid"))
+    return f"server {server}, pane {pane_id}, pid {pid}: {state}"
 
 
-def _version(one: Mapping[str, Any]) -> str:
-    version, tested = clean(one.get("agent_version")), one.get("version_tested")
+def _version(session: Mapping[str, Any]) -> str:
+    version, tested = clean(session.get("agent_version")), session.get("version_tested")
     return version if tested is not False else f"{version}  (mam was not tested with it)"
 
 
-def figures(used: Mapping[str, Any]) -> str:
-    """Return what a conversation's record says: `opus, 21.4k tokens in, 1.2k out, context 11 %`."""
-    words = [clean(used["model"])] if used.get("model") else []
-    if used.get("tokens_in") is not None:
-        words.append(
-            f"{short_count(used['tokens_in'])} tokens in, {short_count(used.get('tokens_out') or 0)} out"
+def figures(usage: Mapping[str, Any]) -> str:
+    """Return the usage of a conversation: `opus, 21.4k tokens in, 1.2k out, context 11 %`."""
+    parts = [clean(usage["model"])] if usage.get("model") else []
+    if usage.get("tokens_in") is not None:
+        parts.append(
+            f"{short_count(usage['tokens_in'])} tokens in, {short_count(usage.get('tokens_out') or 0)} out"
         )
-    if used.get("context_percent") is not None:
-        words.append(f"context {used['context_percent']:g} %")
-    return ", ".join(words)
+    if usage.get("context_percent") is not None:
+        parts.append(f"context {usage['context_percent']:g} %")
+    return ", ".join(parts)
 
 
-def _action(one: Mapping[str, Any]) -> str:
-    action = one.get("last_action") or {}
+def _action(session: Mapping[str, Any]) -> str:
+    action = session.get("last_action") or {}
     if not action:
         return EMPTY
     from mam.core.times import stamp
 
     at = action.get("at_epoch")
-    when = f" at {stamp(at)}" if isinstance(at, int) and at > 0 else ""
-    return f"{clean(action.get('verb'))} by {clean(action.get('by'))}{when}"
+    time = f" at {stamp(at)}" if isinstance(at, int) and at > 0 else ""
+    return f"{clean(action.get('verb'))} by {clean(action.get('by'))}{time}"

@@ -1,4 +1,4 @@
-"""Colour and width, which exist only on a terminal."""
+"""Colours and width of a terminal; a file or a pipe has neither."""
 
 from __future__ import annotations
 
@@ -12,31 +12,33 @@ _CODES = {"bold": "1", "dim": "2", "red": "31", "green": "32", "yellow": "33", "
 
 
 class Paint:
-    """How one stream may look: `paint(text, "red")` colours where colours are wanted.
+    """The colours and the width of one stream: `paint(text, "red")` returns the coloured text.
 
-    `width` is None where lines are not cut.
+    Without colours it returns the plain text. `width` is None if lines are not cut.
     """
 
     __slots__ = ("colours", "width")
 
     def __init__(self, stream: Any) -> None:
-        """Look at the stream and the environment once."""
-        there = is_terminal(stream)
+        """Find out what the stream and the environment allow."""
+        on_terminal = is_terminal(stream)
         self.colours = (
-            there and not os.environ.get("NO_COLOR") and os.environ.get("TERM") not in (None, "", "dumb")
+            on_terminal
+            and not os.environ.get("NO_COLOR")
+            and os.environ.get("TERM") not in (None, "", "dumb")
         )
-        self.width = _columns(stream) if there else None
+        self.width = _columns(stream) if on_terminal else None
 
     def __call__(self, text: str, style: str | None) -> str:
         """Return the text in a style; styles may be joined with a space."""
         if not style or not self.colours:
             return text
-        codes = ";".join(_CODES[one] for one in style.split())
+        codes = ";".join(_CODES[name] for name in style.split())
         return f"\x1b[{codes}m{text}\x1b[0m"
 
 
 def is_terminal(stream: Any) -> bool:
-    """Tell whether somebody looks at this stream."""
+    """Tell whether the stream is a terminal."""
     try:
         return bool(stream.isatty())
     except (AttributeError, ValueError):

@@ -1,4 +1,4 @@
-"""Tables for people: columns as wide as they need, narrower only where a terminal is."""
+"""Tables for people: columns are as wide as their texts, and narrower if the terminal is too narrow."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ if TYPE_CHECKING:
 
     from mam.surfaces.cli.style import Paint
 
-    # A text, and the style it is painted in.
+    # A text and its style.
     Cell = tuple[str, str | None]
 
 GAP = "  "
@@ -16,10 +16,11 @@ EMPTY = "-"
 
 
 class Column:
-    """One column: its title, and how it gives way on a narrow terminal.
+    """One column: its title, and how it shrinks on a narrow terminal.
 
-    It may shrink to the width `least` (0: it keeps its width), those of the lowest `rank` first.
-    `may_go` drops it before that where it says nothing, `from_end` cuts it at its end.
+    It may shrink to the width `least` (0: it never shrinks); columns of the lowest `rank` shrink first.
+    `may_go` removes it before that if all its cells are empty. `from_end` cuts texts at their end instead of
+    in the middle.
     """
 
     __slots__ = ("from_end", "least", "may_go", "rank", "title")
@@ -35,43 +36,43 @@ class Column:
 
 
 def render(columns: Sequence[Column], rows: Sequence[Sequence[Cell]], paint: Paint) -> list[str]:
-    """Return the lines of a table; the texts are clean already."""
-    kept = list(range(len(columns)))
+    """Return the lines of a table; the caller has made the texts safe for a terminal."""
+    indexes = list(range(len(columns)))
     texts = [[column.title, *(row[at][0] for row in rows)] for at, column in enumerate(columns)]
     widths = [max(map(_measure(column), column)) for column in texts]
     if paint.width is None and not paint.colours:
         return _plain(texts, widths)
     if paint.width is not None:
-        kept = _drop(columns, rows, kept, widths, paint.width)
-        _shrink(columns, kept, widths, paint.width)
-    shown = [columns[at] for at in kept]
-    room = [widths[at] for at in kept]
-    lines = [_line([(column.title, "dim") for column in shown], shown, room, paint)]
-    return lines + [_line([row[at] for at in kept], shown, room, paint) for row in rows]
+        indexes = _without_empty(columns, rows, indexes, widths, paint.width)
+        _shrink(columns, indexes, widths, paint.width)
+    visible = [columns[at] for at in indexes]
+    visible_widths = [widths[at] for at in indexes]
+    lines = [_line([(column.title, "dim") for column in visible], visible, visible_widths, paint)]
+    return lines + [_line([row[at] for at in indexes], visible, visible_widths, paint) for row in rows]
 
 
 def _measure(texts: Sequence[str]) -> Callable[[str], int]:
-    """Return what measures these texts: nearly always they are as wide as they are long."""
+    """Return the function that measures these texts; for ASCII texts `len` is enough and faster."""
     return len if "".join(texts).isascii() else width_of
 
 
 def _plain(texts: Sequence[Sequence[str]], widths: Sequence[int]) -> list[str]:
-    """Return the lines for a file or a pipe: nothing is cut and nothing painted."""
+    """Return the lines for a file or a pipe, uncut and without colours."""
     padded = [[_padded(text, width) for text in column] for column, width in zip(texts, widths, strict=True)]
     return [GAP.join(cells).rstrip() for cells in zip(*padded, strict=True)]
 
 
 def width_of(text: str) -> int:
-    """Return how many cells of a terminal a text takes."""
+    """Return the width of a text in cells of a terminal."""
     if text.isascii():
         return len(text)
     from unicodedata import combining, east_asian_width
 
-    return sum(0 if combining(one) else 2 if east_asian_width(one) in "WF" else 1 for one in text)
+    return sum(0 if combining(char) else 2 if east_asian_width(char) in "WF" else 1 for char in text)
 
 
 def shorten(text: str, width: int) -> str:
-    """Return a text that fits, with its beginning and its end: names differ in both."""
+    """Return a text cut in the middle to fit, because names differ at both ends."""
     if width_of(text) <= width:
         return text
     if width <= 1:
@@ -81,7 +82,7 @@ def shorten(text: str, width: int) -> str:
 
 
 def cut(text: str, width: int | None) -> str:
-    """Return the beginning of a text that fits."""
+    """Return a text cut at its end to fit."""
     if width is None or width_of(text) <= width:
         return text
     return _prefix(text, width - 1) + "…" if width > 0 else ""
@@ -89,36 +90,40 @@ def cut(text: str, width: int | None) -> str:
 
 def _prefix(text: str, width: int) -> str:
     used = 0
-    for at, one in enumerate(text):
-        used += width_of(one)
+    for at, char in enumerate(text):
+        used += width_of(char)
         if used > width:
             return text[:at]
     return text
 
 
-def _total(kept: list[int], widths: list[int]) -> int:
-    return sum(widths[at] for at in kept) + len(GAP) * (len(kept) - 1)
+def _total(indexes: list[int], widths: list[int]) -> int:
+    return sum(widths[at] for at in indexes) + len(GAP) * (len(indexes) - 1)
 
 
-def _drop(
-    columns: Sequence[Column], rows: Sequence[Sequence[Cell]], kept: list[int], widths: list[int], room: int
+def _without_empty(
+    columns: Sequence[Column],
+    rows: Sequence[Sequence[Cell]],
+    indexes: list[int],
+    widths: list[int],
+    room: int,
 ) -> list[int]:
-    for at in reversed(kept):
-        if _total(kept, widths) <= room:
+    for at in reversed(indexes):
+        if _total(indexes, widths) <= room:
             break
         if columns[at].may_go and all(row[at][0] == EMPTY for row in rows):
-            kept = [one for one in kept if one != at]
-    return kept
+            indexes = [index for index in indexes if index != at]
+    return indexes
 
 
-def _shrink(columns: Sequence[Column], kept: list[int], widths: list[int], room: int) -> None:
-    over = _total(kept, widths) - room
-    for at in sorted(kept, key=lambda one: columns[one].rank):
+def _shrink(columns: Sequence[Column], indexes: list[int], widths: list[int], room: int) -> None:
+    over = _total(indexes, widths) - room
+    for at in sorted(indexes, key=lambda index: columns[index].rank):
         least = columns[at].least
         if over > 0 and least and widths[at] > least:
-            given = min(over, widths[at] - least)
-            widths[at] -= given
-            over -= given
+            reduction = min(over, widths[at] - least)
+            widths[at] -= reduction
+            over -= reduction
 
 
 def _line(cells: Sequence[Cell], columns: Sequence[Column], widths: list[int], paint: Paint) -> str:
@@ -127,10 +132,10 @@ def _line(cells: Sequence[Cell], columns: Sequence[Column], widths: list[int], p
     for (text, style), column, width in zip(cells, columns, widths, strict=True):
         room = width if paint.width is None else min(width, paint.width - used)
         if room <= 0:
-            # Blanks and colours behind the edge of the terminal would be a line of their own there.
+            # The terminal would wrap blanks and colours beyond its edge into another line.
             break
-        shown = cut(text, room) if column.from_end else shorten(text, room)
-        parts.append(paint(shown, style) + " " * (room - width_of(shown)))
+        fitted = cut(text, room) if column.from_end else shorten(text, room)
+        parts.append(paint(fitted, style) + " " * (room - width_of(fitted)))
         used += width + len(GAP)
     return GAP.join(parts).rstrip()
 

@@ -1,4 +1,4 @@
-"""Which sessions a command line means, checked before anything is done to any of them."""
+"""Find the sessions that a command line names, and check the names before the verb acts on any session."""
 
 from __future__ import annotations
 
@@ -12,34 +12,34 @@ if TYPE_CHECKING:
 _LONGEST = 200
 
 
-def one(call: Invocation) -> str:
-    """Return the session that was named."""
-    name = one_or_none(call)
+def session(call: Invocation) -> str:
+    """Return the session that the command line names; raise Usage if it names none."""
+    name = optional_session(call)
     if name is None:
         raise Usage("name a session", hint="mam ls shows them")
     return name
 
 
-def one_or_none(call: Invocation) -> str | None:
-    """Return the session that was named, if one was."""
-    given, option = call.options.name, call.options.session
-    if given is not None and option is not None and given != option:
-        raise Usage("two sessions are named", hint="give NAME or --session NAME")
-    name = given if option is None else option
-    return None if name is None else checked(call, name)
+def optional_session(call: Invocation) -> str | None:
+    """Return the session that the command line names; None if it names none."""
+    argument, option = call.options.name, call.options.session
+    if argument is not None and option is not None and argument != option:
+        raise Usage("the command line names two sessions", hint="give NAME or --session NAME")
+    name = argument if option is None else option
+    return None if name is None else check_name(call, name)
 
 
-def several(call: Invocation) -> list[str]:
-    """Return the sessions that were named, each once, in their order."""
-    named = dict.fromkeys([*call.options.names, *(call.options.session or [])])
-    return [checked(call, name) for name in named]
+def sessions(call: Invocation) -> list[str]:
+    """Return the sessions that the command line names, each once, in their order."""
+    names = dict.fromkeys([*call.options.names, *(call.options.session or [])])
+    return [check_name(call, name) for name in names]
 
 
-def checked(call: Invocation, text: str) -> str:
-    """Return a name or id that may be looked up.
+def check_name(call: Invocation, text: str) -> str:
+    """Return a valid name or id, or raise InvalidName.
 
-    A row that a person wrote by hand may carry a name that mam itself would not give; it is
-    accepted if it is registered exactly so. Everything else that is no name is refused here.
+    A person who edits the registry may give a row a name that mam would not allow. Such a name is valid
+    if a row has exactly this name.
     """
     if is_session_id(text):
         return text

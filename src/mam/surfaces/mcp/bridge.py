@@ -1,9 +1,8 @@
-"""What a client starts: it carries lines between the client and the server in the root's resident.
+"""The bridge: the process that an MCP client starts, which forwards lines to the server in the resident.
 
-It is written on the standard library alone, because every agent has one. When the resident dies it has
-another one started, introduces the client again and goes on. A question that only reads is asked again;
-of a call that changes something nobody can say whether it was done, so it is answered that way and never
-repeated.
+It uses only the standard library, because every agent runs one. If the resident dies, the bridge starts
+another one, repeats the client's introduction and goes on. It repeats calls that only read. It never repeats
+a call that changes something, but answers that the outcome is unconfirmed.
 """
 
 from __future__ import annotations
@@ -26,52 +25,53 @@ if TYPE_CHECKING:
 
     Message = dict[str, Any]
 
-# What the server takes as one line: a message of 1 MB may be six times as long in JSON.
+# Bytes of the longest line that the server takes: a message of 1 MB may be six times as long in JSON.
 LONGEST_LINE = 16 * 1024 * 1024
 _CHUNK = 65536
-# Seconds for a resident to come up, and between two attempts to start one.
+# Seconds until a resident must answer, between two attempts to start one, and between two connects.
 _PATIENCE, _AGAIN, _STEP = 30.0, 3.0, 0.02
 _INTRODUCTION = "mam-bridge"
 _INTERNAL_ERROR = -32603
 
 
 class Bridge:
-    """One client, and the server as long as there is one."""
+    """Forwards between one client and the server, and replaces a server that ends."""
 
     def __init__(
         self,
         connect: Callable[[], socket | None],
-        wake: Callable[[], None],
+        start_resident: Callable[[], None],
         hello: Message,
         *,
         source: int = 0,
         sink: int = 1,
     ) -> None:
-        """`hello` is what the server is told first; `source` and `sink` are the client's ends."""
+        """`hello` introduces the client to the server; `source` and `sink` are the client's descriptors."""
         self.connect = connect
-        self.wake = wake
+        self.start_resident = start_resident
         self.hello = _line(hello)
         self.source = source
         self.sink = sink
         self.server: socket | None = None
         self.from_client = Lines()
         self.from_server = Lines()
-        # What the client said first, and what it still waits for, by id.
-        self.greeting: Message | None = None
-        self.is_greeted = False
+        # The client's `initialize` request, and the requests that have no answer yet, by id.
+        self.initialize_request: Message | None = None
+        self.is_initialized = False
         self.open: dict[str, Request] = {}
-        # What this server asked the client; answers to another one mean nothing to it.
-        self.asked: set[str] = set()
+        # The ids of requests of this server to the client. An answer to a request of an earlier server is
+        # dropped, because this server does not know it.
+        self.server_requests: set[str] = set()
 
     def run(self) -> None:
-        """Carry until the client is gone."""
+        """Forward until the client is gone."""
         try:
-            self._carry()
+            self._forward()
         finally:
-            self._leave()
+            self._disconnect()
 
-    def _carry(self) -> None:
-        self._enter()
+    def _forward(self) -> None:
+        self._connect_server()
         while True:
             poll = select.poll()
             poll.register(self.source, select.POLLIN)
@@ -79,147 +79,149 @@ class Bridge:
                 poll.register(self.server, select.POLLIN)
             for handle, _ in poll.poll():
                 if handle == self.source:
-                    if not self._hear_client():
+                    if not self._read_client():
                         return
                 elif self.server is not None and handle == self.server.fileno():
-                    self._hear_server()
+                    self._read_server()
 
-    def _hear_client(self) -> bool:
+    def _read_client(self) -> bool:
         data = os.read(self.source, _CHUNK)
         if not data:
             return False
         for line in self.from_client.take(data):
             if len(line) <= LONGEST_LINE:
-                self._pass_on(line)
+                self._forward_to_server(line)
             else:
                 self._refuse(line)
         return True
 
     def _refuse(self, line: bytes) -> None:
-        """Answer what the server would not take: it would cut us off, and be asked again for ever."""
+        """Answer a line that is too long. The server would disconnect, and the bridge would repeat it."""
         message = _parse(line)
         if _key(message) is not None and "method" in message:
-            self._answer(message, _too_long())
+            self._answer(message, _too_long_error())
 
-    def _pass_on(self, line: bytes) -> None:
-        """Give the server a line of the client's; what it asks is remembered until it is answered."""
+    def _forward_to_server(self, line: bytes) -> None:
+        """Forward a line of the client; remember a request until it is answered."""
         message = _parse(line)
         method, key = message.get("method"), _key(message)
         request = None
         if method is None and key is not None:
-            if key not in self.asked:
+            if key not in self.server_requests:
                 return
-            self.asked.discard(key)
+            self.server_requests.discard(key)
         elif method == "notifications/initialized":
-            self.is_greeted = True
+            self.is_initialized = True
         elif method == "notifications/cancelled":
             self.open.pop(json.dumps(_params(message).get("requestId")), None)
         elif key is not None:
             if method == "initialize":
-                self.greeting = message
+                self.initialize_request = message
             request = self.open[key] = Request(message, line)
         if self.server is None:
-            # Everything that is open goes out with the introduction.
-            self._enter()
+            # Connecting sends every open request.
+            self._connect_server()
         elif request is not None:
-            self._ask(request)
+            self._send_request(request)
         else:
-            self._tell(line)
+            self._send_to_server(line)
 
-    def _ask(self, request: Request) -> None:
-        request.is_told = True
-        self._tell(request.line)
+    def _send_request(self, request: Request) -> None:
+        request.is_sent = True
+        self._send_to_server(request.line)
 
-    def _tell(self, line: bytes) -> None:
+    def _send_to_server(self, line: bytes) -> None:
         try:
             if self.server is not None:
                 self.server.sendall(line)
         except OSError:
-            # The end of it is heard by the loop, which finds another server.
+            # The loop notices the end of the connection, and connects to another server.
             return
 
-    def _hear_server(self) -> None:
-        data = self._read()
+    def _read_server(self) -> None:
+        data = self._receive()
         if not data:
-            self._leave()
-            self._enter()
+            self._disconnect()
+            self._connect_server()
             return
         for line in self.from_server.take(data):
             message = _parse(line)
             key = _key(message)
             if key is not None and "method" in message:
-                self.asked.add(key)
+                self.server_requests.add(key)
             elif key is not None:
                 self.open.pop(key, None)
-            self._say(line)
+            self._send_to_client(line)
 
-    def _read(self) -> bytes:
+    def _receive(self) -> bytes:
         try:
             return self.server.recv(_CHUNK) if self.server is not None else b""
         except OSError:
             return b""
 
-    def _leave(self) -> None:
+    def _disconnect(self) -> None:
         if self.server is not None:
             self.server.close()
         self.server = None
         self.from_server = Lines()
-        self.asked.clear()
+        self.server_requests.clear()
 
-    def _enter(self) -> None:
-        """Find a server, introduce the client, and settle what was under way with the one before."""
-        unsure = [one for one in self.open.values() if one.is_told and not _may_repeat(one.message)]
+    def _connect_server(self) -> None:
+        """Connect to a server, introduce the client, and repeat or answer the open requests."""
+        unconfirmed = [
+            request for request in self.open.values() if request.is_sent and not _may_repeat(request.message)
+        ]
         try:
-            self._find()
+            self._find_server()
         except Unavailable as error:
-            self._leave()
-            for one in list(self.open.values()):
-                self._answer(one.message, error if one not in unsure else _unsure())
+            self._disconnect()
+            for request in list(self.open.values()):
+                self._answer(request.message, error if request not in unconfirmed else _unconfirmed_error())
             return
-        for one in unsure:
-            self._answer(one.message, _unsure())
-        for one in list(self.open.values()):
-            self._ask(one)
+        for request in unconfirmed:
+            self._answer(request.message, _unconfirmed_error())
+        for request in list(self.open.values()):
+            self._send_request(request)
 
-    def _find(self) -> None:
-        """Connect, and greet as the client did; raises Unavailable."""
+    def _find_server(self) -> None:
+        """Connect, and introduce the client; raise Unavailable if no server answers in time."""
         deadline = time.monotonic() + _PATIENCE
-        woken = 0.0
+        started_at = 0.0
         while time.monotonic() < deadline:
             self.server = self.connect()
             if self.server is not None:
-                self._tell(self.hello)
-                if self._introduce(deadline):
+                self._send_to_server(self.hello)
+                if self._initialize_server(deadline):
                     return
-                self._leave()
-            if time.monotonic() > woken + _AGAIN:
-                self.wake()
-                woken = time.monotonic()
+                self._disconnect()
+            if time.monotonic() > started_at + _AGAIN:
+                self.start_resident()
+                started_at = time.monotonic()
             time.sleep(_STEP)
         raise Unavailable(
-            "the resident of this root does not come up", hint="mam monitor runs one, and says what is wrong"
+            "the resident of this root does not start", hint="mam monitor runs one, and shows what is wrong"
         )
 
-    def _introduce(self, deadline: float) -> bool:
-        """Say again what the client said at first; its answer is ours. False if the server went away."""
-        greeting = self.greeting
-        if greeting is None or _key(greeting) in self.open:
+    def _initialize_server(self, deadline: float) -> bool:
+        """Repeat the client's `initialize` to a new server, and consume the answer; False if it went away."""
+        request = self.initialize_request
+        if request is None or _key(request) in self.open:
             return True
-        self._tell(_line({**greeting, "id": _INTRODUCTION}))
-        while self.server is not None and (left := deadline - time.monotonic()) > 0:
-            if not select.select([self.server], [], [], left)[0]:
+        self._send_to_server(_line({**request, "id": _INTRODUCTION}))
+        while self.server is not None and (seconds := deadline - time.monotonic()) > 0:
+            if not select.select([self.server], [], [], seconds)[0]:
                 return False
-            data = self._read()
+            data = self._receive()
             if not data:
                 return False
             if any(_parse(line).get("id") == _INTRODUCTION for line in self.from_server.take(data)):
-                if self.is_greeted:
-                    self._tell(_line({"jsonrpc": "2.0", "method": "notifications/initialized"}))
+                if self.is_initialized:
+                    self._send_to_server(_line({"jsonrpc": "2.0", "method": "notifications/initialized"}))
                 return True
         return False
 
     def _answer(self, message: Message, error: MamError) -> None:
-        """Answer in the server's place."""
+        """Answer a request with an error in place of the server."""
         self.open.pop(_key(message) or "", None)
         reply: Message = {"jsonrpc": "2.0", "id": message["id"]}
         document = error.as_json()
@@ -228,49 +230,49 @@ class Bridge:
             reply["result"] = {"content": content, "structuredContent": document, "isError": True}
         else:
             reply["error"] = {"code": _INTERNAL_ERROR, "message": error.message, "data": document["error"]}
-        self._say(_line(reply))
+        self._send_to_client(_line(reply))
 
-    def _say(self, line: bytes) -> None:
+    def _send_to_client(self, line: bytes) -> None:
         view = memoryview(line)
         while view:
             view = view[os.write(self.sink, view) :]
 
 
 class Request:
-    """What the client waits for: as it came, and whether a server was ever told."""
+    """An open request of the client: its line, and whether a server has got it."""
 
     def __init__(self, message: Message, line: bytes) -> None:
         self.message = message
         self.line = line
-        self.is_told = False
+        self.is_sent = False
 
 
 class Lines:
-    """Cuts what arrives into lines, each with its end."""
+    """Splits received bytes into lines, which keep their line break."""
 
     def __init__(self) -> None:
-        self._rest: list[bytes] = []
+        self._incomplete: list[bytes] = []
 
     def take(self, data: bytes) -> list[bytes]:
-        """Return the lines that are whole now."""
+        """Return the lines that are complete now."""
         if b"\n" not in data:
-            self._rest.append(data)
+            self._incomplete.append(data)
             return []
-        *whole, rest = b"".join([*self._rest, data]).split(b"\n")
-        self._rest = [rest] if rest else []
-        return [line + b"\n" for line in whole]
+        *complete, incomplete = b"".join([*self._incomplete, data]).split(b"\n")
+        self._incomplete = [incomplete] if incomplete else []
+        return [line + b"\n" for line in complete]
 
 
-def _unsure() -> Unconfirmed:
+def _unconfirmed_error() -> Unconfirmed:
     return Unconfirmed(
-        "the resident ended while this was under way, and nobody can say whether it was done",
-        hint="look with list_agents or get_agent_state before you repeat it",
+        "the resident ended during this call, so mam does not know whether the call took effect",
+        hint="check with list_agents or get_agent_state before you repeat the call",
     )
 
 
-def _too_long() -> Usage:
+def _too_long_error() -> Usage:
     return Usage(
-        f"a call is at most {LONGEST_LINE // 2**20} MB long",
+        f"a call may be at most {LONGEST_LINE // 2**20} MB long",
         hint="put the text into a file and name the file",
     )
 
@@ -286,7 +288,7 @@ def _params(message: Message) -> Message:
 
 
 def _parse(line: bytes) -> Message:
-    """Return a message; what is none is passed on as it is, for the other side to judge."""
+    """Return the message of a line, or {} for an invalid one, which the other side then rejects."""
     try:
         message = json.loads(line)
     except (ValueError, RecursionError):

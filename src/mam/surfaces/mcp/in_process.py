@@ -1,4 +1,7 @@
-"""The server in the client's own process: where there is no registry yet, or no resident by the settings."""
+"""Runs the MCP server in the client's own process, if no resident can serve it.
+
+That is the case if the root has no registry yet, or the settings forbid a resident.
+"""
 
 from __future__ import annotations
 
@@ -15,13 +18,13 @@ if TYPE_CHECKING:
 
 
 def serve(fleet: Fleet, hello: dict[str, Any]) -> None:
-    """Serve until the client is gone; both ends of the line are in this process."""
+    """Serve until the client is gone; both ends of the connection are in this process."""
     service = Service(fleet)
 
     def connect() -> socket.socket:
-        ours, theirs = socket.socketpair()
-        service.let_in(theirs)
-        return ours
+        client_end, server_end = socket.socketpair()
+        service.add_client(server_end)
+        return client_end
 
     Bridge(connect, lambda: None, hello).run()
     service.end()

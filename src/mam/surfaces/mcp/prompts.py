@@ -1,4 +1,4 @@
-"""Two ways of working with other agents, as prompts that a person can pick in a client."""
+"""The MCP prompts, which a person can pick in a client: two ways of working with other agents."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ if TYPE_CHECKING:
 
 
 def add(server: MCPServer) -> None:
-    """Register them."""
+    """Register the prompts."""
 
     @server.prompt(name="delegate")
     def delegate(task: str, cli: str = "claude") -> str:

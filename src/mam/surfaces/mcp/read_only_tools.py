@@ -1,4 +1,4 @@
-"""The tools that only read: they may be asked twice, and nobody needs a permission for them."""
+"""The tools that only read: a call may be repeated, and needs no permission."""
 
 from __future__ import annotations
 

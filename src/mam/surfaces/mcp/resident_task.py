@@ -1,6 +1,6 @@
-"""The server's place in the resident: it opens the door, and loads the server when somebody comes.
+"""The resident task for the MCP server: it listens, and loads the server when the first client connects.
 
-The resident's loop only accepts; everything else happens in a thread of the server's own.
+The resident's loop only accepts connections. A thread of its own serves them.
 """
 
 from __future__ import annotations
@@ -15,63 +15,63 @@ if TYPE_CHECKING:
     from mam.app.api.fleet import Fleet
     from mam.surfaces.mcp.server_thread import Service
 
-# Seconds between looks whether the socket is still there.
+# Seconds between checks whether the socket's file still exists.
 _LOOK = 60.0
-# Seconds that a resident stays for a client that had it started.
+# Seconds that a resident waits for the client that started it.
 _MOMENT = 10.0
 
 
 class McpTask:
-    """A companion of the resident."""
+    """The resident task for the MCP server."""
 
     def __init__(self, fleet: Fleet, *, awaits: bool = False) -> None:
-        """Nothing is opened before the resident has its lock and ticks for the first time.
+        """Prepare the task; the first tick listens, because the resident holds its lock by then.
 
-        One that was started for a client `awaits` it.
+        `awaits` says that a client has started this resident and will connect.
         """
         self._fleet = fleet
-        self._until = time.monotonic() + _MOMENT if awaits else 0.0
-        self._door: Listener | None = None
+        self._waits_until = time.monotonic() + _MOMENT if awaits else 0.0
+        self._listener: Listener | None = None
         self._due = 0.0
         self._service: Service | None = None
 
     def __enter__(self) -> McpTask:
-        """Use as a context to leave no socket behind."""
+        """Use as a context manager, which removes the socket at the end."""
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """Let nobody in any more, and let go of those who are."""
-        if self._door is not None:
-            self._door.close()
+        """Stop listening, and disconnect the clients."""
+        if self._listener is not None:
+            self._listener.close()
         if self._service is not None:
             self._service.end()
 
     def due(self) -> float:
-        """Return when the socket is looked at again, and when a client that did not come is given up."""
-        return min(self._due, self._until) if self._until > time.monotonic() else self._due
+        """Return when the next check of the socket, or the end of the wait for a client, is due."""
+        return min(self._due, self._waits_until) if self._waits_until > time.monotonic() else self._due
 
     def handles(self) -> list[int]:
-        """Somebody at the door wakes the resident."""
-        return [self._door.fileno()] if self._door is not None else []
+        """Return the handle that is readable when a client connects."""
+        return [self._listener.fileno()] if self._listener is not None else []
 
     def is_needed(self) -> bool:
-        """A client that is connected keeps its resident, and so does one that is expected."""
-        return time.monotonic() < self._until or (self._service is not None and self._service.is_used())
+        """Tell whether a client is connected or expected: then the resident must keep running."""
+        return time.monotonic() < self._waits_until or (self._service is not None and self._service.is_used())
 
     def tick(self) -> str:
-        """Open the door, let in who stands there; the watching never ends by this."""
+        """Listen, and accept waiting clients; never end the resident."""
         self._due = time.monotonic() + _LOOK
-        if self._door is not None and not self._door.is_there():
-            self._door.close()
-            self._door = None
-        if self._door is None:
-            self._door = self._fleet.mcp.listen()
-        while (line := self._door.accept()) is not None:
+        if self._listener is not None and not self._listener.exists():
+            self._listener.close()
+            self._listener = None
+        if self._listener is None:
+            self._listener = self._fleet.mcp.listen()
+        while (connection := self._listener.accept()) is not None:
             if self._service is None:
                 from mam.surfaces.mcp.server_thread import Service
 
                 self._service = Service(self._fleet)
-            self._service.let_in(line)
+            self._service.add_client(connection)
         return ""

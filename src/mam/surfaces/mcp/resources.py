@@ -1,4 +1,4 @@
-"""What can be read without calling a tool: the sessions, and a screen."""
+"""The MCP resources, which a client reads without calling a tool: sessions, screens and events of jobs."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ if TYPE_CHECKING:
 
 
 def add(server: MCPServer) -> None:
-    """Register them."""
+    """Register the resources."""
 
     @server.resource("mam://sessions", name="sessions", mime_type="application/json")
     def sessions() -> str:
-        """Every session of this root, with what it is doing."""
+        """Every session of this root, with its activity."""
         return _read(lambda fleet: json.dumps(fleet.sessions.ls()))
 
     @server.resource("mam://sessions/{name}/screen", name="screen", mime_type="text/plain")
@@ -32,7 +32,7 @@ def add(server: MCPServer) -> None:
 
     @server.resource("mam://jobs/{id}/events", name="events", mime_type="application/json")
     def events(id: str) -> str:
-        """What happened to a job, oldest first."""
+        """The log entries of a job, oldest first."""
         return _read(lambda fleet: json.dumps(fleet.jobs.logs(id)["events"]))
 
 

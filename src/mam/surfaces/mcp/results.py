@@ -1,4 +1,4 @@
-"""What the tools answer. No field is required: an error has none of them."""
+"""The types of the tools' results. No field is required, because an error has none of them."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Agents(TypedDict, total=False):
 
 
 class AgentState(Agent, total=False):
-    """One agent with everything that is known of it, and the question that it asks."""
+    """One agent with its whole record, and its open dialog."""
 
     health: str | None
     prompt: dict[str, Any] | None
@@ -39,7 +39,7 @@ class AgentState(Agent, total=False):
 
 
 class Spawned(Agent, total=False):
-    """An agent that was started or taken up again."""
+    """An agent that was started or resumed."""
 
     surface_id: str
     boot_prompt_delivered: bool
@@ -55,7 +55,7 @@ class Applied(TypedDict, total=False):
 
 
 class Receipt(TypedDict, total=False):
-    """What became of words to an agent: delivered when its own record shows them, or when it queued them."""
+    """What became of a message to an agent. It is delivered if the agent submitted or queued it."""
 
     agent_id: str
     delivered: bool
@@ -70,21 +70,21 @@ class Receipt(TypedDict, total=False):
 
 
 class Receipts(TypedDict, total=False):
-    """What became of words to several agents."""
+    """What became of a message to several agents."""
 
     receipts: list[Receipt]
     delivered: int
 
 
 class Interacted(Receipt, total=False):
-    """What was done to an agent, and how it is now."""
+    """What was done to an agent, and its activity afterwards."""
 
     applied: str
     activity: str
 
 
 class Job(TypedDict, total=False):
-    """A job as its record shows it."""
+    """A job, with its record."""
 
     job_id: str
     status: str
@@ -128,7 +128,7 @@ class Answered(TypedDict, total=False):
 
 
 class Killed(TypedDict, total=False):
-    """Who was killed, and who was not and why."""
+    """The agents that were killed, and the errors of the others."""
 
     killed: list[str]
     errors: list[dict[str, Any]]
@@ -136,7 +136,7 @@ class Killed(TypedDict, total=False):
 
 
 class Waited(TypedDict, total=False):
-    """How those are that were waited for."""
+    """The agents or the job that the call waited for."""
 
     matched: bool
     timed_out: bool
@@ -162,7 +162,7 @@ class Surfaces(TypedDict, total=False):
 
 
 class Health(TypedDict, total=False):
-    """What is wrong, and how to mend it."""
+    """The checks of this machine and root, with ways to mend what failed."""
 
     ok: bool
     root: str

@@ -1,7 +1,7 @@
-"""The MCP server: the tools, resources and prompts, each client with its own caller.
+"""The MCP server with its tools, resources and prompts.
 
-There is one server for all clients. Who calls is in a context variable that every task of a client's
-connection inherits.
+One server serves all clients. A context variable, which every task of a client's connection inherits, holds
+the client.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class Server(MCPServer):
     """mam's tools for agents."""
 
     def __init__(self) -> None:
-        """Register everything; which guarded tools a client has is decided when it asks."""
+        """Register all tools; `list_tools` hides the guarded tools that a client may not use."""
         super().__init__(
             "mam",
             title="multi-agent-mux",
@@ -52,40 +52,40 @@ class Server(MCPServer):
         resources.add(self)
         prompts.add(self)
 
-    async def serve(self, who: ConnectedClient, reader: StreamReader, writer: StreamWriter) -> None:
+    async def serve(self, client: ConnectedClient, reader: StreamReader, writer: StreamWriter) -> None:
         """Serve one client until it is gone."""
-        current_client.set(who)
+        current_client.set(client)
         server = self._lowlevel_server
         sink = _Sink(writer)
         async with stdio_server(_Lines(reader, sink), sink) as (received, sent):  # type: ignore[arg-type]
             await server.run(received, sent, server.create_initialization_options())
 
     async def list_tools(self) -> list[Described]:
-        """List what this client may see."""
+        """List the tools that this client may use."""
         hidden = _hidden(current_client.get())
-        return [one for one in await super().list_tools() if one.name not in hidden]
+        return [tool for tool in await super().list_tools() if tool.name not in hidden]
 
     async def call_tool(
         self, name: str, arguments: dict[str, Any], context: Context[Any, Any] | None = None
     ) -> CallToolResult | InputRequiredResult:
-        """Call what this client may see; anything else is no tool."""
+        """Call a tool that this client may use; other tools do not exist for it."""
         try:
-            known = {one.name for one in await self.list_tools()}
+            names = {tool.name for tool in await self.list_tools()}
         except MamError as error:
             return failed(error)
-        if name not in known:
-            return failed(Usage(f"there is no tool '{name[:60]}'", hint=f"tools: {', '.join(sorted(known))}"))
+        if name not in names:
+            return failed(Usage(f"there is no tool '{name[:60]}'", hint=f"tools: {', '.join(sorted(names))}"))
         return await super().call_tool(name, arguments, context)
 
 
-def _hidden(who: ConnectedClient) -> set[str]:
-    return set(GUARDED_TOOLS) - set(who.allowed())
+def _hidden(client: ConnectedClient) -> set[str]:
+    return set(GUARDED_TOOLS) - set(client.allowed())
 
 
 class _Lines:
-    """A client's lines, as the package reads them from a file.
+    """A client's lines, in the form of a file, which the `mcp` package reads.
 
-    What is no message is answered here: the package drops it, and the client would wait for ever.
+    An invalid message is answered here: the package ignores it, and the client would wait for ever.
     """
 
     def __init__(self, reader: StreamReader, sink: _Sink) -> None:
@@ -97,7 +97,7 @@ class _Lines:
         return self
 
     async def __anext__(self) -> str:
-        """Return the next line that is a message."""
+        """Return the next line that is a valid message."""
         while line := await self._next():
             if not line.strip():
                 continue
@@ -108,7 +108,7 @@ class _Lines:
         raise StopAsyncIteration
 
     async def _next(self) -> str:
-        """Return the next line; one without an end is the end."""
+        """Return the next line; an empty string at the end, and for a line that is too long."""
         try:
             return (await self._reader.readline()).decode("utf-8", "replace")
         except (ValueError, ConnectionError):
@@ -116,17 +116,17 @@ class _Lines:
 
 
 class _Sink:
-    """Where answers go, as the package writes them to a file."""
+    """The way to the client, in the form of a file, which the `mcp` package writes."""
 
     def __init__(self, writer: StreamWriter) -> None:
         self._writer = writer
 
     async def write(self, text: str) -> None:
-        """Take a line."""
+        """Send a line."""
         self._writer.write(text.encode())
 
     async def flush(self) -> None:
-        """Wait while the client is slow."""
+        """Wait until the client has read enough."""
         await self._writer.drain()
 
 
@@ -135,19 +135,19 @@ def _is_message(line: str) -> bool:
         message = jsonrpc_message_adapter.validate_json(line, by_name=False)
     except ValueError:
         return False
-    # A request whose id is of a strange form looks like a notification.
+    # The package takes a request with an invalid id for a notification.
     return not isinstance(message, JSONRPCNotification) or json.loads(line).get("id") is None
 
 
 def _refusal(line: str) -> str:
-    """Return the answer to what is no message; by its id, where one can be read."""
+    """Return the answer to an invalid message, with its id if that is readable."""
     try:
-        said = json.loads(line)
+        message = json.loads(line)
     except (ValueError, RecursionError):
-        said, code, reason = None, PARSE_ERROR, "this is no JSON"
+        message, code, reason = None, PARSE_ERROR, "the line is not JSON"
     else:
-        code, reason = INVALID_REQUEST, "this is no message of JSON-RPC 2.0"
-    number = said.get("id") if isinstance(said, dict) else None
-    known = number if isinstance(number, str | int) and not isinstance(number, bool) else None
-    answer = {"jsonrpc": "2.0", "id": known, "error": {"code": code, "message": reason}}
+        code, reason = INVALID_REQUEST, "the line is not a message of JSON-RPC 2.0"
+    number = message.get("id") if isinstance(message, dict) else None
+    message_id = number if isinstance(number, str | int) and not isinstance(number, bool) else None
+    answer = {"jsonrpc": "2.0", "id": message_id, "error": {"code": code, "message": reason}}
     return json.dumps(answer) + "\n"

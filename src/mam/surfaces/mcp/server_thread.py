@@ -1,6 +1,6 @@
-"""The thread in which clients are served: one event loop, one server, any number of clients.
+"""The thread that serves MCP clients: one event loop, one server, any number of clients.
 
-The `mcp` package is loaded here, by the thread, when the first client comes.
+The thread loads the `mcp` package when the first client connects, because most residents never need it.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _END_SECONDS = 5.0
 
 
 class Service:
-    """Serves every client that is let in, until the resident ends."""
+    """Serves every client that `add_client` gets, until the resident ends."""
 
     def __init__(self, fleet: Fleet) -> None:
         """Start the thread."""
@@ -34,22 +34,22 @@ class Service:
         self._loop = asyncio.new_event_loop()
         self._server: Server | None = None
         self._clients: set[asyncio.Task[None]] = set()
-        # Each is counted by one thread alone: who came by the resident's, who went by the server's.
-        self._came = self._went = 0
+        # No lock is needed: only the resident's thread counts connects, and only this thread disconnects.
+        self._connected = self._disconnected = 0
         self._thread = threading.Thread(target=self._run, name="mam-mcp", daemon=True)
         self._thread.start()
 
     def is_used(self) -> bool:
         """Tell whether a client is connected."""
-        return self._came > self._went
+        return self._connected > self._disconnected
 
-    def let_in(self, line: socket) -> None:
-        """Serve one more client; called by the resident's own thread."""
-        self._came += 1
-        self._loop.call_soon_threadsafe(self._begin, line)
+    def add_client(self, connection: socket) -> None:
+        """Serve one more client; the resident's own thread calls this."""
+        self._connected += 1
+        self._loop.call_soon_threadsafe(self._begin, connection)
 
     def end(self) -> None:
-        """Cut every client off."""
+        """Disconnect every client, and end the thread."""
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join(_END_SECONDS)
 
@@ -63,23 +63,23 @@ class Service:
             self._loop.run_until_complete(asyncio.gather(*self._clients, return_exceptions=True))
             self._loop.close()
 
-    def _begin(self, line: socket) -> None:
-        task = self._loop.create_task(self._serve(line))
+    def _begin(self, connection: socket) -> None:
+        task = self._loop.create_task(self._serve(connection))
         self._clients.add(task)
         task.add_done_callback(self._forget)
 
     def _forget(self, task: asyncio.Task[None]) -> None:
         self._clients.discard(task)
-        self._went += 1
+        self._disconnected += 1
         if not task.cancelled() and (error := task.exception()) is not None:
-            # One client's trouble is nobody else's; what mam itself did wrong is in the answers.
-            self._fleet.mcp.warn(f"a client was cut off: {error}")
+            # An error of one client must not end the server for the others.
+            self._fleet.mcp.warn(f"the server disconnected a client: {error}")
 
-    async def _serve(self, line: socket) -> None:
-        line.setblocking(False)
-        reader, writer = await asyncio.open_unix_connection(sock=line, limit=LONGEST_LINE)
+    async def _serve(self, connection: socket) -> None:
+        connection.setblocking(False)
+        reader, writer = await asyncio.open_unix_connection(sock=connection, limit=LONGEST_LINE)
         try:
-            client = await self._welcome(reader, line)
+            client = await self._identify(reader, connection)
             if client is not None:
                 await self._serve_client(client, reader, writer)
         finally:
@@ -87,11 +87,13 @@ class Service:
             with suppress(OSError):
                 await writer.wait_closed()
 
-    async def _welcome(self, reader: asyncio.StreamReader, line: socket) -> ConnectedClient | None:
-        """Return who came in; None for one who does not say it in time, or is not let in."""
+    async def _identify(self, reader: asyncio.StreamReader, connection: socket) -> ConnectedClient | None:
+        """Return the client; None if it does not introduce itself in time, or may not connect."""
         try:
-            said = json.loads(await asyncio.wait_for(reader.readline(), _HELLO_SECONDS))
-            return self._fleet.mcp.client(line, said) if isinstance(said, dict) else None
+            introduction = json.loads(await asyncio.wait_for(reader.readline(), _HELLO_SECONDS))
+            return (
+                self._fleet.mcp.client(connection, introduction) if isinstance(introduction, dict) else None
+            )
         except (ValueError, OSError, TimeoutError, MamError):
             return None
 

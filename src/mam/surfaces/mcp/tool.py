@@ -1,7 +1,7 @@
-"""What a tool is: a function on a fleet, with a schema, a tier, and errors that are results.
+"""Makes MCP tools of functions: each gets a fleet, a schema and a tier, and its errors become results.
 
-A tool calls verbs of the API and nothing else. It runs in a thread with a fleet of its own, because
-SQLite's connections are not shared between threads.
+A tool calls only verbs of the API. It runs in a thread with a fleet of its own, because threads cannot share
+a SQLite connection.
 """
 
 from __future__ import annotations
@@ -31,51 +31,51 @@ if TYPE_CHECKING:
 
     Work = Callable[..., Any]
 
-# Who calls; every task and thread of a client's connection inherits it.
+# The client that calls. Every task and thread of a client's connection inherits this variable.
 current_client: ContextVar[ConnectedClient] = ContextVar("current_client")
 
-# What a tool may do, at most. One without a tier does not exist.
+# The tier of a tool is the most that it may do. Every tool has one.
 READ, CHANGE, DESTROY = "read", "change", "destroy"
 _TIERS = (READ, CHANGE, DESTROY)
 
-# Waiting must not keep others from being served.
+# The limit is high because each waiting call occupies a thread, and must not block other clients.
 _MOST_THREADS = 256
 
 
 class ToolCall:
-    """One call of a tool: the fleet as the caller sees it, and a way to tell how it goes."""
+    """One call of a tool: the fleet with the client's rights, and a function that reports progress."""
 
-    def __init__(self, fleet: Fleet, tell: Callable[[str], None], over: threading.Event) -> None:
-        self.who = current_client.get()
+    def __init__(self, fleet: Fleet, tell: Callable[[str], None], cancelled: threading.Event) -> None:
+        self.client = current_client.get()
         self.fleet = fleet
         self.tell = tell
-        # Set when the client is gone, or wants no answer any more.
-        self.over = over
+        # Set when the client is gone or has cancelled the call.
+        self.cancelled = cancelled
 
     def pause(self, seconds: float) -> bool:
-        """Sleep so long; True if nobody waits for the answer any more."""
-        return self.over.wait(seconds)
+        """Sleep for so many seconds; return True if nobody waits for the answer any more."""
+        return self.cancelled.wait(seconds)
 
 
 class FleetTool(Tool):
-    """A tool of the package's that runs on a fleet."""
+    """A tool of the `mcp` package that runs on a fleet."""
 
     async def run(
         self, arguments: dict[str, Any], context: Context[Any, Any], convert_result: bool = False
     ) -> CallToolResult:
-        """Check the arguments, do it, and answer; whatever goes wrong is an answer, too."""
+        """Check the arguments, run the tool, and return its result; an error is a result, too."""
         try:
             checked = self.fn_metadata.arg_model.model_validate(arguments, strict=True, extra="forbid")
         except ValidationError as error:
             return failed(_as_usage(error))
-        given = checked.model_dump_one_level()
-        over = threading.Event()
+        values = checked.model_dump_one_level()
+        cancelled = threading.Event()
         try:
-            done = await anyio.to_thread.run_sync(
+            result = await anyio.to_thread.run_sync(
                 self._work,
-                given,
-                _teller(context),
-                over,
+                values,
+                _progress_sender(context),
+                cancelled,
                 abandon_on_cancel=self.name in READS,
                 limiter=_limiter(),
             )
@@ -84,26 +84,26 @@ class FleetTool(Tool):
         except Exception as error:
             return failed(Broken(f"a bug in mam: {type(error).__name__}: {error}"))
         finally:
-            over.set()
-        return CallToolResult(content=[_text(done)], structured_content=done)
+            cancelled.set()
+        return CallToolResult(content=[_text(result)], structured_content=result)
 
     def _work(
-        self, given: dict[str, Any], tell: Callable[[str], None], over: threading.Event
+        self, values: dict[str, Any], tell: Callable[[str], None], cancelled: threading.Event
     ) -> dict[str, Any]:
-        who = current_client.get()
-        with fleet_of_client(who) as fleet:
+        client = current_client.get()
+        with fleet_of_client(client) as fleet:
             if self.name not in READS:
-                who.check_claim(fleet.caller)
+                client.check_claim(fleet.caller)
             fleet.on_progress(tell)
-            done: dict[str, Any] = self.fn(ToolCall(fleet, tell, over), **given)
-        return done
+            result: dict[str, Any] = self.fn(ToolCall(fleet, tell, cancelled), **values)
+        return result
 
 
 def make(work: Work, tier: str, *, idempotent: bool = False, open_world: bool = False) -> FleetTool:
-    """Make a tool of a function whose first parameter is the call; its docstring is the description."""
+    """Make a tool of a function whose first parameter is the ToolCall; its docstring is the description."""
     if tier not in _TIERS or (tier == READ) != (work.__name__ in READS):
         raise ValueError(f"{work.__name__} is not of the tier {tier}")
-    made = FleetTool.from_function(
+    tool = FleetTool.from_function(
         work,
         description=" ".join((work.__doc__ or "").split()),
         context_kwarg="call",
@@ -115,9 +115,9 @@ def make(work: Work, tier: str, *, idempotent: bool = False, open_world: bool = 
         ),
         structured_output=True,
     )
-    made.parameters = {**_lean(made.parameters), "additionalProperties": False}
-    made.fn_metadata.output_schema = _lean_answer(made.fn_metadata.output_schema)
-    return made  # type: ignore[return-value]  # made by its own class
+    tool.parameters = {**_lean(tool.parameters), "additionalProperties": False}
+    tool.fn_metadata.output_schema = _lean_answer(tool.fn_metadata.output_schema)
+    return tool  # type: ignore[return-value]  # made by its own class
 
 
 def failed(error: MamError) -> CallToolResult:
@@ -132,12 +132,12 @@ def _text(document: dict[str, Any]) -> TextContent:
 
 def _as_usage(error: ValidationError) -> Usage:
     first = error.errors(include_url=False, include_input=False, include_context=False)[0]
-    where = ".".join(map(str, first["loc"])) or "the arguments"
-    return Usage(f"{where}: {first['msg']}", hint="the tool's input schema says what it takes")
+    field = ".".join(map(str, first["loc"])) or "the arguments"
+    return Usage(f"{field}: {first['msg']}", hint="the input schema of the tool shows its arguments")
 
 
-def _teller(context: Context[Any, Any]) -> Callable[[str], None]:
-    """Return what sends progress to the client from the tool's thread; to one that asked for it."""
+def _progress_sender(context: Context[Any, Any]) -> Callable[[str], None]:
+    """Return a function that sends progress to the client from the tool's thread, if the client wants it."""
     steps = iter(range(1, 1_000_000))
 
     def tell(text: str) -> None:
@@ -160,28 +160,28 @@ def _limiter() -> anyio.CapacityLimiter:
 
 
 def _lean(schema: Any) -> Any:
-    """Return a schema without titles that repeat the names and defaults that mean nothing.
+    """Return a schema without titles, which repeat the names, and without empty defaults.
 
-    Every client pays for each byte.
+    Each client reads the schemas into its model's context, so each byte costs.
     """
     if isinstance(schema, list):
-        return [_lean(one) for one in schema]
+        return [_lean(part) for part in schema]
     if not isinstance(schema, dict):
         return schema
     return {
-        key: {name: _lean(one) for name, one in value.items()} if key == "properties" else _lean(value)
+        key: {name: _lean(part) for name, part in value.items()} if key == "properties" else _lean(value)
         for key, value in schema.items()
         if not (key == "title" and isinstance(value, str)) and not (key == "default" and not value)
     }
 
 
 def _lean_answer(schema: Any) -> Any:
-    """Return the schema of an answer, which no model reads: without words, and with short alternatives."""
+    """Return the schema of a result, which no model reads: without descriptions, and with short unions."""
     lean = _lean(schema)
-    for one in (lean, *lean.get("$defs", {}).values()):
-        one.pop("description", None)
-        for name, field in one.get("properties", {}).items():
-            kinds = [other.get("type") for other in field.get("anyOf", ())]
+    for part in (lean, *lean.get("$defs", {}).values()):
+        part.pop("description", None)
+        for name, field in part.get("properties", {}).items():
+            kinds = [alternative.get("type") for alternative in field.get("anyOf", ())]
             if kinds and all(isinstance(kind, str) for kind in kinds):
-                one["properties"][name] = {"type": kinds}
+                part["properties"][name] = {"type": kinds}
     return lean

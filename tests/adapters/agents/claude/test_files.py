@@ -1,4 +1,4 @@
-"""Claude's files: where they lie, what their ends say, and that nothing is made of what is broken."""
+"""The files of Claude Code: where they are, what their ends show, and that damaged ones show nothing."""
 
 import json
 import os
@@ -31,12 +31,12 @@ def assistant(reason, **more):
 
 
 def bytes_read() -> int:
-    """Return how many bytes this process has read of files so far."""
+    """Return how many bytes this process has read so far."""
     return int(Path("/proc/self/io").read_text(encoding="ascii").split()[1])
 
 
 class Store:
-    """A home with transcripts in it."""
+    """A home with transcripts."""
 
     def __init__(self, home):
         self.home = home
@@ -52,8 +52,8 @@ class Store:
         return ident
 
     def path(self, ident):
-        (found,) = self.home.rglob(f"{ident}.jsonl")
-        return found
+        (path,) = self.home.rglob(f"{ident}.jsonl")
+        return path
 
     def state(self, number, **facts):
         path = self.home / ".claude" / "sessions" / f"{number}.json"
@@ -77,7 +77,7 @@ def store(tmp_path):
         ("/é漢", "---"),
         ("/🙂", "---"),
         ("/" + "a" * 199, "-" + "a" * 199),
-        # The rule is checked against the program itself in tests/conformance/test_claude.py.
+        # tests/conformance/test_claude.py compares this rule with the program.
         ("/" + "a" * 200, "-" + "a" * 199 + "-" + "b6ymvl"),
     ],
 )
@@ -92,12 +92,12 @@ class TestOnDisk:
         assert KIND.on_disk(ident, "/w/other", store.stores) is False
         assert KIND.on_disk(str(uuid.uuid4()), "/w/a", store.stores) is False
 
-    def test_nothing_was_said_yet(self, store) -> None:
+    def test_a_transcript_without_a_message_does_not_count(self, store) -> None:
         ident = store.write("/w/a", {"type": "mode"}, raw=b'{"type": "user", "half')
         assert KIND.on_disk(ident, "/w/a", store.stores) is False
 
     @pytest.mark.parametrize(("end", "expected"), [(b"", None), (b'\n{"type": "assistant"}\n', True)])
-    def test_a_huge_transcript_is_read_at_its_ends(self, store, end, expected) -> None:
+    def test_of_a_huge_transcript_only_the_ends_are_read(self, store, end, expected) -> None:
         ident = store.write("/w/a", {"type": "mode"}, raw=b'{"type": "attachment", "x": "')
         with store.path(ident).open("r+b") as file:
             file.seek(1 << 30)
@@ -109,12 +109,12 @@ class TestOnDisk:
         finally:
             tracemalloc.stop()
 
-    def test_something_said_after_a_long_beginning(self, store) -> None:
+    def test_a_message_after_a_long_beginning(self, store) -> None:
         ident = store.write("/w/a", {"type": "attachment", "x": "y" * (1 << 20)}, user("hello"))
         assert KIND.on_disk(ident, "/w/a", store.stores) is True
 
     @pytest.mark.parametrize("ident", ["../../etc/passwd", "", "x"])
-    def test_what_is_no_id_is_no_path(self, store, ident) -> None:
+    def test_only_an_id_has_a_path(self, store, ident) -> None:
         assert KIND.on_disk(ident, "/w/a", store.stores) is None
         assert KIND.purge_paths(ident, "/w/a", store.stores) == []
 
@@ -128,20 +128,20 @@ class TestOnDisk:
 
 
 class TestConversations:
-    def test_newest_first_and_only_those_of_this_directory(self, store) -> None:
+    def test_the_conversations_of_this_directory_newest_first(self, store) -> None:
         old = store.write("/w/a.b", {"type": "mode", "cwd": None}, user("x"), age=100)
         store.write("/w/a_b", user("a neighbour in the same folder"))
         new = store.write("/w/a.b", user("y"), age=5)
         (store.home / ".claude" / "projects" / project_key("/w/a.b") / "agent-1.jsonl").touch()
         assert KIND.conversations("/w/a.b", store.stores) == [new, old]
 
-    def test_one_that_does_not_say_where_it_began_is_nobodys(self, store) -> None:
+    def test_a_transcript_without_a_directory_is_left_out(self, store) -> None:
         store.write("/w/a", raw=b"{broken\n[]\nnull\n")
         assert KIND.conversations("/w/a", store.stores) == []
 
 
 class TestPurge:
-    def test_just_that_conversation(self, store) -> None:
+    def test_a_purge_deletes_only_that_conversation(self, store) -> None:
         gone, kept = store.write("/w/a", user("x")), store.write("/w/a", user("y"))
         config = store.home / ".claude"
         for name in ("file-history", "session-env", "todos"):
@@ -168,32 +168,32 @@ class TestStateFile:
             ({"status": "waiting", "waitingFor": "something new"}, "waiting", "dialog"),
         ],
     )
-    def test_status(self, store, facts, state, waiting_for) -> None:
+    def test_the_activity_by_the_status(self, store, facts, state, waiting_for) -> None:
         ident = str(uuid.uuid4())
         store.state(5, sessionId=ident, statusUpdatedAt=1794725647782, **facts)
-        said, conversation = KIND.read_state(5, 77, store.stores)
-        assert (said.source, said.state, said.waiting_for) == ("state-file", state, waiting_for)
-        assert (said.at, conversation) == (1794725647.782, ident)
+        evidence, conversation = KIND.read_state(5, 77, store.stores)
+        assert (evidence.source, evidence.state, evidence.waiting_for) == ("state-file", state, waiting_for)
+        assert (evidence.at, conversation) == (1794725647.782, ident)
 
     @pytest.mark.parametrize(
         "facts", [{"procStart": "76"}, {"pid": 6}, {"status": "dreaming"}, {"status": ["idle"]}]
     )
-    def test_another_process_or_word_is_nothing(self, store, facts) -> None:
+    def test_another_process_and_an_unknown_status_are_ignored(self, store, facts) -> None:
         store.state(5, **facts)
         assert KIND.read_state(5, 77, store.stores) is None
 
     @pytest.mark.parametrize("at", [10**400, -1, "soon", float("inf"), None])
-    def test_an_absurd_time_is_none(self, store, at) -> None:
+    def test_an_absurd_time_is_ignored(self, store, at) -> None:
         store.state(5, statusUpdatedAt=at, updatedAt=2000)
         assert KIND.read_state(5, 77, store.stores)[0].at == 2.0
 
     @pytest.mark.parametrize("text", [b"", b"{", b"[]", b"\xff\xfe", b"[" * 100_000])
-    def test_a_broken_file_is_nothing(self, store, text) -> None:
+    def test_a_damaged_file_is_ignored(self, store, text) -> None:
         store.state(5).write_bytes(text)
         assert KIND.read_state(5, 77, store.stores) is None
         assert KIND.holders("x", store.stores) == []
 
-    def test_who_has_a_conversation_open(self, store) -> None:
+    def test_the_process_that_has_a_conversation_open(self, store) -> None:
         ident = str(uuid.uuid4())
         store.state(5, sessionId=ident)
         store.state(6, sessionId=str(uuid.uuid4()))
@@ -210,28 +210,28 @@ class TestTranscript:
             ([user("go"), assistant(None, isApiErrorMessage=True)], "idle"),
             ([user("go"), user([{"type": "text", "text": "[Request interrupted by user]"}])], "idle"),
             ([user("go"), {"type": "system", "subtype": "turn_duration", "timestamp": STAMP}], "idle"),
-            # What is written beside the dialogue changes nothing.
+            # Entries that are not messages of the conversation change nothing.
             ([user("go"), {"type": "attachment"}, user("meta", isMeta=True)], "working"),
             ([assistant("end_turn"), user("aside", isSidechain=True)], "idle"),
             ([assistant("end_turn"), user("<command-name>/clear</command-name>")], "idle"),
         ],
     )
-    def test_the_last_telling_line(self, store, entries, state) -> None:
+    def test_the_activity_by_the_last_line_that_shows_it(self, store, entries, state) -> None:
         ident = store.write("/w/a", *entries)
-        (said,) = KIND.read_records(ident, "/w/a", store.stores)
-        assert (said.source, said.state, said.at) == ("transcript", state, AT.timestamp())
+        (evidence,) = KIND.read_records(ident, "/w/a", store.stores)
+        assert (evidence.source, evidence.state, evidence.at) == ("transcript", state, AT.timestamp())
 
     @pytest.mark.parametrize(
         "raw", [b"", b"{broken\n", b"null\n[]\n", b'{"type":"user","message":{}}\n', b"\n\n"]
     )
-    def test_nothing_telling_is_nothing(self, store, raw) -> None:
+    def test_other_lines_show_no_activity(self, store, raw) -> None:
         assert KIND.read_records(store.write("/w/a", raw=raw), "/w/a", store.stores) == []
 
-    def test_half_a_line_at_the_end_does_not_count(self, store) -> None:
+    def test_an_incomplete_last_line_does_not_count(self, store) -> None:
         ident = store.write("/w/a", user("go"), raw=json.dumps(assistant("end_turn")).encode())
         assert KIND.read_records(ident, "/w/a", store.stores)[0].state == "working"
 
-    @pytest.mark.skipif(sys.platform != "linux", reason="what was read is counted in /proc")
+    @pytest.mark.skipif(sys.platform != "linux", reason="the count of bytes is in /proc")
     def test_only_the_end_of_a_gigabyte_is_read(self, store) -> None:
         ident = store.write("/w/a", user("go"))
         with store.path(ident).open("r+b") as file:
@@ -244,7 +244,7 @@ class TestTranscript:
 
 
 class TestProof:
-    def test_a_prompt_is_proven_by_what_came_after(self, store) -> None:
+    def test_only_a_later_line_proves_a_prompt(self, store) -> None:
         ident = store.write("/w/a", user("hello"))
         before = KIND.record_size(ident, store.stores)
         assert KIND.has_submitted("hello", ident, store.stores, 0) is True
@@ -253,22 +253,22 @@ class TestProof:
             file.write(json.dumps(user([{"type": "text", "text": "hello"}])).encode() + b"\n")
         assert KIND.has_submitted("hello", ident, store.stores, before) is True
 
-    def test_a_queued_prompt_too(self, store) -> None:
+    def test_a_line_of_the_queue_proves_a_prompt(self, store) -> None:
         ident = store.write("/w/a", {"type": "queue-operation", "operation": "enqueue", "content": "later"})
         assert KIND.has_submitted("later", ident, store.stores, 0) is True
 
-    def test_as_claude_keeps_it(self, store) -> None:
+    def test_a_prompt_counts_as_claude_code_records_it(self, store) -> None:
         ident = store.write("/w/a", user("a    b\n\nc"))
         assert KIND.has_submitted(" a\tb\n\nc  ", ident, store.stores, 0) is True
         assert KIND.has_submitted("a b", ident, store.stores, 0) is False
 
-    def test_what_is_not_said_by_a_person_proves_nothing(self, store) -> None:
+    def test_only_a_line_of_a_person_proves_a_prompt(self, store) -> None:
         ident = store.write(
             "/w/a", user("hello", isMeta=True), assistant("end_turn"), raw=b'{"type": "user"}\n'
         )
         assert KIND.has_submitted("hello", ident, store.stores, 0) is False
 
-    def test_no_record_yet(self, store) -> None:
+    def test_without_a_transcript_nothing_is_proven(self, store) -> None:
         assert KIND.has_submitted("hello", str(uuid.uuid4()), store.stores, 0) is False
         assert KIND.record_size(str(uuid.uuid4()), store.stores) == 0
 
@@ -297,44 +297,48 @@ class TestReadTranscript:
             answered("bye", 10_000, "msg_3"),
             raw=b'{"type": "assistant", "message": {"usage": "broken\n[]\n{"type": "user"',
         )
-        found = KIND.read_transcript(ident, "/elsewhere", store.stores, 3)
-        assert [(turn.role, turn.text) for turn in found.turns] == [
+        transcript = KIND.read_transcript(ident, "/elsewhere", store.stores, 3)
+        assert [(turn.role, turn.text) for turn in transcript.turns] == [
             ("assistant", "hi\nthere"),
             ("user", "bye"),
             ("assistant", "bye"),
         ]
-        assert found.turns[0].at == STAMP
-        assert (found.model, found.tokens_in, found.tokens_out) == ("claude-opus-5-5", 30_090, 14)
-        assert (found.context, found.window) == (20_000, 200_000)
+        assert transcript.turns[0].at == STAMP
+        assert (transcript.model, transcript.tokens_in, transcript.tokens_out) == (
+            "claude-opus-5-5",
+            30_090,
+            14,
+        )
+        assert (transcript.context, transcript.window) == (20_000, 200_000)
 
-    def test_a_context_that_is_larger_than_usual(self, store) -> None:
+    def test_a_context_above_the_usual_window_means_the_large_one(self, store) -> None:
         ident = store.write("/w", user("x"), answered("y", 300_000))
         assert KIND.read_transcript(ident, "/w", store.stores, 0).window == 1_000_000
 
-    def test_an_error_is_no_model(self, store) -> None:
+    def test_an_error_names_no_model(self, store) -> None:
         entry = answered("API Error", 5, isApiErrorMessage=True)
         ident = store.write("/w", user("x"), entry)
-        found = KIND.read_transcript(ident, "/w", store.stores, 5)
-        assert (found.model, found.tokens_in) == (None, None)
-        assert found.turns[-1].text == "API Error"
+        transcript = KIND.read_transcript(ident, "/w", store.stores, 5)
+        assert (transcript.model, transcript.tokens_in) == (None, None)
+        assert transcript.turns[-1].text == "API Error"
 
     def test_no_transcript(self, store) -> None:
         assert KIND.read_transcript(str(uuid.uuid4()), "/w", store.stores, 5) is None
         assert KIND.read_transcript("../x", "/w", store.stores, 5) is None
 
-    def test_only_the_end_of_a_large_one_is_read(self, store) -> None:
+    def test_only_the_end_of_a_large_transcript_is_read(self, store) -> None:
         ident = store.write("/w", user("early"), user("x"), answered("y", 1))
         path = store.path(ident)
         with path.open("r+b") as file:
             content = file.read()
             file.seek(1024**3)
             file.write(b"\n" + content.replace(b"early", b"later"))
-        found = KIND.read_transcript(ident, "/w", store.stores, 9)
-        assert found.turns[0].text == "later"
+        transcript = KIND.read_transcript(ident, "/w", store.stores, 9)
+        assert transcript.turns[0].text == "later"
 
 
 class TestIdentity:
-    def test_colour_and_name_are_those_given_last(self, store) -> None:
+    def test_the_last_colour_and_name_count(self, store) -> None:
         ident = store.write(
             "/w",
             {"type": "agent-color", "agentColor": "red"},
@@ -344,12 +348,12 @@ class TestIdentity:
             {"type": "agent-name", "agentName": "dev-agent"},
         )
 
-        def has(command, conversation=ident):
-            return KIND.has_identity(command, conversation, store.stores, Screen(""))
+        def took_effect(command, conversation=ident):
+            return KIND.identity_took_effect(command, conversation, store.stores, Screen(""))
 
-        commands = KIND.identity("dev-agent", "green")
+        commands = KIND.identity_commands("dev-agent", "green")
         assert commands == ["/color green", "/rename dev-agent"]
-        assert [has(one) for one in commands] == [True, True]
+        assert [took_effect(command) for command in commands] == [True, True]
         wrong = ("/color red", "/rename old", "/rename green", "/color dev-agent")
-        assert [has(one) for one in wrong] == [False] * 4
-        assert has("/color green", str(uuid.uuid4())) is False, "nothing was said there yet"
+        assert [took_effect(command) for command in wrong] == [False] * 4
+        assert took_effect("/color green", str(uuid.uuid4())) is False, "that conversation does not exist"

@@ -1,4 +1,4 @@
-"""Claude Code as a kind: what it is launched with, and what its hooks say."""
+"""The kind of Claude Code: its launch, the texts that arrive, and its hooks."""
 
 import json
 import os
@@ -26,12 +26,12 @@ def option(launched, name):
 
 
 class TestLaunch:
-    def test_nothing_is_passed_that_was_not_asked_for(self) -> None:
+    def test_mam_adds_only_what_the_request_needs(self) -> None:
         assert launch().argv == ["/bin/claude"]
         assert launch().env == {}
 
     @pytest.mark.parametrize(
-        ("facts", "words"),
+        ("facts", "arguments"),
         [
             ({"conversation": "N"}, ["--session-id", "N"]),
             ({"conversation": "N", "resume": True}, ["--resume", "N"]),
@@ -44,10 +44,10 @@ class TestLaunch:
             ({"model": "opus"}, ["--model", "opus"]),
         ],
     )
-    def test_words_for_a_wish(self, facts, words) -> None:
-        assert launch(**facts).argv == ["/bin/claude", *words]
+    def test_the_arguments_for_a_request(self, facts, arguments) -> None:
+        assert launch(**facts).argv == ["/bin/claude", *arguments]
 
-    def test_the_callers_own_arguments_come_last(self) -> None:
+    def test_the_arguments_of_the_caller_come_last(self) -> None:
         assert launch("--add-dir", "/a", "--", "-x", conversation="N").argv[-4:] == [
             "--add-dir",
             "/a",
@@ -59,20 +59,20 @@ class TestLaunch:
         hooks = json.loads(option(launch(hook=HOOK), "--settings"))["hooks"]
         assert {"SessionStart", "UserPromptSubmit", "PermissionRequest", "Stop", "StopFailure"} <= set(hooks)
         assert {group["hooks"][0]["command"] for groups in hooks.values() for group in groups} == {HOOK}
-        # One process for each tool would be too dear; only the tool that asks a person is of interest.
+        # A process for each use of a tool would cost too much; only the tool that asks a person matters.
         assert hooks["PreToolUse"][0]["matcher"] == "AskUserQuestion"
 
     @pytest.mark.parametrize("form", ["inline", "equals", "file"])
-    def test_settings_of_the_caller_are_kept_beside_ours(self, form, tmp_path) -> None:
+    def test_settings_of_the_caller_stay_beside_those_of_mam(self, form, tmp_path) -> None:
         own = {"model": "x", "hooks": {"Stop": [{"hooks": [{"type": "command", "command": "mine"}]}]}}
         file = tmp_path / "own.json"
         file.write_text(json.dumps(own), encoding="utf-8")
-        words = {
+        args = {
             "inline": ["--settings", json.dumps(own)],
             "equals": [f"--settings={json.dumps(own)}"],
             "file": ["--settings", str(file)],
         }[form]
-        launched = launch(*words, "--verbose", hook=HOOK)
+        launched = launch(*args, "--verbose", hook=HOOK)
         assert launched.argv.count("--settings") == 1
         assert launched.argv[-1] == "--verbose"
         settings = json.loads(option(launched, "--settings"))
@@ -80,7 +80,7 @@ class TestLaunch:
         assert [group["hooks"][0]["command"] for group in settings["hooks"]["Stop"]] == ["mine", HOOK]
 
     @pytest.mark.parametrize("text", ["{", "[]", "/no/such/file"])
-    def test_settings_that_are_none_are_refused(self, text) -> None:
+    def test_damaged_settings_are_refused(self, text) -> None:
         with pytest.raises(Usage, match="--settings"):
             launch("--settings", text, hook=HOOK)
 
@@ -93,7 +93,7 @@ class TestLaunch:
             launch("--settings", "own.json", hook=HOOK)
 
     @pytest.mark.parametrize("facts", [{"conversation": "N", "resume": True}, {"fork_of": "N"}])
-    def test_a_prompt_is_given_once(self, facts) -> None:
+    def test_a_resume_does_not_repeat_the_prompt(self, facts) -> None:
         own = ["--add-dir", "/a", "/b", "--verbose"]
         assert launch(*own, "do it", "--model", "opus").argv[-3:] == ["do it", "--model", "opus"]
         assert launch(*own, "do it", "--model", "opus", **facts).argv[-6:] == [*own, "--model", "opus"]
@@ -118,43 +118,46 @@ class TestLaunch:
             "--tmux",
         ],
     )
-    def test_the_conversation_is_mams_to_choose(self, word) -> None:
+    def test_options_that_choose_a_conversation_are_refused(self, word) -> None:
         with pytest.raises(Usage, match="keeps track"):
             launch(word)
 
-    def test_words_that_only_look_like_a_choice_are_passed(self) -> None:
-        words = ["--append-system-prompt", "-rude words are not to be used", "--", "--resume"]
-        assert launch(*words).argv[-4:] == words
+    def test_values_that_resemble_such_an_option_are_passed(self) -> None:
+        args = ["--append-system-prompt", "-rude words are not to be used", "--", "--resume"]
+        assert launch(*args).argv[-4:] == args
 
-    def test_skipping_permissions_as_root_is_refused_with_a_way_out(self, monkeypatch) -> None:
+    def test_skipping_permissions_as_root_is_refused_with_a_hint(self, monkeypatch) -> None:
         monkeypatch.setattr(os, "geteuid", lambda: 0)
         with pytest.raises(NotAllowed) as refused:
             launch(permissions="skip")
         assert "IS_SANDBOX=1" in refused.value.hint
 
     @pytest.mark.parametrize(("user", "environ"), [(0, {"IS_SANDBOX": "1"}), (1000, {})])
-    def test_skipping_permissions_asks_nothing_more(self, monkeypatch, user, environ) -> None:
+    def test_skipping_permissions_needs_no_confirmation(self, monkeypatch, user, environ) -> None:
         monkeypatch.setattr(os, "geteuid", lambda: user)
         launched = launch(permissions="skip", environ=environ)
         assert "--dangerously-skip-permissions" in launched.argv
         assert json.loads(option(launched, "--settings")) == {"skipDangerousModePermissionPrompt": True}
 
-    def test_a_store_in_the_home_is_not_moved_by_a_variable_of_another_day(self) -> None:
-        assert "CLAUDE_CONFIG_DIR" in launch(stores={"HOME": "/h"}).without
-        assert "CLAUDE_CONFIG_DIR" not in launch(stores={"CLAUDE_CONFIG_DIR": "/c"}).without
+    def test_a_later_variable_does_not_move_a_store_in_the_home(self) -> None:
+        assert "CLAUDE_CONFIG_DIR" in launch(stores={"HOME": "/h"}).unset
+        assert "CLAUDE_CONFIG_DIR" not in launch(stores={"CLAUDE_CONFIG_DIR": "/c"}).unset
 
 
-def test_the_store_is_what_the_caller_has_and_nothing_invented() -> None:
+def test_the_store_has_only_variables_of_the_caller() -> None:
     assert KIND.stores({"HOME": "/h"}) == {"HOME": "/h"}
     assert KIND.stores({"HOME": "/h", "CLAUDE_CONFIG_DIR": "/c"}) == {"CLAUDE_CONFIG_DIR": "/c"}
     assert KIND.stores({"HOME": "/h", "CLAUDE_CONFIG_DIR": ""}) == {"HOME": "/h"}
 
 
-@pytest.mark.parametrize(("user", "kept"), [(0, {"IS_SANDBOX": "1"}), (1000, {})])
-def test_that_root_is_in_a_sandbox_holds_for_a_resume_too(monkeypatch, user, kept) -> None:
+@pytest.mark.parametrize(("user", "sandbox"), [(0, {"IS_SANDBOX": "1"}), (1000, {})])
+def test_the_sandbox_of_root_is_kept_for_a_resume(monkeypatch, user, sandbox) -> None:
     monkeypatch.setattr(os, "geteuid", lambda: user)
-    assert KIND.stores({"HOME": "/h", "IS_SANDBOX": "1"}) == {"HOME": "/h", **kept}
-    assert KIND.stores({"CLAUDE_CONFIG_DIR": "/c", "IS_SANDBOX": "1"}) == {"CLAUDE_CONFIG_DIR": "/c", **kept}
+    assert KIND.stores({"HOME": "/h", "IS_SANDBOX": "1"}) == {"HOME": "/h", **sandbox}
+    assert KIND.stores({"CLAUDE_CONFIG_DIR": "/c", "IS_SANDBOX": "1"}) == {
+        "CLAUDE_CONFIG_DIR": "/c",
+        **sandbox,
+    }
     assert KIND.stores({"HOME": "/h", "IS_SANDBOX": "0"}) == {"HOME": "/h"}
 
 
@@ -178,14 +181,14 @@ def test_that_root_is_in_a_sandbox_holds_for_a_resume_too(monkeypatch, user, kep
         ("exit the loop", "exit the loop"),
     ],
 )
-def test_words_arrive_as_such_or_not_at_all(text, typed) -> None:
-    assert KIND.typed(text) == typed
+def test_a_text_arrives_as_text_or_is_refused(text, typed) -> None:
+    assert KIND.text_to_type(text) == typed
 
 
 ID = str(uuid.uuid4())
 
 
-class TestHear:
+class TestReadHook:
     @pytest.mark.parametrize(
         ("event", "more", "state", "waiting_for"),
         [
@@ -208,15 +211,15 @@ class TestHear:
         ],
     )
     def test_an_event(self, event, more, state, waiting_for) -> None:
-        heard = KIND.hear({"hook_event_name": event, "session_id": ID, **more})
-        assert heard is not None
-        assert (heard.state, heard.waiting_for) == (state, waiting_for)
-        assert heard.prompt == more.get("prompt")
+        hook_event = KIND.read_hook({"hook_event_name": event, "session_id": ID, **more})
+        assert hook_event is not None
+        assert (hook_event.state, hook_event.waiting_for) == (state, waiting_for)
+        assert hook_event.prompt == more.get("prompt")
 
-    def test_the_end_of_a_conversation_is_not_taken_for_the_one_that_is_open(self) -> None:
-        assert KIND.hear({"hook_event_name": "Stop", "session_id": ID}).conversation == ID
-        assert KIND.hear({"hook_event_name": "SessionEnd", "session_id": ID}).conversation is None
-        assert KIND.hear({"hook_event_name": "Stop", "session_id": "../../x"}).conversation is None
+    def test_the_event_of_an_end_does_not_name_the_open_conversation(self) -> None:
+        assert KIND.read_hook({"hook_event_name": "Stop", "session_id": ID}).conversation == ID
+        assert KIND.read_hook({"hook_event_name": "SessionEnd", "session_id": ID}).conversation is None
+        assert KIND.read_hook({"hook_event_name": "Stop", "session_id": "../../x"}).conversation is None
 
     @given(
         st.dictionaries(
@@ -228,6 +231,8 @@ class TestHear:
             | st.lists(st.text()),
         )
     )
-    def test_any_payload_can_be_heard(self, payload) -> None:
-        heard = KIND.hear(payload)
-        assert heard is None or heard.conversation is None or isinstance(heard.conversation, str)
+    def test_any_payload_can_be_read(self, payload) -> None:
+        hook_event = KIND.read_hook(payload)
+        assert (
+            hook_event is None or hook_event.conversation is None or isinstance(hook_event.conversation, str)
+        )

@@ -1,4 +1,4 @@
-"""Claude's screens, all that were recorded: each is told by name, and what is none of them is unknown."""
+"""Reading every recorded screen of Claude Code, and texts that resemble one."""
 
 import json
 from pathlib import Path
@@ -16,7 +16,7 @@ RECORDED = sorted(SCREENS.glob("*.txt"))
 
 # state, dialog, box
 IDLE, WORKING = ("idle", None, "empty"), ("working", None, "empty")
-LOOKS = {
+EXPECTED = {
     "idle": IDLE,
     "idle-after-turn": IDLE,
     "auto-mode": IDLE,
@@ -34,7 +34,7 @@ LOOKS = {
     "draft": ("idle", None, "draft"),
     "big-paste": ("idle", None, "draft"),
     "retry-interrupted": ("idle", None, "draft"),
-    # A menu above the box, and a mode in which Enter runs a command: whoever types there meets a draft.
+    # With a menu above the box, or in a mode in which Enter runs a command, mam must not type: a draft.
     "slash-menu": ("unknown", None, "draft"),
     "slash-menu@100x30": ("idle", None, "draft"),
     "shell-mode": ("unknown", None, "draft"),
@@ -54,64 +54,68 @@ LOOKS = {
 }
 
 
-def look_at(path):
+def read_recorded(path):
     facts = json.loads(path.with_suffix(".json").read_text(encoding="utf-8"))
-    return KIND.look(Screen(path.read_text(encoding="utf-8"), *facts["cursor"])), facts
+    return KIND.read_screen(Screen(path.read_text(encoding="utf-8"), *facts["cursor"])), facts
 
 
-def shown(name):
+def recorded(name):
     return (SCREENS / f"{name}.txt").read_text(encoding="utf-8")
 
 
 @pytest.mark.parametrize("path", RECORDED, ids=lambda path: path.stem)
 def test_every_recorded_screen(path) -> None:
-    look, facts = look_at(path)
-    assert (look.state, look.dialog, look.box) == LOOKS.get(path.stem, LOOKS[facts["state"]])
+    screen_state, facts = read_recorded(path)
+    assert (screen_state.state, screen_state.dialog, screen_state.box) == EXPECTED.get(
+        path.stem, EXPECTED[facts["state"]]
+    )
 
 
 @pytest.mark.parametrize("path", RECORDED, ids=lambda path: path.stem)
-def test_the_screen_never_says_otherwise_than_claude_itself(path) -> None:
-    look, facts = look_at(path)
-    own = facts.get("own_status", {}).get("status")
-    if own and look.state != "unknown" and facts["exit_status"] is None:
-        assert look.state == {"busy": "working"}.get(own, own)
+def test_the_screen_never_contradicts_the_state_file(path) -> None:
+    screen_state, facts = read_recorded(path)
+    status = facts.get("own_status", {}).get("status")
+    if status and screen_state.state != "unknown" and facts["exit_status"] is None:
+        assert screen_state.state == {"busy": "working"}.get(status, status)
 
 
 @pytest.mark.parametrize("path", RECORDED, ids=lambda path: path.stem)
-def test_half_a_screen_is_never_an_empty_box_that_the_whole_is_not(path) -> None:
+def test_a_cut_screen_shows_no_empty_box_that_the_whole_screen_does_not(path) -> None:
     lines = path.read_text(encoding="utf-8").splitlines()
-    whole = KIND.look(Screen("\n".join(lines)))
+    whole = KIND.read_screen(Screen("\n".join(lines)))
     for end in range(len(lines)):
-        part = KIND.look(Screen("\n".join(lines[:end])))
+        part = KIND.read_screen(Screen("\n".join(lines[:end])))
         assert part.box != "empty" or whole.box == "empty"
 
 
-def test_the_queue_and_a_missing_login_are_told() -> None:
-    assert KIND.look(Screen(shown("queued"))).detail == "messages are queued"
-    assert KIND.look(Screen(shown("no-key-refused"))).detail == "not logged in"
+def test_the_detail_names_the_queue_and_a_missing_login() -> None:
+    assert KIND.read_screen(Screen(recorded("queued"))).detail == "messages are queued"
+    assert KIND.read_screen(Screen(recorded("no-key-refused"))).detail == "not logged in"
 
 
-def test_the_trust_dialog_is_confirmed_only_on_its_yes() -> None:
-    before = KIND.look(Screen(shown("trust")))
+def test_mam_presses_enter_in_the_trust_dialog_only_on_yes() -> None:
+    before = KIND.read_screen(Screen(recorded("trust")))
     assert KIND.answer_keys(before, "trust") == ["Down"]
-    moved = shown("trust").replace("❯ No, exit", "  No, exit").replace("   Yes, I", " ❯ Yes, I")
-    assert KIND.answer_keys(KIND.look(Screen(moved)), "trust") == ["Enter"]
-    assert KIND.answer_keys(KIND.look(Screen(shown("permission"))), "trust") is None
+    moved = recorded("trust").replace("❯ No, exit", "  No, exit").replace("   Yes, I", " ❯ Yes, I")
+    assert KIND.answer_keys(KIND.read_screen(Screen(moved)), "trust") == ["Enter"]
+    assert KIND.answer_keys(KIND.read_screen(Screen(recorded("permission"))), "trust") is None
 
 
-def test_an_older_trust_dialog_is_reported_and_never_answered() -> None:
+def test_mam_reports_an_older_trust_dialog_as_a_menu() -> None:
     older = " ❯ 1. Yes, I trust this folder\n   2. No, exit\n\n Enter to confirm · Esc to cancel\n"
-    look = KIND.look(Screen(older))
-    assert (look.state, look.dialog) == ("waiting", "menu")
-    assert KIND.answer_keys(look, "trust") is None
+    screen_state = KIND.read_screen(Screen(older))
+    assert (screen_state.state, screen_state.dialog) == ("waiting", "menu")
+    assert KIND.answer_keys(screen_state, "trust") is None
 
 
 @pytest.mark.parametrize(
-    "said", ["Yes, I trust this folder", "Do you want to use this API key?", "limit reached, resets 3pm"]
+    "quote", ["Yes, I trust this folder", "Do you want to use this API key?", "limit reached, resets 3pm"]
 )
-def test_words_in_a_dialog_do_not_make_it_another(said) -> None:
-    look = KIND.look(Screen(shown("permission").replace("touch made-by-tool", f"echo '{said}'")))
-    assert look.dialog == "permission"
+def test_a_text_in_a_dialog_does_not_make_it_another_dialog(quote) -> None:
+    screen_state = KIND.read_screen(
+        Screen(recorded("permission").replace("touch made-by-tool", f"echo '{quote}'"))
+    )
+    assert screen_state.dialog == "permission"
 
 
 @pytest.mark.parametrize(
@@ -122,29 +126,29 @@ def test_words_in_a_dialog_do_not_make_it_another(said) -> None:
         ("● The first", "● Do you want to proceed?\n  ❯ 1. Yes\n  Esc to cancel\n● And", ("idle", "empty")),
     ],
 )
-def test_what_only_looks_like_it(old, new, expected) -> None:
-    text = shown("idle-after-turn")
+def test_a_text_that_resembles_a_box_or_a_dialog(old, new, expected) -> None:
+    text = recorded("idle-after-turn")
     assert old in text
-    look = KIND.look(Screen(text.replace(old, new)))
-    assert (look.state, look.box) == expected
+    screen_state = KIND.read_screen(Screen(text.replace(old, new)))
+    assert (screen_state.state, screen_state.box) == expected
 
 
-def test_a_suggestion_is_told_from_a_draft_by_the_cursor() -> None:
-    text = shown("idle").replace("❯\xa0", '❯\xa0Try "fix lint errors"')
-    assert KIND.look(Screen(text, 2, 47)).box == "empty"
-    assert KIND.look(Screen(text, 25, 47)).box == "draft"
-    assert KIND.look(Screen(text)).box == "draft"
+def test_the_cursor_distinguishes_a_suggestion_from_a_draft() -> None:
+    text = recorded("idle").replace("❯\xa0", '❯\xa0Try "fix lint errors"')
+    assert KIND.read_screen(Screen(text, 2, 47)).box == "empty"
+    assert KIND.read_screen(Screen(text, 25, 47)).box == "draft"
+    assert KIND.read_screen(Screen(text)).box == "draft"
 
 
-def test_a_busy_screen_whose_footer_is_taken_is_unknown_not_idle() -> None:
-    text = shown("streaming").replace("⏸ manual mode on · esc to interrupt", "paste again to expand")
-    assert KIND.look(Screen(text)).state == "unknown"
+def test_a_busy_screen_with_another_footer_is_unknown() -> None:
+    text = recorded("streaming").replace("⏸ manual mode on · esc to interrupt", "paste again to expand")
+    assert KIND.read_screen(Screen(text)).state == "unknown"
     short = "\n".join(line for line in text.splitlines() if "count number" not in line or "1" in line)
-    assert KIND.look(Screen(short)).state == "unknown"
+    assert KIND.read_screen(Screen(short)).state == "unknown"
 
 
 @given(st.text(alphabet=st.sampled_from("❯\xa0 ─\nab1.?!EscEnter to·"), max_size=300))
-def test_any_text_can_be_looked_at(text) -> None:
-    look = KIND.look(Screen(text))
-    assert look.state != "idle" or look.box is not None
-    assert look.box is None or "❯\xa0" in text or "!\xa0" in text
+def test_any_text_can_be_read(text) -> None:
+    screen_state = KIND.read_screen(Screen(text))
+    assert screen_state.state != "idle" or screen_state.box is not None
+    assert screen_state.box is None or "❯\xa0" in text or "!\xa0" in text

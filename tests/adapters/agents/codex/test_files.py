@@ -1,4 +1,4 @@
-"""Codex's files: where they lie, what their ends say, and that nothing is made of what is broken."""
+"""The files of Codex: where they are, what their ends show, and that damaged ones show nothing."""
 
 import json
 import os
@@ -26,7 +26,7 @@ def event(kind, **payload):
     return line("event_msg", {"type": kind, **payload})
 
 
-def said(role, text):
+def message(role, text):
     kind = {"user": "UserMessage", "assistant": "AgentMessage"}[role]
     return event("item_completed", item={"type": kind, "content": [{"type": "text", "text": text}]})
 
@@ -38,7 +38,7 @@ ITEM = line("response_item", {"type": "message", "role": "assistant", "content":
 
 
 class Store:
-    """A home with rollouts in it."""
+    """A home with rollouts."""
 
     def __init__(self, home):
         self.home = home
@@ -49,17 +49,17 @@ class Store:
         ident = ident or str(uuid.uuid4())
         path = self.config / "sessions" / day / f"rollout-2026-11-15T12-00-00-{ident}.jsonl"
         path.parent.mkdir(parents=True, exist_ok=True)
-        # As in the real ones, most of the first line are instructions.
+        # As in a real rollout, most of the first line is instructions.
         about = {"id": ident, **meta, "cwd": workspace, "source": "cli", "thread_source": "user"} | meta
         first = line("session_meta", about | {"base_instructions": {"text": "x" * 20_000}})
-        lines = [json.dumps(one, separators=(",", ":")).encode() + b"\n" for one in (first, *entries)]
+        lines = [json.dumps(entry, separators=(",", ":")).encode() + b"\n" for entry in (first, *entries)]
         path.write_bytes(b"".join(lines) + raw)
         os.utime(path, (time.time() - age, time.time() - age))
         return ident
 
     def path(self, ident):
-        (found,) = self.home.rglob(f"rollout-*{ident}.jsonl")
-        return found
+        (path,) = self.home.rglob(f"rollout-*{ident}.jsonl")
+        return path
 
     def lock(self, ident, at):
         path = self.config / "thread-writer-locks" / f"{ident}.lock"
@@ -67,12 +67,12 @@ class Store:
         path.touch()
         os.utime(path, (at, at))
 
-    def tells(self, *entries, raw=b"", locked=-60.0):
+    def activity(self, *entries, raw=b"", locked=-60.0):
         ident = self.write("/w", *entries, raw=raw)
         if locked is not None:
             self.lock(ident, AT.timestamp() + locked)
-        found = KIND.read_records(ident, "/w", self.stores)
-        return (found[0].state, found[0].waiting_for) if found else None
+        evidence = KIND.read_records(ident, "/w", self.stores)
+        return (evidence[0].state, evidence[0].waiting_for) if evidence else None
 
 
 @pytest.fixture
@@ -81,21 +81,21 @@ def store(tmp_path):
 
 
 class TestFinding:
-    def test_a_rollout_is_what_is_on_disk(self, store) -> None:
+    def test_a_conversation_is_on_disk_with_its_rollout(self, store) -> None:
         ident = store.write("/w")
         assert KIND.on_disk(ident, "/w", store.stores) is True
-        # Codex resumes it from anywhere.
+        # Codex resumes a conversation from any directory.
         assert KIND.on_disk(ident, "/other", store.stores) is True
         assert KIND.on_disk(str(uuid.uuid4()), "/w", store.stores) is False
         assert KIND.on_disk("../x", "/w", store.stores) is False
         assert KIND.on_disk(ident, "/w", {}) is None
 
-    def test_a_store_of_its_own(self, store, tmp_path) -> None:
+    def test_a_store_that_a_variable_names(self, store, tmp_path) -> None:
         ident = store.write("/w")
         assert KIND.on_disk(ident, "/w", {"CODEX_HOME": str(store.config)}) is True
         assert KIND.on_disk(ident, "/w", {"CODEX_HOME": str(tmp_path / "other")}) is False
 
-    def test_nothing_is_claimed_of_a_store_that_cannot_be_read(self, store, monkeypatch) -> None:
+    def test_an_unreadable_store_is_unknown(self, store, monkeypatch) -> None:
         ident = store.write("/w")
 
         def refuse(path):
@@ -109,13 +109,13 @@ class TestFinding:
         assert KIND.read_transcript(ident, "/w", store.stores, 5) is None
 
     @pytest.mark.parametrize("day", ["2026/11/14", "2026/11/15", "2026/11/16"])
-    def test_an_id_names_its_day_and_not_the_time_zone(self, store, day) -> None:
-        made = f"{int(AT.timestamp() * 1000):012x}"
-        ident = f"{made[:8]}-{made[8:]}-7000-8000-000000000000"
+    def test_an_id_names_its_day_in_any_time_zone(self, store, day) -> None:
+        time_hex = f"{int(AT.timestamp() * 1000):012x}"
+        ident = f"{time_hex[:8]}-{time_hex[8:]}-7000-8000-000000000000"
         store.write("/w", ident=ident, day=day)
         assert KIND.on_disk(ident, "/w", store.stores) is True
 
-    def test_an_id_of_an_absurd_day_is_looked_for_everywhere(self, store) -> None:
+    def test_mam_looks_everywhere_for_an_id_with_an_absurd_day(self, store) -> None:
         ident = "ffffffff-ffff-7fff-8fff-ffffffffffff"
         assert KIND.on_disk(ident, "/w", store.stores) is False
         store.write("/w", ident=ident)
@@ -131,7 +131,7 @@ class TestFinding:
         assert len(KIND.conversations('/quo"ted', store.stores)) == 1
         assert KIND.conversations("/w", {}) == []
 
-    def test_what_is_no_rollout_is_passed_over(self, store) -> None:
+    def test_other_files_are_ignored(self, store) -> None:
         ident = store.write("/w")
         folder = store.path(ident).parent
         (folder / "rollout-x.jsonl").write_text("{", encoding="utf-8")
@@ -141,19 +141,19 @@ class TestFinding:
 
 
 class TestPurge:
-    def test_the_rollout_and_its_snapshot(self, store) -> None:
+    def test_a_purge_deletes_the_rollout_and_its_snapshot(self, store) -> None:
         ident, other = store.write("/w"), store.write("/w")
         snapshots = store.config / "shell_snapshots"
         snapshots.mkdir()
-        for one in (ident, other):
-            (snapshots / f"{one}.1.sh").touch()
+        for conversation in (ident, other):
+            (snapshots / f"{conversation}.1.sh").touch()
         for folder, path in KIND.purge_paths(ident, "/w", store.stores):
             assert remove(folder, path)
         assert not list(store.home.rglob(f"*{ident}*"))
         assert len(list(store.home.rglob(f"*{other}*"))) == 2
         assert KIND.purge_paths("../..", "/w", store.stores) == []
 
-    def test_what_a_fork_lives_on_is_not_purged(self, store) -> None:
+    def test_a_conversation_that_a_fork_needs_is_not_purged(self, store) -> None:
         ident = store.write("/w")
         fork = store.write("/w", forked_from_id=ident)
         with pytest.raises(IllegalTransition, match=fork):
@@ -171,15 +171,15 @@ class TestActivity:
             ([STARTED, ITEM, ABORTED], ("idle", None)),
             ([STARTED, event("task_complete", error={"message": "500"})], ("idle", None)),
             ([event("task_complete", error={"codex_error_info": LIMIT})], ("idle", None)),
-            # What is written beside turns says nothing.
+            # Other entries show no activity.
             ([STARTED, COMPLETE, ITEM, event("token_count"), line("turn_context", {})], ("idle", None)),
-            # The beginning of a long turn is out of reach.
+            # mam does not read as far back as the beginning of a long turn.
             ([STARTED, ITEM | {"x": "y" * 300_000}, ITEM], ("working", None)),
             ([], None),
         ],
     )
-    def test_the_last_telling_line(self, store, entries, expected) -> None:
-        assert store.tells(*entries) == expected
+    def test_the_activity_by_the_last_line_that_shows_it(self, store, entries, expected) -> None:
+        assert store.activity(*entries) == expected
 
     @pytest.mark.parametrize(
         ("now", "expected"),
@@ -189,17 +189,19 @@ class TestActivity:
             ("2026-11-16 07:00", ("idle", None)),
         ],
     )
-    def test_a_limit_is_waited_for_until_its_end(self, store, monkeypatch, now, expected) -> None:
+    def test_the_agent_waits_until_the_end_of_a_limit(self, store, monkeypatch, now, expected) -> None:
         monkeypatch.setattr(time, "time", datetime.fromisoformat(now).timestamp)
         reached = {"message": "x. Try again at 11:30 PM.", "codex_error_info": LIMIT}
         noon = datetime(2026, 11, 15, 12).astimezone().isoformat()
-        assert store.tells(STARTED, event("task_complete", error=reached) | {"timestamp": noon}) == expected
+        assert (
+            store.activity(STARTED, event("task_complete", error=reached) | {"timestamp": noon}) == expected
+        )
 
-    def test_a_turn_that_no_process_goes_on_with(self, store) -> None:
-        """After a crash nothing in the rollout says that the turn is over."""
-        assert store.tells(STARTED, ITEM, locked=None) is None
-        assert store.tells(STARTED, ITEM, locked=+60.0) == ("idle", None)
-        assert store.tells(STARTED, COMPLETE, locked=None) == ("idle", None)
+    def test_a_turn_whose_process_has_ended(self, store) -> None:
+        """After a crash the rollout does not show that the turn has ended."""
+        assert store.activity(STARTED, ITEM, locked=None) is None
+        assert store.activity(STARTED, ITEM, locked=+60.0) == ("idle", None)
+        assert store.activity(STARTED, COMPLETE, locked=None) == ("idle", None)
 
     @pytest.mark.parametrize(
         "raw",
@@ -212,8 +214,8 @@ class TestActivity:
             b'"event_msg"' + b"[" * 100_000 + b"\n",
         ],
     )
-    def test_broken_lines_are_no_lines(self, store, raw) -> None:
-        assert store.tells(STARTED, raw=raw) == ("working", None)
+    def test_damaged_lines_are_ignored(self, store, raw) -> None:
+        assert store.activity(STARTED, raw=raw) == ("working", None)
 
     def test_of_a_huge_rollout_only_the_end_is_read(self, store) -> None:
         ident = store.write("/w", STARTED)
@@ -224,22 +226,22 @@ class TestActivity:
             file.write(b"\n" + json.dumps(COMPLETE).encode() + b"\n")
         tracemalloc.start()
         try:
-            (found,) = KIND.read_records(ident, "/w", store.stores)
+            (evidence,) = KIND.read_records(ident, "/w", store.stores)
             assert KIND.read_transcript(ident, "/w", store.stores, 5) is not None
             assert tracemalloc.get_traced_memory()[1] < 100 * 1024 * 1024
         finally:
             tracemalloc.stop()
-        assert found.state == "idle"
+        assert evidence.state == "idle"
 
 
 class TestSubmitted:
-    def test_only_what_is_new_and_only_the_users_words(self, store) -> None:
-        ident = store.write("/w", said("user", "old"))
+    def test_only_a_new_prompt_of_the_user_counts(self, store) -> None:
+        ident = store.write("/w", message("user", "old"))
         since = KIND.record_size(ident, store.stores)
         with store.path(ident).open("ab") as file:
-            for one in (said("assistant", "answer"), said("user", "new\ttab")):
-                file.write(json.dumps(one).encode() + b"\n")
-            file.write(json.dumps(said("user", "half")).encode()[:-3])
+            for entry in (message("assistant", "answer"), message("user", "new\ttab")):
+                file.write(json.dumps(entry).encode() + b"\n")
+            file.write(json.dumps(message("user", "half")).encode()[:-3])
         for text, expected in (("new\ttab", True), (" new\ttab ", True), ("old", False), ("answer", False)):
             assert KIND.has_submitted(text, ident, store.stores, since) is expected
         assert KIND.has_submitted("half", ident, store.stores, since) is False
@@ -259,25 +261,25 @@ class TestTranscript:
             "/w",
             event("task_started", model_context_window=1000),
             line("turn_context", {"model": "gpt"}),
-            said("user", "question"),
-            said("assistant", "first"),
-            said("assistant", "second"),
+            message("user", "question"),
+            message("assistant", "first"),
+            message("assistant", "second"),
             event("token_count", info=usage),
-            said("user", "more"),
+            message("user", "more"),
             raw=b"broken\n",
         )
-        found = KIND.read_transcript(ident, "/w", store.stores, 2)
-        assert [(turn.role, turn.text) for turn in found.turns] == [
+        transcript = KIND.read_transcript(ident, "/w", store.stores, 2)
+        assert [(turn.role, turn.text) for turn in transcript.turns] == [
             ("assistant", "first\nsecond"),
             ("user", "more"),
         ]
-        assert found.turns[0].at == STAMP
-        assert (found.model, found.tokens_in, found.tokens_out) == ("gpt", 22, 14)
-        assert (found.context, found.window) == (11, 258400)
+        assert transcript.turns[0].at == STAMP
+        assert (transcript.model, transcript.tokens_in, transcript.tokens_out) == ("gpt", 22, 14)
+        assert (transcript.context, transcript.window) == (11, 258400)
         assert KIND.read_transcript(ident, "/w", store.stores, 0).turns == []
         assert KIND.read_transcript(str(uuid.uuid4()), "/w", store.stores, 2) is None
 
-    def test_figures_of_a_wrong_type_are_none(self, store) -> None:
+    def test_figures_of_a_wrong_type_are_ignored(self, store) -> None:
         ident = store.write(
             "/w",
             line("turn_context", {"model": 3}),
@@ -286,5 +288,10 @@ class TestTranscript:
             event("item_completed", item={"type": "UserMessage", "content": "no list"}),
             event("item_completed", item=None),
         )
-        found = KIND.read_transcript(ident, "/w", store.stores, 2)
-        assert (found.turns, found.model, found.tokens_in, found.window) == ([], None, None, None)
+        transcript = KIND.read_transcript(ident, "/w", store.stores, 2)
+        assert (transcript.turns, transcript.model, transcript.tokens_in, transcript.window) == (
+            [],
+            None,
+            None,
+            None,
+        )

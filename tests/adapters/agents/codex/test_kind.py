@@ -1,4 +1,4 @@
-"""Codex as a kind: what it is launched with, which words reach the model, and what its notify says."""
+"""The kind of Codex: its launch, the texts that arrive, and its hooks."""
 
 import json
 import uuid
@@ -23,7 +23,7 @@ def launch(*args, **facts):
 
 
 class TestLaunch:
-    def test_nothing_is_passed_that_was_not_asked_for(self) -> None:
+    def test_mam_adds_only_what_the_request_needs(self) -> None:
         assert launch().argv == PLAIN
         assert launch().env == {}
 
@@ -32,7 +32,7 @@ class TestLaunch:
         [
             ({"conversation": "N", "resume": True}, ["resume", "N"], []),
             ({"fork_of": "O"}, ["fork", "O"], []),
-            # An id in which nothing was said yet: Codex makes another.
+            # The conversation has no message yet: Codex makes a new id.
             ({"conversation": "N"}, [], []),
             ({"permissions": "ask"}, [], ["-a", "on-request", "-s", "read-only"]),
             ({"permissions": "auto"}, [], ["--approve-for-me"]),
@@ -40,35 +40,35 @@ class TestLaunch:
             ({"model": "gpt"}, [], ["-m", "gpt"]),
         ],
     )
-    def test_words_for_a_wish(self, facts, before, after) -> None:
+    def test_the_arguments_for_a_request(self, facts, before, after) -> None:
         assert launch(**facts).argv == ["/bin/codex", *before, "--no-daemon", *after]
 
-    def test_the_callers_own_arguments_come_last(self) -> None:
+    def test_the_arguments_of_the_caller_come_last(self) -> None:
         own = ["-c", 'model="x"', "--", "resume"]
         assert launch(*own).argv[-4:] == own
 
     @pytest.mark.parametrize("facts", [{"conversation": "N", "resume": True}, {"fork_of": "N"}])
-    @pytest.mark.parametrize("words", [["do it"], ["--", "do", "it"], ["do", "it"]])
-    def test_a_prompt_is_given_once(self, facts, words) -> None:
+    @pytest.mark.parametrize("args", [["do it"], ["--", "do", "it"], ["do", "it"]])
+    def test_a_resume_does_not_repeat_the_prompt(self, facts, args) -> None:
         own = ["-c", 'model="x"', "--search"]
-        assert launch(*own, *words).argv[-len(words) :] == words
-        assert launch(*own, *words, **facts).argv[-3:] == own
+        assert launch(*own, *args).argv[-len(args) :] == args
+        assert launch(*own, *args, **facts).argv[-3:] == own
 
-    def test_notify_is_of_this_launch(self) -> None:
+    def test_notify_is_an_option_of_this_launch(self) -> None:
         *_, option, value = launch(hook=HOOK).argv
         assert option == "-c"
-        key, _, words = value.partition("=")
+        key, _, command = value.partition("=")
         assert key == "notify"
-        # A list of strings is the same in TOML.
-        assert json.loads(words) == ["/bin/sh", hook_command.SCRIPT, "/x y/spool"]
+        # A list of strings is the same in JSON and TOML.
+        assert json.loads(command) == ["/bin/sh", hook_command.SCRIPT, "/x y/spool"]
 
     @pytest.mark.parametrize(
         "own", [["-c", 'notify=["mine"]'], ['--config=notify=["mine"]'], ["-cnotify=[]"]]
     )
-    def test_a_notify_of_the_caller_is_left_alone(self, own) -> None:
+    def test_a_notify_of_the_caller_stays(self, own) -> None:
         assert launch(*own, hook=HOOK).argv == [*PLAIN, *own]
 
-    def test_a_notify_in_the_configuration_is_left_alone(self, tmp_path) -> None:
+    def test_a_notify_in_the_configuration_stays(self, tmp_path) -> None:
         stores = {"CODEX_HOME": str(tmp_path)}
         (tmp_path / "config.toml").write_text('model = "x"\n# notify = []\n', encoding="utf-8")
         assert "-c" in launch(hook=HOOK, stores=stores).argv
@@ -76,23 +76,23 @@ class TestLaunch:
         assert "-c" not in launch(hook=HOOK, stores=stores).argv
 
     @pytest.mark.parametrize(
-        "words",
+        "args",
         [["resume", "X"], ["fork"], ["exec", "x"], ["--last"], ["-m", "gpt", "resume"], ["-m=x", "e"]],
     )
-    def test_the_conversation_is_mams_to_choose(self, words) -> None:
+    def test_arguments_that_choose_a_conversation_are_refused(self, args) -> None:
         with pytest.raises(Usage, match="keeps track"):
-            launch(*words)
+            launch(*args)
 
-    @pytest.mark.parametrize("words", [["-p", "resume"], ["please", "resume"], ["--search", "-C", "fork"]])
-    def test_a_word_that_only_looks_like_a_command_is_passed(self, words) -> None:
-        assert launch(*words).argv == [*PLAIN, *words]
+    @pytest.mark.parametrize("args", [["-p", "resume"], ["please", "resume"], ["--search", "-C", "fork"]])
+    def test_a_word_that_resembles_a_command_is_passed(self, args) -> None:
+        assert launch(*args).argv == [*PLAIN, *args]
 
-    def test_a_store_in_the_home_is_not_moved_by_a_variable_of_another_day(self) -> None:
-        assert "CODEX_HOME" in launch(stores={"HOME": "/h"}).without
-        assert "CODEX_HOME" not in launch(stores={"CODEX_HOME": "/c"}).without
+    def test_a_later_variable_does_not_move_a_store_in_the_home(self) -> None:
+        assert "CODEX_HOME" in launch(stores={"HOME": "/h"}).unset
+        assert "CODEX_HOME" not in launch(stores={"CODEX_HOME": "/c"}).unset
 
 
-def test_the_store_is_what_the_caller_has_and_nothing_invented() -> None:
+def test_the_store_has_only_variables_of_the_caller() -> None:
     assert KIND.stores({"HOME": "/h"}) == {"HOME": "/h"}
     assert KIND.stores({"HOME": "/h", "CODEX_HOME": "/c"}) == {"CODEX_HOME": "/c"}
     assert KIND.stores({"HOME": "/h", "CODEX_HOME": ""}) == {"HOME": "/h"}
@@ -119,22 +119,26 @@ def test_the_store_is_what_the_caller_has_and_nothing_invented() -> None:
         ("wow!", "wow!"),
     ],
 )
-def test_words_arrive_as_such_or_not_at_all(text, typed) -> None:
-    assert KIND.typed(text) == typed
+def test_a_text_arrives_as_text_or_is_refused(text, typed) -> None:
+    assert KIND.text_to_type(text) == typed
 
 
 ID = str(uuid.uuid4())
 
 
-class TestHear:
-    def test_a_completed_turn_says_nothing_about_the_activity(self) -> None:
-        """It may be that of the hidden thread that makes the title, while the real one still works."""
-        said = {"type": "agent-turn-complete", "thread-id": ID, "input-messages": ["one", "two"]}
-        heard = KIND.hear(said)
-        assert (heard.event, heard.state, heard.conversation) == ("agent-turn-complete", None, ID)
-        assert heard.prompt == "two"
-        assert KIND.hear(said | {"thread-id": "../../x"}).conversation is None
-        assert KIND.hear(said | {"type": "something new"}) is None
+class TestReadHook:
+    def test_a_completed_turn_does_not_change_the_activity(self) -> None:
+        """The turn may be that of the hidden thread that makes the title."""
+        payload = {"type": "agent-turn-complete", "thread-id": ID, "input-messages": ["one", "two"]}
+        hook_event = KIND.read_hook(payload)
+        assert (hook_event.event, hook_event.state, hook_event.conversation) == (
+            "agent-turn-complete",
+            None,
+            ID,
+        )
+        assert hook_event.prompt == "two"
+        assert KIND.read_hook(payload | {"thread-id": "../../x"}).conversation is None
+        assert KIND.read_hook(payload | {"type": "something new"}) is None
 
     @pytest.mark.parametrize(
         ("event", "state", "waiting_for"),
@@ -147,10 +151,10 @@ class TestHear:
         ],
     )
     def test_hooks_where_the_operator_trusts_them(self, event, state, waiting_for) -> None:
-        heard = KIND.hear({"hook_event_name": event, "session_id": ID, "prompt": "hello"})
-        assert (heard.state, heard.waiting_for, heard.conversation) == (state, waiting_for, ID)
-        assert KIND.hear({"hook_event_name": "SomethingNew"}) is None
-        assert KIND.hear({"hook_event_name": event, "session_id": "../x"}).conversation is None
+        hook_event = KIND.read_hook({"hook_event_name": event, "session_id": ID, "prompt": "hello"})
+        assert (hook_event.state, hook_event.waiting_for, hook_event.conversation) == (state, waiting_for, ID)
+        assert KIND.read_hook({"hook_event_name": "SomethingNew"}) is None
+        assert KIND.read_hook({"hook_event_name": event, "session_id": "../x"}).conversation is None
 
     @given(
         st.dictionaries(
@@ -158,10 +162,10 @@ class TestHear:
             st.none() | st.integers() | st.text() | st.just("agent-turn-complete") | st.lists(st.text()),
         )
     )
-    def test_any_payload_can_be_heard(self, payload) -> None:
-        heard = KIND.hear(payload)
-        assert heard is None or heard.prompt is None or isinstance(heard.prompt, str)
+    def test_any_payload_can_be_read(self, payload) -> None:
+        hook_event = KIND.read_hook(payload)
+        assert hook_event is None or hook_event.prompt is None or isinstance(hook_event.prompt, str)
 
 
-def test_a_conversation_is_deleted_by_the_program_itself() -> None:
+def test_codex_itself_deletes_a_conversation() -> None:
     assert KIND.purge_command(ID, "/bin/codex") == ["/bin/codex", "delete", "--force", ID]

@@ -1,4 +1,4 @@
-"""Which process is the Codex of a pane, and which conversation it has open: real processes, real locks."""
+"""Finding the Codex of a pane and its open conversation, with real processes and real locks."""
 
 import json
 import os
@@ -34,13 +34,14 @@ def start_of(pid):
 
 
 def children_of(pid):
-    return [int(one) for one in Path(f"/proc/{pid}/task/{pid}/children").read_text(encoding="utf-8").split()]
+    return [int(pid) for pid in Path(f"/proc/{pid}/task/{pid}/children").read_text(encoding="utf-8").split()]
 
 
 class Store:
-    """A home, and a wrapper that starts a program which takes the lock that its first argument names.
+    """A home with locks, and a wrapper that starts a program which takes a lock.
 
-    The wrapper is a script named codex, as npm's is; the program is `flock`, with just the same arguments.
+    The wrapper is a script named codex, like npm's. The program is `flock` with the same arguments; the first
+    of them names the lock.
     """
 
     def __init__(self, home):
@@ -58,7 +59,7 @@ class Store:
         return str(self.locks / f"{ident}.lock")
 
     def run(self, *argv, held):
-        """Start something, and wait until every lock is held; return its pid."""
+        """Start a program, wait until each of the locks is held, and return the pid."""
         running = subprocess.Popen(argv, start_new_session=True)
         self.started.append(running)
         wait_until(lambda: all(KIND.holders(ident, self.stores) for ident in held), "the locks")
@@ -73,7 +74,7 @@ class Store:
             for number, kind in enumerate(events)
         ]
         path.write_text(
-            "".join(json.dumps(one, separators=(",", ":")) + "\n" for one in lines), encoding="utf-8"
+            "".join(json.dumps(line, separators=(",", ":")) + "\n" for line in lines), encoding="utf-8"
         )
 
     def close(self):
@@ -99,7 +100,7 @@ def read(store, pid):
     return KIND.read_state(pid, start_of(pid), store.stores)
 
 
-def test_a_wrapped_program_and_one_that_is_not(store, idents) -> None:
+def test_a_program_with_and_without_a_wrapper(store, idents) -> None:
     wrapped = store.run(str(store.wrapper), store.lock(idents[0]), *SLEEP, held=idents[:1])
     plain = store.run("flock", store.lock(idents[1]), *SLEEP, held=idents)
     assert read(store, wrapped)[1] == idents[0]
@@ -107,31 +108,31 @@ def test_a_wrapped_program_and_one_that_is_not(store, idents) -> None:
     assert KIND.read_state(wrapped, start_of(wrapped) + 1, store.stores) is None
     assert KIND.read_state(wrapped, 0, store.stores) is None
     assert KIND.read_state(wrapped, start_of(wrapped), {"HOME": "/elsewhere"}) is None
-    # Both go by the process that mam knows, the one in the pane.
+    # mam names the process in the pane in both cases.
     assert KIND.holders(idents[0], store.stores) == [(wrapped, start_of(wrapped))]
     assert KIND.holders(idents[1], store.stores) == [(plain, start_of(plain))]
 
 
-def test_a_codex_that_a_tool_started_is_another(store, idents) -> None:
-    words = (str(store.wrapper), store.lock(idents[1]), *SLEEP)
-    pane = store.run(str(store.wrapper), store.lock(idents[0]), *words, held=idents)
+def test_a_codex_that_a_tool_started_is_not_that_of_the_pane(store, idents) -> None:
+    tool = (str(store.wrapper), store.lock(idents[1]), *SLEEP)
+    pane = store.run(str(store.wrapper), store.lock(idents[0]), *tool, held=idents)
     (program,) = children_of(pane)
     (inner,) = children_of(program)
     (child,) = children_of(inner)
-    assert KIND.is_voice(program, pane) is True
-    assert KIND.is_voice(pane, pane) is True
-    assert KIND.is_voice(child, inner) is True
-    assert not any(KIND.is_voice(one, pane) for one in (inner, child, os.getpid(), 2**22 + 1))
+    assert KIND.is_agent_process(program, pane) is True
+    assert KIND.is_agent_process(pane, pane) is True
+    assert KIND.is_agent_process(child, inner) is True
+    assert not any(KIND.is_agent_process(pid, pane) for pid in (inner, child, os.getpid(), 2**22 + 1))
     assert read(store, pane)[1] == idents[0]
     assert KIND.holders(idents[1], store.stores) == [(inner, start_of(inner))]
 
 
-def test_what_else_a_wrapper_starts_is_not_the_program(store, idents) -> None:
-    held = f'flock "{store.lock(idents[1])}" sleep 60 &\n'
-    store.wrapper.write_text(f'#!/bin/sh\n{held}flock "$@"\nexit $?\n', encoding="utf-8")
+def test_another_child_of_the_wrapper_is_not_the_program(store, idents) -> None:
+    other_child = f'flock "{store.lock(idents[1])}" sleep 60 &\n'
+    store.wrapper.write_text(f'#!/bin/sh\n{other_child}flock "$@"\nexit $?\n', encoding="utf-8")
     pane = store.run(str(store.wrapper), store.lock(idents[0]), *SLEEP, held=idents)
-    voices = [KIND.is_voice(child, pane) for child in children_of(pane)]
-    assert sorted(voices) == [False, True]
+    answers = [KIND.is_agent_process(child, pane) for child in children_of(pane)]
+    assert sorted(answers) == [False, True]
     assert read(store, pane)[1] == idents[0]
 
 
@@ -139,7 +140,7 @@ def test_a_script_of_another_name_is_no_wrapper(store, idents) -> None:
     tool = store.wrapper.rename(store.home / "tool")
     pane = store.run(str(tool), store.lock(idents[0]), *SLEEP, held=idents[:1])
     (child,) = children_of(pane)
-    assert KIND.is_voice(child, pane) is False
+    assert KIND.is_agent_process(child, pane) is False
     assert KIND.holders(idents[0], store.stores) == [(child, start_of(child))]
 
 
@@ -149,17 +150,17 @@ def test_a_lock_of_the_same_number_on_another_file_system(store, idents, monkeyp
     assert KIND.holders(idents[0], store.stores) == []
 
 
-def test_the_last_of_two_conversations_is_the_one_it_has(store, idents) -> None:
-    """After /clear Codex keeps the lock of the conversation before."""
+def test_of_two_open_conversations_the_last_one_is_the_present_one(store, idents) -> None:
+    """After /clear Codex keeps the lock of the old conversation."""
     pane = store.run(sys.executable, "-c", HOLD, *map(store.lock, idents), held=idents)
     os.utime(store.lock(idents[0]), (1000, 1000))
     os.utime(store.lock(idents[1]), (2000, 2000))
     assert read(store, pane)[1] == idents[1]
-    # One that was taken up again counts from what was said in it.
+    # A resumed conversation counts from its last turn.
     store.write(idents[0], "task_started")
     evidence, ident = read(store, pane)
     assert (ident, evidence.source, evidence.state) == (idents[0], "transcript", "working")
-    # One that another conversation started is not what the person has.
+    # The conversation of a subagent does not count.
     store.write(idents[0], "task_started", thread_source="subagent")
     evidence, ident = read(store, pane)
     assert (ident, evidence.source, evidence.state) == (idents[1], "state-file", "unknown")
@@ -167,7 +168,7 @@ def test_the_last_of_two_conversations_is_the_one_it_has(store, idents) -> None:
 
 def test_a_lock_that_nobody_holds_has_no_holder(store, idents) -> None:
     Path(store.lock(idents[0])).touch()
-    # To have a file open is not to hold it.
+    # A process that only has the file open does not hold the lock.
     pid = store.run("sh", "-c", 'exec 8>>"$1"; sleep 60', "codex", store.lock(idents[0]), held=[])
     assert KIND.holders(idents[0], store.stores) == []
     assert KIND.holders(idents[1], store.stores) == []

@@ -1,4 +1,4 @@
-"""Codex's screens, all that were recorded: each is told by name, and what is none of them is unknown."""
+"""Reading every recorded screen of Codex, and texts that resemble one."""
 
 import json
 import time
@@ -18,7 +18,7 @@ RECORDED = sorted(SCREENS.glob("*.txt"))
 
 # state, dialog, box
 IDLE, WORKING = ("idle", None, "empty"), ("working", None, "empty")
-LOOKS = {
+EXPECTED = {
     "idle": IDLE,
     "idle-after-turn": IDLE,
     "cleared": IDLE,
@@ -33,14 +33,14 @@ LOOKS = {
     "tool-done": IDLE,
     "draft": ("idle", None, "draft"),
     "big-paste": ("idle", None, "draft"),
-    # A menu above the box, and a mode in which Enter runs a command: whoever types there meets a draft.
+    # With a menu above the box, or in a mode in which Enter runs a command, mam must not type: a draft.
     "slash-menu": ("unknown", None, "draft"),
     "shell-mode": ("unknown", None, "draft"),
     "retry": WORKING,
     "tab-queued": WORKING,
     "thinking": WORKING,
     "tool-running": WORKING,
-    # Nothing on the screen tells it from rest; the title and the rollout do.
+    # This screen looks like an idle one; only the title and the rollout show the activity.
     "streaming": ("unknown", None, "empty"),
     "trust": ("waiting", "trust", None),
     "login": ("waiting", "login", None),
@@ -51,7 +51,7 @@ LOOKS = {
     "exited-after-turn": ("unknown", None, None),
 }
 
-# Seen in plan mode, where alone it asks questions.
+# Codex asks questions only in plan mode.
 QUESTION = """› ask me
 
 
@@ -64,7 +64,7 @@ QUESTION = """› ask me
 
   tab to add notes | enter to submit answer | esc to interrupt
 """
-# Seen at the start of every session, before the trust dialog: keys are lost, or meet that dialog.
+# Codex shows this at every start, before the trust dialog. Keys are lost, or go to that dialog.
 SPLASH = """
   >_ OpenAI Codex (v0.166.0)
      /w/demo
@@ -85,68 +85,68 @@ LIMIT = """› hit the limit
 """
 
 
-def look_at(path):
+def read_recorded(path):
     facts = json.loads(path.with_suffix(".json").read_text(encoding="utf-8"))
-    return KIND.look(Screen(path.read_text(encoding="utf-8"), *facts["cursor"])), facts
+    return KIND.read_screen(Screen(path.read_text(encoding="utf-8"), *facts["cursor"])), facts
 
 
-def shown(name):
+def recorded(name):
     return (SCREENS / f"{name}.txt").read_text(encoding="utf-8")
 
 
-def seen(text):
-    look = KIND.look(Screen(text))
-    return look.state, look.dialog, look.box
+def read(text):
+    screen_state = KIND.read_screen(Screen(text))
+    return screen_state.state, screen_state.dialog, screen_state.box
 
 
 @pytest.mark.parametrize("path", RECORDED, ids=lambda path: path.stem)
 def test_every_recorded_screen(path) -> None:
-    look, facts = look_at(path)
-    assert (look.state, look.dialog, look.box) == LOOKS[facts["state"]]
+    screen_state, facts = read_recorded(path)
+    assert (screen_state.state, screen_state.dialog, screen_state.box) == EXPECTED[facts["state"]]
 
 
 @pytest.mark.parametrize("path", RECORDED, ids=lambda path: path.stem)
-def test_the_screen_never_says_otherwise_than_the_title(path) -> None:
-    look, facts = look_at(path)
+def test_the_screen_never_contradicts_the_title(path) -> None:
+    screen_state, facts = read_recorded(path)
     title = KIND.read_title(facts["pane_title"] or "")
-    if "unknown" not in (title, look.state):
-        assert title == look.state
-    assert look.state != "working" or title == "working"
+    if "unknown" not in (title, screen_state.state):
+        assert title == screen_state.state
+    assert screen_state.state != "working" or title == "working"
 
 
 @pytest.mark.parametrize("path", RECORDED, ids=lambda path: path.stem)
-def test_half_a_screen_is_never_an_empty_box_that_the_whole_is_not(path) -> None:
+def test_a_cut_screen_shows_no_empty_box_that_the_whole_screen_does_not(path) -> None:
     lines = path.read_text(encoding="utf-8").splitlines()
-    whole = KIND.look(Screen("\n".join(lines)))
+    whole = KIND.read_screen(Screen("\n".join(lines)))
     for end in range(len(lines)):
-        part = KIND.look(Screen("\n".join(lines[:end])))
+        part = KIND.read_screen(Screen("\n".join(lines[:end])))
         assert part.box != "empty" or whole.box == "empty"
 
 
 def test_the_splash_is_not_ready() -> None:
-    assert seen(SPLASH) == ("unknown", None, None)
-    assert seen(SPLASH.replace("  ?", "  fake-model default · /w/demo\n  ?")) == ("idle", None, "empty")
+    assert read(SPLASH) == ("unknown", None, None)
+    assert read(SPLASH.replace("  ?", "  fake-model default · /w/demo\n  ?")) == ("idle", None, "empty")
 
 
 @pytest.mark.parametrize(
     "footer",
     [
-        # A person's own status line, and none.
+        # Another status line, and none.
         "  fake-model\n  ? for shortcuts     ⚠ 1 warning · f2 to view\n",
         "  ? for shortcuts     100% context left    ⚠ 1 warning · f2 to view\n",
     ],
 )
 def test_another_status_line(footer) -> None:
-    assert seen(SPLASH.replace("  ? for shortcuts\n", footer)) == ("idle", None, "empty")
+    assert read(SPLASH.replace("  ? for shortcuts\n", footer)) == ("idle", None, "empty")
 
 
 def test_a_warning_beside_the_hints_is_no_status_line() -> None:
     warned = SPLASH.replace("  ? for shortcuts", "  ? for shortcuts     ⚠ 1 warning · f2 to view")
-    assert seen(warned) == ("unknown", None, None)
+    assert read(warned) == ("unknown", None, None)
 
 
 def test_a_question() -> None:
-    assert seen(QUESTION) == ("waiting", "question", None)
+    assert read(QUESTION) == ("waiting", "question", None)
 
 
 @pytest.mark.parametrize(
@@ -163,34 +163,34 @@ def test_a_question() -> None:
         ("", "2026-11-15 14:30", False),
     ],
 )
-def test_a_reached_limit_is_told_with_its_end_until_then(monkeypatch, end, now, is_on) -> None:
+def test_a_limit_counts_until_its_end(monkeypatch, end, now, is_on) -> None:
     monkeypatch.setattr(time, "time", datetime.fromisoformat(now).timestamp)
-    look = KIND.look(
+    screen_state = KIND.read_screen(
         Screen(LIMIT.replace("2:32 PM", end) if end else LIMIT.replace(" or try again at 2:32 PM", ""))
     )
-    assert look.box == "empty"
-    assert (look.state, look.dialog) == (("waiting", "limit") if is_on else ("idle", None))
-    assert look.detail == end if is_on else look.detail.startswith("a limit was reached")
+    assert screen_state.box == "empty"
+    assert (screen_state.state, screen_state.dialog) == (("waiting", "limit") if is_on else ("idle", None))
+    assert screen_state.detail == end if is_on else screen_state.detail.startswith("a limit was reached")
 
 
-def test_an_update_is_told() -> None:
+def test_the_dialog_of_an_update() -> None:
     offer = "  ✨ Update available!\n\n› 1. Update now\n  2. Skip\n\n  Press enter to continue\n"
-    assert seen(offer) == ("waiting", "update", None)
+    assert read(offer) == ("waiting", "update", None)
 
 
-def test_the_trust_dialog_is_confirmed_only_on_its_yes() -> None:
-    before = KIND.look(Screen(shown("trust")))
+def test_mam_presses_enter_in_the_trust_dialog_only_on_yes() -> None:
+    before = KIND.read_screen(Screen(recorded("trust")))
     assert KIND.answer_keys(before, "trust") == ["Enter"]
-    moved = shown("trust").replace("› 1.", "  1.").replace("  2.", "› 2.")
-    assert KIND.answer_keys(KIND.look(Screen(moved)), "trust") == ["Up"]
-    assert KIND.answer_keys(KIND.look(Screen(shown("permission"))), "trust") is None
+    moved = recorded("trust").replace("› 1.", "  1.").replace("  2.", "› 2.")
+    assert KIND.answer_keys(KIND.read_screen(Screen(moved)), "trust") == ["Up"]
+    assert KIND.answer_keys(KIND.read_screen(Screen(recorded("permission"))), "trust") is None
 
 
-@pytest.mark.parametrize("said", ["› 1. Trust and continue", "🔒  This conversation is open in another app"])
-def test_words_in_a_dialog_do_not_make_it_another(said) -> None:
-    text = shown("permission")
+@pytest.mark.parametrize("quote", ["› 1. Trust and continue", "🔒  This conversation is open in another app"])
+def test_a_text_in_a_dialog_does_not_make_it_another_dialog(quote) -> None:
+    text = recorded("permission")
     assert "$ touch made-by-tool" in text
-    assert seen(text.replace("$ touch made-by-tool", f"$ echo '\n{said}\n'"))[1] == "permission"
+    assert read(text.replace("$ touch made-by-tool", f"$ echo '\n{quote}\n'"))[1] == "permission"
 
 
 @pytest.mark.parametrize(
@@ -203,39 +203,39 @@ def test_words_in_a_dialog_do_not_make_it_another(said) -> None:
             "• Would you?\n\n  › 1. Yes, proceed (y)\n\n  Press enter to confirm or esc to cancel\n\n• And",
             IDLE,
         ),
-        # Its words are old where another turn has ended since.
+        # A busy line of an earlier turn does not count.
         ("› remember", "• Working (3s • esc to interrupt)\n\n› remember", IDLE),
         ("  Worked for", "• Worked for", ("unknown", None, "empty")),
     ],
 )
-def test_what_only_looks_like_it(old, new, expected) -> None:
-    text = shown("idle-after-turn")
+def test_a_text_that_resembles_a_box_or_a_dialog(old, new, expected) -> None:
+    text = recorded("idle-after-turn")
     assert old in text
-    assert seen(text.replace(old, new)) == expected
+    assert read(text.replace(old, new)) == expected
 
 
-def test_a_draft_of_the_words_that_an_empty_box_shows() -> None:
-    text = shown("idle")
-    assert KIND.look(Screen(text, 2, 46)).box == "empty"
-    assert KIND.look(Screen(text, 26, 46)).box == "draft"
+def test_a_draft_with_the_text_of_the_placeholder() -> None:
+    text = recorded("idle")
+    assert KIND.read_screen(Screen(text, 2, 46)).box == "empty"
+    assert KIND.read_screen(Screen(text, 26, 46)).box == "draft"
 
 
 def test_a_draft_of_several_lines() -> None:
-    text = shown("idle-after-turn").replace("Ask Codex to do anything", "one\n\n  1. two\n  three")
-    assert seen(text) == ("idle", None, "draft")
+    text = recorded("idle-after-turn").replace("Ask Codex to do anything", "one\n\n  1. two\n  three")
+    assert read(text) == ("idle", None, "draft")
 
 
 def test_titles() -> None:
-    said = [
+    states = [
         KIND.read_title(title) for title in ("demo", "A title | demo", "", "⠹demo", "Action Required | x")
     ]
-    assert said == ["unknown"] * 5
+    assert states == ["unknown"] * 5
     assert KIND.read_title("⠹ A title | demo") == "working"
     assert {KIND.read_title(f"[ {sign} ] Action Required | demo") for sign in "!."} == {"waiting"}
 
 
 @given(st.text(alphabet=st.sampled_from("›! ·\nab1.•■Workedescenter"), max_size=300))
-def test_any_text_can_be_looked_at(text) -> None:
-    look = KIND.look(Screen(text))
-    assert look.state != "idle" or look.box is not None
-    assert look.box is None or "›" in text or "!" in text
+def test_any_text_can_be_read(text) -> None:
+    screen_state = KIND.read_screen(Screen(text))
+    assert screen_state.state != "idle" or screen_state.box is not None
+    assert screen_state.box is None or "›" in text or "!" in text

@@ -1,4 +1,4 @@
-"""Gemini's files: where they lie, what their ends say, and that nothing is made of what is broken."""
+"""The files of Gemini CLI: where they are, what their ends show, and that damaged ones show nothing."""
 
 import json
 import os
@@ -50,7 +50,7 @@ def notice(kind, text, seconds=3.0):
 
 
 class Store:
-    """A home with chats of one directory in it."""
+    """A home with the chats of one workspace."""
 
     def __init__(self, home, slug="demo"):
         self.home = home
@@ -79,15 +79,15 @@ class Store:
         return ident
 
     def path(self, ident):
-        (found,) = self.folder.glob(f"chats/*-{ident[:8]}.jsonl")
-        return found
+        (path,) = self.folder.glob(f"chats/*-{ident[:8]}.jsonl")
+        return path
 
     def log(self, *entries):
-        found = [
+        prompts = [
             {"sessionId": ident, "messageId": number, "type": "user", "message": text, "timestamp": at}
             for number, (ident, text, at) in enumerate(entries)
         ]
-        (self.folder / "logs.json").write_text(json.dumps(found, indent=2), encoding="utf-8")
+        (self.folder / "logs.json").write_text(json.dumps(prompts, indent=2), encoding="utf-8")
 
     def on_disk(self, ident):
         return KIND.on_disk(ident, WORKSPACE, self.stores)
@@ -99,43 +99,45 @@ def store(tmp_path):
 
 
 class TestOnDisk:
-    def test_something_was_said(self, store) -> None:
+    def test_a_conversation_is_on_disk_once_it_has_a_message(self, store) -> None:
         assert store.on_disk(store.chat(user("hello"))) is True
         assert store.on_disk(store.chat()) is False
         assert store.on_disk(str(uuid.uuid4())) is False
 
-    def test_a_turn_that_was_taken_back_is_nothing_to_go_on_from(self, store) -> None:
+    def test_a_withdrawn_turn_is_no_history(self, store) -> None:
         cut = store.chat(user("stop me"), {"$set": {"messages": [CONTEXT]}})
         assert store.on_disk(cut) is False
         kept = store.chat(user("one"), user("stop me"), {"$set": {"messages": [CONTEXT, user("one")]}})
         assert store.on_disk(kept) is True
 
-    def test_commands_alone_are_nothing(self, store) -> None:
+    def test_commands_are_no_history(self, store) -> None:
         assert store.on_disk(store.chat(user("/stats"), user("?help"))) is False
 
-    def test_a_chat_without_its_first_line_cannot_be_taken_up(self, store) -> None:
-        """Another Gemini deleted the file under its process; what is said there can be read all the same."""
+    def test_a_chat_without_its_first_line_cannot_be_resumed(self, store) -> None:
+        """Another Gemini deleted the file while its process was running; mam can still read the rest."""
         ident = store.chat(user("hello"), head=False)
         assert store.on_disk(ident) is False
         assert KIND.conversations(WORKSPACE, store.stores) == []
         assert KIND.has_submitted("hello", ident, store.stores, 0) is True
-        assert [one.state for one in KIND.read_records(ident, WORKSPACE, store.stores)] == ["working"]
+        assert [evidence.state for evidence in KIND.read_records(ident, WORKSPACE, store.stores)] == [
+            "working"
+        ]
         assert KIND.read_transcript(ident, WORKSPACE, store.stores, 1).turns[0].text == "hello"
         assert len(KIND.purge_paths(ident, WORKSPACE, store.stores)) == 1
 
-    def test_unknown_is_not_absent(self, store, tmp_path) -> None:
+    def test_without_a_store_the_answer_is_unknown(self, store, tmp_path) -> None:
         ident = store.chat(user("hello"))
         assert KIND.on_disk(ident, WORKSPACE, {}) is None
         assert KIND.on_disk(ident, "/w/other", store.stores) is False
 
     @pytest.mark.skipif(os.geteuid() == 0, reason="root may read everything")
-    def test_a_folder_that_cannot_be_read(self, store) -> None:
+    def test_an_unreadable_folder_is_unknown(self, store) -> None:
         ident = store.chat(user("hello"))
         (store.folder / "chats").chmod(0)
         assert store.on_disk(ident) is None
         (store.folder / "chats").chmod(0o700)
 
-    def test_ids_that_are_paths_are_none(self, store) -> None:
+    def test_a_path_is_no_id(self, store) -> None:
         assert store.on_disk("../../x") is False
         assert KIND.purge_paths("../../x", WORKSPACE, store.stores) == []
 
@@ -149,7 +151,7 @@ class TestOnDisk:
     @pytest.mark.parametrize(
         "content", [b"", b"{", b"[]", b'{"projects": []}', b'{"projects": {"/w/demo": "../x"}}']
     )
-    def test_without_its_map_the_owner_of_a_folder_tells(self, store, content) -> None:
+    def test_without_the_map_the_folder_names_its_workspace(self, store, content) -> None:
         ident = store.chat(user("hello"))
         (store.home / ".gemini" / "projects.json").write_bytes(content)
         assert store.on_disk(ident) is True
@@ -161,17 +163,17 @@ class TestOnDisk:
         path.symlink_to(tmp_path / "moved")
         assert store.on_disk(ident) is False
 
-    def test_a_huge_chat_is_read_at_its_end(self, store) -> None:
+    def test_of_a_huge_chat_only_the_end_is_read(self, store) -> None:
         ident = store.chat(user("hello"))
         with store.path(ident).open("r+b") as file:
-            # A hole: a gigabyte that takes no room.
+            # A gigabyte without content, which takes no space on the disk.
             file.seek(1 << 30)
             file.write(b"\n" + json.dumps(notice("info", "x")).encode() + b"\n")
         assert store.on_disk(ident) is True
         assert KIND.read_records(ident, WORKSPACE, store.stores) == []
 
 
-def test_conversations_are_the_newest_first_and_each_once(store) -> None:
+def test_the_conversations_newest_first_and_each_once(store) -> None:
     old, new = store.chat(user("a"), age=100), store.chat(user("b"), age=10)
     store.chat(user("a"), ident=old, minute="13-00", age=50)
     store.chat(age=1)
@@ -180,26 +182,29 @@ def test_conversations_are_the_newest_first_and_each_once(store) -> None:
     assert KIND.conversations(WORKSPACE, {}) == []
 
 
-def test_leftovers_are_empty_files_beside_a_full_one(store) -> None:
+def test_leftovers_are_empty_files_beside_one_with_a_history(store) -> None:
     resumed = store.chat(user("a"))
     store.chat(ident=resumed, minute="13-00")
     store.chat()
     store.chat(user("b"))
-    (found,) = KIND.leftovers(WORKSPACE, store.stores)
-    assert found == (str(store.home), f".gemini/tmp/demo/chats/session-2026-11-15T13-00-{resumed[:8]}.jsonl")
-    assert remove(*found)
+    (leftover,) = KIND.leftovers(WORKSPACE, store.stores)
+    assert leftover == (
+        str(store.home),
+        f".gemini/tmp/demo/chats/session-2026-11-15T13-00-{resumed[:8]}.jsonl",
+    )
+    assert remove(*leftover)
     assert store.on_disk(resumed) is True
     assert KIND.leftovers(WORKSPACE, store.stores) == []
 
 
-def test_a_purge_takes_what_is_the_conversations_own(store) -> None:
+def test_a_purge_deletes_only_files_of_the_conversation(store) -> None:
     ident, other = store.chat(user("a")), store.chat(user("b"))
     store.chat(ident=ident, minute="13-00")
-    helper = str(uuid.uuid4())
+    subagent = str(uuid.uuid4())
     own = [
-        f"chats/{ident}/{helper}.jsonl",
+        f"chats/{ident}/{subagent}.jsonl",
         f"tool-outputs/session-{ident}/x.txt",
-        f"tool-outputs/session-{helper}/x.txt",
+        f"tool-outputs/session-{subagent}/x.txt",
         f"logs/session-{ident}.jsonl",
         f"{ident}/plans/plan.md",
     ]
@@ -210,8 +215,8 @@ def test_a_purge_takes_what_is_the_conversations_own(store) -> None:
     store.log((ident, "a", stamp()))
     for base, path in KIND.purge_paths(ident, WORKSPACE, store.stores):
         assert remove(base, path), path
-    left = {str(path.relative_to(store.folder)) for path in store.folder.rglob("*") if path.is_file()}
-    assert left == {
+    remaining = {str(path.relative_to(store.folder)) for path in store.folder.rglob("*") if path.is_file()}
+    assert remaining == {
         ".project_root",
         "logs.json",
         f"chats/{store.path(other).name}",
@@ -221,9 +226,9 @@ def test_a_purge_takes_what_is_the_conversations_own(store) -> None:
 
 
 class TestActivity:
-    def said(self, store, *entries):
-        found = KIND.read_records(store.chat(*entries), WORKSPACE, store.stores)
-        return [(one.source, one.state) for one in found]
+    def activity(self, store, *entries):
+        records = KIND.read_records(store.chat(*entries), WORKSPACE, store.stores)
+        return [(evidence.source, evidence.state) for evidence in records]
 
     @pytest.mark.parametrize(
         ("last", "state"),
@@ -231,38 +236,38 @@ class TestActivity:
             (user("do it"), "working"),
             (user("", content=[{"functionResponse": {"id": "x"}}]), "working"),
             (model("all done"), "idle"),
-            # Whether it runs or asks for consent is not in the file.
+            # The file does not show whether the tool runs or waits for a permission.
             (model(""), "unknown"),
             (model("", toolCalls=[{"id": "x"}]), "unknown"),
             (notice("error", "[API Error: 400]"), "idle"),
             (notice("info", "Request cancelled."), "idle"),
         ],
     )
-    def test_the_last_telling_line(self, store, last, state) -> None:
+    def test_the_activity_by_the_last_line_that_shows_it(self, store, last, state) -> None:
         more = (notice("info", "Something else."), {"$rewindTo": "x"}, {"type": ["odd"]}, {"$set": 3})
-        assert self.said(store, user("first", 0.5), last, *more) == [("transcript", state)]
+        assert self.activity(store, user("first", 0.5), last, *more) == [("transcript", state)]
 
-    def test_an_answer_just_written_may_have_a_tool_behind_it(self, store) -> None:
+    def test_a_call_of_a_tool_may_follow_a_new_answer(self, store) -> None:
         now = datetime.now(UTC)
-        assert self.said(store, user("x"), model("I will run it", timestamp=stamp(-1, now))) == []
-        assert self.said(store, user("x"), model("done", timestamp=stamp(-10, now))) == [
+        assert self.activity(store, user("x"), model("I will run it", timestamp=stamp(-1, now))) == []
+        assert self.activity(store, user("x"), model("done", timestamp=stamp(-10, now))) == [
             ("transcript", "idle")
         ]
 
     @pytest.mark.parametrize(
         "raw", [b"{", b'{"type":"gemini"', b"\xff\xfe\n", b"[]\n", b"null\n", b"[" * 5000 + b"\n"]
     )
-    def test_broken_lines_say_nothing(self, store, raw) -> None:
+    def test_damaged_lines_are_ignored(self, store, raw) -> None:
         ident = store.chat(user("do it"), raw=raw)
-        (found,) = KIND.read_records(ident, WORKSPACE, store.stores)
-        assert found.state == "working"
+        (evidence,) = KIND.read_records(ident, WORKSPACE, store.stores)
+        assert evidence.state == "working"
 
-    def test_no_file_says_nothing(self, store) -> None:
+    def test_without_a_file_there_is_no_activity(self, store) -> None:
         assert KIND.read_records(str(uuid.uuid4()), WORKSPACE, store.stores) == []
 
 
 class TestSubmitted:
-    def test_the_chat_beyond_a_place(self, store) -> None:
+    def test_only_a_later_line_of_the_chat_proves_a_prompt(self, store) -> None:
         ident = store.chat(user("again"))
         size = KIND.record_size(ident, store.stores)
         assert KIND.has_submitted("again", ident, store.stores, 0) is True
@@ -274,22 +279,24 @@ class TestSubmitted:
             file.write(b"\n")
         assert KIND.has_submitted("again", ident, store.stores, size) is True
 
-    def test_blanks_at_the_ends_are_dropped_and_mentioned_files_follow(self, store) -> None:
+    def test_gemini_strips_spaces_and_adds_mentioned_files(self, store) -> None:
         ident = store.chat(user("", content=[{"text": "see @a.txt"}, {"text": "\n--- Content ---"}]))
         assert KIND.has_submitted(" see @a.txt ", ident, store.stores, 0) is True
         assert KIND.has_submitted("see", ident, store.stores, 0) is False
 
-    def test_the_log_has_it_first(self, store) -> None:
+    def test_the_log_has_a_prompt_first(self, store) -> None:
         ident = store.chat(user("again", 1))
         size = KIND.record_size(ident, store.stores)
         store.log((ident, "again", stamp(0.5)))
-        assert KIND.has_submitted("again", ident, store.stores, size) is False, "that was the one before"
+        assert KIND.has_submitted("again", ident, store.stores, size) is False, "this is the earlier prompt"
         store.log((ident, "again", stamp(0.5)), (str(uuid.uuid4()), "again", stamp(9)))
-        assert KIND.has_submitted("again", ident, store.stores, size) is False, "another session's"
+        assert KIND.has_submitted("again", ident, store.stores, size) is False, (
+            "this is the prompt of another session"
+        )
         store.log((ident, "again", stamp(0.5)), (ident, "again", stamp(9)))
         assert KIND.has_submitted("again", ident, store.stores, size) is True
 
-    def test_a_long_log_is_read_at_its_end(self, store) -> None:
+    def test_of_a_long_log_only_the_end_is_read(self, store) -> None:
         ident = store.chat()
         size = KIND.record_size(ident, store.stores)
         store.log(*[(ident, "x" * 1000, stamp(1))] * 1000, (ident, "new", stamp(9)))
@@ -297,18 +304,18 @@ class TestSubmitted:
         assert KIND.has_submitted("new", ident, store.stores, size) is True
 
     @pytest.mark.parametrize("content", [b"", b"[", b"{}", b'[3, {"sessionId": 3}]', b"\xff", b"[" * 9000])
-    def test_a_broken_log_says_nothing(self, store, content) -> None:
+    def test_a_damaged_log_is_ignored(self, store, content) -> None:
         ident = store.chat()
         (store.folder / "logs.json").write_bytes(content)
         assert KIND.has_submitted("x", ident, store.stores, 0) is False
 
-    def test_no_chat(self, store) -> None:
+    def test_without_a_chat_nothing_is_proven(self, store) -> None:
         assert KIND.has_submitted("x", str(uuid.uuid4()), store.stores, 0) is False
         assert KIND.record_size(str(uuid.uuid4()), store.stores) == 0
 
 
-class TestNowOpen:
-    """The pane's process is known by its arguments; a Python that has them stands for it."""
+class TestPresentConversation:
+    """mam finds the process of a pane by its arguments, so a Python with the same ones replaces Gemini."""
 
     @pytest.fixture
     def gemini(self, store, tmp_path):
@@ -323,15 +330,15 @@ class TestNowOpen:
 
         def start(*args):
             pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
-            one = subprocess.Popen([sys.executable, str(script), *args], cwd=workspace, **pipes)
-            one.stdout.readline()
-            started.append(one)
-            fields = Path(f"/proc/{one.pid}/stat").read_text(encoding="ascii").rpartition(")")[2].split()
-            return one.pid, int(fields[19])
+            process = subprocess.Popen([sys.executable, str(script), *args], cwd=workspace, **pipes)
+            process.stdout.readline()
+            started.append(process)
+            fields = Path(f"/proc/{process.pid}/stat").read_text(encoding="ascii").rpartition(")")[2].split()
+            return process.pid, int(fields[19])
 
         yield start
-        for one in started:
-            one.communicate()
+        for process in started:
+            process.communicate()
 
     def at(self, seconds):
         return stamp(seconds, datetime.now(UTC))
@@ -344,41 +351,41 @@ class TestNowOpen:
         store.log((first, "one", self.at(-21)))
         assert KIND.read_state(*process, store.stores)[1] == first
         store.log((first, "one", self.at(-21)), (first, "/clear", self.at(-15)), (first, "two", self.at(-10)))
-        said, found = KIND.read_state(*process, store.stores)
-        assert (said.state, found) == ("unknown", second)
+        evidence, conversation = KIND.read_state(*process, store.stores)
+        assert (evidence.state, conversation) == ("unknown", second)
 
-    def test_two_that_it_could_be_are_none(self, store, gemini) -> None:
+    def test_of_two_possible_conversations_none_is_named(self, store, gemini) -> None:
         first = store.chat(user("one", timestamp=self.at(-20)))
         for _ in range(2):
             store.chat(user("two", timestamp=self.at(-9)))
         store.log((first, "two", self.at(-10)))
         assert KIND.read_state(*gemini("--resume", first), store.stores) is None
 
-    def test_what_a_neighbour_said_too_is_the_neighbours(self, store, gemini) -> None:
-        ours, theirs = store.chat(user("one", timestamp=self.at(-90))), str(uuid.uuid4())
-        store.chat(user("continue", timestamp=self.at(-7)), ident=theirs)
-        store.log((ours, "continue", self.at(-8)), (theirs, "continue", self.at(-8)))
-        process = gemini("--session-id", ours)
+    def test_the_same_prompt_in_another_session_belongs_to_that_session(self, store, gemini) -> None:
+        own, foreign = store.chat(user("one", timestamp=self.at(-90))), str(uuid.uuid4())
+        store.chat(user("continue", timestamp=self.at(-7)), ident=foreign)
+        store.log((own, "continue", self.at(-8)), (foreign, "continue", self.at(-8)))
+        process = gemini("--session-id", own)
         assert KIND.read_state(*process, store.stores) is None
         cleared = store.chat(user("continue", timestamp=self.at(-5)))
         assert KIND.read_state(*process, store.stores)[1] == cleared
 
-    def test_where_a_neighbour_was_cleared_as_well_nobody_can_say(self, store, gemini) -> None:
-        ours, theirs = (store.chat(user("one", timestamp=self.at(-90))) for _ in range(2))
+    def test_the_same_prompt_after_a_clear_in_both_sessions_is_ambiguous(self, store, gemini) -> None:
+        own, foreign = (store.chat(user("one", timestamp=self.at(-90))) for _ in range(2))
         store.chat(user("continue", timestamp=self.at(-7)))
-        store.log((ours, "continue", self.at(-8)), (theirs, "continue", self.at(-8)))
-        assert KIND.read_state(*gemini("--session-id", ours), store.stores) is None
+        store.log((own, "continue", self.at(-8)), (foreign, "continue", self.at(-8)))
+        assert KIND.read_state(*gemini("--session-id", own), store.stores) is None
 
-    def test_a_prompt_that_only_the_log_has_is_about_to_be_worked_on(self, store, gemini) -> None:
+    def test_a_prompt_that_only_the_log_has_shows_a_working_agent(self, store, gemini) -> None:
         ident = store.chat()
         process = gemini("--session-id", ident)
         store.log((ident, "go", self.at(0)))
-        said, found = KIND.read_state(*process, store.stores)
-        assert (said.state, found) == ("working", None)
+        evidence, conversation = KIND.read_state(*process, store.stores)
+        assert (evidence.state, conversation) == ("working", None)
         store.log((ident, "go", self.at(-30)))
         assert KIND.read_state(*process, store.stores) is None
 
-    def test_another_process_says_nothing(self, store, gemini) -> None:
+    def test_another_process_has_no_conversation(self, store, gemini) -> None:
         ident = store.chat(user("one", timestamp=self.at(-20)))
         store.log((ident, "one", self.at(-21)))
         pid, start = gemini("--session-id", ident)
@@ -386,7 +393,7 @@ class TestNowOpen:
         assert KIND.read_state(*gemini("-p", "words"), store.stores) is None
         assert KIND.read_state(0, 0, store.stores) is None
 
-    def test_who_was_started_with_a_conversation_holds_it(self, gemini) -> None:
+    def test_a_process_that_got_the_id_at_its_start_is_a_holder(self, gemini) -> None:
         ident = str(uuid.uuid4())
         assert KIND.holders(ident, {}) == []
         process = gemini("--resume", ident)
@@ -400,46 +407,54 @@ class TestTranscript:
             *(user("first"), model("one"), user("second"), call),
             *(user("", content=[{"functionResponse": {}}]), model("done"), notice("info", "x")),
         )
-        found = KIND.read_transcript(ident, WORKSPACE, store.stores, 10)
-        assert [(turn.role, turn.text) for turn in found.turns] == [
+        transcript = KIND.read_transcript(ident, WORKSPACE, store.stores, 10)
+        assert [(turn.role, turn.text) for turn in transcript.turns] == [
             ("user", "first"),
             ("assistant", "one"),
             ("user", "second"),
             ("assistant", "Let me see.\ndone"),
         ]
-        assert found.turns[0].at == stamp(1)
-        assert (found.model, found.context, found.window) == ("gemini-3.8-flash", 11, 1_048_576)
-        assert (found.tokens_in, found.tokens_out) == (33, 27)
+        assert transcript.turns[0].at == stamp(1)
+        assert (transcript.model, transcript.context, transcript.window) == (
+            "gemini-3.8-flash",
+            11,
+            1_048_576,
+        )
+        assert (transcript.tokens_in, transcript.tokens_out) == (33, 27)
         assert [turn.text for turn in KIND.read_transcript(ident, WORKSPACE, store.stores, 1).turns] == [
             "Let me see.\ndone"
         ]
         assert KIND.read_transcript(ident, WORKSPACE, store.stores, 0).turns == []
 
-    def test_what_was_taken_back_is_not_told(self, store) -> None:
+    def test_a_withdrawn_turn_is_left_out(self, store) -> None:
         kept, gone = user("kept"), user("gone")
         ident = store.chat(kept, gone, {"$set": {"messages": [CONTEXT, kept]}})
-        assert [one.text for one in KIND.read_transcript(ident, WORKSPACE, store.stores, 9).turns] == ["kept"]
+        assert [turn.text for turn in KIND.read_transcript(ident, WORKSPACE, store.stores, 9).turns] == [
+            "kept"
+        ]
         ident = store.chat(kept, gone, model("x"), {"$rewindTo": gone["id"]})
-        assert [one.text for one in KIND.read_transcript(ident, WORKSPACE, store.stores, 9).turns] == ["kept"]
+        assert [turn.text for turn in KIND.read_transcript(ident, WORKSPACE, store.stores, 9).turns] == [
+            "kept"
+        ]
 
-    def test_odd_values(self, store) -> None:
+    def test_values_of_a_wrong_type_are_ignored(self, store) -> None:
         odd = model("x", tokens={"input": "11", "output": -1}, model=3, content=[{"text": 3}, "words", 4])
-        found = KIND.read_transcript(store.chat(user("a"), odd), WORKSPACE, store.stores, 9)
-        assert [one.text for one in found.turns] == ["a", "words"]
-        assert (found.model, found.tokens_in, found.tokens_out) == (None, 0, 0)
+        transcript = KIND.read_transcript(store.chat(user("a"), odd), WORKSPACE, store.stores, 9)
+        assert [turn.text for turn in transcript.turns] == ["a", "words"]
+        assert (transcript.model, transcript.tokens_in, transcript.tokens_out) == (None, 0, 0)
 
-    def test_no_record(self, store) -> None:
+    def test_without_a_chat_there_is_no_transcript(self, store) -> None:
         assert KIND.read_transcript(str(uuid.uuid4()), WORKSPACE, store.stores, 9) is None
 
 
-def test_a_strange_file_among_a_conversations_helpers_deletes_nothing_else(tmp_path) -> None:
+def test_a_file_without_an_id_among_those_of_subagents_deletes_nothing_else(tmp_path) -> None:
     ident = str(uuid.uuid4())
     folder = tmp_path / ".gemini" / "tmp" / "work"
-    helpers = folder / "chats" / ident
-    helpers.mkdir(parents=True)
-    (helpers / "chats.jsonl").touch()
+    subagents = folder / "chats" / ident
+    subagents.mkdir(parents=True)
+    (subagents / "chats.jsonl").touch()
     (tmp_path / ".gemini" / "projects.json").write_text(
         json.dumps({"projects": {str(tmp_path / "work"): "work"}}), encoding="utf-8"
     )
-    found = Gemini().purge_paths(ident, str(tmp_path / "work"), {"HOME": str(tmp_path)})
-    assert not [path for _, path in found if path.endswith("/chats")]
+    paths = Gemini().purge_paths(ident, str(tmp_path / "work"), {"HOME": str(tmp_path)})
+    assert not [path for _, path in paths if path.endswith("/chats")]

@@ -1,4 +1,4 @@
-"""Gemini CLI as a kind: what it is launched with, and which words arrive."""
+"""The kind of Gemini CLI: its launch, and the texts that arrive."""
 
 from pathlib import Path
 
@@ -18,24 +18,24 @@ def launch(*args, **facts):
 
 class TestLaunch:
     @pytest.mark.parametrize(
-        "words", [["do it"], ["do", "it"], ["-i", "do it"], ["--prompt-interactive=do it"]]
+        "args", [["do it"], ["do", "it"], ["-i", "do it"], ["--prompt-interactive=do it"]]
     )
-    def test_a_prompt_is_given_once(self, words) -> None:
+    def test_a_resume_does_not_repeat_the_prompt(self, args) -> None:
         own = ["--include-directories", "/a", "--skip-trust"]
-        assert launch(*own, *words).argv == ["/bin/gemini", *own, *words]
-        assert launch(*own, *words, conversation="N", resume=True).argv == [
+        assert launch(*own, *args).argv == ["/bin/gemini", *own, *args]
+        assert launch(*own, *args, conversation="N", resume=True).argv == [
             "/bin/gemini",
             "--resume",
             "N",
             *own,
         ]
 
-    def test_nothing_is_passed_that_was_not_asked_for(self) -> None:
+    def test_mam_adds_only_what_the_request_needs(self) -> None:
         assert launch().argv == ["/bin/gemini"]
         assert (launch().env, launch().settings) == ({}, None)
 
     @pytest.mark.parametrize(
-        ("facts", "words"),
+        ("facts", "args"),
         [
             ({"conversation": "N"}, ["--session-id", "N"]),
             ({"conversation": "N", "resume": True}, ["--resume", "N"]),
@@ -45,15 +45,15 @@ class TestLaunch:
             ({"model": "gemini-3.8-flash"}, ["--model", "gemini-3.8-flash"]),
         ],
     )
-    def test_words_for_a_wish(self, facts, words) -> None:
-        assert launch(**facts).argv == ["/bin/gemini", *words]
+    def test_the_arguments_for_a_request(self, facts, args) -> None:
+        assert launch(**facts).argv == ["/bin/gemini", *args]
 
-    def test_the_callers_own_arguments_come_last(self) -> None:
+    def test_the_arguments_of_the_caller_come_last(self) -> None:
         args = ["--include-directories", "/a", "--", "-r"]
         assert launch(*args, conversation="N").argv == ["/bin/gemini", "--session-id", "N", *args]
 
     @pytest.mark.parametrize(
-        "words",
+        "args",
         [
             ["--resume", "latest"],
             ["--resume=5"],
@@ -68,18 +68,18 @@ class TestLaunch:
             ["--worktree"],
         ],
     )
-    def test_options_that_choose_a_conversation_or_directory_are_refused(self, words) -> None:
-        with pytest.raises(Usage, match="for mam to pass"):
-            launch(*words)
+    def test_options_that_choose_a_conversation_or_directory_are_refused(self, args) -> None:
+        with pytest.raises(Usage, match="only mam may pass"):
+            launch(*args)
 
     def test_what_an_outer_gemini_sets_is_not_inherited(self) -> None:
-        assert "GEMINI_CLI_TRUST_WORKSPACE" in launch(environ={"GEMINI_CLI": "1"}).without
-        # Without the mark of an outer one it is a person's own setting.
-        assert "GEMINI_CLI_TRUST_WORKSPACE" not in launch().without
+        assert "GEMINI_CLI_TRUST_WORKSPACE" in launch(environ={"GEMINI_CLI": "1"}).unset
+        # Outside of a Gemini a person has set the variable.
+        assert "GEMINI_CLI_TRUST_WORKSPACE" not in launch().unset
 
-    def test_the_store_of_the_row_is_the_one_that_is_used(self) -> None:
-        assert "GEMINI_CLI_HOME" in launch().without
-        assert "GEMINI_CLI_HOME" not in launch(stores={"GEMINI_CLI_HOME": "/g"}).without
+    def test_the_launch_uses_the_store_of_the_row(self) -> None:
+        assert "GEMINI_CLI_HOME" in launch().unset
+        assert "GEMINI_CLI_HOME" not in launch(stores={"GEMINI_CLI_HOME": "/g"}).unset
 
 
 @pytest.mark.parametrize(
@@ -105,10 +105,10 @@ def test_stores(environ, stores) -> None:
         ("/etc/passwd is a file", "/etc/passwd is a file"),
         ("// a comment", "// a comment"),
         ("@notes.txt what", "@notes.txt what"),
-        # Enter would be taken by a list of files, or be a new line.
+        # A list of files would take the Enter, or Enter would make a new line.
         ("look at @notes", "look at @notes "),
         ("it ends in \\", "it ends in \\ "),
-        # Commands, also of the user's own making, and what it would take out.
+        # Commands, also those of the user, and signs that Gemini removes.
         ("/quit", None),
         ("  /my-command with words", None),
         ("/", None),
@@ -117,8 +117,8 @@ def test_stores(environ, stores) -> None:
         ("a\x85b", None),
     ],
 )
-def test_words(text, typed) -> None:
-    assert KIND.typed(text) == typed
+def test_a_text_arrives_as_text_or_is_refused(text, typed) -> None:
+    assert KIND.text_to_type(text) == typed
 
 
 @pytest.mark.parametrize(
@@ -134,17 +134,17 @@ def test_words(text, typed) -> None:
         ("(@) @, @!", True),
     ],
 )
-def test_any_at_before_a_path_attaches_a_file(text, is_kept) -> None:
-    assert KIND.keeps(text) is is_kept
+def test_a_mention_does_not_arrive_unchanged(text, is_kept) -> None:
+    assert KIND.keeps_unchanged(text) is is_kept
 
 
 def test_a_long_text_needs_a_longer_pause() -> None:
     assert KIND.pause("") == KIND.pause_before_enter < KIND.pause("x" * 50_000) < KIND.pause("x" * 1_000_000)
 
 
-def test_it_says_what_it_cannot() -> None:
+def test_what_gemini_cannot_do() -> None:
     assert (KIND.can_fork, KIND.has_hooks) == (False, False)
-    assert KIND.answer_keys(KIND.look(_empty()), "trust") is None
+    assert KIND.answer_keys(KIND.read_screen(_empty()), "trust") is None
 
 
 def _empty():

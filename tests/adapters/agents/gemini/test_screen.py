@@ -1,4 +1,4 @@
-"""Gemini's screens, all that were recorded: each is told by name, and what is none of them is unknown."""
+"""Reading every recorded screen of Gemini CLI, and texts that resemble one."""
 
 import json
 from pathlib import Path
@@ -16,7 +16,7 @@ RECORDED = sorted(SCREENS.glob("*.txt"))
 
 # state, dialog, box
 IDLE, WORKING = ("idle", None, "empty"), ("working", None, "empty")
-LOOKS = {
+EXPECTED = {
     "idle": IDLE,
     "idle-after-turn": IDLE,
     "cleared": IDLE,
@@ -32,7 +32,7 @@ LOOKS = {
     "big-paste": ("idle", None, "draft"),
     "draft": ("idle", None, "draft"),
     "slash-menu": ("idle", None, "draft"),
-    # A mode in which Enter runs a command: whoever types there meets a draft.
+    # In a mode in which Enter runs a command mam must not type: it counts as a draft.
     "shell-mode": ("unknown", None, "draft"),
     "queued": WORKING,
     "retry": WORKING,
@@ -51,41 +51,41 @@ LOOKS = {
 TITLES = {"◇": None, "✦": "working", "✋": "waiting"}
 
 
-def look_at(path):
+def read_recorded(path):
     facts = json.loads(path.with_suffix(".json").read_text(encoding="utf-8"))
-    return KIND.look(Screen(path.read_text(encoding="utf-8"), *facts["cursor"])), facts
+    return KIND.read_screen(Screen(path.read_text(encoding="utf-8"), *facts["cursor"])), facts
 
 
-def shown(name):
+def recorded(name):
     return (SCREENS / f"{name}.txt").read_text(encoding="utf-8")
 
 
-def framed(*words):
-    rows = [f"│ {word:<96} │" for word in words]
+def framed(*lines):
+    rows = [f"│ {line:<96} │" for line in lines]
     return "\n".join(["╭" + "─" * 98 + "╮", *rows, "╰" + "─" * 98 + "╯"])
 
 
 @pytest.mark.parametrize("path", RECORDED, ids=lambda path: path.stem)
 def test_every_recorded_screen(path) -> None:
-    look, facts = look_at(path)
-    assert (look.state, look.dialog, look.box) == LOOKS[facts["state"]]
+    screen_state, facts = read_recorded(path)
+    assert (screen_state.state, screen_state.dialog, screen_state.box) == EXPECTED[facts["state"]]
 
 
 @pytest.mark.parametrize("path", RECORDED, ids=lambda path: path.stem)
-def test_the_title_never_says_otherwise_than_the_screen(path) -> None:
-    look, facts = look_at(path)
-    said = KIND.read_title(facts["pane_title"])
-    assert said in ("unknown", look.state)
+def test_the_title_never_contradicts_the_screen(path) -> None:
+    screen_state, facts = read_recorded(path)
+    title_state = KIND.read_title(facts["pane_title"])
+    assert title_state in ("unknown", screen_state.state)
     if facts["exit_status"] is None:
-        assert said == (TITLES[facts["pane_title"][0]] or "unknown")
+        assert title_state == (TITLES[facts["pane_title"][0]] or "unknown")
 
 
 @pytest.mark.parametrize("path", RECORDED, ids=lambda path: path.stem)
-def test_half_a_screen_is_never_an_empty_box_that_the_whole_is_not(path) -> None:
+def test_a_cut_screen_shows_no_empty_box_that_the_whole_screen_does_not(path) -> None:
     lines = path.read_text(encoding="utf-8").splitlines()
-    whole = KIND.look(Screen("\n".join(lines)))
+    whole = KIND.read_screen(Screen("\n".join(lines)))
     for end in range(len(lines)):
-        part = KIND.look(Screen("\n".join(lines[:end])))
+        part = KIND.read_screen(Screen("\n".join(lines[:end])))
         assert part.box != "empty" or whole.box == "empty"
 
 
@@ -104,68 +104,70 @@ def test_titles(title, state) -> None:
     assert KIND.read_title(title) == state
 
 
-def test_the_box_counts_only_when_the_header_is_there() -> None:
-    """It is drawn seconds before the program takes input, below nothing but warnings."""
-    lines = shown("idle").splitlines()
-    early = KIND.look(Screen("\n".join(lines[13:])))
+def test_the_box_counts_only_with_the_header() -> None:
+    """Gemini draws the box seconds before it takes input; only warnings are above it then."""
+    lines = recorded("idle").splitlines()
+    early = KIND.read_screen(Screen("\n".join(lines[13:])))
     assert (early.state, early.box) == ("unknown", None)
-    assert KIND.look(Screen("\n".join([lines[1], *lines[13:]]))).box == "empty"
-    scrolled = KIND.look(Screen("\n".join(["  the end of an answer", *lines[16:]])))
+    assert KIND.read_screen(Screen("\n".join([lines[1], *lines[13:]]))).box == "empty"
+    scrolled = KIND.read_screen(Screen("\n".join(["  the end of an answer", *lines[16:]])))
     assert (scrolled.state, scrolled.box) == ("idle", "empty")
 
 
 @pytest.mark.parametrize(("name", "state"), [("idle", "idle"), ("thinking", "working"), ("draft", "idle")])
 def test_with_true_colour_the_box_has_edges(name, state) -> None:
-    lines = shown(name).splitlines()
+    lines = recorded(name).splitlines()
     (at,) = [
         number
         for number, line in enumerate(lines)
         if line.startswith(" > ") and number > 15 and not lines[number + 1]
     ][-1:]
     lines[at - 1], lines[at + 1] = "▄" * 200, "▀" * 200
-    look = KIND.look(Screen("\n".join(lines)))
-    assert (look.state, look.box) == (state, LOOKS[name][2])
+    screen_state = KIND.read_screen(Screen("\n".join(lines)))
+    assert (screen_state.state, screen_state.box) == (state, EXPECTED[name][2])
 
 
-def test_a_draft_of_several_lines_is_one() -> None:
-    text = shown("idle").replace(">   Type your message or @path/to/file", ">   \n   second line")
-    assert KIND.look(Screen(text)).box == "draft"
+def test_a_draft_of_several_lines() -> None:
+    text = recorded("idle").replace(">   Type your message or @path/to/file", ">   \n   second line")
+    assert KIND.read_screen(Screen(text)).box == "draft"
 
 
-def test_words_that_are_those_of_an_empty_box_are_a_draft() -> None:
-    text = shown("idle").replace(">   Type your", "> Type your")
-    assert KIND.look(Screen(text)).box == "draft"
+def test_a_draft_with_the_text_of_the_placeholder() -> None:
+    text = recorded("idle").replace(">   Type your", "> Type your")
+    assert KIND.read_screen(Screen(text)).box == "draft"
 
 
-def test_a_hook_of_the_user_that_runs_does_not_hide_the_box() -> None:
-    lines = shown("idle").splitlines()
+def test_a_running_hook_of_the_user_does_not_hide_the_box() -> None:
+    lines = recorded("idle").splitlines()
     lines[17] = "  Executing Hook: mine" + " " * 100 + "? for shortcuts"
-    look = KIND.look(Screen("\n".join(lines)))
-    assert (look.state, look.box) == ("idle", "empty")
+    screen_state = KIND.read_screen(Screen("\n".join(lines)))
+    assert (screen_state.state, screen_state.box) == ("idle", "empty")
 
 
-def test_the_queue_is_told() -> None:
-    assert KIND.look(Screen(shown("queued"))).detail == "messages are queued"
+def test_the_detail_names_the_queue() -> None:
+    assert KIND.read_screen(Screen(recorded("queued"))).detail == "messages are queued"
 
 
-def test_the_trust_dialog_is_confirmed_only_on_its_yes() -> None:
-    assert KIND.answer_keys(KIND.look(Screen(shown("trust"))), "trust") == ["Enter"]
-    moved = shown("trust").replace("● 1.", "  1.").replace("  3. Don't", "● 3. Don't")
-    assert KIND.answer_keys(KIND.look(Screen(moved)), "trust") == ["Up"]
-    assert KIND.answer_keys(KIND.look(Screen(shown("permission"))), "trust") is None
-
-
-@pytest.mark.parametrize("said", ["● 1. Trust folder (demo)", "● 1. Sign in with Google", "Answer Questions"])
-def test_words_in_a_dialog_do_not_make_it_another(said) -> None:
-    plain = "touch made-by-tool".ljust(len(said))
-    text = shown("permission").replace(f"│ {plain}", f"│ {said.ljust(len(plain))}")
-    assert said in text
-    look = KIND.look(Screen(text))
-    assert look.dialog == "permission"
+def test_mam_presses_enter_in_the_trust_dialog_only_on_yes() -> None:
+    assert KIND.answer_keys(KIND.read_screen(Screen(recorded("trust"))), "trust") == ["Enter"]
+    moved = recorded("trust").replace("● 1.", "  1.").replace("  3. Don't", "● 3. Don't")
+    assert KIND.answer_keys(KIND.read_screen(Screen(moved)), "trust") == ["Up"]
+    assert KIND.answer_keys(KIND.read_screen(Screen(recorded("permission"))), "trust") is None
 
 
 @pytest.mark.parametrize(
-    ("words", "dialog", "detail"),
+    "quote", ["● 1. Trust folder (demo)", "● 1. Sign in with Google", "Answer Questions"]
+)
+def test_a_text_in_a_dialog_does_not_make_it_another_dialog(quote) -> None:
+    plain = "touch made-by-tool".ljust(len(quote))
+    text = recorded("permission").replace(f"│ {plain}", f"│ {quote.ljust(len(plain))}")
+    assert quote in text
+    screen_state = KIND.read_screen(Screen(text))
+    assert screen_state.dialog == "permission"
+
+
+@pytest.mark.parametrize(
+    ("lines", "dialog", "detail"),
     [
         (
             (
@@ -195,26 +197,26 @@ def test_words_in_a_dialog_do_not_make_it_another(said) -> None:
         (("A potential loop was detected", "● 1. Keep loop detection enabled (esc)"), "menu", ""),
     ],
 )
-def test_dialogs_that_were_not_recorded(words, dialog, detail) -> None:
-    look = KIND.look(Screen(framed(*words)))
-    assert (look.state, look.dialog, look.detail) == ("waiting", dialog, detail)
+def test_dialogs_that_were_not_recorded(lines, dialog, detail) -> None:
+    screen_state = KIND.read_screen(Screen(framed(*lines)))
+    assert (screen_state.state, screen_state.dialog, screen_state.detail) == ("waiting", dialog, detail)
 
 
-def test_a_dialog_below_something_that_looks_like_a_box_is_the_dialog() -> None:
+def test_a_dialog_below_a_text_that_resembles_a_box() -> None:
     text = "\n".join(
-        [*shown("idle").splitlines(), framed("● 1. Allow once", "  2. No, suggest changes (esc)")]
+        [*recorded("idle").splitlines(), framed("● 1. Allow once", "  2. No, suggest changes (esc)")]
     )
-    look = KIND.look(Screen(text))
-    assert (look.state, look.dialog, look.box) == ("waiting", "permission", None)
+    screen_state = KIND.read_screen(Screen(text))
+    assert (screen_state.state, screen_state.dialog, screen_state.box) == ("waiting", "permission", None)
 
 
-def test_a_frame_above_other_words_is_no_dialog() -> None:
+def test_a_frame_above_other_text_is_no_dialog() -> None:
     text = framed("● 1. Allow once") + "\n\none\ntwo\nthree\n"
-    assert KIND.look(Screen(text)).state == "unknown"
+    assert KIND.read_screen(Screen(text)).state == "unknown"
 
 
 @given(st.text(alphabet=st.sampled_from("─╭╮╰╯│▄▀●>*! \nab1.?Esc⠋⚠"), max_size=300))
-def test_any_text_can_be_looked_at(text) -> None:
-    look = KIND.look(Screen(text))
-    assert look.state != "idle" or look.box is not None
-    assert look.box is None or "─" * 10 in text
+def test_any_text_can_be_read(text) -> None:
+    screen_state = KIND.read_screen(Screen(text))
+    assert screen_state.state != "idle" or screen_state.box is not None
+    assert screen_state.box is None or "─" * 10 in text

@@ -1,4 +1,4 @@
-"""Hermes as a kind: what it is launched with, and what its database says."""
+"""The kind of Hermes: its launch, the texts that arrive, and its database."""
 
 import sqlite3
 
@@ -9,7 +9,7 @@ from mam.adapters.agents.kind import Request
 from mam.core.errors import NotAllowed, Usage
 
 KIND = Hermes()
-# The columns that are read, as version 0.19.0 makes them.
+# The columns that mam reads, as version 0.19.0 creates them.
 SCHEMA = """
 create table sessions (id text primary key, source text not null, model text, parent_session_id text,
     started_at real not null, ended_at real, end_reason text, cwd text,
@@ -29,10 +29,10 @@ class TestLaunch:
     def test_the_classic_interface_of_the_home_itself(self) -> None:
         assert launch().argv == ["/bin/hermes", "-p", "default", "chat", "--cli"]
         inside = launch(stores={"HERMES_HOME": "/h/.hermes/profiles/coder"})
-        assert inside.argv == ["/bin/hermes", "chat", "--cli"], "a home of a profile needs no word"
+        assert inside.argv == ["/bin/hermes", "chat", "--cli"], "the home of a profile needs no argument"
 
     @pytest.mark.parametrize(
-        ("facts", "words"),
+        ("facts", "arguments"),
         [
             ({"conversation": "N"}, []),
             ({"conversation": "N", "resume": True}, ["--resume", "N", "--no-restore-cwd"]),
@@ -40,20 +40,20 @@ class TestLaunch:
             ({"model": "some"}, ["--model", "some"]),
         ],
     )
-    def test_words_for_a_wish(self, facts, words) -> None:
-        assert launch(**facts).argv[5:] == words
+    def test_the_arguments_for_a_request(self, facts, arguments) -> None:
+        assert launch(**facts).argv[5:] == arguments
 
     def test_the_callers_own_arguments_come_last(self) -> None:
         assert launch("chat", "--provider", "x", model="m").argv[-2:] == ["--provider", "x"]
         assert launch("--checkpoints", "--cli").argv[-2:] == ["--checkpoints", "--cli"]
 
-    @pytest.mark.parametrize("wish", ["ask", "auto"])
-    def test_permissions_without_an_option(self, wish) -> None:
+    @pytest.mark.parametrize("permissions", ["ask", "auto"])
+    def test_permissions_without_an_option(self, permissions) -> None:
         with pytest.raises(NotAllowed, match=r"approvals\.mode"):
-            launch(permissions=wish)
+            launch(permissions=permissions)
 
     @pytest.mark.parametrize(
-        "words",
+        "args",
         [
             ["--resume", "N"],
             ["--resume=N"],
@@ -70,13 +70,13 @@ class TestLaunch:
             ["gateway"],
         ],
     )
-    def test_what_is_mams_to_pass_is_refused(self, words) -> None:
+    def test_what_only_mam_may_pass_is_refused(self, args) -> None:
         with pytest.raises(Usage):
-            launch(*words)
+            launch(*args)
 
     def test_what_an_outer_hermes_sets_is_not_inherited(self) -> None:
-        assert "HERMES_YOLO_MODE" not in launch().without, "a person may have set it"
-        assert "HERMES_YOLO_MODE" in launch(environ={"HERMES_SESSION_ID": "x"}).without
+        assert "HERMES_YOLO_MODE" not in launch().unset, "a person may have set it"
+        assert "HERMES_YOLO_MODE" in launch(environ={"HERMES_SESSION_ID": "x"}).unset
 
     def test_the_home_of_a_launch(self, tmp_path) -> None:
         root = tmp_path / ".hermes"
@@ -89,8 +89,8 @@ class TestLaunch:
         for odd in ("../../etc", "default", "", "A" * 300):
             (root / "active_profile").write_text(odd, encoding="utf-8")
             assert KIND.stores(environ)["HERMES_HOME"] == str(root)
-        sources = {KIND.marks()["HERMES_SESSION_SOURCE"] for _ in range(3)}
-        assert len(sources) == 3, "each session has its own"
+        sources = {KIND.session_variables()["HERMES_SESSION_SOURCE"] for _ in range(3)}
+        assert len(sources) == 3, "each session has another source"
 
 
 @pytest.mark.parametrize(
@@ -109,19 +109,19 @@ class TestLaunch:
         "look at @url:http://x",
     ],
 )
-def test_words_that_would_not_arrive(text) -> None:
-    assert KIND.typed(text) is None
+def test_a_text_that_hermes_would_replace_is_refused(text) -> None:
+    assert KIND.text_to_type(text) is None
 
 
 @pytest.mark.parametrize(
     "text", ["!ls", "#memo", "@nofile hi", "a@diff.org", "ends in \\", "x /exit", "?", "...", "a: b"]
 )
-def test_words_that_arrive_as_they_are(text) -> None:
-    assert KIND.typed(text) == text
+def test_a_text_that_arrives_unchanged(text) -> None:
+    assert KIND.text_to_type(text) == text
 
 
 class Store:
-    """A home with a database that somebody else writes."""
+    """A home with a database that a test writes."""
 
     def __init__(self, home, source="mam-1"):
         self.home = home
@@ -155,52 +155,52 @@ class Store:
         )
 
     def current(self):
-        said = KIND.read_state(1, 1, self.stores)
-        return said[1] if said else None
+        state = KIND.read_state(1, 1, self.stores)
+        return state[1] if state else None
 
 
 @pytest.fixture
 def store(tmp_path):
-    made = Store(tmp_path)
-    yield made
-    made.database.close()
+    store = Store(tmp_path)
+    yield store
+    store.database.close()
 
 
 class TestConversation:
-    def test_the_first_of_its_source_and_no_siblings(self, store) -> None:
+    def test_the_first_conversation_of_the_source(self, store) -> None:
         assert store.current() is None
         store.session(1, source="mam-2")
         assert store.current() is None
-        mine = store.session(2)
-        assert store.current() == mine
+        own = store.session(2)
+        assert store.current() == own
         store.session(3)
-        assert store.current() == mine, "what a tool begins meanwhile carries the same source"
+        assert store.current() == own, "a conversation that a tool begins has the same source"
 
     @pytest.mark.parametrize("reason", ["new_session", "branched"])
-    def test_one_that_was_left_for_the_next(self, store, reason) -> None:
+    def test_the_next_conversation_replaces_an_ended_one(self, store, reason) -> None:
         first = store.session(1)
         store.session(2)
         store.end(first, reason)
-        assert store.current() is None, "the next is not there yet"
+        assert store.current() is None, "the next one does not exist yet"
         third = store.session(3)
         assert store.current() == third
         store.end(third, "cli_close")
         assert store.current() == third
 
-    def test_one_that_was_compacted(self, store) -> None:
+    def test_a_compacted_conversation_continues_in_its_child(self, store) -> None:
         first = store.session(1)
         store.end(first, "compression")
         store.session(2, source="cli")
         third = store.session(3, source="cli", parent_session_id=first)
         assert store.current() == third
 
-    def test_one_that_went_elsewhere_is_not_known(self, store) -> None:
+    def test_after_the_resume_of_another_conversation_the_present_one_is_unknown(self, store) -> None:
         first = store.session(1)
         store.end(first, "resumed_other")
         store.session(2)
         assert store.current() is None
 
-    def test_on_disk_once_something_was_said(self, store) -> None:
+    def test_a_conversation_is_on_disk_once_it_has_a_message(self, store) -> None:
         ident = store.session(1)
         assert KIND.on_disk(ident, "/w", store.stores) is False
         store.say(ident)
@@ -208,17 +208,17 @@ class TestConversation:
         assert KIND.on_disk("20261115_120000_ffffff", "/w", store.stores) is False
         assert KIND.on_disk("x", "/w", store.stores) is None
 
-    def test_those_of_a_workspace(self, store) -> None:
+    def test_the_conversations_of_a_workspace(self, store) -> None:
         old, new = store.session(1, "cli", cwd="/w"), store.session(2, "cli", cwd="/w")
         for ident in (store.session(3, "cli", cwd="/other"), store.session(4, "mam-2", cwd="/w"), new, old):
             store.say(ident)
-        assert KIND.conversations("/w", store.stores) == [old, new], "by the last word"
-        mine = store.session(5)
+        assert KIND.conversations("/w", store.stores) == [old, new], "by the last message"
+        own = store.session(5)
         assert KIND.conversations("/w", store.stores) == []
-        store.say(mine)
-        assert KIND.conversations("/w", store.stores) == [mine], "its own, and nobody else's"
+        store.say(own)
+        assert KIND.conversations("/w", store.stores) == [own], "only that of the session"
 
-    def test_looking_leaves_nothing_behind(self, store) -> None:
+    def test_reading_creates_no_files(self, store) -> None:
         ident = store.session(1)
         store.say(ident)
         store.database.close()
@@ -240,30 +240,30 @@ class TestRecord:
             ("assistant", {"finish_reason": "stop", "content": "Operation interrupted."}, "idle"),
         ],
     )
-    def test_the_last_message(self, store, role, more, state) -> None:
+    def test_the_activity_by_the_last_message(self, store, role, more, state) -> None:
         ident = store.session(1)
         store.say(ident)
         at = store.say(ident, **{"role": role, "content": "x"} | more)
         store.say(ident, active=0)
-        (said,) = KIND.read_records(ident, "/w", store.stores)
-        assert (said.source, said.state, said.at) == ("transcript", state, at)
+        (evidence,) = KIND.read_records(ident, "/w", store.stores)
+        assert (evidence.source, evidence.state, evidence.at) == ("transcript", state, at)
 
     @pytest.mark.parametrize("role", ["system", "session_meta"])
-    def test_a_message_that_says_nothing(self, store, role) -> None:
+    def test_a_message_of_another_role_shows_no_activity(self, store, role) -> None:
         ident = store.session(1)
         store.say(ident, role)
         assert KIND.read_records(ident, "/w", store.stores) == []
 
-    def test_a_prompt_was_taken(self, store) -> None:
+    def test_a_prompt_proves_its_submission(self, store) -> None:
         other = store.session(9, "mam-2")
         store.say(other, content="hello")
         before = KIND.record_size("", store.stores)
         assert KIND.has_submitted("hello", "", store.stores, before) is False
-        mine = store.session(1)
+        own = store.session(1)
         store.say(other, content="hello")
-        store.say(mine, "assistant", "hello")
-        assert KIND.has_submitted("hello", "", store.stores, before) is False, "not the sibling's"
-        store.say(mine, content="hello ")
+        store.say(own, "assistant", "hello")
+        assert KIND.has_submitted("hello", "", store.stores, before) is False, "the prompt of another session"
+        store.say(own, content="hello ")
         assert KIND.has_submitted("hello", "", store.stores, before) is True
         assert KIND.has_submitted("hello", "", store.stores, KIND.record_size("", store.stores)) is False
 
@@ -278,20 +278,25 @@ class TestRecord:
             store.say(ident, "assistant", "", tool_calls="[]")
             store.say(ident, "tool", "noise")
             store.say(ident, "assistant", f"answer {number}", finish_reason="stop")
-        found = KIND.read_transcript(ident, "/w", store.stores, 3)
-        assert [(turn.role, turn.text) for turn in found.turns] == [
+        transcript = KIND.read_transcript(ident, "/w", store.stores, 3)
+        assert [(turn.role, turn.text) for turn in transcript.turns] == [
             ("assistant", "answer 1"),
             ("user", "question 2"),
             ("assistant", "answer 2"),
         ]
-        assert (found.model, found.tokens_in, found.tokens_out, found.context) == ("m", 11, 7, None)
-        assert found.turns[0].at.startswith("1970-01-01T00:0")
+        assert (transcript.model, transcript.tokens_in, transcript.tokens_out, transcript.context) == (
+            "m",
+            11,
+            7,
+            None,
+        )
+        assert transcript.turns[0].at.startswith("1970-01-01T00:0")
         assert KIND.read_transcript(ident, "/w", store.stores, 0).turns == []
         assert KIND.read_transcript("20261115_120000_ffffff", "/w", store.stores, 3) is None
 
 
 @pytest.mark.parametrize("content", [b"", b"no database", b"SQLite format 3\0" + b"\xff" * 4000])
-def test_a_broken_database_says_nothing(tmp_path, content) -> None:
+def test_a_damaged_database_shows_nothing(tmp_path, content) -> None:
     (tmp_path / "state.db").write_bytes(content)
     stores = {"HERMES_HOME": str(tmp_path), "HERMES_SESSION_SOURCE": "mam-1"}
     ident = "20261115_120000_000001"

@@ -1,4 +1,4 @@
-"""Hermes' screens, all that were recorded: each is told by name, and what is none of them is unknown."""
+"""Reading every recorded screen of Hermes, and texts that resemble one."""
 
 import json
 import re
@@ -17,7 +17,7 @@ RECORDED = sorted(SCREENS.glob("*.txt"))
 
 # state, dialog, box
 IDLE, WORKING = ("idle", None, "empty"), ("working", None, "empty")
-LOOKS = {
+EXPECTED = {
     "idle": IDLE,
     "idle-after-turn": IDLE,
     "cleared": IDLE,
@@ -44,18 +44,18 @@ BAR = " ⚕ m │ 0/256K │ [░░░░░░░░░░] 0% │ 1s │ ⏲ 
 RULE = "─" * 80
 
 
-def look(text):
-    found = KIND.look(Screen(text))
-    return found.state, found.dialog, found.box
+def read(text):
+    screen_state = KIND.read_screen(Screen(text))
+    return screen_state.state, screen_state.dialog, screen_state.box
 
 
 def box(*inside, bar=BAR, rule=RULE, below=""):
     return "\n".join(["words", bar, rule, *inside, rule, below])
 
 
-def test_every_state_is_there_in_three_sizes() -> None:
+def test_every_state_is_recorded_in_three_sizes() -> None:
     assert {path.stem for path in RECORDED} == {
-        f"{state}{size}" for state in LOOKS for size in ("", "@100x30", "@60x24")
+        f"{state}{size}" for state in EXPECTED for size in ("", "@100x30", "@60x24")
     }
 
 
@@ -64,20 +64,20 @@ def test_every_recorded_screen(path) -> None:
     facts = json.loads(path.with_suffix(".json").read_text(encoding="utf-8"))
     screen = path.read_text(encoding="utf-8")
     assert facts["version"] in KIND.known_versions
-    assert look(screen) == LOOKS[facts["state"]]
-    assert not re.search(r"/tmp|\b(?!8765)\d{5}\b", screen), "a trace of a machine"
+    assert read(screen) == EXPECTED[facts["state"]]
+    assert not re.search(r"/tmp|\b(?!8765)\d{5}\b", screen), "a path or a number of the recording machine"
 
 
 @pytest.mark.parametrize("path", RECORDED, ids=lambda path: path.stem)
-def test_half_a_screen_is_never_an_empty_box_that_the_whole_is_not(path) -> None:
+def test_a_cut_screen_shows_no_empty_box_that_the_whole_screen_does_not(path) -> None:
     lines = path.read_text(encoding="utf-8").splitlines()
-    whole = look("\n".join(lines))
+    whole = read("\n".join(lines))
     for end in range(len(lines)):
-        assert look("\n".join(lines[:end]))[2] != "empty" or whole[2] == "empty"
+        assert read("\n".join(lines[:end]))[2] != "empty" or whole[2] == "empty"
 
 
 @pytest.mark.parametrize(
-    ("prompt", "seen"),
+    ("prompt", "expected"),
     [
         ("❯", IDLE),
         ("coder ❯", IDLE),
@@ -88,41 +88,41 @@ def test_half_a_screen_is_never_an_empty_box_that_the_whole_is_not(path) -> None
         ("⚠ ❯", ("waiting", "permission", None)),
         ("🔐 ❯ type password (hidden)", ("waiting", "password", None)),
         ("🔑 ❯ type secret (hidden)", ("waiting", "secret", None)),
-        # Voice, another skin, anything else.
+        # Voice input, another skin, and any other sign.
         ("🎤 ❯ type or ctrl+b to record", ("unknown", None, None)),
         ("● ❯", ("unknown", None, None)),
         ("⚔ >", ("unknown", None, None)),
         ("", ("unknown", None, None)),
     ],
 )
-def test_the_sign_before_the_arrow(prompt, seen) -> None:
-    assert look(box(prompt)) == seen
+def test_the_sign_before_the_arrow(prompt, expected) -> None:
+    assert read(box(prompt)) == expected
 
 
-def test_a_box_without_its_bar_is_none() -> None:
-    assert look(box("❯", bar="")) == ("unknown", None, None)
-    assert look(box("❯", bar="╰────╯")) == ("unknown", None, None), (
-        "an answer above, and the bar switched off"
+def test_without_the_status_bar_there_is_no_box() -> None:
+    assert read(box("❯", bar="")) == ("unknown", None, None)
+    assert read(box("❯", bar="╰────╯")) == ("unknown", None, None), (
+        "the status bar is switched off, and an answer is above"
     )
 
 
-def test_a_box_that_a_crash_left_is_none() -> None:
-    assert look(box("❯", below="Pane is dead (signal 9)")) == ("unknown", None, None)
+def test_after_a_crash_there_is_no_box() -> None:
+    assert read(box("❯", below="Pane is dead (signal 9)")) == ("unknown", None, None)
 
 
 def test_a_draft_of_several_lines() -> None:
-    assert look(box("❯ one", "two")) == ("idle", None, "draft")
-    assert look(box("❯", "two")) == ("idle", None, "draft")
-    assert look(box("❯ one", RULE, "two"))[2] != "empty"
+    assert read(box("❯ one", "two")) == ("idle", None, "draft")
+    assert read(box("❯", "two")) == ("idle", None, "draft")
+    assert read(box("❯ one", RULE, "two"))[2] != "empty"
 
 
-def test_a_picture_of_a_box_in_an_answer_is_none() -> None:
+def test_a_box_that_an_answer_quotes_is_no_box() -> None:
     picture = box("❯")
-    assert look(f"{picture}\n{box('⚕ ❯ msg=interrupt')}") == WORKING
-    assert look(f"{picture}\n{box('⚠ ❯')}") == ("waiting", "permission", None)
-    assert look(f"{picture}\n{RULE}\n❯\n{RULE}") == ("unknown", None, None)
+    assert read(f"{picture}\n{box('⚕ ❯ msg=interrupt')}") == WORKING
+    assert read(f"{picture}\n{box('⚠ ❯')}") == ("waiting", "permission", None)
+    assert read(f"{picture}\n{RULE}\n❯\n{RULE}") == ("unknown", None, None)
 
 
 @given(st.text(alphabet="─│╭╮╰╯❯⚕⚠?· \nab", max_size=300))
-def test_any_text_is_read_without_an_error(text) -> None:
-    look(text)
+def test_any_text_can_be_read(text) -> None:
+    read(text)

@@ -1,4 +1,4 @@
-"""opencode's database: what is read of it, whatever it holds, and that nothing is ever written."""
+"""Reading the database of opencode, also a damaged one, without ever writing to it."""
 
 import json
 import os
@@ -13,7 +13,7 @@ from mam.adapters.agents.opencode.kind import Opencode
 
 KIND = Opencode()
 ONE, TWO, SUB = "ses_one000001", "ses_two000002", "ses_sub000003"
-# As 1.18.33 makes them, without what is not read.
+# The tables as 1.18.33 creates them, with only the columns that mam reads.
 TABLES = """
 create table session (id text primary key, parent_id text, directory text not null, title text not null,
   tokens_input integer default 0 not null, tokens_output integer default 0 not null,
@@ -27,7 +27,7 @@ create table part (id text primary key, message_id text not null, session_id tex
 
 
 class Store:
-    """A database in a folder of its own."""
+    """A folder with a database."""
 
     def __init__(self, folder):
         self.folder = folder
@@ -63,9 +63,9 @@ class Store:
 
 @pytest.fixture
 def store(tmp_path):
-    made = Store(tmp_path / "data")
-    yield made
-    made.connection.close()
+    store = Store(tmp_path / "data")
+    yield store
+    store.connection.close()
 
 
 def answer(**facts):
@@ -85,19 +85,19 @@ class TestStores:
             ({"HOME": "/h", "OPENCODE_DB": ":memory:"}, None),
         ],
     )
-    def test_where_the_database_lies(self, environ, path) -> None:
+    def test_the_path_of_the_database(self, environ, path) -> None:
         assert files.database(KIND.stores(environ)) == path
 
 
 class TestConversations:
-    def test_on_disk_is_what_something_was_said_in(self, store) -> None:
+    def test_a_conversation_is_on_disk_once_it_has_a_message(self, store) -> None:
         store.add(ONE)
         assert KIND.on_disk(ONE, "/w", store.stores) is False
         store.say(ONE, "user", "hello")
         assert KIND.on_disk(ONE, "/w", store.stores) is True
         assert KIND.on_disk(TWO, "/w", store.stores) is False
 
-    def test_those_of_a_directory_newest_first(self, store) -> None:
+    def test_the_conversations_of_a_directory_newest_first(self, store) -> None:
         store.add(ONE, time_updated=1)
         store.add(TWO, time_updated=2)
         store.add(SUB, time_updated=3, parent_id=ONE)
@@ -117,12 +117,12 @@ class TestConversations:
         assert KIND.record_size(ONE, stores) == 0
 
     @pytest.mark.parametrize("stores", [{}, {"XDG_DATA_HOME": "/d", "OPENCODE_DB": ":memory:"}])
-    def test_an_unknown_place_is_unknown(self, stores) -> None:
+    def test_without_a_path_the_answer_is_unknown(self, stores) -> None:
         assert KIND.on_disk(ONE, "/w", stores) is None
         assert KIND.has_submitted("x", ONE, stores, 0) is None
 
     @pytest.mark.parametrize("content", [b"", b"not a database, but long enough to be read as one" * 50])
-    def test_what_is_no_database_or_has_no_tables_is_unknown(self, tmp_path, content) -> None:
+    def test_a_file_that_is_no_database_is_unknown(self, tmp_path, content) -> None:
         (tmp_path / "opencode").mkdir()
         (tmp_path / "opencode" / "opencode.db").write_bytes(content)
         stores = {"XDG_DATA_HOME": str(tmp_path)}
@@ -132,7 +132,7 @@ class TestConversations:
         assert KIND.read_transcript(ONE, "/w", stores, 5) is None
         assert KIND.has_submitted("x", ONE, stores, 0) is None
 
-    def test_somebody_who_writes_is_no_obstacle(self, store) -> None:
+    def test_a_writer_does_not_block_the_reading(self, store) -> None:
         store.add(ONE)
         store.say(ONE, "user", "hello")
         store.connection.execute("begin immediate")
@@ -148,7 +148,7 @@ class TestConversations:
         store.say(ONE, "user", "hello")
         assert KIND.on_disk(ONE, "/w", store.stores) is None
 
-    def test_looking_leaves_nothing_behind(self, store) -> None:
+    def test_reading_creates_no_files(self, store) -> None:
         store.add(ONE)
         store.say(ONE, "user", "hello")
         store.connection.close()
@@ -160,7 +160,7 @@ class TestConversations:
 
 
 class TestPurge:
-    def test_the_program_deletes_one_conversation_and_leaves_nothing_in_its_folders(self, tmp_path) -> None:
+    def test_opencode_deletes_one_conversation_and_leaves_no_lock(self, tmp_path) -> None:
         program = tmp_path / "a program"
         program.write_text(
             '#!/bin/sh\necho "$@"\nmkdir -p "$XDG_STATE_HOME/locks"\necho "$XDG_STATE_HOME"\nexit 7\n',
@@ -169,22 +169,25 @@ class TestPurge:
         program.chmod(0o700)
         argv = KIND.purge_command(ONE, str(program))
         environ = {"PATH": os.environ["PATH"], "TMPDIR": str(tmp_path), "XDG_STATE_HOME": "/mine"}
-        done = subprocess.run(argv, capture_output=True, text=True, env=environ, check=False)
-        words, state = done.stdout.splitlines()
-        assert words == f"session delete {ONE} --pure"
+        result = subprocess.run(argv, capture_output=True, text=True, env=environ, check=False)
+        arguments, state = result.stdout.splitlines()
+        assert arguments == f"session delete {ONE} --pure"
         assert Path(state).parent == tmp_path
-        assert (done.returncode, done.stderr) == (7, "")
+        assert (result.returncode, result.stderr) == (7, "")
         assert [path.name for path in tmp_path.iterdir()] == ["a program"]
         assert KIND.purge_paths(ONE, "/w", {}) == []
 
     @pytest.mark.parametrize("conversation", ["", "--all", "ses_", f"{ONE} x", f"{ONE}\n"])
-    def test_what_is_no_id_is_never_passed(self, conversation) -> None:
+    def test_only_an_id_is_passed(self, conversation) -> None:
         assert KIND.purge_command(conversation, "/bin/opencode") is None
 
 
 class TestTurn:
     def state(self, store):
-        return [(one.source, one.state, one.at) for one in KIND.read_records(ONE, "/w", store.stores)]
+        return [
+            (evidence.source, evidence.state, evidence.at)
+            for evidence in KIND.read_records(ONE, "/w", store.stores)
+        ]
 
     @pytest.mark.parametrize(
         ("facts", "is_over"),
@@ -192,7 +195,7 @@ class TestTurn:
             ({"finish": "stop"}, True),
             ({"finish": "length"}, True),
             ({"error": {"name": "MessageAbortedError"}}, True),
-            # The same after a refused tool and in the middle of a turn.
+            # This looks the same after a refused tool and in the middle of a turn.
             ({"finish": "tool-calls"}, False),
             ({"finish": "unknown"}, False),
             ({"finish": 7}, False),
@@ -202,24 +205,24 @@ class TestTurn:
             ({"finish": "stop", "time": []}, False),
         ],
     )
-    def test_the_last_answer(self, store, facts, is_over) -> None:
+    def test_the_end_of_the_turn_by_the_last_answer(self, store, facts, is_over) -> None:
         store.say(ONE, "user", "hello")
         store.say(ONE, "assistant", "pong", **facts)
         assert self.state(store) == ([("transcript", "idle", 2.0)] if is_over else [])
 
-    def test_a_prompt_after_it(self, store) -> None:
+    def test_a_prompt_after_the_answer_shows_no_activity(self, store) -> None:
         store.say(ONE, "assistant", "pong", finish="stop")
         store.say(ONE, "user", "hello")
         assert self.state(store) == []
 
     @pytest.mark.parametrize("raw", ["", "{", "[]", "null", "[" * 100_000])
-    def test_a_broken_message_says_nothing(self, store, raw) -> None:
+    def test_a_damaged_message_is_ignored(self, store, raw) -> None:
         store.say(ONE, "assistant", raw=raw)
         assert self.state(store) == []
 
 
 class TestSubmitted:
-    def test_a_message_beyond_the_last_one(self, store) -> None:
+    def test_only_a_later_message_of_the_user_counts(self, store) -> None:
         store.say(ONE, "user", "hello")
         before = KIND.record_size(ONE, store.stores)
         assert KIND.has_submitted("hello", ONE, store.stores, before) is False
@@ -231,11 +234,11 @@ class TestSubmitted:
         store.say(ONE, "user", {"type": "file"}, "hello")
         assert KIND.has_submitted("hello", ONE, store.stores, before) is True
 
-    def test_a_long_one_has_a_space_after_it(self, store) -> None:
+    def test_a_long_prompt_has_a_space_after_it(self, store) -> None:
         store.say(ONE, "user", "one\ntwo\nthree ")
         assert KIND.has_submitted("one\ntwo\nthree", ONE, store.stores, 0) is True
 
-    def test_before_the_first_message_the_plugin_is_waited_for(self, store) -> None:
+    def test_before_the_first_message_nothing_is_proven(self, store) -> None:
         assert KIND.has_submitted("hello", "", store.stores, 0) is False
         assert KIND.has_submitted("hello", "", {}, 0) is False
 
@@ -255,39 +258,39 @@ class TestTranscript:
         store.say(ONE, "assistant", "done", **answer(modelID="other"))
         store.say(ONE, "user", "second", {"type": "text", "text": "a file", "synthetic": True})
         store.say(ONE, "assistant", error={"name": "MessageAbortedError"}, tokens={"input": 0, "cache": {}})
-        found = KIND.read_transcript(ONE, "/w", store.stores, 10)
-        assert [(turn.role, turn.text) for turn in found.turns] == [
+        transcript = KIND.read_transcript(ONE, "/w", store.stores, 10)
+        assert [(turn.role, turn.text) for turn in transcript.turns] == [
             ("user", "first"),
             ("assistant", "step\ndone"),
             ("user", "second"),
         ]
-        assert found.turns[0].at.startswith("1970-01-01T00:00:01")
-        assert (found.model, found.tokens_in, found.tokens_out) == ("fake/other", 37, 15)
-        assert (found.context, found.window) == (18, None)
+        assert transcript.turns[0].at.startswith("1970-01-01T00:00:01")
+        assert (transcript.model, transcript.tokens_in, transcript.tokens_out) == ("fake/other", 37, 15)
+        assert (transcript.context, transcript.window) == (18, None)
         assert [turn.text for turn in KIND.read_transcript(ONE, "/w", store.stores, 1).turns] == ["second"]
         assert KIND.read_transcript(ONE, "/w", store.stores, 0).turns == []
 
-    def test_broken_rows_are_left_out(self, store) -> None:
+    def test_damaged_rows_are_left_out(self, store) -> None:
         store.add(ONE, tokens_input=-1)
         store.say(ONE, "user", "first", {"type": "text", "text": 7}, {"type": "text"})
         store.say(ONE, "assistant", "lost", raw="{")
         store.connection.execute("insert into part values ('prt_x', 'msg_0001', ?, '{')", (ONE,))
         store.connection.execute("insert into part values ('prt_y', 'msg_0001', ?, x'ff')", (ONE,))
         store.say(ONE, "assistant", "second", tokens=[], time=None)
-        found = KIND.read_transcript(ONE, "/w", store.stores, 10)
-        assert [(turn.role, turn.text) for turn in found.turns] == [
+        transcript = KIND.read_transcript(ONE, "/w", store.stores, 10)
+        assert [(turn.role, turn.text) for turn in transcript.turns] == [
             ("user", "first"),
             ("assistant", "second"),
         ]
-        assert (found.model, found.tokens_in, found.context) == (None, None, None)
+        assert (transcript.model, transcript.tokens_in, transcript.context) == (None, None, None)
 
     def test_of_a_long_conversation_only_the_end_is_read(self, store) -> None:
         store.add(ONE)
         for number in range(500):
             store.say(ONE, "user", f"number {number}")
-        found = KIND.read_transcript(ONE, "/w", store.stores, 1000)
-        assert len(found.turns) == 200
-        assert found.turns[-1].text == "number 499"
+        transcript = KIND.read_transcript(ONE, "/w", store.stores, 1000)
+        assert len(transcript.turns) == 200
+        assert transcript.turns[-1].text == "number 499"
 
     def test_an_enormous_part_is_left_out(self, store, monkeypatch) -> None:
         monkeypatch.setattr(files, "_LONGEST", 1000)

@@ -1,4 +1,4 @@
-"""opencode as a kind: what it is launched with, what its plugin says, and which words arrive."""
+"""The kind of opencode: its launch, the reports of its plugin, and the texts that arrive."""
 
 import json
 from pathlib import Path
@@ -13,7 +13,7 @@ from mam.core.errors import Usage
 
 KIND = Opencode()
 HOOK = "exec /bin/sh /x/hook.sh '/x/the spool'"
-OURS = f"file://{PLUGIN}"
+PLUGIN_URL = f"file://{PLUGIN}"
 ID = "ses_e20b671d5ffeqObm2iHiBGaPq4"
 
 
@@ -27,13 +27,13 @@ def config(launched):
 
 
 class TestLaunch:
-    def test_nothing_is_passed_that_was_not_asked_for(self) -> None:
+    def test_mam_adds_only_what_the_request_needs(self) -> None:
         assert launch().argv == ["/bin/opencode"]
         assert launch().env == {}
         assert launch(environ={"OPENCODE_CONFIG_CONTENT": "// mine"}).env == {}
 
     @pytest.mark.parametrize(
-        ("facts", "words"),
+        ("facts", "args"),
         [
             ({"conversation": ID, "resume": True}, ["--session", ID]),
             ({"conversation": ID}, []),
@@ -45,37 +45,41 @@ class TestLaunch:
             ({"model": "a/b/c"}, ["--model", "a/b/c"]),
         ],
     )
-    def test_words_for_a_wish(self, facts, words) -> None:
-        assert launch("--agent", "plan", **facts).argv == ["/bin/opencode", *words, "--agent", "plan"]
+    def test_the_arguments_for_a_request(self, facts, args) -> None:
+        assert launch("--agent", "plan", **facts).argv == ["/bin/opencode", *args, "--agent", "plan"]
 
-    def test_the_plugin_is_of_this_launch_and_knows_the_spool(self) -> None:
+    def test_the_launch_passes_the_plugin_and_the_spool(self) -> None:
         launched = launch(hook=HOOK)
-        assert config(launched) == {"plugin": [OURS]}
+        assert config(launched) == {"plugin": [PLUGIN_URL]}
         assert launched.env["MAM_SPOOL"] == "/x/the spool"
         assert Path(PLUGIN).is_file()
 
-    def test_a_configuration_of_the_caller_is_kept_beside_ours(self) -> None:
-        own = {"model": "x/y", "plugin": ["theirs", OURS], "permission": {"read": "deny", "bash": "allow"}}
+    def test_the_configuration_of_the_caller_stays_beside_that_of_mam(self) -> None:
+        own = {
+            "model": "x/y",
+            "plugin": ["theirs", PLUGIN_URL],
+            "permission": {"read": "deny", "bash": "allow"},
+        }
         launched = launch(hook=HOOK, permissions="ask", environ={"OPENCODE_CONFIG_CONTENT": json.dumps(own)})
-        found = config(launched)
-        assert found["model"] == "x/y"
-        assert found["plugin"] == ["theirs", OURS], "once, also for an opencode inside an opencode"
-        assert found["permission"]["read"] == "deny"
-        assert {found["permission"][name] for name in ("bash", "edit", "webfetch", "*_*")} == {"ask"}
+        merged = config(launched)
+        assert merged["model"] == "x/y"
+        assert merged["plugin"] == ["theirs", PLUGIN_URL], "once, also for an opencode inside an opencode"
+        assert merged["permission"]["read"] == "deny"
+        assert {merged["permission"][name] for name in ("bash", "edit", "webfetch", "*_*")} == {"ask"}
 
     @pytest.mark.parametrize("text", ["// mine\n{}", "[]", "{", "[" * 100_000])
     def test_a_configuration_that_is_no_json_is_refused(self, text) -> None:
         with pytest.raises(Usage, match="OPENCODE_CONFIG_CONTENT"):
             launch(hook=HOOK, environ={"OPENCODE_CONFIG_CONTENT": text})
 
-    @pytest.mark.parametrize("mine", [{"plugin": "one"}, {"permission": "allow"}])
-    def test_values_of_another_type_are_no_obstacle(self, mine) -> None:
-        launched = launch(hook=HOOK, permissions="ask", environ={"OPENCODE_CONFIG_CONTENT": json.dumps(mine)})
-        assert config(launched)["plugin"] == [OURS]
+    @pytest.mark.parametrize("own", [{"plugin": "one"}, {"permission": "allow"}])
+    def test_values_of_another_type_are_no_obstacle(self, own) -> None:
+        launched = launch(hook=HOOK, permissions="ask", environ={"OPENCODE_CONFIG_CONTENT": json.dumps(own)})
+        assert config(launched)["plugin"] == [PLUGIN_URL]
         assert config(launched)["permission"]["bash"] == "ask"
 
     @pytest.mark.parametrize(
-        "words",
+        "args",
         [
             ["--session", ID],
             [f"--session={ID}"],
@@ -86,56 +90,56 @@ class TestLaunch:
             ["--fork"],
         ],
     )
-    def test_a_choice_of_conversation_is_refused(self, words) -> None:
-        with pytest.raises(Usage, match="for mam to pass"):
-            launch(*words)
+    def test_options_that_choose_a_conversation_are_refused(self, args) -> None:
+        with pytest.raises(Usage, match="only mam may pass"):
+            launch(*args)
 
-    def test_what_only_looks_like_a_choice_is_passed_on(self) -> None:
-        words = ["--cors", "x", "--prompt", "-s is an option", "--agent=-c"]
-        assert launch(*words).argv == ["/bin/opencode", *words]
+    def test_values_that_resemble_such_an_option_are_passed(self) -> None:
+        args = ["--cors", "x", "--prompt", "-s is an option", "--agent=-c"]
+        assert launch(*args).argv == ["/bin/opencode", *args]
 
     @pytest.mark.parametrize(
-        "words", [["run", "x"], ["--pure", "/elsewhere"], ["--port", "1", "."], ["--", "x"]]
+        "args", [["run", "x"], ["--pure", "/elsewhere"], ["--port", "1", "."], ["--", "x"]]
     )
-    def test_a_command_or_a_directory_is_refused(self, words) -> None:
+    def test_a_command_or_a_directory_is_refused(self, args) -> None:
         with pytest.raises(Usage, match="command or a directory"):
-            launch(*words)
+            launch(*args)
 
     @pytest.mark.parametrize("facts", [{"conversation": ID, "resume": True}, {"fork_of": ID}])
-    @pytest.mark.parametrize("words", [["--prompt", "do it"], ["--prompt=do it"]])
-    def test_a_prompt_is_given_once(self, facts, words) -> None:
-        assert launch("--mdns", *words, "--agent", "x").argv == [
+    @pytest.mark.parametrize("args", [["--prompt", "do it"], ["--prompt=do it"]])
+    def test_a_resume_does_not_repeat_the_prompt(self, facts, args) -> None:
+        assert launch("--mdns", *args, "--agent", "x").argv == [
             "/bin/opencode",
             "--mdns",
-            *words,
+            *args,
             "--agent",
             "x",
         ]
-        assert launch("--mdns", *words, "--agent", "x", **facts).argv[-3:] == ["--mdns", "--agent", "x"]
+        assert launch("--mdns", *args, "--agent", "x", **facts).argv[-3:] == ["--mdns", "--agent", "x"]
 
     @pytest.mark.parametrize("model", ["opus", "/x", "x/", "/"])
     def test_a_model_without_its_provider_is_refused(self, model) -> None:
-        with pytest.raises(Usage, match="no model of opencode"):
+        with pytest.raises(Usage, match="not the name of a model"):
             launch(model=model)
 
-    def test_without_plugins_mam_says_what_it_misses(self) -> None:
+    def test_a_launch_without_plugins_has_a_note(self) -> None:
         assert launch().notes == ()
         assert "--pure" in launch("--pure").notes[0]
         assert launch(environ={"OPENCODE_PURE": "1"}).notes
 
     def test_what_an_outer_opencode_set_is_not_inherited(self) -> None:
-        assert set(launch().without) == {"AGENT", "OPENCODE_DB"}
+        assert set(launch().unset) == {"AGENT", "OPENCODE_DB"}
         chosen = launch(stores={"XDG_DATA_HOME": "/d", "OPENCODE_DB": "/d/mine.db"})
-        assert "OPENCODE_DB" not in chosen.without
+        assert "OPENCODE_DB" not in chosen.unset
 
-    def test_a_fork_shows_no_box_before_it_is_there(self) -> None:
+    def test_a_fork_shows_no_box_before_it_exists(self) -> None:
         assert json.loads(launch(fork_of=ID).env["OPENCODE_ROUTE"])["type"] == "plugin"
         assert "OPENCODE_ROUTE" not in launch(conversation=ID, resume=True).env
 
 
-class TestHear:
-    def hear(self, **facts):
-        return KIND.hear({"agent": "opencode", "session": ID} | facts)
+class TestReadHook:
+    def read(self, **facts):
+        return KIND.read_hook({"agent": "opencode", "session": ID} | facts)
 
     @pytest.mark.parametrize(
         ("facts", "state", "waiting_for"),
@@ -154,14 +158,18 @@ class TestHear:
             ({"event": "asked", "waiting_for": "question"}, "waiting", "question"),
             ({"event": "asked", "waiting_for": "money"}, None, None),
             ({"event": "replied"}, "working", None),
-            # Another one is still open.
+            # Another request is still open.
             ({"event": "replied", "waiting_for": "permission"}, "waiting", "permission"),
         ],
     )
     def test_events(self, facts, state, waiting_for) -> None:
-        heard = self.hear(**facts)
-        assert (heard.event, heard.state, heard.waiting_for) == (facts["event"], state, waiting_for)
-        assert heard.conversation == ID
+        hook_event = self.read(**facts)
+        assert (hook_event.event, hook_event.state, hook_event.waiting_for) == (
+            facts["event"],
+            state,
+            waiting_for,
+        )
+        assert hook_event.conversation == ID
 
     @pytest.mark.parametrize(
         "payload",
@@ -174,19 +182,19 @@ class TestHear:
             {"event": "session.status", "status": "idle"},
         ],
     )
-    def test_what_is_not_of_the_plugin(self, payload) -> None:
-        assert KIND.hear(payload) is None
+    def test_a_payload_of_another_program_is_ignored(self, payload) -> None:
+        assert KIND.read_hook(payload) is None
 
     @pytest.mark.parametrize("session", [None, 7, "", "../x", "ses_", "ses_a/../../b"])
-    def test_an_id_that_is_none(self, session) -> None:
-        assert self.hear(event="replied", session=session).conversation is None
+    def test_a_damaged_id_is_ignored(self, session) -> None:
+        assert self.read(event="replied", session=session).conversation is None
 
-    def test_only_the_process_of_the_pane_is_heard(self) -> None:
-        assert KIND.is_voice(7, 7)
-        assert not KIND.is_voice(8, 7)
+    def test_only_the_process_of_the_pane_is_the_agent(self) -> None:
+        assert KIND.is_agent_process(7, 7)
+        assert not KIND.is_agent_process(8, 7)
 
 
-class TestTyped:
+class TestTextToType:
     @pytest.mark.parametrize(
         ("text", "typed"),
         [
@@ -207,23 +215,25 @@ class TestTyped:
             ("describe cat.png please", "describe cat.png please"),
         ],
     )
-    def test_words(self, text, typed) -> None:
-        assert KIND.typed(text) == typed
+    def test_what_mam_types(self, text, typed) -> None:
+        assert KIND.text_to_type(text) == typed
 
     @pytest.mark.parametrize(
         "text",
         ["exit", " quit ", ":q", "cat.png", "'/a/b.PDF'", "/x\n\ny", "!x\ny\nz", "/" + "x" * 200],
     )
-    def test_what_would_not_arrive_is_refused(self, text) -> None:
-        assert KIND.typed(text) is None
+    def test_a_text_that_would_not_arrive_is_refused(self, text) -> None:
+        assert KIND.text_to_type(text) is None
 
     @given(st.text(min_size=1))
-    def test_what_is_typed_is_what_is_heard(self, text) -> None:
-        typed = KIND.typed(text)
+    def test_the_report_has_the_text_that_mam_typed(self, text) -> None:
+        typed = KIND.text_to_type(text)
         if typed is None or not text.strip():
             return
         assert typed.strip() == text.strip()
         is_folded = len(typed) > 150 or typed.count("\n") >= 2
         sent = f"{typed} " if is_folded else typed
-        heard = KIND.hear({"agent": "opencode", "event": "chat.message", "session": ID, "prompt": sent})
-        assert heard.prompt == typed
+        hook_event = KIND.read_hook(
+            {"agent": "opencode", "event": "chat.message", "session": ID, "prompt": sent}
+        )
+        assert hook_event.prompt == typed

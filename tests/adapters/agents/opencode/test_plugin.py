@@ -1,4 +1,4 @@
-"""The plugin inside opencode: one file per event that says something, and never a word or an error."""
+"""The plugin of opencode writes one file per event that matters, and never prints or fails."""
 
 import json
 import os
@@ -34,7 +34,7 @@ def run(tmp_path):
 
     def play(*events, **environ):
         environ = {"MAM_SESSION": SESSION, "MAM_SPOOL": str(spool)} | environ
-        done = subprocess.run(
+        result = subprocess.run(
             [NODE, str(tmp_path / "driver.mjs")],
             env={"PATH": os.environ["PATH"], "EVENTS": json.dumps(events)}
             | {name: value for name, value in environ.items() if value is not None},
@@ -42,8 +42,8 @@ def run(tmp_path):
             text=True,
             check=True,
         )
-        assert done.stderr == ""
-        return done.stdout.strip(), evidence.pending(str(spool))
+        assert result.stderr == ""
+        return result.stdout.strip(), evidence.pending(str(spool))
 
     play.spool = spool
     return play
@@ -64,13 +64,16 @@ def message(session, *parts):
     return ["chat", {"sessionID": session}, {"parts": list(parts)}]
 
 
-def told(payloads):
-    return [(one.data["event"], one.data.get("status") or one.data.get("waiting_for")) for one in payloads]
+def events_of(payloads):
+    return [
+        (payload.data["event"], payload.data.get("status") or payload.data.get("waiting_for"))
+        for payload in payloads
+    ]
 
 
 def test_a_turn_in_the_order_of_its_events(run) -> None:
     text = {"type": "text", "text": "hello"}
-    pid, found = run(
+    pid, payloads = run(
         created(MAIN),
         message(MAIN, text, {"type": "text", "text": "by itself", "synthetic": True}, {"type": "file"}),
         *[status(MAIN, "busy")] * 3,
@@ -80,7 +83,7 @@ def test_a_turn_in_the_order_of_its_events(run) -> None:
         status(MAIN, "idle"),
         ["session.idle", {"sessionID": MAIN}],
     )
-    assert told(found) == [
+    assert events_of(payloads) == [
         ("session.created", None),
         ("chat.message", None),
         ("session.status", "busy"),
@@ -88,17 +91,19 @@ def test_a_turn_in_the_order_of_its_events(run) -> None:
         ("session.status", "retry"),
         ("session.status", "idle"),
     ]
-    assert {(one.session_id, one.pid, one.data["session"]) for one in found} == {(SESSION, pid, MAIN)}
-    assert found[1].data["prompt"] == "hello"
-    assert len(found[3].data["message"]) == 500
-    assert found[4].data["reason"] == "account_rate_limit"
+    assert {(payload.session_id, payload.pid, payload.data["session"]) for payload in payloads} == {
+        (SESSION, pid, MAIN)
+    }
+    assert payloads[1].data["prompt"] == "hello"
+    assert len(payloads[3].data["message"]) == 500
+    assert payloads[4].data["reason"] == "account_rate_limit"
     assert {oct(path.stat().st_mode & 0o777) for path in run.spool.iterdir()} == {"0o600"}
     assert not [path for path in run.spool.iterdir() if path.name.startswith(".")]
 
 
-def test_a_subagent_is_heard_only_where_it_asks(run) -> None:
+def test_of_a_subagent_only_its_questions_are_reported(run) -> None:
     text = {"type": "text", "text": "do it"}
-    _, found = run(
+    _, payloads = run(
         created(SUB, MAIN),
         message(SUB, text),
         status(SUB, "busy"),
@@ -109,35 +114,39 @@ def test_a_subagent_is_heard_only_where_it_asks(run) -> None:
         ["session.error", {"sessionID": SUB}],
         status(SUB, "idle"),
     )
-    assert told(found) == [
+    assert events_of(payloads) == [
         ("asked", "permission"),
         ("asked", "question"),
-        # The other one is still open.
+        # The question is still open.
         ("replied", "question"),
         ("replied", None),
     ]
-    assert {one.data["session"] for one in found} == {MAIN}
+    assert {payload.data["session"] for payload in payloads} == {MAIN}
 
 
-def test_a_subagent_that_is_taken_up_again_is_known_by_its_update(run) -> None:
-    _, found = run(["session.updated", {"info": {"id": SUB, "parentID": MAIN}}], status(SUB, "idle"))
-    assert found == []
+def test_an_update_identifies_a_resumed_subagent(run) -> None:
+    _, payloads = run(["session.updated", {"info": {"id": SUB, "parentID": MAIN}}], status(SUB, "idle"))
+    assert payloads == []
 
 
-def test_an_error_is_told_also_without_a_state(run) -> None:
-    _, found = run(
+def test_an_error_is_reported_after_an_equal_status(run) -> None:
+    _, payloads = run(
         status(MAIN, "idle"),
         ["session.error", {"sessionID": MAIN, "error": {"name": "E", "data": {"message": "no such model"}}}],
         ["session.error", {}],
         status(MAIN, "idle"),
     )
-    assert told(found) == [("session.status", "idle"), ("session.error", None), ("session.status", "idle")]
-    assert found[1].data["message"] == "no such model"
+    assert events_of(payloads) == [
+        ("session.status", "idle"),
+        ("session.error", None),
+        ("session.status", "idle"),
+    ]
+    assert payloads[1].data["message"] == "no such model"
 
 
-def test_the_end_of_a_session_in_the_background_is_no_news(run) -> None:
+def test_a_session_in_the_background_is_not_reported(run) -> None:
     text = {"type": "text", "text": "hello"}
-    _, found = run(
+    _, payloads = run(
         created(MAIN),
         message(MAIN, text),
         status(MAIN, "busy"),
@@ -154,7 +163,7 @@ def test_the_end_of_a_session_in_the_background_is_no_news(run) -> None:
         message(MAIN, text),
         status(MAIN, "busy"),
     )
-    assert [(one.data["session"], one.data["event"]) for one in found] == [
+    assert [(payload.data["session"], payload.data["event"]) for payload in payloads] == [
         *((MAIN, event) for event in ("session.created", "chat.message", "session.status")),
         *((OTHER, event) for event in ("session.created", "chat.message", "session.status")),
         *((OTHER, event) for event in ("asked", "replied", "session.status")),
@@ -162,20 +171,20 @@ def test_the_end_of_a_session_in_the_background_is_no_news(run) -> None:
     ]
 
 
-def test_a_subagent_that_is_known_late_does_not_silence_its_parent(run) -> None:
+def test_a_subagent_that_is_identified_late_does_not_hide_its_parent(run) -> None:
     text = {"type": "text", "text": "hello"}
-    _, found = run(
+    _, payloads = run(
         message(MAIN, text),
         status(MAIN, "busy"),
         message(SUB, text),
         created(SUB, MAIN),
         status(MAIN, "idle"),
     )
-    assert (found[-1].data["session"], found[-1].data.get("status")) == (MAIN, "idle")
+    assert (payloads[-1].data["session"], payloads[-1].data.get("status")) == (MAIN, "idle")
 
 
-def test_a_prompt_too_large_to_be_read_is_left_out(run, tmp_path) -> None:
-    # Each becomes six bytes of JSON; a variable of the environment holds less than that.
+def test_a_prompt_that_mam_could_not_read_is_left_out(run, tmp_path) -> None:
+    # Each sign becomes six bytes of JSON. An environment variable is too small, so the driver makes the text.
     driver = (tmp_path / "driver.mjs").read_text(encoding="utf-8")
     large = driver.replace("await hooks[", "data[1].parts[0].text = '\\u0001'.repeat(1e6); await hooks[")
     (tmp_path / "driver.mjs").write_text(
@@ -184,15 +193,15 @@ def test_a_prompt_too_large_to_be_read_is_left_out(run, tmp_path) -> None:
         ),
         encoding="utf-8",
     )
-    _, found = run(message(MAIN, {"type": "text", "text": ""}))
-    assert told(found) == [("chat.message", None)]
-    assert "prompt" not in found[0].data
+    _, payloads = run(message(MAIN, {"type": "text", "text": ""}))
+    assert events_of(payloads) == [("chat.message", None)]
+    assert "prompt" not in payloads[0].data
 
 
 @pytest.mark.parametrize(
     "environ", [{"MAM_SESSION": None}, {"MAM_SPOOL": None}, {"MAM_SPOOL": "/nonexistent/spool"}]
 )
-def test_without_a_session_or_a_spool_nothing_happens(run, environ) -> None:
+def test_without_a_session_or_a_spool_nothing_is_written(run, environ) -> None:
     run(created(MAIN), status(MAIN, "busy"), **environ)
     assert list(run.spool.iterdir()) == []
 
@@ -207,6 +216,6 @@ def test_without_a_session_or_a_spool_nothing_happens(run, environ) -> None:
         ["x", 1],
     ],
 )
-def test_an_event_of_another_shape_is_no_error(run, event) -> None:
-    _, found = run(event, status(MAIN, "idle"))
-    assert told(found) == [("session.status", "idle")]
+def test_an_event_of_another_form_is_no_error(run, event) -> None:
+    _, payloads = run(event, status(MAIN, "idle"))
+    assert events_of(payloads) == [("session.status", "idle")]

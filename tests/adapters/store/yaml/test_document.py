@@ -1,4 +1,4 @@
-"""The file in pieces: what nobody changed is copied to the byte, comments included."""
+"""The parts of the file: unchanged parts are copied byte for byte, with their comments."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ TAIL = "\n# below the sessions\nafter: {x: 1}  # last\n"
 
 @pytest.fixture
 def commented(three):
-    """Comments everywhere a person may put one."""
+    """A file with comments in all places."""
     text = three.text().replace("schema_version", f"{HEAD}schema_version", 1)
     text = text.replace("- id: s_00000001", "# above the first\n- id: s_00000001  # beside the first")
     text = text.replace("- id: s_00000002", "# above the second\n# in two lines\n- id: s_00000002")
@@ -48,7 +48,7 @@ def test_comments_survive_a_change_of_another_row(commented):
 def test_head_and_tail_survive_every_change(commented):
     commented.put(SECOND, note="x")
     commented.add(new_row(4))
-    commented.registry.change(lambda draft: draft.remove(THIRD))
+    commented.registry.change(lambda transaction: transaction.remove(THIRD))
     text = commented.text()
     assert HEAD in text
     assert TAIL.strip() in text
@@ -59,13 +59,13 @@ def test_head_and_tail_survive_every_change(commented):
 
 
 def test_head_and_tail_survive_new_identities(commented):
-    commented.registry.change(lambda draft: draft.set_identity("claude", {"session_id": "a"}))
+    commented.registry.change(lambda transaction: transaction.set_identity("claude", {"session_id": "a"}))
     text = commented.text()
     assert HEAD in text
     assert TAIL.strip() in text
     plain = yaml.safe_load(text)
     assert plain["agent_identities"] == {"claude": {"session_id": "a"}}
-    commented.registry.change(lambda draft: draft.set_identity("claude", None))
+    commented.registry.change(lambda transaction: transaction.set_identity("claude", None))
     assert yaml.safe_load(commented.text())["agent_identities"] == {}
     assert HEAD in commented.text()
     check_invariants(commented)
@@ -84,7 +84,7 @@ def test_an_added_row_leaves_every_other_byte(commented):
 
 
 def test_the_mark_of_the_end_never_stays_in_the_middle(three):
-    """An edit, and then a new last row: a file cut at a row's end must still be known as cut."""
+    """After an edit and a new last row, mam must still recognize a file that is truncated after a row."""
     three.edit("note: mine", "note: yours")
     three.touch()
     three.add(new_row(4, status="stopped"), new_row(5, status="stopped"))
@@ -123,11 +123,11 @@ def test_the_time_is_renewed_however_it_was_written(three, time, where):
 
 
 def parts_of(text: str):
-    found = document.read(text.encode(), "f.yaml")
-    return found and found.parts
+    content = document.read(text.encode(), "f.yaml")
+    return content and content.parts
 
 
-def test_a_file_in_pieces_is_the_file():
+def test_the_parts_of_a_file_are_the_file():
     text = "a: 1\ntmux_sessions:\n- name: x\n  status: stopped\n# c\n- name: y\n  status: stopped\nb: 2\n"
     parts = parts_of(text)
     assert parts.head == "a: 1\n"
@@ -149,7 +149,7 @@ def test_a_file_in_pieces_is_the_file():
         "tmux_sessions: !!seq\n- name: x\n" if False else "tmux_sessions: # c\n  - name: x\n",
     ],
 )
-def test_what_cannot_be_taken_apart_is_said_so(text):
+def test_a_file_that_cannot_be_split_has_no_parts(text):
     assert parts_of(text) is None
 
 

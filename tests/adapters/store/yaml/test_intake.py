@@ -1,4 +1,4 @@
-"""Hand edits of the file itself: taken in by the next change, or refused with the file left as it is."""
+"""Edits of the file by a person: the next change records an edit, or refuses it and keeps the file."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ SECOND, THIRD = "s_00000002", "s_00000003"
 
 
 def line_of(text: bytes, piece: str, first: bool = False) -> int:
-    """Return the line of the last, or the first, place of a piece of text."""
-    whole = text.decode()
-    return whole.count("\n", 0, whole.index(piece) if first else whole.rindex(piece)) + 1
+    """Return the number of the last or the first line that holds a piece of text."""
+    content = text.decode()
+    return content.count("\n", 0, content.index(piece) if first else content.rindex(piece)) + 1
 
 
 def refuse(store, edited: bytes, kind=Damaged, confirm=None) -> MamError:
-    """Check that reading and changing are refused, and that nothing at all has changed."""
+    """Check that mam refuses a change and that nothing has changed."""
     before, backup = store.dump(), store.backup.read_bytes()
     with pytest.raises(kind) as caught:
-        store.again().change(lambda draft: draft.log("user", "test", None), confirm)
+        store.again().change(lambda transaction: transaction.log("user", "test", None), confirm)
     assert caught.value.exit_code == 65
     assert str(store.yaml) in str(caught.value)
     assert store.yaml.read_bytes() == edited
@@ -76,8 +76,8 @@ def test_an_allowed_edit_is_taken_in(three, case):
 
 def test_an_edit_is_taken_in_before_the_change_that_found_it(three):
     three.edit("note: mine", "note: yours")
-    seen = three.registry.change(lambda draft: draft.get(SECOND)["note"])
-    assert seen == "yours"
+    note = three.registry.change(lambda transaction: transaction.get(SECOND)["note"])
+    assert note == "yours"
 
 
 def test_an_unknown_key_may_be_removed(three):
@@ -180,7 +180,7 @@ def test_a_refused_edit_names_line_and_reason(three, case):
 
 def test_an_added_row_is_refused(three):
     edited = three.edit("- id: s_00000002", "- name: new\n  status: stopped\n- id: s_00000002")
-    assert f"line {line_of(edited, '- name: new')}: the session 'new' is not one of ours" in str(
+    assert f"line {line_of(edited, '- name: new')}: the session 'new' is not in the registry" in str(
         refuse(three, edited)
     )
 
@@ -201,26 +201,28 @@ def test_something_else_altogether(three, text):
 
 
 class TestStatus:
-    @pytest.mark.parametrize(("seen", "what"), [(False, "not what was observed"), (None, "not be confirmed")])
-    def test_a_status_that_is_not_confirmed_is_refused(self, three, seen, what):
+    @pytest.mark.parametrize(
+        ("confirmed", "reason"), [(False, "not what was observed"), (None, "not be confirmed")]
+    )
+    def test_a_status_that_is_not_confirmed_is_refused(self, three, confirmed, reason):
         edited = three.edit("status: running", "status: stopped")
-        error = refuse(three, edited, confirm=lambda *_arguments: seen)
-        assert what in str(error)
+        error = refuse(three, edited, confirm=lambda *_arguments: confirmed)
+        assert reason in str(error)
         assert f"line {line_of(edited, 'status: stopped', first=True)}: " in str(error)
 
-    def test_without_anybody_to_look_it_is_refused(self, three):
+    def test_without_a_confirmation_it_is_refused(self, three):
         refuse(three, three.edit("status: running", "status: stopped"))
 
     def test_a_confirmed_one_is_taken_in(self, three):
         three.edit("status: running", "status: stopped")
-        asked = []
+        questions = []
 
         def confirm(row, status):
-            asked.append((row["id"], status))
+            questions.append((row["id"], status))
             return True
 
         three.touch(confirm)
-        assert asked == [(FIRST, "stopped")]
+        assert questions == [(FIRST, "stopped")]
         row = three.rows()[FIRST]
         assert (row["status"], row["stop_reason"]) == ("stopped", "edited by hand")
         check_invariants(three)
@@ -243,7 +245,7 @@ class TestBombs:
     @pytest.mark.parametrize("depth", [101, 10_000, 300_000])
     @pytest.mark.parametrize("opening", ["[", "{a: "])
     def test_depth(self, three, depth, opening):
-        """PyYAML alone overruns the C stack at some ten thousand and takes the process with it."""
+        """PyYAML alone overflows the C stack at about ten thousand levels, which kills the process."""
         edited = three.edit("note: mine", "note: " + opening * depth)
         assert "beyond any registry" in str(refuse(three, edited))
 
@@ -274,7 +276,7 @@ STYLES = {
 
 
 class TestStyle:
-    """A file whose style cannot be copied in pieces is rendered whole, once."""
+    """mam renders a file completely, once, if its style does not allow copying parts."""
 
     @pytest.mark.parametrize("style", STYLES)
     def test_rendered_whole_and_kept_in_pieces_from_then_on(self, three, style):
@@ -354,7 +356,7 @@ NASTY = [
 @pytest.mark.starts
 @pytest.mark.parametrize("key", [*DEFAULTS, "claude_session_id_own"])
 def test_a_foreign_registry_with_a_wrong_value_is_named_or_works(store, key):
-    """What comes with a cloned repository or an older system must not break a verb or reach a program."""
+    """A value from a cloned repository or an older system must not break a verb or reach a program."""
     for value in NASTY:
         row = {**new_row(1, status="stopped"), key: value}
         store.registry.close()
@@ -364,9 +366,9 @@ def test_a_foreign_registry_with_a_wrong_value_is_named_or_works(store, key):
         fleet = mam.open(str(store.root))
         try:
             fleet.sessions.ls()
-            fleet._access.context.registry.change(lambda draft: None)
-            for one in fleet.sessions.list():
-                fleet.sessions.status(one.id)
+            fleet._access.context.registry.change(lambda transaction: None)
+            for session in fleet.sessions.list():
+                fleet.sessions.status(session.id)
                 fleet.sessions.forgettable(older_than=5)
                 fleet.sessions.resumable()
         except EditRefused as error:

@@ -1,4 +1,4 @@
-"""YAML in and out: any row that JSON can hold comes back from the file as it was."""
+"""Reading and writing YAML: any row that JSON can hold survives both."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tests.adapters.store.making import new_row
 
 from mam.adapters.store.yaml import document, yaml_text
 from mam.core.errors import RegistryCorrupt
-from mam.core.session_row import settled
+from mam.core.session_row import with_all_fields
 
 NASTY = [
     "",
@@ -88,37 +88,37 @@ values = some.recursive(
     lambda inner: some.lists(inner, max_size=4) | some.dictionaries(texts, inner, max_size=4),
     max_leaves=10,
 )
-OURS = set(settled(new_row()))
+OURS = set(with_all_fields(new_row()))
 
 
 def through_the_file(rows, extra):
-    """Return rows and keys as a reader finds them in a file that was rendered from them."""
+    """Render rows and keys as a file, and return its parsed content and its text."""
     parts = document.Parts(
         document.render_head("now", {}, extra), [yaml_text.dump_row(row) for row in rows], document.LAST_LINE
     )
     text = document.join(parts)
-    found = document.read(text, "f.yaml")
-    assert found is not None
-    return found, text
+    content = document.read(text, "f.yaml")
+    assert content is not None
+    return content, text
 
 
 @given(fields=some.dictionaries(texts.filter(lambda key: key not in OURS), values, max_size=5))
 def test_a_row_with_any_keys_and_values_round_trips(fields):
-    row = settled({**new_row(), **fields})
-    found, text = through_the_file([row, new_row(2)], {})
-    assert found.rows[0] == row
-    assert json.dumps(found.rows[0]) == json.dumps(row), "1 is not true, 1.0 is not 1"
-    assert found.parts is not None
-    assert document.join(found.parts) == text
+    row = with_all_fields({**new_row(), **fields})
+    content, text = through_the_file([row, new_row(2)], {})
+    assert content.rows[0] == row
+    assert json.dumps(content.rows[0]) == json.dumps(row), "1 is not true, 1.0 is not 1"
+    assert content.parts is not None
+    assert document.join(content.parts) == text
 
 
 @pytest.mark.parametrize("value", NASTY, ids=range(len(NASTY)))
 def test_each_nasty_text_as_value_key_and_item(value):
-    row = {**settled(new_row()), "mine": value, "list": [value, {"deep": value}], f"k{value}": value}
-    found, _ = through_the_file([row], {f"top{value}": value})
-    assert found.rows[0] == row
-    assert found.extra == {f"top{value}": value}
-    assert found.parts is not None
+    row = {**with_all_fields(new_row()), "mine": value, "list": [value, {"deep": value}], f"k{value}": value}
+    content, _ = through_the_file([row], {f"top{value}": value})
+    assert content.rows[0] == row
+    assert content.extra == {f"top{value}": value}
+    assert content.parts is not None
 
 
 KNOWN = {"schema_version", "updated_at", "agent_identities", "tmux_sessions"}
@@ -126,19 +126,19 @@ KNOWN = {"schema_version", "updated_at", "agent_identities", "tmux_sessions"}
 
 @given(extra=some.dictionaries(texts.filter(lambda key: key not in KNOWN), values, max_size=4))
 def test_keys_of_the_whole_file_round_trip(extra):
-    found, _ = through_the_file([new_row()], extra)
-    assert json.dumps(found.extra) == json.dumps(extra)
+    content, _ = through_the_file([new_row()], extra)
+    assert json.dumps(content.extra) == json.dumps(extra)
 
 
 @given(extra=some.dictionaries(texts.filter(lambda key: key not in KNOWN), values, max_size=3), value=values)
 def test_one_key_of_the_file_is_changed_and_no_other(extra, value):
-    found, _ = through_the_file([new_row()], {**extra, "mine": 1})
-    parts = document.put_key(found.parts, "mine", value)
+    content, _ = through_the_file([new_row()], {**extra, "mine": 1})
+    parts = document.put_key(content.parts, "mine", value)
     if parts is None:
         return
     again = document.read(document.join(parts), "f.yaml")
     assert json.dumps(again.extra, sort_keys=True) == json.dumps({**extra, "mine": value}, sort_keys=True)
-    assert again.rows == found.rows
+    assert again.rows == content.rows
 
 
 @given(some.binary(max_size=200))
@@ -187,26 +187,26 @@ FRAGMENTS = [
 def test_any_heap_of_yaml_is_values_or_our_error(pieces):
     text = "".join(pieces)
     try:
-        found = document.read(text.encode(), "f.yaml")
+        content = document.read(text.encode(), "f.yaml")
     except RegistryCorrupt:
         return
-    if found is not None and found.parts is not None and text.endswith("\n"):
-        assert document.join(found.parts).decode().count("name: x") == text.count("name: x")
+    if content is not None and content.parts is not None and text.endswith("\n"):
+        assert document.join(content.parts).decode().count("name: x") == text.count("name: x")
 
 
 @given(some.lists(some.sampled_from(FRAGMENTS), max_size=40))
 def test_what_we_read_is_what_the_library_reads(pieces):
-    """Where both accept a text, ours and PyYAML's own constructor agree, times and infinities apart."""
+    """If both accept a text, mam's reader and PyYAML find the same keys and lines."""
     text = "".join(pieces).encode()
     try:
-        ours = yaml_text.parse(text, "f")
+        values = yaml_text.parse(text, "f")
     except RegistryCorrupt:
         return
-    theirs = yaml.compose(text, Loader=yaml_text.Loader)
-    assert (ours is None) == (theirs is None or theirs.tag.endswith(":null"))
-    if isinstance(ours, dict):
-        assert list(ours) == [key.value for key, _ in theirs.value]
-        assert list(ours.lines.values()) == [key.start_mark.line + 1 for key, _ in theirs.value]
+    node = yaml.compose(text, Loader=yaml_text.Loader)
+    assert (values is None) == (node is None or node.tag.endswith(":null"))
+    if isinstance(values, dict):
+        assert list(values) == [key.value for key, _ in node.value]
+        assert list(values.lines.values()) == [key.start_mark.line + 1 for key, _ in node.value]
 
 
 @pytest.mark.parametrize(
@@ -238,15 +238,15 @@ def test_what_we_read_is_what_the_library_reads(pieces):
     ],
 )
 def test_scalars(text, value):
-    found = yaml_text.parse(f"k: {text}\n".encode(), "f")["k"]
-    assert (found, type(found)) == (value, type(value))
+    scalar = yaml_text.parse(f"k: {text}\n".encode(), "f")["k"]
+    assert (scalar, type(scalar)) == (value, type(value))
 
 
 def test_lines_are_counted_from_one():
-    found = yaml_text.parse(b"# c\na: 1\nb:\n  - x: 1\n    y: 2\n", "f")
-    assert found.lines == {"a": 2, "b": 3}
-    assert found["b"][0].line == 4
-    assert found["b"][0].lines == {"x": 4, "y": 5}
+    mapping = yaml_text.parse(b"# c\na: 1\nb:\n  - x: 1\n    y: 2\n", "f")
+    assert mapping.lines == {"a": 2, "b": 3}
+    assert mapping["b"][0].line == 4
+    assert mapping["b"][0].lines == {"x": 4, "y": 5}
 
 
 def test_an_alias_is_what_its_anchor_was():

@@ -1,4 +1,4 @@
-"""mam board: a word, a card, and what the board shows afterwards."""
+"""mam board: its subcommands, and the cards that they print."""
 
 import io
 
@@ -29,25 +29,30 @@ def test_from_card_to_done(run, card):
     refused = run("board", "claim", card, "--as", "you", "--json")
     assert (refused.code, refused.error["code"]) == (1, "conflict")
     assert "blocked" in run("board", "block", card, "which one?").out
-    done = run("board", "complete", card, "--summary", "deployed", "--json").json["card"]
-    assert (done["status"], done["summary"]) == ("done", "deployed")
-    shown = run("board", "show", card).out
-    assert all(text in shown for text in ("done", "deployed", "all of it", "hello"))
+    completed = run("board", "complete", card, "--summary", "deployed", "--json").json["card"]
+    assert (completed["status"], completed["summary"]) == ("done", "deployed")
+    output = run("board", "show", card).out
+    assert all(text in output for text in ("done", "deployed", "all of it", "hello"))
 
 
 def test_options_may_stand_before_and_after(run, card, workspace):
-    for words in (("--json", "board", "list"), ("board", "--json", "list"), ("board", "list", "--json")):
-        assert [one["id"] for one in run(*words).json["cards"]] == [card], words
-    there = ("--workspace", str(workspace.parent))
-    for words in ((*there, "board", "list", "--json"), ("board", "list", *there, "--json")):
-        assert run(*words).json["cards"] == [], words
+    for arguments in (("--json", "board", "list"), ("board", "--json", "list"), ("board", "list", "--json")):
+        assert [listed_card["id"] for listed_card in run(*arguments).json["cards"]] == [card], arguments
+    parent = ("--workspace", str(workspace.parent))
+    for arguments in ((*parent, "board", "list", "--json"), ("board", "list", *parent, "--json")):
+        assert run(*arguments).json["cards"] == [], arguments
 
 
 def test_what_is_no_word(run):
-    for words, said in (((), "WORD"), (("dance",), "dance"), (("show",), "CARD"), (("list", "--x"), "--x")):
-        refused = run("board", *words, "--json")
+    for arguments, answer in (
+        ((), "COMMAND"),
+        (("dance",), "dance"),
+        (("show",), "CARD"),
+        (("list", "--x"), "--x"),
+    ):
+        refused = run("board", *arguments, "--json")
         assert (refused.code, refused.error["code"]) == (64, "usage")
-        assert said in refused.error["message"]
+        assert answer in refused.error["message"]
 
 
 def test_what_is_not_there(run, card):
@@ -68,7 +73,7 @@ def test_a_body_comes_from_stdin(run, monkeypatch):
 
 
 def test_a_goal(run, tmp_path):
-    words = (
+    arguments = (
         "--goal",
         "--goal-max-turns",
         "9",
@@ -79,7 +84,7 @@ def test_a_goal(run, tmp_path):
         "--dir",
         str(tmp_path),
     )
-    card = run("board", "create", "title", *words, "--json").json["card"]
+    card = run("board", "create", "title", *arguments, "--json").json["card"]
     assert (card["goal_mode"], card["goal_max_turns"], card["max_runtime"]) == (True, 9, 28800)
     assert card["workspace"] == str(tmp_path)
 
@@ -87,29 +92,29 @@ def test_a_goal(run, tmp_path):
 def test_nothing_of_a_card_reaches_the_terminal_as_a_control(run):
     card = run("board", "create", "a\x1b[31m", "--body", "b\x1b]0;x\x07", "--json").json["card"]["id"]
     run("board", "comment", card, "c\x1b[2J", "--author", "d\x1b[1m")
-    for said in (run("board", "show", card), run("board", "list")):
-        assert "\x1b" not in said.out
-        assert "\x07" not in said.out
+    for answer in (run("board", "show", card), run("board", "list")):
+        assert "\x1b" not in answer.out
+        assert "\x07" not in answer.out
 
 
-@pytest.mark.parametrize("word", board.WORDS)
-def test_every_word_explains_itself(run, word):
-    said = run("board", word, "--help")
-    assert said.code == 0
-    assert f"mam board {word}" in said.out.partition("examples:\n")[2]
-    assert max(map(len, said.out.splitlines())) <= 100
-    assert "--json" in said.out
+@pytest.mark.parametrize("subcommand", board.SUBCOMMANDS)
+def test_every_word_explains_itself(run, subcommand):
+    answer = run("board", subcommand, "--help")
+    assert answer.code == 0
+    assert f"mam board {subcommand}" in answer.out.partition("examples:\n")[2]
+    assert max(map(len, answer.out.splitlines())) <= 100
+    assert "--json" in answer.out
 
 
 def test_the_words_are_completed(run):
-    said = run("completion", "bash").out
-    assert all(f"_mam_board_{word}" in said.replace("_shtab", "") for word in board.WORDS)
+    answer = run("completion", "bash").out
+    assert all(f"_mam_board_{subcommand}" in answer.replace("_shtab", "") for subcommand in board.SUBCOMMANDS)
     options = parser.build_all().parse_args(["board", "block", "t_1", "why", "--json"])
-    assert (options.word, options.reason, options.json) == ("block", "why", True)
+    assert (options.subcommand, options.reason, options.json) == ("block", "why", True)
 
 
 @pytest.mark.parametrize(
-    "words",
+    "arguments",
     [
         ("--dispatch", "--worker"),
         ("--worker", "--once"),
@@ -119,17 +124,17 @@ def test_the_words_are_completed(run):
         ("--card", "new", "--once", "--dry-run"),
     ],
 )
-def test_what_does_not_go_together(run, words):
+def test_what_does_not_go_together(run, arguments):
     run("init")
-    refused = run("monitor", *words, "--json")
+    refused = run("monitor", *arguments, "--json")
     assert (refused.code, refused.error["code"]) == (64, "usage")
     assert run("board", "list", "--json").json["cards"] == []
 
 
 def test_a_pass_with_a_card(run):
     run("init")
-    said = run("monitor", "--once", "--card", "new")
-    assert said.out.splitlines()[0].endswith(" is ready")
+    answer = run("monitor", "--once", "--card", "new")
+    assert answer.out.splitlines()[0].endswith(" is ready")
     card = run("board", "list", "--json").json["cards"][0]["id"]
     run("board", "comment", card, "stop")
     report = run("monitor", "--emit-diff", "--card", card).json

@@ -1,4 +1,4 @@
-"""Completion scripts: made for every shell, and used in a real bash."""
+"""Completion scripts: they exist for every shell, and work in a real bash."""
 
 import json
 import os
@@ -17,7 +17,7 @@ BASH = shutil.which("bash")
 
 @pytest.fixture
 def complete(run, workspace, tmp_path):
-    """Complete a line in a bash that has the script, and return what it offers."""
+    """Complete a line in a bash with the script, and return the completions."""
     script = tmp_path / "mam.bash"
     script.write_text(run("completion", "bash").out, encoding="utf-8")
     env = {**os.environ, "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"}
@@ -31,7 +31,7 @@ def complete(run, workspace, tmp_path):
             $(complete -p mam | sed 's/.*-F \\([^ ]*\\) .*/\\1/')
             printf '%s\\n' "${{COMPREPLY[@]}}"
         """
-        done = subprocess.run(
+        process = subprocess.run(
             [BASH, "--norc", "-uc", code, "bash", line],
             check=False,
             capture_output=True,
@@ -39,27 +39,27 @@ def complete(run, workspace, tmp_path):
             cwd=workspace,
             env=env,
         )
-        assert done.returncode == 0, done.stderr
-        return done.stdout.split()
+        assert process.returncode == 0, process.stderr
+        return process.stdout.split()
 
     return complete
 
 
 @pytest.mark.parametrize("shell", completion.SHELLS)
 def test_there_is_a_script_for_every_shell(run, shell):
-    said = run("completion", shell)
-    assert said.code == 0
-    assert "ls --names" in said.out
-    assert all(verb in said.out for verb in verb_table.VERBS)
-    assert run("completion", shell, "--json").json["script"] == said.out.removesuffix("\n")
+    answer = run("completion", shell)
+    assert answer.code == 0
+    assert "ls --names" in answer.out
+    assert all(verb in answer.out for verb in verb_table.VERBS)
+    assert run("completion", shell, "--json").json["script"] == answer.out.removesuffix("\n")
 
 
 @pytest.mark.parametrize("shell", [shell for shell in ("bash", "zsh", "fish", "tcsh") if shutil.which(shell)])
 def test_the_script_has_no_syntax_errors(run, tmp_path, shell):
     script = tmp_path / "script"
     script.write_text(run("completion", shell).out, encoding="utf-8")
-    done = subprocess.run([shell, "-n", str(script)], capture_output=True, text=True, check=False)
-    assert (done.returncode, done.stderr) == (0, "")
+    process = subprocess.run([shell, "-n", str(script)], capture_output=True, text=True, check=False)
+    assert (process.returncode, process.stderr) == (0, "")
 
 
 class TestBash:
@@ -85,8 +85,8 @@ class TestBash:
         assert "dev-qa" in complete("mam team up ")
 
     def test_jobs(self, complete, run):
-        said = run("job", "submit", "--agent", "human", "--prompt", "paint it", "--detach", "--json")
-        job = said.json["job"]["job_id"]
+        answer = run("job", "submit", "--agent", "human", "--prompt", "paint it", "--detach", "--json")
+        job = answer.json["job"]["job_id"]
         assert complete("mam job wait ") == [job]
         assert complete(f"mam job status {job[:3]}") == [job]
         assert complete(f"mam job event --job {job[:3]}") == [job]
@@ -101,12 +101,12 @@ class TestBash:
         assert complete("mam create --session a") == []
 
     def test_sessions_of_another_workspace(self, complete, run, tmp_path):
-        there = tmp_path / "there"
-        there.mkdir()
-        run("create", "--agent", "human", "--session", "far", "--workspace", str(there))
+        folder = tmp_path / "there"
+        folder.mkdir()
+        run("create", "--agent", "human", "--session", "far", "--workspace", str(folder))
         assert complete("mam stop f") == []
-        assert complete(f"mam --workspace {there} stop f") == ["far"]
-        assert complete(f"mam stop --workspace {there} f") == ["far"]
+        assert complete(f"mam --workspace {folder} stop f") == ["far"]
+        assert complete(f"mam stop --workspace {folder} f") == ["far"]
 
     def test_a_name_in_the_file_is_never_run(self, complete, run, workspace):
         rows = [

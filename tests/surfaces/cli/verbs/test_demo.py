@@ -1,4 +1,4 @@
-"""The tour runs through, shows what it promises, and leaves nothing behind."""
+"""mam demo: the tour runs to its end and leaves nothing behind."""
 
 import json
 import os
@@ -19,7 +19,7 @@ COMMAND = [sys.executable, "-m", "mam", "demo"]
 
 @pytest.fixture
 def place(home, tmp_path, monkeypatch):
-    """A folder for temporary files that only this test has."""
+    """A folder for the temporary files of one test."""
     folder = Path(tempfile.mkdtemp(prefix="t-", dir=tmp_path))
     monkeypatch.setenv("TMPDIR", str(folder))
     monkeypatch.setattr(tempfile, "tempdir", None)
@@ -37,7 +37,7 @@ def test_runs_through_without_a_terminal(place, workspace):
     out, err = demo.communicate(timeout=60)
     assert demo.returncode == 0, err
     assert not err
-    for shown in (
+    for text in (
         "$ mam create --agent practice --role developer",
         "NAME ",
         "s permission",
@@ -47,7 +47,7 @@ def test_runs_through_without_a_terminal(place, workspace):
         "resumed: docs (practice, writer)",
         "❯ describe the API",
     ):
-        assert shown in out
+        assert text in out
     assert {role for role in ("developer", "reviewer", "writer") if f" {role} " in out} == {
         "developer",
         "reviewer",
@@ -84,10 +84,10 @@ def test_a_command_that_fails_ends_the_tour(place, workspace, monkeypatch, run):
     from mam.surfaces.cli import demo_tour
 
     monkeypatch.setattr(demo_tour, "STEPS", (*demo_tour.STEPS[:1], ("", "read nobody"), *demo_tour.STEPS[1:]))
-    said = run("demo")
-    assert said.code == 1
-    assert "mam: no session 'nobody'" in said.err
-    assert "review" not in said.out
+    answer = run("demo")
+    assert answer.code == 1
+    assert "mam: no session 'nobody'" in answer.err
+    assert "review" not in answer.out
     assert nothing_is_left(place, os.getpid())
     assert os.environ.get("TMUX_SERVER_NAME", "").startswith("mam-test-")
 
@@ -105,27 +105,27 @@ def test_it_can_be_kept(place, run, monkeypatch):
 class TestOnATerminal:
     def test_offers_the_agents_and_takes_no(self, place, terminal):
         demo = terminal("demo", "--fast")
-        demo.sees("q leaves")
+        demo.sees("q quits")
         demo.type("q\r")
         assert demo.leave() == 0
-        assert "The tmux server is gone" in demo.text()
+        assert "The tmux server has ended" in demo.text()
         assert nothing_is_left(place, demo.pid)
 
     def test_shows_the_agents_side_by_side(self, place, terminal):
         demo = terminal("demo", "--fast", columns=160, rows=50)
-        demo.sees("q leaves")
+        demo.sees("q quits")
         before = len(demo.text())
         demo.type("\r")
         demo.sees("Ctrl-b d comes back")
-        for shown in ("Do you want to proceed?", "[dev]", "[review]", "[docs]"):
-            demo.until(lambda shown=shown: shown in demo.text()[before:], shown)
+        for text in ("Do you want to proceed?", "[dev]", "[review]", "[docs]"):
+            demo.until(lambda text=text: text in demo.text()[before:], text)
         assert demo.detach() == 0
         assert nothing_is_left(place, demo.pid)
 
     @pytest.mark.slow
     def test_takes_its_time(self, place, terminal):
         demo = terminal("demo")
-        demo.until(lambda: "q leaves" in demo.text(), "the end", 120)
+        demo.until(lambda: "q quits" in demo.text(), "the end", 120)
         demo.type("\x03")
         assert demo.leave() == 130
         assert nothing_is_left(place, demo.pid)
@@ -133,7 +133,10 @@ class TestOnATerminal:
 
 def test_without_tmux_it_says_where_to_look(run, monkeypatch, tmp_path):
     monkeypatch.setenv("PATH", str(tmp_path))
-    said = run("demo")
-    assert said.code == 2
-    assert "tmux is not on PATH" in said.err
-    assert said.out.splitlines()[-1] == "The folder is deleted. mam doctor says what is missing here"
+    answer = run("demo")
+    assert answer.code == 2
+    assert "tmux is not on PATH" in answer.err
+    assert (
+        answer.out.splitlines()[-1]
+        == "The folder is deleted. mam doctor shows what is missing on this machine"
+    )

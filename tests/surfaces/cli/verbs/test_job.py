@@ -1,4 +1,4 @@
-"""mam job: its words, what they print, and the exit code of each end."""
+"""mam job: what its subcommands print, and their exit codes."""
 
 import io
 import json
@@ -18,12 +18,12 @@ def job(run):
 
 
 def test_from_submission_to_the_last_line(run, workspace):
-    said = run(
+    answer = run(
         *("job", "submit", "--agent", "practice", "--prompt", "create proof.txt", "--expect", "proof.txt"),
         *("--", "--speed", "0"),
     )
-    lines = said.out.splitlines()
-    assert said.code == 0, said
+    lines = answer.out.splitlines()
+    assert answer.code == 0, answer
     assert "permissions skip" in lines[0]
     assert [line.split()[3] for line in lines[1:-2]][:2] == ["registered", "agent_launched"]
     job = lines[1].split()[1].removeprefix("job=")
@@ -34,49 +34,53 @@ def test_from_submission_to_the_last_line(run, workspace):
     assert [line.split() for line in status if "artifacts" in line] == [["expected_artifacts", "proof.txt"]]
     assert [line.split()[1] for line in status if "timeout_sec" in line] == ["3600", "120"]
     assert run("job", "list").out.splitlines()[1].split()[:3] == [job, "completed", "practice"]
-    shown = run("ls", "--json").json["sessions"][0]
-    assert (shown["job"], shown["job_status"]) == (job, "completed")
+    screen = run("ls", "--json").json["sessions"][0]
+    assert (screen["job"], screen["job_status"]) == (job, "completed")
 
 
 def test_a_session_that_runs_keeps_its_permissions(run):
     assert run("create", "--agent", "practice", "--session", "api", "--", "--speed", "0").code == 0
-    said = run("job", "submit", "--session", "api", "--prompt", "describe it", "--detach")
-    assert said.out.splitlines()[0].endswith(": practice in tmux:api, which runs with permissions default")
+    answer = run("job", "submit", "--session", "api", "--prompt", "describe it", "--detach")
+    assert answer.out.splitlines()[0].endswith(": practice in tmux:api, which runs with permissions default")
 
 
 def test_who_stops_following_is_told_that_the_job_goes_on(run, terminal):
-    shown = terminal("job", "submit", "--agent", "practice", "--prompt", "/hang", "--", "--speed", "0")
-    job = shown.sees("agent_launched").partition("job=")[2][:8]
-    shown.type("\x03")
-    assert shown.leave() == 130
-    assert f"interrupted while following job {job}; it goes on: mam job wait {job}, or cancel" in shown.text()
+    screen = terminal("job", "submit", "--agent", "practice", "--prompt", "/hang", "--", "--speed", "0")
+    job = screen.sees("agent_launched").partition("job=")[2][:8]
+    screen.type("\x03")
+    assert screen.leave() == 130
+    assert (
+        f"interrupted while following job {job}; the job continues: mam job wait {job}, or cancel"
+        in screen.text()
+    )
     assert run("job", "cancel", job, "--stop").code == 0
 
 
 def test_one_object_a_line(run):
-    said = run(
+    answer = run(
         *("job", "submit", "--agent", "practice", "--prompt", "please fail", "--json", "--", "--speed", "0")
     )
-    found = [json.loads(line) for line in said.out.splitlines()]
-    assert said.code == 1
-    assert found[0]["event"] == "registered"
-    assert found[-2]["event"] == "error"
-    assert (found[-1]["job"]["status"], found[-1]["job"]["terminal_detail"]) == ("error", "practice error")
+    objects = [json.loads(line) for line in answer.out.splitlines()]
+    assert answer.code == 1
+    assert objects[0]["event"] == "registered"
+    assert objects[-2]["event"] == "error"
+    last = objects[-1]["job"]
+    assert (last["status"], last["terminal_detail"]) == ("error", "practice error")
 
 
 def test_a_person_is_told_what_to_do(run, workspace):
-    said = run("job", "submit", "--agent", "human", "--prompt", "paint\nit \x1b[2J", "--detach")
-    assert "\x1b" not in said.out
-    assert "paint\nit" in said.out
-    job = said.out.split()[1]
-    assert f"job event --workspace {workspace} --job {job} --attempt 1 --event completed" in said.out
-    assert said.out.splitlines()[-1].endswith(f"/delegate_job_logs/{job}")
+    answer = run("job", "submit", "--agent", "human", "--prompt", "paint\nit \x1b[2J", "--detach")
+    assert "\x1b" not in answer.out
+    assert "paint\nit" in answer.out
+    job = answer.out.split()[1]
+    assert f"job event --workspace {workspace} --job {job} --attempt 1 --event completed" in answer.out
+    assert answer.out.splitlines()[-1].endswith(f"/delegate_job_logs/{job}")
 
 
 def test_a_dry_run(run, workspace):
-    said = run("job", "submit", "--prompt", "do $(it)", "--dry-run")
-    assert said.code == 0
-    assert said.out.endswith("Task:\ndo $(it)\n")
+    answer = run("job", "submit", "--prompt", "do $(it)", "--dry-run")
+    assert answer.code == 0
+    assert answer.out.endswith("Task:\ndo $(it)\n")
     assert list(workspace.iterdir()) == []
 
 
@@ -85,8 +89,8 @@ def test_events_and_the_end(run, job):
     assert run("job", "event", "--job", name, "--event", "started").out == (
         f"{name}: started recorded, the job is running\n"
     )
-    found = run("job", "event", name, "--event", "progress", "--data", '{"n": 1}', "--json").json
-    assert (found["status"], found["event"]["data"]["n"]) == ("running", 1)
+    document = run("job", "event", name, "--event", "progress", "--data", '{"n": 1}', "--json").json
+    assert (document["status"], document["event"]["data"]["n"]) == ("running", 1)
     assert run("job", "wait", name, "--timeout", "0.05").code == 2
     assert run("job", "event", name, "--event", "error", "--detail", "no").code == 0
     assert run("job", "wait", name).code == 1
@@ -117,43 +121,43 @@ def test_an_event_that_was_signed_elsewhere(run, job, workspace, monkeypatch):
         ("{", 1, "refused"),
     ):
         monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(text.encode()), encoding="utf-8"))
-        said = run("job", "event", job["job_id"], "--signed", "-")
-        assert (said.code, said.out.startswith(word)) == (code, True)
+        answer = run("job", "event", job["job_id"], "--signed", "-")
+        assert (answer.code, answer.out.startswith(word)) == (code, True)
     (workspace / "event.json").write_text(events.write(events.sign(event, token)), encoding="utf-8")
     for word in ("applied", "duplicate"):
-        said = run("job", "event", job["job_id"], "--signed", "event.json")
-        assert (said.code, said.out) == (0, f"{word}\n")
+        answer = run("job", "event", job["job_id"], "--signed", "event.json")
+        assert (answer.code, answer.out) == (0, f"{word}\n")
     assert run("job", "status", job["job_id"], "--json").json["job"]["status"] == "completed"
 
 
 def test_verify_exits_as_the_script_does(run, job, workspace):
     (workspace / "check.sh").write_text('echo "of $JOB_ID"; exit $1\n', encoding="utf-8")
-    said = run("job", "verify", job["job_id"], "--validate", "check.sh")
-    assert (said.code, said.out) == (0, f"of {job['job_id']}\nvalidation: PASS\n")
+    answer = run("job", "verify", job["job_id"], "--validate", "check.sh")
+    assert (answer.code, answer.out) == (0, f"of {job['job_id']}\nvalidation: PASS\n")
     (workspace / "check.sh").write_text("exit 7\n", encoding="utf-8")
-    said = run("job", "verify", "--job", job["job_id"], "--validate", "check.sh")
-    assert (said.code, said.out) == (7, "validation: FAIL (exit 7)\n")
+    answer = run("job", "verify", "--job", job["job_id"], "--validate", "check.sh")
+    assert (answer.code, answer.out) == (7, "validation: FAIL (exit 7)\n")
     assert (
         run("job", "verify", job["job_id"], "--validate", "none.sh", "--json").error["code"] == "invalid_path"
     )
 
 
 def test_cancel(run, job):
-    said = run("job", "cancel", job["job_id"], "--reason", "no need")
-    assert (said.code, said.out) == (0, f"{job['job_id']} cancelled: no need\n")
-    assert run("job", "cancel", job["job_id"]).out.endswith("it had ended already\n")
+    answer = run("job", "cancel", job["job_id"], "--reason", "no need")
+    assert (answer.code, answer.out) == (0, f"{job['job_id']} cancelled: no need\n")
+    assert run("job", "cancel", job["job_id"]).out.endswith("the job had already ended\n")
     assert run("job", "wait", job["job_id"]).code == 1
 
 
 def test_the_folder_of_records(run, workspace, tmp_path, monkeypatch):
-    there = tmp_path / "records"
-    words = ("job", "submit", "--agent", "human", "--prompt", "x", "--detach", "--json")
-    name = run(*words, "--registry-dir", "../../records").json["job"]["job_id"]
-    assert (there / f"{name}.json").exists()
+    folder = tmp_path / "records"
+    arguments = ("job", "submit", "--agent", "human", "--prompt", "x", "--detach", "--json")
+    name = run(*arguments, "--registry-dir", "../../records").json["job"]["job_id"]
+    assert (folder / f"{name}.json").exists()
     assert [
-        one["job_id"] for one in run("job", "list", "--registry-dir", str(there), "--json").json["jobs"]
+        job["job_id"] for job in run("job", "list", "--registry-dir", str(folder), "--json").json["jobs"]
     ] == [name]
-    own = run(*words).json["job"]["job_id"]
+    own = run(*arguments).json["job"]["job_id"]
     monkeypatch.chdir(tmp_path)
     folder = str(workspace / ".mam" / "jobs")
     assert run("job", "status", own, "--registry-dir", folder, "--json").json["job"]["job_id"] == own
@@ -162,7 +166,7 @@ def test_the_folder_of_records(run, workspace, tmp_path, monkeypatch):
 
 
 def test_wrong_words(run, job):
-    for words in (
+    for arguments in (
         ("submit",),
         ("submit", "--prompt", "x", "--prompt-file", "y"),
         ("event",),
@@ -173,8 +177,8 @@ def test_wrong_words(run, job):
         ("event", "--event", "progress", "--data", "[]"),
         ("submit", "--prompt", "x", "--type", "loop"),
     ):
-        refused = run("job", *words, "--json") if "--" not in words else run("job", *words)
-        assert refused.code == 64, words
+        refused = run("job", *arguments, "--json") if "--" not in arguments else run("job", *arguments)
+        assert refused.code == 64, arguments
     assert run("job", "status", "x", "--json").error["code"] == "job_not_found"
 
 
@@ -188,8 +192,8 @@ def test_wrong_words(run, job):
 )
 def test_a_quick_event_means_what_the_parser_says(line):
     slow = vars(parser.parse(parser.build("job", verb), line.split()))
-    found = verb.quickly([], line.split())
-    assert {**slow, "rest": []} == vars(found)
+    document = verb.parse_fast([], line.split())
+    assert {**slow, "rest": []} == vars(document)
 
 
 @pytest.mark.parametrize(
@@ -208,12 +212,12 @@ def test_a_quick_event_means_what_the_parser_says(line):
     ],
 )
 def test_another_line_goes_to_the_parser(line):
-    assert verb.quickly([], line.split()) is None
+    assert verb.parse_fast([], line.split()) is None
 
 
 def test_an_event_imports_nothing_heavy(run, job, workspace):
-    words = ("job", "event", "--job", job["job_id"], "--event", "progress", "--detail", "x")
-    loaded = modules_after(workspace, *words)
+    arguments = ("job", "event", "--job", job["job_id"], "--event", "progress", "--detail", "x")
+    loaded = modules_after(workspace, *arguments)
     assert "mam.app.jobs.event" in loaded
     assert not {name for name in loaded if name.split(".")[0] in HEAVY}
     assert not loaded & DEAR

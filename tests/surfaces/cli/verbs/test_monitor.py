@@ -1,4 +1,4 @@
-"""What `mam monitor --once` says to a person."""
+"""mam monitor --once: what it prints for people."""
 
 import io
 
@@ -28,6 +28,6 @@ def test_a_server_that_does_not_answer_is_no_difference() -> None:
         "duration_ms": 1.0,
     }
     assert show(document, Paint(io.StringIO())) == [
-        "server one was not asked: it hangs",
+        "mam could not ask tmux server one: it hangs",
         "no difference, 1 tmux session, 1 ms",
     ]

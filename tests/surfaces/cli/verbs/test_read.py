@@ -1,4 +1,4 @@
-"""mam read --parsed and what status shows of a conversation: words, model, tokens, version."""
+"""mam read --parsed, and what mam status shows of a conversation: turns, model, tokens, version."""
 
 import pytest
 
@@ -10,7 +10,7 @@ FIGURES = {"model": "opus", "tokens_in": 21_400, "tokens_out": 950, "context": 2
 
 
 @pytest.fixture
-def talked(run):
+def session(run):
     assert (
         run(
             "create", "--agent", "practice", "--session", "one", "--prompt", "hello", "--", "--speed", "0"
@@ -21,44 +21,44 @@ def talked(run):
     return "one"
 
 
-def test_the_conversation_in_words(run, talked) -> None:
-    said = run("read", talked, "--parsed")
-    assert said.code == 0
-    lines = said.out.splitlines()
+def test_the_conversation_in_words(run, session) -> None:
+    answer = run("read", session, "--parsed")
+    assert answer.code == 0
+    lines = answer.out.splitlines()
     assert lines[0].startswith("user  2")
     assert lines[1] == "hello"
     assert any(line.startswith("assistant") for line in lines)
 
 
-def test_json_and_how_many(run, talked) -> None:
-    found = run("read", talked, "--parsed", "--lines", "1", "--json").json
-    assert [turn["role"] for turn in found["turns"]] == ["assistant"]
-    assert found["session"] == "one"
-    assert found["model"] is None
+def test_json_and_how_many(run, session) -> None:
+    transcript = run("read", session, "--parsed", "--lines", "1", "--json").json
+    assert [turn["role"] for turn in transcript["turns"]] == ["assistant"]
+    assert transcript["session"] == "one"
+    assert transcript["model"] is None
 
 
-def test_what_the_record_holds_cannot_reach_the_terminal(run, talked, monkeypatch) -> None:
+def test_what_the_record_holds_cannot_reach_the_terminal(run, session, monkeypatch) -> None:
     nasty = Transcript([Turn("user\x1b[31m", "a\x1b]0;x\x07b\nc")], **FIGURES)
     monkeypatch.setattr(practice.Practice, "read_transcript", lambda *args: nasty)
-    said = run("read", talked, "--parsed")
-    assert "\x1b" not in said.out
-    assert "opus, 21.4k tokens in, 950 out, context 11 %" in said.out
-    shown = run("status", talked)
-    assert "opus, 21.4k tokens in, 950 out, context 11 %" in shown.out
+    answer = run("read", session, "--parsed")
+    assert "\x1b" not in answer.out
+    assert "opus, 21.4k tokens in, 950 out, context 11 %" in answer.out
+    status = run("status", session)
+    assert "opus, 21.4k tokens in, 950 out, context 11 %" in status.out
 
 
 def test_nothing_to_read(run) -> None:
     run("create", "--agent", "human", "--session", "one")
-    said = run("read", "one", "--parsed")
-    assert said.code == 1
-    assert said.err.startswith("mam: no record of a conversation of 'one' can be read")
+    answer = run("read", "one", "--parsed")
+    assert answer.code == 1
+    assert answer.err.startswith("mam: 'one' has no transcript that mam can read")
     assert run("read", "one", "--parsed", "--scrollback").code == 64
 
 
-def test_an_untested_version_is_shown(run, talked, monkeypatch) -> None:
+def test_an_untested_version_is_shown(run, session, monkeypatch) -> None:
     monkeypatch.setattr(practice.Practice, "known_versions", ("0.0.1",))
-    assert run("status", talked, "--json").json["session"]["version_tested"] is False
-    assert "(mam was not tested with it)" in run("status", talked).out
+    assert run("status", session, "--json").json["session"]["version_tested"] is False
+    assert "(mam was not tested with it)" in run("status", session).out
 
 
 def test_figures_that_are_not_known() -> None:

@@ -1,4 +1,4 @@
-"""mam task, as it is typed."""
+"""mam task: what it prints, and its exit codes."""
 
 import io
 
@@ -12,7 +12,7 @@ def test_from_add_to_done(run, monkeypatch):
     assert lines[1].split() == ["TASK-001", "pending", "dev", "-", "fix", "the", "test"]
     claimed = run("task", "claim", "--role", "qa").out
     assert claimed == "claimed: TASK-002 (qa)\n\ntwo\nlines\n"
-    assert run("task", "claim", "TASK-002").out.startswith("already so: TASK-002")
+    assert run("task", "claim", "TASK-002").out.startswith("no change: TASK-002")
     assert run("task", "done", "TASK-002", "--result", "well").out == "done: TASK-002 (qa)\n"
     assert "well" in run("task", "list", "--status", "done").out
     refused = run("task", "claim", "--role", "qa", "--json")
@@ -20,6 +20,6 @@ def test_from_add_to_done(run, monkeypatch):
 
 
 def test_wrong_usage(run):
-    for words in (("add", "x"), ("claim",), ("list", "--status", "lost"), ("done",), ("done", "x")):
-        refused = run("task", *words, "--json")
-        assert (refused.code, refused.error["code"]) == (64, "usage"), words
+    for arguments in (("add", "x"), ("claim",), ("list", "--status", "lost"), ("done",), ("done", "x")):
+        refused = run("task", *arguments, "--json")
+        assert (refused.code, refused.error["code"]) == (64, "usage"), arguments

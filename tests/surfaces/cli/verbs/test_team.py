@@ -1,4 +1,4 @@
-"""mam team, spawn, close, rebalance, register and report, as they are typed."""
+"""mam team, spawn, close, rebalance, register and report: what they print, and their exit codes."""
 
 from pathlib import Path
 
@@ -15,9 +15,9 @@ def test_a_team_from_up_to_down(run):
     assert lines[1].startswith("  dev (practice, dev) in pane %") and "at TASK-001" in lines[1]
     assert lines[2].startswith("  qa (practice, qa) in pane %")
     assert lines[3].startswith("each runs without asking (--permissions")
-    assert Path(lines[4].removeprefix("session file: ")).exists()
+    assert Path(lines[4].removeprefix("team page: ")).exists()
     listed = run("team", "list").out.splitlines()
-    assert listed[1].split() == ["MEMBER", "AGENT", "PANE", "STATE", "TASK", "BOXES"]
+    assert listed[1].split() == ["MEMBER", "AGENT", "PANE", "STATE", "TASK", "CHECKLIST"]
     assert listed[2].split()[:2] == ["dev", "practice"] and listed[2].split()[3:] == [
         "active",
         "TASK-001",
@@ -30,28 +30,28 @@ def test_a_team_from_up_to_down(run):
     assert "missing: report received" in refused.error["message"]
     reported = run("report", "--session", "dev", "--result", "well").out.splitlines()
     assert reported[0].startswith("recorded: STEP COMPLETE: TASK-001 | result: well | session: ")
-    assert reported[1].startswith("no task waits: ready to close")
+    assert reported[1].startswith("no task is pending: you are ready to be closed")
     assert run("close", "dev").out == "closed: dev (practice, dev)\n"
     assert run("close", "dev").out == "nothing to do: dev (practice, dev) (closed already)\n"
     spawned = run("spawn", "--role", "ux", "--task", "look", *QUICK)
     assert spawned.code == 0, spawned
     assert spawned.out.splitlines()[1].startswith("ux runs without asking (--permissions")
-    assert "its task: TASK-002" in spawned.out and "first words submitted" in spawned.out
+    assert "its task: TASK-002" in spawned.out and "first message submitted" in spawned.out
     assert run("rebalance", "--main", "top").out.endswith(": 2 panes, main-horizontal\n")
     assert run("spawn", "--role", "pm", *QUICK).code == 0
     row = run("status", "pm", "--json").json["session"]
     Tmux(row["tmux_server"]).kill_pane(row["pane"]["id"], mark=None)
-    assert run("rebalance").out.endswith("(the team had 3: a pane of it is gone)\n")
+    assert run("rebalance").out.endswith("(the team had 3; one of them is gone)\n")
     assert run("close", "pm").code == 0
     down = run("team", "down").out.splitlines()
-    assert down[0].startswith("down: ") and down[1] == "not finished, and waiting again: TASK-002"
+    assert down[0].startswith("down: ") and down[1] == "unfinished, and pending again: TASK-002"
     assert run("team", "list").out.startswith("no team is up")
     assert "down since" in run("team", "list", "--all").out
     assert run("team", "list", "--json").json["teams"] == []
 
 
 def test_wrong_usage(run):
-    for words in (
+    for arguments in (
         ("spawn",),
         ("spawn", "--role", "…"),
         ("close",),
@@ -62,6 +62,6 @@ def test_wrong_usage(run):
         ("team", "down"),
         ("team", "list", "--", "x"),
     ):
-        refused = run(*words, "--json") if "--" not in words else run("--json", *words)
-        assert (refused.code, refused.error["code"]) == (64, "usage"), words
+        refused = run(*arguments, "--json") if "--" not in arguments else run("--json", *arguments)
+        assert (refused.code, refused.error["code"]) == (64, "usage"), arguments
     assert run("team", "up", "nothing", "--json").error["code"] == "invalid_path"

@@ -1,6 +1,6 @@
-"""Claude Code: driven by options of one launch, read by its hooks, state file, transcript and screen.
+"""The kind of Claude Code: mam reads its hooks, state file, transcript and screen.
 
-Nothing of the user's configuration is edited: ids, hooks and permissions are arguments of this launch.
+mam passes ids, hooks and permissions as arguments of one launch, and does not edit the user's configuration.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from mam.adapters.agents.claude import screen as claude_screen
 from mam.adapters.agents.conversation_file import FileKind
 from mam.adapters.agents.jsonl import UUID
 from mam.adapters.agents.kind import HookEvent, Launch
-from mam.adapters.agents.unsafe_width import go_astray
+from mam.adapters.agents.unsafe_width import has_unsafe_width
 from mam.core.activity import IDLE, WAITING, WORKING
 from mam.core.errors import NotAllowed, Usage
 
@@ -39,7 +39,7 @@ _EVENTS = (
     "StopFailure",
     "SessionEnd",
 )
-# A tool that only asks the person something; every other use of the event would cost a process per tool.
+# The tool that asks the person a question. Without the matcher, the hook would run for every use of a tool.
 _MATCHERS = {"PreToolUse": "AskUserQuestion"}
 _HOOK_SECONDS = 10
 _STATES: dict[str, tuple[str, str | None]] = {
@@ -53,19 +53,19 @@ _NOTICES: dict[str, tuple[str, str | None]] = {
     "permission_prompt": (WAITING, "permission"),
     "idle_prompt": (IDLE, None),
 }
-_ASKS = "AskUserQuestion"
-# A slash and one word may be a command of anybody's making, and blanks before it do not help.
+_QUESTION_TOOL = "AskUserQuestion"
+# A slash and one word may be a command, also one that a user defined. Spaces before it do not prevent that.
 _COMMAND = re.compile(r"\s*/[^\s/]*(?:\s|\Z)")
-# Alone in the box these end it, as they end an editor or a shell.
-_LEAVES = re.compile(r"\s*(?:exit|quit|:q|:q!|:wq|:wq!)\s*\Z")
-# It takes these out of what is pasted, and waits for another Enter.
+# As the whole prompt, these end the program.
+_EXIT_WORDS = re.compile(r"\s*(?:exit|quit|:q|:q!|:wq|:wq!)\s*\Z")
+# Claude Code removes these from a paste, and then waits for another Enter.
 _INVISIBLE = re.compile("[\u00ad\u200b\u200e\u200f\u202a-\u202e\u2060-\u2069\ufeff\U000e0000-\U000e007f]")
 _PERMISSIONS = {
     "ask": ["--permission-mode", "manual"],
     "auto": ["--permission-mode", "auto"],
     "skip": ["--dangerously-skip-permissions"],
 }
-# Options that choose a conversation, a directory, or another place to run: that is mam's part.
+# Options that choose a conversation, a directory, or another place to run: only mam may pass them.
 _CHOOSES = (
     "--session-id",
     "--resume",
@@ -135,11 +135,11 @@ _SANDBOX = "IS_SANDBOX"
 
 
 class Claude(FileKind):
-    """Launches `claude` and reads what it leaves."""
+    """Launches `claude`, and reads its screen and its files."""
 
     name = "claude"
     exit_word = "/exit"
-    chooses_id = True
+    takes_conversation_id = True
     can_resume = True
     can_fork = True
     has_hooks = True
@@ -147,13 +147,13 @@ class Claude(FileKind):
     takes_model = True
     takes_mcp = True
     model_command = "/model"
-    # SessionStart comes before the box, and an Enter in between is lost.
+    # The hook SessionStart runs before the input box is ready, and an Enter in between is lost.
     ready_by_hook = False
     has_state_file = True
     reads_screen = True
     interrupt_keys = ("Escape",)
     keeps_indent = True
-    dialog_settles = 0.3
+    dialog_settle_seconds = 0.3
     special_first = "/!"
     queues = True
     known_versions = ("2.1.325",)
@@ -161,13 +161,13 @@ class Claude(FileKind):
     config_variable = files.CONFIG
 
     def stores(self, environ: Mapping[str, str]) -> dict[str, str]:
-        """Name CLAUDE_CONFIG_DIR only if the caller did: setting it would move .claude.json as well."""
-        # No store, but without it a session of root's that skips permissions could never be resumed.
-        kept = {_SANDBOX: "1"} if os.geteuid() == 0 and environ.get(_SANDBOX) == "1" else {}
-        return {**super().stores(environ), **kept}
+        """Keep CLAUDE_CONFIG_DIR only if the caller sets it: setting it would move .claude.json as well."""
+        # This is no store. But root could not resume a session that skips permissions without it.
+        sandbox = {_SANDBOX: "1"} if os.geteuid() == 0 and environ.get(_SANDBOX) == "1" else {}
+        return {**super().stores(environ), **sandbox}
 
     def launch(self, request: Request) -> Launch:
-        """Pass id, hooks and permissions; what the caller passed comes last."""
+        """Pass the id, the hooks and the permissions; the arguments of the caller come last."""
         args, settings = _take_settings(request.command[1:])
         _OPTIONS.refuse(args, _CHOOSES, of="the conversation and of the directory", hint=_HINT)
         if request.resume or request.fork_of:
@@ -177,7 +177,7 @@ class Claude(FileKind):
             settings["skipDangerousModePermissionPrompt"] = True
         if request.hook:
             _add_hooks(settings, request.hook)
-        argv = [request.program, *_conversation(request), *_PERMISSIONS.get(request.permissions, [])]
+        argv = [request.program, *_conversation_options(request), *_PERMISSIONS.get(request.permissions, [])]
         if request.model:
             argv += ["--model", request.model]
         if request.attachment:
@@ -186,11 +186,11 @@ class Claude(FileKind):
                 _allow(settings, f"mcp__{request.attachment.name}")
         if settings:
             argv += ["--settings", json.dumps(settings)]
-        without = () if files.CONFIG in request.stores else (files.CONFIG,)
-        return Launch([*argv, *args], without=without)
+        unset = () if files.CONFIG in request.stores else (files.CONFIG,)
+        return Launch([*argv, *args], unset=unset)
 
     def on_disk(self, conversation: str, workspace: str, stores: Mapping[str, str]) -> bool | None:
-        """A transcript in which something was said; Claude finds it from its own directory only."""
+        """Look for a transcript with a message; Claude Code finds it only in the folder of the workspace."""
         path = files.transcript(conversation, workspace, stores)
         if path is None:
             return None
@@ -202,65 +202,68 @@ class Claude(FileKind):
             return None
 
     def conversations(self, workspace: str, stores: Mapping[str, str]) -> list[str]:
-        """Return those that began in this directory."""
+        """Return the conversations that began in this directory."""
         return files.transcripts(workspace, stores)
 
     def record_folder(self, conversation: str, workspace: str, stores: Mapping[str, str]) -> str | None:
-        """The folder of the workspace's transcripts."""
+        """Return the folder with the transcripts of the workspace."""
         path = files.transcript(conversation, workspace, stores)
         return os.path.dirname(path) if path else None
 
     def purge_paths(
         self, conversation: str, workspace: str, stores: Mapping[str, str]
     ) -> list[tuple[str, str]]:
-        """The transcript and what lies beside it; the user's list of prompts is shared and stays."""
+        """Return the transcript and the other files of the conversation; the shared prompt history stays."""
         return files.paths_of(conversation, workspace, stores)
 
-    def look(self, screen: Screen) -> ScreenState:
-        """Find the box, else a dialog."""
-        return claude_screen.look(screen)
+    def read_screen(self, screen: Screen) -> ScreenState:
+        """Look for the input box; without one, look for a dialog."""
+        return claude_screen.read_screen(screen)
 
-    def answer_keys(self, look: ScreenState, answer: str) -> list[str] | None:
-        """The trust dialog stands on its No, and is drawn anew shortly after it came: Enter only on Yes."""
-        if (look.dialog, answer) != ("trust", "trust"):
+    def answer_keys(self, screen_state: ScreenState, answer: str) -> list[str] | None:
+        """Move to Yes first: the trust dialog opens with the pointer on No, and is soon drawn again."""
+        if (screen_state.dialog, answer) != ("trust", "trust"):
             return None
-        return ["Enter"] if look.detail == claude_screen.YES else ["Down"]
+        return ["Enter"] if screen_state.detail == claude_screen.YES else ["Down"]
 
-    def typed(self, text: str) -> str | None:
-        """A space neutralises `!` and unknown commands only; a backslash at the end needs one after it."""
-        if _COMMAND.match(text) or _LEAVES.match(text) or _INVISIBLE.search(text):
+    def text_to_type(self, text: str) -> str | None:
+        """Add a space before `!` and unknown commands, and after a backslash at the end.
+
+        A space does not neutralise a known command. A backslash before Enter would make a new line.
+        """
+        if _COMMAND.match(text) or _EXIT_WORDS.match(text) or _INVISIBLE.search(text):
             return None
-        words = super().typed(text) or text
-        return f"{words} " if words.endswith("\\") else words
+        escaped = super().text_to_type(text) or text
+        return f"{escaped} " if escaped.endswith("\\") else escaped
 
-    def identity(self, name: str, colour: str) -> list[str]:
-        """Neither calls the model; the name it is told of."""
+    def identity_commands(self, name: str, colour: str) -> list[str]:
+        """Neither command calls the model; Claude Code tells the model its new name."""
         return [f"/color {colour}", f"/rename {name}"]
 
-    def has_identity(
+    def identity_took_effect(
         self, command: str, conversation: str, stores: Mapping[str, str], screen: Screen
     ) -> bool | None:
-        """Each is a line of the transcript, written at once."""
+        """Claude Code writes each command into the transcript at once."""
         try:
             path = files.find_transcript(conversation, stores)
             colour, name = files.identity(path) if path else (None, None)
         except OSError:
             return None
-        word, _, wanted = command.partition(" ")
-        return wanted == (colour if word == "/color" else name)
+        word, _, value = command.partition(" ")
+        return value == (colour if word == "/color" else name)
 
-    def keeps(self, text: str) -> bool:
-        """It puts accents together, and signs of several parts make it draw over its own box in tmux."""
-        return super().keeps(text) and not go_astray(text) and is_normalized("NFC", text)
+    def keeps_unchanged(self, text: str) -> bool:
+        """Claude Code composes accents, and in tmux signs of several parts damage its input box."""
+        return super().keeps_unchanged(text) and not has_unsafe_width(text) and is_normalized("NFC", text)
 
-    def hear(self, payload: Mapping[str, Any]) -> HookEvent | None:
-        """Return what an event says; one of a subagent says nothing about the session."""
+    def read_hook(self, payload: Mapping[str, Any]) -> HookEvent | None:
+        """Return what an event reports; an event of a subagent does not change the session's activity."""
         event = payload.get("hook_event_name")
         if not isinstance(event, str) or event not in _EVENTS:
             return None
         conversation, prompt = payload.get("session_id"), payload.get("prompt")
         if event == "SessionEnd" or not isinstance(conversation, str):
-            # At /clear it still names the old one, after which the new one begins.
+            # At /clear this event still names the old conversation, after which the new one begins.
             conversation = None
         elif not UUID.match(conversation):
             conversation = None
@@ -270,61 +273,61 @@ class Claude(FileKind):
     def read_state(
         self, pid: int, start: int, stores: Mapping[str, str]
     ) -> tuple[Evidence, str | None] | None:
-        """The file of this very process; another's with the same pid says nothing."""
+        """Read the state file of exactly this process, not that of an earlier one with the same pid."""
         return files.read_state(pid, start, stores)
 
     def holders(self, conversation: str, stores: Mapping[str, str]) -> list[tuple[int, int]]:
-        """Every Claude keeps a state file, one that a person started too."""
+        """Read the state files: every Claude Code has one, also one that a person started."""
         return files.holders(conversation, stores)
 
     def read_records(self, conversation: str, workspace: str, stores: Mapping[str, str]) -> list[Evidence]:
-        """The end of the transcript."""
+        """Read the end of the transcript."""
         path = files.transcript(conversation, workspace, stores)
-        said = files.read_turn(path) if path else None
-        return [said] if said else []
+        evidence = files.read_turn(path) if path else None
+        return [evidence] if evidence else []
 
     def find_record(self, conversation: str, stores: Mapping[str, str]) -> str | None:
-        """The transcript, whatever workspace the conversation began in."""
+        """Return the transcript, whatever workspace the conversation began in."""
         return files.find_transcript(conversation, stores)
 
     def has_prompt(self, text: str, conversation: str, path: str, since: int) -> bool:
-        """The user's line is written at submission; one in the queue has a line of its own."""
-        return any(_plain(one) == _plain(text) for one in files.prompts(path, since))
+        """Claude Code writes the user's line at submission, and another line for a queued prompt."""
+        return any(_normalised(prompt) == _normalised(text) for prompt in files.prompts(path, since))
 
     def read_turns(self, path: str, turns: int) -> Transcript | None:
-        """The last 8 MB of the transcript."""
+        """Read the last 8 MB of the transcript."""
         from mam.adapters.agents.claude import transcript
 
         return transcript.read(path, turns)
 
 
-def _conversation(request: Request) -> list[str]:
-    chosen = request.conversation or ""
+def _conversation_options(request: Request) -> list[str]:
+    conversation = request.conversation or ""
     if request.fork_of:
-        return ["--resume", request.fork_of, "--fork-session", "--session-id", chosen]
-    if not chosen:
+        return ["--resume", request.fork_of, "--fork-session", "--session-id", conversation]
+    if not conversation:
         return []
-    return ["--resume" if request.resume else "--session-id", chosen]
+    return ["--resume" if request.resume else "--session-id", conversation]
 
 
 def _check_skip(environ: Mapping[str, str]) -> None:
     if os.geteuid() == 0 and environ.get(_SANDBOX) != "1":
         raise NotAllowed(
             "Claude Code refuses to skip permissions as root",
-            hint="run it as another user, or say that this is a sandbox: IS_SANDBOX=1 mam …",
+            hint="run it as another user, or declare this machine a sandbox: IS_SANDBOX=1 mam …",
         )
 
 
 def _add_hooks(settings: dict[str, Any], command: str) -> None:
-    theirs = settings.get("hooks")
-    hooks: dict[str, Any] = dict(theirs) if isinstance(theirs, dict) else {}
+    caller_hooks = settings.get("hooks")
+    hooks: dict[str, Any] = dict(caller_hooks) if isinstance(caller_hooks, dict) else {}
     entry = {"type": "command", "command": command, "timeout": _HOOK_SECONDS}
     for event in _EVENTS:
         group: dict[str, Any] = {"hooks": [entry]}
         if event in _MATCHERS:
             group["matcher"] = _MATCHERS[event]
-        others = hooks.get(event)
-        hooks[event] = [*(others if isinstance(others, list) else []), group]
+        groups = hooks.get(event)
+        hooks[event] = [*(groups if isinstance(groups, list) else []), group]
     settings["hooks"] = hooks
 
 
@@ -334,27 +337,27 @@ def _mcp_config(server: Attachment) -> str:
 
 
 def _allow(settings: dict[str, Any], rule: str) -> None:
-    """Let it use without asking what the person who started it gave it."""
-    theirs = settings.get("permissions")
-    permissions: dict[str, Any] = dict(theirs) if isinstance(theirs, dict) else {}
-    others = permissions.get("allow")
-    permissions["allow"] = [*(others if isinstance(others, list) else []), rule]
+    """Allow a tool without a question: the person who started the session gave it to the agent."""
+    caller_permissions = settings.get("permissions")
+    permissions: dict[str, Any] = dict(caller_permissions) if isinstance(caller_permissions, dict) else {}
+    rules = permissions.get("allow")
+    permissions["allow"] = [*(rules if isinstance(rules, list) else []), rule]
     settings["permissions"] = permissions
 
 
 def _take_settings(args: list[str]) -> tuple[list[str], dict[str, Any]]:
-    """Return the arguments without the caller's own --settings, and what these say: it takes just one."""
+    """Return the arguments without --settings, and the settings: Claude Code takes only one --settings."""
     rest: list[str] = []
     settings: dict[str, Any] = {}
-    words = iter(args)
-    for word in words:
-        name, equals, value = word.partition("=")
-        if word == "--":
-            rest += [word, *words]
+    remaining = iter(args)
+    for argument in remaining:
+        name, equals, value = argument.partition("=")
+        if argument == "--":
+            rest += [argument, *remaining]
         elif name != "--settings":
-            rest.append(word)
+            rest.append(argument)
         else:
-            settings |= _load_settings(value if equals else next(words, ""))
+            settings |= _load_settings(value if equals else next(remaining, ""))
     return rest, settings
 
 
@@ -362,30 +365,30 @@ def _load_settings(text: str) -> dict[str, Any]:
     try:
         if not text.lstrip().startswith("{"):
             if not os.path.isabs(text):
-                # A later resume is called from elsewhere.
-                raise Usage("--settings names a file by a relative path", hint="name it by an absolute one")
+                # A later resume may run in another directory.
+                raise Usage("--settings names a file by a relative path", hint="use an absolute path")
             with open(text, encoding="utf-8") as file:
                 text = file.read()
-        found = json.loads(text)
+        settings = json.loads(text)
     except (OSError, ValueError, RecursionError):
-        found = None
-    if not isinstance(found, dict):
+        settings = None
+    if not isinstance(settings, dict):
         raise Usage("--settings is neither a JSON object nor a file with one")
-    return found
+    return settings
 
 
 def _state_of(event: str, payload: Mapping[str, Any]) -> tuple[str | None, str | None]:
-    asks = payload.get("tool_name") == _ASKS
+    is_question = payload.get("tool_name") == _QUESTION_TOOL
     if event == "SessionStart":
-        # In the middle of a turn it says that the conversation was compacted.
+        # The source `compact` can come in the middle of a turn: the conversation was compacted.
         return (None, None) if payload.get("source") == "compact" else (IDLE, None)
     if event == "Notification":
         return _NOTICES.get(str(payload.get("notification_type")), (None, None))
-    if event in ("PreToolUse", "PermissionRequest") and asks:
+    if event in ("PreToolUse", "PermissionRequest") and is_question:
         return WAITING, "question"
     return _STATES.get(event, (None, None))
 
 
-def _plain(text: str) -> str:
-    """Return a prompt as it is compared: a paste turns tabs into spaces and drops blanks at the ends."""
+def _normalised(text: str) -> str:
+    """Return a prompt for a comparison: a paste replaces tabs with spaces and strips spaces at both ends."""
     return text.replace("\t", "    ").replace("\r\n", "\n").strip()

@@ -1,7 +1,8 @@
-"""Reading Claude Code's screen.
+"""Reading the screen of Claude Code.
 
-The box is `❯` with a no-break space between two rules; a prompt in the conversation has a plain space, the
-pointer of a dialog is indented or stands before a number. A screen with neither box nor dialog says nothing.
+The input box is `❯` with a no-break space, between two rules. An earlier prompt in the conversation has `❯`
+with a plain space. The pointer `❯` of a dialog is indented, or a number follows it. A screen with neither an
+input box nor a dialog shows no state.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
 YES, NO = "on yes", "on no"
 PROMPT, SHELL_PROMPT = "❯\xa0", "!\xa0"
 _BUSY_BELOW = "esc to interrupt"
-# It takes the place of `esc to interrupt` after a big paste, so a screen with it may be a busy one.
+# After a big paste this text replaces `esc to interrupt`, so the agent may be working.
 _HIDES_BUSY = "paste again to expand"
 _SPINNER = re.compile(r"^\S \S.*…(?: \(|$)|· Retrying in \d+s", re.MULTILINE)
 _TURN_OVER = re.compile(r"^✻ .* · done \d|^\s+⎿ +Interrupted · ", re.MULTILINE)
@@ -31,15 +32,15 @@ _NOT_LOGGED_IN = re.compile(r"Not logged in · Please run /login|Please run /log
 _POINTER = re.compile(r"^ *❯ +\S", re.MULTILINE)
 _FOOTER = re.compile(r"\b(?:Esc|Enter) to \w+")
 _START = "Enter to confirm · Esc to cancel"
-# It opens with the pointer on the refusal, and the consent is one line below: so Down and Enter consent.
-# An older version has it the other way round, with numbers: that one is only a menu.
+# The trust dialog opens with the pointer on No, and Yes is one line below. An older version has numbers and
+# the opposite order: mam takes that one for a menu.
 _TRUST = re.compile(r"^ *(?:❯ No, exit\n *|No, exit\n *(❯) )Yes, I trust this folder$", re.MULTILINE)
 _AT_START = (
     ("api-key", re.compile(r"Do you want to use this API key\?")),
     ("bypass", re.compile(r"running in Bypass Permissions mode")),
     ("login", re.compile(r"Select login method|Log ?in with")),
 )
-# The question first: its own words may be those of another dialog. Login and limit were never seen.
+# The question comes first, because its text may look like another dialog. Login and limit were never seen.
 _DIALOGS = (
     ("question", re.compile(r"\n *Enter to select · .*\Z")),
     ("permission", re.compile(r"^ *Do you want to \S.*\?|Would you like to proceed\?", re.MULTILINE)),
@@ -50,21 +51,21 @@ _DIALOGS = (
 _RESET = re.compile(r"resets? (?:at )?([^\n·]+)")
 
 
-def look(screen: Screen) -> ScreenState:
-    """Return the state, the dialog and the box of a screen."""
-    # Not rstrip(): it would take the no-break space of an empty box.
+def read_screen(screen: Screen) -> ScreenState:
+    """Return the activity, the dialog and the input box of a screen."""
+    # A plain rstrip() would remove the no-break space of an empty input box.
     lines = [line.rstrip(" ") for line in screen.text.rstrip(" \n").split("\n")]
     box = find_box(lines, PROMPT)
     if box is not None:
-        # A short conversation stands at the top, with blank lines down to the box.
+        # A short conversation is at the top of the screen, with empty lines between it and the input box.
         close = find_box([line for line in lines if line], PROMPT)
-        return _look_at_box(box, close.above if close else box.above, screen)
+        return _read_box(box, close.above if close else box.above, screen)
     if find_box(lines, SHELL_PROMPT) is not None:
         return ScreenState(UNKNOWN, box="draft", detail="shell mode")
-    return _look_at_dialog("\n".join(lines[-40:]))
+    return _read_dialog("\n".join(lines[-40:]))
 
 
-def _look_at_box(box: Box, above: str, screen: Screen) -> ScreenState:
+def _read_box(box: Box, above: str, screen: Screen) -> ScreenState:
     if _BUSY_BELOW in box.below or _SPINNER.search(above):
         state = WORKING
     elif _HIDES_BUSY in box.below and not _TURN_OVER.search(above.rpartition("\n❯ ")[2]):
@@ -77,7 +78,7 @@ def _look_at_box(box: Box, above: str, screen: Screen) -> ScreenState:
     return ScreenState(state, box="empty" if is_empty else box.state(), detail=detail)
 
 
-def _look_at_dialog(tail: str) -> ScreenState:
+def _read_dialog(tail: str) -> ScreenState:
     last = tail.rpartition("\n")[2].strip()
     if not _FOOTER.search(last) or not _POINTER.search(tail):
         return ScreenState()

@@ -1,4 +1,4 @@
-"""What was said in a conversation of Claude Code, with which model, and how full its context is."""
+"""Reading a transcript of Claude Code: the last turns, the model, and how full the context is."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ _IN = ("input_tokens", "cache_creation_input_tokens", "cache_read_input_tokens")
 
 
 def read(path: str, most: int) -> Transcript | None:
-    """Return the last turns and the figures of the end of a transcript; None where it cannot be read."""
+    """Return the last turns and the figures from the end of a transcript; None if it cannot be read."""
     try:
         lines, _ = tail(path, _LARGEST)
     except OSError:
         return None
     turns: list[Turn] = []
-    used: dict[str, dict[str, Any]] = {}
+    usage_by_answer: dict[str, dict[str, Any]] = {}
     model = None
     for line in lines:
         if b'"user"' not in line and b'"assistant"' not in line:
@@ -42,27 +42,28 @@ def read(path: str, most: int) -> Transcript | None:
         ):
             model = message.get("model") if isinstance(message.get("model"), str) else model
             if isinstance(message.get("usage"), dict):
-                # One answer is several lines, one a block, and each repeats the usage.
-                used[str(message.get("id"))] = message["usage"]
-    return Transcript(turns[-most:] if most else [], model=model, **_figures(list(used.values()), model))
+                # An answer has one line per block, and each line repeats the usage of the answer.
+                usage_by_answer[str(message.get("id"))] = message["usage"]
+    figures = _figures(list(usage_by_answer.values()), model)
+    return Transcript(turns[-most:] if most else [], model=model, **figures)
 
 
 def _add_turn(turns: list[Turn], entry: dict[str, Any]) -> None:
     role = entry.get("type")
-    words = "\n".join(texts(entry)).strip()
-    if role not in ("user", "assistant") or not words or (role == "user" and words.startswith("<")):
+    text = "\n".join(texts(entry)).strip()
+    if role not in ("user", "assistant") or not text or (role == "user" and text.startswith("<")):
         return
-    add_turn(turns, role, words, entry.get("timestamp"))
+    add_turn(turns, role, text, entry.get("timestamp"))
 
 
-def _figures(used: list[dict[str, Any]], model: str | None) -> dict[str, int | None]:
-    if not used:
+def _figures(usages: list[dict[str, Any]], model: str | None) -> dict[str, int | None]:
+    if not usages:
         return {}
-    context = _sum(used[-1], _IN)
+    context = _sum(usages[-1], _IN)
     is_large = context > _WINDOW or (model or "").endswith("[1m]")
     return {
-        "tokens_in": sum(_sum(one, _IN) for one in used),
-        "tokens_out": sum(_sum(one, ("output_tokens",)) for one in used),
+        "tokens_in": sum(_sum(usage, _IN) for usage in usages),
+        "tokens_out": sum(_sum(usage, ("output_tokens",)) for usage in usages),
         "context": context,
         "window": _LARGE_WINDOW if is_large else _WINDOW,
     }

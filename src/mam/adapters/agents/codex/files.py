@@ -1,7 +1,7 @@
-"""The files that Codex keeps: one rollout per conversation, and a lock on it while a process has it open.
+"""Reading the files of Codex: one rollout per conversation, and a lock while a process has it open.
 
-A rollout may be huge, so only its two ends are read, and only whole lines of them. A fork is no copy: its
-rollout names the one that it goes on from, and is worth nothing without it.
+A rollout is the transcript of Codex. It may be huge, so this reads only complete lines at its two ends. A
+fork is not a copy: its rollout names the conversation that it continues, and is useless without that rollout.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 CONFIG = "CODEX_HOME"
 _ROLLOUT = re.compile(r"(?:\A|/)rollout-[^/]+-([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})\.jsonl\Z")
-# What the first line says of the conversation stands before its instructions, which take most of it.
+# The first line has the facts of the conversation before its long instructions, so this much is enough.
 _HEAD, _TAIL = 4 * 1024, 256 * 1024
 _LARGEST_CONFIG = 1024 * 1024
 _CWD = re.compile(rb'"cwd":("(?:[^"\\]|\\.)*")')
@@ -38,12 +38,12 @@ _LIMIT_ERRORS = ("usage_limit_exceeded",)
 
 
 def config_folder(stores: Mapping[str, str]) -> str | None:
-    """Return the folder of the launch's configuration, or None if the row does not say."""
+    """Return the folder of the configuration of a launch; None if the row does not name it."""
     return conversation_file.config_folder(stores, CONFIG, ".codex")
 
 
 def has_notify(stores: Mapping[str, str]) -> bool:
-    """Tell whether the person has a notify program of their own; a launch can have only one."""
+    """Tell whether the user has configured a notify program; a launch can have only one."""
     path = os.path.join(config_folder(stores) or "", "config.toml")
     return bool(_NOTIFY.search(read_start(path, _LARGEST_CONFIG).decode("utf-8", "replace")))
 
@@ -61,7 +61,7 @@ def locks_folder(stores: Mapping[str, str]) -> str | None:
 
 
 def locked_since(conversation: str, stores: Mapping[str, str]) -> float | None:
-    """Return since when a process has a conversation open; None if none has, as far as files say."""
+    """Return since when a process has a conversation open; None if there is no lock file."""
     try:
         return os.path.getmtime(lock_path(conversation, stores) or "")
     except OSError:
@@ -71,7 +71,7 @@ def locked_since(conversation: str, stores: Mapping[str, str]) -> float | None:
 def rollouts(stores: Mapping[str, str]) -> Iterator[tuple[str, str]]:
     """Yield (conversation, path) of every rollout, the folder of the newest day first.
 
-    Raises OSError where nobody can say.
+    Raises OSError if a folder cannot be read.
     """
     config = config_folder(stores)
     if config is None:
@@ -91,9 +91,9 @@ def _rollouts_in(days: list[str]) -> Iterator[tuple[str, str]]:
 
 
 def conversation_of(path: str) -> str | None:
-    """Return the conversation whose rollout a file is."""
-    found = _ROLLOUT.search(path)
-    return found[1] if found else None
+    """Return the conversation of a rollout; None if the path is not that of a rollout."""
+    match = _ROLLOUT.search(path)
+    return match[1] if match else None
 
 
 def _names(folder: str) -> list[str]:
@@ -104,55 +104,55 @@ def _names(folder: str) -> list[str]:
 
 
 def find_rollout(conversation: str, stores: Mapping[str, str]) -> str | None:
-    """Return the rollout of a conversation, None if there is none; OSError where nobody can say."""
+    """Return the rollout of a conversation; None if there is none. Raises OSError."""
     config = config_folder(stores)
     if config is None or not UUID.match(conversation):
         return None
     days = _days_of(conversation)
     folders = [os.path.join(config, "sessions", day) for day in days]
     candidates = _rollouts_in(folders) if days else rollouts(stores)
-    return next((path for found, path in candidates if found == conversation), None)
+    return next((path for ident, path in candidates if ident == conversation), None)
 
 
 def _days_of(conversation: str) -> list[str]:
-    """Return the folders of the day that an id was made on, which it names, in whatever time zone."""
+    """Return the folders of the day that a version 7 UUID names, for any time zone; none for other ids."""
     if conversation[14] != "7":
         return []
     from datetime import UTC, datetime, timedelta
 
     try:
-        made = datetime.fromtimestamp(int(conversation[:8] + conversation[9:13], 16) / 1000, UTC)
-        return [(made + timedelta(days=shift)).strftime("%Y/%m/%d") for shift in (0, -1, 1)]
+        created = datetime.fromtimestamp(int(conversation[:8] + conversation[9:13], 16) / 1000, UTC)
+        return [(created + timedelta(days=shift)).strftime("%Y/%m/%d") for shift in (0, -1, 1)]
     except (ValueError, OverflowError, OSError):
         return []
 
 
-def began_in(workspace: str, stores: Mapping[str, str]) -> list[str]:
+def conversations_in(workspace: str, stores: Mapping[str, str]) -> list[str]:
     """Return the conversations of a person that began in a workspace, the last used first."""
-    found = []
+    used = []
     try:
         for conversation, path in rollouts(stores):
             head = _head(path)
             cwd = _CWD.search(head)
-            if cwd and _text(cwd[1]) == workspace and is_of_person(head):
-                found.append((os.path.getmtime(path), conversation))
+            if cwd and _parse_string(cwd[1]) == workspace and is_of_person(head):
+                used.append((os.path.getmtime(path), conversation))
     except OSError:
         return []
-    return [conversation for _, conversation in sorted(found, reverse=True)]
+    return [conversation for _, conversation in sorted(used, reverse=True)]
 
 
 def forks_of(conversation: str, stores: Mapping[str, str]) -> list[str]:
-    """Return the conversations that go on from one and cannot be without it."""
-    found = []
+    """Return the forks of a conversation, which cannot be read without it. Raises OSError."""
+    forks = []
     for other, path in rollouts(stores):
         origin = _FORK.search(_head(path))
         if origin and origin[1].decode() == conversation:
-            found.append(other)
-    return found
+            forks.append(other)
+    return forks
 
 
 def is_of_person(head: bytes) -> bool:
-    """Tell whether a rollout is of a conversation with a person, and not of a subagent's."""
+    """Tell whether the first line of a rollout names a conversation with a person, not with a subagent."""
     thread = _THREAD.search(head)
     return thread is None or thread[1] == b"user"
 
@@ -162,53 +162,56 @@ def _head(path: str) -> bytes:
 
 
 def is_subagent(path: str | None) -> bool:
-    """Tell whether a rollout is of a conversation that another one started."""
+    """Tell whether a rollout is that of a subagent."""
     return path is not None and not is_of_person(_head(path))
 
 
 def paths_of(conversation: str, stores: Mapping[str, str]) -> list[tuple[str, str]]:
-    """Return what one conversation has on disk, as (folder, path below it)."""
+    """Return the files of one conversation, as (store, path below it). Raises OSError."""
     config = config_folder(stores)
     path = find_rollout(conversation, stores)
     if config is None or not UUID.match(conversation):
         return []
     snapshots = os.path.join(config, "shell_snapshots")
-    found = [path] if path else []
-    found += [os.path.join(snapshots, name) for name in _names(snapshots) if name.startswith(conversation)]
+    paths = [path] if path else []
+    paths += [os.path.join(snapshots, name) for name in _names(snapshots) if name.startswith(conversation)]
     store = stores.get(CONFIG) or stores[HOME]
-    return [(store, os.path.relpath(one, store)) for one in found]
+    return [(store, os.path.relpath(path, store)) for path in paths]
 
 
 def read_turn(path: str, opened: float | None) -> Evidence | None:
-    """Return what the end of a rollout says about the turn.
+    """Return the activity by the end of a rollout.
 
-    `opened` is when the process that has it open took it, None if nobody has: a turn from before that is no
-    longer going on, though nothing says so.
+    `opened` is the time at which a process opened the rollout; None if no process has it open. A turn that
+    began before that time has ended, even if the rollout does not record its end.
     """
     try:
         lines, _ = tail(path, _TAIL)
     except OSError:
         return None
-    said = _last_told(lines, _TURN_EVENTS, _tell) or _last_told(lines, (b'"response_item"',), _tell_middle)
-    if said is None or said.state != WORKING:
-        return said
+    evidence = _last_evidence(lines, _TURN_EVENTS, _by_turn_event)
+    evidence = evidence or _last_evidence(lines, (b'"response_item"',), _by_response_item)
+    if evidence is None or evidence.state != WORKING:
+        return evidence
     if opened is None:
         return None
-    if said.at < opened:
-        return Evidence("transcript", IDLE, opened, detail="the last turn was cut by the end of its process")
-    return said
+    if evidence.at < opened:
+        return Evidence(
+            "transcript", IDLE, opened, detail="the process of the last turn ended before the turn"
+        )
+    return evidence
 
 
-def _last_told(
-    lines: list[bytes], signs: tuple[bytes, ...], tell: Callable[[dict[str, Any]], Evidence | None]
+def _last_evidence(
+    lines: list[bytes], signs: tuple[bytes, ...], read: Callable[[dict[str, Any]], Evidence | None]
 ) -> Evidence | None:
     for line in reversed(lines):
-        if any(sign in line for sign in signs) and (said := tell(parse(line))):
-            return said
+        if any(sign in line for sign in signs) and (evidence := read(parse(line))):
+            return evidence
     return None
 
 
-def _tell(entry: dict[str, Any]) -> Evidence | None:
+def _by_turn_event(entry: dict[str, Any]) -> Evidence | None:
     payload, at = entry.get("payload"), epoch(entry.get("timestamp"))
     if not isinstance(payload, dict) or at is None:
         return None
@@ -217,31 +220,31 @@ def _tell(entry: dict[str, Any]) -> Evidence | None:
         return Evidence("transcript", WORKING, at, detail="the turn began")
     if kind == "turn_aborted":
         return Evidence("transcript", IDLE, at, detail="the turn was interrupted")
-    return _tell_end(payload, at) if kind == "task_complete" else None
+    return _by_turn_end(payload, at) if kind == "task_complete" else None
 
 
-def _tell_middle(entry: dict[str, Any]) -> Evidence | None:
-    """Return that a turn goes on: of a long one the beginning is out of reach."""
+def _by_response_item(entry: dict[str, Any]) -> Evidence | None:
+    """Return that a turn continues; the beginning of a long turn may lie before the lines that mam reads."""
     at = epoch(entry.get("timestamp")) if entry.get("type") == "response_item" else None
-    return Evidence("transcript", WORKING, at, detail="the turn goes on") if at is not None else None
+    return Evidence("transcript", WORKING, at, detail="the turn continues") if at is not None else None
 
 
-def _tell_end(payload: dict[str, Any], at: float) -> Evidence:
+def _by_turn_end(payload: dict[str, Any], at: float) -> Evidence:
     error = payload.get("error")
     if not isinstance(error, dict):
         return Evidence("transcript", IDLE, at, detail="the turn ended")
     if error.get("codex_error_info") in _LIMIT_ERRORS:
-        said = str(error.get("message"))[:300]
-        end = limit.named_end(said)
+        message_text = str(error.get("message"))[:300]
+        end = limit.named_end(message_text)
         if limit.is_on(end, time.time(), at):
-            return Evidence("transcript", WAITING, at, f"limit, resets {end}", said)
-        # The box takes words, and nothing else will tell that the limit was lifted.
-        return Evidence("transcript", IDLE, at, detail=said)
+            return Evidence("transcript", WAITING, at, f"limit, resets {end}", message_text)
+        # The input box takes text, and Codex does not record that the limit has ended.
+        return Evidence("transcript", IDLE, at, detail=message_text)
     return Evidence("transcript", IDLE, at, detail="the turn ended in an error")
 
 
 def prompts(path: str, since: int) -> Iterator[str]:
-    """Yield what the user said in the whole lines beyond `since` bytes."""
+    """Yield the user's prompts beyond `since` bytes. Raises OSError."""
     for line in lines_since(path, since):
         if b'"UserMessage"' in line:
             item = message(parse(line))
@@ -250,7 +253,7 @@ def prompts(path: str, since: int) -> Iterator[str]:
 
 
 def message(entry: dict[str, Any]) -> tuple[str, str] | None:
-    """Return the role and the words of a line that is a message of the conversation."""
+    """Return the role and the text of a line; None if it is not a message of the conversation."""
     payload = entry.get("payload")
     if not isinstance(payload, dict) or payload.get("type") != "item_completed":
         return None
@@ -259,11 +262,11 @@ def message(entry: dict[str, Any]) -> tuple[str, str] | None:
     role, parts = _ROLES.get(str(item.get("type"))), item.get("content")
     if role is None or not isinstance(parts, list):
         return None
-    words = [part["text"] for part in parts if isinstance(part, dict) and isinstance(part.get("text"), str)]
-    return role, "".join(words)
+    texts = [part["text"] for part in parts if isinstance(part, dict) and isinstance(part.get("text"), str)]
+    return role, "".join(texts)
 
 
-def _text(quoted: bytes) -> object:
+def _parse_string(quoted: bytes) -> object:
     try:
         return json.loads(quoted)
     except ValueError:

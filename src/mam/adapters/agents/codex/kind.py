@@ -1,7 +1,8 @@
-"""Codex: driven by options of one launch, read by its locks, rollout, title and screen.
+"""The kind of Codex: mam reads its locks, rollout, title and screen.
 
-Nothing of the user's configuration is edited. It has hooks, but only for whoever trusts those of the
-repository as well, so mam does without unless the operator says so: its rollout says as much.
+mam passes everything as options of one launch, and does not edit the user's configuration. Codex runs hooks
+only if the user also trusts those of the repository. So mam uses no hooks unless the operator allows it: the
+rollout reports as much.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
     from mam.core.activity import Evidence
 
 _PERMISSIONS = {
-    # It asks before it leaves its sandbox, so one that may write asks nothing inside the workspace.
+    # Codex asks only before it leaves its sandbox. A sandbox that may write would never ask in the workspace.
     "ask": ["-a", "on-request", "-s", "read-only"],
     "auto": ["--approve-for-me"],
     "skip": ["--dangerously-bypass-approvals-and-sandbox"],
@@ -77,7 +78,7 @@ _OPTIONS = Options(
         "--remote-auth-token-env",
     ),
 )
-# Words that make it another program, or choose a conversation: that is mam's part.
+# Subcommands that run something else, or choose a conversation: only mam may pass them.
 _COMMANDS = (
     "agents",
     "exec",
@@ -110,14 +111,14 @@ _COMMANDS = (
     "help",
 )
 _CHOOSES = ("--last",)
-# It runs what follows an exclamation mark in a shell, whatever blanks stand before it.
+# Codex runs the text after an exclamation mark in a shell, even with spaces before the mark.
 _SHELL = re.compile(r"\s*!")
-# A list of files or skills opens for such a word, and takes the Enter.
+# Such a word opens a list of files or skills, and the list takes the Enter.
 _MENTION = re.compile(r"(?:\A|\s)[@$]\S*\Z")
 
 
 class Codex(FileKind):
-    """Launches `codex` and reads what it leaves."""
+    """Launches `codex`, and reads its screen and its files."""
 
     name = "codex"
     exit_word = "/quit"
@@ -132,28 +133,28 @@ class Codex(FileKind):
     reads_screen = True
     interrupt_keys = ("Escape",)
     keeps_tabs = True
-    dialog_settles = 0.3
-    # An Enter within some 50 ms of typed text is lost; after a paste it was not.
+    dialog_settle_seconds = 0.3
+    # An Enter within about 50 ms after typed text is lost. After a paste it was not lost.
     pause_before_enter = 0.1
     special_first = "/"
     known_versions = ("0.166.0",)
     packages = ("@openai/codex",)
-    # A folder that is named must exist.
+    # A folder that this variable names must exist.
     config_variable = files.CONFIG
-    # Enter while it works cuts the answer and joins the text to the same turn; Tab would queue it.
+    # In a working Codex, Enter interrupts the answer and adds the text to the same turn; Tab would queue it.
     queues = False
 
     def launch(self, request: Request) -> Launch:
-        """Pass conversation, permissions and notify; what the caller passed comes last.
+        """Pass the conversation, the permissions and notify; the arguments of the caller come last.
 
-        Without --no-daemon a turn runs in a background server that outlives the session.
+        Without --no-daemon, turns run in a background server that outlives the session.
         """
         args = request.command[1:]
         _OPTIONS.refuse(args, _CHOOSES)
         _refuse_command(args)
         if request.resume or request.fork_of:
             args = _OPTIONS.without_prompt(args)
-        argv = [request.program, *_conversation(request), "--no-daemon"]
+        argv = [request.program, *_conversation_arguments(request), "--no-daemon"]
         argv += _PERMISSIONS.get(request.permissions, [])
         if request.model:
             argv += ["-m", request.model]
@@ -162,11 +163,11 @@ class Codex(FileKind):
             argv += ["-c", _mcp_server(request.attachment, asks=request.permissions == "ask")]
         if request.hook and request.settings.get("bypass_hook_trust"):
             argv += ["-c", f"hooks={_hooks(request.hook)}", "--dangerously-bypass-hook-trust"]
-        without = () if files.CONFIG in request.stores else (files.CONFIG,)
-        return Launch([*argv, *args], without=without)
+        unset = () if files.CONFIG in request.stores else (files.CONFIG,)
+        return Launch([*argv, *args], unset=unset)
 
     def on_disk(self, conversation: str, workspace: str, stores: Mapping[str, str]) -> bool | None:
-        """A rollout is written with the first message; one of another directory is resumed as well."""
+        """Look for the rollout. Codex writes it with the first message, and resumes it from any directory."""
         if files.config_folder(stores) is None:
             return None
         try:
@@ -175,98 +176,99 @@ class Codex(FileKind):
             return None
 
     def conversations(self, workspace: str, stores: Mapping[str, str]) -> list[str]:
-        """Return those that began in this directory."""
-        return files.began_in(workspace, stores)
+        """Return the conversations that began in this directory."""
+        return files.conversations_in(workspace, stores)
 
     def purge_paths(
         self, conversation: str, workspace: str, stores: Mapping[str, str]
     ) -> list[tuple[str, str]]:
-        """The rollout and its shell snapshot; a fork lives on the rollout of what it was made of."""
+        """Return the rollout and its shell snapshot; refuse if a fork needs the rollout."""
         try:
             forks = files.forks_of(conversation, stores)
-            found = files.paths_of(conversation, stores)
+            paths = files.paths_of(conversation, stores)
         except OSError:
             return []
         if forks:
             raise IllegalTransition(
-                f"conversation {conversation} is the beginning of its fork {forks[0]}",
-                hint="purge the fork first: without this one it cannot be read",
+                f"the fork {forks[0]} begins with conversation {conversation}",
+                hint="purge the fork first: Codex cannot read it without this conversation",
             )
-        return found
+        return paths
 
     def purge_command(self, conversation: str, program: str) -> list[str] | None:
-        """Its database and its index have an entry each; it refuses while a fork or a process needs it."""
+        """Codex also has entries in a database and an index; it refuses if a fork or a process needs them."""
         return [program, "delete", "--force", conversation]
 
-    def look(self, screen: Screen) -> ScreenState:
-        """Find the box, else a dialog."""
-        return codex_screen.look(screen)
+    def read_screen(self, screen: Screen) -> ScreenState:
+        """Look for the input box; without one, look for a dialog."""
+        return codex_screen.read_screen(screen)
 
     def read_title(self, title: str) -> str:
-        """The title alone shows that an answer streams."""
+        """Only the title shows that an answer is streaming."""
         return codex_screen.read_title(title)
 
-    def answer_keys(self, look: ScreenState, answer: str) -> list[str] | None:
-        """The trust dialog stands on its Yes."""
-        if (look.dialog, answer) != ("trust", "trust"):
+    def answer_keys(self, screen_state: ScreenState, answer: str) -> list[str] | None:
+        """The trust dialog opens with the pointer on Yes, its first option."""
+        if (screen_state.dialog, answer) != ("trust", "trust"):
             return None
-        return ["Enter"] if look.detail == codex_screen.YES else ["Up"]
+        return ["Enter"] if screen_state.detail == codex_screen.YES else ["Up"]
 
-    def typed(self, text: str) -> str | None:
-        """A space before a slash makes it a word, one after a mention closes the list of it."""
+    def text_to_type(self, text: str) -> str | None:
+        """Add a space before a slash, so that it is no command, and after a mention, to close its list."""
         if _SHELL.match(text):
             return None
-        words = super().typed(text) or text
-        return f"{words} " if _MENTION.search(words) else words
+        escaped = super().text_to_type(text) or text
+        return f"{escaped} " if _MENTION.search(escaped) else escaped
 
-    def hear(self, payload: Mapping[str, Any]) -> HookEvent | None:
-        """Return that a turn was completed, as a mere wake-up; its hooks, where it has them, say more.
+    def read_hook(self, payload: Mapping[str, Any]) -> HookEvent | None:
+        """Return what a hook reports, or that `notify` reported the end of a turn.
 
-        The thread may be the hidden one that makes the title, and the rollout says the same at the same time.
+        The end of a turn has no state here: its thread may be the hidden one that makes the title, and the
+        rollout records the end at the same time. The report only makes mam look again.
         """
         if "hook_event_name" in payload:
-            return _heard(payload)
+            return _read_hook_event(payload)
         event, conversation = payload.get("type"), payload.get("thread-id")
         if event != "agent-turn-complete" or not isinstance(conversation, str):
             return None
-        said = payload.get("input-messages")
-        prompt = said[-1] if isinstance(said, list) and said and isinstance(said[-1], str) else None
-        known = conversation if UUID.match(conversation) else None
-        return HookEvent(event, None, None, known, prompt)
+        prompts = payload.get("input-messages")
+        last = prompts[-1] if isinstance(prompts, list) and prompts else None
+        prompt = last if isinstance(last, str) else None
+        return HookEvent(event, None, None, conversation if UUID.match(conversation) else None, prompt)
 
-    def is_voice(self, pid: int, pane_pid: int) -> bool:
-        """The program is a child of npm's wrapper; a Codex that a tool started has another wrapper."""
+    def is_agent_process(self, pid: int, pane_pid: int) -> bool:
+        """Accept the child of npm's wrapper; a Codex that a tool started has another wrapper."""
         return process.is_program_of(pid, pane_pid)
 
     def read_state(
         self, pid: int, start: int, stores: Mapping[str, str]
     ) -> tuple[Evidence, str | None] | None:
-        """The conversation whose lock this very process holds, from before its first message."""
+        """Return the conversation whose lock this process holds; it has the lock before its first message."""
         return process.read_state(pid, start, stores)
 
     def holders(self, conversation: str, stores: Mapping[str, str]) -> list[tuple[int, int]]:
-        """Every Codex locks its conversation, one that a person started too."""
+        """Read the locks: every Codex locks its conversation, also one that a person started."""
         return process.holders(conversation, stores)
 
     def read_records(self, conversation: str, workspace: str, stores: Mapping[str, str]) -> list[Evidence]:
-        """The end of the rollout."""
+        """Read the end of the rollout."""
         try:
             path = files.find_rollout(conversation, stores)
         except OSError:
             return []
-        said = files.read_turn(path, files.locked_since(conversation, stores)) if path else None
-        return [said] if said else []
+        evidence = files.read_turn(path, files.locked_since(conversation, stores)) if path else None
+        return [evidence] if evidence else []
 
     def find_record(self, conversation: str, stores: Mapping[str, str]) -> str | None:
-        """The rollout."""
+        """Return the rollout."""
         return files.find_rollout(conversation, stores)
 
     def has_prompt(self, text: str, conversation: str, path: str, since: int) -> bool:
-        """The user's line is written at submission, also where it steers a turn that goes on."""
-        return any(one.strip() == text.strip() for one in files.prompts(path, since))
+        """Codex writes the user's line at submission, also if it joins a running turn."""
+        return any(prompt.strip() == text.strip() for prompt in files.prompts(path, since))
 
     def read_turns(self, path: str, turns: int) -> Transcript | None:
-        """What the rollout's end holds; a fork has no more than was said since."""
+        """Read the end of the rollout; that of a fork holds only the messages since the fork."""
         from mam.adapters.agents.codex import transcript
 
         return transcript.read(path, turns)
@@ -279,40 +281,40 @@ def _hooks(command: str) -> str:
     return "{" + each + "}"
 
 
-def _heard(payload: Mapping[str, Any]) -> HookEvent | None:
+def _read_hook_event(payload: Mapping[str, Any]) -> HookEvent | None:
     event = str(payload.get("hook_event_name"))
     if event not in _STATES:
         return None
     state, waiting_for = _STATES[event]
     conversation, prompt = payload.get("session_id"), payload.get("prompt")
-    known = isinstance(conversation, str) and UUID.match(conversation)
+    is_id = isinstance(conversation, str) and UUID.match(conversation)
     return HookEvent(
         event,
         state,
         waiting_for,
-        str(conversation) if known else None,
+        str(conversation) if is_id else None,
         prompt if isinstance(prompt, str) else None,
     )
 
 
-def _conversation(request: Request) -> list[str]:
+def _conversation_arguments(request: Request) -> list[str]:
     if request.fork_of:
         return ["fork", request.fork_of]
     return ["resume", request.conversation] if request.resume and request.conversation else []
 
 
 def _refuse_command(args: list[str]) -> None:
-    """Only the first word can be a command: after it they are those of a prompt."""
-    first = next((words[0] for name, words in _OPTIONS.parts(args) if name in ("", REST)), None)
+    """Refuse a subcommand: only the first word can be one, and the others belong to a prompt."""
+    first = next((part[0] for name, part in _OPTIONS.parts(args) if name in ("", REST)), None)
     if first in _COMMANDS:
         raise Usage(
-            f"{first} is for mam to pass: it keeps track of the conversation",
+            f"only mam may pass {first}: it keeps track of the conversation",
             hint="mam resume NAME, mam fork NAME, or mam adopt",
         )
 
 
 def _mcp_server(server: Attachment, *, asks: bool) -> str:
-    """Return an MCP server of this launch as TOML; waiting for an agent takes longer than most tools."""
+    """Return an MCP server of this launch as TOML; a tool that waits for an agent needs a long timeout."""
     env = ",".join(f"{name}={_toml(value)}" for name, value in server.env.items())
     facts = {
         "command": _toml(server.argv[0]),
@@ -322,7 +324,7 @@ def _mcp_server(server: Attachment, *, asks: bool) -> str:
         "tool_timeout_sec": "3660",
     }
     if not asks:
-        # The person who started it gave it these tools.
+        # The person who started the session gave these tools to the agent.
         facts["default_tools_approval_mode"] = _toml("approve")
     each = ",".join(f"{name}={value}" for name, value in facts.items())
     return f"mcp_servers.{server.name}={{{each}}}"
@@ -333,9 +335,9 @@ def _toml(text: str) -> str:
 
 
 def _notify(request: Request, args: list[str]) -> list[str]:
-    """Return the option that reports a finished turn; a notify of the caller's own stays as it is."""
-    theirs = any(re.match(r"(?:--config=|-c)?\s*notify\s*=", word) for word in args)
-    if not request.hook or theirs or files.has_notify(request.stores):
+    """Return the option that makes Codex report the end of a turn; the caller's own notify has priority."""
+    has_own = any(re.match(r"(?:--config=|-c)?\s*notify\s*=", word) for word in args)
+    if not request.hook or has_own or files.has_notify(request.stores):
         return []
     value = json.dumps(hook_command.as_argv(request.hook), ensure_ascii=False)
     return ["-c", f"notify={value}"]

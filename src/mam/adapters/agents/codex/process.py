@@ -1,7 +1,7 @@
-"""Which process is a Codex, and which conversation it has open.
+"""Finding out which process is a Codex, and which conversation it has open.
 
-npm installs a wrapper that starts the program as its child, with the same arguments: what speaks and holds
-locks is then a child of the pane's process. Where there is no /proc nothing of this is known.
+npm installs a wrapper that starts the program as its child, with the same arguments. Then the process that
+runs hooks and holds locks is a child of the pane's process. Without /proc, mam knows none of this.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 
-class Open:
-    """A conversation that a process has open: since when, and its rollout once something was said."""
+class OpenConversation:
+    """A conversation that a process has open: since when, and its rollout (None before a first message)."""
 
     __slots__ = ("conversation", "rollout", "since")
 
@@ -29,54 +29,54 @@ class Open:
         self.rollout = rollout
 
     def turn(self) -> Evidence | None:
-        """Return what its rollout says about the turn."""
+        """Return the activity that the rollout shows."""
         return files.read_turn(self.rollout, self.since) if self.rollout else None
 
 
 def is_program_of(pid: int, pane_pid: int) -> bool:
-    """Tell whether a process is the pane's Codex itself, or the program that the pane's wrapper started."""
+    """Tell whether a process is the Codex of a pane: the pane's process, or the child of a wrapper there."""
     return pid == pane_pid or wrapper_of(pid) == pane_pid
 
 
 def wrapper_of(pid: int) -> int | None:
-    """Return the wrapper that started a Codex: `node /path/codex ARGS`, and the child has just these."""
+    """Return the wrapper of a Codex: its parent `node /path/codex ARGS`, with the same ARGS as the child."""
     parent = process.parent_of(pid)
-    own, others = process.command_line(pid) or [], process.command_line(parent or 0) or []
-    if parent is None or not own or others[2:] != own[1:] or len(others) < 2:
+    argv, parent_argv = process.command_line(pid) or [], process.command_line(parent or 0) or []
+    if parent is None or not argv or parent_argv[2:] != argv[1:] or len(parent_argv) < 2:
         return None
-    return parent if os.path.basename(others[1]).startswith("codex") else None
+    return parent if os.path.basename(parent_argv[1]).startswith("codex") else None
 
 
 def read_state(pid: int, start: int, stores: Mapping[str, str]) -> tuple[Evidence, str | None] | None:
-    """Return the turn and the conversation of the Codex that a pane's process is or wraps."""
+    """Return the activity and the conversation of the Codex in a pane."""
     if not start or process.start_of(pid) != start:
         return None
-    for one in (pid, *process.children(pid)):
-        found = current(one, stores) if is_program_of(one, pid) else None
-        if found:
-            # At no time: a listing that held it for fresh would not look at the screen.
-            quiet = Evidence("state-file", UNKNOWN, 0.0, detail="its lock on the conversation")
-            return found.turn() or quiet, found.conversation
+    for candidate in (pid, *process.children(pid)):
+        current = current_conversation(candidate, stores) if is_program_of(candidate, pid) else None
+        if current:
+            # The time is 0, because a listing does not look at the screen while other evidence is fresh.
+            lock = Evidence("state-file", UNKNOWN, 0.0, detail="holds the lock of the conversation")
+            return current.turn() or lock, current.conversation
     return None
 
 
-def current(pid: int, stores: Mapping[str, str]) -> Open | None:
-    """Return the conversation that a process has now: after /clear it has the one before open as well."""
-    found = [one for one in opened(pid, stores) if not files.is_subagent(one.rollout)]
-    if len(found) < 2:
-        return found[0] if found else None
-    return max(found, key=lambda one: max(one.since, said.at if (said := one.turn()) else 0.0))
+def current_conversation(pid: int, stores: Mapping[str, str]) -> OpenConversation | None:
+    """Return the present conversation of a process; after /clear the process has the old one open as well."""
+    candidates = [item for item in open_conversations(pid, stores) if not files.is_subagent(item.rollout)]
+    if len(candidates) < 2:
+        return candidates[0] if candidates else None
+    return max(candidates, key=lambda item: max(item.since, turn.at if (turn := item.turn()) else 0.0))
 
 
-def opened(pid: int, stores: Mapping[str, str]) -> list[Open]:
+def open_conversations(pid: int, stores: Mapping[str, str]) -> list[OpenConversation]:
     """Return the conversations whose locks a process has open."""
     folder = files.locks_folder(stores)
     if folder is None:
         return []
     below = f"{os.path.realpath(folder)}/"
     paths = process.open_files(pid)
-    written = {one: path for path in paths if (one := files.conversation_of(path))}
-    found = []
+    rollouts = {ident: path for path in paths if (ident := files.conversation_of(path))}
+    conversations = []
     for path in paths:
         conversation = path.removeprefix(below).removesuffix(".lock")
         if not path.startswith(below) or not UUID.match(conversation):
@@ -85,12 +85,12 @@ def opened(pid: int, stores: Mapping[str, str]) -> list[Open]:
             since = os.stat(path).st_mtime
         except OSError:
             continue
-        rollout = written.get(conversation) or _find(conversation, stores)
-        found.append(Open(conversation, since, rollout))
-    return found
+        rollout = rollouts.get(conversation) or _find_rollout(conversation, stores)
+        conversations.append(OpenConversation(conversation, since, rollout))
+    return conversations
 
 
-def _find(conversation: str, stores: Mapping[str, str]) -> str | None:
+def _find_rollout(conversation: str, stores: Mapping[str, str]) -> str | None:
     try:
         return files.find_rollout(conversation, stores)
     except OSError:
@@ -98,19 +98,19 @@ def _find(conversation: str, stores: Mapping[str, str]) -> str | None:
 
 
 def holders(conversation: str, stores: Mapping[str, str]) -> list[tuple[int, int]]:
-    """Return (pid, start) of the Codex that has a conversation open; a wrapped one goes by its wrapper."""
+    """Return (pid, start) of each Codex that has a conversation open; of its wrapper, if it has one."""
     path = files.lock_path(conversation, stores)
     try:
-        wanted = os.stat(path or "")
+        lock = os.stat(path or "")
     except OSError:
         return []
-    found = []
-    for pid in process.lockers(wanted.st_ino):
-        # None: another user's. Its number says that it is the one, so it is better not disturbed.
-        if process.has_open(pid, wanted) is False:
+    processes = []
+    for pid in process.lockers(lock.st_ino):
+        # None: the process is another user's. The inode number matches, so mam counts the process.
+        if process.has_open(pid, lock) is False:
             continue
-        known = wrapper_of(pid) or pid
-        start = process.start_of(known)
+        outer = wrapper_of(pid) or pid
+        start = process.start_of(outer)
         if start is not None:
-            found.append((known, start))
-    return found
+            processes.append((outer, start))
+    return processes

@@ -1,8 +1,9 @@
-"""Reading Codex's screen.
+"""Reading the screen of Codex.
 
-The box is the last line that begins with `›`, above a blank line and the status line (`MODEL · FOLDER`). The
-splash before the start has the box without a status line, a dialog has a line of keys in its place. While an
-answer streams the screen shows no sign of work, so a turn is over only where its end is seen.
+The input box is the last line that begins with `›`; below it are an empty line and the status line (`MODEL ·
+FOLDER`). The splash before the start shows the input box without a status line. A dialog has a line of keys
+instead of the status line. The screen does not show that an answer is streaming, so mam takes a turn for
+ended only if it sees the end.
 """
 
 from __future__ import annotations
@@ -23,14 +24,14 @@ if TYPE_CHECKING:
 YES, NO = "on yes", "on no"
 PROMPT, SHELL_PROMPT = "›", "!"
 _PLACEHOLDER = "Ask Codex to do anything"
-# Where the cursor stands in an empty box, and where a caller puts it who does not know.
+# The column of the cursor in an empty input box, or 0 if the caller does not know it.
 _AT_START = (0, 2)
 
 _KEYS = re.compile(r"\b(?:press )?(?:enter|esc|tab)\b", re.IGNORECASE)
 _HINTS = "  ? for shortcuts"
 _NAMES = re.compile(r"  \S")
 _STATUS = re.compile(r"  \S.* · ")
-# Shown among the hints where a person has no status line.
+# If the user has switched the status line off, the line of hints shows this.
 _CONTEXT = re.compile(r"\b\d+% context left\b")
 _POINTER = re.compile(r"^ {0,3}[›>] ", re.MULTILINE)
 _HEADER = re.compile(r"  >_ OpenAI Codex \(v")
@@ -41,14 +42,14 @@ _WORKED = re.compile(r"  Worked for \S.* • \d")
 _FAILED = "■ "
 _LIMIT = re.compile(r"■ You.ve hit your usage limit")
 
-# The options decide, in the last list on the screen: what stands above them are an agent's words.
+# Only the options of the last list decide which dialog it is: the text above them may be the agent's.
 _TRUST = re.compile(r"^([› ]) 1\. Trust and continue\n[› ] 2\. ", re.MULTILINE)
 _QUESTION = re.compile(r"enter to submit (?:answer|all)")
 _LOCKED = re.compile(
     r"^  🔒 +This conversation is open in another app(?:.*\n){1,6} *r retry +f fork", re.MULTILINE
 )
 _LOGIN = re.compile(r"^[› >] 1\. Sign in with ChatGPT", re.MULTILINE)
-# Never seen: an update is offered only with a net.
+# This dialog was never seen: Codex offers an update only with a network.
 _UPDATE = re.compile(r"^[› ] 1\. Update now", re.MULTILINE)
 _PERMISSION = re.compile(r"^[› ] 1\. (?:Yes\b|Allow\b)", re.MULTILINE)
 _DIALOGS = (
@@ -59,30 +60,30 @@ _DIALOGS = (
 _LARGEST_DIALOG = 40
 
 
-def look(screen: Screen) -> ScreenState:
-    """Return the state, the dialog and the box of a screen."""
+def read_screen(screen: Screen) -> ScreenState:
+    """Return the activity, the dialog and the input box of a screen."""
     lines = [line.rstrip() for line in screen.text.rstrip().split("\n")]
-    found = _find_box(lines)
-    if found is None:
-        return _look_at_dialog(lines)
-    top, bottom = found
+    box_lines = _find_box(lines)
+    if box_lines is None:
+        return _read_dialog(lines)
+    top, bottom = box_lines
     inside = "\n".join(line[2:] for line in lines[top:bottom]).strip()
     if lines[top].startswith(SHELL_PROMPT):
         return ScreenState(UNKNOWN, box="draft", detail="shell mode")
     is_empty = inside in ("", _PLACEHOLDER) and screen.cursor_x in _AT_START
-    return _look_above(_blocks(lines[:top]), "empty" if is_empty else "draft")
+    return _read_conversation(_blocks(lines[:top]), "empty" if is_empty else "draft")
 
 
 def read_title(title: str) -> str:
-    """Return what the pane's title says: a turning braille sign, or that a person is needed."""
+    """Return the activity by the title: a spinner of braille signs, or a request for a person."""
     if re.match(r"\[ . \] Action Required\b", title):
         return WAITING
-    # At rest it is a name and nothing else, as it is before Codex sets it.
+    # The title of an idle Codex is only a name, like the title before Codex sets one.
     return WORKING if re.match(r"[\u2800-\u28ff] ", title) else UNKNOWN
 
 
 def _find_box(lines: Sequence[str]) -> tuple[int, int] | None:
-    """Return where the box begins and ends; None where no status line stands below it."""
+    """Return the first line of the input box and the line after it; None without a status line below it."""
     written = [number for number, line in enumerate(lines) if line][-2:]
     status = next((number for number in written if _is_status(lines, number)), 0)
     if status < 2 or lines[status - 1]:
@@ -97,7 +98,7 @@ def _find_box(lines: Sequence[str]) -> tuple[int, int] | None:
 
 
 def _is_status(lines: Sequence[str], number: int) -> bool:
-    """Tell whether a line is the status line: names with dots between, or what stands above the hints."""
+    """Tell whether a line is the status line: names with dots between them, or the line above the hints."""
     line = lines[number]
     if line.startswith(_HINTS):
         return bool(_CONTEXT.search(line))
@@ -108,7 +109,7 @@ def _is_status(lines: Sequence[str], number: int) -> bool:
 
 
 def _blocks(lines: Sequence[str]) -> list[list[str]]:
-    """Return the paragraphs of the conversation, as blank lines part them."""
+    """Return the paragraphs of the conversation; empty lines separate them."""
     blocks: list[list[str]] = [[]]
     for line in lines:
         if line:
@@ -118,7 +119,7 @@ def _blocks(lines: Sequence[str]) -> list[list[str]]:
     return [block for block in blocks if block]
 
 
-def _look_above(blocks: list[list[str]], box: str) -> ScreenState:
+def _read_conversation(blocks: list[list[str]], box: str) -> ScreenState:
     prompts = [number for number, block in enumerate(blocks) if block[0].startswith(f"{PROMPT} ")]
     turn = blocks[prompts[-1] :] if prompts else blocks
     if any(_BUSY.match(block[0]) for block in turn):
@@ -127,24 +128,24 @@ def _look_above(blocks: list[list[str]], box: str) -> ScreenState:
         return ScreenState(WORKING, box=box, detail="messages are queued")
     last = blocks[-1] if blocks else [""]
     if last[0].startswith(_FAILED):
-        return _look_at_failure(" ".join(last), box)
+        return _read_failure(" ".join(last), box)
     is_new = not prompts and any(_HEADER.match(line) for block in blocks for line in block)
     return ScreenState(IDLE if is_new or _WORKED.match(last[-1]) else UNKNOWN, box=box)
 
 
-def _look_at_failure(said: str, box: str) -> ScreenState:
-    if not _LIMIT.match(said):
+def _read_failure(message: str, box: str) -> ScreenState:
+    if not _LIMIT.match(message):
         return ScreenState(IDLE, box=box)
-    end = limit.named_end(said)
+    end = limit.named_end(message)
     if limit.is_on(end, time.time()):
-        # No dialog stands there, but whatever is typed gets the same answer until the limit is lifted.
+        # No dialog is open, but Codex answers every prompt with this message until the limit ends.
         return ScreenState(WAITING, dialog="limit", box=box, detail=end)
     return ScreenState(
-        IDLE, box=box, detail=f"a limit was reached, to reset {end}" if end else "a limit was reached"
+        IDLE, box=box, detail=f"a limit was reached, it resets {end}" if end else "a limit was reached"
     )
 
 
-def _look_at_dialog(lines: Sequence[str]) -> ScreenState:
+def _read_dialog(lines: Sequence[str]) -> ScreenState:
     tail = "\n".join(lines[-_LARGEST_DIALOG:])
     if _LOCKED.search(tail):
         return ScreenState(WAITING, dialog="locked")
@@ -164,7 +165,7 @@ def _look_at_dialog(lines: Sequence[str]) -> ScreenState:
 
 
 def _last_options(lines: Sequence[str]) -> str:
-    """Return the screen from the last first option on."""
+    """Return the screen from the first option of the last list on."""
     for number in range(len(lines) - 1, -1, -1):
         if re.match(r"[› >] 1\. ", lines[number]):
             return "\n".join(lines[number:])

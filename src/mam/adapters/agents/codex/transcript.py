@@ -1,4 +1,4 @@
-"""What was said in a conversation of Codex, with which model, and how full its context is."""
+"""Reading a rollout of Codex: the last turns, the model, and how full the context is."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _LARGEST = 8 * 1024 * 1024
 
 
 def read(path: str, most: int) -> Transcript | None:
-    """Return the last turns and the figures of the end of a rollout; None where it cannot be read."""
+    """Return the last turns and the figures from the end of a rollout; None if it cannot be read."""
     try:
         lines, _ = tail(path, _LARGEST)
     except OSError:
@@ -32,10 +32,10 @@ def read(path: str, most: int) -> Transcript | None:
 
 
 def _add_turn(turns: list[Turn], entry: dict[str, Any]) -> None:
-    said = message(entry)
-    if said is None or not said[1].strip():
+    role_and_text = message(entry)
+    if role_and_text is None or not role_and_text[1].strip():
         return
-    add_turn(turns, *said, entry.get("timestamp"))
+    add_turn(turns, *role_and_text, entry.get("timestamp"))
 
 
 def _figures(entry: dict[str, Any]) -> dict[str, Any]:
@@ -48,14 +48,14 @@ def _figures(entry: dict[str, Any]) -> dict[str, Any]:
     if not isinstance(info, dict):
         return {}
     total, last = info.get("total_token_usage"), info.get("last_token_usage")
-    found = {
+    figures = {
         "tokens_in": _number(total, "input_tokens"),
         "tokens_out": _number(total, "output_tokens"),
         "context": _number(last, "input_tokens"),
         "window": _number(info, "model_context_window"),
     }
-    return {name: value for name, value in found.items() if value is not None}
+    return {name: value for name, value in figures.items() if value is not None}
 
 
-def _number(holder: object, name: str) -> int | None:
-    return count(holder.get(name)) if isinstance(holder, dict) else None
+def _number(figures: object, name: str) -> int | None:
+    return count(figures.get(name)) if isinstance(figures, dict) else None

@@ -1,7 +1,8 @@
-"""Gemini CLI: driven by options of one launch, read by its chat file, the log of prompts, title and screen.
+"""The kind of Gemini CLI: mam reads its chat file, log of prompts, title and screen.
 
-Nothing of the user's configuration is edited. It has hooks, but takes them from settings of the user, of the
-project, or of a file that belongs to root in folders of root's alone: none of them is for one launch.
+mam passes everything as options of one launch, and does not edit the user's configuration. Gemini takes hooks
+only from the settings of the user or the project, or from a file and folders that belong to root. mam can
+change none of these for one launch, so it uses no hooks.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ _PERMISSIONS = {
     "auto": ["--approval-mode", "auto_edit"],
     "skip": ["--approval-mode", "yolo"],
 }
-# Options that choose a conversation or a directory: that is mam's part.
+# Options that choose a conversation or a directory: only mam may pass them.
 _CHOOSES = (
     "--session-id",
     "--sessionId",
@@ -66,24 +67,25 @@ _OPTIONS = Options(
     ),
     single=("-m", "--model", "-p", "--prompt", "--approval-mode", "-o", "--output-format", *_PROMPTS),
 )
-# Inside of a Gemini its mark is set: there this would skip the question about trust. A person may set it too.
+# Gemini sets the first variable for its children. There the second one would skip the question about trust.
+# Elsewhere a person may have set it.
 _MARK, _INHERITED_INSIDE = "GEMINI_CLI", ("GEMINI_CLI_TRUST_WORKSPACE",)
-# A slash and one word may be a command of anybody's making; blanks before it are dropped.
+# A slash and one word may be a command, also one that a user defined. Gemini drops spaces before it.
 _COMMAND = re.compile(r"\s*/(?![/*])[^\s/]*(?:\s|\Z)")
-# It takes these out of what is pasted.
+# Gemini removes these from a paste.
 _INVISIBLE = re.compile("[\x80-\x9f\u200b\u200e\u200f\u202a-\u202e\u2066-\u2069\ufeff]")
-# What follows such a sign, wherever it stands, is looked for among the files.
+# Gemini takes the text after such an @, anywhere in a prompt, for the name of a file.
 _MENTION = re.compile(r"(?<!\\)@(?:[^ \t\n\r,;!?()\[\]{}.]|\.(?![ \t\n\r]|\Z))")
-# A list of files opens for such a word, and takes the Enter; after a backslash Enter is a new line.
+# Such a word opens a list of files, and the list takes the Enter. After a backslash, Enter makes a new line.
 _TAKES_ENTER = re.compile(r"(?:@\S*|\\)\Z")
 
 
 class Gemini(FileKind):
-    """Launches `gemini` and reads what it leaves."""
+    """Launches `gemini`, and reads its screen and its files."""
 
     name = "gemini"
     exit_word = "/quit"
-    chooses_id = True
+    takes_conversation_id = True
     can_resume = True
     takes_permissions = True
     takes_model = True
@@ -91,18 +93,18 @@ class Gemini(FileKind):
     reads_screen = True
     interrupt_keys = ("Escape",)
     keeps_tabs = True
-    # A dialog may take the place of a box that was just drawn.
-    ready_settles = 0.3
-    dialog_settles = 0.3
-    # An Enter within 40 ms after a paste was taken in is a new line.
+    # A dialog may replace an input box that Gemini has just drawn.
+    ready_settle_seconds = 0.3
+    dialog_settle_seconds = 0.3
+    # An Enter within 40 ms after Gemini took in a paste makes a new line.
     pause_before_enter = 0.5
     known_versions = ("0.61.0",)
     packages = ("@google/gemini-cli",)
-    # It stands for the home, not for the folder in it.
+    # The variable names the home, not the folder `.gemini` in it.
     config_variable = files.CONFIG
 
     def launch(self, request: Request) -> Launch:
-        """Pass id and permissions; what the caller passed comes last."""
+        """Pass the id and the permissions; the arguments of the caller come last."""
         args = request.command[1:]
         _OPTIONS.refuse(args, _CHOOSES, of="the conversation and of the directory", hint=_HINT)
         if request.resume:
@@ -113,13 +115,13 @@ class Gemini(FileKind):
         argv += _PERMISSIONS.get(request.permissions, [])
         if request.model:
             argv += ["--model", request.model]
-        without = _INHERITED_INSIDE if request.environ.get(_MARK) else ()
+        unset = _INHERITED_INSIDE if request.environ.get(_MARK) else ()
         if files.CONFIG not in request.stores:
-            without = (*without, files.CONFIG)
-        return Launch([*argv, *args], without=without)
+            unset = (*unset, files.CONFIG)
+        return Launch([*argv, *args], unset=unset)
 
     def on_disk(self, conversation: str, workspace: str, stores: Mapping[str, str]) -> bool | None:
-        """A chat file in which something was said; Gemini finds it from its own directory only."""
+        """Look for a chat file with a history; Gemini finds it only from the same workspace."""
         if files.store(stores) is None:
             return None
         try:
@@ -130,86 +132,86 @@ class Gemini(FileKind):
             return None
 
     def conversations(self, workspace: str, stores: Mapping[str, str]) -> list[str]:
-        """Return those of this directory."""
+        """Return the conversations of this workspace."""
         return files.conversations(workspace, stores)
 
     def purge_paths(
         self, conversation: str, workspace: str, stores: Mapping[str, str]
     ) -> list[tuple[str, str]]:
-        """Its chat files, those of its helpers, plans and outputs; the log of prompts is shared and stays."""
+        """Return the chat files, also of subagents, plans and outputs; the shared log of prompts stays."""
         try:
             return files.paths_of(conversation, workspace, stores)
         except OSError:
             return []
 
     def leftovers(self, workspace: str, stores: Mapping[str, str]) -> list[tuple[str, str]]:
-        """Empty chat files of resumed conversations, for which the next start would delete the full ones."""
+        """Return empty files of resumed conversations: they make the next start delete the full ones."""
         try:
             return files.leftovers(workspace, stores)
         except OSError:
             return []
 
-    def look(self, screen: Screen) -> ScreenState:
-        """Find the box, else a dialog."""
-        return gemini_screen.look(screen)
+    def read_screen(self, screen: Screen) -> ScreenState:
+        """Look for the input box; without one, look for a dialog."""
+        return gemini_screen.read_screen(screen)
 
     def read_title(self, title: str) -> str:
-        """The title shows that it works or asks."""
+        """The title shows that Gemini is working or waiting."""
         return gemini_screen.read_title(title)
 
-    def answer_keys(self, look: ScreenState, answer: str) -> list[str] | None:
-        """The trust dialog stands on its Yes."""
-        if (look.dialog, answer) != ("trust", "trust"):
+    def answer_keys(self, screen_state: ScreenState, answer: str) -> list[str] | None:
+        """The trust dialog opens with the pointer on Yes, its first option."""
+        if (screen_state.dialog, answer) != ("trust", "trust"):
             return None
-        return ["Enter"] if look.detail == gemini_screen.YES else ["Up"]
+        return ["Enter"] if screen_state.detail == gemini_screen.YES else ["Up"]
 
-    def typed(self, text: str) -> str | None:
-        """A blank at the end closes the list of files that a mention opens, and is dropped."""
+    def text_to_type(self, text: str) -> str | None:
+        """Add a space at the end, which Gemini drops: it closes the list of files that a mention opens."""
         if _COMMAND.match(text) or _INVISIBLE.search(text):
             return None
         return f"{text} " if _TAKES_ENTER.search(text) else text
 
-    def keeps(self, text: str) -> bool:
-        """It looks for the file of a mention, and puts its name and its content in the place."""
-        return super().keeps(text) and not _MENTION.search(text)
+    def keeps_unchanged(self, text: str) -> bool:
+        """Gemini replaces a mention with the name and the content of the file."""
+        return super().keeps_unchanged(text) and not _MENTION.search(text)
 
     def pause(self, text: str) -> float:
-        """A long paste takes its time, and the 40 ms begin after it."""
+        """Wait longer for a long paste: the 40 ms begin when Gemini has taken it in."""
         return self.pause_before_enter + len(text) / 100_000
 
     def read_state(
         self, pid: int, start: int, stores: Mapping[str, str]
     ) -> tuple[Evidence, str | None] | None:
-        """The conversation alone: what it does is shown by title and screen."""
+        """Return the conversation, and that Gemini is working just after a prompt."""
         return process.read_state(pid, start, stores)
 
     def holders(self, conversation: str, stores: Mapping[str, str]) -> list[tuple[int, int]]:
-        """Those that were started with its id; one that took it up by itself is not known."""
+        """Return the processes that got the id at their start; a later resume inside Gemini is invisible."""
         return process.holders(conversation)
 
     def read_records(self, conversation: str, workspace: str, stores: Mapping[str, str]) -> list[Evidence]:
-        """The end of the chat file."""
-        path = _chat(conversation, workspace, stores)
-        said = record.read_turn(path) if path else None
-        return [said] if said else []
+        """Read the end of the chat file."""
+        path = _find_chat(conversation, workspace, stores)
+        evidence = record.read_turn(path) if path else None
+        return [evidence] if evidence else []
 
     def find_record(self, conversation: str, stores: Mapping[str, str]) -> str | None:
-        """The chat file, of whatever directory."""
+        """Return the chat file, whatever workspace the conversation is of."""
         return files.find_chat(conversation, stores)
 
     def has_prompt(self, text: str, conversation: str, path: str, since: int) -> bool:
-        """The log has it at once, the chat file when a model was chosen."""
+        """The log has the prompt at once, the chat file only after Gemini has chosen a model."""
         return record.has_prompt(text, conversation, path, since)
 
     def read_transcript(
         self, conversation: str, workspace: str, stores: Mapping[str, str], turns: int
     ) -> Transcript | None:
-        """The end of the chat file."""
-        path = _chat(conversation, workspace, stores)
+        """Read the end of the chat file."""
+        path = _find_chat(conversation, workspace, stores)
         return record.read_transcript(path, turns) if path else None
 
 
-def _chat(conversation: str, workspace: str, stores: Mapping[str, str]) -> str | None:
+def _find_chat(conversation: str, workspace: str, stores: Mapping[str, str]) -> str | None:
     try:
         folder = files.project_folder(workspace, stores)
         return files.chat_of(conversation, folder) if folder else None

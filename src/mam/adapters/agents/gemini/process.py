@@ -1,7 +1,7 @@
-"""Which process is a Gemini CLI, and with which conversation it was started.
+"""Finding out which process is a Gemini CLI, and which conversation it has.
 
-The program starts itself once more, as a child with the same arguments; the pane has the outer one. It writes
-neither a lock nor a pid, so the arguments alone tell.
+The program starts itself again, as a child with the same arguments; the pane has the outer process. Gemini
+writes neither a lock nor a pid, so only the arguments show the conversation.
 """
 
 from __future__ import annotations
@@ -20,44 +20,45 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 NEW, RESUME = "--session-id", "--resume"
-# Seconds after which a prompt that no chat file has must show by other signs, or was taken back.
-_TAKEN_UP = 3.0
+# For this many seconds a prompt that only the log has proves that Gemini is working. Later there is other
+# evidence, or Gemini has withdrawn the prompt.
+_PROMPT_SECONDS = 3.0
 
 
 def read_state(pid: int, start: int, stores: Mapping[str, str]) -> tuple[Evidence, str | None] | None:
-    """Return the conversation that the pane's Gemini has now, by its arguments and its directory's log.
+    """Return the present conversation of the Gemini in a pane, by its arguments and the log of its workspace.
 
-    A prompt that is in the log alone is about to be worked on, before anything else shows it.
+    A prompt that only the log has shows that Gemini begins a turn, before any other evidence does.
     """
-    launched = _launched(pid) if start and process.start_of(pid) == start else None
-    workspace = process.working_directory(pid) if launched else None
+    launch_id = _id_of_launch(pid) if start and process.start_of(pid) == start else None
+    workspace = process.working_directory(pid) if launch_id else None
     folder = files.project_folder(workspace, stores) if workspace else None
-    prompt = record.last_prompt(launched, folder) if launched and folder else None
+    prompt = record.last_prompt(launch_id, folder) if launch_id and folder else None
     if prompt is None or folder is None:
         return None
-    found = record.holder_of(prompt, folder)
-    if found is None and time.time() - prompt.at < _TAKEN_UP:
+    conversation = record.conversation_of(prompt, folder)
+    if conversation is None and time.time() - prompt.at < _PROMPT_SECONDS:
         return Evidence("state-file", WORKING, prompt.at, detail="a prompt was submitted"), None
     return (
-        (Evidence("state-file", UNKNOWN, prompt.at, detail="the log of its prompts"), found)
-        if found
+        (Evidence("state-file", UNKNOWN, prompt.at, detail="the log of prompts"), conversation)
+        if conversation
         else None
     )
 
 
 def holders(conversation: str) -> list[tuple[int, int]]:
-    """Return (pid, start) of every Gemini that was started with a conversation's id."""
-    found = {pid for pid in process.pids() if _launched(pid) == conversation}
-    outer = [pid for pid in sorted(found) if process.parent_of(pid) not in found]
+    """Return (pid, start) of every Gemini that got the id of a conversation at its start."""
+    pids = {pid for pid in process.pids() if _id_of_launch(pid) == conversation}
+    outer = [pid for pid in sorted(pids) if process.parent_of(pid) not in pids]
     return [(pid, start) for pid in outer if (start := process.start_of(pid)) is not None]
 
 
-def _launched(pid: int) -> str | None:
-    """Return the id that a Gemini was given: `node [OPTIONS] /path/gemini … --resume ID …`."""
-    words = process.command_line(pid) or []
-    if not any(os.path.basename(word).startswith("gemini") for word in words[:4]):
+def _id_of_launch(pid: int) -> str | None:
+    """Return the id in the arguments of a Gemini: `node [OPTIONS] /path/gemini … --resume ID …`."""
+    argv = process.command_line(pid) or []
+    if not any(os.path.basename(argument).startswith("gemini") for argument in argv[:4]):
         return None
-    for name, value in pairwise(words):
+    for name, value in pairwise(argv):
         if name in (NEW, RESUME) and UUID.match(value):
             return value
     return None

@@ -1,8 +1,8 @@
-"""Reading Gemini CLI's screen.
+"""Reading the screen of Gemini CLI.
 
-The box stands below a full-width rule: a line with the mode, the prompt (`>`, in YOLO mode `*`, in shell mode
-`!`) and what is typed. It is drawn seconds before the program takes input; the header comes when it does.
-A dialog takes the place of the box, as a frame at the bottom.
+The input box is below a rule of full width: a line with the mode, then the prompt (`>`, in YOLO mode `*`, in
+shell mode `!`) and the text. Gemini draws the box seconds before it takes input, and the header when
+it takes input. A dialog replaces the input box with a frame at the bottom.
 """
 
 from __future__ import annotations
@@ -22,23 +22,23 @@ YES, NO = "on yes", "on no"
 _TITLES = {"✦  ": WORKING, "⏲  ": WORKING, "✋  ": WAITING}
 _RULE = re.compile(r"─{10,}\Z")
 _PROMPT = re.compile(r" ([>*!])(?: (.*))?\Z")
-# With true colour the box has a lower and an upper edge of half blocks.
+# In a terminal with true colour the input box has an upper and a lower edge of half blocks.
 _EDGE = re.compile(r"[▄▀]*\Z")
 _TO_PROMPT = 4
-# The cursor stands before it, so it has two blanks more than a draft.
+# The cursor is before the placeholder, so it has two spaces more than a draft.
 _PLACEHOLDERS = ("  Type your message or @path/to/file", "  Press 'Esc' for NORMAL mode.")
-# Only the status row has a spinner after exactly one blank; answers are indented by two.
+# Only the status row has a spinner after exactly one space; answers are indented by two.
 _SPINNER = re.compile(r" [\u2801-\u28ff] \S")
 _STATUS_ROWS = 4
 _QUEUED = "  Queued (press ↑ to edit):"
-# What may stand above the box before the program takes input: warnings, and the status row.
+# What may be above the input box before Gemini takes input: warnings, and the status row.
 _BEFORE_START = re.compile(r"⚠|   | [\u2801-\u28ff] ")
 _HINT = re.compile(r"\s+\? for shortcuts\Z")
 
 _TOP, _BOTTOM = re.compile(r"( ?)╭─+╮\Z"), re.compile(r"( ?)╰─+╯\Z")
 _BELOW_FRAME = 2
 _QUESTION = re.compile(r"Answer Questions\b")
-# The options and the keys decide: what stands above them may be words of the model.
+# Only the options and the keys decide which dialog it is: the text above them may be the model's.
 _TRUST = re.compile(
     r"^(● )?1\. Trust folder\b.*\n(?:● )?2\. Trust parent folder\b.*\n(?:● )?3\. Don't trust$", re.MULTILINE
 )
@@ -55,13 +55,13 @@ _DIALOGS = (
 _MENU = re.compile(r"● |\bEsc to (?:close|cancel|exit)|\((?:Press|Use) ", re.I)
 
 
-def look(screen: Screen) -> ScreenState:
-    """Return the state, the dialog and the box of a screen."""
+def read_screen(screen: Screen) -> ScreenState:
+    """Return the activity, the dialog and the input box of a screen."""
     lines = [line.rstrip() for line in screen.text.rstrip().split("\n")]
-    found = _find_box(lines)
-    if found is None:
-        return _look_at_frame(lines)
-    top, mark, inside = found
+    box_parts = _find_box(lines)
+    if box_parts is None:
+        return _read_frame(lines)
+    top, mark, inside = box_parts
     if not _has_started(lines[:top]):
         return ScreenState()
     if mark == "!":
@@ -72,36 +72,36 @@ def look(screen: Screen) -> ScreenState:
 
 
 def read_title(title: str) -> str:
-    """Return what the title says; `Ready` stands there in dialogs and menus as well, so it says nothing."""
+    """Return the activity by the title; `Ready` shows none, because dialogs and menus have it as well."""
     return (
         {"✦": WORKING, "⏲": WORKING, "✋": WAITING}.get(title[:1], UNKNOWN) if title[1:3] == "  " else UNKNOWN
     )
 
 
 def _find_box(lines: Sequence[str]) -> tuple[int, str, str] | None:
-    """Return the rule's line number, the prompt and what is typed on its first line."""
+    """Return the line number of the rule, the prompt sign and the text in the input box."""
     top = next((at for at in reversed(range(len(lines))) if _RULE.match(lines[at])), None)
     if top is None or any(_BOTTOM.match(line) for line in lines[top:]):
         return None
     for at in range(top + 1, min(top + 1 + _TO_PROMPT, len(lines))):
         prompt = _PROMPT.match(lines[at])
         if prompt and _EDGE.match(lines[at - 1]) and at > top + 1:
-            inside = (prompt[2] or "") + "".join(_continued(lines[at + 1 :]))
+            inside = (prompt[2] or "") + "".join(_lines_to_edge(lines[at + 1 :]))
             return top, prompt[1], inside
     return None
 
 
-def _continued(below: Sequence[str]) -> list[str]:
+def _lines_to_edge(below: Sequence[str]) -> list[str]:
     end = next((at for at, line in enumerate(below) if _EDGE.match(line)), len(below))
     return list(below[:end])
 
 
 def _has_started(above: Sequence[str]) -> bool:
-    """Tell whether the header is there, or what was said after it."""
+    """Tell whether the lines above the input box show the header, or the conversation after it."""
     return any(_HINT.sub("", line) and not _BEFORE_START.match(line) for line in above)
 
 
-def _look_at_frame(lines: Sequence[str]) -> ScreenState:
+def _read_frame(lines: Sequence[str]) -> ScreenState:
     inside = _last_frame(lines)
     if inside is None:
         return ScreenState()
@@ -120,13 +120,13 @@ def _look_at_frame(lines: Sequence[str]) -> ScreenState:
 
 
 def _last_frame(lines: Sequence[str]) -> list[str] | None:
-    """Return what the frame at the bottom holds, without blank lines; None if there is none."""
+    """Return the text in the frame at the bottom, without empty lines; None if there is no frame."""
     bottom = next((at for at in reversed(range(len(lines))) if _BOTTOM.match(lines[at])), None)
     if bottom is None or len([line for line in lines[bottom + 1 :] if line]) > _BELOW_FRAME:
         return None
     edge = _BOTTOM.match(lines[bottom])
     indent = edge[1] if edge else ""
-    # The top of a long one is beyond the screen.
+    # The top of a long frame is above the screen.
     top = next((at for at in reversed(range(bottom)) if _is_top(lines[at], indent)), -1)
     inside = [line[len(indent) :].strip("│").strip() for line in lines[top + 1 : bottom]]
     return [line for line in inside if line]

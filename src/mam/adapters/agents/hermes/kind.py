@@ -1,8 +1,8 @@
-"""Hermes Agent: its classic interface, read by its screen and its database.
+"""The kind of Hermes Agent, in its classic interface: mam reads its screen and its database.
 
-It has hooks, but only from the user's own configuration, which is not ours to edit. What is mam's stands in
-the arguments and the environment of one launch: above all a source of its own for each session, which the
-program writes beside every conversation that the session begins.
+Hermes takes hooks only from the user's configuration, which mam does not edit. mam passes everything in the
+arguments and the environment of one launch. The most important part is a different source for each session:
+Hermes records it with every conversation that the session begins.
 """
 
 from __future__ import annotations
@@ -23,24 +23,24 @@ if TYPE_CHECKING:
 
     from mam.adapters.agents.kind import Request, Screen, ScreenState, Transcript
 
-# Options that choose a conversation or a home: that is mam's part. Hermes takes any beginning of them.
-_OURS = ("--resume", "--continue", "--source", "--profile")
-_OURS_SHORT = ("-r", "-c", "-p")
-_WHY = {
-    "--source": "mam tells its sessions apart by it",
+# Options that choose a conversation or a home: only mam may pass them. Hermes also accepts abbreviations.
+_REFUSED = ("--resume", "--continue", "--source", "--profile")
+_REFUSED_SHORT = ("-r", "-c", "-p")
+_HINTS = {
+    "--source": "mam distinguishes its sessions by the source",
     "--profile": "name the profile's folder in HERMES_HOME instead: --env HERMES_HOME=…/profiles/NAME",
     "-p": "name the profile's folder in HERMES_HOME instead: --env HERMES_HOME=…/profiles/NAME",
 }
-# These a person may have set as well: they are taken away only inside of a Hermes.
+# A person may have set these as well, so mam removes them only if it runs inside a Hermes.
 _INHERITED_INSIDE = ("HERMES_YOLO_MODE", "TERMINAL_CWD")
-# At the beginning of a text a slash is a command, and the path of a file is replaced by the file.
+# At the beginning of a text, a slash begins a command, and Hermes replaces the path of a file with the file.
 _COMMAND_OR_FILE = re.compile(r"""\s*['"]?(?:/|~|\.{1,2}/|file://|[A-Za-z]:[\\/])""")
-# Anywhere in it, these are replaced by what they name.
+# Hermes replaces these with what they name, anywhere in a text.
 _REFERENCE = re.compile(r"(?<![\w/])@(?:(?:diff|staged)\b|(?:file|folder|git|url):\S)")
 
 
 class Hermes(Kind):
-    """Launches `hermes chat --cli` and reads what it leaves."""
+    """Launches `hermes chat --cli`, and reads its screen and its database."""
 
     name = "hermes"
     exit_word = "/exit"
@@ -48,29 +48,29 @@ class Hermes(Kind):
     takes_permissions = True
     takes_model = True
     has_state_file = True
-    counts_for_all = True
+    has_global_record_size = True
     reads_screen = True
     refuse_keys = ("C-c",)
-    interrupts_apart = 2.5
-    opens_own_words = True
+    interrupt_gap_seconds = 2.5
+    free_text_needs_enter = True
     keeps_tabs = True
     known_versions = ("0.19.0",)
 
     def stores(self, environ: Mapping[str, str]) -> dict[str, str]:
-        """The home of the chosen profile."""
+        """Return the home of the chosen profile."""
         return {files.HOME: files.home_of(environ)}
 
-    def marks(self) -> dict[str, str]:
-        """A source that no other session has: Hermes writes it down with each conversation."""
+    def session_variables(self) -> dict[str, str]:
+        """Return a source that no other session has; Hermes records it with each conversation."""
         return {files.SOURCE: f"mam-{secrets.token_hex(4)}"}
 
     def launch(self, request: Request) -> Launch:
-        """Pass the conversation and permissions; what the caller passed comes last."""
-        args = _checked(request.command[1:])
+        """Pass the conversation and the permissions; the arguments of the caller come last."""
+        args = _check_arguments(request.command[1:])
         home = request.stores.get(files.HOME) or files.home_of(request.environ)
         argv = [request.program]
         if not files.is_profile(home):
-            # Else a profile that the user chose since then would lead to another home.
+            # Otherwise, a profile that the user chose later would change the home.
             argv += ["-p", "default"]
         argv += ["chat", "--cli"]
         if request.resume and request.conversation:
@@ -79,95 +79,95 @@ class Hermes(Kind):
         if request.model:
             argv += ["--model", request.model]
         is_inside = "HERMES_SESSION_ID" in request.environ
-        return Launch([*argv, *args], without=_INHERITED_INSIDE if is_inside else ())
+        return Launch([*argv, *args], unset=_INHERITED_INSIDE if is_inside else ())
 
     def on_disk(self, conversation: str, workspace: str, stores: Mapping[str, str]) -> bool | None:
-        """A row in the database with a message; Hermes finds it from any directory."""
+        """Look for a message in the database; Hermes finds a conversation from any directory."""
         return files.has_history(conversation, stores)
 
     def conversations(self, workspace: str, stores: Mapping[str, str]) -> list[str]:
-        """The session's own by its source; else those that a person began in this directory."""
-        return files.begun_in(workspace, stores)
+        """Return the conversation of the session's source; without one, a person's in this directory."""
+        return files.conversations_in(workspace, stores)
 
     def purge_command(self, conversation: str, program: str) -> list[str] | None:
-        """All conversations share a database. Hermes takes parts of an id: only a whole one is passed."""
+        """Let Hermes delete: conversations share a database. Pass a whole id, as Hermes accepts parts."""
         if not files.ID.match(conversation):
             return None
         return [program, "sessions", "delete", conversation, "--yes"]
 
-    def look(self, screen: Screen) -> ScreenState:
-        """Read the sign before the prompt's arrow."""
-        return hermes_screen.look(screen)
+    def read_screen(self, screen: Screen) -> ScreenState:
+        """Read the sign before the arrow of the prompt."""
+        return hermes_screen.read_screen(screen)
 
-    def typed(self, text: str) -> str | None:
-        """Commands, paths at the beginning and references anywhere would not arrive as they are."""
+    def text_to_type(self, text: str) -> str | None:
+        """Refuse commands, paths at the beginning, and references anywhere: Hermes would replace them."""
         return None if _COMMAND_OR_FILE.match(text) or _REFERENCE.search(text) else text
 
     def read_state(
         self, pid: int, start: int, stores: Mapping[str, str]
     ) -> tuple[Evidence, str | None] | None:
-        """The conversation, by the session's source; the database says nothing about the activity now."""
-        found = files.current(stores)
-        if found is None:
+        """Return the conversation by the session's source; the database does not show the activity."""
+        conversation = files.current(stores)
+        if conversation is None:
             return None
-        return Evidence("state-file", UNKNOWN, 0.0, detail=f"conversation {found}"), found
+        return Evidence("state-file", UNKNOWN, 0.0, detail=f"conversation {conversation}"), conversation
 
     def read_records(self, conversation: str, workspace: str, stores: Mapping[str, str]) -> list[Evidence]:
-        """The last message."""
-        said = files.read_turn(conversation, stores) if files.ID.match(conversation) else None
-        return [said] if said else []
+        """Read the last message."""
+        evidence = files.read_turn(conversation, stores) if files.ID.match(conversation) else None
+        return [evidence] if evidence else []
 
     def has_submitted(
         self, text: str, conversation: str, stores: Mapping[str, str], since: int
     ) -> bool | None:
-        """The user's message is written when the turn begins."""
-        mine = files.current(stores) or conversation
+        """Hermes writes the user's message when the turn begins."""
+        current = files.current(stores) or conversation
         try:
-            return any(one.strip() == text.strip() for one in files.prompts(mine, stores, since))
+            return any(prompt.strip() == text.strip() for prompt in files.prompts(current, stores, since))
         except Unreadable:
             return None
 
     def read_transcript(
         self, conversation: str, workspace: str, stores: Mapping[str, str], turns: int
     ) -> Transcript | None:
-        """The messages of the conversation."""
+        """Read the messages of the conversation."""
         return files.read_transcript(conversation, stores, turns)
 
     def record_size(self, conversation: str, stores: Mapping[str, str]) -> int:
-        """Messages are numbered across all conversations."""
+        """Return the number of the newest message; Hermes numbers all conversations together."""
         return files.last_message(stores)
 
 
-def _checked(args: list[str]) -> list[str]:
-    """Return the caller's arguments, refused where they are mam's to pass or lead to another interface."""
+def _check_arguments(args: list[str]) -> list[str]:
+    """Return the caller's arguments. Raises Usage for those of mam, and for another interface."""
     if args[:1] == ["chat"]:
         args = args[1:]
     if args and not args[0].startswith("-"):
-        raise Usage(f"mam runs Hermes' chat, not `hermes {args[0]}`", hint="pass options only")
-    for word in args:
-        name = word.partition("=")[0]
+        raise Usage(f"mam runs `hermes chat`, not `hermes {args[0]}`", hint="pass options only")
+    for argument in args:
+        name = argument.partition("=")[0]
         if name == "--tui":
-            raise Usage("mam reads Hermes' classic interface only", hint="leave out --tui")
-        if _is_ours(name):
+            raise Usage("mam can read only the classic interface of Hermes", hint="leave out --tui")
+        if _is_refused(name):
             raise Usage(
-                f"{name} is for mam to pass: it keeps track of the conversation",
-                hint=_WHY.get(name, "mam resume NAME, or mam adopt"),
+                f"only mam may pass {name}: it keeps track of the conversation",
+                hint=_HINTS.get(name, "mam resume NAME, or mam adopt"),
             )
     return args
 
 
-def _is_ours(name: str) -> bool:
+def _is_refused(name: str) -> bool:
     if name.startswith("--"):
-        return len(name) > 2 and name != "--cli" and any(one.startswith(name) for one in _OURS)
-    return name[:2] in _OURS_SHORT
+        return len(name) > 2 and name != "--cli" and any(option.startswith(name) for option in _REFUSED)
+    return name[:2] in _REFUSED_SHORT
 
 
-def _permissions(wish: str) -> list[str]:
-    if wish == "skip":
+def _permissions(permissions: str) -> list[str]:
+    if permissions == "skip":
         return ["--yolo"]
-    if wish != "default":
+    if permissions != "default":
         raise NotAllowed(
-            f"Hermes has no option for the permissions '{wish}': its setting approvals.mode decides",
+            f"Hermes has no option for the permissions '{permissions}': its setting approvals.mode decides",
             hint="leave it out, or use skip",
         )
     return []

@@ -1,7 +1,8 @@
 #!/bin/sh
-# Has opencode ($1) delete one conversation ($2).
-# At each start it installs a package into its configuration, under a lock. A command as short as this ends
-# before that does and leaves the lock, which holds up the next start for a minute: so both lie elsewhere.
+# Lets opencode ($1) delete one conversation ($2).
+# At each start opencode installs a package into its configuration, under a lock. This command ends before the
+# installation does and leaves the lock, which delays the next start for a minute. So this script moves the
+# configuration and the lock to a temporary folder.
 umask 077
 place=$(mktemp -d "${TMPDIR:-/tmp}/mam-delete.XXXXXX") || exit 1
 trap 'rm -rf "$place"' EXIT

@@ -1,7 +1,7 @@
-"""What opencode keeps: one database for all conversations, read and never written here.
+"""Reading the database of opencode, which has all conversations.
 
-A message is a row, and its texts, tools and steps are rows of their own, all as JSON. A conversation of a
-subagent has a parent.
+A message is a row of one table; its texts, tools and steps are rows of another. Both hold JSON. The
+conversation of a subagent has a parent.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import re
 
 from mam.adapters.agents.jsonl import count, parse, seconds
 from mam.adapters.agents.kind import Transcript, add_turn
-from mam.adapters.agents.read_only_sqlite import Unreadable, ask
+from mam.adapters.agents.read_only_sqlite import Unreadable, query
 from mam.core.activity import IDLE, Evidence
 
 TYPE_CHECKING = False
@@ -24,79 +24,80 @@ if TYPE_CHECKING:
 DATA, DATABASE = "XDG_DATA_HOME", "OPENCODE_DB"
 ID = re.compile(r"ses_[0-9A-Za-z]{8,64}\Z")
 _MOST = 200
-# The longest prompt has 1 MB, and JSON may need six bytes for one of it.
+# The longest prompt has 1 MB, and JSON may need six bytes for one of its bytes.
 _LONGEST = 8 * 1024 * 1024
 _LONGEST_TEXT = 256 * 1024
-# How an answer ends after which the turn goes on, or may not: it says nothing.
+# After an answer that ends like this, the turn continues or may continue.
 _GOES_ON = ("tool-calls", "unknown")
 _IN_MEMORY = ":memory:"
 
 
 def stores_of(environ: Mapping[str, str]) -> dict[str, str]:
-    """Return the folder of the data, and the database where the caller chose one."""
+    """Return the folder of the data, and the database if the caller chose one."""
     home = environ.get("HOME") or os.path.expanduser("~")
     data = environ.get(DATA) or ""
-    # A relative one counts as none, as the XDG specification has it.
-    found = {DATA: data if os.path.isabs(data) else os.path.join(home, ".local", "share")}
+    # The XDG specification says to ignore a relative path.
+    stores = {DATA: data if os.path.isabs(data) else os.path.join(home, ".local", "share")}
     if environ.get(DATABASE):
         chosen = environ[DATABASE]
         is_path = chosen != _IN_MEMORY
-        found[DATABASE] = os.path.join(found[DATA], "opencode", chosen) if is_path else chosen
-    return found
+        stores[DATABASE] = os.path.join(stores[DATA], "opencode", chosen) if is_path else chosen
+    return stores
 
 
 def database(stores: Mapping[str, str]) -> str | None:
-    """Return where the database lies or would lie; None where nobody can say."""
+    """Return the path that the database has or would have; None if it has none or mam does not know it."""
     chosen = stores.get(DATABASE)
     if chosen:
         return None if chosen == _IN_MEMORY else chosen
     return os.path.join(stores[DATA], "opencode", "opencode.db") if stores.get(DATA) else None
 
 
-def _ask(stores: Mapping[str, str], question: str, *values: object) -> list[Any]:
+def _query(stores: Mapping[str, str], sql: str, *values: object) -> list[Any]:
     path = database(stores)
     if path is None:
-        raise Unreadable("no place is known")
-    return ask(path, question, *values)
+        raise Unreadable("the path of the database is unknown")
+    return query(path, sql, *values)
 
 
 def has_history(conversation: str, stores: Mapping[str, str]) -> bool | None:
-    """Tell whether something was said in a conversation; None where nobody can say."""
+    """Tell whether a conversation has a message; None if the database cannot be read."""
     if not ID.match(conversation):
         return None
-    question = """select 1 from session join message on message.session_id = session.id
+    sql = """select 1 from session join message on message.session_id = session.id
         where session.id = ? limit 1"""
     try:
-        return bool(_ask(stores, question, conversation))
+        return bool(_query(stores, sql, conversation))
     except Unreadable:
         return None
 
 
-def begun_in(workspace: str, stores: Mapping[str, str]) -> list[str]:
-    """Return the conversations of a directory in which something was said, newest first."""
-    question = """select id from session
+def conversations_in(workspace: str, stores: Mapping[str, str]) -> list[str]:
+    """Return the conversations of a directory that have a message, newest first."""
+    sql = """select id from session
         where directory = ? and parent_id is null and time_archived is null
         and exists (select 1 from message where message.session_id = session.id)
         order by time_updated desc, id limit ?"""
     try:
-        rows = _ask(stores, question, workspace, _MOST)
+        rows = _query(stores, sql, workspace, _MOST)
     except Unreadable:
         return []
     return [str(row["id"]) for row in rows if ID.match(str(row["id"]))]
 
 
 def read_turn(conversation: str, stores: Mapping[str, str]) -> Evidence | None:
-    """Return that the turn is over, if the last message says so.
+    """Return that the turn has ended, if the last message shows it.
 
-    That it is not over cannot be told: an answer that was killed, or refused a tool, looks as if it went on.
+    The database cannot show that a turn continues: an answer that was killed, or whose tool was refused,
+    looks as if it continued.
     """
-    question = """select data from message where session_id = ? and length(data) <= ?
+    sql = """select data from message where session_id = ? and length(data) <= ?
         order by time_created desc, id desc limit 1"""
     try:
-        found = _ask(stores, question, conversation, _LONGEST)
+        rows = _query(stores, sql, conversation, _LONGEST)
     except Unreadable:
         return None
-    message = parse(found[0]["data"]) if found else {}
+    message = parse(rows[0]["data"]) if rows else {}
     at = _at(message, "completed")
     if message.get("role") != "assistant" or at is None:
         return None
@@ -111,37 +112,37 @@ def read_turn(conversation: str, stores: Mapping[str, str]) -> Evidence | None:
 def last_message(conversation: str, stores: Mapping[str, str]) -> int:
     """Return the time of the newest message of a conversation, in milliseconds."""
     try:
-        found = _ask(
+        rows = _query(
             stores, "select max(time_created) as last from message where session_id = ?", conversation
         )
     except Unreadable:
         return 0
-    return (count(found[0]["last"]) or 0) if found else 0
+    return (count(rows[0]["last"]) or 0) if rows else 0
 
 
 def prompts(conversation: str, stores: Mapping[str, str], since: int) -> Iterator[str]:
-    """Yield what the user said in a conversation after a time; Unreadable where nobody can say."""
+    """Yield the user's prompts in a conversation after the time `since`. Raises Unreadable."""
     for _, message, texts in _messages(conversation, stores, "time_created > ?", since):
         if message.get("role") == "user":
             yield from texts
 
 
 def _messages(
-    conversation: str, stores: Mapping[str, str], which: str, value: int, most: int = _MOST
+    conversation: str, stores: Mapping[str, str], condition: str, value: int, most: int = _MOST
 ) -> list[tuple[str, dict[str, Any], list[str]]]:
-    """Return id, facts and texts of the last messages of a conversation, oldest first."""
-    chosen = f"""select id, data from message where session_id = ? and {which} and length(data) <= ?
+    """Return the id, the facts and the texts of the last messages of a conversation, oldest first."""
+    messages_sql = f"""select id, data from message where session_id = ? and {condition} and length(data) <= ?
         order by time_created desc, id desc limit ?"""  # noqa: S608
-    found = _ask(stores, chosen, conversation, value, _LONGEST, most)
-    marks = ",".join("?" * len(found))
-    said = f"""select message_id, data from part
+    rows = _query(stores, messages_sql, conversation, value, _LONGEST, most)
+    marks = ",".join("?" * len(rows))
+    parts_sql = f"""select message_id, data from part
         where message_id in ({marks}) and length(data) <= ? order by id"""  # noqa: S608
     texts: dict[str, list[str]] = {}
-    for row in _ask(stores, said, *[row["id"] for row in found], _LONGEST) if found else []:
-        part = parse(row["data"])
+    for part_row in _query(stores, parts_sql, *[row["id"] for row in rows], _LONGEST) if rows else []:
+        part = parse(part_row["data"])
         if part.get("type") == "text" and isinstance(part.get("text"), str) and not part.get("synthetic"):
-            texts.setdefault(row["message_id"], []).append(part["text"])
-    return [(row["id"], parse(row["data"]), texts.get(row["id"], [])) for row in reversed(found)]
+            texts.setdefault(part_row["message_id"], []).append(part["text"])
+    return [(row["id"], parse(row["data"]), texts.get(row["id"], [])) for row in reversed(rows)]
 
 
 def read_transcript(conversation: str, stores: Mapping[str, str], most: int) -> Transcript | None:
@@ -149,36 +150,36 @@ def read_transcript(conversation: str, stores: Mapping[str, str], most: int) -> 
     facts = """select tokens_input, tokens_output, tokens_reasoning, tokens_cache_read, tokens_cache_write
         from session where id = ?"""
     try:
-        found = _ask(stores, facts, conversation)
-        messages = _messages(conversation, stores, "time_created > ?", 0) if found else []
+        rows = _query(stores, facts, conversation)
+        messages = _messages(conversation, stores, "time_created > ?", 0) if rows else []
     except Unreadable:
         return None
-    if not found:
+    if not rows:
         return None
     turns: list[Turn] = []
     for _, message, texts in messages:
         _add_turn(turns, message, "\n".join(texts).strip()[:_LONGEST_TEXT])
-    used = found[0]
+    tokens = rows[0]
     return Transcript(
         turns[-most:] if most > 0 else [],
-        model=_last(messages, _model),
-        tokens_in=_sum(used["tokens_input"], used["tokens_cache_read"], used["tokens_cache_write"]),
-        tokens_out=_sum(used["tokens_output"], used["tokens_reasoning"]),
-        context=_last(messages, _context),
+        model=_last_value(messages, _model),
+        tokens_in=_sum(tokens["tokens_input"], tokens["tokens_cache_read"], tokens["tokens_cache_write"]),
+        tokens_out=_sum(tokens["tokens_output"], tokens["tokens_reasoning"]),
+        context=_last_value(messages, _context),
     )
 
 
-def _add_turn(turns: list[Turn], message: dict[str, Any], words: str) -> None:
+def _add_turn(turns: list[Turn], message: dict[str, Any], text: str) -> None:
     role = message.get("role")
-    if role not in ("user", "assistant") or not words:
+    if role not in ("user", "assistant") or not text:
         return
-    # Each step of an answer that uses tools is a message.
-    add_turn(turns, role, words, _stamp(_at(message, "created")))
+    # In opencode each step of an answer that uses tools is a message.
+    add_turn(turns, role, text, _stamp(_at(message, "created")))
 
 
-def _last(messages: list[tuple[str, dict[str, Any], list[str]]], read: Any) -> Any:
+def _last_value(messages: list[tuple[str, dict[str, Any], list[str]]], read: Any) -> Any:
     answers = [message for _, message, _ in messages if message.get("role") == "assistant"]
-    return next((found for message in reversed(answers) if (found := read(message)) is not None), None)
+    return next((value for message in reversed(answers) if (value := read(message)) is not None), None)
 
 
 def _model(message: dict[str, Any]) -> str | None:
@@ -187,7 +188,7 @@ def _model(message: dict[str, Any]) -> str | None:
 
 
 def _context(message: dict[str, Any]) -> int | None:
-    """Return how many tokens the request held; an answer that was cut short has none."""
+    """Return how many tokens the request had; an interrupted answer has none."""
     tokens = message.get("tokens")
     cache = tokens.get("cache") if isinstance(tokens, dict) else None
     if not isinstance(tokens, dict) or not isinstance(cache, dict):

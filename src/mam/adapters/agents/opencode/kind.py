@@ -1,7 +1,7 @@
-"""opencode: driven by the configuration of one launch, read by a plugin, its database and its screen.
+"""The kind of opencode: mam reads a plugin's reports, the database and the screen.
 
-Nothing of the user's configuration is edited: what mam adds is in OPENCODE_CONFIG_CONTENT of this launch,
-which opencode merges with the files.
+mam does not edit the user's configuration. It passes its additions in OPENCODE_CONFIG_CONTENT of one launch,
+which opencode merges with its files.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from mam.adapters.agents.kind import HookEvent, Kind, Launch
 from mam.adapters.agents.opencode import files
 from mam.adapters.agents.opencode import screen as opencode_screen
 from mam.adapters.agents.read_only_sqlite import Unreadable
-from mam.adapters.agents.unsafe_width import go_astray
+from mam.adapters.agents.unsafe_width import has_unsafe_width
 from mam.core.activity import IDLE, WAITING, WORKING
 from mam.core.errors import Usage
 
@@ -31,15 +31,16 @@ if TYPE_CHECKING:
     from mam.core.activity import Evidence
 
 CONFIG, SPOOL, ROUTE = "OPENCODE_CONFIG_CONTENT", "MAM_SPOOL", "OPENCODE_ROUTE"
-# A page without a box, shown until the copy is there: else the box of a new conversation is, for seconds.
+# opencode shows this page until the fork is copied. Without it, the screen shows for some seconds the input
+# box of a new conversation.
 _FORKING = {"type": "plugin", "id": "fork"}
 _HERE = os.path.dirname(os.path.abspath(__file__))
 PLUGIN, DELETE = os.path.join(_HERE, "plugin.js"), os.path.join(_HERE, "delete.sh")
-# What changes something or leaves the machine; the tools of an MCP server are named SERVER_TOOL.
+# The tools that change something or use the network; the tools of an MCP server are named SERVER_TOOL.
 _ASK = {"*_*": "ask", "bash": "ask", "edit": "ask", "webfetch": "ask", "websearch": "ask"}
-# The nearest that it has to both: it allows whatever is not denied.
+# opencode has one option for both permissions: it allows whatever is not denied.
 _ARGUMENTS = {"auto": ["--auto"], "skip": ["--auto"]}
-# Options that choose a conversation: that is mam's part, and two of them contradict each other.
+# Options that choose a conversation: only mam may pass them, and some contradict each other.
 _CHOOSES = ("--session", "-s", "--continue", "-c", "--fork", "--no-continue", "--no-fork")
 _PROMPTS = ("--prompt",)
 _OPTIONS = Options(
@@ -67,25 +68,25 @@ _OPTIONS = Options(
         "--replay-limit",
     ),
 )
-# What an opencode sets for what it starts. For other programs the word may mean something else.
+# opencode sets this variable for its children. Another program may give it another meaning.
 _INHERITED = ("AGENT",)
 _STATUSES: dict[str, str] = {"busy": WORKING, "retry": WORKING, "idle": IDLE}
-_ASKED = ("permission", "question")
+_DIALOGS = ("permission", "question")
 _EVENTS = ("session.created", "session.status", "session.error", "chat.message", "asked", "replied")
 _FORK = re.compile(r".*\(fork #\d+\)\Z", re.DOTALL)
-# The whole prompt would end the program, or be taken for the path of a file to attach.
-_LEAVES = ("exit", "quit", ":q")
+# As the whole prompt, such a text would end opencode, or name a file to attach.
+_EXIT_WORDS = ("exit", "quit", ":q")
 _ATTACHES = re.compile(r"""['"]?\S+\.(?:png|jpe?g|gif|webp|avif|bmp|svg|pdf)['"]?\Z""", re.IGNORECASE)
-# From here on a paste is shown as `[Pasted ~N lines]`, is trimmed, and has a space after it.
+# opencode shows a paste from this size on as `[Pasted ~N lines]`, trims it, and adds a space after it.
 _FOLDED_LENGTH, _FOLDED_LINES = 150, 3
 _MENTION = re.compile(r"(?:^|\s)@\S*\Z")
 
 
 class Opencode(Kind):
-    """Launches `opencode` and reads what it leaves."""
+    """Launches `opencode`, and reads its screen and its database."""
 
     name = "opencode"
-    # `/exit` depends on a menu that must have opened before Enter; this one does not.
+    # For `/exit` a menu must open before Enter; for `exit` there is no menu.
     exit_word = "exit"
     can_resume = True
     can_fork = True
@@ -93,28 +94,29 @@ class Opencode(Kind):
     takes_permissions = True
     takes_model = True
     takes_mcp = True
-    # The plugin is loaded before the box is there, and says nothing before the first message.
+    # opencode loads the plugin before it draws the input box, and the plugin reports nothing before the first
+    # message.
     ready_by_hook = False
     reads_screen = True
-    # The first one only announces it.
+    # After the first Escape, opencode only asks for a second one.
     interrupt_keys = ("Escape", "Escape")
-    opens_own_words = True
-    dialog_settles = 0.3
+    free_text_needs_enter = True
+    dialog_settle_seconds = 0.3
     keeps_tabs = True
     special_first = "/!"
-    # A lock that a start which was cut short left behind holds up the next one for a minute.
+    # An interrupted start leaves a lock, which delays the next start for a minute.
     boot_seconds = 90.0
     queues = True
-    counts_for_all = True
+    has_global_record_size = True
     known_versions = ("1.18.33",)
     packages = ("opencode-ai",)
 
     def stores(self, environ: Mapping[str, str]) -> dict[str, str]:
-        """The folder of its data, named also where it is the usual one."""
+        """Return the folder of the data, also if it is the default one."""
         return files.stores_of(environ)
 
     def launch(self, request: Request) -> Launch:
-        """Pass conversation, plugin and permissions; what the caller passed comes last."""
+        """Pass the conversation, the plugin and the permissions; the arguments of the caller come last."""
         args = request.command[1:]
         _check(args, request.model)
         if request.resume or request.fork_of:
@@ -129,53 +131,53 @@ class Opencode(Kind):
         if request.model:
             argv += ["--model", request.model]
         notes = (
-            ("opencode --pure runs no plugins: mam sees its screen only, and not which conversation it has",)
+            ("opencode --pure runs no plugins: mam sees only its screen, and not its conversation",)
             if "--pure" in args or request.environ.get("OPENCODE_PURE")
             else ()
         )
         chosen = files.DATABASE
-        without = _INHERITED if chosen in request.stores else (*_INHERITED, chosen)
-        return Launch([*argv, *args], env, notes=notes, without=without)
+        unset = _INHERITED if chosen in request.stores else (*_INHERITED, chosen)
+        return Launch([*argv, *args], env, notes=notes, unset=unset)
 
     def on_disk(self, conversation: str, workspace: str, stores: Mapping[str, str]) -> bool | None:
-        """A conversation in the database with a message."""
+        """Look for a message of the conversation in the database."""
         return files.has_history(conversation, stores)
 
     def conversations(self, workspace: str, stores: Mapping[str, str]) -> list[str]:
-        """Return those of this directory, without those of subagents."""
-        return files.begun_in(workspace, stores)
+        """Return the conversations of this directory, without those of subagents."""
+        return files.conversations_in(workspace, stores)
 
     def purge_command(self, conversation: str, program: str) -> list[str] | None:
-        """All conversations share a database, so opencode itself deletes."""
+        """Let opencode delete, because all conversations share a database."""
         if not files.ID.match(conversation):
             return None
         return ["/bin/sh", DELETE, program, conversation]
 
-    def look(self, screen: Screen) -> ScreenState:
-        """Find a menu, the box, else a dialog."""
-        return opencode_screen.look(screen)
+    def read_screen(self, screen: Screen) -> ScreenState:
+        """Look for a menu, then for the input box, then for a dialog."""
+        return opencode_screen.read_screen(screen)
 
     def choices(self, screen: Screen) -> Choices | None:
-        """The options of a permission stand side by side; which one is chosen shows in its colour alone."""
-        return opencode_screen.read_permission(screen.text) or read(opencode_screen.dialog_words(screen.text))
+        """The options of a permission are side by side; only a colour shows which of them is chosen."""
+        return opencode_screen.read_permission(screen.text) or read(opencode_screen.dialog_text(screen.text))
 
-    def typed(self, text: str) -> str | None:
-        """A space neutralises `/` and `!` of a short prompt; of a long one it is taken off again."""
-        words = text.strip()
-        if words in _LEAVES or _ATTACHES.match(words):
+    def text_to_type(self, text: str) -> str | None:
+        """Add a space before `/` and `!` of a short prompt; opencode would strip it from a long one."""
+        stripped = text.strip()
+        if stripped in _EXIT_WORDS or _ATTACHES.match(stripped):
             return None
-        if _is_folded(words):
-            return None if words[0] in self.special_first else words
-        words = super().typed(text.rstrip()) or ""
+        if _is_folded(stripped):
+            return None if stripped[0] in self.special_first else stripped
+        escaped = super().text_to_type(text.rstrip()) or ""
         # A name after @ at the end opens a menu, and Enter would choose from it.
-        return f"{words} " if _MENTION.search(words) else words
+        return f"{escaped} " if _MENTION.search(escaped) else escaped
 
-    def keeps(self, text: str) -> bool:
-        """Signs that join others stay behind in its box, which then never looks empty again."""
-        return super().keeps(text) and not go_astray(text)
+    def keeps_unchanged(self, text: str) -> bool:
+        """Refuse joining signs: opencode leaves them in its input box, which then never looks empty again."""
+        return super().keeps_unchanged(text) and not has_unsafe_width(text)
 
-    def hear(self, payload: Mapping[str, Any]) -> HookEvent | None:
-        """Return what the plugin wrote; it leaves out what a subagent does, except what that asks."""
+    def read_hook(self, payload: Mapping[str, Any]) -> HookEvent | None:
+        """Return what the plugin reports; of a subagent it reports only questions and permissions."""
         event = payload.get("event")
         if payload.get("agent") != self.name or event not in _EVENTS:
             return None
@@ -188,32 +190,32 @@ class Opencode(Kind):
             state,
             waiting_for,
             conversation,
-            _unfolded(prompt) if isinstance(prompt, str) else None,
+            _as_pasted(prompt) if isinstance(prompt, str) else None,
         )
 
     def read_records(self, conversation: str, workspace: str, stores: Mapping[str, str]) -> list[Evidence]:
-        """The last message of the conversation."""
-        said = files.read_turn(conversation, stores)
-        return [said] if said else []
+        """Read the last message of the conversation."""
+        evidence = files.read_turn(conversation, stores)
+        return [evidence] if evidence else []
 
     def has_submitted(
         self, text: str, conversation: str, stores: Mapping[str, str], since: int
     ) -> bool | None:
-        """The user's message is written at submission; before the first one there is no conversation."""
+        """opencode writes the user's message at submission; there is no conversation before the first one."""
         try:
-            said = files.prompts(conversation, stores, since)
-            return any(_unfolded(one) == text for one in said)
+            prompts = files.prompts(conversation, stores, since)
+            return any(_as_pasted(prompt) == text for prompt in prompts)
         except Unreadable:
             return None if conversation else False
 
     def read_transcript(
         self, conversation: str, workspace: str, stores: Mapping[str, str], turns: int
     ) -> Transcript | None:
-        """The last messages; how many tokens fit is not in the database."""
+        """Read the last messages; the database does not have the size of the context window."""
         return files.read_transcript(conversation, stores, turns)
 
     def record_size(self, conversation: str, stores: Mapping[str, str]) -> int:
-        """The time of the newest message, which later ones are beyond of."""
+        """Return the time of the newest message; later messages have a later time in any conversation."""
         return files.last_message(conversation, stores)
 
 
@@ -222,55 +224,56 @@ def _check(args: list[str], model: str | None) -> None:
     words = _OPTIONS.words(args)
     if words:
         raise Usage(
-            f"opencode takes '{words[0]}' for a command or a directory: that is mam's part",
+            f"opencode takes '{words[0]}' for a command or a directory, and only mam may pass these",
             hint="mam create --workspace DIR for another directory, --prompt TEXT for a first prompt",
         )
     if model is not None and not all(model.partition("/")):
         raise Usage(
-            f"'{model}' is no model of opencode", hint="it names them PROVIDER/MODEL: opencode models"
+            f"'{model}' is not the name of a model",
+            hint="opencode names models PROVIDER/MODEL: opencode models",
         )
 
 
 def _environment(request: Request) -> dict[str, str]:
-    """Return the configuration of this launch: the caller's own, with the plugin and the permissions."""
+    """Return the variables of this launch: the caller's configuration, with the additions of mam."""
     asks = request.permissions == "ask"
     if not request.hook and not asks and not request.attachment:
         return {}
-    config = _config(request.environ.get(CONFIG) or "{}")
+    config = _parse_config(request.environ.get(CONFIG) or "{}")
     env = {}
     if request.hook:
-        ours = _url(PLUGIN)
+        url = _url(PLUGIN)
         plugins = config.get("plugin")
-        others = [one for one in plugins if one != ours] if isinstance(plugins, list) else []
-        config["plugin"] = [*others, ours]
-        # The last word of the hook's command; the plugin writes there itself, without a process per event.
+        caller_plugins = [plugin for plugin in plugins if plugin != url] if isinstance(plugins, list) else []
+        config["plugin"] = [*caller_plugins, url]
+        # The spool is the last word of the hook command. The plugin writes there without starting a process.
         env[SPOOL] = shlex.split(request.hook)[-1]
     if request.attachment:
         servers = config.get("mcp")
         config["mcp"] = {**(servers if isinstance(servers, dict) else {}), **_mcp(request.attachment)}
     if asks:
-        theirs = config.get("permission")
-        config["permission"] = {**(theirs if isinstance(theirs, dict) else {}), **_ASK}
+        rules = config.get("permission")
+        config["permission"] = {**(rules if isinstance(rules, dict) else {}), **_ASK}
     return {CONFIG: json.dumps(config), **env}
 
 
 def _mcp(server: Attachment) -> dict[str, Any]:
-    # Left to itself it gives up a request after five seconds; waiting for an agent takes longer.
+    # By default opencode gives up a request after five seconds; a tool that waits for an agent takes longer.
     facts: dict[str, Any] = {"type": "local", "enabled": True, "timeout": 3_660_000}
     return {server.name: {**facts, "command": server.argv, "environment": server.env}}
 
 
-def _config(text: str) -> dict[str, Any]:
+def _parse_config(text: str) -> dict[str, Any]:
     try:
-        found = json.loads(text)
+        config = json.loads(text)
     except (ValueError, RecursionError):
-        found = None
-    if not isinstance(found, dict):
+        config = None
+    if not isinstance(config, dict):
         raise Usage(
             f"{CONFIG} is set and is not a JSON object, so mam cannot add to it",
-            hint="mend or unset it; comments are not allowed in it here",
+            hint="correct or unset the variable; mam cannot read comments in it",
         )
-    return found
+    return config
 
 
 def _url(path: str) -> str:
@@ -281,10 +284,10 @@ def _url(path: str) -> str:
 
 def _state_of(event: str, payload: Mapping[str, Any]) -> tuple[str | None, str | None]:
     waiting_for = payload.get("waiting_for")
-    if event in ("asked", "replied") and waiting_for in _ASKED:
+    if event in ("asked", "replied") and waiting_for in _DIALOGS:
         return WAITING, str(waiting_for)
     if event == "session.created":
-        # It is created by the first message, except for a fork, which waits for one.
+        # The first message creates a conversation. A fork exists before its first message, and waits for it.
         return (IDLE if _FORK.match(str(payload.get("title"))) else WORKING), None
     if event == "session.status":
         if payload.get("status") == "retry" and payload.get("reason"):
@@ -293,10 +296,10 @@ def _state_of(event: str, payload: Mapping[str, Any]) -> tuple[str | None, str |
     return {"chat.message": WORKING, "replied": WORKING, "session.error": IDLE}.get(event), None
 
 
-def _is_folded(words: str) -> bool:
-    return len(words) > _FOLDED_LENGTH or words.count("\n") + 1 >= _FOLDED_LINES
+def _is_folded(text: str) -> bool:
+    return len(text) > _FOLDED_LENGTH or text.count("\n") + 1 >= _FOLDED_LINES
 
 
-def _unfolded(prompt: str) -> str:
-    """Return a prompt as it was pasted: a folded one has a space after it."""
+def _as_pasted(prompt: str) -> str:
+    """Return a prompt as mam pasted it: opencode adds a space after a folded one."""
     return prompt[:-1] if prompt.endswith(" ") and _is_folded(prompt.strip()) else prompt

@@ -1,8 +1,9 @@
-// Runs inside opencode: writes what its sessions do to the spool, as <session>.<pid of opencode>.<unique>.json.
-// Whatever goes wrong, opencode must not notice: nothing is printed, nothing is thrown.
+// A plugin that opencode loads: it reports what opencode's sessions do, as payloads in the spool. A file is
+// named <session>.<pid of opencode>.<unique>.json. A failure must not disturb opencode: the plugin prints
+// nothing and throws nothing.
 import { renameSync, unlinkSync, writeFileSync } from "node:fs"
 
-// As much as is read of one payload, and as much of a message as says something.
+// mam reads at most this much of a payload, and the plugin reports at most this much of a message.
 const LARGEST = 4 * 1024 * 1024
 const LONGEST_MESSAGE = 500
 
@@ -11,19 +12,19 @@ export const mam = async () => {
   const spool = process.env.MAM_SPOOL
   if (!owner || !spool) return {}
 
-  // The parent of each session that a subagent works in, what was said last of each session, and the
+  // The parent of each session that a subagent works in, the last reported status of each session, and the
   // permissions and questions that nobody has answered yet.
   const parents = new Map()
-  const stated = new Map()
+  const reported = new Map()
   const open = new Map()
-  // The session that was spoken in last: another one may still work in the background, and end.
+  // The session with the last prompt. Another session may still work in the background, and end.
   let current
   let count = 0
 
   const write = (payload) => {
     let body = JSON.stringify(payload)
     if (Buffer.byteLength(body) > LARGEST) body = JSON.stringify({ ...payload, prompt: undefined })
-    // Files of the same millisecond are taken in by name.
+    // mam reads files of the same millisecond in the order of their names.
     const name = `${owner}.${process.pid}.${Date.now()}-${String(count++).padStart(8, "0")}`
     const hidden = `${spool}/.${name}.tmp`
     try {
@@ -34,69 +35,70 @@ export const mam = async () => {
     }
   }
 
-  const say = (event, session, facts) => write({ agent: "opencode", event, session, ...facts })
+  const report = (event, session, facts) => write({ agent: "opencode", event, session, ...facts })
 
   const root = (session) => {
     for (let depth = 0; parents.has(session) && depth < 100; depth++) session = parents.get(session)
     return session
   }
 
-  // Before anything was said, whichever session does something is the one that was resumed. A subagent may be
-  // spoken to before it is known for one.
+  // Before the first prompt, a session that does something is the resumed one. A prompt for a subagent may come
+  // before the plugin knows its parent.
   const isCurrent = (session) => !current || session === root(current)
 
-  // A subagent asks in the name of the session that it works for.
-  const ask = (kind, its) => {
-    const session = root(its.sessionID)
-    open.set(its.id, { kind, session })
-    if (isCurrent(session)) say("asked", session, { waiting_for: kind })
+  // A question of a subagent counts for the session that the subagent works for.
+  const ask = (kind, properties) => {
+    const session = root(properties.sessionID)
+    open.set(properties.id, { kind, session })
+    if (isCurrent(session)) report("asked", session, { waiting_for: kind })
   }
 
-  const reply = (its) => {
-    const session = root(its.sessionID)
-    open.delete(its.requestID)
-    const left = [...open.values()].filter((one) => one.session === session)
-    if (isCurrent(session)) say("replied", session, { waiting_for: left.pop()?.kind })
+  const reply = (properties) => {
+    const session = root(properties.sessionID)
+    open.delete(properties.requestID)
+    const unanswered = [...open.values()].filter((request) => request.session === session)
+    if (isCurrent(session)) report("replied", session, { waiting_for: unanswered.pop()?.kind })
   }
 
   const cut = (text) => (typeof text === "string" ? text.slice(0, LONGEST_MESSAGE) : undefined)
 
-  // The state is announced many times in a turn; only a change is news.
-  const state = (session, status) => {
+  // opencode announces the status many times in a turn; the plugin reports only a change.
+  const reportStatus = (session, status) => {
     if (parents.has(session) || !isCurrent(session)) return
     if (status.type === "idle") open.clear()
     const key = status.type === "retry" ? `retry ${status.attempt}` : status.type
-    if (stated.get(session) === key) return
-    stated.set(session, key)
-    say("session.status", session, {
+    if (reported.get(session) === key) return
+    reported.set(session, key)
+    report("session.status", session, {
       status: status.type,
       reason: cut(status.action?.reason),
       message: cut(status.message),
     })
   }
 
-  const learn = (info) => {
+  const rememberParent = (info) => {
     if (info?.id && info.parentID) parents.set(info.id, info.parentID)
   }
 
   const handle = {
-    "session.created": (its) => {
-      learn(its.info)
-      if (its.info.parentID) return
-      current = its.info.id
-      say("session.created", its.info.id, { title: cut(its.info.title) })
+    "session.created": (properties) => {
+      rememberParent(properties.info)
+      if (properties.info.parentID) return
+      current = properties.info.id
+      report("session.created", properties.info.id, { title: cut(properties.info.title) })
     },
-    "session.updated": (its) => learn(its.info),
-    "session.status": (its) => state(its.sessionID, its.status),
-    "session.idle": (its) => state(its.sessionID, { type: "idle" }),
-    "session.error": (its) => {
-      if (!its.sessionID || parents.has(its.sessionID) || !isCurrent(its.sessionID)) return
-      stated.delete(its.sessionID)
-      say("session.error", its.sessionID, { message: cut(its.error?.data?.message ?? its.error?.name) })
+    "session.updated": (properties) => rememberParent(properties.info),
+    "session.status": (properties) => reportStatus(properties.sessionID, properties.status),
+    "session.idle": (properties) => reportStatus(properties.sessionID, { type: "idle" }),
+    "session.error": (properties) => {
+      if (!properties.sessionID || parents.has(properties.sessionID) || !isCurrent(properties.sessionID)) return
+      reported.delete(properties.sessionID)
+      const message = properties.error?.data?.message ?? properties.error?.name
+      report("session.error", properties.sessionID, { message: cut(message) })
     },
-    "permission.asked": (its) => ask("permission", its),
+    "permission.asked": (properties) => ask("permission", properties),
     "permission.replied": reply,
-    "question.asked": (its) => ask("question", its),
+    "question.asked": (properties) => ask("question", properties),
     "question.replied": reply,
     "question.rejected": reply,
   }
@@ -110,10 +112,10 @@ export const mam = async () => {
     "chat.message": async (input, output) => {
       try {
         if (parents.has(input.sessionID)) return
-        const said = output.parts.filter((part) => part.type === "text" && !part.synthetic)
+        const texts = output.parts.filter((part) => part.type === "text" && !part.synthetic)
         current = input.sessionID
-        stated.delete(current)
-        say("chat.message", input.sessionID, { prompt: said.map((part) => part.text).join("\n") })
+        reported.delete(current)
+        report("chat.message", input.sessionID, { prompt: texts.map((part) => part.text).join("\n") })
       } catch {}
     },
   }

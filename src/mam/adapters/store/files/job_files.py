@@ -1,8 +1,8 @@
-"""The files of a job: its token, its record, and its log in the two places where the original keeps them.
+"""The files of a job: its token, its record, and its log in the two paths of the older mam.
 
-All but the token are projections. Each line of a log has the number of its entry, so what is missing is
-found by reading the last line; a half line that a crash left is cut off. They are written under one lock of
-their folder and not flushed: what a power failure takes, the next entry brings back.
+All files except the token only show the database. Each line of a log has the number of its entry, so the
+last line tells which entries are missing; an incomplete line after a crash is removed. mam writes the files
+under one lock of their folder and does not flush them: after a power failure, the next entry completes them.
 """
 
 from __future__ import annotations
@@ -29,22 +29,22 @@ if TYPE_CHECKING:
 _TOKEN_BYTES = 32
 _TAIL = 4096
 _LONGEST_TOKEN = 4096
-# There is no token, or something else in its place; any other failure may be over in a moment.
+# The token is missing, or something else has its name. Any other failure may be temporary.
 _SPOILED = (errno.ENOENT, errno.ELOOP, errno.EINVAL, errno.ENXIO, errno.EACCES)
-# More is read of no file that somebody else may have put there.
+# Another program may have written these files, so mam reads no more than this.
 _LARGEST_RECORD, _LARGEST_LOG = 8 * 1024 * 1024, 64 * 1024 * 1024
-# Seconds to wait while no writer takes its turn.
+# Seconds to wait while the queue of writers does not move.
 _PATIENCE = 5.0
 _FLAGS = os.O_NOFOLLOW | os.O_CLOEXEC
 
 
 def token_file(folder: str, job_id: str) -> str:
-    """Return where the token of a job lies."""
+    """Return the path of a job's token."""
     return os.path.join(folder, f"{job_id}.token")
 
 
 def new_token(folder: str, job_id: str, token: str | None = None) -> str:
-    """Keep a token for a job, readable by this user alone; return it. One that is there stays."""
+    """Write a token that only this user can read, and return it; keep a token that exists."""
     make_folder(folder)
     path = token_file(folder, job_id)
     import secrets
@@ -59,40 +59,41 @@ def new_token(folder: str, job_id: str, token: str | None = None) -> str:
 
 
 def read_token(folder: str, job_id: str) -> str | None:
-    """Return the token of a job, or None where there is none; refuse one that others could have read."""
+    """Return the token of a job, or None; refuse a token that other users could have read."""
     path = token_file(folder, job_id)
     try:
-        found, is_private = _token_in(path)
+        token, is_private = _token_in(path)
     except FileNotFoundError:
         return None
     except OSError as error:
         raise NotAllowed(f"{path} cannot be read: {error.strerror}") from error
     if not is_private:
-        raise NotAllowed(f"{path} is open to others", hint=f"chmod 600 {path}, if nobody read it")
-    return found
+        raise NotAllowed(f"other users can read {path}", hint=f"chmod 600 {path}, if nobody has read it")
+    return token
 
 
-def own_token(folder: str, job_id: str) -> str:
-    """Return what mam itself signs with, whatever became of a token: a session can be stopped, a time ends.
+def signing_token(folder: str, job_id: str) -> str:
+    """Return the token for mam's own events, which never fails because of a bad token.
 
-    One that others could have read is still the one that listeners know. Nobody knows the one that stands
-    in for a token that is lost or damaged, and it is not kept.
+    mam has to report that a session was stopped or that time ran out. A token that other users could have
+    read still counts, because the receivers know it. For a lost or damaged token this returns a random one,
+    which nobody knows and which is not stored.
     """
     import secrets
 
     path = token_file(folder, job_id)
     with errors(path):
         try:
-            found, _is_private = _token_in(path)
+            token, _is_private = _token_in(path)
         except OSError as error:
             if error.errno not in _SPOILED:
                 raise
-            found = None
-    return found or secrets.token_hex(_TOKEN_BYTES)
+            token = None
+    return token or secrets.token_hex(_TOKEN_BYTES)
 
 
 def _token_in(path: str) -> tuple[str | None, bool]:
-    """Return what a file holds, and whether nobody else could have read it; nothing for what is no token."""
+    """Return the token in a file (None if it is not one), and whether only this user can read the file."""
     with _plain(path) as file:
         facts, text = os.fstat(file.fileno()), file.read(_LONGEST_TOKEN)
     is_private = facts.st_uid == os.geteuid() and not facts.st_mode & 0o077
@@ -100,27 +101,27 @@ def _token_in(path: str) -> tuple[str | None, bool]:
 
 
 def _plain(path: str) -> BinaryIO:
-    """Open a file to read it; raises OSError for a link, a pipe or a folder in its place, and never waits."""
+    """Open a file for reading without waiting; raise OSError for a link, a pipe or a folder."""
     handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK | _FLAGS)
     if not stat.S_ISREG(os.fstat(handle).st_mode):
         os.close(handle)
-        raise OSError(errno.EINVAL, "it is not a plain file", path)
+        raise OSError(errno.EINVAL, "it is not a regular file", path)
     return os.fdopen(handle, "rb")
 
 
 def make_folder(folder: str) -> None:
-    """Make a folder of ours, private to the user; a link is refused."""
+    """Create a folder that is private to the user; refuse a symbolic link."""
     with errors(folder):
         os.makedirs(folder, mode=0o700, exist_ok=True)
     if os.path.islink(folder):
-        raise NotAllowed(f"{folder} is a symbolic link", hint="remove it; mam makes its own")
+        raise NotAllowed(f"{folder} is a symbolic link", hint="remove it; mam creates its own")
 
 
 @contextmanager
 def locked(folder: str) -> Iterator[None]:
-    """Write alone into a folder of jobs; the kernel lets go of it when the writer dies.
+    """Hold the lock of a folder of jobs; the kernel releases it when the writer dies.
 
-    Raises RegistryBusy for a writer that lives and does not: what is committed already must not wait for it.
+    Raises RegistryBusy if a live writer does not release it: a committed change must not wait for that.
     """
     make_folder(folder)
     path = os.path.join(folder, ".lock")
@@ -128,20 +129,20 @@ def locked(folder: str) -> Iterator[None]:
         with errors(path):
             try:
                 stack.enter_context(fifo_lock.hold(path, _PATIENCE))
-            except fifo_lock.StandsStill:
+            except fifo_lock.QueueStuck:
                 raise RegistryBusy(f"{path} is held by another process") from None
         yield
 
 
 def replace(path: str, document: Document) -> None:
-    """Write a document under its name at once, or not at all."""
+    """Write a document completely or not at all."""
     content = json.dumps(document, indent=2, ensure_ascii=True) + "\n"
     with errors(path):
         atomic_file.replace(path, content.encode("ascii"), beside=f"{path}.new")
 
 
 def last_number(path: str) -> int:
-    """Return the number of a log's last line; a half line behind it is cut off. 0 for no log."""
+    """Return the number of a log's last line, and remove an incomplete line after it. 0 without a log."""
     with errors(path):
         try:
             handle = os.open(path, os.O_RDWR | _FLAGS)
@@ -162,11 +163,11 @@ def append(path: str, documents: list[Document]) -> None:
     with errors(path):
         handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | _FLAGS, 0o600)
         with os.fdopen(handle, "w", encoding="utf-8") as file:
-            file.write("".join(json.dumps(one, sort_keys=True) + "\n" for one in documents))
+            file.write("".join(json.dumps(document, sort_keys=True) + "\n" for document in documents))
 
 
 def read_record(path: str) -> Any:
-    """Return what a record's file says, or None where it cannot be read as one."""
+    """Return the content of a record's file, or None if it cannot be read."""
     try:
         with _plain(path) as file:
             return json.loads(file.read(_LARGEST_RECORD))
@@ -175,7 +176,7 @@ def read_record(path: str) -> Any:
 
 
 def tail(path: str, longest: int) -> str:
-    """Return the end of a text file, or nothing where there is none."""
+    """Return the end of a text file, or an empty text without a file."""
     try:
         with open(path, "rb") as file:
             file.seek(max(0, file.seek(0, os.SEEK_END) - longest))
@@ -185,21 +186,21 @@ def tail(path: str, longest: int) -> str:
 
 
 def read_log(path: str) -> list[Document]:
-    """Return the lines of a log that can be read; none where there is no log."""
+    """Return the readable lines of a log."""
     try:
         with _plain(path) as file:
             lines = file.read(_LARGEST_LOG).decode("utf-8", "replace").splitlines()
     except OSError:
         return []
-    found = []
+    documents = []
     for line in lines:
         try:
             document = json.loads(line)
         except (ValueError, RecursionError):
             continue
         if isinstance(document, dict):
-            found.append(document)
-    return found
+            documents.append(document)
+    return documents
 
 
 def record_ids(folder: str) -> list[str]:
@@ -212,7 +213,7 @@ def record_ids(folder: str) -> list[str]:
 
 
 def _last_line(file: FileIO, size: int) -> tuple[int, bytes]:
-    """Return where the last whole line of a file ends, and the line."""
+    """Return where the last complete line of a file ends, and the line."""
     room = _TAIL
     while True:
         start = max(0, size - room)

@@ -1,4 +1,4 @@
-"""The markdown file of a team on disk, beside the registry: a projection, written again by each change."""
+"""The team page on disk, beside the registry file; mam writes it again after each change."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ if TYPE_CHECKING:
 
 
 def path_of(place: RootPaths, team_id: str) -> str:
-    """Return where the file of a team lies."""
+    """Return the path of a team's page."""
     return f"{os.path.splitext(place.yaml)[0]}-{team_id}.md"
 
 
 def write(place: RootPaths, team_id: str, text: str) -> str:
-    """Put the text in the file's place, unless it stands there; return the path."""
+    """Write the text, unless the file has it already; return the path."""
     path = path_of(place, team_id)
     content = text.encode("utf-8", "replace")
     temporary = os.path.join(os.path.dirname(path), f".{os.path.basename(path)}.tmp")

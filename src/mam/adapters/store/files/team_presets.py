@@ -1,4 +1,4 @@
-"""Teams as files: presets that come with mam, a person's own in the configuration folder, or any file."""
+"""Reads teams from files: presets of mam, presets in the user's configuration folder, or any file."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ _ENDING = ".yaml"
 _LARGEST = 256 * 1024
 
 
-def load(what: str, environ: Mapping[str, str]) -> team.TeamPlan:
-    """Return the team of a preset's name or of a file; a person's own preset comes before one of ours."""
-    path = _find(what, environ)
+def load(name_or_path: str, environ: Mapping[str, str]) -> team.TeamPlan:
+    """Return the team of a preset or of a file; the user's presets come before those of mam."""
+    path = _find(name_or_path, environ)
     if os.path.exists(path) and not os.path.isfile(path):
-        # A pipe would be waited for.
-        raise InvalidPath(f"{path} is no file")
+        # Opening a pipe would wait for a writer.
+        raise InvalidPath(f"{path} is not a file")
     try:
         with open(path, "rb") as file:
             text = file.read(_LARGEST + 1)
@@ -38,27 +38,29 @@ def load(what: str, environ: Mapping[str, str]) -> team.TeamPlan:
 
 def presets(environ: Mapping[str, str]) -> list[str]:
     """Return the names of presets, in order."""
-    found: set[str] = set()
+    preset_names: set[str] = set()
     for folder in _folders(environ):
         try:
             names = [name for name in os.listdir(folder) if name.endswith(_ENDING)]
         except OSError:
             continue
-        found |= {name.removesuffix(_ENDING) for name in names if os.path.isfile(os.path.join(folder, name))}
-    return sorted(found)
+        preset_names |= {
+            name.removesuffix(_ENDING) for name in names if os.path.isfile(os.path.join(folder, name))
+        }
+    return sorted(preset_names)
 
 
-def _find(what: str, environ: Mapping[str, str]) -> str:
-    if "/" in what or what.endswith((_ENDING, ".yml")):
-        return os.path.abspath(what)
-    if what in presets(environ):
-        paths = [os.path.join(folder, what + _ENDING) for folder in _folders(environ)]
+def _find(name_or_path: str, environ: Mapping[str, str]) -> str:
+    if "/" in name_or_path or name_or_path.endswith((_ENDING, ".yml")):
+        return os.path.abspath(name_or_path)
+    if name_or_path in presets(environ):
+        paths = [os.path.join(folder, name_or_path + _ENDING) for folder in _folders(environ)]
         return next(path for path in paths if os.path.isfile(path))
     import difflib
 
-    near = difflib.get_close_matches(what[:40], presets(environ), n=1, cutoff=0.5)
-    hint = f"did you mean {near[0]}?" if near else f"there are {', '.join(presets(environ))}"
-    raise InvalidPath(f"there is no preset '{what[:60]}'", hint=hint)
+    similar = difflib.get_close_matches(name_or_path[:40], presets(environ), n=1, cutoff=0.5)
+    hint = f"did you mean {similar[0]}?" if similar else f"there are {', '.join(presets(environ))}"
+    raise InvalidPath(f"there is no preset '{name_or_path[:60]}'", hint=hint)
 
 
 def _folders(environ: Mapping[str, str]) -> list[str]:

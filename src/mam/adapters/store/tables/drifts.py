@@ -1,4 +1,4 @@
-"""Differences that a monitor found: each episode once, in order, and how far they were printed."""
+"""The table of drifts that passes found: each drift once, in order, and which ones were printed."""
 
 from __future__ import annotations
 
@@ -12,57 +12,61 @@ if TYPE_CHECKING:
     from mam.adapters.store.transaction import Transaction
 
 _CURSOR = "drift_cursor"
-# A report is for now; who wants history reads the log.
+# Drifts are for the present; the log keeps the history.
 _KEPT = 1000
 
 
-def is_known(draft: Transaction, key: str) -> bool:
-    """Tell whether this episode was recorded and still lasts."""
-    found = draft.connection.execute("SELECT 1 FROM drifts WHERE key=? AND is_open", (key,)).fetchone()
-    return found is not None
+def is_known(transaction: Transaction, key: str) -> bool:
+    """Tell whether this drift is recorded and still lasts."""
+    row = transaction.connection.execute("SELECT 1 FROM drifts WHERE key=? AND is_open", (key,)).fetchone()
+    return row is not None
 
 
-def has_open(draft: Transaction) -> bool:
-    """Tell whether anything was reported that may have ended since."""
-    return draft.connection.execute("SELECT 1 FROM drifts WHERE is_open").fetchone() is not None
+def has_open(transaction: Transaction) -> bool:
+    """Tell whether a drift was recorded that may have ended since."""
+    return transaction.connection.execute("SELECT 1 FROM drifts WHERE is_open").fetchone() is not None
 
 
-def record(draft: Transaction, drift: dict[str, Any], *, written: bool) -> None:
-    """Keep a difference; one that was written into the registry is over with that."""
-    draft.connection.execute(
+def record(transaction: Transaction, drift: dict[str, Any], *, is_written: bool) -> None:
+    """Record a drift; one that was written into the registry has ended with that."""
+    transaction.connection.execute(
         "INSERT INTO drifts(key, at, is_open, data) VALUES(?, ?, ?, ?)",
-        (drift["id"], draft.now, not written, json.dumps({**drift, "written": written})),
+        (drift["id"], transaction.now, not is_written, json.dumps({**drift, "written": is_written})),
     )
-    draft.connection.execute("DELETE FROM drifts WHERE seq <= (SELECT max(seq) FROM drifts) - ?", (_KEPT,))
+    transaction.connection.execute(
+        "DELETE FROM drifts WHERE seq <= (SELECT max(seq) FROM drifts) - ?", (_KEPT,)
+    )
 
 
-def close_others(draft: Transaction, keys: Iterable[str], about: Iterable[str]) -> None:
-    """End the episodes of these sessions that were not seen any more: the next one is a new one."""
+def close_others(transaction: Transaction, keys: Iterable[str], about: Iterable[str]) -> None:
+    """End the drifts of these sessions that are not in `keys`; if one comes back, it is a new drift."""
     lasting, sessions = set(keys), set(about)
-    found = draft.connection.execute("SELECT seq, key, data FROM drifts WHERE is_open").fetchall()
-    for seq, key, data in found:
+    rows = transaction.connection.execute("SELECT seq, key, data FROM drifts WHERE is_open").fetchall()
+    for seq, key, data in rows:
         if key not in lasting and json.loads(data).get("session") in sessions:
-            draft.connection.execute("UPDATE drifts SET is_open=0 WHERE seq=?", (seq,))
+            transaction.connection.execute("UPDATE drifts SET is_open=0 WHERE seq=?", (seq,))
 
 
-def unprinted(draft: Transaction) -> list[dict[str, Any]]:
-    """Return what was recorded since the last printed pass, oldest first."""
-    return [drift for _, _, drift in since(draft, draft.meta(_CURSOR) or 0)]
+def unprinted(transaction: Transaction) -> list[dict[str, Any]]:
+    """Return the drifts since the last printed pass, oldest first."""
+    return [drift for _, _, drift in since(transaction, transaction.meta(_CURSOR) or 0)]
 
 
-def newest(draft: Transaction) -> int:
-    """Return the number of the last one."""
-    return int(draft.connection.execute("SELECT coalesce(max(seq), 0) FROM drifts").fetchone()[0])
+def newest(transaction: Transaction) -> int:
+    """Return the number of the last drift."""
+    return int(transaction.connection.execute("SELECT coalesce(max(seq), 0) FROM drifts").fetchone()[0])
 
 
-def since(draft: Transaction, number: int) -> list[tuple[int, float, dict[str, Any]]]:
-    """Return those after a number, oldest first, each with its own number and time."""
-    found = draft.connection.execute("SELECT seq, at, data FROM drifts WHERE seq > ? ORDER BY seq", (number,))
-    return [(seq, at, json.loads(data)) for seq, at, data in found]
+def since(transaction: Transaction, number: int) -> list[tuple[int, float, dict[str, Any]]]:
+    """Return the drifts after a number, oldest first, each with its number and time."""
+    rows = transaction.connection.execute(
+        "SELECT seq, at, data FROM drifts WHERE seq > ? ORDER BY seq", (number,)
+    )
+    return [(seq, at, json.loads(data)) for seq, at, data in rows]
 
 
-def set_printed(draft: Transaction) -> None:
-    """Remember that everything up to now was printed."""
-    last = newest(draft)
-    if last != (draft.meta(_CURSOR) or 0):
-        draft.set_meta(_CURSOR, last)
+def set_printed(transaction: Transaction) -> None:
+    """Record that all drifts up to now were printed."""
+    last = newest(transaction)
+    if last != (transaction.meta(_CURSOR) or 0):
+        transaction.set_meta(_CURSOR, last)

@@ -1,7 +1,7 @@
-"""What was last seen of each session, by source, and the spool that hooks write into.
+"""The newest evidence of each session, by source, and the spool into which hooks write.
 
-A hook drops one file per event; taking them in moves them into the database, in the order of
-their time, and removes them. It is no change of the registry.
+A hook writes one file per event. mam moves these payloads into the database, in the order of their times,
+and removes the files. This does not change the registry.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ if TYPE_CHECKING:
     from mam.adapters.store.registry import Registry
 
 _LONGEST_PID = 10
-# A hook takes some milliseconds, and its agent ends it after some seconds.
+# A hook needs some milliseconds, and its agent ends it after some seconds.
 _ABANDONED_SECONDS = 600.0
 LARGEST_PAYLOAD = 4 * 1024 * 1024
 
 
 class Payload:
-    """One event as a hook wrote it; it is read when somebody wants to know what it says."""
+    """One event that a hook wrote; the file is read when `data` is first used."""
 
     __slots__ = ("_data", "at", "path", "pid", "session_id")
 
@@ -44,7 +44,7 @@ class Payload:
 
     @property
     def data(self) -> dict[str, Any] | None:
-        """What the hook wrote; nothing in a broken one, None where it cannot be read, or was taken since."""
+        """The content of the file; {} for a broken file, None for an unreadable or removed one."""
         if self._data is None:
             try:
                 with open(self.path, "rb", opener=_open_regular) as file:
@@ -55,14 +55,14 @@ class Payload:
 
 
 def _open_regular(path: str, flags: int) -> int:
-    # What was a file when it was listed may be a pipe by now.
+    # A name that was a file when it was listed may be a pipe by now; opening that would wait.
     return os.open(path, flags | os.O_NOFOLLOW | os.O_NONBLOCK)
 
 
 def pending(spool: str, now: float = math.inf, session_id: str | None = None) -> list[Payload]:
-    """Return the payloads that wait in the spool, oldest first; with `session_id` those of one session.
+    """Return the payloads in the spool, oldest first; with `session_id` those of one session.
 
-    None is from the future: a clock that was put back must not let an old word win.
+    A payload from the future gets the time `now`: after a clock was set back, it must not hide newer ones.
     """
     try:
         start = f"{session_id}." if session_id else ""
@@ -70,7 +70,7 @@ def pending(spool: str, now: float = math.inf, session_id: str | None = None) ->
     except OSError:
         return []
     names = [name for name in listed if name.startswith(start) and _is_payload(name)]
-    found = []
+    payloads = []
     for name in names:
         path = os.path.join(spool, name)
         try:
@@ -79,8 +79,8 @@ def pending(spool: str, now: float = math.inf, session_id: str | None = None) ->
             continue
         if stat.S_ISREG(facts.st_mode):
             session_id, _, rest = name.partition(".")
-            found.append(Payload(path, session_id, rest.partition(".")[0], min(facts.st_mtime, now)))
-    return sorted(found, key=lambda one: (one.at, one.path))
+            payloads.append(Payload(path, session_id, rest.partition(".")[0], min(facts.st_mtime, now)))
+    return sorted(payloads, key=lambda payload: (payload.at, payload.path))
 
 
 def _is_pid(text: str) -> bool:
@@ -88,19 +88,19 @@ def _is_pid(text: str) -> bool:
 
 
 def _is_payload(name: str) -> bool:
-    """Tell whether a file is named as our hook names it; any other is not ours to take."""
+    """Tell whether a file has a name that mam's hook gives; mam does not touch other files."""
     parts = name.split(".")
     return len(parts) >= 4 and parts[-1] == "json" and is_session_id(parts[0]) and _is_pid(parts[1])
 
 
-def _is_half(name: str) -> bool:
-    """Tell whether a file is one that a hook has not finished."""
+def _is_unfinished(name: str) -> bool:
+    """Tell whether a file is one that a hook has not finished writing."""
     parts = name.split(".")
     return len(parts) >= 5 and not parts[0] and parts[-1] == "tmp" and is_session_id(parts[1])
 
 
-def remove_halves(spool: str) -> None:
-    """Remove what a hook left that was killed on its way: nobody else knows of it."""
+def remove_unfinished(spool: str) -> None:
+    """Remove the unfinished files of hooks that were killed."""
     try:
         listed = os.listdir(spool)
     except OSError:
@@ -109,7 +109,7 @@ def remove_halves(spool: str) -> None:
         path = os.path.join(spool, name)
         with suppress(OSError):
             if (
-                _is_half(name)
+                _is_unfinished(name)
                 and time.time() - os.stat(path, follow_symlinks=False).st_mtime > _ABANDONED_SECONDS
             ):
                 os.unlink(path)
@@ -126,7 +126,7 @@ def _parse(text: bytes) -> dict[str, Any]:
 def record(
     connection: sqlite3.Connection, session_id: str, source: str, at: float, data: dict[str, Any]
 ) -> None:
-    """Keep the newest evidence of one source."""
+    """Store the newest evidence of one source."""
     connection.execute(
         "INSERT INTO evidence VALUES(?, ?, ?, ?) ON CONFLICT(session_id, source)"
         " DO UPDATE SET at=excluded.at, data=excluded.data WHERE excluded.at >= evidence.at",
@@ -141,17 +141,17 @@ def recorded(registry: Registry, source: str) -> dict[str, tuple[float, dict[str
         return {}
     query = "SELECT session_id, at, data FROM evidence WHERE source=?"
     with database.errors(registry.place.db):
-        found = connection.execute(query, (source,)).fetchall()
-        # One document is read several times faster than as many small ones.
+        rows = connection.execute(query, (source,)).fetchall()
+        # json parses one large document several times faster than many small ones.
         try:
-            documents = json.loads("[" + ",".join([data for _, _, data in found]) + "]")
+            documents = json.loads("[" + ",".join([data for _, _, data in rows]) + "]")
         except TypeError as error:
             raise database.damaged(registry.place.db, "a record is not readable") from error
-    return {session_id: (at, data) for (session_id, at, _), data in zip(found, documents, strict=True)}
+    return {session_id: (at, data) for (session_id, at, _), data in zip(rows, documents, strict=True)}
 
 
 def clear(connection: sqlite3.Connection, session_id: str, source: str | None = None) -> None:
-    """Forget what was seen of an earlier run of a session, or what one source said."""
+    """Delete the evidence of an earlier launch of a session, or of one source."""
     connection.execute(
         "DELETE FROM evidence WHERE session_id=?1 AND source=coalesce(?2, source)", (session_id, source)
     )

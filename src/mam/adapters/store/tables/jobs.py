@@ -1,4 +1,4 @@
-"""Jobs and the log of what happened to each: the ledger that brokers and files only speak of."""
+"""The tables of jobs and of their events: the ledger, which brokers and files only show."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _OPEN = "status IN ('pending', 'running', 'checking')"
 
 
 class Job:
-    """One job as it stands. What is asked for and what else is known is in `data`; the prompt is apart."""
+    """One job. `data` holds its options and other facts; the prompt is in a table of its own."""
 
     id: str
     status: JobStatus
@@ -46,19 +46,19 @@ class Job:
     data: dict[str, Any]
 
     def __init__(self, values: tuple[Any, ...]) -> None:
-        """Take a row of the table."""
+        """Store the values of a row of the table."""
         facts = dict(zip(_FIELDS, values, strict=True))
         facts["data"] = json.loads(facts["data"])
         self.__dict__.update(facts)
 
 
 class Entry:
-    """One entry of a job's log: `number` is its place in the log of all jobs."""
+    """One entry of a job's log; `number` is its position in the ledger."""
 
     __slots__ = ("at", "document", "job_id", "name", "number")
 
     def __init__(self, number: int, job_id: str, name: str, at: float, payload: str) -> None:
-        """`name` is what the log calls it, which for a `checking` is not what is published."""
+        """`name` is the event's name in the log; for `checking` the published name is another."""
         self.number = number
         self.job_id = job_id
         self.name = name
@@ -66,7 +66,7 @@ class Entry:
         self.document: Event = json.loads(payload)
 
 
-def add(draft: Transaction, job_id: str, prompt: str, data: dict[str, Any], **fields: Any) -> Job:
+def add(transaction: Transaction, job_id: str, prompt: str, data: dict[str, Any], **fields: Any) -> Job:
     """Record a new job."""
     facts = {
         "status": JobStatus.PENDING,
@@ -74,74 +74,76 @@ def add(draft: Transaction, job_id: str, prompt: str, data: dict[str, Any], **fi
         "last_seq": 0,
         "ended_seq": None,
         "session_id": None,
-        "created_at": draft.now,
-        "updated_at": draft.now,
-        "last_event_at": draft.now,
+        "created_at": transaction.now,
+        "updated_at": transaction.now,
+        "last_event_at": transaction.now,
         **fields,
     }
     names = ("id", *facts, "data")
-    draft.connection.execute(
+    transaction.connection.execute(
         f"INSERT INTO jobs({', '.join(names)}) VALUES({', '.join('?' * len(names))})",
         (job_id, *facts.values(), dump(data)),
     )
-    draft.connection.execute("INSERT INTO job_prompts VALUES(?, ?)", (job_id, prompt))
-    found = find(draft, job_id)
-    assert found is not None
-    return found
+    transaction.connection.execute("INSERT INTO job_prompts VALUES(?, ?)", (job_id, prompt))
+    job = find(transaction, job_id)
+    assert job is not None
+    return job
 
 
-def find(draft: Transaction, job_id: str) -> Job | None:
+def find(transaction: Transaction, job_id: str) -> Job | None:
     """Return one job."""
-    found = draft.connection.execute(f"{_SELECT} WHERE id=?", (job_id,)).fetchone()
-    return Job(found) if found else None
+    row = transaction.connection.execute(f"{_SELECT} WHERE id=?", (job_id,)).fetchone()
+    return Job(row) if row else None
 
 
-def prompt_of(draft: Transaction, job_id: str) -> str:
-    """Return what a job is about."""
-    found = draft.connection.execute("SELECT prompt FROM job_prompts WHERE job_id=?", (job_id,)).fetchone()
-    return str(found[0]) if found else ""
+def prompt_of(transaction: Transaction, job_id: str) -> str:
+    """Return the prompt of a job."""
+    row = transaction.connection.execute(
+        "SELECT prompt FROM job_prompts WHERE job_id=?", (job_id,)
+    ).fetchone()
+    return str(row[0]) if row else ""
 
 
-def listed(draft: Transaction, *, only_open: bool = False, session_id: str | None = None) -> list[Job]:
-    """Return jobs, oldest first: all, those that are open, those of one session."""
+def listed(transaction: Transaction, *, only_open: bool = False, session_id: str | None = None) -> list[Job]:
+    """Return jobs, oldest first: all, only open ones, or those of one session."""
     conditions = [_OPEN] if only_open else []
     conditions += ["session_id=?"] if session_id is not None else []
     which = f" WHERE {' AND '.join(conditions)}" if conditions else ""
     values = () if session_id is None else (session_id,)
-    found = draft.connection.execute(f"{_SELECT}{which} ORDER BY created_at, id", values)
-    return [Job(values) for values in found]
+    rows = transaction.connection.execute(f"{_SELECT}{which} ORDER BY created_at, id", values)
+    return [Job(values) for values in rows]
 
 
-def open_ids(draft: Transaction) -> set[str]:
+def open_ids(transaction: Transaction) -> set[str]:
     """Return the ids of the jobs that have not ended."""
-    return {job_id for (job_id,) in draft.connection.execute(f"SELECT id FROM jobs WHERE {_OPEN}")}  # noqa: S608
+    return {job_id for (job_id,) in transaction.connection.execute(f"SELECT id FROM jobs WHERE {_OPEN}")}  # noqa: S608
 
 
-def statuses(draft: Transaction, job_ids: Collection[str]) -> dict[str, tuple[str, float | None]]:
-    """Return the status of each of these jobs that is known, and when its agent was reminded of it."""
+def statuses(transaction: Transaction, job_ids: Collection[str]) -> dict[str, tuple[str, float | None]]:
+    """Return the status of each of these jobs that exists, and when mam reminded its agent."""
     marks = ", ".join("?" * len(job_ids))
     query = f"SELECT id, status, json_extract(data, '$.nudged_at') FROM jobs WHERE id IN ({marks})"  # noqa: S608
-    found = draft.connection.execute(query, tuple(job_ids)).fetchall()
-    return {job_id: (status, nudged) for job_id, status, nudged in found}
+    rows = transaction.connection.execute(query, tuple(job_ids)).fetchall()
+    return {job_id: (status, nudged) for job_id, status, nudged in rows}
 
 
-def update(draft: Transaction, job: Job, **fields: Any) -> Job:
-    """Change what is known of a job; `data` is given as what is to be changed in it."""
+def update(transaction: Transaction, job: Job, **fields: Any) -> Job:
+    """Change fields of a job; `data` holds only the keys that change."""
     if "data" in fields:
         fields["data"] = dump({**job.data, **fields["data"]})
-    fields["updated_at"] = draft.now
+    fields["updated_at"] = transaction.now
     names = ", ".join(f"{name}=?" for name in fields)
-    draft.connection.execute(
-        f"UPDATE jobs SET {names} WHERE id=?",  # noqa: S608  (our names)
+    transaction.connection.execute(
+        f"UPDATE jobs SET {names} WHERE id=?",  # noqa: S608  (names of columns)
         (*fields.values(), job.id),
     )
-    found = find(draft, job.id)
-    assert found is not None
-    return found
+    updated = find(transaction, job.id)
+    assert updated is not None
+    return updated
 
 
-def enter(
-    draft: Transaction,
+def add_entry(
+    transaction: Transaction,
     job_id: str,
     name: str,
     event: Event,
@@ -150,8 +152,8 @@ def enter(
     signature: str | None = None,
     at: float | None = None,
 ) -> int:
-    """Write an entry into the log; return its number. `signature` is the one that it was handed in with."""
-    done = draft.connection.execute(
+    """Add an entry to the log and return its number. `signature` is the one that came with the event."""
+    cursor = transaction.connection.execute(
         "INSERT INTO job_events(job_id, attempt, seq, name, signature, at, payload)"
         " VALUES(?, ?, ?, ?, ?, ?, ?)",
         (
@@ -160,67 +162,69 @@ def enter(
             event["seq"],
             name,
             signature,
-            draft.now if at is None else at,
+            transaction.now if at is None else at,
             json.dumps(event, sort_keys=True, separators=(",", ":")),
         ),
     )
-    return int(done.lastrowid or 0)
+    return int(cursor.lastrowid or 0)
 
 
-def was_dropped(draft: Transaction, job_id: str, mark: str) -> bool:
+def was_dropped(transaction: Transaction, job_id: str, mark: str) -> bool:
     """Tell whether a refused event with this mark is in the log."""
     query = "SELECT 1 FROM job_events WHERE job_id=? AND name='dropped' AND signature=? LIMIT 1"
-    return draft.connection.execute(query, (job_id, mark)).fetchone() is not None
+    return transaction.connection.execute(query, (job_id, mark)).fetchone() is not None
 
 
-def entries(draft: Transaction, job_id: str, after: int = 0, limit: int = -1) -> list[Entry]:
-    """Return the log of one job from behind an entry on."""
-    found = draft.connection.execute(
+def entries(transaction: Transaction, job_id: str, after: int = 0, limit: int = -1) -> list[Entry]:
+    """Return the entries of one job after an entry."""
+    rows = transaction.connection.execute(
         "SELECT number, job_id, name, at, payload FROM job_events WHERE job_id=? AND number>?"
         " ORDER BY number LIMIT ?",
         (job_id, after, limit),
     )
-    return [Entry(*values) for values in found]
+    return [Entry(*values) for values in rows]
 
 
-def since(draft: Transaction, number: int, job_ids: Collection[str]) -> list[Entry]:
-    """Return what was entered behind a number, of some jobs."""
-    found = draft.connection.execute(
+def since(transaction: Transaction, number: int, job_ids: Collection[str]) -> list[Entry]:
+    """Return the entries of some jobs after a number."""
+    rows = transaction.connection.execute(
         "SELECT number, job_id, name, at, payload FROM job_events WHERE number>? ORDER BY number", (number,)
     )
-    return [Entry(*values) for values in found if values[1] in job_ids]
+    return [Entry(*values) for values in rows if values[1] in job_ids]
 
 
-def newest(draft: Transaction) -> int:
+def newest(transaction: Transaction) -> int:
     """Return the number of the last entry of all logs."""
-    found = draft.connection.execute("SELECT max(number) FROM job_events").fetchone()
-    return int(found[0] or 0)
+    row = transaction.connection.execute("SELECT max(number) FROM job_events").fetchone()
+    return int(row[0] or 0)
 
 
-def last_entry(draft: Transaction, job_id: str) -> Entry | None:
+def last_entry(transaction: Transaction, job_id: str) -> Entry | None:
     """Return the newest entry of a job's log."""
-    found = draft.connection.execute(
+    row = transaction.connection.execute(
         "SELECT number, job_id, name, at, payload FROM job_events WHERE job_id=?"
         " ORDER BY number DESC LIMIT 1",
         (job_id,),
     ).fetchone()
-    return Entry(*found) if found else None
+    return Entry(*row) if row else None
 
 
-def seen(draft: Transaction, job_id: str, attempt: int, seq: int, signature: str | None) -> Event | None:
-    """Return the event of this number that was taken in before, with the signature that it came with.
+def recorded_event(
+    transaction: Transaction, job_id: str, attempt: int, seq: int, signature: str | None
+) -> Event | None:
+    """Return the recorded event with this number, and the signature that came with it.
 
-    A terminal event may have the number of another one; the one with the same signature is meant then.
+    A terminal event may have the number of another event. Then the event with the same signature counts.
     """
-    found = draft.connection.execute(
+    row = transaction.connection.execute(
         "SELECT signature, payload FROM job_events WHERE job_id=? AND attempt=? AND seq=?"
         " ORDER BY signature IS ? DESC LIMIT 1",
         (job_id, attempt, seq, signature),
     ).fetchone()
-    if found is None:
+    if row is None:
         return None
-    event: Event = json.loads(found[1])
-    return {**event, "data": {**event["data"], "hmac_sig": found[0]}}
+    event: Event = json.loads(row[1])
+    return {**event, "data": {**event["data"], "hmac_sig": row[0]}}
 
 
-_SELECT = f"SELECT {', '.join(_FIELDS)} FROM jobs"  # noqa: S608  (our names)
+_SELECT = f"SELECT {', '.join(_FIELDS)} FROM jobs"  # noqa: S608  (names of columns)

@@ -1,4 +1,4 @@
-"""The log of what was done to sessions, as it is read; `Transaction.log` writes it."""
+"""Reads the log of actions on sessions; `Transaction.log` writes it."""
 
 from __future__ import annotations
 
@@ -21,9 +21,10 @@ def newest(
 ) -> list[dict[str, Any]]:
     """Return the newest entries since a time, oldest first: all, or those of a session.
 
-    `target` is its id or any name it had, `session_id` the id of whoever has that name now.
+    `target` is the id of the session or any name that it had. `session_id` is the id of the session that has
+    this name now.
     """
-    given = {"target": target, "id": session_id, "since": since, "limit": limit}
-    found = connection.execute(_NEWEST, given).fetchall()
-    entries = [dict(zip(_FIELDS, one, strict=True)) for one in reversed(found)]
-    return [{**one, "detail": json.loads(one["detail"])} for one in entries]
+    values = {"target": target, "id": session_id, "since": since, "limit": limit}
+    rows = connection.execute(_NEWEST, values).fetchall()
+    entries = [dict(zip(_FIELDS, row, strict=True)) for row in reversed(rows)]
+    return [{**entry, "detail": json.loads(entry["detail"])} for entry in entries]

@@ -1,4 +1,4 @@
-"""Messages to sessions, durable from before the first key until after the last look."""
+"""The table of messages: each is recorded before mam types its first key."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ _AHEAD_SECONDS = 60.0
 
 
 class Message:
-    """One message as it stands."""
+    """One message."""
 
     id: str
     session_id: str
@@ -57,7 +57,7 @@ class Message:
     changed_at: float
 
     def __init__(self, values: tuple[Any, ...]) -> None:
-        """Take a row of the table."""
+        """Store the values of a row of the table."""
         facts = dict(zip(_FIELDS, values, strict=True))
         facts["owner"] = json.loads(facts["owner"]) if facts["owner"] else None
         facts["is_command"] = bool(facts["is_command"])
@@ -65,107 +65,111 @@ class Message:
 
 
 def new_id() -> str:
-    """Return the id of a message that is to be sent."""
+    """Return the id for a new message."""
     return f"m_{os.urandom(4).hex()}"
 
 
-def add(draft: Transaction, message: dict[str, Any]) -> Message:
-    """Record a message; the same id twice is the same message."""
-    known = find(draft, message["id"])
-    if known is not None:
-        return known
+def add(transaction: Transaction, message: dict[str, Any]) -> Message:
+    """Record a message; if the id exists, return that message."""
+    existing = find(transaction, message["id"])
+    if existing is not None:
+        return existing
     names = ("id", "session_id", "sender", "text", "is_command", "wanted", "state", "reason", "conversation")
-    draft.connection.execute(
+    transaction.connection.execute(
         f"INSERT INTO messages({', '.join(names)}, attempts, created_at, changed_at)"
         f" VALUES({', '.join('?' * len(names))}, 0, ?, ?)",
-        (*(message[name] for name in names), draft.now, draft.now),
+        (*(message[name] for name in names), transaction.now, transaction.now),
     )
-    draft.connection.execute(
+    transaction.connection.execute(
         "DELETE FROM messages WHERE state NOT IN ('held', 'typing')"
         " AND seq <= (SELECT max(seq) FROM messages) - ?",
         (_KEPT,),
     )
-    found = find(draft, message["id"])
-    assert found is not None
-    return found
+    recorded = find(transaction, message["id"])
+    assert recorded is not None
+    return recorded
 
 
-def update(draft: Transaction, message_id: str, **fields: Any) -> Message:
-    """Change what is known of a message."""
+def update(transaction: Transaction, message_id: str, **fields: Any) -> Message:
+    """Change fields of a message."""
     if "owner" in fields:
         fields["owner"] = json.dumps(fields["owner"]) if fields["owner"] else None
-    fields["changed_at"] = draft.now
+    fields["changed_at"] = transaction.now
     names = ", ".join(f"{name}=?" for name in fields)
-    draft.connection.execute(
-        f"UPDATE messages SET {names} WHERE id=?",  # noqa: S608  (our names)
+    transaction.connection.execute(
+        f"UPDATE messages SET {names} WHERE id=?",  # noqa: S608  (names of columns)
         (*fields.values(), message_id),
     )
-    found = find(draft, message_id)
-    assert found is not None
-    return found
+    updated = find(transaction, message_id)
+    assert updated is not None
+    return updated
 
 
-def find(draft: Transaction, message_id: str) -> Message | None:
+def find(transaction: Transaction, message_id: str) -> Message | None:
     """Return one message."""
-    found = draft.connection.execute(f"{_SELECT} WHERE id=?", (message_id,)).fetchone()
-    return Message(found) if found else None
+    row = transaction.connection.execute(f"{_SELECT} WHERE id=?", (message_id,)).fetchone()
+    return Message(row) if row else None
 
 
-def open_of(draft: Transaction, session_id: str | None = None) -> list[Message]:
-    """Return what is held or being typed, in order; of one session, or of all."""
+def open_of(transaction: Transaction, session_id: str | None = None) -> list[Message]:
+    """Return the messages that are held or being typed, in order; of one session, or of all."""
     which = "" if session_id is None else " AND session_id=?"
     values = () if session_id is None else (session_id,)
-    found = draft.connection.execute(
+    rows = transaction.connection.execute(
         f"{_SELECT} WHERE state IN ('held', 'typing'){which} ORDER BY seq", values
     )
-    return [Message(values) for values in found]
+    return [Message(values) for values in rows]
 
 
-def has_open(draft: Transaction) -> bool:
-    """Tell whether anything is held or being typed; the cheapest look there is."""
-    found = draft.connection.execute("SELECT 1 FROM messages WHERE state IN ('held', 'typing') LIMIT 1")
-    return found.fetchone() is not None
+def has_open(transaction: Transaction) -> bool:
+    """Tell whether any message is held or being typed, with the cheapest query."""
+    cursor = transaction.connection.execute(
+        "SELECT 1 FROM messages WHERE state IN ('held', 'typing') LIMIT 1"
+    )
+    return cursor.fetchone() is not None
 
 
 def listed(
-    draft: Transaction, *, session_id: str | None = None, sender: str | None = None, limit: int = 50
+    transaction: Transaction, *, session_id: str | None = None, sender: str | None = None, limit: int = 50
 ) -> list[Message]:
     """Return the last messages to a session, or from a sender, oldest first."""
     field, value = ("session_id", session_id) if session_id else ("sender", sender)
-    found = draft.connection.execute(f"{_SELECT} WHERE {field}=? ORDER BY seq DESC LIMIT ?", (value, limit))
-    return [Message(values) for values in found.fetchall()][::-1]
+    rows = transaction.connection.execute(
+        f"{_SELECT} WHERE {field}=? ORDER BY seq DESC LIMIT ?", (value, limit)
+    )
+    return [Message(values) for values in rows.fetchall()][::-1]
 
 
-def was_typed_lately(draft: Transaction, message: Message, since: float) -> bool:
-    """Tell whether the same words were typed into the same session since then, as another message."""
+def was_typed_lately(transaction: Transaction, message: Message, since: float) -> bool:
+    """Tell whether another message with the same text was typed into the same session since then."""
     query = (
         "SELECT 1 FROM messages WHERE session_id=? AND id!=? AND attempts > 0 AND changed_at >= ? AND text=?"
     )
     values = (message.session_id, message.id, since, message.text)
-    return draft.connection.execute(query, values).fetchone() is not None
+    return transaction.connection.execute(query, values).fetchone() is not None
 
 
-def was_taken_lately(draft: Transaction, session_id: str, since: float) -> bool:
+def was_taken_lately(transaction: Transaction, session_id: str, since: float) -> bool:
     """Tell whether a session took a message since then."""
     query = (
         "SELECT 1 FROM messages WHERE session_id=? AND state IN ('submitted', 'queued') AND changed_at >= ?"
     )
-    return draft.connection.execute(query, (session_id, since)).fetchone() is not None
+    return transaction.connection.execute(query, (session_id, since)).fetchone() is not None
 
 
 def count_since(
-    draft: Transaction, sender: str, session_id: str, since: float, text: str | None = None
+    transaction: Transaction, sender: str, session_id: str, since: float, text: str | None = None
 ) -> int:
-    """Return how many messages one session wrote to another since then, or how many with these words.
+    """Return how many messages one session sent to another since then, or how many with this text.
 
-    Words that were taken back, or could not be typed, may be sent again. What is from the future was written
-    before the clock was put back.
+    A text that was withdrawn or could not be typed may be sent again, so failed messages do not count. A
+    message from the future was recorded before the clock was set back; it does not count either.
     """
     same = "" if text is None else " AND text=? AND state != 'failed'"
-    values = (sender, session_id, since, draft.now + _AHEAD_SECONDS, *(() if text is None else (text,)))
+    values = (sender, session_id, since, transaction.now + _AHEAD_SECONDS, *(() if text is None else (text,)))
     which = f"sender=? AND session_id=? AND created_at BETWEEN ? AND ?{same}"
-    query = f"SELECT count(*) FROM messages WHERE {which}"  # noqa: S608  (our names)
-    return int(draft.connection.execute(query, values).fetchone()[0])
+    query = f"SELECT count(*) FROM messages WHERE {which}"  # noqa: S608  (names of columns)
+    return int(transaction.connection.execute(query, values).fetchone()[0])
 
 
-_SELECT = f"SELECT {', '.join(_FIELDS)} FROM messages"  # noqa: S608  (our names)
+_SELECT = f"SELECT {', '.join(_FIELDS)} FROM messages"  # noqa: S608  (names of columns)

@@ -1,4 +1,4 @@
-"""What a person was told about sessions that need them, so that each episode is told once."""
+"""The table of notices that a person got, so that mam sends each notice once while its cause lasts."""
 
 from __future__ import annotations
 
@@ -10,29 +10,31 @@ if TYPE_CHECKING:
     from mam.adapters.store.transaction import Transaction
 
 
-def fresh(draft: Transaction, now: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Return those that nobody was told of yet."""
-    told = known(draft)
-    return [one for one in now if (one["session_id"], one["kind"]) not in told]
+def unsent(transaction: Transaction, now: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return the notices that mam has not sent yet."""
+    sent_notices = sent(transaction)
+    return [notice for notice in now if (notice["session_id"], notice["kind"]) not in sent_notices]
 
 
-def ended(draft: Transaction, now: list[dict[str, Any]], unsure: Collection[str]) -> bool:
-    """Tell whether an episode is over; that of a session in `unsure` lasts."""
-    return bool(known(draft) - _lasting(draft, now, unsure))
+def ended(transaction: Transaction, now: list[dict[str, Any]], unsure: Collection[str]) -> bool:
+    """Tell whether the cause of a notice has ended; the cause for a session in `unsure` lasts."""
+    return bool(sent(transaction) - _lasting(transaction, now, unsure))
 
 
-def keep(draft: Transaction, now: list[dict[str, Any]], unsure: Collection[str]) -> None:
-    """Remember what holds now or may still hold, and nothing else: what comes back is told again."""
-    kept = _lasting(draft, now, unsure)
-    draft.connection.execute("DELETE FROM notices")
-    draft.connection.executemany("INSERT OR IGNORE INTO notices VALUES(?, ?)", list(kept))
+def store_lasting(transaction: Transaction, now: list[dict[str, Any]], unsure: Collection[str]) -> None:
+    """Keep the notices whose cause lasts or may last; mam can send the others again."""
+    lasting = _lasting(transaction, now, unsure)
+    transaction.connection.execute("DELETE FROM notices")
+    transaction.connection.executemany("INSERT OR IGNORE INTO notices VALUES(?, ?)", list(lasting))
 
 
-def _lasting(draft: Transaction, now: list[dict[str, Any]], unsure: Collection[str]) -> set[tuple[str, str]]:
-    told = {(one["session_id"], one["kind"]) for one in now}
-    return told | {(session_id, kind) for session_id, kind in known(draft) if session_id in unsure}
+def _lasting(
+    transaction: Transaction, now: list[dict[str, Any]], unsure: Collection[str]
+) -> set[tuple[str, str]]:
+    lasting = {(notice["session_id"], notice["kind"]) for notice in now}
+    return lasting | {(session_id, kind) for session_id, kind in sent(transaction) if session_id in unsure}
 
 
-def known(draft: Transaction) -> set[tuple[str, str]]:
-    """Return the sessions of which somebody was told, each with the kind of the notice."""
-    return set(draft.connection.execute("SELECT session_id, kind FROM notices"))
+def sent(transaction: Transaction) -> set[tuple[str, str]]:
+    """Return the sessions with a sent notice, each with the kind of the notice."""
+    return set(transaction.connection.execute("SELECT session_id, kind FROM notices"))

@@ -1,4 +1,4 @@
-"""Tasks of roles. A claim is one change of one row, so of any number who try one succeeds."""
+"""The table of tasks. A claim is one change of one row, so only one of several members succeeds."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ _FIELDS = (
     "claimed_at",
     "done_at",
 )
-_SELECT = f"SELECT {', '.join(_FIELDS)} FROM tasks"  # noqa: S608  (our names)
+_SELECT = f"SELECT {', '.join(_FIELDS)} FROM tasks"  # noqa: S608  (names of columns)
 
 
 class Task:
-    """One task as it stands."""
+    """One task."""
 
     seq: int
     team_id: str | None
@@ -46,89 +46,92 @@ class Task:
     done_at: float | None
 
     def __init__(self, values: tuple[Any, ...]) -> None:
-        """Take a row of the table."""
+        """Store the values of a row of the table."""
         self.__dict__.update(zip(_FIELDS, values, strict=True))
 
 
-def add(draft: Transaction, *, role: str, text: str, by: str, team_id: str | None = None) -> Task:
-    """Record a task that waits for its role; without a team, any team's."""
-    done = draft.connection.execute(
+def add(transaction: Transaction, *, role: str, text: str, by: str, team_id: str | None = None) -> Task:
+    """Record a task for a role; without a team_id, any team may claim it."""
+    cursor = transaction.connection.execute(
         "INSERT INTO tasks(team_id, role, text, status, created_by, created_at) VALUES(?, ?, ?, ?, ?, ?)",
-        (team_id, role, text, PENDING, by, draft.now),
+        (team_id, role, text, PENDING, by, transaction.now),
     )
-    return get(draft, int(done.lastrowid or 0))
+    return get(transaction, int(cursor.lastrowid or 0))
 
 
-def get(draft: Transaction, seq: int) -> Task:
+def get(transaction: Transaction, seq: int) -> Task:
     """Return one task that is known to exist."""
-    found = find(draft, seq)
-    assert found is not None
-    return found
+    task = find(transaction, seq)
+    assert task is not None
+    return task
 
 
-def find(draft: Transaction, seq: int) -> Task | None:
+def find(transaction: Transaction, seq: int) -> Task | None:
     """Return one task."""
-    found = draft.connection.execute(f"{_SELECT} WHERE seq=?", (seq,)).fetchone()
-    return Task(found) if found else None
+    row = transaction.connection.execute(f"{_SELECT} WHERE seq=?", (seq,)).fetchone()
+    return Task(row) if row else None
 
 
 def listed(
-    draft: Transaction, *, role: str | None = None, status: str | None = None, team_id: str | None = None
+    transaction: Transaction,
+    *,
+    role: str | None = None,
+    status: str | None = None,
+    team_id: str | None = None,
 ) -> list[Task]:
-    """Return tasks in the order in which they came; those of a team, and those of no team, with it."""
-    wanted = {"role": role, "status": status}
-    known = {key: value for key, value in wanted.items() if value is not None}
-    conditions = [f"{key}=?" for key in known]
-    values: list[str] = [*known.values()]
+    """Return tasks, oldest first; with a team_id those of this team and those of no team."""
+    filters = {key: value for key, value in (("role", role), ("status", status)) if value is not None}
+    conditions = [f"{key}=?" for key in filters]
+    values: list[str] = [*filters.values()]
     if team_id is not None:
         conditions.append("(team_id IS NULL OR team_id=?)")
         values.append(team_id)
     where = f" WHERE {' AND '.join(conditions)}" if conditions else ""
-    return [Task(one) for one in draft.connection.execute(f"{_SELECT}{where} ORDER BY seq", values)]
+    return [Task(row) for row in transaction.connection.execute(f"{_SELECT}{where} ORDER BY seq", values)]
 
 
-def oldest(draft: Transaction, role: str, team_id: str | None) -> Task | None:
-    """Return the task that a role of a team does next."""
-    return next(iter(listed(draft, role=role, status=PENDING, team_id=team_id or "")), None)
+def oldest(transaction: Transaction, role: str, team_id: str | None) -> Task | None:
+    """Return the next task for a role of a team."""
+    return next(iter(listed(transaction, role=role, status=PENDING, team_id=team_id or "")), None)
 
 
-def claim(draft: Transaction, seq: int, who: str, pane: str | None) -> Task:
-    """Give a task to somebody; the caller has checked that it may."""
-    draft.connection.execute(
+def claim(transaction: Transaction, seq: int, member: str, pane: str | None) -> Task:
+    """Record that a member claims a task; the caller of this function has checked that it may."""
+    transaction.connection.execute(
         "UPDATE tasks SET status=?, claimed_by=?, pane=?, claimed_at=? WHERE seq=?",
-        (CLAIMED, who, pane, draft.now, seq),
+        (CLAIMED, member, pane, transaction.now, seq),
     )
-    return get(draft, seq)
+    return get(transaction, seq)
 
 
-def claimed(draft: Transaction, who: str) -> list[Task]:
-    """Return what somebody is at, oldest first."""
-    found = draft.connection.execute(
-        f"{_SELECT} WHERE status=? AND claimed_by=? ORDER BY seq", (CLAIMED, who)
+def claimed(transaction: Transaction, member: str) -> list[Task]:
+    """Return the tasks that a member has claimed and not finished, oldest first."""
+    rows = transaction.connection.execute(
+        f"{_SELECT} WHERE status=? AND claimed_by=? ORDER BY seq", (CLAIMED, member)
     )
-    return [Task(one) for one in found]
+    return [Task(row) for row in rows]
 
 
-def finish(draft: Transaction, seq: int, result: str, report_id: str | None) -> Task:
-    """Say that a task is done, and which message says so."""
-    draft.connection.execute(
+def finish(transaction: Transaction, seq: int, result: str, report_id: str | None) -> Task:
+    """Record that a task is done, and which message reports it."""
+    transaction.connection.execute(
         "UPDATE tasks SET status=?, result=?, report_id=coalesce(?, report_id), done_at=? WHERE seq=?",
-        (DONE, result, report_id, draft.now, seq),
+        (DONE, result, report_id, transaction.now, seq),
     )
-    return get(draft, seq)
+    return get(transaction, seq)
 
 
-def release(draft: Transaction, who: str) -> list[int]:
-    """Give back what somebody was at and did not finish; return the numbers."""
-    found = [one.seq for one in claimed(draft, who)]
-    draft.connection.execute(
+def release(transaction: Transaction, member: str) -> list[int]:
+    """Give back the unfinished tasks of a member; return their numbers."""
+    numbers = [task.seq for task in claimed(transaction, member)]
+    transaction.connection.execute(
         "UPDATE tasks SET status=?, claimed_by=NULL, pane=NULL, claimed_at=NULL"
         " WHERE status=? AND claimed_by=?",
-        (PENDING, CLAIMED, who),
+        (PENDING, CLAIMED, member),
     )
-    return found
+    return numbers
 
 
-def remove(draft: Transaction, seq: int) -> None:
-    """Drop a task of a spawn that failed."""
-    draft.connection.execute("DELETE FROM tasks WHERE seq=?", (seq,))
+def remove(transaction: Transaction, seq: int) -> None:
+    """Delete a task of a spawn that failed."""
+    transaction.connection.execute("DELETE FROM tasks WHERE seq=?", (seq,))

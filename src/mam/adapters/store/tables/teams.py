@@ -1,4 +1,4 @@
-"""Teams, their members, and lines about messages that did not arrive: what the team pages show."""
+"""The tables of teams, members, and lines about undelivered messages, which the team pages show."""
 
 from __future__ import annotations
 
@@ -45,12 +45,12 @@ _MEMBER = (
     "closed_at",
 )
 _JSON = ("owner", "words")
-_TEAMS = f"SELECT {', '.join(_TEAM)} FROM teams"  # noqa: S608  (our names)
-_MEMBERS = f"SELECT {', '.join(_MEMBER)} FROM members"  # noqa: S608  (our names)
+_TEAMS = f"SELECT {', '.join(_TEAM)} FROM teams"  # noqa: S608  (names of columns)
+_MEMBERS = f"SELECT {', '.join(_MEMBER)} FROM members"  # noqa: S608  (names of columns)
 
 
 class Team:
-    """One team. `window_id` is None until its first pane stands, `master_pane` where nobody sits in tmux."""
+    """One team. `window_id` is None before the first pane, `master_pane` if the master is not in tmux."""
 
     id: str
     name: str | None
@@ -65,12 +65,12 @@ class Team:
     ended_at: float | None
 
     def __init__(self, values: tuple[Any, ...]) -> None:
-        """Take a row of the table."""
+        """Store the values of a row of the table."""
         self.__dict__.update(zip(_TEAM, values, strict=True))
 
 
 class Member:
-    """One session in one team. `words` are the messages that it is greeted with, each with its id."""
+    """One session in one team. `words` are the first messages to the member, each with its id."""
 
     team_id: str
     session_id: str
@@ -91,132 +91,133 @@ class Member:
     closed_at: float | None
 
     def __init__(self, values: tuple[Any, ...]) -> None:
-        """Take a row of the table."""
+        """Store the values of a row of the table."""
         facts = dict(zip(_MEMBER, values, strict=True))
         facts["owner"] = json.loads(facts["owner"]) if facts["owner"] else None
         facts["words"] = json.loads(facts["words"]) if facts["words"] else []
         self.__dict__.update(facts)
 
 
-def add(draft: Transaction, **facts: Any) -> Team:
+def add(transaction: Transaction, **facts: Any) -> Team:
     """Record a team."""
-    facts["started_at"] = draft.now
-    _insert(draft, "teams", _TEAM, facts)
-    found = find(draft, facts["id"])
-    assert found is not None
-    return found
+    facts["started_at"] = transaction.now
+    _insert(transaction, "teams", _TEAM, facts)
+    team = find(transaction, facts["id"])
+    assert team is not None
+    return team
 
 
-def find(draft: Transaction, team_id: str) -> Team | None:
+def find(transaction: Transaction, team_id: str) -> Team | None:
     """Return one team."""
-    found = draft.connection.execute(f"{_TEAMS} WHERE id=?", (team_id,)).fetchone()
-    return Team(found) if found else None
+    row = transaction.connection.execute(f"{_TEAMS} WHERE id=?", (team_id,)).fetchone()
+    return Team(row) if row else None
 
 
-def listed(draft: Transaction, *, ended: bool = False) -> list[Team]:
-    """Return the teams that are up, or with `ended` all, oldest first."""
+def listed(transaction: Transaction, *, ended: bool = False) -> list[Team]:
+    """Return the teams that have not ended, or with `ended` all teams, oldest first."""
     where = "" if ended else " WHERE ended_at IS NULL"
-    return [Team(one) for one in draft.connection.execute(f"{_TEAMS}{where} ORDER BY started_at, id")]
+    return [Team(row) for row in transaction.connection.execute(f"{_TEAMS}{where} ORDER BY started_at, id")]
 
 
-def change(draft: Transaction, team_id: str, **facts: Any) -> None:
-    """Change what is known of a team."""
+def change(transaction: Transaction, team_id: str, **facts: Any) -> None:
+    """Change fields of a team."""
     names = ", ".join(f"{name}=?" for name in facts)
-    draft.connection.execute(
-        f"UPDATE teams SET {names} WHERE id=?",  # noqa: S608  (our names)
+    transaction.connection.execute(
+        f"UPDATE teams SET {names} WHERE id=?",  # noqa: S608  (names of columns)
         (*facts.values(), team_id),
     )
 
 
-def remove(draft: Transaction, team_id: str) -> None:
-    """Drop a team that never had a member."""
-    draft.connection.execute(
+def remove(transaction: Transaction, team_id: str) -> None:
+    """Delete a team without members."""
+    transaction.connection.execute(
         "DELETE FROM teams WHERE id=? AND NOT EXISTS(SELECT 1 FROM members WHERE team_id=?)",
         (team_id, team_id),
     )
 
 
-def join(draft: Transaction, **facts: Any) -> Member:
+def add_member(transaction: Transaction, **facts: Any) -> Member:
     """Record a member."""
-    facts["spawned_at"] = draft.now
-    _insert(draft, "members", _MEMBER, facts)
-    found = member(draft, facts["session_id"])
-    assert found is not None
-    return found
+    facts["spawned_at"] = transaction.now
+    _insert(transaction, "members", _MEMBER, facts)
+    joined = member(transaction, facts["session_id"])
+    assert joined is not None
+    return joined
 
 
-def member(draft: Transaction, session_id: str) -> Member | None:
+def member(transaction: Transaction, session_id: str) -> Member | None:
     """Return the membership that a session has now, or had last."""
-    found = draft.connection.execute(
+    row = transaction.connection.execute(
         f"{_MEMBERS} WHERE session_id=? ORDER BY closed_at IS NOT NULL, seq DESC LIMIT 1", (session_id,)
     ).fetchone()
-    return Member(found) if found else None
+    return Member(row) if row else None
 
 
-def members(draft: Transaction, team_id: str) -> list[Member]:
-    """Return the members of a team in the order in which they came."""
-    found = draft.connection.execute(f"{_MEMBERS} WHERE team_id=? ORDER BY seq", (team_id,))
-    return [Member(one) for one in found]
+def members(transaction: Transaction, team_id: str) -> list[Member]:
+    """Return the members of a team, oldest first."""
+    rows = transaction.connection.execute(f"{_MEMBERS} WHERE team_id=? ORDER BY seq", (team_id,))
+    return [Member(row) for row in rows]
 
 
-def starting(draft: Transaction) -> list[Member]:
-    """Return the members that nobody has greeted to the end."""
+def starting(transaction: Transaction) -> list[Member]:
+    """Return the members whose spawn is not complete."""
     return [
-        Member(one) for one in draft.connection.execute(f"{_MEMBERS} WHERE state=? ORDER BY seq", (SPAWNING,))
+        Member(row)
+        for row in transaction.connection.execute(f"{_MEMBERS} WHERE state=? ORDER BY seq", (SPAWNING,))
     ]
 
 
-def update(draft: Transaction, one: Member, **facts: Any) -> Member:
-    """Change what is known of a member."""
+def update(transaction: Transaction, membership: Member, **facts: Any) -> Member:
+    """Change fields of a member."""
     for name in _JSON:
         if name in facts:
             facts[name] = json.dumps(facts[name]) if facts[name] else None
     names = ", ".join(f"{name}=?" for name in facts)
-    draft.connection.execute(
+    transaction.connection.execute(
         f"UPDATE members SET {names} WHERE team_id=? AND session_id=? AND spawned_at=?",  # noqa: S608
-        (*facts.values(), one.team_id, one.session_id, one.spawned_at),
+        (*facts.values(), membership.team_id, membership.session_id, membership.spawned_at),
     )
-    found = member(draft, one.session_id)
-    assert found is not None
-    return found
+    updated = member(transaction, membership.session_id)
+    assert updated is not None
+    return updated
 
 
-def leave(draft: Transaction, one: Member) -> None:
-    """Drop a member of a spawn that failed."""
-    draft.connection.execute(
+def remove_member(transaction: Transaction, membership: Member) -> None:
+    """Delete a member of a spawn that failed."""
+    transaction.connection.execute(
         "DELETE FROM members WHERE team_id=? AND session_id=? AND spawned_at=?",
-        (one.team_id, one.session_id, one.spawned_at),
+        (membership.team_id, membership.session_id, membership.spawned_at),
     )
 
 
-def is_open(one: Member) -> bool:
-    """Tell whether a member's pane is still to be closed."""
-    return one.state != CLOSED
+def is_open(member: Member) -> bool:
+    """Tell whether a member is not closed yet."""
+    return member.state != CLOSED
 
 
-def note(draft: Transaction, team_id: str, message_id: str, line: str) -> bool:
-    """Keep a line about a message for a team's page; False if it is there already."""
-    done = draft.connection.execute(
+def note(transaction: Transaction, team_id: str, message_id: str, line: str) -> bool:
+    """Store a line about a message for the team page; False if the line exists already."""
+    cursor = transaction.connection.execute(
         "INSERT OR IGNORE INTO team_lines(team_id, message_id, at, line) VALUES(?, ?, ?, ?)",
-        (team_id, message_id, draft.now, line),
+        (team_id, message_id, transaction.now, line),
     )
-    return done.rowcount == 1
+    return cursor.rowcount == 1
 
 
-def lines(draft: Transaction, team_id: str) -> list[tuple[float, str]]:
+def lines(transaction: Transaction, team_id: str) -> list[tuple[float, str]]:
     """Return the lines about messages of a team, oldest first."""
-    found = draft.connection.execute(
+    rows = transaction.connection.execute(
         "SELECT at, line FROM team_lines WHERE team_id=? ORDER BY at, message_id", (team_id,)
     )
-    return [(float(at), str(line)) for at, line in found]
+    return [(float(at), str(line)) for at, line in rows]
 
 
-def _insert(draft: Transaction, table: str, known: tuple[str, ...], facts: dict[str, Any]) -> None:
+def _insert(transaction: Transaction, table: str, columns: tuple[str, ...], facts: dict[str, Any]) -> None:
     for name in _JSON:
         if facts.get(name) is not None:
             facts[name] = json.dumps(facts[name])
-    names = [name for name in known if name in facts]
-    draft.connection.execute(
+    names = [name for name in columns if name in facts]
+    transaction.connection.execute(
         f"INSERT INTO {table}({', '.join(names)}) VALUES({', '.join('?' * len(names))})",
         tuple(facts[name] for name in names),
     )

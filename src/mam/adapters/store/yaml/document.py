@@ -1,8 +1,8 @@
 """The registry file as text: a head, one block for each session, and a tail.
 
-A block that nobody changed is copied as it stands, comments included. Splitting is by lines
-and therefore believed only after each part, parsed alone, gives what the whole file gave;
-otherwise (flow style, anchors, other indentation) the file is rendered whole, once.
+mam copies an unchanged block as it is, with its comments. It splits the file by lines, and uses the parts
+only if each of them, parsed alone, gives the same as the complete file. Otherwise (flow style, anchors, other
+indentation) mam writes the complete file again, once.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ FIRST_LINE = (
     f"{_START}. You may edit role (if unset), start_command, own conversation ids and keys of your own, "
     "and remove ended sessions. Comments stay until their session changes.\n"
 )
-# A file that has our first line and not this one was cut short.
+# A file with mam's first line and without this line was truncated.
 LAST_LINE = "# end of sessions\n"
 SESSIONS = "tmux_sessions"
 SCHEMA_VERSION = 2
@@ -27,7 +27,7 @@ _UPDATED = re.compile(r"^updated_at: '[0-9TZ:-]*'$", re.MULTILINE)
 
 
 class Parts:
-    """The text of the file in pieces; blocks are in the order of the sessions."""
+    """The text of the file in parts; the blocks are in the order of the sessions."""
 
     __slots__ = ("blocks", "head", "tail")
 
@@ -38,7 +38,7 @@ class Parts:
 
 
 class Document:
-    """What the file says: sessions, identities, keys that a person added, and whether it was cut short."""
+    """The content of the file: sessions, identities, keys of the user, and whether it was truncated."""
 
     __slots__ = ("extra", "identities", "is_cut", "parts", "rows")
 
@@ -57,44 +57,48 @@ class Document:
         self.is_cut = is_cut
 
     def has_list(self) -> bool:
-        """Tell whether the file speaks of sessions at all; one that does not was cut short."""
+        """Tell whether the file has a list of sessions; a file without one was truncated."""
         return bool(self.rows or self.parts)
 
 
 def read(text: bytes, path: str) -> Document | None:
-    """Return what the file says; None for a file without content, which is never an edit."""
-    whole = yaml_text.parse(text, path)
-    if whole is None:
+    """Return the content of the file; None for an empty file, which is never an edit."""
+    mapping = yaml_text.parse(text, path)
+    if mapping is None:
         return None
-    if not isinstance(whole, yaml_text.Mapping):
+    if not isinstance(mapping, yaml_text.Mapping):
         raise yaml_text.Unusable(1, "the file must be a mapping with the key tmux_sessions", path)
-    version = whole.get("schema_version")
+    version = mapping.get("schema_version")
     if isinstance(version, int) and version > SCHEMA_VERSION:
         raise SchemaTooNew(f"{path} was written by a newer mam (schema {version})", hint="upgrade mam")
-    rows = _rows(whole, path)
-    identities = whole.get("agent_identities") or {}
-    if not isinstance(identities, dict) or not all(_is_identity(one) for one in identities.values()):
+    rows = _rows(mapping, path)
+    identities = mapping.get("agent_identities") or {}
+    if not isinstance(identities, dict) or not all(
+        _is_identity(identity) for identity in identities.values()
+    ):
         raise yaml_text.Unusable(
-            whole.lines["agent_identities"], "agent_identities must be a mapping of mappings of texts", path
+            mapping.lines["agent_identities"], "agent_identities must be a mapping of mappings of texts", path
         )
-    known = ("schema_version", "updated_at", "agent_identities", SESSIONS)
-    extra = {key: value for key, value in whole.items() if key not in known}
+    own_keys = ("schema_version", "updated_at", "agent_identities", SESSIONS)
+    extra = {key: value for key, value in mapping.items() if key not in own_keys}
     plain = text.decode("utf-8", "replace")
-    return Document(rows, dict(identities), extra, _split(plain, whole, rows, path), is_cut(plain))
+    return Document(rows, dict(identities), extra, _split(plain, mapping, rows, path), is_cut(plain))
 
 
 def is_cut(text: str) -> bool:
-    """Tell whether our first line is there without our last; a program that drops comments drops both."""
+    """Tell whether mam's first line exists without the last; a program that drops comments drops both."""
     lines = text.splitlines()
     return any(line.startswith(_START) for line in lines) and LAST_LINE.rstrip() not in lines
 
 
 def _is_identity(value: Any) -> bool:
-    return isinstance(value, dict) and all(one is None or isinstance(one, str) for one in value.values())
+    return isinstance(value, dict) and all(
+        field is None or isinstance(field, str) for field in value.values()
+    )
 
 
 def render_head(updated_at: str, identities: dict[str, Any], extra: dict[str, Any]) -> str:
-    """Return everything above the sessions."""
+    """Return the text above the sessions."""
     top = {
         "schema_version": SCHEMA_VERSION,
         "updated_at": updated_at,
@@ -105,7 +109,7 @@ def render_head(updated_at: str, identities: dict[str, Any], extra: dict[str, An
 
 
 def put_key(parts: Parts, key: str, value: Any) -> Parts | None:
-    """Return the file with one top-level key changed and every other line kept; None if that is too hard."""
+    """Return the file with one top-level key changed and all other lines kept; None if that is impossible."""
     lines = re.compile(rf"^{re.escape(key)}[ \t]*:.*\n(?:[ \t-].*\n)*", re.MULTILINE)
     fresh = yaml_text.dump_top({key: value})
     head, count = lines.subn(lambda _: fresh, parts.head, count=1)
@@ -119,42 +123,42 @@ def put_key(parts: Parts, key: str, value: Any) -> Parts | None:
 
 
 def put_time(parts: Parts, updated_at: str) -> Parts | None:
-    """Return the file with only its time changed; None if that is too hard."""
+    """Return the file with only its time changed; None if that is impossible."""
     changed, count = _UPDATED.subn(f"updated_at: '{updated_at}'", parts.head, count=1)
     return Parts(changed, parts.blocks, parts.tail) if count else put_key(parts, "updated_at", updated_at)
 
 
 def with_marks(parts: Parts) -> Parts:
-    """Return the file with our first line at its beginning and our last one at its end."""
+    """Return the file with mam's first line at its beginning and the last line at its end."""
     head = parts.head if _START in parts.head else FIRST_LINE + parts.head.removeprefix("\ufeff")
-    kept = [line for line in parts.tail.splitlines(keepends=True) if line.rstrip() != LAST_LINE.rstrip()]
-    return Parts(head, parts.blocks, "".join(kept) + LAST_LINE)
+    lines = [line for line in parts.tail.splitlines(keepends=True) if line.rstrip() != LAST_LINE.rstrip()]
+    return Parts(head, parts.blocks, "".join(lines) + LAST_LINE)
 
 
 def join(parts: Parts) -> bytes:
-    """Return the whole file."""
+    """Return the complete file."""
     listing = f"{SESSIONS}:\n" + "".join(parts.blocks) if parts.blocks else f"{SESSIONS}: []\n"
     return (parts.head + listing + parts.tail).encode()
 
 
-def _rows(whole: yaml_text.Mapping, path: str) -> list[Any]:
-    rows = whole.get(SESSIONS)
+def _rows(mapping: yaml_text.Mapping, path: str) -> list[Any]:
+    rows = mapping.get(SESSIONS)
     if rows is None:
         return []
     if not isinstance(rows, list):
-        raise yaml_text.Unusable(whole.lines[SESSIONS], f"{SESSIONS} must be a list", path)
+        raise yaml_text.Unusable(mapping.lines[SESSIONS], f"{SESSIONS} must be a list", path)
     for number, row in enumerate(rows, 1):
         if not isinstance(row, yaml_text.Mapping):
             reason = f"a session must be a mapping, and number {number} is not"
-            raise yaml_text.Unusable(whole.lines[SESSIONS], reason, path)
+            raise yaml_text.Unusable(mapping.lines[SESSIONS], reason, path)
     return rows
 
 
-def _split(text: str, whole: yaml_text.Mapping, rows: list[Any], path: str) -> Parts | None:
+def _split(text: str, mapping: yaml_text.Mapping, rows: list[Any], path: str) -> Parts | None:
     lines = text.splitlines(keepends=True)
     if lines and not lines[-1].endswith("\n"):
         lines[-1] += "\n"
-    at = whole.lines.get(SESSIONS)
+    at = mapping.lines.get(SESSIONS)
     starts = [row.line - 1 for row in rows]
     if at is None or any(not "".join(lines[start : start + 1]).startswith("- ") for start in starts):
         return None
@@ -163,12 +167,12 @@ def _split(text: str, whole: yaml_text.Mapping, rows: list[Any], path: str) -> P
     between = "".join(lines[at:first])
     end = _end_of_list(lines, rows[-1].line if rows else at)
     bounds = [*starts, end]
-    blocks = ["".join(lines[one:two]) for one, two in pairwise(bounds)]
+    blocks = ["".join(lines[start:stop]) for start, stop in pairwise(bounds)]
     head = "".join(lines[: at - 1])
     if blocks and between.strip():
         blocks[0] = between + blocks[0]
     parts = Parts(head, blocks, "".join(lines[end:]))
-    return parts if _agrees(parts, whole, rows, path) else None
+    return parts if _agrees(parts, mapping, rows, path) else None
 
 
 def _with_comment_above(lines: list[str], start: int, lowest: int) -> int:
@@ -178,7 +182,7 @@ def _with_comment_above(lines: list[str], start: int, lowest: int) -> int:
 
 
 def _end_of_list(lines: list[str], start: int) -> int:
-    """Return where the list ends; comments at the margin below the last session belong to what follows."""
+    """Return where the list ends; unindented comments below the last session belong to the next key."""
     end = start
     while end < len(lines) and lines[end][:1] in ("-", " ", "#", "\n", "\r"):
         end += 1
@@ -187,18 +191,18 @@ def _end_of_list(lines: list[str], start: int) -> int:
     return end
 
 
-def _agrees(parts: Parts, whole: yaml_text.Mapping, rows: list[Any], path: str) -> bool:
+def _agrees(parts: Parts, mapping: yaml_text.Mapping, rows: list[Any], path: str) -> bool:
     try:
         alone = [yaml_text.parse(block.encode(), path) for block in parts.blocks]
         around = _around(parts, path)
     except (RegistryCorrupt, TypeError):
         return False
-    return alone == [[row] for row in rows] and {**around, SESSIONS: whole.get(SESSIONS)} == dict(whole)
+    return alone == [[row] for row in rows] and {**around, SESSIONS: mapping.get(SESSIONS)} == dict(mapping)
 
 
 def _around(parts: Parts, path: str) -> dict[str, Any]:
     """Return the keys of head and tail, each parsed alone."""
-    found: dict[str, Any] = {}
+    keys: dict[str, Any] = {}
     for text in (parts.head, parts.tail):
-        found |= yaml_text.parse(text.encode(), path) or {}
-    return found
+        keys |= yaml_text.parse(text.encode(), path) or {}
+    return keys

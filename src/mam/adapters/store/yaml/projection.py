@@ -1,8 +1,8 @@
-"""Writing the YAML file: only what changed is rendered, the rest is copied.
+"""Writes the YAML file: renders the sessions that changed and copies the rest.
 
-The new text goes to a temporary file that is flushed to the disk and swapped with the old file,
-which is kept as `.bak`. The write lock of the database is held
-throughout, so one fixed temporary name is enough and a stray one is always a dead one.
+mam writes the new text to a temporary file, flushes it to the disk and swaps it with the old file, which it
+keeps as `.bak`. It holds the write lock of the database all the time. So one fixed temporary name is enough,
+and an existing temporary file always belongs to a dead process.
 """
 
 from __future__ import annotations
@@ -31,67 +31,69 @@ _ATTEMPTS = 5
 
 
 def write(
-    draft: Transaction, place: RootPaths, take_in: Callable[[], None], is_behind: Callable[[], bool]
+    transaction: Transaction, place: RootPaths, take_in: Callable[[], None], is_behind: Callable[[], bool]
 ) -> None:
-    """Make the file show what is committed; a file that shows it already is left alone."""
+    """Update the file from the database, if it is not up to date."""
     for _ in range(_ATTEMPTS):
-        # In this order: an edit that comes after the look is not taken for the file that was read.
+        # Fingerprint first: a later edit must not be mistaken for the file that was read.
         before = fingerprint(place.yaml)
         take_in()
         if not is_behind():
             return
-        fresh, parts = _render(draft)
+        fresh, parts = _render(transaction)
         with database.errors(place.yaml):
             after = _replace(place.yaml, document.join(parts), before)
         if after is not None:
-            _settle(draft, fresh, parts, after)
+            _record_written(transaction, fresh, parts, after)
             return
     raise RegistryBusy(f"{place.yaml} is being edited right now", hint="repeat the command")
 
 
-def _render(draft: Transaction) -> tuple[dict[str, str], document.Parts]:
-    """Return the new blocks and the whole file. Nothing is recorded yet: the file may change under us."""
+def _render(transaction: Transaction) -> tuple[dict[str, str], document.Parts]:
+    """Return the new blocks and the complete file; record nothing, because the file may still change."""
     fresh: dict[str, str] = {}
     blocks = []
-    for session_id, data, block in draft.connection.execute(
+    for session_id, data, block in transaction.connection.execute(
         "SELECT id, CASE WHEN block IS NULL THEN data END, block FROM sessions ORDER BY position"
     ):
         if block is None:
             fresh[session_id] = yaml_text.dump_row(json.loads(data))
         blocks.append(fresh.get(session_id, block))
-    return fresh, _around(draft, blocks)
+    return fresh, _around(transaction, blocks)
 
 
-def _around(draft: Transaction, blocks: list[str]) -> document.Parts:
-    """Return the blocks between head and tail, of which only the time and the identities change."""
-    updated_at, identities = stamp(draft.now), draft.identities()
+def _around(transaction: Transaction, blocks: list[str]) -> document.Parts:
+    """Return the blocks with head and tail, in which only the time and the identities change."""
+    updated_at, identities = stamp(transaction.now), transaction.identities()
     parts: document.Parts | None = None
-    if draft.meta("head") is not None:
-        parts = document.Parts(draft.meta("head"), blocks, draft.meta("tail") or "")
-        if identities != (draft.meta("identities_written") or {}):
+    if transaction.meta("head") is not None:
+        parts = document.Parts(transaction.meta("head"), blocks, transaction.meta("tail") or "")
+        if identities != (transaction.meta("identities_written") or {}):
             parts = document.put_key(parts, "agent_identities", identities)
         parts = parts and document.put_time(parts, updated_at)
     if parts is None:
-        head = document.render_head(updated_at, identities, draft.meta("extra") or {})
+        head = document.render_head(updated_at, identities, transaction.meta("extra") or {})
         parts = document.Parts(head, blocks, "")
     return document.with_marks(parts)
 
 
-def _settle(draft: Transaction, fresh: dict[str, str], parts: document.Parts, after: list[int]) -> None:
-    """Record that the file shows everything."""
-    draft.connection.executemany(
+def _record_written(
+    transaction: Transaction, fresh: dict[str, str], parts: document.Parts, after: list[int]
+) -> None:
+    """Record that the file is up to date."""
+    transaction.connection.executemany(
         "UPDATE sessions SET block=?, written=NULL WHERE id=?",
         [(block, session_id) for session_id, block in fresh.items()],
     )
-    draft.set_meta("head", parts.head)
-    draft.set_meta("tail", parts.tail)
-    draft.set_meta("file", after)
-    draft.set_meta("identities_written", draft.identities())
-    draft.connection.execute("DELETE FROM forgotten")
+    transaction.set_meta("head", parts.head)
+    transaction.set_meta("tail", parts.tail)
+    transaction.set_meta("file", after)
+    transaction.set_meta("identities_written", transaction.identities())
+    transaction.connection.execute("DELETE FROM forgotten")
 
 
 def _replace(path: str, text: bytes, before: list[int] | None) -> list[int] | None:
-    """Put text in the file's place; None if somebody wrote the file since `before` was taken."""
+    """Replace the file; None if another process wrote it since the fingerprint `before`."""
     folder, name = os.path.split(path)
     temporary = os.path.join(folder, f".{name}.tmp")
     after = _write(temporary, text)
@@ -108,7 +110,7 @@ def _replace(path: str, text: bytes, before: list[int] | None) -> list[int] | No
 
 
 def _put(temporary: str, path: str, before: list[int] | None) -> bool:
-    """Swap the new file in and keep the old one; False, and all as it was, if that is not the one we know."""
+    """Swap the new file in and keep the old one; False, without a change, if the old one is not `before`."""
     try:
         swapped = swap(temporary, path)
     except FileNotFoundError:
@@ -123,7 +125,7 @@ def _put(temporary: str, path: str, before: list[int] | None) -> bool:
 
 
 def _put_first(temporary: str, path: str) -> bool:
-    """Put the file where none is; False if there is one now."""
+    """Put the file where none exists; False if one exists by now."""
     try:
         if not put_new(temporary, path):
             os.rename(temporary, path)
@@ -133,7 +135,7 @@ def _put_first(temporary: str, path: str) -> bool:
 
 
 def _put_over(temporary: str, path: str, before: list[int] | None) -> bool:
-    """Replace the file on a system that cannot swap: an edit between the last look and the rename is lost."""
+    """Replace the file on a system that cannot swap; an edit between the check and the rename is lost."""
     if before is not None:
         beside = f"{temporary}.old"
         with open(path, "rb") as old:
@@ -153,8 +155,8 @@ def _keep(old: str, backup: str | None) -> None:
 
 
 def _write(path: str, text: bytes) -> list[int]:
-    """Write a new private file, durably, and return its fingerprint."""
+    """Write and flush a new private file, and return its fingerprint."""
     atomic_file.discard(path)
-    # A time that no clock tick has: an edit in place in the same tick is told from our own writing.
+    # The time is finer than a tick of the kernel, so an edit in place in the same tick has another time.
     facts = atomic_file.create(path, text, flushed=True, modified_ns=time.time_ns())
     return [facts.st_ino, facts.st_size, facts.st_mtime_ns]

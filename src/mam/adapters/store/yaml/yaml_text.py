@@ -1,8 +1,8 @@
-"""YAML in and out: the registry file as values with line numbers, and single rows as text.
+"""Reads YAML into values with line numbers, and writes values as YAML.
 
-Parsing goes through events rather than PyYAML's own constructor, because a registry must refuse
-what YAML silently accepts: duplicate keys, tags, aliases that unfold without end, and a depth at
-which PyYAML overruns the C stack. Timestamps stay text.
+The reader uses PyYAML's events and not its constructor, because mam must refuse what YAML accepts:
+duplicate keys, tags, aliases that expand without end, and a depth at which PyYAML overflows the C stack.
+Timestamps stay text.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from mam.core.errors import RegistryCorrupt
 Loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 Dumper: Any = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
 
-WAY_OUT = "mend the line, or move the file away: mam writes what it recorded into a new one"
+WAY_OUT = "correct the line, or move the file away; mam then writes a new one from its database"
 _MOST_VALUES = 2_000_000
 _LONGEST_NUMBER = 40
 _DEEPEST = 100
@@ -43,7 +43,7 @@ class Unusable(RegistryCorrupt):
     """The file is not a registry."""
 
     def __init__(self, line: int | None, reason: str, path: str) -> None:
-        """Name the place first: it is what the person has to look at."""
+        """Begin the message with the path and the line, where the person has to look."""
         where = f"{path}, line {line}" if line else path
         super().__init__(f"{where}: {reason}", hint=WAY_OUT)
         self.line = line
@@ -64,7 +64,7 @@ def parse(text: bytes, path: str) -> Any:
 
 
 class _Reader:
-    """Builds values from the parser's events, so that depth and size are known before they do harm."""
+    """Builds values from the parser's events, and checks depth and size before they can do harm."""
 
     def __init__(self, text: bytes, path: str) -> None:
         self.loader = Loader(text)
@@ -73,17 +73,17 @@ class _Reader:
         self.anchors: dict[str, tuple[Any, int]] = {}
 
     def document(self) -> Any:
-        """Return the only document, None for a stream without one."""
+        """Return the only document; None for a stream without one."""
         self.loader.get_event()
         if self.loader.check_event(yaml.StreamEndEvent):
             return None
         self.loader.get_event()
-        found = self.value(self.loader.get_event(), 0)
+        document = self.value(self.loader.get_event(), 0)
         self.loader.get_event()
         event = self.loader.get_event()
         if not isinstance(event, yaml.StreamEndEvent):
             raise Unusable(_line(event), "a second document begins here", self.path)
-        return found
+        return document
 
     def value(self, event: Any, depth: int) -> Any:
         self.count += 1
@@ -91,10 +91,10 @@ class _Reader:
         if isinstance(event, yaml.AliasEvent):
             return self._alias(event)
         before = self.count
-        found = self._fresh(event, depth)
+        value = self._fresh(event, depth)
         if event.anchor:
-            self.anchors[event.anchor] = (found, self.count - before)
-        return found
+            self.anchors[event.anchor] = (value, self.count - before)
+        return value
 
     def _check_size(self, event: Any, depth: int) -> None:
         if self.count > _MOST_VALUES or depth > _DEEPEST:
@@ -103,10 +103,10 @@ class _Reader:
     def _alias(self, event: Any) -> Any:
         if event.anchor not in self.anchors:
             raise Unusable(_line(event), f"the alias *{event.anchor} names nothing before it", self.path)
-        found, size = self.anchors[event.anchor]
+        value, size = self.anchors[event.anchor]
         self.count += size
         self._check_size(event, 0)
-        return found
+        return value
 
     def _fresh(self, event: Any, depth: int) -> Any:
         if isinstance(event, yaml.ScalarEvent):
@@ -115,25 +115,25 @@ class _Reader:
             raise Unusable(_line(event), f"the tag {event.tag} is not allowed", self.path)
         if isinstance(event, yaml.MappingStartEvent):
             return self._mapping(event, depth)
-        found = []
+        items = []
         while not isinstance(item := self.loader.get_event(), yaml.SequenceEndEvent):
-            found.append(self.value(item, depth + 1))
-        return found
+            items.append(self.value(item, depth + 1))
+        return items
 
     def _mapping(self, start: Any, depth: int) -> Mapping:
-        found = Mapping(_line(start))
+        mapping = Mapping(_line(start))
         while not isinstance(event := self.loader.get_event(), yaml.MappingEndEvent):
             if not isinstance(event, yaml.ScalarEvent) or self._is_merge(event):
                 raise Unusable(_line(event), "a key must be plain text", self.path)
             key = event.value
-            if key in found:
-                raise Unusable(_line(event), f"the key '{key}' stands here twice", self.path)
-            found[key] = self.value(self.loader.get_event(), depth + 1)
-            found.lines[key] = _line(event)
-        return found
+            if key in mapping:
+                raise Unusable(_line(event), f"the key '{key}' is here twice", self.path)
+            mapping[key] = self.value(self.loader.get_event(), depth + 1)
+            mapping.lines[key] = _line(event)
+        return mapping
 
     def _is_merge(self, event: Any) -> bool:
-        # Finding out the tag of every key would take a third of the whole reading.
+        # Resolving the tag of every key would take a third of the reading time.
         return (event.value == "<<" or event.tag not in _NO_TAG) and self._tag(event) == _MERGE
 
     def _tag(self, event: Any) -> str:
@@ -187,7 +187,7 @@ def dump_row(row: Any) -> str:
 
 def dump_top(values: dict[str, Any]) -> str:
     """Return top-level keys as lines of the file."""
-    # A mapping of plain values alone would be put between braces.
+    # PyYAML would write a mapping of plain values in braces.
     return "".join(
         _dump({key: value}, flow=None if isinstance(value, (dict, list)) else False)
         for key, value in values.items()

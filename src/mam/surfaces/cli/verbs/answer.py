@@ -1,4 +1,4 @@
-"""mam answer: show or answer the dialog that a session has open."""
+"""mam answer: show or answer the open dialog of a session."""
 
 from __future__ import annotations
 
@@ -12,57 +12,56 @@ if TYPE_CHECKING:
     from mam.surfaces.cli.parser import Parser
 
 DESCRIPTION = """\
-Without an answer: show the dialog that is open, with its fingerprint. With one: give it, and return
-once the dialog is seen to be gone. `allow` takes the narrowest consent (this once), `deny` refuses,
-anything else is the number or label of an option, or for a question words of your own.
+Without an answer: show the open dialog and its fingerprint. With an answer: give it, and return
+when the dialog has closed. `allow` chooses the narrowest consent (only this time), `deny` refuses.
+Any other answer is the number or the label of an option, or your own text for a question.
 
-With --expect nothing is pressed unless the dialog is the one with this fingerprint; it is looked at
-again right before each key either way.
+With --expect, mam presses keys only if the dialog has this fingerprint. In any case mam checks
+the dialog again before each key.
 
-Exit code 1 no dialog is open, it is another one, or does not offer that; 3 pressed, not proven."""
+Exit code 1: no dialog is open, another dialog is open, or it has no such option. 3: mam pressed
+the keys, and cannot prove that the dialog closed."""
 EXAMPLES = """
-  mam answer api                               what does it ask?
+  mam answer api                               show the dialog
   mam answer api allow --expect 5f2a91c0
   mam answer api deny
-  mam answer api "Green"                       an option of a question, or words of your own"""
+  mam answer api "Green"                       an option of a question, or your own text"""
 
 
 def add_options(parser: Parser) -> None:
-    """Whom, what, and to which dialog."""
+    """Add the options: the session, the answer and the fingerprint."""
     add = parser.add_argument
-    add("words", metavar="NAME ANSWER", nargs="*", default=[], help="the session, and allow, deny or words")
+    add("words", metavar="NAME ANSWER", nargs="*", default=[], help="the session, and allow, deny or a text")
     add("--session", metavar="NAME", help="the session, as an option")
-    add("--expect", metavar="FINGERPRINT", help="only if the dialog is the one that was shown with it")
+    add("--expect", metavar="FINGERPRINT", help="answer only the dialog with this fingerprint")
 
 
 def run(call: Invocation) -> int:
-    """Show it, or answer it."""
+    """Show the dialog, or answer it."""
     from mam.surfaces.cli.render_sessions import clean
-    from mam.surfaces.cli.targets import checked
+    from mam.surfaces.cli.targets import check_name
 
-    given = list(call.options.words)
-    name = call.options.session or (given.pop(0) if given else None)
+    arguments = list(call.options.words)
+    name = call.options.session or (arguments.pop(0) if arguments else None)
     if not name:
         raise Usage("name a session", hint="mam answer NAME allow")
-    if len(given) > 1:
-        raise Usage(f"one word too many: '{given[1][:60]}'", hint="put quotes around the words")
-    if not given:
-        shown = call.fleet.messages.dialog(checked(call, name))
-        return call.say(shown, *([] if call.as_json else show(shown)))
-    done = call.fleet.messages.answer(checked(call, name), given[0], expect=call.options.expect)
-    more = f"; its {done['next']} dialog is open now" if done["next"] else ""
-    return call.say(
-        done,
-        f"answered the {done['dialog']} dialog of {clean(done['session'])}: {clean(done['answer'])}{more}",
-    )
+    if len(arguments) > 1:
+        raise Usage(f"unexpected argument: '{arguments[1][:60]}'", hint="put quotes around the text")
+    if not arguments:
+        dialog = call.fleet.messages.dialog(check_name(call, name))
+        return call.say(dialog, *([] if call.as_json else show(dialog)))
+    receipt = call.fleet.messages.answer(check_name(call, name), arguments[0], expect=call.options.expect)
+    more = f"; its {receipt['next']} dialog is open now" if receipt["next"] else ""
+    target = f"the {receipt['dialog']} dialog of {clean(receipt['session'])}"
+    return call.say(receipt, f"answered {target}: {clean(receipt['answer'])}{more}")
 
 
-def show(shown: dict[str, Any]) -> list[str]:
-    """Return the dialog for a person who decides."""
+def show(dialog: dict[str, Any]) -> list[str]:
+    """Return the dialog as text for a person."""
     from mam.core.safe_text import for_screen
     from mam.surfaces.cli.render_sessions import clean
 
     return [
-        f"{clean(shown['session'])} shows its {shown['dialog']} dialog ({shown['fingerprint']}):",
-        *(f"  {line}" for line in for_screen(shown["text"]).splitlines()),
+        f"{clean(dialog['session'])} shows a {dialog['dialog']} dialog ({dialog['fingerprint']}):",
+        *(f"  {line}" for line in for_screen(dialog["text"]).splitlines()),
     ]

@@ -1,4 +1,4 @@
-"""mam archive: put ended sessions away."""
+"""mam archive: mark ended sessions as archived."""
 
 from __future__ import annotations
 
@@ -10,26 +10,26 @@ if TYPE_CHECKING:
     from mam.surfaces.cli.invocation import Invocation
     from mam.surfaces.cli.parser import Parser
 
-DESCRIPTION = "Put ended sessions away. They stay in the registry and can still be resumed."
+DESCRIPTION = "Mark ended sessions as archived. They stay in the registry and can still be resumed."
 EXAMPLES = """
   mam archive demo-app-creator-claude
   mam ls --status archived"""
 
 
 def add_options(parser: Parser) -> None:
-    """Which ones."""
+    """Add the options: the sessions."""
     from mam.surfaces.cli.parser import add_names
 
     add_names(parser)
 
 
 def run(call: Invocation) -> int:
-    """Archive each and say so."""
+    """Archive each session."""
     from mam.core.errors import Usage
     from mam.surfaces.cli import batch, targets
     from mam.surfaces.cli.render_sessions import line
 
-    names = targets.several(call)
+    names = targets.sessions(call)
     if not names:
         raise Usage("name a session", hint="mam ls shows them")
 

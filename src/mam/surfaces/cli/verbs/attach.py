@@ -11,44 +11,44 @@ if TYPE_CHECKING:
     from mam.surfaces.cli.parser import Parser
 
 DESCRIPTION = """\
-Show a session in this terminal; inside tmux the client switches to it. Ctrl-b d comes back.
-With --json nothing is shown: the answer holds the command that would show it."""
+Show a session in this terminal; inside tmux the client switches to it. Ctrl-b d detaches.
+With --json, print the command that would show the session."""
 EXAMPLES = """
   mam attach demo-app-creator-claude
-  mam attach                  the only one that runs
-  mam attach --next           the next one that waits for a person
+  mam attach                  the only running session
+  mam attach --next           the next session that waits for a person
   bind-key a run-shell "mam attach --next"      in ~/.tmux.conf"""
 
 
 def add_options(parser: Parser) -> None:
-    """Which one."""
+    """Add the options: the session, or the next waiting one."""
     from mam.surfaces.cli.parser import add_name
 
     add_name(parser)
-    parser.add_argument("--next", action="store_true", help="the next one that waits for a person")
+    parser.add_argument("--next", action="store_true", help="the next session that waits for a person")
 
 
 def run(call: Invocation) -> int:
-    """Switch to the session, or become the tmux client that shows it."""
+    """Switch to the session, or replace this process by a tmux client that shows it."""
     from mam.surfaces.cli import targets
 
-    name = targets.one_or_none(call)
+    name = targets.optional_session(call)
     if not call.as_json and not _has_terminal() and not os.environ.get("TMUX"):
         raise _needs_terminal()
-    found = call.fleet.sessions.attach(name, next_waiting=call.options.next)
+    target = call.fleet.sessions.attach(name, next_waiting=call.options.next)
     if call.as_json:
-        return call.say({key: found[key] for key in ("session", "switched", "argv")})
-    if found["switched"]:
+        return call.say({key: target[key] for key in ("session", "switched", "argv")})
+    if target["switched"]:
         return 0
     if not _has_terminal():
         raise _needs_terminal()
-    call.quiet()
+    call.clear_progress()
     call.close()
-    _become(found["argv"], found["environ"])
+    _exec(target["argv"], target["environ"])
     return 0
 
 
-def _become(argv: list[str], environ: dict[str, str]) -> None:
+def _exec(argv: list[str], environ: dict[str, str]) -> None:
     from mam.core.errors import Unavailable
 
     try:

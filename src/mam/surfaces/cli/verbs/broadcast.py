@@ -1,4 +1,4 @@
-"""mam broadcast: the same words to several sessions."""
+"""mam broadcast: send the same message to several sessions."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ if TYPE_CHECKING:
     from mam.surfaces.cli.parser import Parser
 
 DESCRIPTION = """\
-Send the same words to every running session that fits, except to yourself, and print what became
-of each. Options of different kinds narrow the choice, the same one twice widens it. A program that
-mam cannot read is left out of --all.
+Send the same message to every running session that matches, except the calling one, and print the
+receipts. A session must match all kinds of options; of an option that is repeated, it must match
+one. --all skips programs whose screen mam cannot read.
 
 The exit code is the highest: 0 submitted or queued, 4 held, 3 typed and not proven, 2 failed."""
 EXAMPLES = """
@@ -23,30 +23,37 @@ EXAMPLES = """
 
 
 def add_options(parser: Parser) -> None:
-    """To whom, what, and when."""
+    """Add the options: the sessions, the text and the time."""
     from mam.surfaces.cli.parser import span
 
     add = parser.add_argument
-    add("text", metavar="TEXT", nargs="?", help="the words; - reads them")
+    add("text", metavar="TEXT", nargs="?", help="the text; - reads it from stdin")
     add("--all", action="store_true", help="to every running session of this root")
-    add("--role", metavar="ROLE", action="append", default=[], help="to those of this role")
-    add("--team", metavar="TEAM", action="append", default=[], help="to those of this team, by name or id")
-    add("--agent", metavar="KIND", action="append", default=[], help="to those of this kind")
-    add("--file", metavar="FILE", help="read the words from a file")
-    add("--when", choices=("ready", "idle"), default="ready", help="as soon as it takes words, or at rest")
-    add("--timeout", metavar="TIME", type=span, default=0.0, help="wait so long while one is held (0)")
+    add("--role", metavar="ROLE", action="append", default=[], help="to sessions of this role")
+    add("--team", metavar="TEAM", action="append", default=[], help="to members of this team, by name or id")
+    add("--agent", metavar="KIND", action="append", default=[], help="to sessions of this agent kind")
+    add("--file", metavar="FILE", help="read the text from a file")
+    add(
+        "--when",
+        choices=("ready", "idle"),
+        default="ready",
+        help="as soon as the agent takes input, or only when it is idle",
+    )
+    add(
+        "--timeout", metavar="TIME", type=span, default=0.0, help="wait this long while a message is held (0)"
+    )
 
 
 def run(call: Invocation) -> int:
-    """Send, and print the receipts."""
+    """Send the messages, and print the receipts."""
     from mam.core.message import EXIT_CODES
-    from mam.surfaces.cli.verbs.send import show, words
+    from mam.surfaces.cli.verbs.send import read_message, show
 
     options = call.options
     if options.all and (options.role or options.team or options.agent):
-        raise Usage("--all goes with no other choice")
-    done = call.fleet.messages.broadcast(
-        words(options.text, options.file),
+        raise Usage("--all excludes --role, --team and --agent")
+    receipts = call.fleet.messages.broadcast(
+        read_message(options.text, options.file),
         role=options.role,
         team=options.team,
         agent=options.agent,
@@ -54,5 +61,5 @@ def run(call: Invocation) -> int:
         when=options.when,
         timeout=options.timeout,
     )
-    call.say({"results": done}, *map(show, done))
-    return max(EXIT_CODES[one["state"]] for one in done)
+    call.say({"results": receipts}, *map(show, receipts))
+    return max(EXIT_CODES[receipt["state"]] for receipt in receipts)

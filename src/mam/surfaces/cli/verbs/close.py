@@ -8,34 +8,36 @@ if TYPE_CHECKING:
     from mam.surfaces.cli.parser import Parser
 
 DESCRIPTION = """\
-End a member of a team with its own exit word, remove its pane and put the window in order.
+End a member of a team with its own exit word, remove its pane and rearrange the window.
 
-Refused until its four boxes are ticked: report received, task done, session id saved, ready to
-close; mam report ticks them. --force closes without them. Never the pane that this command runs
-in, never a master's."""
+mam refuses until the member's checklist is complete: report received, task done, session id saved,
+ready to close. mam report ticks these items; --force ignores them. mam never closes a master's
+pane, or the pane that this command runs in."""
 EXAMPLES = """
   mam close dev
   mam close dev-2 --force"""
 
 
 def add_options(parser: Parser) -> None:
-    """Whom, and whether without its boxes."""
+    """Add the options: the member, and whether to ignore its checklist."""
     from mam.surfaces.cli.parser import add_name
 
     add_name(parser)
-    parser.add_argument("--force", action="store_true", help="without its boxes; its tasks wait again")
+    parser.add_argument(
+        "--force", action="store_true", help="ignore the checklist; unfinished tasks become pending again"
+    )
 
 
 def run(call: Invocation) -> int:
-    """Close it."""
+    """Close the member."""
     from mam.core.errors import Usage
     from mam.surfaces.cli.render_sessions import clean, line
 
     name = call.options.session or call.options.name
     if not name:
         raise Usage("name a session", hint="mam close NAME; mam team list shows them")
-    done = call.fleet.teams.close(name, force=call.options.force)
-    note = f" ({clean(done['note'])})" if done["note"] else ""
+    document = call.fleet.teams.close(name, force=call.options.force)
+    note = f" ({clean(document['note'])})" if document["note"] else ""
     return call.say(
-        done, f"{'closed' if done['changed'] else 'nothing to do'}: {line(done['session'])}{note}"
+        document, f"{'closed' if document['changed'] else 'nothing to do'}: {line(document['session'])}{note}"
     )

@@ -1,8 +1,8 @@
-"""mam completion: the completion script of a shell, made by shtab from the parsers.
+"""mam completion: print the completion script of a shell, which shtab makes from the parsers.
 
-Sessions and jobs are completed by asking `mam ls --names` and `mam job list --ids` at the time. A
-registry file is written by people, too, and bash inserts what it is given as it is: there, a name
-with any character that a shell could read as something else is left out.
+The script calls `mam ls --names` and `mam job list --ids` to complete sessions and jobs. People can edit the
+registry file, and bash inserts a completion unquoted. So the bash script leaves out names with a character
+that is special to a shell.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ SHELLS = ("bash", "zsh", "tcsh", "fish")
 _BASH = """
 _mam_sessions() { _mam_offer "$1" ls --names; }
 _mam_jobs() { _mam_offer "$1" job list --ids; }
-# $1: what is typed so far; then what lists the names. They are compared and printed, never expanded.
+# $1 is the typed text, the rest is the mam command that lists names. Names are never expanded.
 _mam_offer() {
   local typed=$1 name index
   local -a where=()
@@ -75,7 +75,7 @@ _JOBS = {
 
 
 def add_options(parser: Parser) -> None:
-    """For which shell."""
+    """Add the options: the shell."""
     parser.add_argument("shell", metavar="SHELL", choices=SHELLS, help=f"one of {', '.join(SHELLS)}")
 
 
@@ -92,31 +92,33 @@ def script(shell: str, kinds: Sequence[str], presets: Sequence[str]) -> str:
 
     from mam.surfaces.cli.parser import build_all
 
-    asked = {"NAME": _SESSIONS, "ID": _JOBS, "DIR": shtab.DIRECTORY, "FILE": shtab.FILE}
-    known = {"KIND": kinds, "COND": _CONDITIONS, "PRESET|FILE": presets}
+    dynamic = {"NAME": _SESSIONS, "ID": _JOBS, "DIR": shtab.DIRECTORY, "FILE": shtab.FILE}
+    fixed = {"KIND": kinds, "COND": _CONDITIONS, "PRESET|FILE": presets}
     parser = build_all()
-    _teach(parser, asked, known)
+    _set_completions(parser, dynamic, fixed)
     return str(shtab.complete(parser, shell))
 
 
-def _teach(parser: ArgumentParser, asked: dict[str, Any], known: dict[str, Any]) -> None:
-    """Say how each argument is completed, by what it is called in the help."""
+def _set_completions(parser: ArgumentParser, dynamic: dict[str, Any], fixed: dict[str, Any]) -> None:
+    """Set how each argument is completed, by its metavar."""
     for action in parser._actions:
         if isinstance(action.choices, dict):
             for below in action.choices.values():
-                _teach(below, asked, known)
+                _set_completions(below, dynamic, fixed)
         else:
-            _teach_one(parser, action, asked, known)
+            _set_completion(parser, action, dynamic, fixed)
 
 
-def _teach_one(parser: ArgumentParser, action: Action, asked: dict[str, Any], known: dict[str, Any]) -> None:
+def _set_completion(
+    parser: ArgumentParser, action: Action, dynamic: dict[str, Any], fixed: dict[str, Any]
+) -> None:
     is_new = parser.prog.endswith((" create", " adopt", " spawn", " register")) and action.dest == "session"
-    # `NAME TEXT`: the first of several words is a name.
-    called = action.metavar.partition(" ")[0] if isinstance(action.metavar, str) else ""
-    if called == "ID" and " job " not in f" {parser.prog} ":
+    # In a metavar such as `NAME TEXT` only the first argument is completed.
+    metavar = action.metavar.partition(" ")[0] if isinstance(action.metavar, str) else ""
+    if metavar == "ID" and " job " not in f" {parser.prog} ":
         return
-    if called in known:
-        # This parser reads no command line: what it names first is not all that there is.
-        action.choices = known[called]
-    elif called in asked and not is_new:
-        action.complete = asked[called]  # type: ignore[attr-defined]  # shtab's own attribute
+    if metavar in fixed:
+        # Other values are valid, too. But this parser only makes the script and never reads a command line.
+        action.choices = fixed[metavar]
+    elif metavar in dynamic and not is_new:
+        action.complete = dynamic[metavar]  # type: ignore[attr-defined]  # shtab's own attribute

@@ -1,4 +1,4 @@
-"""mam create: start an agent in a pane of its own."""
+"""mam create: start an agent in its own pane."""
 
 from __future__ import annotations
 
@@ -10,69 +10,69 @@ if TYPE_CHECKING:
     from mam.surfaces.cli.parser import Parser
 
 DESCRIPTION = """\
-Start an agent in a tmux pane of its own and return when it is ready for work.
-A name that has ended is started anew, in the same row, with a new conversation.
-Words after -- go to the agent's program as they are."""
+Start an agent in its own tmux pane, and return when it is ready.
+With the name of an ended session, start that session again, with a new conversation.
+mam passes arguments after -- to the agent's program."""
 EXAMPLES = """
   mam create --agent claude --role developer
   mam create --agent codex --session api --prompt "read README.md and say what is missing"
   mam create --agent claude --worktree fix-login --permissions ask
-  mam create --agent claude --role lead --mcp      with tools to run other agents
-  mam create --session api                  start an ended session anew
+  mam create --agent claude --role lead --mcp      with tools to control other agents
+  mam create --session api                  start an ended session again
   mam create --agent practice -- --speed 80"""
 TAKES_REST = True
 _LARGEST = 4 * 1024 * 1024
 
 
 def add_options(parser: Parser) -> None:
-    """The agent, the session, and how it begins."""
+    """Add the options: the agent, the session and its start."""
     from mam.core.settings import PERMISSIONS
     from mam.surfaces.cli.parser import span
 
     add = parser.add_argument
     add("--agent", metavar="KIND", help="claude, codex, gemini, …, human, practice, or a program on PATH")
-    add(
-        "--session", metavar="NAME", help="name of the new session; without one it is made from the directory"
-    )
-    add("--role", metavar="ROLE", help="what the session is for; it never changes once set")
+    add("--session", metavar="NAME", help="name of the new session (default: made from the directory)")
+    add("--role", metavar="ROLE", help="role of the session; it never changes once set")
     add(
         "--tmux-server",
         metavar="SERVER",
-        help="tmux -L name or socket path; else TMUX_SERVER_NAME, else default",
+        help="tmux -L name or socket path (default: TMUX_SERVER_NAME, or default)",
     )
     prompt = parser.add_mutually_exclusive_group()
-    prompt.add_argument("--prompt", metavar="TEXT", help="the first message, given once the agent is ready")
+    prompt.add_argument("--prompt", metavar="TEXT", help="the first message, sent when the agent is ready")
     prompt.add_argument(
-        "--prompt-file", metavar="FILE", help="read the first message from a file; - is stdin"
+        "--prompt-file", metavar="FILE", help="read the first message from a file; - reads it from stdin"
     )
     add(
         "--permissions",
         choices=PERMISSIONS,
-        help="what the agent may do unasked (default: as the agent has it)",
+        help="what the agent may do without asking (default: the agent's own setting)",
     )
     add(
         "--trust",
         action="store_true",
-        help="let the agent trust the directory, and run what a row says that came along with it",
+        help="let the agent trust the directory, and run the command of a row that came with it",
     )
     add("--model", metavar="MODEL", help="the model, as the agent names it")
     add("--env", metavar="K=V", action="append", default=[], help="a variable for the agent; may be repeated")
-    add("--worktree", metavar="BRANCH", nargs="?", const=True, help="work in a git worktree of its own")
+    add("--worktree", metavar="BRANCH", nargs="?", const=True, help="work in a new git worktree")
     add("--mcp", action="store_true", help="give the agent mam's own tools, for this launch (mam mcp)")
-    add("--submit-job", metavar="TEXT", help="give it this task as a job; mam job wait follows it")
+    add("--submit-job", metavar="TEXT", help="give the agent this work as a job; mam job wait follows it")
     add("--no-wait", action="store_true", help="do not wait until the agent is ready")
-    add("--timeout", metavar="TIME", type=span, help="how long to wait for it: 90, 2m (default 60)")
+    add("--timeout", metavar="TIME", type=span, help="how long to wait for the agent: 90, 2m (default 60)")
 
 
 def run(call: Invocation) -> int:
-    """Create the session and say its name."""
+    """Create the session, and print it."""
     from mam.core.errors import Usage
     from mam.core.names import parse_environment
     from mam.surfaces.cli.render_sessions import line
 
     options = call.options
     if options.no_wait and (options.prompt or options.prompt_file):
-        raise Usage("a prompt is given once the agent is ready", hint="leave out --no-wait or the prompt")
+        raise Usage(
+            "a prompt needs a wait until the agent is ready", hint="leave out --no-wait or the prompt"
+        )
     session = call.fleet.sessions.create(
         options.agent,
         name=options.session,
@@ -90,12 +90,12 @@ def run(call: Invocation) -> int:
         timeout=options.timeout,
         submit_job=options.submit_job,
     )
-    ready = "started" if options.no_wait else "ready"
-    return call.say({"session": session.row}, f"{ready}: {line(session.row)}")
+    state = "started" if options.no_wait else "ready"
+    return call.say({"session": session.row}, f"{state}: {line(session.row)}")
 
 
 def read_prompt(file: str) -> str:
-    """Return the words that a file holds, or stdin, with the ends of lines as they are."""
+    """Return the text of a file, or of stdin for `-`, with its line ends unchanged."""
     from mam.core.errors import InvalidPrompt
 
     try:
@@ -106,6 +106,6 @@ def read_prompt(file: str) -> str:
                 data = source.read(_LARGEST)
         return data.decode("utf-8")
     except OSError as error:
-        raise InvalidPrompt(f"the words cannot be read from {file}: {error.strerror}") from None
+        raise InvalidPrompt(f"mam cannot read {file}: {error.strerror}") from None
     except UnicodeDecodeError:
         raise InvalidPrompt(f"{file} is not UTF-8 text") from None

@@ -1,4 +1,4 @@
-"""mam doctor: what is in order on this machine, and how to mend what is not."""
+"""mam doctor: check this machine and this root, and say how to repair each problem."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from mam.surfaces.cli.parser import Parser
     from mam.surfaces.cli.style import Paint
 
-DESCRIPTION = "Check this machine and this root. Exit code 1 where there is a problem."
+DESCRIPTION = "Check this machine and this root. Exit code 1 if there is a problem."
 EXAMPLES = """
   mam doctor
   mam doctor --json"""
@@ -18,25 +18,27 @@ _MARKS = {True: ("ok", "green"), False: ("problem", "red"), None: ("unknown", "y
 
 
 def add_options(parser: Parser) -> None:
-    """No options of its own."""
+    """Add nothing: the verb has no options."""
 
 
 def run(call: Invocation) -> int:
     """Print every check."""
     checks = call.fleet.monitor.doctor()
     call.say({"checks": checks}, *([] if call.as_json else show(checks, call.paint())))
-    return 1 if any(one["ok"] is False for one in checks) else 0
+    return 1 if any(check["ok"] is False for check in checks) else 0
 
 
 def show(checks: list[dict[str, Any]], paint: Paint) -> list[str]:
-    """Return a line for each check, and one below it that says how to mend it."""
+    """Return a line for each check, and below each problem a line that says how to repair it."""
     from mam.surfaces.cli.render_sessions import clean
 
-    wide = max((len(clean(one["check"])) for one in checks), default=0)
+    width = max((len(clean(check["check"])) for check in checks), default=0)
     lines = []
-    for one in checks:
-        mark, style = _MARKS[one["ok"]]
-        lines.append(f"{paint(f'{mark:<7}', style)}  {clean(one['check']):<{wide}}  {clean(one['message'])}")
-        if one.get("mend") and one["ok"] is not True:
-            lines.append(f"{'':<7}  {'':<{wide}}  {paint(clean(one['mend']), 'dim')}")
+    for check in checks:
+        mark, style = _MARKS[check["ok"]]
+        lines.append(
+            f"{paint(f'{mark:<7}', style)}  {clean(check['check']):<{width}}  {clean(check['message'])}"
+        )
+        if check.get("mend") and check["ok"] is not True:
+            lines.append(f"{'':<7}  {'':<{width}}  {paint(clean(check['mend']), 'dim')}")
     return lines

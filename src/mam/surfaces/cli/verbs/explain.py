@@ -1,4 +1,4 @@
-"""mam explain: why a session counts as idle, working or waiting."""
+"""mam explain: explain why a session counts as idle, working or waiting."""
 
 from __future__ import annotations
 
@@ -11,30 +11,30 @@ if TYPE_CHECKING:
     from mam.surfaces.cli.style import Paint
 
 DESCRIPTION = """\
-Show every piece of evidence about what a session is doing, how old it is, and the rule that
-decided. Evidence that says otherwise is marked with !. Reads only."""
+Show all evidence about what a session is doing, how old it is, and the rule that decided.
+Evidence for another state is marked with !. The command changes nothing."""
 EXAMPLES = """
   mam explain demo-app-creator-claude
   mam explain api --json"""
 
 
 def add_options(parser: Parser) -> None:
-    """Which one."""
+    """Add the options: the session."""
     from mam.surfaces.cli.parser import add_name
 
     add_name(parser)
 
 
 def run(call: Invocation) -> int:
-    """Print evidence and verdict."""
+    """Print the activity and the evidence."""
     from mam.surfaces.cli import targets
 
-    found = call.fleet.sessions.explain(targets.one(call))
-    return call.say(found, *([] if call.as_json else show(found, call.paint())))
+    document = call.fleet.sessions.explain(targets.session(call))
+    return call.say(document, *([] if call.as_json else show(document, call.paint())))
 
 
-def show(found: dict[str, Any], paint: Paint) -> list[str]:
-    """Return the verdict, the rule, and a table of the evidence."""
+def show(document: dict[str, Any], paint: Paint) -> list[str]:
+    """Return the activity, the rule, and a table of the evidence."""
     from mam.core.liveness import Liveness
     from mam.core.times import short_age
     from mam.surfaces.cli.render_sessions import activity, clean
@@ -48,19 +48,27 @@ def show(found: dict[str, Any], paint: Paint) -> list[str]:
         Column("DETAIL", least=10, from_end=True),
     )
     rows = []
-    for one in found["evidence"]:
-        disagrees = one["source"] in found["disagreeing"]
-        mark = "!" if disagrees else "*" if one["source"] == found["activity_source"] else " "
-        says = " ".join(clean(word) for word in (one["state"], one["waiting_for"]) if word)
-        cells = (mark, clean(one["source"]), says, short_age(one["age_s"]), clean(one["detail"]))
+    for evidence in document["evidence"]:
+        disagrees = evidence["source"] in document["disagreeing"]
+        mark = "!" if disagrees else "*" if evidence["source"] == document["activity_source"] else " "
+        state = " ".join(clean(word) for word in (evidence["state"], evidence["waiting_for"]) if word)
+        cells = (
+            mark,
+            clean(evidence["source"]),
+            state,
+            short_age(evidence["age_s"]),
+            clean(evidence["detail"]),
+        )
         rows.append([(text, "yellow" if disagrees else None) for text in cells])
     lines = [
-        f"{paint(clean(found['session']), 'bold')}: {activity(found)}",
-        f"because {clean(found['rule'])}",
+        f"{paint(clean(document['session']), 'bold')}: {activity(document)}",
+        f"because {clean(document['rule'])}",
     ]
-    if found["disagreeing"]:
-        lines.append(paint(f"{', '.join(map(clean, found['disagreeing']))} says otherwise", "yellow"))
-    pane = found.get("pane") or {}
+    if document["disagreeing"]:
+        lines.append(
+            paint(f"{', '.join(map(clean, document['disagreeing']))} reports another state", "yellow")
+        )
+    pane = document.get("pane") or {}
     if pane.get("state") not in (None, Liveness.ALIVE):
         lines.append(f"its pane is {clean(pane['state'])}: {clean(pane.get('reason'))}")
     return [*lines, "", *render(columns, rows, paint)] if rows else lines

@@ -1,4 +1,4 @@
-"""mam forget: drop ended sessions from the registry."""
+"""mam forget: remove ended sessions from the registry."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ if TYPE_CHECKING:
     from mam.surfaces.cli.parser import Parser
 
 DESCRIPTION = """\
-Drop ended sessions from the registry. The agents' own files of their conversations stay.
-With --worktree the git worktree goes too, unless work in it would be lost."""
+Remove ended sessions from the registry. The agents' own files of the conversations remain.
+--worktree also removes the git worktree, unless work in it would be lost."""
 EXAMPLES = """
   mam forget demo-app-creator-claude
   mam forget api --worktree
@@ -20,26 +20,26 @@ EXAMPLES = """
 
 
 def add_options(parser: Parser) -> None:
-    """Which ones."""
+    """Add the options: the sessions, and what to remove."""
     from mam.surfaces.cli.parser import add_names, span
 
     add_names(parser)
     add = parser.add_argument
-    add("--older-than", metavar="TIME", type=span, help="all that ended longer ago: 12h, 7d, 4w")
+    add("--older-than", metavar="TIME", type=span, help="all sessions that ended longer ago: 12h, 7d, 4w")
     add("--worktree", action="store_true", help="also remove the session's git worktree")
-    add("--yes", action="store_true", help="do not ask before several are dropped")
+    add("--yes", action="store_true", help="do not ask for confirmation")
 
 
 def run(call: Invocation) -> int:
-    """Forget each and say so."""
+    """Forget each session."""
     from mam.core.errors import Usage
     from mam.surfaces.cli import batch, targets
 
     options = call.options
-    names = targets.several(call)
+    names = targets.sessions(call)
     by_age = options.older_than is not None
     if bool(names) == by_age:
-        raise Usage("name sessions, or give --older-than TIME", hint="mam ls shows what has ended")
+        raise Usage("name sessions, or give --older-than TIME", hint="mam ls shows the ended sessions")
     if by_age:
         names = call.fleet.sessions.forgettable(older_than=options.older_than)
         if names and not options.yes:
@@ -49,7 +49,7 @@ def run(call: Invocation) -> int:
         document = fleet.sessions.forget(name, worktree=options.worktree)
         return document, f"forgotten: {document['forgotten']}"
 
-    return batch.run(call, names, work, several=by_age or len(names) > 1, nothing="nothing is that old")
+    return batch.run(call, names, work, several=by_age or len(names) > 1, nothing="no session is that old")
 
 
 def _confirm(call: Invocation, names: list[str]) -> None:
@@ -57,9 +57,11 @@ def _confirm(call: Invocation, names: list[str]) -> None:
     from mam.surfaces.cli.output import write_lines
     from mam.surfaces.cli.render_sessions import clean
 
-    which = f"{len(names)} session{'' if len(names) == 1 else 's'}"
+    count = f"{len(names)} session{'' if len(names) == 1 else 's'}"
     if not call.may_ask():
-        raise NeedsConfirmation(f"{which} would be forgotten; nothing was", hint="repeat with --yes")
+        raise NeedsConfirmation(
+            f"mam would forget {count}; it has not changed anything", hint="repeat with --yes"
+        )
     write_lines(clean(name) for name in names)
-    if not call.ask(f"Forget {which}?"):
-        raise Refused("not confirmed; nothing was forgotten")
+    if not call.ask(f"Forget {count}?"):
+        raise Refused("not confirmed; mam has not forgotten anything")

@@ -1,4 +1,4 @@
-"""mam fork: a second session from a copy of a conversation."""
+"""mam fork: start a second session from a copy of a conversation."""
 
 from __future__ import annotations
 
@@ -8,27 +8,27 @@ if TYPE_CHECKING:
     from mam.surfaces.cli.parser import Parser
 
 DESCRIPTION = """\
-Start a second session whose conversation begins as a copy of another's. The first one is not
-touched, and both go their own ways from there."""
+Start a second session whose conversation begins as a copy of another session's. The first session
+does not change; from then on the two conversations are independent."""
 EXAMPLES = """
   mam fork demo-app-creator-claude
   mam fork api --session api-idea --role explorer"""
 
 
 def add_options(parser: Parser) -> None:
-    """Of what, and as what."""
+    """Add the options: the session to copy, and the new session."""
     from mam.surfaces.cli.parser import span
 
     add = parser.add_argument
     add("name", metavar="NAME", help="name or id of the session to copy")
-    add("--session", metavar="NEW", help="name of the new session; without one it is made from the directory")
+    add("--session", metavar="NEW", help="name of the new session (default: made from the directory)")
     add("--role", metavar="ROLE", help="role of the new session (default: the same)")
     add("--no-wait", action="store_true", help="do not wait until the agent is ready")
-    add("--timeout", metavar="TIME", type=span, help="how long to wait for it: 90, 2m (default 60)")
+    add("--timeout", metavar="TIME", type=span, help="how long to wait for the agent: 90, 2m (default 60)")
 
 
 def run(call: Invocation) -> int:
-    """Fork it and say the new name."""
+    """Fork the session, and print the new one."""
     from mam.core.names import parse_name
     from mam.surfaces.cli import targets
     from mam.surfaces.cli.render_sessions import line
@@ -36,7 +36,7 @@ def run(call: Invocation) -> int:
     options = call.options
     new = parse_name(options.session) if options.session is not None else None
     session = call.fleet.sessions.fork(
-        targets.checked(call, options.name),
+        targets.check_name(call, options.name),
         name=new,
         role=options.role,
         wait=not options.no_wait,

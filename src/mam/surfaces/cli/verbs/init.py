@@ -8,20 +8,20 @@ if TYPE_CHECKING:
     from mam.surfaces.cli.parser import Parser
 
 DESCRIPTION = """\
-Make this directory a root: the place of the registry for it and every directory below.
-Without it, the first `mam create` makes its directory one."""
+Make this directory a root: it holds the registry for itself and all directories below.
+Without `mam init`, the first `mam create` makes its directory a root."""
 EXAMPLES = """
   mam init
   mam init --workspace ~/projects/shop"""
 
 
 def add_options(parser: Parser) -> None:
-    """No options of its own."""
+    """Add nothing: the verb has no options."""
 
 
 def run(call: Invocation) -> int:
-    """Make the root and say where the registry is."""
+    """Make the root, and print the path of its registry."""
     from mam.core.safe_text import one_line
 
     file = call.fleet.init()
-    return call.say({"registry": file}, f"this is a root now; its registry is {one_line(file)}")
+    return call.say({"registry": file}, f"this directory is now a root; its registry is {one_line(file)}")

@@ -1,4 +1,4 @@
-"""mam interrupt: cut a session's turn short."""
+"""mam interrupt: interrupt a session's turn."""
 
 from __future__ import annotations
 
@@ -11,44 +11,46 @@ if TYPE_CHECKING:
     from mam.surfaces.cli.parser import Parser
 
 DESCRIPTION = """\
-Cut a session's turn short in the way of its program (Escape, twice for opencode, Ctrl-C for Hermes)
-and return once it is seen to rest. One that rests is left as it is; a dialog is not refused by it.
+Interrupt a session's turn with the keys of its program (Escape, twice for opencode, Ctrl-C for
+Hermes), and return when the session is idle. mam presses no key if the session is idle already, or
+if a dialog is open.
 
-Exit code 0 it rests, 2 a dialog is open or nobody is there, 3 pressed and not seen to rest."""
+Exit code 0 the session is idle, 2 a dialog is open or the session is not alive, 3 the keys were
+pressed and nothing proves that the session is idle."""
 EXAMPLES = """
   mam interrupt api
   mam interrupt api web"""
 
 
 def add_options(parser: Parser) -> None:
-    """Whom."""
+    """Add the options: the sessions."""
     from mam.surfaces.cli.parser import add_names
 
     add_names(parser)
 
 
 def run(call: Invocation) -> int:
-    """Interrupt each."""
+    """Interrupt each session."""
     from mam.core.errors import Usage
     from mam.surfaces.cli import batch, targets
 
-    names = targets.several(call)
+    names = targets.sessions(call)
     if not names:
         raise Usage("name a session", hint="mam interrupt NAME")
 
     def work(fleet: Fleet, name: str) -> tuple[dict[str, Any], str]:
-        done = fleet.messages.interrupt(name)
-        return done, show(done)
+        document = fleet.messages.interrupt(name)
+        return document, show(document)
 
     return batch.run(call, names, work, several=len(names) > 1)
 
 
-def show(done: dict[str, Any]) -> str:
-    """Return what came of it in one line."""
+def show(document: dict[str, Any]) -> str:
+    """Return the result as one line."""
     from mam.surfaces.cli.render_sessions import clean
 
-    name = clean(done["session"])
-    if done["was"] == done["activity"]:
+    name = clean(document["session"])
+    if document["was"] == document["activity"]:
         return f"{name} was not working"
-    back = "; its prompt is back in its box" if done["box"] == "draft" else ""
-    return f"interrupted: {name}{back}"
+    draft = "; its prompt is back in its input box" if document["box"] == "draft" else ""
+    return f"interrupted: {name}{draft}"

@@ -1,4 +1,4 @@
-"""mam log: who did what to which session, and why."""
+"""mam log: print who did what to which session, and why."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from mam.surfaces.cli.parser import Parser
     from mam.surfaces.cli.style import Paint
 
-DESCRIPTION = "Print who did what to which session, when and why; oldest first. Reads only."
+DESCRIPTION = "Print who did what to which session, when and why; oldest first. It changes nothing."
 EXAMPLES = """
   mam log
   mam log demo-app-creator-claude --limit 10
@@ -18,12 +18,12 @@ EXAMPLES = """
 
 
 def add_options(parser: Parser) -> None:
-    """Of what, and how much."""
+    """Add the options: the session and the number of entries."""
     from mam.surfaces.cli.parser import add_name, count, span
 
-    add_name(parser, "only of this session")
+    add_name(parser, "only entries of this session")
     parser.add_argument("--limit", metavar="N", type=count, default=50, help="the newest N (default 50)")
-    parser.add_argument("--since", metavar="TIME", type=span, help="only of the last 30m, 2h, 7d")
+    parser.add_argument("--since", metavar="TIME", type=span, help="only entries of the last 30m, 2h, 7d")
 
 
 def run(call: Invocation) -> int:
@@ -31,18 +31,18 @@ def run(call: Invocation) -> int:
     from mam.surfaces.cli import targets
 
     entries = call.fleet.sessions.log(
-        targets.one_or_none(call), limit=call.options.limit, since=call.options.since
+        targets.optional_session(call), limit=call.options.limit, since=call.options.since
     )
     return call.say({"entries": entries}, *([] if call.as_json else show(entries, call.paint())))
 
 
 def show(entries: list[dict[str, Any]], paint: Paint) -> list[str]:
-    """Return a table, a line for each entry."""
+    """Return the entries as a table."""
     from mam.surfaces.cli.render_sessions import clean
     from mam.surfaces.cli.table import Column, render
 
     if not entries:
-        return ["nothing is recorded"]
+        return ["the log is empty"]
     columns = (
         Column("AT"),
         Column("BY"),
@@ -52,24 +52,24 @@ def show(entries: list[dict[str, Any]], paint: Paint) -> list[str]:
     )
     rows = [
         [
-            (clean(one["at"]), "dim"),
-            (clean(one["by"]), None),
-            (clean(one["verb"]), None),
-            (clean(one["session"]), "bold"),
-            (_why(one), None),
+            (clean(entry["at"]), "dim"),
+            (clean(entry["by"]), None),
+            (clean(entry["verb"]), None),
+            (clean(entry["session"]), "bold"),
+            (_why(entry), None),
         ]
-        for one in entries
+        for entry in entries
     ]
     return render(columns, rows, paint)
 
 
-def _why(one: dict[str, Any]) -> str:
-    """Return the reason, and what else was recorded."""
+def _why(entry: dict[str, Any]) -> str:
+    """Return the reason and the details of an entry."""
     from mam.surfaces.cli.render_sessions import clean
 
-    detail = one.get("detail") or {}
-    said = [clean(one["reason"])] if one.get("reason") else []
-    said += [
+    detail = entry.get("detail") or {}
+    parts = [clean(entry["reason"])] if entry.get("reason") else []
+    parts += [
         f"{clean(key)}={clean(value, 60)}" for key, value in detail.items() if value not in (None, [], False)
     ]
-    return clean(" ".join(said))
+    return clean(" ".join(parts))

@@ -1,4 +1,4 @@
-"""mam mcp: the tools for agents, over standard input and output."""
+"""mam mcp: serve the verbs to agents as MCP tools, over standard input and output."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ if TYPE_CHECKING:
     from mam.surfaces.cli.parser import Parser
 
 DESCRIPTION = """\
-Serve the verbs as MCP tools over standard input and output; an MCP client starts it:
-`claude mcp add mam -- mam mcp`, `codex mcp add mam -- mam mcp`; docs/mcp.md has others. The server
-itself runs in the root's resident, once for all clients: this process only carries lines, and
-finds the server again when the resident was ended.
+Serve the verbs as MCP tools over standard input and output. An MCP client starts this command:
+`claude mcp add mam -- mam mcp`, `codex mcp add mam -- mam mcp`; docs/mcp.md has others. The root's
+resident runs one server for all clients. This process only forwards lines to it, and reconnects
+when the resident has restarted.
 
-A client that runs inside a session is that session: it may message and stop what it started.
-Anybody else is the operator. Tools that cannot be undone are left out unless --allow names them;
-for sessions the setting `mcp.allow` does."""
+A client that runs inside a session acts as that session: it may message and stop the sessions that
+it started. Any other client is the operator. Tools whose effect cannot be undone are not offered
+unless --allow names them; for sessions the setting `mcp.allow` decides."""
 EXAMPLES = """
   mam mcp
   mam mcp --allow answer_prompt --allow kill
@@ -31,7 +31,7 @@ EXAMPLES = """
 
 
 def add_options(parser: Parser) -> None:
-    """What the client may do beyond the usual."""
+    """Add the option for guarded tools."""
     parser.add_argument(
         "--allow",
         action="append",
@@ -42,9 +42,11 @@ def add_options(parser: Parser) -> None:
 
 
 def run(call: Invocation) -> int:
-    """Carry lines to the resident's server; where there is none and shall be none, serve here."""
+    """Forward lines to the resident's server; if residents are switched off, serve in this process."""
     if is_terminal(sys.stdin):
-        call.tell("waiting for an MCP client, which starts this itself: docs/mcp.md; Ctrl-D ends it")
+        call.show_progress(
+            "waiting for an MCP client, which usually starts this command (docs/mcp.md); Ctrl-D ends it"
+        )
     fleet = call.fleet
     hello: dict[str, Any] = {
         "state": fleet.mcp.state,

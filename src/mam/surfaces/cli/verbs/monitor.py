@@ -1,4 +1,4 @@
-"""mam monitor: the registry follows what is really there."""
+"""mam monitor: update the registry to match what exists."""
 
 from __future__ import annotations
 
@@ -14,77 +14,77 @@ if TYPE_CHECKING:
     from mam.surfaces.mcp.resident_task import McpTask
 
 DESCRIPTION = """\
-Bring the registry in line with what is there, and report each difference once.
+Update the registry to match what exists, and report each difference (drift) once.
 
-Without --once it stays and sees deaths, hooks and edits when they happen; where somebody watches
-this root already it shows what that one finds, and takes its place when it ends.
+Without --once it keeps running and notices deaths, hooks and edits when they happen. If a resident
+already watches this root, it shows what the resident finds, and takes over when the resident ends.
 
-A: a running session is gone, and its row says so from now on. B: a session of the naming pattern
-in this root had no row, and gets one. C: a conversation appeared on disk, and its id is filled in.
-D: a conversation vanished from disk; that is reported only. No tmux session is ever made or ended,
-and nothing follows from a server that does not answer.
+A: a running session is gone; its row becomes terminated. B: a tmux session of the naming pattern
+in this root has no row; it gets one. C: a conversation appeared on disk; the row gets its id.
+D: a conversation vanished from disk; mam only reports it. The monitor never starts or ends a tmux
+session, and draws no conclusion from a tmux server that does not answer.
 
-With --subscribe it also listens to the configured broker (or --broker URL): events that a job's
-token signed are in its record at once. While the broker cannot be heard it makes a pass every
-RECONCILE_POLL_INTERVAL seconds (15), and goes back to listening by itself.
+With --subscribe it also listens to the configured broker (or --broker URL) and records the events
+that a job's token signed. While the broker cannot be reached, it makes a pass every
+RECONCILE_POLL_INTERVAL seconds (15), and reconnects by itself.
 
-With --card each difference is a comment on that card of the board, with a heartbeat every 5
-minutes; a comment with the line `stop` or `stop monitoring` blocks the card and ends the monitor.
---dispatch makes such a card on Hermes' board and has its dispatcher start the monitor.
+With --card each drift is a comment on that card of the board, with a heartbeat every 5 minutes.
+A comment with the line `stop` or `stop monitoring` blocks the card and ends the monitor.
+--dispatch creates such a card on Hermes' board; Hermes' dispatcher then starts the monitor.
 
-Exit code 0 fine, also when its time is over; 1 no registry, 2 failed."""
+Exit code 0 success, also after a timeout; 1 no registry; 2 failed."""
 EXAMPLES = """
-  mam monitor                          stay, and say what happens; Ctrl-C ends it
-  mam monitor --timeout 1h --json      for an hour, one JSON object for each pass with news
-  mam monitor --once --dry-run         what a pass would do
-  mam monitor --emit-diff              one pass as JSON, with what a resident found in between
-  mam monitor --subscribe --idle-timeout 0   listen to the broker too, and never give up
-  mam monitor --install                at every login, as a service of yours
-  mam monitor --card new               with a card of its own, where you can comment `stop`
-  mam monitor --dispatch               as a goal card of Hermes, run by its dispatcher"""
+  mam monitor                          keep running, and print what happens; Ctrl-C ends it
+  mam monitor --timeout 1h --json      for an hour, one JSON object for each pass with drift
+  mam monitor --once --dry-run         show what a pass would do
+  mam monitor --emit-diff              one pass as JSON, with what a resident found since the last
+  mam monitor --subscribe --idle-timeout 0   listen to the broker too, and never time out
+  mam monitor --install                start at every login, as a service of your account
+  mam monitor --card new               with a new card, where you can comment `stop`
+  mam monitor --dispatch               as a goal card of Hermes, started by its dispatcher"""
 
 _IDLE_SECONDS = 600.0
 
 
 def add_options(parser: Parser) -> None:
-    """How long, and in which form."""
+    """Add the options: how long it runs, and how it reports."""
     from argparse import SUPPRESS
 
     from mam.surfaces.cli.parser import span
 
     add = parser.add_argument
-    add("--once", action="store_true", help="make one pass and end")
-    add("--emit-diff", action="store_true", help="print the report as JSON; alone it means one pass")
-    add("--dry-run", action="store_true", help="one pass that writes nothing")
-    add("--timeout", metavar="TIME", type=span, default=0.0, help="end after this time: 90, 2h (0: never)")
+    add("--once", action="store_true", help="make one pass and exit")
+    add("--emit-diff", action="store_true", help="print the report of one pass as JSON")
+    add("--dry-run", action="store_true", help="make one pass that writes nothing")
+    add("--timeout", metavar="TIME", type=span, default=0.0, help="exit after this time: 90, 2h (0: never)")
     add(
         "--idle-timeout",
         metavar="TIME",
         type=span,
-        help="end when nothing happened for so long (10m; with a card, and with 0: never)",
+        help="exit after this time without an event (10m; with a card, or with 0: never)",
     )
-    add("--subscribe", action="store_true", help="take in signed events of jobs from the broker")
+    add("--subscribe", action="store_true", help="record signed events of jobs from the broker")
     add("--broker", metavar="URL", help="with --subscribe: mqtt://user@host or mqtts://user@host")
-    add("--card", metavar="ID", help="tell this card of the board; `new` makes one")
-    add("--board", choices=("ours", "hermes"), help="the card's board; else the environment decides")
-    add("--dispatch", action="store_true", help="make a goal card on Hermes' board and have it dispatched")
-    add("--worker", action="store_true", help="be the worker that Hermes' dispatcher started")
-    add("--install", action="store_true", help="have the machine start it at login (systemd, launchd)")
+    add("--card", metavar="ID", help="comment on this card of the board; `new` creates one")
+    add("--board", choices=("ours", "hermes"), help="the card's board (default: from the environment)")
+    add("--dispatch", action="store_true", help="create a goal card on Hermes' board, for its dispatcher")
+    add("--worker", action="store_true", help="run as the worker of Hermes' dispatcher")
+    add("--install", action="store_true", help="start the monitor at every login (systemd, launchd)")
     add("--uninstall", action="store_true", help="undo --install for this root")
-    # How a session's start starts it: it ends when nothing runs any more.
+    # mam itself uses these two: it starts the resident with them, which ends when no session runs.
     add("--resident", action="store_true", help=SUPPRESS)
     add("--awaits-client", action="store_true", help=SUPPRESS)
 
 
 def run(call: Invocation) -> int:
-    """Make one pass, or stay."""
+    """Make one pass, or keep running."""
     options = call.options
     if options.subscribe or options.broker is not None:
         return _subscribe(call)
     if options.install or options.uninstall:
         return _service(call)
     if options.dispatch or options.worker:
-        return _hand_over(call)
+        return _run_for_hermes(call)
     if not (options.once or options.emit_diff or options.dry_run):
         return _stay(call)
     document = _one_pass(call)
@@ -101,35 +101,42 @@ def _one_pass(call: Invocation) -> dict[str, Any]:
     if options.card is None:
         return call.fleet.monitor.once(dry_run=options.dry_run, emit_diff=options.emit_diff)
     if options.dry_run:
-        raise Usage("a dry run tells no card", hint="leave --card or --dry-run away")
+        raise Usage("a dry run does not comment on a card", hint="leave out --card or --dry-run")
     return call.fleet.monitor.once_with_card(options.card, emit_diff=options.emit_diff, board=options.board)
 
 
-def _hand_over(call: Invocation) -> int:
-    given = call.options
-    others = (given.once, given.emit_diff, given.dry_run, given.timeout, given.idle_timeout, given.card)
-    if any(others) or given.board == "ours" or (given.dispatch and given.worker):
+def _run_for_hermes(call: Invocation) -> int:
+    options = call.options
+    excluded = (
+        options.once,
+        options.emit_diff,
+        options.dry_run,
+        options.timeout,
+        options.idle_timeout,
+        options.card,
+    )
+    if any(excluded) or options.board == "ours" or (options.dispatch and options.worker):
         raise Usage(
-            "card and time of a dispatched monitor come from Hermes", hint="leave the other options away"
+            "Hermes sets the card and the time of a dispatched monitor", hint="leave out the other options"
         )
-    return _dispatch(call) if given.dispatch else _work(call)
+    return _dispatch(call) if options.dispatch else _work(call)
 
 
 def _dispatch(call: Invocation) -> int:
     from mam.surfaces.cli.render_sessions import clean
 
-    call.tell("asking hermes")
-    done = call.fleet.monitor.dispatch_to_hermes()
-    card = done["card"]
-    said = f"card {clean(card['id'])} is {clean(card['status'])} on {clean(done['board']['path'], 500)}"
-    later = "Hermes' dispatcher takes it with its next look (hermes gateway start runs one)"
-    return call.say(done, said, *([] if done["spawned"] else [later]))
+    call.show_progress("asking Hermes")
+    document = call.fleet.monitor.dispatch_to_hermes()
+    card = document["card"]
+    state = f"card {clean(card['id'])} is {clean(card['status'])} on {clean(document['board']['path'], 500)}"
+    later = "Hermes' dispatcher takes it with its next check (hermes gateway start runs one)"
+    return call.say(document, state, *([] if document["spawned"] else [later]))
 
 
 def _work(call: Invocation) -> int:
-    with _host(call):
-        why = call.fleet.monitor.run_as_worker(lambda report: _tell(call, report))
-    call.tell(f"the monitor has ended: {why}")
+    with _mcp_task(call):
+        reason = call.fleet.monitor.run_as_worker(lambda report: _print_report(call, report))
+    call.show_progress(f"the monitor has ended: {reason}")
     return 0
 
 
@@ -143,35 +150,38 @@ def _stay(call: Invocation) -> int:
     idle = call.options.idle_timeout
     patience = 0.0 if call.options.card else _IDLE_SECONDS
     limits = {"timeout": call.options.timeout, "idle_timeout": patience if idle is None else idle}
-    call.tell(f"watching {call.fleet.root}")
+    call.show_progress(f"watching {call.fleet.root}")
     if call.options.card:
-        where = {"board": call.options.board, **limits}
-        with _host(call):
-            why = call.fleet.monitor.run_with_card(
-                call.options.card, lambda report: _tell(call, report), **where
+        card_options = {"board": call.options.board, **limits}
+        with _mcp_task(call):
+            reason = call.fleet.monitor.run_with_card(
+                call.options.card, lambda report: _print_report(call, report), **card_options
             )
-        call.tell(f"the monitor has ended: {why}")
+        call.show_progress(f"the monitor has ended: {reason}")
         return 0
-    with _host(call):
-        why = call.fleet.monitor.attend(lambda report: _tell(call, report), **limits)
-    call.tell(f"the monitor has ended: {why}")
+    with _mcp_task(call):
+        reason = call.fleet.monitor.attend(lambda report: _print_report(call, report), **limits)
+    call.show_progress(f"the monitor has ended: {reason}")
     return 0
 
 
 def _subscribe(call: Invocation) -> int:
-    given = call.options
-    if not given.subscribe:
-        raise Usage("a broker is for --subscribe", hint="write --subscribe --broker URL")
-    once = (given.once, given.emit_diff, given.dry_run, given.install, given.uninstall)
-    if any(once) or given.card or given.dispatch or given.worker or given.resident:
-        raise Usage("--subscribe stays and listens", hint="leave the other ways of monitoring away")
-    idle = _IDLE_SECONDS if given.idle_timeout is None else given.idle_timeout
-    call.tell(f"watching {call.fleet.root}")
-    with _host(call):
-        why = call.fleet.monitor.run_subscribed(
-            lambda report: _tell(call, report), broker=given.broker, timeout=given.timeout, idle_timeout=idle
+    options = call.options
+    if not options.subscribe:
+        raise Usage("--broker needs --subscribe", hint="write --subscribe --broker URL")
+    single = (options.once, options.emit_diff, options.dry_run, options.install, options.uninstall)
+    if any(single) or options.card or options.dispatch or options.worker or options.resident:
+        raise Usage("--subscribe keeps running and cannot be combined", hint="leave out the other options")
+    idle = _IDLE_SECONDS if options.idle_timeout is None else options.idle_timeout
+    call.show_progress(f"watching {call.fleet.root}")
+    with _mcp_task(call):
+        reason = call.fleet.monitor.run_subscribed(
+            lambda report: _print_report(call, report),
+            broker=options.broker,
+            timeout=options.timeout,
+            idle_timeout=idle,
         )
-    call.tell(f"the monitor has ended: {why}")
+    call.show_progress(f"the monitor has ended: {reason}")
     return 0
 
 
@@ -179,43 +189,45 @@ def _service(call: Invocation) -> int:
     from mam.surfaces.cli.render_sessions import clean
 
     if call.options.install and call.options.uninstall:
-        raise Usage("--install and --uninstall are two things", hint="take one of them")
-    done = call.fleet.monitor.install() if call.options.install else call.fleet.monitor.uninstall()
-    verb = "installed" if call.options.install else "removed" if done["changed"] else "there was no"
-    return call.say(done, f"{verb} {clean(done['unit'])}", *(clean(note, 500) for note in done["notes"]))
+        raise Usage("--install and --uninstall exclude each other", hint="use one of them")
+    document = call.fleet.monitor.install() if call.options.install else call.fleet.monitor.uninstall()
+    verb = "installed" if call.options.install else "removed" if document["changed"] else "not installed:"
+    return call.say(
+        document, f"{verb} {clean(document['unit'])}", *(clean(note, 500) for note in document["notes"])
+    )
 
 
 def _reside(call: Invocation) -> int:
-    """Watch while anything runs; somebody who was faster is as good."""
+    """Run as the resident until no session runs; another resident that was faster will do."""
     from mam.core.errors import ResidentRuns
 
     try:
-        with _host(call, awaits=call.options.awaits_client):
+        with _mcp_task(call, awaits=call.options.awaits_client):
             call.fleet.monitor.run(lambda _report: None, while_any=True)
     except ResidentRuns:
         return 0
     return 0
 
 
-def _host(call: Invocation, *, awaits: bool = False) -> McpTask:
-    """Have whoever watches the root serve agents as well."""
+def _mcp_task(call: Invocation, *, awaits: bool = False) -> McpTask:
+    """Add the MCP server to the resident tasks."""
     from mam.surfaces.mcp.resident_task import McpTask
 
-    host = McpTask(call.fleet, awaits=awaits)
-    call.fleet.add_resident_task(host)
-    return host
+    task = McpTask(call.fleet, awaits=awaits)
+    call.fleet.add_resident_task(task)
+    return task
 
 
-def _tell(call: Invocation, report: dict[str, Any]) -> None:
+def _print_report(call: Invocation, report: dict[str, Any]) -> None:
     from mam.surfaces.cli.output import write_json, write_lines
     from mam.surfaces.cli.render_sessions import clean
 
-    call.quiet()
+    call.clear_progress()
     if call.as_json:
         write_json(report, one_line=True)
         return
     paint = call.paint()
-    lines = [_line(one, paint) for one in report.get("drifts", [])]
+    lines = [_line(drift, paint) for drift in report.get("drifts", [])]
     if card := report.get("card"):
         lines.append(f"card {clean(card['id'])} on {clean(report['board']['path'], 500)}")
     if notice := report.get("attention"):
@@ -230,44 +242,44 @@ def _tell(call: Invocation, report: dict[str, Any]) -> None:
 
 
 def _of_broker(report: dict[str, Any], paint: Paint) -> list[str]:
-    """Return the lines for what a broker brought, or for how it is with the broker itself."""
+    """Return the lines about the state of a broker, or about an event that came over it."""
     from mam.surfaces.cli.render_sessions import clean
 
     if broker := report.get("broker"):
-        why = f": {clean(broker['error']['message'], 500)}" if broker["error"] else ""
-        return [f"{clean(broker['address'], 200)} is {clean(broker['state'])}{why}"]
+        reason = f": {clean(broker['error']['message'], 500)}" if broker["error"] else ""
+        return [f"{clean(broker['address'], 200)} is {clean(broker['state'])}{reason}"]
     if event := report.get("event"):
         from mam.surfaces.cli.render_jobs import line
 
         return [line(event, paint)]
-    if refused := report.get("refused"):
-        said = f"an event of job {clean(refused['job_id'])} was refused: {clean(refused['reason'], 500)}"
-        return [paint(said, "red")]
+    if refusal := report.get("refused"):
+        text = f"mam refused an event of job {clean(refusal['job_id'])}: {clean(refusal['reason'], 500)}"
+        return [paint(text, "red")]
     return []
 
 
 def _line(drift: dict[str, Any], paint: Paint) -> str:
     from mam.surfaces.cli.render_sessions import clean
 
-    said = f"{paint(drift['class'], 'yellow')}  {clean(drift['message'], 500)}"
-    return said if drift["written"] else said + paint("  (not written)", "dim")
+    text = f"{paint(drift['class'], 'yellow')}  {clean(drift['message'], 500)}"
+    return text if drift["written"] else text + paint("  (not written)", "dim")
 
 
 def show(document: dict[str, Any], paint: Paint) -> list[str]:
-    """Return a line for each difference, and one about the whole."""
+    """Return a line for each drift, and a summary."""
     from mam.surfaces.cli.render_sessions import clean
 
-    lines = [_line(one, paint) for one in document["drifts"]]
+    lines = [_line(drift, paint) for drift in document["drifts"]]
     for server, facts in document["servers"].items():
         if not facts["confirmed"]:
-            why = clean(facts["error"] or "it does not answer")
-            lines.append(paint(f"server {clean(server)} was not asked: {why}", "red"))
+            cause = clean(facts["error"] or "it does not answer")
+            lines.append(paint(f"mam could not ask tmux server {clean(server)}: {cause}", "red"))
     alive = len(document["tmux_sessions_alive"])
     count = len(document["drifts"])
-    found = "1 difference" if count == 1 else f"{count or 'no'} difference{'s' if count else ''}"
+    drifts = "1 difference" if count == 1 else f"{count or 'no'} difference{'s' if count else ''}"
     sessions = "1 tmux session" if alive == 1 else f"{alive} tmux sessions"
-    summary = f"{found}, {sessions}, {document['duration_ms']:g} ms"
+    summary = f"{drifts}, {sessions}, {document['duration_ms']:g} ms"
     if card := document.get("card"):
-        said, ended = f"card {clean(card['id'])} is {clean(card['status'])}", document["ended"]
-        lines.append(f"{said}: {clean(ended, 500)}" if ended and clean(ended, 500) != said else said)
+        state, ended = f"card {clean(card['id'])} is {clean(card['status'])}", document["ended"]
+        lines.append(f"{state}: {clean(ended, 500)}" if ended and clean(ended, 500) != state else state)
     return [*lines, paint(summary, "dim")]

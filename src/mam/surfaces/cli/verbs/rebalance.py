@@ -1,4 +1,4 @@
-"""mam rebalance: put the window of a team in order."""
+"""mam rebalance: rearrange the panes of a team's window."""
 
 from __future__ import annotations
 
@@ -8,28 +8,29 @@ if TYPE_CHECKING:
     from mam.surfaces.cli.parser import Parser
 
 DESCRIPTION = """\
-Put the window of a team in order: the master in the main place, the others beside it in the order
-in which they came. If the number of panes is not what it should be, it is done once more."""
+Rearrange the panes of a team's window: the master in the main place, the other members beside it
+in the order in which they joined. If the number of panes is not the expected one, mam tries once
+more."""
 EXAMPLES = """
   mam rebalance
   mam rebalance --main top"""
 
 
 def add_options(parser: Parser) -> None:
-    """Where the master stands, and which team."""
-    parser.add_argument("--main", choices=("left", "top"), help="where the master stands (as it was)")
-    parser.add_argument("--team", metavar="TEAM", help="which team, where it is not that of this window")
+    """Add the options: the place of the master, and the team."""
+    parser.add_argument("--main", choices=("left", "top"), help="place of the master (default: as it is)")
+    parser.add_argument("--team", metavar="TEAM", help="the team (default: that of this window)")
 
 
 def run(call: Invocation) -> int:
-    """Put it in order."""
+    """Rearrange the window."""
     from mam.surfaces.cli.render_sessions import clean
 
-    done = call.fleet.teams.rebalance(main=call.options.main, team=call.options.team)
-    found, wanted = len(done["panes"]), done["expected"]
+    document = call.fleet.teams.rebalance(main=call.options.main, team=call.options.team)
+    count, expected = len(document["panes"]), document["expected"]
     note = ""
-    if found > wanted:
-        note = f" (the team has {wanted}; the others are not its own)"
-    elif found < wanted:
-        note = f" (the team had {wanted}: a pane of it is gone)"
-    return call.say(done, f"{clean(done['team'])}: {found} panes, {clean(done['layout'])}{note}")
+    if count > expected:
+        note = f" (the team has {expected}; the other panes do not belong to it)"
+    elif count < expected:
+        note = f" (the team had {expected}; one of them is gone)"
+    return call.say(document, f"{clean(document['team'])}: {count} panes, {clean(document['layout'])}{note}")

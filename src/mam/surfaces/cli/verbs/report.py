@@ -1,4 +1,4 @@
-"""mam report: a task is done."""
+"""mam report: report that a task is done."""
 
 from __future__ import annotations
 
@@ -8,43 +8,45 @@ if TYPE_CHECKING:
     from mam.surfaces.cli.parser import Parser
 
 DESCRIPTION = """\
-Say that your task is done. Whoever started you gets the report as a message (a person finds it in
-the session file), your boxes are ticked, and your next task is printed, or that you are ready to
-be closed. The same report twice goes out once.
+Report that your task is done. The session that started you gets the report as a message; a person
+finds it on the team page. mam updates your checklist and prints your next task, or that you are
+ready to be closed. If you repeat a report, mam sends it only once.
 
-Exit code 0 the report arrived or is recorded, 4 it is held and goes out by itself, 3 typed and not
+Exit code 0 the report is delivered or recorded, 4 held until it can be typed, 3 typed and not
 proven, 2 failed."""
 EXAMPLES = """
   mam report --result "login test fixed, 3 files"
   mam report TASK-003 --result "cannot be reproduced"
-  mam report --session dev --result "done by hand"     a person reports for it"""
+  mam report --session dev --result "done by hand"     a person reports for the session"""
 
 
 def add_options(parser: Parser) -> None:
-    """Which task, and what came of it."""
+    """Add the options: the task, the result and the session."""
     add = parser.add_argument
-    add("task", metavar="TASK", nargs="?", help="TASK-003; without it, the one you are at")
-    add("--result", metavar="TEXT", help="what came of it, in one line")
-    add("--session", metavar="NAME", help="who reports; without it, the calling session")
+    add("task", metavar="TASK", nargs="?", help="TASK-003 (default: your current task)")
+    add("--result", metavar="TEXT", help="the result, in one line")
+    add("--session", metavar="NAME", help="the session that reports (default: the calling session)")
 
 
 def run(call: Invocation) -> int:
-    """Report, and print what is next."""
+    """Report, and print the next task."""
     from mam.core.message import EXIT_CODES
     from mam.core.safe_text import for_screen
     from mam.surfaces.cli.render_sessions import clean
 
     options = call.options
-    done = call.fleet.teams.report(options.task, result=options.result, session=options.session)
-    receipt = done["receipt"]
-    to = f" to {clean(receipt['session'])}" if receipt["session"] else " in the session file"
-    lines = [f"{clean(receipt['state'])}: {clean(done['report'], 2000)}{to}"]
+    document = call.fleet.teams.report(options.task, result=options.result, session=options.session)
+    receipt = document["receipt"]
+    to = f" to {clean(receipt['session'])}" if receipt["session"] else " on the team page"
+    lines = [f"{clean(receipt['state'])}: {clean(document['report'], 2000)}{to}"]
     if receipt.get("reason"):
         lines[0] += f": {clean(receipt['reason'])}"
-    if done["next"]:
-        lines += [f"your next task {clean(done['next']['id'])}:", ""]
-        lines += for_screen(done["next"]["text"]).splitlines()
+    if document["next"]:
+        lines += [f"your next task {clean(document['next']['id'])}:", ""]
+        lines += for_screen(document["next"]["text"]).splitlines()
     else:
-        lines.append("no task waits: ready to close. Stay here; whoever started you closes this pane.")
-    call.say(done, *lines)
+        lines.append(
+            "no task is pending: you are ready to be closed. Stay here; whoever started you closes this pane."
+        )
+    call.say(document, *lines)
     return EXIT_CODES.get(receipt["state"], 0)

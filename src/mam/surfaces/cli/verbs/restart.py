@@ -1,4 +1,4 @@
-"""mam restart: stop sessions and take them up again."""
+"""mam restart: stop sessions and resume them."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from mam.surfaces.cli.invocation import Invocation
     from mam.surfaces.cli.parser import Parser
 
-DESCRIPTION = "Stop sessions and take their conversations up again, in the same rows."
+DESCRIPTION = "Stop sessions and resume them with their conversations, in the same rows."
 EXAMPLES = """
   mam restart demo-app-creator-claude
   mam restart api web --reason "new MCP server"
@@ -18,33 +18,33 @@ EXAMPLES = """
 
 
 def add_options(parser: Parser) -> None:
-    """Which ones, and why."""
+    """Add the options: the sessions, the reason, and how to stop them."""
     from mam.surfaces.cli.parser import add_names, span
 
     add_names(parser)
-    parser.add_argument("--reason", metavar="TEXT", help="why, for the record")
+    parser.add_argument("--reason", metavar="TEXT", help="reason, for the log")
     parser.add_argument(
-        "--force", action="store_true", help="kill at once instead of asking the agent to leave"
+        "--force", action="store_true", help="kill at once instead of asking the agent to exit"
     )
     parser.add_argument(
-        "--timeout", metavar="TIME", type=span, help="how long to wait for each: 90, 2m (default 60)"
+        "--timeout", metavar="TIME", type=span, help="how long to wait for each agent: 90, 2m (default 60)"
     )
 
 
 def run(call: Invocation) -> int:
-    """Restart each and say what came of it."""
+    """Restart each session, and print the results."""
     from mam.core.errors import Usage
     from mam.surfaces.cli import batch, targets
 
     options = call.options
-    names = targets.several(call)
+    names = targets.sessions(call)
     if not names:
         raise Usage("name a session", hint="mam ls shows them")
 
     def work(fleet: Fleet, name: str) -> tuple[dict[str, Any], str]:
-        done = fleet.sessions.restart(
+        outcome = fleet.sessions.restart(
             name, reason=options.reason, force=options.force, timeout=options.timeout
         )
-        return batch.told(done, "restarted")
+        return batch.answer(outcome, "restarted")
 
     return batch.run(call, names, work, several=len(names) > 1)

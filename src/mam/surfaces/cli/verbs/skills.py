@@ -9,8 +9,8 @@ if TYPE_CHECKING:
 
 DESCRIPTION = """\
 Install skills that teach agents the verbs of mam: create, resume, stop, monitor, delegate-job,
-status and team. They are written below the workspace, where the agent looks for skills. A file
-that a person has changed is neither overwritten nor removed."""
+status and team. mam writes them below the workspace, where the agent looks for skills. It neither
+overwrites nor removes a file that a person has changed."""
 EXAMPLES = """
   mam skills install --for claude        into .claude/skills
   mam skills install                     into .agents/skills, which Codex and others read
@@ -20,22 +20,22 @@ _FOR = ("claude", "codex", "gemini", "agents")
 
 
 def add_options(parser: Parser) -> None:
-    """What to do."""
-    from mam.surfaces.cli.parser import add_words
+    """Add the subcommands."""
+    from mam.surfaces.cli.parser import add_subcommands
 
-    add_words(
+    add_subcommands(
         parser,
         {
             "install": ("write the skills of this version", _where),
-            "list": ("list them, and how they are installed", _where),
-            "uninstall": ("remove what mam has installed", _where),
+            "list": ("list the skills and their states", _where),
+            "uninstall": ("remove the skills that mam has installed", _where),
         },
         EXAMPLES,
     )
 
 
 def run(call: Invocation) -> int:
-    """Do it, and say what became of each."""
+    """Run the subcommand, and print the state of each skill."""
     from mam.surfaces.cli.render_sessions import clean
 
     options = call.options
@@ -44,18 +44,20 @@ def run(call: Invocation) -> int:
         "list": call.fleet.skills.list,
         "uninstall": call.fleet.skills.uninstall,
     }
-    done = verbs[options.word](folder=options.dir, agent=options.agent)
-    wide = max(len(one["name"]) for one in done["skills"])
-    lines = [f"{clean(one['name']):<{wide}}  {one.get('did') or one['state']}" for one in done["skills"]]
-    kept = [one for one in done["skills"] if one.get("did") == "kept"]
-    if kept:
-        lines.append("kept is what a person has changed: move it away to get the file of this version")
-    return call.say(done, clean(done["directory"], 500), *lines)
+    document = verbs[options.subcommand](folder=options.dir, agent=options.agent)
+    width = max(len(skill["name"]) for skill in document["skills"])
+    lines = [
+        f"{clean(skill['name']):<{width}}  {skill.get('did') or skill['state']}"
+        for skill in document["skills"]
+    ]
+    if any(skill.get("did") == "kept" for skill in document["skills"]):
+        lines.append("kept: a person has changed the file; move it away to get the file of this version")
+    return call.say(document, clean(document["directory"], 500), *lines)
 
 
 def _where(parser: Parser) -> None:
     place = parser.add_mutually_exclusive_group()
-    place.add_argument("--dir", metavar="DIR", help="the folder that holds the skills")
+    place.add_argument("--dir", metavar="DIR", help="the folder of the skills")
     place.add_argument(
-        "--for", dest="agent", choices=_FOR, help="where this agent looks for them (agents: .agents/skills)"
+        "--for", dest="agent", choices=_FOR, help="the folder of this agent (agents: .agents/skills)"
     )

@@ -1,4 +1,4 @@
-"""mam spawn: one more agent in this window."""
+"""mam spawn: start another agent in this window."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ if TYPE_CHECKING:
     from mam.surfaces.cli.parser import Namespace, Parser
 
 DESCRIPTION = """\
-Start an agent in one more pane of this window, give it the colour and the name of its role, and
-tell it who started it, what its task is and how to report. This pane is the master and stands
-left. Without --task it gets the oldest task that waits for its role. Outside of tmux the team has
-a tmux session of its own.
+Start an agent in a new pane of this window. mam gives it the colour and the name of its role, and
+tells it who started it, what its task is and how to report. This pane is the master's, on the
+left. Without --task the agent gets the oldest pending task of its role. Outside of tmux the team
+gets its own tmux session.
 
-Agents that are spawned run without asking for permissions, unless --permissions or the setting
-team_permissions says otherwise. One that does not start in three tries leaves nothing behind."""
+Spawned agents do not ask for permissions, unless --permissions or the setting team_permissions
+says otherwise. If an agent does not start in three attempts, mam removes everything of it."""
 EXAMPLES = """
   mam spawn --role dev --task "fix the login test"
   mam spawn --role qa --agent codex --permissions ask
@@ -26,17 +26,17 @@ TAKES_REST = True
 
 
 def add_options(parser: Parser) -> None:
-    """The role, the agent, and what it does first."""
+    """Add the options: the role, the agent and its first task."""
     add = parser.add_argument
-    add("--role", metavar="ROLE", required=True, help="what it is for: dev, qa, architect, …")
+    add("--role", metavar="ROLE", required=True, help="role of the agent: dev, qa, architect, …")
     add("--task", metavar="TEXT", help="its first task")
-    add("--session", metavar="NAME", help="name of the new session; without one it is called as its role")
-    add("--team", metavar="TEAM", help="which team, where it is not that of this window")
+    add("--session", metavar="NAME", help="name of the new session (default: its role)")
+    add("--team", metavar="TEAM", help="the team (default: that of this window)")
     add_start(parser)
 
 
 def add_start(parser: Parser) -> None:
-    """How agents are started, for one and for a team."""
+    """Add the options for starting agents, which `spawn` and `team up` share."""
     from mam.core.settings import PERMISSIONS
     from mam.surfaces.cli.parser import span
 
@@ -46,15 +46,15 @@ def add_start(parser: Parser) -> None:
         metavar="KIND",
         help="claude, codex, …, human, practice (default: the caller's kind, or claude)",
     )
-    add("--permissions", choices=PERMISSIONS, help="what the agent may do unasked (skip)")
+    add("--permissions", choices=PERMISSIONS, help="what the agent may do without asking (skip)")
     add("--model", metavar="MODEL", help="the model, as the agent names it")
-    add("--trust", action="store_true", help="answer the agent's question whether it may trust the directory")
+    add("--trust", action="store_true", help="let the agent trust the directory")
     add("--mcp", action="store_true", help="give the agent mam's own tools, for this launch (mam mcp)")
-    add("--timeout", metavar="TIME", type=span, help="how long to wait for each try: 90, 2m (60)")
+    add("--timeout", metavar="TIME", type=span, help="how long to wait for each attempt: 90, 2m (60)")
 
 
-def start(options: Namespace) -> dict[str, Any]:
-    """Return what `add_start` took, as the fleet takes it."""
+def start_options(options: Namespace) -> dict[str, Any]:
+    """Return the options of `add_start` as arguments for the fleet."""
     return {
         "agent": options.agent,
         "permissions": options.permissions,
@@ -67,36 +67,40 @@ def start(options: Namespace) -> dict[str, Any]:
 
 
 def run(call: Invocation) -> int:
-    """Spawn it, and say what became of its first words."""
+    """Spawn the agent, and print the receipt of its first message."""
     from mam.core.message import EXIT_CODES
 
     options = call.options
-    done = call.fleet.teams.spawn(
-        options.role, task=options.task, name=options.session, team=options.team, **start(options)
+    document = call.fleet.teams.spawn(
+        options.role, task=options.task, name=options.session, team=options.team, **start_options(options)
     )
-    call.say(done, *([] if call.as_json else show(done)))
-    return EXIT_CODES[done["receipt"]["state"]] if done["receipt"] else 0
+    call.say(document, *([] if call.as_json else show(document)))
+    return EXIT_CODES[document["receipt"]["state"]] if document["receipt"] else 0
 
 
-def show(done: dict[str, Any]) -> list[str]:
-    """Return a new member in a few lines."""
+def show(document: dict[str, Any]) -> list[str]:
+    """Return a new member as text for people."""
     from mam.surfaces.cli.render_sessions import clean, line
     from mam.surfaces.cli.verbs.send import show as show_receipt
 
-    row = done["session"]
-    lines = [f"ready: {line(row)} in pane {clean(row['pane'].get('id'))}, team {clean(done['team'])}"]
-    lines.append(permissions_line(clean(row["name"]), [done["permissions"]]))
-    if done["task"]:
-        lines.append(f"its task: {clean(done['task']['id'])}")
+    row = document["session"]
+    lines = [f"ready: {line(row)} in pane {clean(row['pane'].get('id'))}, team {clean(document['team'])}"]
+    lines.append(permissions_line(clean(row["name"]), [document["permissions"]]))
+    if document["task"]:
+        lines.append(f"its task: {clean(document['task']['id'])}")
     lines += [
-        f"{clean(one['session'])} did not show that it took a command: {clean(one['message_id'])}"
-        for one in done["identity"]
-        if one["proven"] is False
+        f"nothing proves that {clean(command['session'])} took the command {clean(command['message_id'])}"
+        for command in document["identity"]
+        if command["proven"] is False
     ]
-    return [*lines, f"first words {show_receipt(done['receipt'])}"] if done["receipt"] else lines
+    return [*lines, f"first message {show_receipt(document['receipt'])}"] if document["receipt"] else lines
 
 
-def permissions_line(who: str, found: list[str]) -> str:
-    """Return the one line that says with what permissions agents were started, and how to change it."""
-    said = "runs without asking" if found == ["skip"] else f"runs with permissions {', '.join(found)}"
-    return f"{who} {said} (--permissions, or team_permissions in the settings, changes it)"
+def permissions_line(name: str, permissions: list[str]) -> str:
+    """Return a line about the permissions of started agents, and how to change them."""
+    mode = (
+        "runs without asking"
+        if permissions == ["skip"]
+        else f"runs with permissions {', '.join(permissions)}"
+    )
+    return f"{name} {mode} (--permissions, or team_permissions in the settings, changes it)"

@@ -1,4 +1,4 @@
-"""mam status: one session, whole; without a name, the listing."""
+"""mam status: show everything about one session; without a name, print the listing."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ if TYPE_CHECKING:
     from mam.surfaces.cli.parser import Parser
 
 DESCRIPTION = """\
-Show one session with everything that is known about it now. Without a name: the listing of
-`mam ls`, and exit code 1 where there is no registry. Reads only."""
+Show everything about one session. Without a name, print the listing of `mam ls`, or exit with 1 if
+there is no registry. The command changes nothing."""
 EXAMPLES = """
   mam status demo-app-creator-claude
   mam status --json"""
 
 
 def add_options(parser: Parser) -> None:
-    """Which one."""
+    """Add the options: the session."""
     from mam.surfaces.cli.parser import add_name
 
     add_name(parser)
@@ -25,13 +25,13 @@ def add_options(parser: Parser) -> None:
 def run(call: Invocation) -> int:
     """Print the session."""
     from mam.surfaces.cli import targets
-    from mam.surfaces.cli.render_sessions import whole
+    from mam.surfaces.cli.render_sessions import details
 
-    name = targets.one_or_none(call)
+    name = targets.optional_session(call)
     if name is None:
         return _listing(call)
-    found = call.fleet.sessions.status(name)
-    return call.say({"session": found}, *([] if call.as_json else whole(found, call.paint())))
+    session = call.fleet.sessions.status(name)
+    return call.say({"session": session}, *([] if call.as_json else details(session, call.paint())))
 
 
 def _listing(call: Invocation) -> int:
@@ -41,10 +41,10 @@ def _listing(call: Invocation) -> int:
     if not call.fleet.exists:
         raise Refused(
             f"there is no registry in {call.fleet.root}",
-            hint="mam init makes one; mam create does so as well",
+            hint="mam init or mam create makes one",
         )
     document = call.fleet.sessions.ls()
     return call.say(
         document,
-        *([] if call.as_json else show(document, call.paint(), here=call.fleet.workspace)),
+        *([] if call.as_json else show(document, call.paint(), workspace=call.fleet.workspace)),
     )

@@ -1,4 +1,4 @@
-"""mam stop: end sessions, and prove it."""
+"""mam stop: end sessions, and prove that no process of them is left."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ if TYPE_CHECKING:
     from mam.surfaces.cli.parser import Parser
 
 DESCRIPTION = """\
-End sessions and prove that nothing of them is left. The agent is asked to leave first;
-its conversation stays and can be resumed, unless --purge-conversation deletes it."""
+End sessions and prove that no process of them is left. mam asks the agent to exit first. The
+conversation remains and can be resumed, unless --purge-conversation deletes it."""
 EXAMPLES = """
   mam stop demo-app-creator-claude
   mam stop api web --reason "end of the day"
@@ -21,24 +21,24 @@ EXAMPLES = """
 
 
 def add_options(parser: Parser) -> None:
-    """Which ones, why, and how hard."""
+    """Add the options: the sessions, the reason, and how to stop them."""
     from mam.surfaces.cli.parser import add_names
 
     add_names(parser)
     add = parser.add_argument
     add("--all", action="store_true", help="every running session of this root, four at a time")
-    add("--reason", metavar="TEXT", help="why, for the record")
-    add("--force", action="store_true", help="kill at once instead of asking the agent to leave")
+    add("--reason", metavar="TEXT", help="reason, for the log")
+    add("--force", action="store_true", help="kill at once instead of asking the agent to exit")
     add("--purge-conversation", action="store_true", help="also delete the agent's files of the conversation")
-    add("--yes", action="store_true", help="do not ask before something is deleted")
+    add("--yes", action="store_true", help="do not ask for confirmation")
     add(
         "--force-no-yaml", action="store_true", help="stop a tmux session of this name that is not registered"
     )
-    add("--tmux-server", metavar="SERVER", help="where --force-no-yaml looks for it")
+    add("--tmux-server", metavar="SERVER", help="the tmux server for --force-no-yaml")
 
 
 def run(call: Invocation) -> int:
-    """Stop each and say what came of it."""
+    """Stop each session, and print the results."""
     from mam.surfaces.cli import batch
 
     options = call.options
@@ -50,7 +50,7 @@ def run(call: Invocation) -> int:
         from mam.core.errors import SessionNotFound
 
         try:
-            done = fleet.sessions.stop(
+            outcome = fleet.sessions.stop(
                 name,
                 reason=options.reason,
                 force=options.force,
@@ -62,10 +62,12 @@ def run(call: Invocation) -> int:
             document = fleet.sessions.stop_unregistered(
                 name, tmux_server=options.tmux_server, reason=options.reason
             )
-            return document, f"stopped: {name} (was not registered)"
-        return batch.told(done, "stopped" if not options.purge_conversation else "purged")
+            return document, f"stopped: {name} (it was not registered)"
+        return batch.answer(outcome, "stopped" if not options.purge_conversation else "purged")
 
-    return batch.run(call, names, work, several=options.all or len(names) > 1, nothing="nothing is running")
+    return batch.run(
+        call, names, work, several=options.all or len(names) > 1, nothing="no session is running"
+    )
 
 
 def _names(call: Invocation) -> list[str]:
@@ -73,23 +75,23 @@ def _names(call: Invocation) -> list[str]:
     from mam.core.session_row import Status
     from mam.surfaces.cli import targets
 
-    names = targets.several(call)
+    names = targets.sessions(call)
     if bool(names) == call.options.all:
-        raise Usage("name sessions, or give --all", hint="mam ls shows what is running")
+        raise Usage("name sessions, or give --all", hint="mam ls shows the running sessions")
     if call.options.all:
         names = call.fleet.sessions.names(status=[Status.RUNNING])
     return names
 
 
 def _confirm(call: Invocation, names: list[str]) -> None:
-    """Get a yes for every deletion before the first session is touched."""
+    """Ask for confirmation before the first session is stopped."""
     from mam.core.errors import NeedsConfirmation, Refused
 
-    which = ", ".join(call.fleet.sessions.get(name).name for name in names)
+    sessions = ", ".join(call.fleet.sessions.get(name).name for name in names)
     if not call.may_ask():
         raise NeedsConfirmation(
-            f"deleting the conversation of {which} cannot be undone; nothing was stopped",
+            f"deleting the conversation of {sessions} cannot be undone; mam has not stopped anything",
             hint="repeat with --yes",
         )
-    if not call.ask(f"Delete the conversation of {which} for good?"):
-        raise Refused("not confirmed; nothing was stopped")
+    if not call.ask(f"Delete the conversation of {sessions} for good?"):
+        raise Refused("not confirmed; mam has not stopped anything")

@@ -1,4 +1,4 @@
-"""mam task: lines of work that roles claim."""
+"""mam task: tasks for roles, which members of teams claim."""
 
 from __future__ import annotations
 
@@ -16,32 +16,32 @@ if TYPE_CHECKING:
     Document = dict[str, Any]
 
 DESCRIPTION = """\
-Add tasks for roles, list them, claim them and end them.
+Add tasks for roles, list them, claim them and finish them.
 
-A task waits for its role, oldest first. Whoever claims it has it alone: of ten who try at once
-one gets it, and the others exit with 1. An agent ends its task with mam report, which also tells
-whoever started it; task done ends one without a report."""
+A task is pending until a member with its role claims it; the oldest comes first. Only one member
+can claim a task: if ten try at once, nine exit with 1. An agent finishes its task with mam report,
+which also informs the session that started it. task done finishes a task without a report."""
 EXAMPLES = """
   mam task add "fix the login test" --role dev
   mam task list --role dev
-  mam task claim --role dev                     the oldest that waits
-  mam task claim TASK-003 --session dev-2       this one, for that session
+  mam task claim --role dev                     the oldest pending task
+  mam task claim TASK-003 --session dev-2       this task, for that session
   mam task done TASK-003 --result "fixed in 4f2a" """
 STATUSES = ("pending", "in-progress", "done")
 _STYLES = {"pending": "blue", "in-progress": "cyan", "done": "green"}
 
 
 def add_options(parser: Parser) -> None:
-    """Which word, and its options."""
-    from mam.surfaces.cli.parser import add_words
+    """Add the subcommands."""
+    from mam.surfaces.cli.parser import add_subcommands
 
-    add_words(
+    add_subcommands(
         parser,
         {
             "add": ("add a task for a role", _of_add),
             "list": ("list the tasks, oldest first", _of_list),
-            "claim": ("take a task, or the oldest of a role", _of_claim),
-            "done": ("say that a task is done", _of_done),
+            "claim": ("claim a task, or the oldest one of a role", _of_claim),
+            "done": ("finish a task without a report", _of_done),
         },
         EXAMPLES,
     )
@@ -49,38 +49,39 @@ def add_options(parser: Parser) -> None:
 
 def _of_add(parser: Parser) -> None:
     add = parser.add_argument
-    add("text", metavar="TEXT", help="what is to be done; - reads it from stdin")
-    add("--role", metavar="ROLE", required=True, help="who is to do it")
-    add("--team", metavar="TEAM", help="only the role of this team; without it, of any")
+    add("text", metavar="TEXT", help="text of the task; - reads it from stdin")
+    add("--role", metavar="ROLE", required=True, help="role that does the task")
+    add("--team", metavar="TEAM", help="only for this team (default: any team)")
 
 
 def _of_list(parser: Parser) -> None:
-    parser.add_argument("--role", metavar="ROLE", help="only those of this role")
-    parser.add_argument("--status", choices=STATUSES, help="only those")
+    parser.add_argument("--role", metavar="ROLE", help="only tasks of this role")
+    parser.add_argument("--status", choices=STATUSES, help="only tasks with this status")
 
 
 def _of_claim(parser: Parser) -> None:
     add = parser.add_argument
-    add("task", metavar="TASK", nargs="?", help="TASK-003; without it, the oldest that waits for the role")
-    add("--role", metavar="ROLE", help="for which role; without it, the calling session's")
-    add("--session", metavar="NAME", help="who takes it; without it, you or the calling session")
+    add("task", metavar="TASK", nargs="?", help="TASK-003 (default: the oldest pending task of the role)")
+    add("--role", metavar="ROLE", help="the role (default: that of the calling session)")
+    add("--session", metavar="NAME", help="who claims it (default: you or the calling session)")
 
 
 def _of_done(parser: Parser) -> None:
     parser.add_argument("task", metavar="TASK", help="TASK-003")
-    parser.add_argument("--result", metavar="TEXT", help="what came of it, in one line")
+    parser.add_argument("--result", metavar="TEXT", help="the result, in one line")
 
 
 def run(call: Invocation) -> int:
-    """Do what the word says."""
-    done = _WORDS[call.options.word](call)
-    return call.say(done, *([] if call.as_json else _show(call.options.word, done, call.paint())))
+    """Run the subcommand."""
+    name = call.options.subcommand
+    document = _SUBCOMMANDS[name](call)
+    return call.say(document, *([] if call.as_json else _show(name, document, call.paint())))
 
 
 def _add(call: Invocation) -> Document:
-    given = call.options
-    text = sys.stdin.read() if given.text == "-" else given.text
-    return call.fleet.tasks.add(text, role=given.role, team=given.team)
+    options = call.options
+    text = sys.stdin.read() if options.text == "-" else options.text
+    return call.fleet.tasks.add(text, role=options.role, team=options.team)
 
 
 def _list(call: Invocation) -> Document:
@@ -88,15 +89,15 @@ def _list(call: Invocation) -> Document:
 
 
 def _claim(call: Invocation) -> Document:
-    given = call.options
-    return call.fleet.tasks.claim(given.task, role=given.role, session=given.session)
+    options = call.options
+    return call.fleet.tasks.claim(options.task, role=options.role, session=options.session)
 
 
 def _done(call: Invocation) -> Document:
     return call.fleet.tasks.finish(call.options.task, result=call.options.result)
 
 
-_WORDS: dict[str, Callable[[Invocation], Document]] = {
+_SUBCOMMANDS: dict[str, Callable[[Invocation], Document]] = {
     "add": _add,
     "list": _list,
     "claim": _claim,
@@ -104,17 +105,17 @@ _WORDS: dict[str, Callable[[Invocation], Document]] = {
 }
 
 
-def _show(word: str, done: Document, paint: Paint) -> list[str]:
+def _show(subcommand: str, document: Document, paint: Paint) -> list[str]:
     from mam.core.safe_text import for_screen
     from mam.surfaces.cli.render_sessions import clean
 
-    if word == "list":
-        return _table(done["tasks"], paint)
-    one = done["task"]
-    changed = done.get("changed", True)
-    said = {"add": "added", "claim": "claimed", "done": "done"}[word] if changed else "already so"
-    head = f"{said}: {clean(one['id'])} ({clean(one['role'])})"
-    return [head, "", *for_screen(one["text"]).splitlines()] if word == "claim" else [head]
+    if subcommand == "list":
+        return _table(document["tasks"], paint)
+    task = document["task"]
+    changed = document.get("changed", True)
+    state = {"add": "added", "claim": "claimed", "done": "done"}[subcommand] if changed else "no change"
+    head = f"{state}: {clean(task['id'])} ({clean(task['role'])})"
+    return [head, "", *for_screen(task["text"]).splitlines()] if subcommand == "claim" else [head]
 
 
 def _table(tasks: list[Document], paint: Paint) -> list[str]:
@@ -132,12 +133,12 @@ def _table(tasks: list[Document], paint: Paint) -> list[str]:
     )
     rows = [
         [
-            (clean(one["id"]), "bold"),
-            (clean(one["status"]), _STYLES.get(one["status"])),
-            (clean(one["role"]), None),
-            (clean(one["claimed_by"]), None),
-            (clean(one["result"] if one["status"] == "done" else one["text"]), None),
+            (clean(task["id"]), "bold"),
+            (clean(task["status"]), _STYLES.get(task["status"])),
+            (clean(task["role"]), None),
+            (clean(task["claimed_by"]), None),
+            (clean(task["result"] if task["status"] == "done" else task["text"]), None),
         ]
-        for one in tasks
+        for task in tasks
     ]
     return render(columns, rows, paint)

@@ -1,4 +1,4 @@
-"""mam wait: wait until something is true of a session."""
+"""mam wait: wait until a session has an activity or shows a text."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ if TYPE_CHECKING:
 
 DESCRIPTION = """\
 Wait until a session is idle, working or waiting, has exited, or shows a text.
-Exit code 2 when the time runs out or it has ended."""
+Exit code 2 after the timeout, or if the session has ended."""
 EXAMPLES = """
   mam wait demo-app-creator-claude --for idle --timeout 10m
   mam wait api --for 'text:tests? passed'
@@ -17,7 +17,7 @@ EXAMPLES = """
 
 
 def add_options(parser: Parser) -> None:
-    """Which one, for what, and how long."""
+    """Add the options: the session, the condition and the timeout."""
     from mam.surfaces.cli.parser import add_name, span
 
     add_name(parser)
@@ -33,16 +33,16 @@ def add_options(parser: Parser) -> None:
 
 
 def run(call: Invocation) -> int:
-    """Wait, and print the session as it is then."""
+    """Wait, and print the session's activity."""
     from mam.core.safe_text import one_line
     from mam.surfaces.cli import targets
     from mam.surfaces.cli.output import write_json
     from mam.surfaces.cli.render_sessions import activity, clean
 
-    name, condition = targets.one(call), call.options.condition
-    call.tell(f"waiting until {name} is {one_line(condition, 60)}")
-    found = call.fleet.sessions.wait(name, condition, timeout=call.options.timeout)
+    name, condition = targets.session(call), call.options.condition
+    call.show_progress(f"waiting until {name} is {one_line(condition, 60)}")
+    session = call.fleet.sessions.wait(name, condition, timeout=call.options.timeout)
     if call.as_json:
-        write_json({"session": found}, one_line=True)
+        write_json({"session": session}, one_line=True)
         return 0
-    return call.say(None, f"{clean(found.get('name'))}: {activity(found)}")
+    return call.say(None, f"{clean(session.get('name'))}: {activity(session)}")

@@ -1,4 +1,4 @@
-"""The tools, by what they are about."""
+"""The MCP tools, in one module for each subject."""
 
 from __future__ import annotations
 

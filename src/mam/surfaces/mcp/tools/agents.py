@@ -1,4 +1,4 @@
-"""Starting, resuming and stopping agents."""
+"""The tools that start, resume and stop agents."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def spawn_agent(
         prompt=prompt or None,
         model=model or None,
         worktree=worktree or None,
-        permissions=fleet.agents.authorize_child(cli, asked(permissions), usual, name),
+        permissions=fleet.agents.authorize_child(cli, requested(permissions), usual, name),
         mcp=mcp,
         timeout=timeout_ms / 1000,
     )
@@ -54,8 +54,8 @@ def spawn_agent(
     }
 
 
-def asked(permissions: str) -> str | None:
-    """Return permissions that somebody asked for; None where it is left to the settings."""
+def requested(permissions: str) -> str | None:
+    """Return the requested permissions; None for `usual`, which leaves them to the settings."""
     return None if permissions == "usual" else permissions
 
 
@@ -67,11 +67,11 @@ def resume_agent(
     """Take up the conversation of an agent that has ended, in the same directory; one that runs is left
     as it is."""
     row = call.fleet.agents.authorize("resume", agent_id)
-    done = call.fleet.sessions.resume(row["id"], timeout=timeout_ms / 1000)
+    outcome = call.fleet.sessions.resume(row["id"], timeout=timeout_ms / 1000)
     return {
-        **call.fleet.agents.get(done.session.id),  # type: ignore[typeddict-item]  # the same fields
-        "surface_id": done.session.row["pane"].get("id", ""),
-        "note": done.note,
+        **call.fleet.agents.get(outcome.session.id),  # type: ignore[typeddict-item]  # the same fields
+        "surface_id": outcome.session.row["pane"].get("id", ""),
+        "note": outcome.note,
     }
 
 

@@ -1,7 +1,7 @@
-"""What only an operator gives to agents: answering for a person, deleting, and killing.
+"""The guarded tools, which only the user can allow: answer for a person, delete, and kill.
 
-What cannot be undone is confirmed: the first call is refused with a word that is good once, for a minute, and
-for exactly the same call on agents that have not changed meanwhile.
+A tool whose effect cannot be undone needs a confirmation: the first call is refused with a code. The code is
+valid once, for a minute, and for exactly the same call on agents that have not changed meanwhile.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from mam.surfaces.mcp.results import Answered, Applied, Killed
 from mam.surfaces.mcp.tool import CHANGE, DESTROY, ToolCall, make
 from mam.surfaces.mcp.tools.agents import AgentId
 
-Confirm = Annotated[str, Field(description="the word that the first call gave", max_length=40)]
+Confirm = Annotated[str, Field(description="the code that the first call gave", max_length=40)]
 _SECONDS = 60.0
 _ALL = "all"
-# word -> (what exactly it confirms, until when)
-_words: dict[str, tuple[tuple[object, ...], float]] = {}
+# code -> (the call that it confirms, valid until)
+_codes: dict[str, tuple[tuple[object, ...], float]] = {}
 
 
 def answer_prompt(
@@ -35,12 +35,17 @@ def answer_prompt(
     """Answer the question that an agent is blocked on. Read it first with get_agent_state: with its
     fingerprint no other question can be answered by mistake."""
     row = call.fleet.agents.authorize("message", agent_id)
-    done = call.fleet.messages.answer(row["id"], answer, expect=expect or None)
-    return {"agent_id": agent_id, "dialog": done["dialog"], "answer": done["answer"], "next": done["next"]}
+    outcome = call.fleet.messages.answer(row["id"], answer, expect=expect or None)
+    return {
+        "agent_id": agent_id,
+        "dialog": outcome["dialog"],
+        "answer": outcome["answer"],
+        "next": outcome["next"],
+    }
 
 
 def purge(call: ToolCall, agent_id: AgentId, confirm: Confirm = "") -> Applied:
-    """End an agent and delete its conversation from disk, for good. The first call is refused with a word;
+    """End an agent and delete its conversation from disk, for good. The first call is refused with a code;
     call again with it within a minute."""
     row = call.fleet.agents.authorize("purge", agent_id)
     _confirm(
@@ -60,22 +65,24 @@ def kill(
     confirm: Confirm = "",
 ) -> Killed:
     """End many agents, children first; one that fails stops no other, and it is an error if all do. The
-    first call is refused with a word; call again with it within a minute."""
+    first call is refused with a code; call again with it within a minute."""
     allowed = set(call.fleet.agents.reachable("stop"))
     if target == _ALL:
-        rows = [one.row for one in call.fleet.sessions.list() if one.id in allowed]
+        rows = [session.row for session in call.fleet.sessions.list() if session.id in allowed]
         rows = [row for row in rows if is_running(row)]
     else:
-        named = [target] if isinstance(target, str) else target
+        targets = [target] if isinstance(target, str) else target
         rows = list(
-            {row["id"]: row for one in named for row in [call.fleet.agents.authorize("stop", one)]}.values()
+            {
+                row["id"]: row for name in targets for row in [call.fleet.agents.authorize("stop", name)]
+            }.values()
         )
-    same = ("kill", force, *sorted((row["id"], row.get("version")) for row in rows))
-    _confirm(call, confirm, same, f"end {len(rows)} agents")
+    action = ("kill", force, *sorted((row["id"], row.get("version")) for row in rows))
+    _confirm(call, confirm, action, f"end {len(rows)} agents")
     killed: list[str] = []
     failed: list[tuple[str, MamError]] = []
-    everybody = [one.row for one in call.fleet.sessions.list()]
-    for row in sorted(rows, key=lambda one: len(ancestors(one["id"], everybody)), reverse=True):
+    everybody = [session.row for session in call.fleet.sessions.list()]
+    for row in sorted(rows, key=lambda row: len(ancestors(row["id"], everybody)), reverse=True):
         try:
             call.fleet.sessions.stop(row["id"], reason="kill", force=force)
             killed.append(row["name"])
@@ -83,22 +90,24 @@ def kill(
             failed.append((row["id"], error))
     if failed and not killed:
         raise failed[0][1]
-    errors = [{"agent_id": one, **error.as_json()["error"]} for one, error in failed]
+    errors = [{"agent_id": agent_id, **error.as_json()["error"]} for agent_id, error in failed]
     return {"killed": killed, "errors": errors, "force": force}
 
 
-def _confirm(call: ToolCall, word: str, what: tuple[object, ...], said: str) -> None:
-    """Refuse with a fresh word, unless one was given for exactly this; a word is good once."""
+def _confirm(call: ToolCall, given_code: str, action: tuple[object, ...], description: str) -> None:
+    """Raise NeedsConfirmation with a new code, unless the call has the code for exactly this action."""
     now = time.monotonic()
-    whole = (call.who.pid, *what)
-    # Calls run in threads of their own.
-    for old in [one for one, (_, until) in list(_words.items()) if until < now]:
-        _words.pop(old, None)
-    if word and _words.pop(word, (None, 0.0))[0] == whole:
+    call_key = (call.client.pid, *action)
+    # Several threads run calls: copy the items first, and tolerate a code that is gone already.
+    for code in [code for code, (_, until) in list(_codes.items()) if until < now]:
+        _codes.pop(code, None)
+    if given_code and _codes.pop(given_code, (None, 0.0))[0] == call_key:
         return
-    fresh = secrets.token_hex(4)
-    _words[fresh] = (whole, now + _SECONDS)
-    raise NeedsConfirmation(f"this cannot be undone: {said}", hint=f'call it again with confirm "{fresh}"')
+    new_code = secrets.token_hex(4)
+    _codes[new_code] = (call_key, now + _SECONDS)
+    raise NeedsConfirmation(
+        f"this cannot be undone: {description}", hint=f'call it again with confirm "{new_code}"'
+    )
 
 
 TOOLS = [

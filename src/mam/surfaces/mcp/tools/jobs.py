@@ -1,4 +1,4 @@
-"""Delegated work that has an end."""
+"""The tools for jobs."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pydantic import Field
 
 from mam.surfaces.mcp.results import Job, Reported
 from mam.surfaces.mcp.tool import CHANGE, READ, ToolCall, make
-from mam.surfaces.mcp.tools.agents import Permissions, asked
+from mam.surfaces.mcp.tools.agents import Permissions, requested
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -37,13 +37,13 @@ def submit_job(
         options["session"] = fleet.agents.authorize("message", agent_id)["id"]
     else:
         usual = fleet.settings.job_permissions
-        options["permissions"] = fleet.agents.authorize_child(cli, asked(permissions), usual)
-    return _shown(fleet.jobs.submit(prompt, **options))
+        options["permissions"] = fleet.agents.authorize_child(cli, requested(permissions), usual)
+    return _job_result(fleet.jobs.submit(prompt, **options))
 
 
 def job_status(call: ToolCall, job_id: JobId = "") -> Job:
     """Return a job: pending, running, checking, completed, error or cancelled, with its record."""
-    return _shown(call.fleet.jobs.status(job_id or None))
+    return _job_result(call.fleet.jobs.status(job_id or None))
 
 
 def job_event(
@@ -56,7 +56,7 @@ def job_event(
     return call.fleet.jobs.event(job_id or None, event, detail=detail)  # type: ignore[return-value]
 
 
-def _shown(job: dict[str, Any]) -> Job:
+def _job_result(job: dict[str, Any]) -> Job:
     return {
         "job_id": job["job_id"],
         "status": job["status"],

@@ -1,4 +1,4 @@
-"""Words to agents."""
+"""The tools that send messages to agents."""
 
 from __future__ import annotations
 
@@ -19,21 +19,21 @@ def send_to(
     agent_id: AgentId,
     text: Text,
     when: Annotated[
-        Literal["ready", "idle"], Field(description="as soon as it takes words, or after its turn")
+        Literal["ready", "idle"], Field(description="as soon as it takes messages, or after its turn")
     ] = "ready",
     timeout_ms: Annotated[
-        int, Field(description="wait so long while it cannot take them", ge=0, le=600_000)
+        int, Field(description="wait so long while it cannot take it", ge=0, le=600_000)
     ] = 0,
 ) -> Receipt:
-    """Send words to an agent and return the receipt. `submitted` and `queued` are delivered; `held` goes
+    """Send a message to an agent and return the receipt. `submitted` and `queued` are delivered; `held` goes
     out by itself as soon as it can: never send it again."""
     row = call.fleet.agents.authorize("message", agent_id)
     return receipt(agent_id, call.fleet.messages.send(row["id"], text, when=when, timeout=timeout_ms / 1000))
 
 
-def receipt(agent_id: str, done: dict[str, Any]) -> Receipt:
-    """Return a receipt in the words of agents."""
-    return {"agent_id": agent_id, "delivered": done["state"] in DELIVERED, **done}  # type: ignore[typeddict-item]
+def receipt(agent_id: str, document: dict[str, Any]) -> Receipt:
+    """Return a receipt of mam as the result of a tool."""
+    return {"agent_id": agent_id, "delivered": document["state"] in DELIVERED, **document}  # type: ignore[typeddict-item]
 
 
 def broadcast(
@@ -45,19 +45,19 @@ def broadcast(
     team: Annotated[str, Field(description="only members of this team")] = "",
     exclude: Annotated[list[AgentId] | None, Field(description="not these", max_length=200)] = None,
 ) -> Receipts:
-    """Send the same words to every running agent that you may write to, or to those of a role, kind or
+    """Send the same message to every running agent that you may message, or to those of a role, kind or
     team; each has its receipt."""
-    without = {call.fleet.sessions.get(one).id for one in exclude or ()}
-    done = call.fleet.messages.broadcast(
+    excluded = {call.fleet.sessions.get(name).id for name in exclude or ()}
+    documents = call.fleet.messages.broadcast(
         text,
         role=[role] if role else [],
         agent=[cli] if cli else [],
         team=[team] if team else [],
         everyone=not (role or cli or team),
-        ids=[one for one in call.fleet.agents.reachable("message") if one not in without],
+        ids=[row_id for row_id in call.fleet.agents.reachable("message") if row_id not in excluded],
     )
-    receipts = [receipt(one["session"], one) for one in done]
-    return {"receipts": receipts, "delivered": sum(one["delivered"] for one in receipts)}
+    receipts = [receipt(document["session"], document) for document in documents]
+    return {"receipts": receipts, "delivered": sum(entry["delivered"] for entry in receipts)}
 
 
 def interact(
@@ -67,12 +67,12 @@ def interact(
     text: Annotated[str, Field(description="for send")] = "",
     model: Annotated[str, Field(description="for model: its name")] = "",
 ) -> Interacted:
-    """Interrupt an agent's turn, have it go on with another model, resume or write to it. An interrupt never
+    """Interrupt an agent's turn, switch its model, resume it or send it a message. An interrupt never
     answers a question that is open."""
     row = call.fleet.agents.authorize("resume" if action == "resume" else "message", agent)
-    done: dict[str, Any] = {}
+    fields: dict[str, Any] = {}
     if action == "interrupt":
-        done = {"activity": call.fleet.messages.interrupt(row["id"])["activity"]}
+        fields = {"activity": call.fleet.messages.interrupt(row["id"])["activity"]}
     elif action == "resume":
         call.fleet.sessions.resume(row["id"])
     else:
@@ -81,8 +81,8 @@ def interact(
             if action == "send"
             else call.fleet.messages.change_model(row["id"], model)
         )
-        done = {**receipt(agent, sent)}
-    return {"agent_id": agent, "applied": action, **done}  # type: ignore[typeddict-item]
+        fields = {**receipt(agent, sent)}
+    return {"agent_id": agent, "applied": action, **fields}  # type: ignore[typeddict-item]
 
 
 TOOLS = [

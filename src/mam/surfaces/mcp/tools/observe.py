@@ -1,4 +1,4 @@
-"""Looking at agents, and waiting for them."""
+"""The tools that observe agents and wait for them."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Target = Literal["ready", "working", "idle", "done", "error"]
 Ids = Annotated[list[AgentId], Field(max_length=200)]
 # Seconds between two progress notifications in which nothing changed.
 _QUIET = 10.0
-# Seconds that a wait for a job lasts before it is looked whether anybody waits still.
+# A wait for a job is split into pieces of so many seconds; after each, mam checks for a cancelled call.
 _PIECE = 1.0
 
 
@@ -35,15 +35,15 @@ def list_agents(
 ) -> Agents:
     """List the agents of this root. States: booting, ready (no turn yet), working, idle, done (stopped),
     error (died), unknown; blocked_on_prompt means that it waits for an answer to waiting_for."""
-    found = call.fleet.agents.list(ids=agent_ids or (), mine=mine, parent=parent_agent_id or None)
-    kept = [
-        one
-        for one in found
-        if (state == "any" or one["state"] == state)
-        and (blocked_on_prompt is None or one["blocked_on_prompt"] == blocked_on_prompt)
-        and (not role or one["role"] == role)
+    agents = call.fleet.agents.list(ids=agent_ids or (), mine=mine, parent=parent_agent_id or None)
+    selected = [
+        agent
+        for agent in agents
+        if (state == "any" or agent["state"] == state)
+        and (blocked_on_prompt is None or agent["blocked_on_prompt"] == blocked_on_prompt)
+        and (not role or agent["role"] == role)
     ]
-    return {"agents": kept, "count": len(kept)}  # type: ignore[typeddict-item]  # the same fields
+    return {"agents": selected, "count": len(selected)}  # type: ignore[typeddict-item]  # the same fields
 
 
 def get_agent_state(call: ToolCall, agent_id: AgentId) -> AgentState:
@@ -54,13 +54,13 @@ def get_agent_state(call: ToolCall, agent_id: AgentId) -> AgentState:
 
 
 def _prompt(call: ToolCall, agent: dict[str, Any]) -> dict[str, Any] | None:
-    """Return the question that an agent asks, if it can be read."""
+    """Return the open dialog of an agent, if mam can read it."""
     if not agent["blocked_on_prompt"]:
         return None
     try:
         return call.fleet.messages.dialog(agent["agent_id"])
     except (Refused, Unavailable):
-        # Answered by now, or not one that this kind's screen tells.
+        # The dialog is answered by now, or mam cannot read the dialogs of this kind.
         return None
 
 
@@ -77,43 +77,46 @@ def wait_for(
     """Wait until agents are in a state, or until a job has ended, with progress while waiting: after send_to
     wait for `idle`. It returns early for an agent that ended otherwise or is blocked_on_prompt: nothing will
     change by itself."""
-    wanted = [*([agent_id] if agent_id else []), *(ids or [])]
-    if [bool(wanted), mine, bool(job_id)].count(True) != 1:
-        raise Usage("name agents with agent_id or ids, or say mine, or name a job", hint="one of them")
+    targets = [*([agent_id] if agent_id else []), *(ids or [])]
+    if [bool(targets), mine, bool(job_id)].count(True) != 1:
+        raise Usage("give exactly one of agent_id or ids, mine, and job_id", hint="after send_to: agent_id")
     if job_id:
         return _wait_for_job(call, job_id, timeout_ms / 1000)
-    last: dict[str, Any] = {"said": "", "at": 0.0}
+    last: dict[str, Any] = {"summary": "", "at": 0.0}
 
-    def tell(found: list[dict[str, Any]]) -> None:
-        said = ", ".join(f"{one['name']} is {one['state']}" for one in found) or "nobody to wait for"
+    def tell(agents: list[dict[str, Any]]) -> None:
+        summary = (
+            ", ".join(f"{agent['name']} is {agent['state']}" for agent in agents)
+            or "there is no agent to wait for"
+        )
         now = time.monotonic()
-        if said != last["said"] or now - last["at"] >= _QUIET:
-            last.update(said=said, at=now)
-            call.tell(said)
+        if summary != last["summary"] or now - last["at"] >= _QUIET:
+            last.update(summary=summary, at=now)
+            call.tell(summary)
 
     options: dict[str, Any] = {"state": target_state, "timeout": timeout_ms / 1000, "pause": call.pause}
-    return call.fleet.agents.wait(ids=wanted, mine=mine, tell=tell, **options)  # type: ignore[return-value]
+    return call.fleet.agents.wait(ids=targets, mine=mine, tell=tell, **options)  # type: ignore[return-value]
 
 
 def _wait_for_job(call: ToolCall, job_id: str, timeout: float) -> Waited:
-    """Wait in short pieces: a client that is gone is noticed between them."""
+    """Wait in short pieces, to notice between them that the client is gone."""
     began = time.monotonic()
     while True:
         elapsed = time.monotonic() - began
-        left = max(0.0, timeout - elapsed)
+        remaining = max(0.0, timeout - elapsed)
         try:
             (job,) = call.fleet.jobs.wait(
-                [job_id], lambda one: call.tell(str(one.get("event"))), timeout=min(_PIECE, left)
+                [job_id], lambda entry: call.tell(str(entry.get("event"))), timeout=min(_PIECE, remaining)
             )
             break
         except TimedOut:
-            if left <= _PIECE or call.over.is_set():
+            if remaining <= _PIECE or call.cancelled.is_set():
                 job = call.fleet.jobs.status(job_id)
                 break
-    spent = round((time.monotonic() - began) * 1000)
+    elapsed_ms = round((time.monotonic() - began) * 1000)
     is_over = job["status"] not in OPEN
     matched = job["status"] == JobStatus.COMPLETED
-    return {"matched": matched, "timed_out": not is_over, "elapsed_ms": spent, "results": [], "job": job}
+    return {"matched": matched, "timed_out": not is_over, "elapsed_ms": elapsed_ms, "results": [], "job": job}
 
 
 def read_screen(
@@ -139,7 +142,7 @@ def control_health(call: ToolCall) -> Health:
     """Check tmux, the registry and the agents' programs; `mend` says how to mend what is wrong."""
     checks = call.fleet.monitor.doctor()
     return {
-        "ok": all(one["ok"] is not False for one in checks),
+        "ok": all(check["ok"] is not False for check in checks),
         "root": call.fleet.root,
         "version": mam.__version__,
         "caller": call.fleet.caller.name,

@@ -1,4 +1,4 @@
-"""Agents in panes of one window."""
+"""The tools for agents in panes of the caller's window."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from mam.core.delegated_agent_state import ENDED
 from mam.core.errors import NeedsConfirmation, Usage
 from mam.surfaces.mcp.results import Closed, Split
 from mam.surfaces.mcp.tool import CHANGE, DESTROY, ToolCall, make
-from mam.surfaces.mcp.tools.agents import Milliseconds, Permissions, asked
+from mam.surfaces.mcp.tools.agents import Milliseconds, Permissions, requested
 
 
 def new_split(
@@ -28,18 +28,18 @@ def new_split(
     """Start an agent in one more pane of your own window, as a member of your team; it reports to you. You
     keep the large pane, members are stacked beside it."""
     usual = call.fleet.settings.team_permissions
-    done = call.fleet.teams.spawn(
+    spawned = call.fleet.teams.spawn(
         role,
         agent=cli or None,
         name=title or None,
         task=task or None,
         model=model or None,
-        permissions=call.fleet.agents.authorize_child(cli or "claude", asked(permissions), usual, title),
+        permissions=call.fleet.agents.authorize_child(cli or "claude", requested(permissions), usual, title),
         mcp=mcp,
         timeout=timeout_ms / 1000,
     )
-    row = done["session"]
-    facts = {"surface": row["pane"]["id"], "team": done["team"], "receipt": done["receipt"]}
+    row = spawned["session"]
+    facts = {"surface": row["pane"]["id"], "team": spawned["team"], "receipt": spawned["receipt"]}
     return {**call.fleet.agents.get(row["id"]), **facts}  # type: ignore[typeddict-item]  # the same fields
 
 
@@ -53,14 +53,16 @@ def close_surface(
     """Close an agent's pane. A member of a team must have reported; any other agent that runs is refused
     without force. Its conversation is kept."""
     if bool(surface) == bool(agent_id):
-        raise Usage("name a pane or an agent", hint="one of the two")
+        raise Usage("name either a pane or an agent", hint="give exactly one of surface and agent_id")
     target = call.fleet.agents.in_pane(surface) if surface else agent_id
     row = call.fleet.agents.authorize("stop", target)
     if call.fleet.teams.is_member(row["id"]):
-        done = call.fleet.teams.close(row["id"], force=force)
-        changed, note = done["changed"], done["note"]
+        closed = call.fleet.teams.close(row["id"], force=force)
+        changed, note = closed["changed"], closed["note"]
     elif not force and call.fleet.agents.get(row["id"])["state"] not in ENDED:
-        raise NeedsConfirmation(f"'{row['name']}' runs: closing ends it", hint="force, or stop_agent")
+        raise NeedsConfirmation(
+            f"'{row['name']}' runs, and closing its pane ends it", hint="use force, or stop_agent"
+        )
     else:
         ended = call.fleet.sessions.stop(row["id"], reason="close_surface")
         changed, note = ended.changed, ended.note

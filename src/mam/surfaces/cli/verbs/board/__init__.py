@@ -1,8 +1,8 @@
-"""mam board: the cards of a Kanban board, ours or Hermes'. One file per word."""
+"""mam board: the cards of a Kanban board, mam's own or Hermes'. One file per subcommand."""
 
 from __future__ import annotations
 
-from mam.surfaces.cli.verb_table import load_word
+from mam.surfaces.cli.verb_table import load_subcommand
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -10,11 +10,11 @@ if TYPE_CHECKING:
     from mam.surfaces.cli.parser import Parser
 
 DESCRIPTION = """\
-Make, show, claim and end the cards of a Kanban board.
+Create, show, claim and complete the cards of a Kanban board.
 
-Every root has a board of its own, in .mam/state.db. Where HERMES_KANBAN_TASK or HERMES_KANBAN_DB
-are set, or with --board hermes, it is Hermes' board, found as Hermes finds it. A claim runs out
-unless a heartbeat extends it. Each answer is the card as the board shows it afterwards."""
+Every root has its own board, in .mam/state.db. With --board hermes, or if HERMES_KANBAN_TASK or
+HERMES_KANBAN_DB is set, the commands use Hermes' board, which mam finds as Hermes does. A claim
+expires unless a heartbeat extends it. Each command prints the card as it is afterwards."""
 EXAMPLES = """
   mam board create "watch the deploy" --body "tell me when it is through"
   mam board list
@@ -24,26 +24,28 @@ EXAMPLES = """
   mam board heartbeat t_1f00ab42 --as builder --note "3 of 5 done"
   mam board block t_1f00ab42 "which of the two databases?"
   mam board complete t_1f00ab42 --summary "deployed at 14:05" --json"""
-WORDS = {
-    "create": "make a card, or find the one of the same key",
+SUBCOMMANDS = {
+    "create": "create a card, or find the open card with the same key",
     "list": "list the cards that are not archived",
     "show": "show a card with its comments",
     "comment": "comment on a card",
-    "claim": "take a card for some time",
-    "heartbeat": "say that work goes on, and extend the claim",
-    "block": "end the work until a person decides",
-    "complete": "say that a card is done",
+    "claim": "claim a card for some time",
+    "heartbeat": "report that work continues, and extend the claim",
+    "block": "stop the work until a person decides",
+    "complete": "complete a card",
 }
 
 
 def add_options(parser: Parser) -> None:
-    """Which word, and its options."""
-    from mam.surfaces.cli.parser import add_words
+    """Add the subcommands."""
+    from mam.surfaces.cli.parser import add_subcommands
 
-    words = {word: (summary, load_word("board", word).add_options) for word, summary in WORDS.items()}
-    add_words(parser, words, EXAMPLES)
+    subcommands = {
+        name: (summary, load_subcommand("board", name).add_options) for name, summary in SUBCOMMANDS.items()
+    }
+    add_subcommands(parser, subcommands, EXAMPLES)
 
 
 def run(call: Invocation) -> int:
-    """Do what the word says."""
-    return int(load_word("board", call.options.word).run(call))
+    """Run the subcommand."""
+    return int(load_subcommand("board", call.options.subcommand).run(call))

@@ -1,4 +1,4 @@
-"""mam board block: end the work until a person decides."""
+"""mam board block: stop the work on a card until a person decides."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ if TYPE_CHECKING:
 
 
 def add_options(parser: Parser) -> None:
-    """Which card, and what has to be decided."""
+    """Add the options: the card and the reason."""
     add_card(parser)
-    parser.add_argument("reason", metavar="REASON", help="one sentence: what has to be decided")
+    parser.add_argument("reason", metavar="REASON", help="one sentence: what a person has to decide")
 
 
 def run(call: Invocation) -> int:
-    """Do it, and show the card."""
+    """Block the card, and print it."""
     if not call.options.reason.strip():
-        raise Usage("say what has to be decided")
-    done = call.fleet.boards.block(call.options.card, call.options.reason, board=call.options.board)
-    return say_card(call, done)
+        raise Usage("the reason is empty: say what a person has to decide")
+    document = call.fleet.boards.block(call.options.card, call.options.reason, board=call.options.board)
+    return say_card(call, document)

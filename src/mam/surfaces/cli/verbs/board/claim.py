@@ -1,4 +1,4 @@
-"""mam board claim: take a card for some time."""
+"""mam board claim: claim a card for some time."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ if TYPE_CHECKING:
 
 
 def add_options(parser: Parser) -> None:
-    """Which card, who takes it, and for how long."""
+    """Add the options: the card, the claimant and the duration."""
     add_claim(parser)
 
 
 def run(call: Invocation) -> int:
-    """Do it, and show the card."""
-    given = call.options
-    done = call.fleet.boards.claim(given.card, who=given.who, ttl=given.ttl, board=given.board)
-    return say_card(call, done)
+    """Claim the card, and print it."""
+    options = call.options
+    document = call.fleet.boards.claim(options.card, who=options.who, ttl=options.ttl, board=options.board)
+    return say_card(call, document)

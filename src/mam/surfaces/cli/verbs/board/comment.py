@@ -12,16 +12,16 @@ if TYPE_CHECKING:
 
 
 def add_options(parser: Parser) -> None:
-    """Which card, the text, and who says it."""
+    """Add the options: the card, the text and the author."""
     add_card(parser)
     parser.add_argument("text", metavar="TEXT", help="the comment; - reads it from stdin")
-    parser.add_argument("--author", metavar="WHO", help="who says it; without it, you or the calling session")
+    parser.add_argument("--author", metavar="WHO", help="the author (default: you or the calling session)")
 
 
 def run(call: Invocation) -> int:
-    """Do it, and show the card."""
-    given = call.options
-    done = call.fleet.boards.comment(
-        given.card, read_text(given.text), author=given.author, board=given.board
+    """Add the comment, and print the card."""
+    options = call.options
+    document = call.fleet.boards.comment(
+        options.card, read_text(options.text), author=options.author, board=options.board
     )
-    return say_card(call, done)
+    return say_card(call, document)

@@ -1,4 +1,4 @@
-"""mam board complete: say that a card is done."""
+"""mam board complete: complete a card."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ if TYPE_CHECKING:
 
 
 def add_options(parser: Parser) -> None:
-    """Which card, and what came of it."""
+    """Add the options: the card and the summary."""
     add_card(parser)
-    parser.add_argument("--summary", metavar="TEXT", default="", help="what came of it")
+    parser.add_argument("--summary", metavar="TEXT", default="", help="the result")
 
 
 def run(call: Invocation) -> int:
-    """Do it, and show the card."""
-    done = call.fleet.boards.complete(call.options.card, call.options.summary, board=call.options.board)
-    return say_card(call, done)
+    """Complete the card, and print it."""
+    document = call.fleet.boards.complete(call.options.card, call.options.summary, board=call.options.board)
+    return say_card(call, document)

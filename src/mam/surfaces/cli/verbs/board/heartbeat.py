@@ -1,4 +1,4 @@
-"""mam board heartbeat: say that work goes on, and extend the claim."""
+"""mam board heartbeat: report that work continues, and extend the claim."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ if TYPE_CHECKING:
 
 
 def add_options(parser: Parser) -> None:
-    """Which card, who works on it, and how it stands."""
+    """Add the options: the card, the claimant, the duration and a note."""
     add_claim(parser)
-    parser.add_argument("--note", metavar="TEXT", help="how it stands, with numbers")
+    parser.add_argument("--note", metavar="TEXT", help="the progress, with numbers")
 
 
 def run(call: Invocation) -> int:
-    """Do it, and show the card."""
-    given = call.options
-    done = call.fleet.boards.heartbeat(
-        given.card, note=given.note, who=given.who, ttl=given.ttl, board=given.board
+    """Extend the claim, and print the card."""
+    options = call.options
+    document = call.fleet.boards.heartbeat(
+        options.card, note=options.note, who=options.who, ttl=options.ttl, board=options.board
     )
-    return say_card(call, done)
+    return say_card(call, document)

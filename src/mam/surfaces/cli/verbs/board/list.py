@@ -1,4 +1,4 @@
-"""mam board list: the cards that are not archived."""
+"""mam board list: list the cards that are not archived."""
 
 from __future__ import annotations
 
@@ -11,14 +11,16 @@ if TYPE_CHECKING:
 
 
 def add_options(parser: Parser) -> None:
-    """Which cards."""
-    parser.add_argument("--status", metavar="STATUS", help="only those: ready, running, blocked, done, ...")
+    """Add the options: the status and the board."""
+    parser.add_argument(
+        "--status", metavar="STATUS", help="only cards with this status: ready, running, blocked, done, ..."
+    )
     add_board(parser)
 
 
 def run(call: Invocation) -> int:
-    """List them."""
+    """Print the cards."""
     from mam.surfaces.cli.verbs.board.render_cards import table
 
-    done = call.fleet.boards.list(status=call.options.status, board=call.options.board)
-    return call.say(done, *([] if call.as_json else table(done, call.paint())))
+    document = call.fleet.boards.list(status=call.options.status, board=call.options.board)
+    return call.say(document, *([] if call.as_json else table(document, call.paint())))

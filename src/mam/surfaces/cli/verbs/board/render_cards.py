@@ -1,4 +1,4 @@
-"""How cards look to a person: in one line, in a table, and whole."""
+"""Cards as text for people: as one line, as a table, and with all details."""
 
 from __future__ import annotations
 
@@ -14,29 +14,31 @@ if TYPE_CHECKING:
 _STYLES = {"ready": "blue", "running": "cyan", "blocked": "yellow bold", "done": "green", "triage": "red"}
 
 
-def say_card(call: Invocation, done: Document) -> int:
-    """Answer with one card."""
-    return call.say(done, *([] if call.as_json else [line(done["card"], call.paint())]))
+def say_card(call: Invocation, document: Document) -> int:
+    """Print one card as JSON or as a line."""
+    return call.say(document, *([] if call.as_json else [line(document["card"], call.paint())]))
 
 
 def line(card: Document, paint: Paint) -> str:
     """Return a card in one line."""
     from mam.surfaces.cli.render_sessions import clean
 
-    said = f"{paint(clean(card['id']), 'bold')}  {paint(clean(card['status']), _STYLES.get(card['status']))}"
-    held = (
-        f"  held by {clean(card['claimed_by'])} until {card['claim_expires']}" if card["claimed_by"] else ""
+    state = f"{paint(clean(card['id']), 'bold')}  {paint(clean(card['status']), _STYLES.get(card['status']))}"
+    claim = (
+        f"  claimed by {clean(card['claimed_by'])} until {card['claim_expires']}"
+        if card["claimed_by"]
+        else ""
     )
-    return f"{said}  {clean(card['title'])}{held}"
+    return f"{state}  {clean(card['title'])}{claim}"
 
 
-def table(done: Document, paint: Paint) -> list[str]:
+def table(document: Document, paint: Paint) -> list[str]:
     """Return the cards of a board as a table."""
     from mam.surfaces.cli.render_sessions import clean
     from mam.surfaces.cli.table import Column, render
 
-    if not done["cards"]:
-        return [f"no cards on {clean(done['board']['path'], 500)}"]
+    if not document["cards"]:
+        return [f"no cards on {clean(document['board']['path'], 500)}"]
     columns = (
         Column("CARD"),
         Column("STATUS"),
@@ -52,23 +54,23 @@ def table(done: Document, paint: Paint) -> list[str]:
             (str(card["comments"]), None),
             (clean(card["title"]), None),
         ]
-        for card in done["cards"]
+        for card in document["cards"]
     ]
     return render(columns, rows, paint)
 
 
-def whole(done: Document, paint: Paint) -> list[str]:
-    """Return a card with all its fields and comments."""
+def details(document: Document, paint: Paint) -> list[str]:
+    """Return all fields and comments of a card."""
     from mam.core.safe_text import for_screen
     from mam.surfaces.cli.render_sessions import clean
 
-    card = done["card"]
+    card = document["card"]
     fields = ("created_at", "created_by", "assignee", "heartbeat_at", "workspace", "summary")
     lines = [line(card, paint)]
     lines += [f"  {paint(f'{name:<12}', 'dim')}  {clean(card[name], 500)}" for name in fields if card[name]]
     if card["body"]:
         lines += ["", *for_screen(card["body"]).splitlines()]
-    for one in done["comments"]:
-        lines += ["", paint(f"{clean(one['author'])}  {one['at']}", "dim")]
-        lines += for_screen(one["body"]).splitlines()
+    for comment in document["comments"]:
+        lines += ["", paint(f"{clean(comment['author'])}  {comment['at']}", "dim")]
+        lines += for_screen(comment["body"]).splitlines()
     return lines

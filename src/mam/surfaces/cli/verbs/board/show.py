@@ -1,4 +1,4 @@
-"""mam board show: a card with its comments."""
+"""mam board show: print a card with its comments."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ if TYPE_CHECKING:
 
 
 def add_options(parser: Parser) -> None:
-    """Which card."""
+    """Add the options: the card and the board."""
     add_card(parser)
 
 
 def run(call: Invocation) -> int:
-    """Show it."""
-    from mam.surfaces.cli.verbs.board.render_cards import whole
+    """Print the card."""
+    from mam.surfaces.cli.verbs.board.render_cards import details
 
-    done = call.fleet.boards.show(call.options.card, board=call.options.board)
-    return call.say(done, *([] if call.as_json else whole(done, call.paint())))
+    document = call.fleet.boards.show(call.options.card, board=call.options.board)
+    return call.say(document, *([] if call.as_json else details(document, call.paint())))

@@ -1,4 +1,4 @@
-"""Which board and which card a command line means."""
+"""Arguments that several subcommands of `mam board` share: the board, the card, the claim."""
 
 from __future__ import annotations
 
@@ -12,27 +12,27 @@ BOARDS = ("ours", "hermes")
 
 
 def add_board(parser: Parser) -> None:
-    """Take the board."""
-    parser.add_argument("--board", choices=BOARDS, help="which board; without it the environment decides")
+    """Add the option for the board."""
+    parser.add_argument("--board", choices=BOARDS, help="the board (default: from the environment)")
 
 
 def add_card(parser: Parser) -> None:
-    """Take one card."""
+    """Add the arguments for one card."""
     parser.add_argument("card", metavar="CARD", help="id of the card, as mam board list shows it")
     add_board(parser)
 
 
 def add_claim(parser: Parser) -> None:
-    """Take one card, who claims it, and for how long."""
+    """Add the arguments for one card, its claimant and the duration of the claim."""
     from mam.surfaces.cli.parser import span
 
     add_card(parser)
     parser.add_argument(
-        "--as", dest="who", metavar="WHO", help="who takes it; else you or the calling session"
+        "--as", dest="who", metavar="WHO", help="who claims it (default: you or the calling session)"
     )
     parser.add_argument("--ttl", metavar="TIME", type=span, help="how long the claim lasts (15m)")
 
 
-def read_text(given: str) -> str:
-    """Return a text as it was given; `-` reads it from stdin."""
-    return sys.stdin.read() if given == "-" else given
+def read_text(argument: str) -> str:
+    """Return the text of an argument; `-` reads it from stdin."""
+    return sys.stdin.read() if argument == "-" else argument

@@ -1,9 +1,9 @@
-"""mam job: delegated work, with events and an end. One file per word."""
+"""mam job: delegated work with events and exactly one end. One file per subcommand."""
 
 from __future__ import annotations
 
 from mam.core.errors import Usage
-from mam.surfaces.cli.verb_table import load_word
+from mam.surfaces.cli.verb_table import load_subcommand
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -12,11 +12,11 @@ if TYPE_CHECKING:
     from mam.surfaces.cli.parser import Parser
 
 DESCRIPTION = """\
-Delegate work to an agent and follow it: what is reported, how it stands, and how it ended.
+Delegate work to an agent, follow its events, and see how it ended.
 
-Every event is recorded in .mam/state.db before anything else happens. Inside an agent its own
-job is meant where none is named. Exit codes of wait: 0 completed, 1 error or cancelled, 2 time
-over."""
+mam records every event in .mam/state.db before it does anything else. A command that an agent
+runs without a job id uses the agent's own job. Exit codes of wait: 0 completed, 1 error or
+cancelled, 2 timeout."""
 EXAMPLES = """
   mam job submit --agent codex --prompt "make the tests pass" --validate check.sh --expect report.md
   mam job submit --type loop --reviewer codex --prompt-file task.md --max-rounds 2
@@ -29,51 +29,53 @@ EXAMPLES = """
   mam job verify 1f00ab42 --validate check.sh
   mam job cancel 1f00ab42 --reason "no longer needed" --stop"""
 TAKES_REST = True
-WORDS = {
-    "submit": "give work to an agent and follow it to its end",
+SUBCOMMANDS = {
+    "submit": "give work to an agent, and follow it to its end",
     "event": "report an event of a job",
     "status": "show one job",
     "list": "list the jobs",
     "wait": "wait until jobs have ended, and print each event",
-    "logs": "print what happened to a job",
-    "verify": "run a script on a job, and exit as it does",
+    "logs": "print the log of a job",
+    "verify": "run a script on a job, and exit with its exit code",
     "cancel": "end a job at once",
 }
 
 
 def add_options(parser: Parser) -> None:
-    """Which word, and its options."""
-    from mam.surfaces.cli.parser import add_words
+    """Add the subcommands."""
+    from mam.surfaces.cli.parser import add_subcommands
 
-    words = {word: (summary, load_word("job", word).add_options) for word, summary in WORDS.items()}
-    add_words(parser, words, EXAMPLES)
+    subcommands = {
+        name: (summary, load_subcommand("job", name).add_options) for name, summary in SUBCOMMANDS.items()
+    }
+    add_subcommands(parser, subcommands, EXAMPLES)
 
 
-def quickly(before: list[str], after: list[str]) -> Options | None:
-    """Return the options of a plain `event`: agents run it all day; None for any other line."""
+def parse_fast(before: list[str], after: list[str]) -> Options | None:
+    """Return the options of a simple `mam job event`, which agents run often; None for any other line."""
     if after[:1] != ["event"]:
         return None
     from mam.surfaces.cli.verbs.job import event
 
-    return event.quickly([*before, *after[1:]])
+    return event.parse_fast([*before, *after[1:]])
 
 
 def run(call: Invocation) -> int:
-    """Do what the word says."""
-    if call.options.rest and call.options.word != "submit":
-        raise Usage("words after -- are for the agent of a new job")
+    """Run the subcommand."""
+    if call.options.rest and call.options.subcommand != "submit":
+        raise Usage("only mam job submit takes arguments after --")
     if call.options.registry_dir:
         _choose_folder(call)
-    return int(load_word("job", call.options.word).run(call))
+    return int(load_subcommand("job", call.options.subcommand).run(call))
 
 
 def _choose_folder(call: Invocation) -> None:
-    """Take the folder of records as it is meant here and now; that of a root's own jobs names the root."""
+    """Make --registry-dir absolute; if it is the job folder of a root, use the registry of that root."""
     import os
 
     from mam.app.jobs.find import registry_of
 
     call.options.registry_dir = os.path.abspath(call.options.registry_dir)
-    own = registry_of(call.options.registry_dir)
-    if own is not None:
-        call.options.registry, call.options.registry_dir = call.options.registry or own, None
+    registry = registry_of(call.options.registry_dir)
+    if registry is not None:
+        call.options.registry, call.options.registry_dir = call.options.registry or registry, None

@@ -11,19 +11,19 @@ if TYPE_CHECKING:
 
 
 def add_options(parser: Parser) -> None:
-    """Which job, why, and whether its session ends too."""
+    """Add the options: the job, the reason, and whether to stop its session."""
     add_job(parser)
     parser.add_argument("--reason", metavar="TEXT", help="why, in one line")
-    parser.add_argument("--stop", action="store_true", help="stop its session, too")
+    parser.add_argument("--stop", action="store_true", help="also stop its session")
 
 
 def run(call: Invocation) -> int:
-    """End it."""
+    """Cancel the job."""
     from mam.surfaces.cli import render_jobs
 
-    given = call.options
-    done = call.fleet.jobs.cancel(
-        job_id(call), reason=given.reason, stop=given.stop, folder=given.registry_dir
+    options = call.options
+    document = call.fleet.jobs.cancel(
+        job_id(call), reason=options.reason, stop=options.stop, folder=options.registry_dir
     )
-    already = [] if done["changed"] else ["it had ended already"]
-    return call.say(done, render_jobs.summary(done["job"], call.paint()), *already)
+    note = [] if document["changed"] else ["the job had already ended"]
+    return call.say(document, render_jobs.summary(document["job"], call.paint()), *note)

@@ -1,4 +1,4 @@
-"""mam job event: report an event of a job, or take in one that was signed elsewhere."""
+"""mam job event: report an event of a job, or record one that was signed elsewhere."""
 
 from __future__ import annotations
 
@@ -22,30 +22,35 @@ EVENTS = ("started", "permission_required", "progress", "completed", "error")
 
 
 def add_options(parser: Parser) -> None:
-    """Which job, and what happened."""
+    """Add the options: the job and the event."""
     from mam.surfaces.cli.parser import count, span
 
     add_job(parser)
     add = parser.add_argument
-    add("--event", choices=EVENTS, help="what happened")
-    add("--detail", metavar="TEXT", default="", help="in one line, at most 500 characters")
-    add("--data", metavar="JSON", help="more, as a JSON object")
-    add("--attempt", metavar="N", type=count, help="the attempt that it belongs to (the one under way)")
-    add("--timeout", metavar="TIME", type=span, help="how long a broker may take (5s); it is recorded first")
-    add("--signed", metavar="FILE", help="take in an event that was signed elsewhere; - reads it from stdin")
+    add("--event", choices=EVENTS, help="name of the event")
+    add("--detail", metavar="TEXT", default="", help="one line of at most 500 characters")
+    add("--data", metavar="JSON", help="more data, as a JSON object")
+    add("--attempt", metavar="N", type=count, help="the attempt of the event (default: the current one)")
+    add(
+        "--timeout",
+        metavar="TIME",
+        type=span,
+        help="how long to wait for a broker (5s); mam records the event first",
+    )
+    add("--signed", metavar="FILE", help="record an event that was signed elsewhere; - reads it from stdin")
 
 
-def quickly(words: list[str]) -> Options | None:
-    """Return the options of a plain line, read without argparse; None for any other line."""
+def parse_fast(arguments: list[str]) -> Options | None:
+    """Return the options of a simple line, parsed without argparse; None for any other line."""
     from mam.surfaces.cli import fast_parse
 
     unset: Document = {
         **dict.fromkeys(("id", "job", "registry_dir", "event", "data", "attempt", "timeout", "signed")),
         "detail": "",
-        "word": "event",
+        "subcommand": "event",
         "rest": [],
     }
-    return fast_parse.read({}, unset, words, _PLAIN)
+    return fast_parse.read({}, unset, arguments, _PLAIN)
 
 
 def _plain(text: str) -> str:
@@ -71,26 +76,27 @@ _PLAIN: dict[str, tuple[str, Callable[[str], Any]]] = {
 
 
 def run(call: Invocation) -> int:
-    """Report it."""
-    given = call.options
-    if given.signed is not None:
-        return _take_in(call)
-    if given.event is None:
-        raise Usage("say what happened", hint=f"--event {'|'.join(EVENTS)}")
-    done = call.fleet.jobs.event(
+    """Report the event."""
+    options = call.options
+    if options.signed is not None:
+        return _record_signed(call)
+    if options.event is None:
+        raise Usage("name the event", hint=f"--event {'|'.join(EVENTS)}")
+    document = call.fleet.jobs.event(
         job_id(call),
-        given.event,
-        detail=given.detail,
-        data=_data(given.data),
-        attempt=given.attempt,
-        folder=given.registry_dir,
-        publish=given.timeout,
+        options.event,
+        detail=options.detail,
+        data=_data(options.data),
+        attempt=options.attempt,
+        folder=options.registry_dir,
+        publish=options.timeout,
     )
-    done_so = "recorded and published" if done["published"] else "recorded"
-    return call.say(done, f"{done['job_id']}: {given.event} {done_so}, the job is {done['status']}")
+    state = "recorded and published" if document["published"] else "recorded"
+    line = f"{document['job_id']}: {options.event} {state}, the job is {document['status']}"
+    return call.say(document, line)
 
 
-def _take_in(call: Invocation) -> int:
+def _record_signed(call: Invocation) -> int:
     from mam.surfaces.cli.render_sessions import clean
 
     if call.options.signed == "-":
@@ -101,10 +107,10 @@ def _take_in(call: Invocation) -> int:
                 payload = file.read(1024 * 1024)
         except OSError as error:
             raise Usage(f"{call.options.signed} cannot be read: {error.strerror}") from None
-    done = call.fleet.jobs.take_in(payload, job=job_id(call))
-    reason = f": {clean(done['reason'], 500)}" if done["reason"] else ""
-    call.say(done, f"{done['verdict']}{reason}")
-    return 1 if done["verdict"] == "refused" else 0
+    document = call.fleet.jobs.take_in(payload, job=job_id(call))
+    reason = f": {clean(document['reason'], 500)}" if document["reason"] else ""
+    call.say(document, f"{document['verdict']}{reason}")
+    return 1 if document["verdict"] == "refused" else 0
 
 
 def _data(text: str | None) -> Document:
@@ -113,9 +119,9 @@ def _data(text: str | None) -> Document:
     if text is None:
         return {}
     try:
-        found = json.loads(text)
+        data = json.loads(text)
     except (ValueError, RecursionError):
         raise Usage("--data is not JSON") from None
-    if not isinstance(found, dict):
+    if not isinstance(data, dict):
         raise Usage("--data is not a JSON object", hint="""--data '{"tests": 12}'""")
-    return found
+    return data

@@ -1,4 +1,4 @@
-"""mam job list: the jobs of this root."""
+"""mam job list: list the jobs of this root."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ if TYPE_CHECKING:
 
 
 def add_options(parser: Parser) -> None:
-    """Which jobs."""
-    parser.add_argument("--open", action="store_true", help="only those that have not ended")
-    parser.add_argument("--ids", action="store_true", help="print ids only, one a line")
+    """Add the options: which jobs, and in which form."""
+    parser.add_argument("--open", action="store_true", help="only open jobs")
+    parser.add_argument("--ids", action="store_true", help="print only the ids, one per line")
     add_folder(parser)
 
 
 def run(call: Invocation) -> int:
-    """List them."""
+    """Print the jobs."""
     from mam.surfaces.cli import render_jobs
 
-    found = call.fleet.jobs.list(folder=call.options.registry_dir, only_open=call.options.open)
+    jobs = call.fleet.jobs.list(folder=call.options.registry_dir, only_open=call.options.open)
     if call.options.ids:
-        ids = [one["job_id"] for one in found]
+        ids = [job["job_id"] for job in jobs]
         return call.say({"ids": ids}, *ids)
-    return call.say({"jobs": found}, *([] if call.as_json else render_jobs.table(found, call.paint())))
+    return call.say({"jobs": jobs}, *([] if call.as_json else render_jobs.table(jobs, call.paint())))

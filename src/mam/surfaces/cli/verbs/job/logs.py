@@ -1,4 +1,4 @@
-"""mam job logs: what happened to a job."""
+"""mam job logs: print the log of a job."""
 
 from __future__ import annotations
 
@@ -11,23 +11,23 @@ if TYPE_CHECKING:
 
 
 def add_options(parser: Parser) -> None:
-    """Which job, or every audit folder."""
+    """Add the options: the job, or all log folders."""
     add_job(parser)
-    parser.add_argument("--list", action="store_true", help="list every audit folder instead")
+    parser.add_argument("--list", action="store_true", help="list the log folders of all jobs instead")
 
 
 def run(call: Invocation) -> int:
-    """Print its log."""
+    """Print the log."""
     from mam.surfaces.cli import render_jobs
     from mam.surfaces.cli.render_sessions import clean
 
     if call.options.list:
         audits = call.fleet.jobs.audits()
         lines = [
-            f"{clean(one['job_id'])}  {clean(one['status'])}  {clean(one['directory'], 500)}"
-            for one in audits
+            f"{clean(audit['job_id'])}  {clean(audit['status'])}  {clean(audit['directory'], 500)}"
+            for audit in audits
         ]
-        return call.say({"logs": audits}, *(lines or ["no job has left a log"]))
-    found = call.fleet.jobs.logs(job_id(call), folder=call.options.registry_dir)
-    lines = [] if call.as_json else [render_jobs.line(one, call.paint()) for one in found["events"]]
-    return call.say(found, *lines, clean(found["directory"], 500))
+        return call.say({"logs": audits}, *(lines or ["no job has a log"]))
+    document = call.fleet.jobs.logs(job_id(call), folder=call.options.registry_dir)
+    lines = [] if call.as_json else [render_jobs.line(event, call.paint()) for event in document["events"]]
+    return call.say(document, *lines, clean(document["directory"], 500))

@@ -1,4 +1,4 @@
-"""mam job status: one job, whole."""
+"""mam job status: print one job with all its fields."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ if TYPE_CHECKING:
 
 
 def add_options(parser: Parser) -> None:
-    """Which job."""
+    """Add the options: the job."""
     add_job(parser)
 
 
 def run(call: Invocation) -> int:
-    """Show it."""
+    """Print the job."""
     from mam.surfaces.cli import render_jobs
 
-    found = call.fleet.jobs.status(job_id(call), folder=call.options.registry_dir)
-    return call.say({"job": found}, *([] if call.as_json else render_jobs.whole(found, call.paint())))
+    job = call.fleet.jobs.status(job_id(call), folder=call.options.registry_dir)
+    return call.say({"job": job}, *([] if call.as_json else render_jobs.details(job, call.paint())))

@@ -1,4 +1,4 @@
-"""Which job a command line means, and where its record lies."""
+"""Arguments that several subcommands of `mam job` share: the job and the folder of records."""
 
 from __future__ import annotations
 
@@ -11,21 +11,23 @@ if TYPE_CHECKING:
 
 
 def add_folder(parser: Parser) -> None:
-    """Take the folder of records."""
-    parser.add_argument("--registry-dir", metavar="DIR", help="the folder of records (.mam/jobs)")
+    """Add the option for the folder of job records."""
+    parser.add_argument("--registry-dir", metavar="DIR", help="the folder of job records (.mam/jobs)")
 
 
 def add_job(parser: Parser) -> None:
-    """Take one job, as a word or with --job."""
-    parser.add_argument("id", nargs="?", metavar="ID", help="id of the job; inside an agent its own")
+    """Add the arguments for one job: an id, or --job."""
+    parser.add_argument(
+        "id", nargs="?", metavar="ID", help="id of the job (default in an agent: its own job)"
+    )
     parser.add_argument("--job", metavar="ID", help="the same, as an option")
     add_folder(parser)
 
 
 def job_id(call: Invocation) -> str | None:
-    """Return the job that is named; None where none is."""
-    given: str | None = call.options.id
+    """Return the job id of the command line; None if it names no job."""
+    argument: str | None = call.options.id
     option: str | None = call.options.job
-    if given is not None and option is not None and given != option:
-        raise Usage("two jobs are named", hint="give ID or --job ID")
-    return option if given is None else given
+    if argument is not None and option is not None and argument != option:
+        raise Usage("the command line names two jobs", hint="give ID or --job ID")
+    return option if argument is None else argument

@@ -1,4 +1,4 @@
-"""mam job verify: run a script on a job, and exit as it does."""
+"""mam job verify: run a script on a job, and exit with its exit code."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 def add_options(parser: Parser) -> None:
-    """Which job, and the script."""
+    """Add the options: the job and the script."""
     add_job(parser)
     parser.add_argument("--validate", metavar="FILE", required=True, help="the script; it gets JOB_ID")
 
@@ -23,7 +23,7 @@ def run(call: Invocation) -> int:
     from mam.core.safe_text import for_screen
 
     script = os.path.abspath(call.options.validate)
-    done = call.fleet.jobs.verify(job_id(call), script, folder=call.options.registry_dir)
-    said = "PASS" if done["passed"] else f"FAIL (exit {done['exit_code']})"
-    call.say(done, *for_screen(done["output"]).splitlines(), f"validation: {said}")
-    return int(done["exit_code"])
+    document = call.fleet.jobs.verify(job_id(call), script, folder=call.options.registry_dir)
+    verdict = "PASS" if document["passed"] else f"FAIL (exit {document['exit_code']})"
+    call.say(document, *for_screen(document["output"]).splitlines(), f"validation: {verdict}")
+    return int(document["exit_code"])

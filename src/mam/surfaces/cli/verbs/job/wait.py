@@ -1,4 +1,4 @@
-"""mam job wait: until jobs have ended, here or on another machine."""
+"""mam job wait: wait until jobs have ended, on this machine or on another one."""
 
 from __future__ import annotations
 
@@ -16,13 +16,17 @@ if TYPE_CHECKING:
 
 
 def add_options(parser: Parser) -> None:
-    """Which jobs, how long, and where."""
+    """Add the options: the jobs, the timeout and the broker."""
     from mam.surfaces.cli.parser import span
 
-    parser.add_argument("names", nargs="*", metavar="ID", default=[], help="ids of jobs; else all open ones")
+    parser.add_argument(
+        "names", nargs="*", metavar="ID", default=[], help="ids of jobs (default: all open jobs)"
+    )
     parser.add_argument("--job", action="append", metavar="ID", default=[], help="the same, as an option")
-    parser.add_argument("--timeout", metavar="TIME", type=span, help="wait so long at most: 90, 30m")
-    parser.add_argument("--broker", metavar="URL", help="jobs of another machine, over mqtt:// or mqtts://")
+    parser.add_argument("--timeout", metavar="TIME", type=span, help="wait at most this long: 90, 30m")
+    parser.add_argument(
+        "--broker", metavar="URL", help="wait for jobs of another machine, over mqtt:// or mqtts://"
+    )
     parser.add_argument(
         "--token-file", metavar="FILE", help="with --broker: the job's token (DIR/ID.token of --registry-dir)"
     )
@@ -30,32 +34,41 @@ def add_options(parser: Parser) -> None:
 
 
 def run(call: Invocation) -> int:
-    """Wait, and print each event."""
+    """Wait for the jobs, and print each event."""
     from mam.surfaces.cli import render_jobs
 
-    given = call.options
-    named = [*given.names, *given.job]
-    call.tell("waiting for events", after="the jobs go on; mam job list shows them")
-    if given.broker is not None:
-        return render_jobs.ended(call, _wait_remote(call, named))
-    if given.token_file is not None:
-        raise Usage("a token is for jobs of another machine", hint="name their --broker too")
-    done = call.fleet.jobs.wait(
-        named, lambda entry: render_jobs.tell(call, entry), timeout=given.timeout, folder=given.registry_dir
+    options = call.options
+    names = [*options.names, *options.job]
+    call.show_progress("waiting for events", after="the jobs continue; mam job list shows them")
+    if options.broker is not None:
+        return render_jobs.print_ends(call, _wait_remote(call, names))
+    if options.token_file is not None:
+        raise Usage("--token-file needs --broker", hint="it is for jobs of another machine")
+    jobs = call.fleet.jobs.wait(
+        names,
+        lambda entry: render_jobs.print_event(call, entry),
+        timeout=options.timeout,
+        folder=options.registry_dir,
     )
-    if not done and not call.as_json:
+    if not jobs and not call.as_json:
         return call.say({}, "no job is open")
-    return render_jobs.ended(call, done)
+    return render_jobs.print_ends(call, jobs)
 
 
-def _wait_remote(call: Invocation, named: list[str]) -> list[Document]:
+def _wait_remote(call: Invocation, names: list[str]) -> list[Document]:
     from mam.surfaces.cli import render_jobs
 
-    given = call.options
-    if given.token_file is not None and len(named) != 1:
-        raise Usage("a token file is of one job", hint="name one, or --registry-dir with ID.token of each")
-    folder = given.registry_dir or call.fleet.jobs.folder
-    tokens = {one: given.token_file or f"{folder}/{one}.token" for one in named}
+    options = call.options
+    if options.token_file is not None and len(names) != 1:
+        raise Usage(
+            "--token-file belongs to one job",
+            hint="name one job, or use --registry-dir with ID.token for each",
+        )
+    folder = options.registry_dir or call.fleet.jobs.folder
+    tokens = {name: options.token_file or f"{folder}/{name}.token" for name in names}
     return call.fleet.jobs.wait_remote(
-        tokens, lambda event: render_jobs.tell(call, event), broker=given.broker, timeout=given.timeout
+        tokens,
+        lambda event: render_jobs.print_event(call, event),
+        broker=options.broker,
+        timeout=options.timeout,
     )
