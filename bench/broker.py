@@ -25,7 +25,7 @@ from mam.app.jobs.find import token_of
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from mam.app.api.fleet import Fleet
+    from mam.app.api.fleet_object import Fleet
 
 _SECONDS = 30.0
 _PLAIN = "one message through bare mosquitto"

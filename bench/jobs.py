@@ -22,7 +22,7 @@ from mam.app.jobs.find import token_of
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from mam.app.api.fleet import Fleet
+    from mam.app.api.fleet_object import Fleet
 
 _COMMIT, _TOLD = "one commit", "one commit, until the kernel tells"
 _SECONDS = 30.0

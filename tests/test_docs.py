@@ -2,15 +2,16 @@
 
 import ast
 import inspect
+import pkgutil
 import re
 from importlib import import_module
-from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
 
 import mam
-from mam.app.api.access import Group
+from mam.app import api
+from mam.app.api.verb_group import VerbGroup
 from mam.core.settings import USER_ONLY, Settings
 
 ROOT = Path(__file__).parents[1]
@@ -35,12 +36,15 @@ def test_the_example_of_the_package_runs(home, tmux_server, workspace, monkeypat
 
 def groups() -> dict[str, type]:
     """Return the class of every attribute of a Fleet that holds verbs."""
-    found = {}
-    for name, member in inspect.getmembers(mam.Fleet):
-        if isinstance(member, property) and find_spec(f"mam.app.api.{name}"):
-            module = import_module(f"mam.app.api.{name}")
-            found[name] = getattr(module, inspect.get_annotations(member.fget)["return"])
-    return found
+    for module in pkgutil.iter_modules(api.__path__, f"{api.__name__}."):
+        import_module(module.name)
+    classes = {group.__name__: group for group in VerbGroup.__subclasses__()}
+    returned = {
+        name: inspect.get_annotations(member.fget)["return"]
+        for name, member in inspect.getmembers(mam.Fleet)
+        if isinstance(member, property)
+    }
+    return {name: classes[word] for name, word in returned.items() if word in classes}
 
 
 GROUPS = groups()
@@ -127,7 +131,7 @@ def methods(owner: type) -> dict[str, list[inspect.Parameter]]:
 
 
 def test_every_group_of_verbs_is_an_attribute_of_a_fleet() -> None:
-    assert set(GROUPS.values()) == set(Group.__subclasses__())
+    assert set(GROUPS.values()) == set(VerbGroup.__subclasses__())
 
 
 @pytest.mark.parametrize("title", PUBLIC)

@@ -15,19 +15,19 @@ __all__ = ["Fleet", "Fleets", "MamError", "Outcome", "Session", "__version__", "
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from mam.app.api.fleet import Fleet, Fleets, open_all
-    from mam.app.api.fleet import open_fleet as open
+    from mam.app.api.fleet_object import Fleet, Fleets, open_all
+    from mam.app.api.fleet_object import open_fleet as open
     from mam.app.api.sessions import Outcome, Session
     from mam.core.errors import MamError
 
 _HOMES = {
-    "Fleet": ("mam.app.api.fleet", "Fleet"),
-    "Fleets": ("mam.app.api.fleet", "Fleets"),
+    "Fleet": ("mam.app.api.fleet_object", "Fleet"),
+    "Fleets": ("mam.app.api.fleet_object", "Fleets"),
     "MamError": ("mam.core.errors", "MamError"),
     "Outcome": ("mam.app.api.sessions", "Outcome"),
     "Session": ("mam.app.api.sessions", "Session"),
-    "open": ("mam.app.api.fleet", "open_fleet"),
-    "open_all": ("mam.app.api.fleet", "open_all"),
+    "open": ("mam.app.api.fleet_object", "open_fleet"),
+    "open_all": ("mam.app.api.fleet_object", "open_all"),
 }
 
 

@@ -6,7 +6,7 @@ import pytest
 
 from mam.core import job as rules
 from mam.core import job_event as events
-from mam.core.job_record import parse_record, record
+from mam.core.job_file_format import parse_record, record
 
 
 @pytest.mark.parametrize(

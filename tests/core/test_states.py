@@ -9,7 +9,7 @@ import pytest
 
 from mam.core.activity import ActivityState
 from mam.core.job import JobStatus
-from mam.core.liveness import Liveness
+from mam.core.liveness_values import Liveness
 from mam.core.message import MessageState
 from mam.core.session_row import Status
 

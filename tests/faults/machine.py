@@ -21,7 +21,7 @@ from mam.app.context import claims
 from mam.app.context.liveness import check_liveness
 from mam.app.sessions.death import record_if_dead
 from mam.core.errors import MamError
-from mam.core.liveness import Liveness
+from mam.core.liveness_values import Liveness
 
 COUNT, KILL_BEFORE, KILL_AFTER, FAIL_ONCE, FAIL_FROM = range(5)
 ENOSPC, EIO, EROFS = errno.ENOSPC, errno.EIO, errno.EROFS

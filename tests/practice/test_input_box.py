@@ -8,7 +8,7 @@ from tests.effort import count_calls
 
 from mam.practice.editor import Editor
 from mam.practice.input_box import box_rows
-from mam.practice.layout import rule
+from mam.practice.screen_rows import rule
 from mam.practice.text_width import cells
 
 

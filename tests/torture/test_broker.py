@@ -11,7 +11,7 @@ import mam
 from mam.adapters.store.tables import jobs
 from mam.app.brokers import config as brokers
 from mam.app.brokers import wait_remote
-from mam.app.brokers.relay import Relay
+from mam.app.brokers.relay_both_ways import Relay
 from mam.app.jobs import ledger
 from mam.app.jobs.find import token_of
 from mam.core import caller as callers

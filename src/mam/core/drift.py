@@ -7,7 +7,7 @@ id yet. D: the row's conversation was on disk once, but is not any more.
 
 from __future__ import annotations
 
-from mam.core.liveness import Liveness
+from mam.core.liveness_values import Liveness
 from mam.core.names import kind_of_name
 from mam.core.session_row import Status, own_id, own_id_field
 

@@ -7,7 +7,7 @@ from enum import StrEnum
 
 from mam.core.activity import IDLE, WORKING
 from mam.core.errors import InvalidPrompt, Usage
-from mam.core.liveness import Liveness
+from mam.core.liveness_values import Liveness
 from mam.core.safe_text import for_paste, one_line
 
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from mam.core.safe_text import for_screen, one_line
-from mam.core.task import CLAIMED, shown
-from mam.core.team import CHECKLIST, CLOSED
+from mam.core.task_format import CLAIMED, shown
+from mam.core.team_plan import CHECKLIST, CLOSED
 from mam.core.times import stamp
 
 TYPE_CHECKING = False

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from .dialog import Dialog, trust
 from .editor import Editor
-from .layout import FRAME_SECONDS, header_rows
 from .options import Options
-from .screen import COLOURS
-from .slash_commands import HELP, command_error, parse_command
+from .paint import COLOURS
+from .screen_rows import FRAME_SECONDS, header_rows
+from .slash_command_syntax import HELP, command_error, parse_command
 from .text_width import clean, shorten
 from .turn_runner import Session
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from .agent import Agent
-from .layout import box_region, footer_row, queue_rows, spinner_row
+from .screen_rows import box_region, footer_row, queue_rows, spinner_row
 from .text_width import shorten
 
 STARTING = "Starting…"

@@ -10,7 +10,7 @@ from .agent import Agent, Outcome
 from .hooks import Hooks
 from .keys import Decoder
 from .live_region import live_region, title
-from .screen import Screen
+from .paint import Screen
 from .signal_pipe import ENDINGS, Signals
 from .terminal import PASTE_ON, Closed, Terminal
 from .turn_actions import Crash

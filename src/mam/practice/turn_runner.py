@@ -11,7 +11,7 @@ from .options import Options
 from .ordinary_turn import ordinary_turn
 from .requested_turns import DRILLS
 from .scrollback import INTERRUPTED, Output
-from .slash_commands import parse_command
+from .slash_command_syntax import parse_command
 from .transcript import Conversation, new_id
 from .turn_actions import Stage
 

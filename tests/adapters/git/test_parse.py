@@ -2,7 +2,7 @@
 
 import pytest
 
-from mam.adapters.git import failures, parse
+from mam.adapters.git import error_translation, parse
 from mam.core.errors import DiskFull, InvalidPath, NotAllowed, ReadOnly, Refused, Unavailable
 
 LISTED = (
@@ -72,18 +72,18 @@ def test_status_without_commit_and_without_branch() -> None:
     ],
 )
 def test_failures(stderr, error) -> None:
-    assert type(failures.from_stderr(stderr, "/x")) is error
+    assert type(error_translation.from_stderr(stderr, "/x")) is error
 
 
 def test_a_failure_never_advises_force_for_uncommitted_work() -> None:
-    error = failures.from_stderr(
+    error = error_translation.from_stderr(
         "fatal: '/x' contains modified or untracked files, use --force to delete it", "/x"
     )
     assert "force" not in error.message + (error.hint or "")
 
 
 def test_the_reason_is_the_line_that_says_why() -> None:
-    assert failures.reason("Preparing\nwarning: no\nfatal: because\nuse it") == "because"
-    assert failures.reason("one\nerror: two\nthree") == "two"
-    assert failures.reason("one\n\x1b[31mtwo\n") == "[31mtwo"
-    assert failures.reason("\n") == "git gave no reason"
+    assert error_translation.reason("Preparing\nwarning: no\nfatal: because\nuse it") == "because"
+    assert error_translation.reason("one\nerror: two\nthree") == "two"
+    assert error_translation.reason("one\n\x1b[31mtwo\n") == "[31mtwo"
+    assert error_translation.reason("\n") == "git gave no reason"

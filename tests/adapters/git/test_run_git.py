@@ -9,7 +9,7 @@ import pytest
 from tests.processes import is_running
 from tests.waiting import wait_until
 
-from mam.adapters.git.failures import GitMissing
+from mam.adapters.git.error_translation import GitMissing
 from mam.adapters.git.run_git import Program, clean_environment
 from mam.core.errors import InvalidPath, Refused, TimedOut, Unavailable
 

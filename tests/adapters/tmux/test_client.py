@@ -12,7 +12,7 @@ import pytest
 from tests.effort import count_calls
 
 from mam.adapters.tmux.client import Tmux, clean_environment
-from mam.adapters.tmux.failures import NoAnswer, PaneChanged, PaneInMode, from_stderr
+from mam.adapters.tmux.error_translation import NoAnswer, PaneChanged, PaneInMode, from_stderr
 from mam.core.errors import (
     DeliveryUnconfirmed,
     IllegalTransition,

@@ -162,7 +162,7 @@ class TestT4TextAndKeys:
         assert log.read_bytes() == b"n"
 
     def test_every_key_of_the_list_is_one_that_tmux_knows(self, private, tmux):
-        from mam.adapters.tmux.keys import KEYS
+        from mam.adapters.tmux.key_names import KEYS
 
         pane, log = private.record()
         tmux.keys(pane.id, [*KEYS, "Enter"], mark=MARK)

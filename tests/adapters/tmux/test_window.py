@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from mam.adapters.tmux import window
-from mam.adapters.tmux.failures import from_stderr
+from mam.adapters.tmux.error_translation import from_stderr
 from mam.core.errors import PaneGone, TerminalsDown, Usage
 
 MARK, SECOND, THIRD = "s_00000001", "s_00000002", "s_00000003"

@@ -11,7 +11,7 @@ from tests.app.watching import run_apart
 
 import mam
 from mam.app.brokers import config as brokers
-from mam.app.brokers.relay import Relay
+from mam.app.brokers.relay_both_ways import Relay
 from mam.app.brokers.relay_pool import RelayPool
 from mam.app.monitor import resident as residents
 from mam.app.monitor.broker_subscription import subscribe

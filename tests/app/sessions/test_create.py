@@ -8,7 +8,7 @@ import pytest
 
 import mam
 from mam.adapters.tmux.client import Tmux
-from mam.adapters.tmux.failures import PaneChanged
+from mam.adapters.tmux.error_translation import PaneChanged
 from mam.core.errors import (
     AgentMissing,
     DialogOpen,

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from mam.core.rights import RIGHTS, Right
+from mam.core.verb_rights import RIGHTS, Right
 from mam.surfaces.cli import fast_parse, main, parser, verb_table
 from mam.surfaces.cli.verbs import ls as ls_verb
 

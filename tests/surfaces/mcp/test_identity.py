@@ -8,8 +8,8 @@ from types import SimpleNamespace
 import pytest
 
 from mam.app.agent_tools.connected_client import ConnectedClient
-from mam.app.api.access import Access
-from mam.app.api.fleet import Fleet
+from mam.app.api.fleet_object import Fleet
+from mam.app.api.verb_group import Access
 from mam.core import authority
 from mam.core import caller as callers
 from mam.core.errors import NotAllowed

@@ -6,7 +6,7 @@ from types import SimpleNamespace
 import pytest
 from tests.surfaces.mcp.client import Client
 
-from mam.app.api.agents import Agents
+from mam.app.api.agent_tools import Agents
 from mam.app.api.sessions import Sessions
 from mam.core import caller as callers
 from mam.core.errors import NeedsConfirmation, StopUnconfirmed

@@ -12,7 +12,7 @@ from tempfile import TemporaryFile
 from threading import current_thread, main_thread
 from time import sleep
 
-from mam.adapters.git.failures import GitMissing, from_stderr, is_temporary
+from mam.adapters.git.error_translation import GitMissing, from_stderr, is_temporary
 from mam.adapters.system import child_process
 from mam.core.errors import TimedOut, Unavailable
 

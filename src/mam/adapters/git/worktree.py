@@ -11,7 +11,7 @@ import os
 import shlex
 from typing import NamedTuple
 
-from mam.adapters.git import failures, parse
+from mam.adapters.git import error_translation, parse
 from mam.adapters.git.branches import Branches
 from mam.adapters.git.run_git import READ_SECONDS, WRITE_SECONDS, Program
 from mam.core.errors import MamError, Refused, Unavailable
@@ -71,7 +71,7 @@ class Worktrees:
             return answer.line
         if any(phrase in answer.err for phrase in _NOT_A_WORKTREE):
             return None
-        raise failures.from_stderr(answer.err, path)
+        raise error_translation.from_stderr(answer.err, path)
 
     def main(self, top: str) -> str:
         """Return the top folder of the main working tree of a worktree.
@@ -142,8 +142,8 @@ class Worktrees:
             return None
         # If git refuses, it ends with 128 and leaves nothing. If a complete worktree exists, the hook failed.
         if 0 < answer.status != 128 and self._is_on(repo, path, branch):
-            return f"exit {answer.status}: {failures.reason(answer.err)}"
-        raise failures.from_stderr(answer.err, repo)
+            return f"exit {answer.status}: {error_translation.reason(answer.err)}"
+        raise error_translation.from_stderr(answer.err, repo)
 
     def _is_on(self, repo: str, path: str, branch: str) -> bool:
         entry = self.entry(repo, path)

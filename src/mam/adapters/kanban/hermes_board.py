@@ -11,7 +11,7 @@ import re
 import sqlite3
 from contextlib import closing, contextmanager
 
-from mam.adapters.kanban.card_tables import BoardConnection, TableBoard
+from mam.adapters.kanban.sqlite_board import BoardConnection, SqliteBoard
 from mam.core.errors import Damaged, MamError, ReadOnly, RegistryBusy, Unavailable
 
 TYPE_CHECKING = False
@@ -38,7 +38,7 @@ _NEEDED = {
 }
 
 
-class HermesBoard(TableBoard):
+class HermesBoard(SqliteBoard):
     """A board of Hermes. mam leaves expired claims to the dispatcher of Hermes."""
 
     name = "hermes"

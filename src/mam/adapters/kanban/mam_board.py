@@ -6,7 +6,7 @@ The owner of the database opens, locks and migrates it. This file gets it as an 
 
 from __future__ import annotations
 
-from mam.adapters.kanban.card_tables import BoardConnection, TableBoard
+from mam.adapters.kanban.sqlite_board import BoardConnection, SqliteBoard
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
             """Return the time of day."""
 
 
-class MamBoard(TableBoard):
+class MamBoard(SqliteBoard):
     """The board of one root. It has no dispatcher, so anybody may take over an expired claim."""
 
     name = "ours"

@@ -20,7 +20,7 @@ from paho.mqtt.packettypes import PacketTypes
 from paho.mqtt.properties import Properties
 from paho.mqtt.subscribeoptions import SubscribeOptions
 
-from mam.adapters.mqtt import failures
+from mam.adapters.mqtt import error_translation
 from mam.core.errors import BrokerDown, InvalidSettings
 
 TYPE_CHECKING = False
@@ -121,18 +121,18 @@ class Connection:
             self._connect()
         except OSError as error:
             self._disconnect()
-            raise failures.from_os(error, self.broker) from error
+            raise error_translation.from_os(error, self.broker) from error
         try:
             while self._answer is None:
                 self._exchange(deadline - time.monotonic())
                 if self._answer is None and time.monotonic() >= deadline:
-                    raise failures.silent(self.broker, seconds)
+                    raise error_translation.silent(self.broker, seconds)
             if self._answer.is_failure:
-                raise failures.from_reason(self._answer, self.broker)
+                raise error_translation.from_reason(self._answer, self.broker)
         except BrokerDown:
             self._disconnect()
             if self._answer is not None and self._answer.is_failure:
-                raise failures.from_reason(self._answer, self.broker) from None
+                raise error_translation.from_reason(self._answer, self.broker) from None
             raise
         except BaseException:
             self._disconnect()
@@ -161,10 +161,10 @@ class Connection:
         while mid is not None and mid not in self._granted:
             self.step(deadline - time.monotonic())
             if mid not in self._granted and time.monotonic() >= deadline:
-                raise self._fail(failures.silent(self.broker, seconds))
+                raise self._fail(error_translation.silent(self.broker, seconds))
         for code in self._granted.pop(mid or 0, []):
             if code.is_failure:
-                raise failures.from_reason(code, self.broker)
+                raise error_translation.from_reason(code, self.broker)
 
     def publish(self, topic: str, payload: str, *, retain: bool = False) -> int:
         """Send a message; its number is in `acknowledged` as soon as the broker has it."""
@@ -185,7 +185,7 @@ class Connection:
                 missing -= self.acknowledged
                 deadline = time.monotonic() + seconds
             elif time.monotonic() >= deadline:
-                raise self._fail(failures.silent(self.broker, seconds))
+                raise self._fail(error_translation.silent(self.broker, seconds))
 
     def step(self, seconds: float, *descriptors: int) -> Collection[int]:
         """Send and receive for at most `seconds`; return which of the `descriptors` are readable.
@@ -238,7 +238,7 @@ class Connection:
     def _exchange(self, seconds: float, *descriptors: int) -> Collection[int]:
         wire = self._client.socket()
         if wire is None or wire.fileno() < 0:
-            raise self._fail(failures.lost(self.broker, "it was closed"))
+            raise self._fail(error_translation.lost(self.broker, "it was closed"))
         is_waiting = bool(getattr(wire, "pending", int)())
         poll = select.poll()
         poll.register(wire.fileno(), select.POLLIN | (select.POLLOUT if self._client.want_write() else 0))
@@ -255,12 +255,12 @@ class Connection:
             result = self._client.loop_write()
         result = result or self._client.loop_misc()
         if result or self._end is not None:
-            raise self._fail(self._end or failures.lost(self.broker, paho.error_string(result)))
+            raise self._fail(self._end or error_translation.lost(self.broker, paho.error_string(result)))
         return ready.keys()
 
     def _check(self, result: MQTTErrorCode) -> None:
         if result != MQTTErrorCode.MQTT_ERR_SUCCESS:
-            raise self._fail(self._end or failures.lost(self.broker, paho.error_string(result)))
+            raise self._fail(self._end or error_translation.lost(self.broker, paho.error_string(result)))
 
     def _fail(self, error: Unavailable) -> Unavailable:
         self._end = error
@@ -288,9 +288,9 @@ class Connection:
         if self._end is not None:
             return
         if flags.is_disconnect_packet_from_server:
-            self._end = failures.from_reason(reason, self.broker)
+            self._end = error_translation.from_reason(reason, self.broker)
         else:
-            self._end = failures.lost(self.broker, reason.getName())
+            self._end = error_translation.lost(self.broker, reason.getName())
 
     def _on_subscribe(
         self, _client: paho.Client, _data: Any, mid: int, codes: list[ReasonCode], _properties: Any
@@ -301,7 +301,7 @@ class Connection:
         self, _client: paho.Client, _data: Any, mid: int, reason: ReasonCode, _properties: Any
     ) -> None:
         if reason.is_failure:
-            self._end = failures.from_reason(reason, self.broker)
+            self._end = error_translation.from_reason(reason, self.broker)
         else:
             self.acknowledged.add(mid)
 

@@ -7,7 +7,7 @@ directories are hex, and prompts go over stdin.
 
 from __future__ import annotations
 
-from mam.adapters.tmux.keys import tmux_keys
+from mam.adapters.tmux.key_names import tmux_keys
 from mam.adapters.tmux.parse import encode_root
 from mam.core.errors import InvalidName, PaneGone, Usage
 

@@ -12,7 +12,7 @@ from time import monotonic, sleep
 
 from mam.adapters.system import child_process
 from mam.adapters.tmux import argv, parse
-from mam.adapters.tmux.failures import NoServer, ServerEnded, from_stderr, no_answer, refusal
+from mam.adapters.tmux.error_translation import NoServer, ServerEnded, from_stderr, no_answer, refusal
 from mam.core.errors import (
     DeliveryUnconfirmed,
     IllegalTransition,
@@ -317,20 +317,20 @@ class Tmux:
 
     def socket_path(self) -> str:
         """Return the path of the server's socket."""
-        from mam.adapters.tmux import server_process as server
+        from mam.adapters.tmux import server_shutdown as server
 
         return server.socket_path(self._prefix, self._environ)
 
     def server_pid(self) -> int | None:
         """Return the pid of the server, also if it does not answer; None if no server listens."""
-        from mam.adapters.tmux import server_process as server
+        from mam.adapters.tmux import server_shutdown as server
 
         return server.listener(self._prefix, self._environ)
 
     def kill_server(self, timeout: float = 15.0) -> None:
         """End the server and all its panes, and prove that its process is gone. For tests and the demo."""
         from mam.adapters.system.deadline import Deadline
-        from mam.adapters.tmux import server_process as server
+        from mam.adapters.tmux import server_shutdown as server
 
         deadline = Deadline(timeout + 5, clock=monotonic)
         pid = self.server_pid()

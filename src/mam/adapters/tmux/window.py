@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from mam.adapters.tmux import argv
 from mam.adapters.tmux.client import new_nonce
-from mam.adapters.tmux.failures import ServerEnded
+from mam.adapters.tmux.error_translation import ServerEnded
 from mam.core.errors import PaneGone, TerminalsDown, Usage
 
 TYPE_CHECKING = False

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from mam.app.api.access import Group
+from mam.app.api.verb_group import VerbGroup
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     Names = list[str]
 
 
-class Boards(Group):
+class Boards(VerbGroup):
     """Cards. `board` is `ours` or `hermes`; without it the environment decides."""
 
     __slots__ = ()

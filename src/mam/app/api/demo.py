@@ -2,22 +2,22 @@
 
 from __future__ import annotations
 
-from mam.app.api.access import Group
+from mam.app.api.verb_group import VerbGroup
 
 
-class Demo(Group):
+class Demo(VerbGroup):
     """The tmux server of a demonstration."""
 
     __slots__ = ()
 
     def show(self, server: str) -> None:
         """Attach this terminal to the running sessions, and return when the person detaches."""
-        from mam.app.sessions.demo_server import show
+        from mam.app.sessions.demo_tmux import show
 
         show(self._context, server)
 
     def end(self, server: str) -> None:
         """End the server and every process in it; raise StopUnconfirmed if a process stays."""
-        from mam.app.sessions.demo_server import end
+        from mam.app.sessions.demo_tmux import end
 
         end(self._context, server)

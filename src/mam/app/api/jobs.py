@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from mam.app.api.access import Group, changing, publishing
+from mam.app.api.verb_group import VerbGroup, changing, publishing
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     Names = list[str]
 
 
-class Jobs(Group):
+class Jobs(VerbGroup):
     """Delegated work with events and an end. `folder` names a folder of records other than the root's own."""
 
     __slots__ = ()

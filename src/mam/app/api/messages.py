@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from mam.app.api.access import Group, changing
+from mam.app.api.verb_group import VerbGroup, changing
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     Document = dict[str, Any]
 
 
-class Messages(Group):
+class Messages(VerbGroup):
     """Messages, answers to dialogs, and keys for sessions."""
 
     __slots__ = ()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from mam.app.api.access import Group, changing
+from mam.app.api.verb_group import VerbGroup, changing
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     Document = dict[str, Any]
 
 
-class Monitor(Group):
+class Monitor(VerbGroup):
     """The monitor, which keeps the registry in line with what exists."""
 
     __slots__ = ()
@@ -127,7 +127,7 @@ class Monitor(Group):
 
         Returns `{board, card, created, spawned, worker, note}`. A root has at most one open goal card.
         """
-        from mam.app.boards.run_monitor_in_hermes import dispatch
+        from mam.app.boards.dispatch_monitor_to_hermes import dispatch
 
         return dispatch(self._context)
 

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from mam.app.api.access import Group, changing
 from mam.app.api.messages import Messages
+from mam.app.api.verb_group import VerbGroup, changing
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from typing import Any, Unpack
 
-    from mam.app.api.access import Access
+    from mam.app.api.verb_group import Access
     from mam.app.observation.ls import Filters
     from mam.app.sessions.create_options import SessionOptions
     from mam.core.session_row import Row
@@ -113,7 +113,7 @@ class Outcome:
         self.note = note
 
 
-class Sessions(Group):
+class Sessions(VerbGroup):
     """The sessions of the root: start and stop them, and read their activity and their log."""
 
     __slots__ = ()

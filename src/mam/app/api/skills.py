@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from mam.app.api.access import Group
+from mam.app.api.verb_group import VerbGroup
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     Names = list[str]
 
 
-class Skills(Group):
+class Skills(VerbGroup):
     """Skills that teach agents these verbs."""
 
     __slots__ = ()

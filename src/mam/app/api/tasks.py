@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from mam.app.api.access import Group
+from mam.app.api.verb_group import VerbGroup
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     Names = list[str]
 
 
-class Tasks(Group):
+class Tasks(VerbGroup):
     """Tasks for roles. One member claims each."""
 
     __slots__ = ()

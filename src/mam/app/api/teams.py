@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from mam.app.api.access import Group, changing
+from mam.app.api.verb_group import VerbGroup, changing
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     Names = list[str]
 
 
-class Teams(Group):
+class Teams(VerbGroup):
     """Several sessions with roles in one window."""
 
     __slots__ = ()
@@ -27,20 +27,20 @@ class Teams(Group):
         Options for every role: agent, permissions, model, env, args, trust, mcp, timeout. `work` is a task
         for the first role.
         """
-        from mam.app.teams.team import up
+        from mam.app.teams.team_up_down import up
 
         return up(self._context, self._caller, what, work=work, **options)
 
     @changing
     def down(self, team: str | None = None, *, force: bool = False) -> Document:
         """End every member of a team, gracefully; `{team, closed, failed, unfinished}`."""
-        from mam.app.teams.team import down
+        from mam.app.teams.team_up_down import down
 
         return down(self._context, self._caller, team, force=force)
 
     def list(self, *, ended: bool = False) -> Document:
         """Return `{teams, presets}`, each team with its members and their checklists."""
-        from mam.app.teams.team import listing
+        from mam.app.teams.team_up_down import listing
 
         return listing(self._context, ended=ended)
 

@@ -8,7 +8,7 @@ import time
 from mam.app.boards.board import HERMES, open_board
 from mam.app.boards.monitor_comments import CardWatch, claimer
 from mam.app.context.commit_watch import CommitWatch
-from mam.app.monitor import takeover
+from mam.app.monitor import watch_or_follow
 from mam.app.monitor.monitor_timeouts import MonitorTimeouts
 from mam.app.monitor.resident import Resident
 from mam.app.sessions import reconcile as passes
@@ -68,7 +68,7 @@ def monitor(
     card_watch = CardWatch(context, board, _card_id(context, board, card))
     claimed = card_watch.claim()
     tell({"card": claimed.as_json(), "board": {"name": board.name, "path": board.path}})
-    reason = takeover.watch_or_follow(
+    reason = watch_or_follow.watch_or_follow(
         lambda: Resident(context, caller, tell, [card_watch, *tasks]).run(limits),
         lambda: _follow_resident(context, card_watch, tell, limits),
     )
@@ -107,7 +107,7 @@ def _card_id(context: Context, board: Board, card: str) -> str:
 def _follow_resident(context: Context, card_watch: CardWatch, tell: Tell, limits: MonitorTimeouts) -> str:
     """Follow the resident of another process; return why to end, or an empty string when it has ended."""
     with CommitWatch(context) as commits:
-        while takeover.is_watched(context):
+        while watch_or_follow.is_watched(context):
             try:
                 reason = card_watch.tick()
             except MamError as error:
@@ -124,6 +124,6 @@ def _follow_resident(context: Context, card_watch: CardWatch, tell: Tell, limits
 
 def _wait(context: Context, commits: CommitWatch, until: float) -> None:
     """Wait until that time, a commit of another process, or the end of the resident."""
-    while takeover.is_watched(context) and (now := time.monotonic()) < until:
-        if commits.wait(min(until, now + takeover.NET)):
+    while watch_or_follow.is_watched(context) and (now := time.monotonic()) < until:
+        if commits.wait(min(until, now + watch_or_follow.NET)):
             return

@@ -18,8 +18,8 @@ from mam.core.errors import MamError, NotPublished
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from mam.adapters.store.registry_transaction import Transaction
     from mam.adapters.store.tables.outbox import OutboxRow
-    from mam.adapters.store.transaction import Transaction
     from mam.app.context.context import Context
     from mam.core.broker import Broker
 

@@ -13,7 +13,7 @@ import time
 from collections import deque
 
 from mam.adapters.store.tables import jobs, outbox
-from mam.app.brokers.relay import CONNECTED, Relay
+from mam.app.brokers.relay_both_ways import CONNECTED, Relay
 from mam.core import broker as rules
 from mam.core.errors import Broken, InvalidSettings, MamError
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
 
-    from mam.adapters.store.transaction import Transaction
+    from mam.adapters.store.registry_transaction import Transaction
     from mam.app.context.context import Context
     from mam.core.broker import Broker
     from mam.core.caller import Caller

@@ -9,7 +9,7 @@ import os
 
 from mam.adapters.system import process
 from mam.adapters.system.process import Identity
-from mam.core.liveness import Liveness
+from mam.core.liveness_values import Liveness
 from mam.core.names import kind_of_name
 from mam.core.session_row import Status
 

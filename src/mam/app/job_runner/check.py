@@ -17,7 +17,7 @@ from mam.adapters.system.process import Identity
 from mam.app.job_runner.finish import fail, finish
 from mam.app.jobs import ledger
 from mam.app.jobs.find import ensure_in_ledger, not_found
-from mam.app.jobs.write_files import write_files
+from mam.app.jobs.write_record_and_log import write_files
 from mam.core import job_event as events
 from mam.core.errors import InvalidPath
 from mam.core.job import LOOP, JobStatus
@@ -27,8 +27,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
 
+    from mam.adapters.store.registry_transaction import Transaction
     from mam.adapters.store.tables.jobs import Job
-    from mam.adapters.store.transaction import Transaction
     from mam.app.context.context import Context
     from mam.core.caller import Caller
 

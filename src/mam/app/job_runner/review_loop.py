@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from mam.adapters.store.tables import jobs
+from mam.app.job_runner.begin_turn import begin, start_session
 from mam.app.job_runner.finish import fail
-from mam.app.job_runner.turn import begin, start_session
 from mam.core import job as rules
 from mam.core import names
 from mam.core.errors import MamError

@@ -15,8 +15,8 @@ from mam.core.job import after_clock_jump
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from mam.adapters.store.registry_transaction import Transaction
     from mam.adapters.store.tables.jobs import Job
-    from mam.adapters.store.transaction import Transaction
     from mam.app.context.context import Context
 
 _KEY = "jobs:clock"

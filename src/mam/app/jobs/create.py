@@ -8,16 +8,16 @@ from mam.adapters.store.files import job_files
 from mam.adapters.store.tables import jobs
 from mam.app.jobs import clock_jump, ledger
 from mam.app.jobs.logs import audit_root
-from mam.app.jobs.write_files import write_files
+from mam.app.jobs.write_record_and_log import write_files
 from mam.core import job_event as events
-from mam.core.job_record import DEFAULTS
+from mam.core.job_file_format import DEFAULTS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
+    from mam.adapters.store.registry_transaction import Transaction
     from mam.adapters.store.tables.jobs import Job
-    from mam.adapters.store.transaction import Transaction
     from mam.app.context.context import Context
     from mam.core.caller import Caller
 

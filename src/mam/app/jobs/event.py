@@ -8,7 +8,7 @@ from __future__ import annotations
 from mam.adapters.store.tables import jobs
 from mam.app.jobs import ledger
 from mam.app.jobs.find import ensure_in_ledger, not_found, resolve_id, token_of
-from mam.app.jobs.write_files import write_files
+from mam.app.jobs.write_record_and_log import write_files
 from mam.core import job_event as events
 from mam.core.errors import EventRefused, JobNotFound, NotAllowed, Usage
 
@@ -16,8 +16,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
+    from mam.adapters.store.registry_transaction import Transaction
     from mam.adapters.store.tables.jobs import Job
-    from mam.adapters.store.transaction import Transaction
     from mam.app.context.context import Context
     from mam.core.caller import Caller
     from mam.core.job_event import Event

@@ -12,15 +12,15 @@ from mam.adapters.store.tables import jobs
 from mam.core.errors import JobNotFound, NotAllowed, Usage
 from mam.core.job import OPEN
 from mam.core.job_event import NAMES, is_job_id
-from mam.core.job_record import DEFAULTS, parse_record, record
+from mam.core.job_file_format import DEFAULTS, parse_record, record
 from mam.core.times import parse_stamp
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
+    from mam.adapters.store.registry_transaction import Transaction
     from mam.adapters.store.tables.jobs import Job
-    from mam.adapters.store.transaction import Transaction
     from mam.app.context.context import Context
 
     Document = dict[str, Any]

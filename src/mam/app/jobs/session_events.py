@@ -9,7 +9,7 @@ from __future__ import annotations
 from mam.adapters.store.files import job_files
 from mam.adapters.store.tables import jobs, messages
 from mam.app.jobs import ledger
-from mam.app.jobs.write_files import write_files
+from mam.app.jobs.write_record_and_log import write_files
 from mam.core import job_event as events
 from mam.core.activity import IDLE, WAITING, WORKING
 from mam.core.errors import EventRefused
@@ -21,8 +21,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
+    from mam.adapters.store.registry_transaction import Transaction
     from mam.adapters.store.tables.jobs import Job
-    from mam.adapters.store.transaction import Transaction
     from mam.app.context.context import Context
     from mam.core.session_event import SessionEvent
     from mam.core.session_row import Row

@@ -27,7 +27,7 @@ from mam.core.errors import (
     Refused,
     Unavailable,
 )
-from mam.core.liveness import Liveness
+from mam.core.liveness_values import Liveness
 from mam.core.safe_text import for_paste
 
 TYPE_CHECKING = False

@@ -13,7 +13,7 @@ from mam.adapters.system import process
 from mam.adapters.system.deadline import Deadline
 from mam.adapters.system.process import Identity
 from mam.app.context import claims
-from mam.app.messages import carrier, receipt_proof
+from mam.app.messages import receipt_proof, text_or_file
 from mam.app.messages.enter_text import type_text
 from mam.app.observation import conversations
 from mam.app.observation.pane_look import gather_evidence, look_at_pane, look_until_clear
@@ -28,10 +28,10 @@ from mam.core.session_row import current_conversation
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from mam.adapters.agents.kind import Kind, ScreenState
+    from mam.adapters.store.registry_transaction import Transaction
     from mam.adapters.store.tables.messages import Message
-    from mam.adapters.store.transaction import Transaction
     from mam.app.context.context import Context
-    from mam.app.messages.carrier import CarriedText
+    from mam.app.messages.text_or_file import CarriedText
     from mam.app.observation.pane_look import PaneLook
     from mam.core.session_row import Row
 
@@ -115,7 +115,7 @@ def _deliver_one(context: Context, message: Message) -> bool:
     if reason:
         return _hold(context, message, reason)
     try:
-        carried = carrier.prepare(context, row, message)
+        carried = text_or_file.prepare(context, row, message)
     except (OSError, NotAllowed) as error:
         reason = f"the file for the message could not be written: {error}"
         return _end(context, message, MessageState.FAILED, reason=reason)
@@ -333,7 +333,7 @@ def _resolve_abandoned(context: Context, message: Message) -> None:
     """Find out what became of a message whose owner died while typing; it is never typed again."""
     row = _row_of(context, message)
     try:
-        text = carrier.prepare(context, row, message).text if row else None
+        text = text_or_file.prepare(context, row, message).text if row else None
     except (OSError, NotAllowed):
         # Without the file for the message, the text to look for is not known.
         text = None

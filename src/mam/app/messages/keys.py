@@ -7,14 +7,14 @@ from __future__ import annotations
 
 import time
 
-from mam.adapters.tmux.failures import PaneChanged
-from mam.adapters.tmux.keys import tmux_keys
+from mam.adapters.tmux.error_translation import PaneChanged
+from mam.adapters.tmux.key_names import tmux_keys
 from mam.app.context.authority import check_writer
 from mam.app.observation.log import log
 from mam.app.observation.pane_look import gather_evidence, look_at_pane, look_until_clear
 from mam.core.activity import WAITING, is_asking
 from mam.core.errors import DialogOpen, NotReady, PaneGone, Usage
-from mam.core.liveness import Liveness
+from mam.core.liveness_values import Liveness
 from mam.core.message import absence_reason
 
 TYPE_CHECKING = False

@@ -12,7 +12,7 @@ import time
 from mam.adapters.system.file_watch import FileWatch
 from mam.app.brokers import config as brokers
 from mam.app.brokers.relay_pool import RelayPool, poll_seconds
-from mam.app.monitor import takeover
+from mam.app.monitor import watch_or_follow
 from mam.app.monitor.follow_resident import News
 from mam.app.monitor.monitor_timeouts import MonitorTimeouts
 from mam.app.monitor.resident import Resident
@@ -52,7 +52,7 @@ def subscribe(
         raise InvalidSettings("no broker is configured", hint="--broker mqtt://user@host names one")
     poll_seconds(context)
     limits = MonitorTimeouts(timeout, idle_timeout)
-    return takeover.watch_or_follow(
+    return watch_or_follow.watch_or_follow(
         lambda: Resident(context, caller, tell, tasks, subscribe=broker).run(limits),
         lambda: _Subscriber(context, caller, broker, tell, limits).run(),
     )
@@ -81,12 +81,12 @@ class _Subscriber:
         watch = FileWatch()
         watch.keep({self.context.paths.state: None})
         try:
-            while takeover.is_watched(self.context):
+            while watch_or_follow.is_watched(self.context):
                 self._look()
                 if reason := self.limits.end_reason():
                     return reason
                 until = min(self.due, self.relays.due(), self.limits.next_end())
-                seconds = min(takeover.NET, max(0.0, until - time.monotonic()))
+                seconds = min(watch_or_follow.NET, max(0.0, until - time.monotonic()))
                 select.select([watch.fileno(), *self.relays.handles()], [], [], seconds)
                 watch.poll()
             return ""

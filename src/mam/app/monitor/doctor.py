@@ -13,7 +13,7 @@ from mam.app.context import claims
 from mam.app.context.liveness import judge_liveness
 from mam.app.observation.versions import VersionReading, is_tested
 from mam.core.errors import MamError
-from mam.core.liveness import Liveness
+from mam.core.liveness_values import Liveness
 from mam.core.session_row import is_running
 
 TYPE_CHECKING = False

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import time
 
-from mam.adapters.store.tables import drifts, notices
+from mam.adapters.store.tables import drifts, sent_notices
 from mam.app.context.commit_watch import CommitWatch
-from mam.app.monitor import notify, takeover
+from mam.app.monitor import notify, watch_or_follow
 from mam.app.monitor.resident import Resident
 from mam.core.errors import MamError
 
@@ -28,7 +28,7 @@ def watch_root(
     context: Context, caller: Caller, tell: Tell, limits: MonitorTimeouts, tasks: Iterable[ResidentTask] = ()
 ) -> str:
     """Watch this root as its resident, or follow the running one and then replace it; return why it ended."""
-    return takeover.watch_or_follow(
+    return watch_or_follow.watch_or_follow(
         lambda: Resident(context, caller, tell, tasks).run(limits), lambda: follow(context, tell, limits)
     )
 
@@ -39,7 +39,7 @@ def follow(context: Context, tell: Tell, limits: MonitorTimeouts) -> str:
         news = News(context)
         while True:
             # This is read before the news, so that the last records of an ending resident are not lost.
-            is_watched = takeover.is_watched(context)
+            is_watched = watch_or_follow.is_watched(context)
             for document in news.take():
                 tell(document)
                 limits.note_event()
@@ -47,7 +47,7 @@ def follow(context: Context, tell: Tell, limits: MonitorTimeouts) -> str:
                 return ""
             if reason := limits.end_reason():
                 return reason
-            commits.wait(min(time.monotonic() + takeover.NET, limits.next_end()))
+            commits.wait(min(time.monotonic() + watch_or_follow.NET, limits.next_end()))
 
 
 class News:
@@ -78,7 +78,7 @@ class News:
 
     def _notices(self) -> set[tuple[str, str]]:
         none: set[tuple[str, str]] = set()
-        return self._context.registry.peek(notices.sent, none)
+        return self._context.registry.peek(sent_notices.sent, none)
 
     def _new_notices(self) -> list[Document]:
         before, self._notified = self._notified, self._notices()

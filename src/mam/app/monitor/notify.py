@@ -6,7 +6,7 @@ import json
 import sys
 from threading import Thread
 
-from mam.adapters.store.tables import notices
+from mam.adapters.store.tables import sent_notices
 from mam.adapters.system import program_lookup
 from mam.app.observation import activity
 from mam.app.observation.ls import describe
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from mam.adapters.store.registry import View
-    from mam.adapters.store.transaction import Transaction
+    from mam.adapters.store.registry_transaction import Transaction
     from mam.adapters.tmux.parse import Listing
     from mam.app.context.context import Context
 
@@ -45,8 +45,10 @@ def new_notices(
     current = [notice for session in sessions if (notice := _notice(session))]
     # A session with unknown activity keeps its recorded notice, so that it is not announced twice.
     unsure = {session["id"] for session in sessions if session["activity"] == UNKNOWN}
-    unannounced = context.registry.peek(lambda transaction: notices.unsent(transaction, current), current)
-    ended = context.registry.peek(lambda transaction: notices.ended(transaction, current, unsure), False)
+    unannounced = context.registry.peek(
+        lambda transaction: sent_notices.unsent(transaction, current), current
+    )
+    ended = context.registry.peek(lambda transaction: sent_notices.ended(transaction, current, unsure), False)
     if unannounced or ended:
         unannounced = context.registry.note(lambda transaction: _record(transaction, current, unsure))
     soon = [
@@ -73,8 +75,8 @@ def _as_getter(listing: Listing) -> Callable[[], Listing]:
 
 
 def _record(transaction: Transaction, current: list[Notice], unsure: Collection[str]) -> list[Notice]:
-    unannounced = notices.unsent(transaction, current)
-    notices.store_lasting(transaction, current, unsure)
+    unannounced = sent_notices.unsent(transaction, current)
+    sent_notices.store_lasting(transaction, current, unsure)
     return unannounced
 
 

@@ -28,7 +28,7 @@ from mam.app.monitor.monitor_timeouts import MonitorTimeouts
 from mam.app.monitor.stop_signal import StopOverdue, stop_handle
 from mam.app.observation import conversations
 from mam.app.sessions import reconcile
-from mam.app.sessions.begin_change import recover_if_needed
+from mam.app.sessions.recover_before_change import recover_if_needed
 from mam.app.teams.resident_task import TeamTask
 from mam.core.drift import hands_off_until
 from mam.core.errors import MamError, ResidentRuns

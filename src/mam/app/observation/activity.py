@@ -16,7 +16,7 @@ from mam.core.activity import (
     needs_screen,
     since,
 )
-from mam.core.liveness import Liveness
+from mam.core.liveness_values import Liveness
 from mam.core.session_row import current_conversation, is_running
 
 TYPE_CHECKING = False
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from mam.adapters.agents.kind import Kind, ScreenState
-    from mam.adapters.store.transaction import Transaction
+    from mam.adapters.store.registry_transaction import Transaction
     from mam.app.context.context import Context
     from mam.app.context.liveness import SessionLiveness
     from mam.app.observation.hook_reports import HookReport

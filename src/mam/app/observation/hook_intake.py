@@ -16,8 +16,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
+    from mam.adapters.store.registry_transaction import Transaction
     from mam.adapters.store.tables.evidence import Payload
-    from mam.adapters.store.transaction import Transaction
     from mam.app.context.context import Context
     from mam.core.session_row import Row
 
@@ -80,7 +80,7 @@ def _record(
 
 
 def _show_jobs(context: Context, job_ids: set[str]) -> None:
-    from mam.app.jobs.write_files import write_files
+    from mam.app.jobs.write_record_and_log import write_files
 
     for job_id in job_ids:
         write_files(context, job_id)

@@ -13,7 +13,7 @@ from mam.core.activity import IDLE, WAITING
 from mam.core.attention import attention
 from mam.core.drift import drift_class
 from mam.core.errors import MamError
-from mam.core.liveness import Liveness
+from mam.core.liveness_values import Liveness
 from mam.core.resume_choice import OWN
 from mam.core.session_row import current_conversation, is_running, own_id
 

@@ -15,7 +15,7 @@ from mam.app.context.liveness import SessionLiveness, check_liveness, judge_live
 from mam.app.observation import activity
 from mam.app.observation.hook_reports import newest_reports
 from mam.core.errors import PaneGone, Unavailable
-from mam.core.liveness import Liveness
+from mam.core.liveness_values import Liveness
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from mam.app.context.liveness import check_liveness
 from mam.core.errors import PaneGone, TerminalsDown
-from mam.core.liveness import Liveness
+from mam.core.liveness_values import Liveness
 from mam.core.safe_text import for_screen
 
 TYPE_CHECKING = False

@@ -10,7 +10,7 @@ from mam.app.context.liveness import judge_liveness
 from mam.app.observation import conversations
 from mam.core.drift import Observation, SessionObservation, UnregisteredSession
 from mam.core.errors import InvalidName
-from mam.core.liveness import Liveness
+from mam.core.liveness_values import Liveness
 from mam.core.names import kind_of_name, parse_name
 from mam.core.session_row import current_conversation, is_running, own_id
 

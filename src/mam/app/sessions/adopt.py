@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from mam.adapters.store.transaction import new_session_id
+from mam.adapters.store.registry_transaction import new_session_id
 from mam.adapters.system import process
 from mam.app.context import claims, start_resident
 from mam.app.sessions.launch import pane_record
@@ -13,7 +13,7 @@ from mam.core.times import stamp
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from mam.adapters.store.transaction import Transaction
+    from mam.adapters.store.registry_transaction import Transaction
     from mam.adapters.tmux.parse import Pane
     from mam.app.context.context import Context
     from mam.core.caller import Caller

@@ -6,7 +6,7 @@ from mam.app.context.liveness import check_liveness
 from mam.app.observation.ls import describe
 from mam.core.activity import WAITING
 from mam.core.errors import PaneGone, Refused, TerminalsDown, Usage
-from mam.core.liveness import Liveness
+from mam.core.liveness_values import Liveness
 from mam.core.session_row import is_running
 
 TYPE_CHECKING = False

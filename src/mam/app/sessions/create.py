@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import uuid
 
+from mam.adapters.store.registry_transaction import new_session_id
 from mam.adapters.store.tables import evidence
-from mam.adapters.store.transaction import new_session_id
 from mam.adapters.system import process
 from mam.adapters.system.deadline import Deadline
 from mam.app.context import claims
 from mam.app.observation import conversations
-from mam.app.sessions import launch, untrusted_rows
+from mam.app.sessions import foreign_row_commands, launch
 from mam.app.sessions.create_options import CreateOptions
 from mam.app.sessions.first_prompt import first_prompt, refuse_command
 from mam.app.sessions.init import warn_of_network
@@ -37,7 +37,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any, TypedDict, Unpack
 
-    from mam.adapters.store.transaction import Transaction
+    from mam.adapters.store.registry_transaction import Transaction
     from mam.app.context.context import Context
     from mam.app.sessions.create_options import AllOptions
     from mam.app.sessions.launch import StartedAgent
@@ -141,7 +141,7 @@ def _claim(
             return None
         raise RegistryBusy(f"another command is changing '{name}'", hint="repeat the command")
     if old:
-        untrusted_rows.refuse(context, old, trust=options.trust)
+        foreign_row_commands.refuse(context, old, trust=options.trust)
     if options.child_limit:
         from mam.app.context.authority import check_child_limit
 

@@ -11,13 +11,13 @@ from mam.app.observation import conversations
 from mam.app.sessions import launch
 from mam.core import transitions
 from mam.core.errors import MamError, PaneGone
-from mam.core.liveness import Liveness
+from mam.core.liveness_values import Liveness
 from mam.core.session_event import Died
 from mam.core.session_row import current_conversation, is_running
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from mam.adapters.store.transaction import Transaction
+    from mam.adapters.store.registry_transaction import Transaction
     from mam.app.context.context import Context
     from mam.app.context.liveness import SessionLiveness
     from mam.core.caller import Caller

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from typing import Any
 
-    from mam.adapters.store.transaction import Transaction
+    from mam.adapters.store.registry_transaction import Transaction
     from mam.app.context.context import Context
     from mam.core.caller import Caller
     from mam.core.session_row import Row
@@ -67,7 +67,7 @@ def _remove_worktree(context: Context, row: Row) -> dict[str, Any]:
 def remove_dead_pane(context: Context, row: Row) -> None:
     """Remove the dead pane that mam kept for review, because its row is about to go."""
     from mam.app.context.liveness import check_liveness
-    from mam.core.liveness import Liveness
+    from mam.core.liveness_values import Liveness
 
     sight = check_liveness(context, row)
     if sight.state == Liveness.DEAD and sight.pane is not None and sight.pane.mark == row["id"]:

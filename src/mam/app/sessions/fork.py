@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import uuid
 
-from mam.adapters.store.transaction import new_session_id
+from mam.adapters.store.registry_transaction import new_session_id
 from mam.adapters.system import process
 from mam.app.context import claims
 from mam.app.observation import conversations
-from mam.app.sessions import launch, untrusted_rows
+from mam.app.sessions import foreign_row_commands, launch
 from mam.app.sessions.create import bind, wait_until_ready
 from mam.core import names
 from mam.core.errors import IllegalTransition, NameTaken, Refused
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from mam.adapters.store.transaction import Transaction
+    from mam.adapters.store.registry_transaction import Transaction
     from mam.app.context.context import Context
     from mam.app.sessions.create import StartPlan
     from mam.core.caller import Caller
@@ -68,7 +68,7 @@ def _claim(
     if not kind.can_fork:
         raise Refused(f"{source['agent']} cannot fork a conversation")
     launch.check_workspace(source["workspace"])
-    untrusted_rows.refuse(context, source, trust=False)
+    foreign_row_commands.refuse(context, source, trust=False)
     choice = conversations.resume_choice(context, source, transaction.rows(), transaction.identities())
     if not choice.on_disk:
         raise IllegalTransition(

@@ -14,7 +14,7 @@ from mam.adapters.agents.kind import Attachment, Request
 from mam.adapters.system import process, program_lookup
 from mam.adapters.tmux import launch_file as launches
 from mam.adapters.tmux.client import clean_environment
-from mam.adapters.tmux.failures import NoAnswer
+from mam.adapters.tmux.error_translation import NoAnswer
 from mam.app.context import own_command, start_resident
 from mam.app.context.liveness import find_pane
 from mam.app.jobs.session_events import is_open

@@ -13,7 +13,7 @@ from mam.adapters.agents.kind import Screen
 from mam.adapters.system import load_adjusted_clock, process
 from mam.adapters.system.deadline import Deadline
 from mam.adapters.tmux import launch_file as launches
-from mam.adapters.tmux.failures import PaneChanged
+from mam.adapters.tmux.error_translation import PaneChanged
 from mam.app.context.liveness import identity_of
 from mam.app.observation.hook_reports import pending_events
 from mam.app.observation.versions import runs_tested_version

@@ -14,10 +14,10 @@ from mam.app.observation.hook_intake import take_in
 from mam.app.observation.hook_reports import newest_reports
 from mam.app.observation.snapshot import observe
 from mam.app.sessions import adopt, death
-from mam.app.sessions.begin_change import recover_if_needed
+from mam.app.sessions.recover_before_change import recover_if_needed
 from mam.core.drift import plan
 from mam.core.errors import MamError
-from mam.core.liveness import Liveness
+from mam.core.liveness_values import Liveness
 from mam.core.session_row import is_running
 from mam.core.times import stamp
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from mam.adapters.store.registry import View
-    from mam.adapters.store.transaction import Transaction
+    from mam.adapters.store.registry_transaction import Transaction
     from mam.app.context.context import Context
     from mam.app.observation.snapshot import Snapshot
     from mam.core.caller import Caller

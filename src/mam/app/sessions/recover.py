@@ -17,7 +17,7 @@ from mam.app.sessions.death import record_if_dead
 from mam.app.sessions.launch import StartedAgent, pane_record
 from mam.app.sessions.stop import ACTING, MANUAL, Stop
 from mam.core.errors import Refused, TerminalsDown, Unavailable, Unconfirmed
-from mam.core.liveness import Liveness
+from mam.core.liveness_values import Liveness
 from mam.core.names import is_session_id
 from mam.core.resume_choice import Choice
 from mam.core.session_row import is_running
@@ -25,7 +25,7 @@ from mam.core.session_row import is_running
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from mam.adapters.store.intents import Intent
-    from mam.adapters.store.transaction import Transaction
+    from mam.adapters.store.registry_transaction import Transaction
     from mam.adapters.tmux.parse import Pane
     from mam.app.context.context import Context
     from mam.app.sessions.create import StartPlan

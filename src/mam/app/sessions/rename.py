@@ -6,7 +6,7 @@ from mam.app.context import claims
 from mam.app.context.liveness import check_liveness
 from mam.core import names
 from mam.core.errors import MamError, NameTaken, TerminalsDown
-from mam.core.liveness import Liveness
+from mam.core.liveness_values import Liveness
 from mam.core.session_event import Renamed
 from mam.core.session_row import merged
 
@@ -14,7 +14,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from mam.adapters.store.transaction import Transaction
+    from mam.adapters.store.registry_transaction import Transaction
     from mam.app.context.context import Context
     from mam.app.context.liveness import SessionLiveness
     from mam.core.caller import Caller

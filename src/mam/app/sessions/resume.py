@@ -7,13 +7,13 @@ from mam.adapters.system import process
 from mam.app.context import claims
 from mam.app.context.liveness import check_liveness
 from mam.app.observation import conversations
-from mam.app.sessions import launch, untrusted_rows
+from mam.app.sessions import foreign_row_commands, launch
 from mam.app.sessions.create import bind_lease, wait_until_ready
 from mam.app.sessions.death import record_death
 from mam.app.sessions.outcome import RowOutcome
 from mam.core import transitions
 from mam.core.errors import IllegalTransition, Refused, TerminalsDown
-from mam.core.liveness import Liveness
+from mam.core.liveness_values import Liveness
 from mam.core.resume_choice import Choice
 from mam.core.session_event import Resumed
 from mam.core.session_row import Status, is_running, own_id
@@ -23,7 +23,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any, Protocol
 
-    from mam.adapters.store.transaction import Transaction
+    from mam.adapters.store.registry_transaction import Transaction
     from mam.app.context.context import Context
     from mam.app.sessions.launch import Placement, StartedAgent
     from mam.core.caller import Caller
@@ -62,7 +62,7 @@ def resume(
             return None
         transitions.next_status(row["status"], "resume")
         launch.check_workspace(row["workspace"])
-        untrusted_rows.refuse(context, row, trust=trust)
+        foreign_row_commands.refuse(context, row, trust=trust)
         choice = _choose(context, transaction, row)
         notes["plan"] = {
             "choice": [choice.id, choice.tier, choice.on_disk],

@@ -29,7 +29,7 @@ from mam.core.errors import (
     StopUnconfirmed,
     TerminalsDown,
 )
-from mam.core.liveness import Liveness
+from mam.core.liveness_values import Liveness
 from mam.core.session_event import Stopped, Stopping
 from mam.core.session_row import current_conversation, is_running, merged
 
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
 
-    from mam.adapters.store.transaction import Transaction
+    from mam.adapters.store.registry_transaction import Transaction
     from mam.adapters.system.process import Identity
     from mam.app.context.context import Context
     from mam.app.context.liveness import SessionLiveness

@@ -15,7 +15,7 @@ from mam.app.observation.read import read
 from mam.app.observation.status import add_details, look, status
 from mam.core.activity import EXITED, IDLE, WAITING, WORKING
 from mam.core.errors import MamError, PaneGone, TerminalsDown, TimedOut, Usage
-from mam.core.liveness import Liveness
+from mam.core.liveness_values import Liveness
 from mam.core.session_row import is_running
 
 TYPE_CHECKING = False

@@ -9,9 +9,9 @@ from mam.app.sessions.stop import stop
 from mam.app.teams import team_page
 from mam.app.teams.caller_pane import find_caller_pane
 from mam.app.teams.rebalance import arrange
-from mam.core import team as rules
+from mam.core import team_plan as rules
 from mam.core.errors import NotAllowed, Refused
-from mam.core.liveness import Liveness
+from mam.core.liveness_values import Liveness
 from mam.core.message import DELIVERED
 from mam.core.session_row import current_conversation, is_running
 
@@ -19,8 +19,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
+    from mam.adapters.store.registry_transaction import Transaction
     from mam.adapters.store.tables.teams import Member, Team
-    from mam.adapters.store.transaction import Transaction
     from mam.app.context.context import Context
     from mam.core.caller import Caller
     from mam.core.session_row import Row

@@ -14,7 +14,7 @@ from mam.app.messages.send import send
 from mam.app.teams import team_page
 from mam.app.teams.rebalance import arrange
 from mam.core import caller as callers
-from mam.core import team as rules
+from mam.core import team_plan as rules
 from mam.core.errors import Broken, NotAllowed, PaneGone
 from mam.core.message import MessageState
 from mam.core.session_row import current_conversation, is_running
@@ -23,8 +23,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
+    from mam.adapters.store.registry_transaction import Transaction
     from mam.adapters.store.tables.teams import Member
-    from mam.adapters.store.transaction import Transaction
     from mam.app.context.context import Context
     from mam.app.teams.team_window import TeamWindow
     from mam.core.session_row import Row

@@ -5,7 +5,7 @@ from __future__ import annotations
 from mam.adapters.store.tables import teams
 from mam.adapters.tmux import window as windows
 from mam.app.teams.team_window import find_team
-from mam.core import team as rules
+from mam.core import team_plan as rules
 from mam.core.errors import PaneGone, Usage
 from mam.core.session_row import is_running
 
@@ -13,8 +13,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
+    from mam.adapters.store.registry_transaction import Transaction
     from mam.adapters.store.tables.teams import Team
-    from mam.adapters.store.transaction import Transaction
     from mam.app.context.context import Context
     from mam.core.caller import Caller
 

@@ -16,17 +16,17 @@ from mam.app.teams.rebalance import arrange
 from mam.app.teams.task import assign
 from mam.app.teams.team_window import find_team_window
 from mam.core import names
-from mam.core import task as task_rules
-from mam.core import team as rules
+from mam.core import task_format as task_rules
+from mam.core import team_plan as rules
 from mam.core.errors import Refused, Usage
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
+    from mam.adapters.store.registry_transaction import Transaction
     from mam.adapters.store.tables.tasks import Task
     from mam.adapters.store.tables.teams import Member
-    from mam.adapters.store.transaction import Transaction
     from mam.app.context.context import Context
     from mam.app.teams.caller_pane import CallerPane
     from mam.app.teams.team_window import TeamWindow

@@ -15,8 +15,8 @@ from mam.app.teams import team_page
 from mam.app.teams.close import refresh_membership
 from mam.app.teams.task import assign
 from mam.core import caller as callers
-from mam.core import task as rules
-from mam.core import team as team_rules
+from mam.core import task_format as rules
+from mam.core import team_plan as team_rules
 from mam.core.errors import Conflict, MamError, NotAllowed, Refused, TaskNotFound, Usage
 from mam.core.message import DELIVERED, MessageState
 from mam.core.session_row import current_conversation, is_running
@@ -25,9 +25,9 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
+    from mam.adapters.store.registry_transaction import Transaction
     from mam.adapters.store.tables.tasks import Task
     from mam.adapters.store.tables.teams import Member
-    from mam.adapters.store.transaction import Transaction
     from mam.app.context.context import Context
     from mam.core.caller import Caller
     from mam.core.session_row import Row

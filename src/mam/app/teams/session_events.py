@@ -8,8 +8,8 @@ from mam.core.session_event import Renamed, Resumed
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from mam.adapters.store.registry_transaction import Transaction
     from mam.adapters.store.tables.teams import Member, Team
-    from mam.adapters.store.transaction import Transaction
     from mam.app.context.context import Context
     from mam.core.session_event import SessionEvent
 

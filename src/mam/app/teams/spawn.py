@@ -21,10 +21,10 @@ from mam.app.sessions.launch import Placement
 from mam.app.teams import onboarding, register, team_page
 from mam.app.teams.rebalance import arrange
 from mam.app.teams.team_window import TeamWindow, check_room, find_team_window
-from mam.core import task as task_rules
-from mam.core import team as rules
+from mam.core import task_format as task_rules
+from mam.core import team_plan as rules
 from mam.core.errors import DialogOpen, MamError, NotReady, Refused, StartUnconfirmed
-from mam.core.liveness import Liveness
+from mam.core.liveness_values import Liveness
 from mam.core.message import MessageState
 from mam.core.names import parse_name
 from mam.core.session_row import is_running
@@ -34,8 +34,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from typing import Any, TypedDict, Unpack
 
+    from mam.adapters.store.registry_transaction import Transaction
     from mam.adapters.store.tables.teams import Member
-    from mam.adapters.store.transaction import Transaction
     from mam.app.context.context import Context
     from mam.core.caller import Caller
     from mam.core.session_row import Row

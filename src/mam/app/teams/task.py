@@ -6,7 +6,7 @@ from mam.adapters.store.tables import tasks, teams
 from mam.app.context.caller import calling_row
 from mam.app.teams import team_page
 from mam.app.teams.team_window import find_team
-from mam.core import task as rules
+from mam.core import task_format as rules
 from mam.core.errors import Conflict, NotAllowed, TaskNotFound, Usage
 from mam.core.session_row import is_running
 
@@ -14,8 +14,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
+    from mam.adapters.store.registry_transaction import Transaction
     from mam.adapters.store.tables.tasks import Task
-    from mam.adapters.store.transaction import Transaction
     from mam.app.context.context import Context
     from mam.core.caller import Caller
     from mam.core.session_row import Row

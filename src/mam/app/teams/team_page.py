@@ -8,8 +8,8 @@ from mam.core import team_page as pages
 from mam.core.errors import MamError
 from mam.core.message import MessageState
 from mam.core.safe_text import one_line
-from mam.core.task import shown
-from mam.core.team import READY
+from mam.core.task_format import shown
+from mam.core.team_plan import READY
 from mam.core.times import stamp
 
 TYPE_CHECKING = False
@@ -17,9 +17,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
     from typing import Any
 
+    from mam.adapters.store.registry_transaction import Transaction
     from mam.adapters.store.tables.tasks import Task
     from mam.adapters.store.tables.teams import Member, Team
-    from mam.adapters.store.transaction import Transaction
     from mam.app.context.context import Context
 
 _UNDELIVERED = (MessageState.FAILED, MessageState.UNCONFIRMED)

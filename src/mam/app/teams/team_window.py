@@ -9,13 +9,13 @@ from mam.adapters.store.tables import teams
 from mam.adapters.tmux import window as windows
 from mam.app.sessions.launch import Placement
 from mam.app.teams.caller_pane import find_caller_pane
-from mam.core import team as rules
+from mam.core import team_plan as rules
 from mam.core.errors import PaneGone, Refused, Usage
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from mam.adapters.store.registry_transaction import Transaction
     from mam.adapters.store.tables.teams import Team
-    from mam.adapters.store.transaction import Transaction
     from mam.app.context.context import Context
     from mam.app.teams.caller_pane import CallerPane
     from mam.core.caller import Caller

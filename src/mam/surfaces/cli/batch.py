@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from typing import Any
 
-    from mam.app.api.fleet import Fleet
+    from mam.app.api.fleet_object import Fleet
     from mam.app.api.sessions import Outcome
     from mam.surfaces.cli.invocation import Invocation
 

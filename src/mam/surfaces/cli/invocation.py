@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from types import TracebackType
     from typing import Any
 
-    from mam.app.api.fleet import Fleet
+    from mam.app.api.fleet_object import Fleet
     from mam.surfaces.cli.progress import Progress
 
 
@@ -45,7 +45,7 @@ class Invocation:
     def fleet(self) -> Fleet:
         """The fleet of --workspace, --registry or the current directory."""
         if self._fleet is None:
-            from mam.app.api.fleet import open_fleet
+            from mam.app.api.fleet_object import open_fleet
 
             for name in ("workspace", "registry"):
                 # An empty value may be an unset variable of a script; it must not mean this directory.

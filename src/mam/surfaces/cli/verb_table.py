@@ -9,7 +9,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from types import ModuleType
 
-    from mam.core.rights import Right
+    from mam.core.verb_rights import Right
 
 SESSIONS, MESSAGES, TEAMS, JOBS, BOARD = "sessions", "messages", "teams", "jobs", "board"
 AGENTS, CARE = "for agents", "maintenance"
@@ -68,7 +68,7 @@ def module_of(verb: str) -> str | None:
 
 def right_of(verb: str, subcommand: str | None = None) -> Right:
     """Return the right that a caller needs for a verb, or for its subcommand."""
-    from mam.core.rights import RIGHTS
+    from mam.core.verb_rights import RIGHTS
 
     verb = ALIASES.get(verb, verb)
     return RIGHTS[f"{verb} {subcommand}" if subcommand else verb]

@@ -14,7 +14,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from mam.app.api.fleet import Fleet
+    from mam.app.api.fleet_object import Fleet
 
 
 def serve(fleet: Fleet, hello: dict[str, Any]) -> None:

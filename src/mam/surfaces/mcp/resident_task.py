@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from types import TracebackType
 
     from mam.app.agent_tools.listener import Listener
-    from mam.app.api.fleet import Fleet
+    from mam.app.api.fleet_object import Fleet
     from mam.surfaces.mcp.server_thread import Service
 
 # Seconds between checks whether the socket's file still exists.

@@ -6,7 +6,7 @@ import json
 
 from mcp.server.mcpserver.exceptions import ResourceError, ResourceNotFoundError
 
-from mam.app.api.fleet import Fleet, fleet_of_client
+from mam.app.api.fleet_object import Fleet, fleet_of_client
 from mam.core.errors import JobNotFound, MamError, SessionNotFound
 from mam.surfaces.mcp.tool import current_client
 

@@ -18,7 +18,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from socket import socket
 
-    from mam.app.api.fleet import Fleet
+    from mam.app.api.fleet_object import Fleet
     from mam.surfaces.mcp.server import Server
 
 _HELLO_SECONDS = 10.0

@@ -19,7 +19,7 @@ from mcp_types import CallToolResult, TextContent, ToolAnnotations
 from pydantic import ValidationError
 
 from mam.app.agent_tools.connected_client import ConnectedClient
-from mam.app.api.fleet import Fleet, fleet_of_client
+from mam.app.api.fleet_object import Fleet, fleet_of_client
 from mam.core.errors import Broken, MamError, Usage
 from mam.surfaces.mcp.read_only_tools import READS
 

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import os
 
-from mam.adapters.agents import conversation_file
-from mam.adapters.agents.conversation_file import HOME
+from mam.adapters.agents import kind_with_conversation_files
 from mam.adapters.agents.jsonl import LONGEST_LINE, UUID, epoch, lines_since, parse, seconds, tail
+from mam.adapters.agents.kind_with_conversation_files import HOME
 from mam.adapters.agents.open_regular import open_regular_file, read_start
 from mam.core.activity import IDLE, WAITING, WORKING, Evidence
 
@@ -31,7 +31,7 @@ _BESIDE = ("file-history", "session-env", "tasks", "todos", "debug")
 
 def config_folder(stores: Mapping[str, str]) -> str | None:
     """Return the folder of the configuration of a launch; None if the row does not name it."""
-    return conversation_file.config_folder(stores, CONFIG, ".claude")
+    return kind_with_conversation_files.config_folder(stores, CONFIG, ".claude")
 
 
 def project_key(cwd: str) -> str:

@@ -13,9 +13,9 @@ from unicodedata import is_normalized
 from mam.adapters.agents.arguments import Options
 from mam.adapters.agents.claude import files
 from mam.adapters.agents.claude import screen as claude_screen
-from mam.adapters.agents.conversation_file import FileKind
 from mam.adapters.agents.jsonl import UUID
 from mam.adapters.agents.kind import HookEvent, Launch
+from mam.adapters.agents.kind_with_conversation_files import KindWithConversationFiles
 from mam.adapters.agents.unsafe_width import has_unsafe_width
 from mam.core.activity import IDLE, WAITING, WORKING
 from mam.core.errors import NotAllowed, Usage
@@ -134,7 +134,7 @@ _HINT = "mam resume NAME, mam fork NAME, mam adopt, or mam create --worktree"
 _SANDBOX = "IS_SANDBOX"
 
 
-class Claude(FileKind):
+class Claude(KindWithConversationFiles):
     """Launches `claude`, and reads its screen and its files."""
 
     name = "claude"

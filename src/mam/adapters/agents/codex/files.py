@@ -11,10 +11,10 @@ import os
 import re
 import time
 
-from mam.adapters.agents import conversation_file
+from mam.adapters.agents import kind_with_conversation_files
 from mam.adapters.agents.codex import limit
-from mam.adapters.agents.conversation_file import HOME
 from mam.adapters.agents.jsonl import UUID, epoch, lines_since, parse, tail
+from mam.adapters.agents.kind_with_conversation_files import HOME
 from mam.adapters.agents.open_regular import read_start
 from mam.core.activity import IDLE, WAITING, WORKING, Evidence
 
@@ -39,7 +39,7 @@ _LIMIT_ERRORS = ("usage_limit_exceeded",)
 
 def config_folder(stores: Mapping[str, str]) -> str | None:
     """Return the folder of the configuration of a launch; None if the row does not name it."""
-    return conversation_file.config_folder(stores, CONFIG, ".codex")
+    return kind_with_conversation_files.config_folder(stores, CONFIG, ".codex")
 
 
 def has_notify(stores: Mapping[str, str]) -> bool:

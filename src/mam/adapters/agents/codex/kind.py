@@ -14,9 +14,9 @@ from mam.adapters.agents import hook_command
 from mam.adapters.agents.arguments import REST, Options
 from mam.adapters.agents.codex import files, process
 from mam.adapters.agents.codex import screen as codex_screen
-from mam.adapters.agents.conversation_file import FileKind
 from mam.adapters.agents.jsonl import UUID
 from mam.adapters.agents.kind import HookEvent, Launch
+from mam.adapters.agents.kind_with_conversation_files import KindWithConversationFiles
 from mam.core.activity import IDLE, WAITING, WORKING
 from mam.core.errors import IllegalTransition, Usage
 
@@ -117,7 +117,7 @@ _SHELL = re.compile(r"\s*!")
 _MENTION = re.compile(r"(?:\A|\s)[@$]\S*\Z")
 
 
-class Codex(FileKind):
+class Codex(KindWithConversationFiles):
     """Launches `codex`, and reads its screen and its files."""
 
     name = "codex"

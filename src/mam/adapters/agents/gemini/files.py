@@ -10,8 +10,8 @@ from __future__ import annotations
 import os
 import re
 
-from mam.adapters.agents.conversation_file import HOME
 from mam.adapters.agents.jsonl import UUID, parse, tail
+from mam.adapters.agents.kind_with_conversation_files import HOME
 from mam.adapters.agents.open_regular import read_start
 
 TYPE_CHECKING = False

@@ -10,10 +10,10 @@ from __future__ import annotations
 import re
 
 from mam.adapters.agents.arguments import Options
-from mam.adapters.agents.conversation_file import FileKind
-from mam.adapters.agents.gemini import files, process, record
+from mam.adapters.agents.gemini import files, open_conversation, record
 from mam.adapters.agents.gemini import screen as gemini_screen
 from mam.adapters.agents.kind import Launch
+from mam.adapters.agents.kind_with_conversation_files import KindWithConversationFiles
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -80,7 +80,7 @@ _MENTION = re.compile(r"(?<!\\)@(?:[^ \t\n\r,;!?()\[\]{}.]|\.(?![ \t\n\r]|\Z))")
 _TAKES_ENTER = re.compile(r"(?:@\S*|\\)\Z")
 
 
-class Gemini(FileKind):
+class Gemini(KindWithConversationFiles):
     """Launches `gemini`, and reads its screen and its files."""
 
     name = "gemini"
@@ -111,7 +111,10 @@ class Gemini(FileKind):
             args = _OPTIONS.without_prompt(args, _PROMPTS)
         argv = [request.program]
         if request.conversation:
-            argv += [process.RESUME if request.resume else process.NEW, request.conversation]
+            argv += [
+                open_conversation.RESUME if request.resume else open_conversation.NEW,
+                request.conversation,
+            ]
         argv += _PERMISSIONS.get(request.permissions, [])
         if request.model:
             argv += ["--model", request.model]
@@ -183,11 +186,11 @@ class Gemini(FileKind):
         self, pid: int, start: int, stores: Mapping[str, str]
     ) -> tuple[Evidence, str | None] | None:
         """Return the conversation, and that Gemini is working just after a prompt."""
-        return process.read_state(pid, start, stores)
+        return open_conversation.read_state(pid, start, stores)
 
     def holders(self, conversation: str, stores: Mapping[str, str]) -> list[tuple[int, int]]:
         """Return the processes that got the id at their start; a later resume inside Gemini is invisible."""
-        return process.holders(conversation)
+        return open_conversation.holders(conversation)
 
     def read_records(self, conversation: str, workspace: str, stores: Mapping[str, str]) -> list[Evidence]:
         """Read the end of the chat file."""

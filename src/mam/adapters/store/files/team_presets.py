@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 
 from mam.adapters.store.yaml import yaml_text
-from mam.core import team
+from mam.core import team_plan
 from mam.core.errors import InvalidPath, InvalidSettings
 
 TYPE_CHECKING = False
@@ -16,7 +16,7 @@ _ENDING = ".yaml"
 _LARGEST = 256 * 1024
 
 
-def load(name_or_path: str, environ: Mapping[str, str]) -> team.TeamPlan:
+def load(name_or_path: str, environ: Mapping[str, str]) -> team_plan.TeamPlan:
     """Return the team of a preset or of a file; the user's presets come before those of mam."""
     path = _find(name_or_path, environ)
     if os.path.exists(path) and not os.path.isfile(path):
@@ -33,7 +33,7 @@ def load(name_or_path: str, environ: Mapping[str, str]) -> team.TeamPlan:
         document = yaml_text.parse(text, path)
     except yaml_text.Unusable as error:
         raise InvalidSettings(error.message) from None
-    return team.parse(document, path, os.path.splitext(os.path.basename(path))[0])
+    return team_plan.parse(document, path, os.path.splitext(os.path.basename(path))[0])
 
 
 def presets(environ: Mapping[str, str]) -> list[str]:

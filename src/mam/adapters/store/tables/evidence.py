@@ -14,7 +14,7 @@ import time
 from contextlib import suppress
 
 from mam.adapters.store import database
-from mam.adapters.store.transaction import dump
+from mam.adapters.store.registry_transaction import dump
 from mam.core.names import is_session_id
 
 TYPE_CHECKING = False

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from mam.core.task import CLAIMED, DONE, PENDING
+from mam.core.task_format import CLAIMED, DONE, PENDING
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from mam.adapters.store.transaction import Transaction
+    from mam.adapters.store.registry_transaction import Transaction
 
 _FIELDS = (
     "seq",

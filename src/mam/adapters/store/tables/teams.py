@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import json
 
-from mam.core.team import CLOSED, SPAWNING
+from mam.core.team_plan import CLOSED, SPAWNING
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from mam.adapters.store.transaction import Transaction
+    from mam.adapters.store.registry_transaction import Transaction
 
 _TEAM = (
     "id",

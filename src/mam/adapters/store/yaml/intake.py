@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 
 from mam.adapters.store import database
+from mam.adapters.store.registry_transaction import dump, new_session_id
 from mam.adapters.store.root_paths import fingerprint
-from mam.adapters.store.transaction import dump, new_session_id
 from mam.adapters.store.yaml import document, yaml_text
 from mam.core import registry_edit
 from mam.core.errors import Unavailable
@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
 
+    from mam.adapters.store.registry_transaction import Transaction
     from mam.adapters.store.root_paths import RootPaths
-    from mam.adapters.store.transaction import Transaction
     from mam.core.session_row import Action, Row
 
 

@@ -34,7 +34,7 @@ def add_options(parser: Parser) -> None:
 
 def run(call: Invocation) -> int:
     """Run the tour, and clean up after it in every case."""
-    from mam.app.sessions.demo_server import server_name
+    from mam.app.sessions.demo_tmux import server_name
     from mam.surfaces.cli.demo_tour import Failed, Tour, TourEnvironment
     from mam.surfaces.cli.style import is_terminal
 
@@ -73,7 +73,7 @@ def _signals() -> Iterator[None]:
 
 def _offer(tour: Tour, environment: TourEnvironment) -> None:
     """Offer to show the agents."""
-    from mam.app.api.fleet import open_fleet
+    from mam.app.api.fleet_object import open_fleet
 
     tour.say("Enter shows the three agents side by side, and you can answer them; q quits.")
     if sys.stdin.readline().strip().lower() not in ("q", "quit"):
@@ -83,7 +83,7 @@ def _offer(tour: Tour, environment: TourEnvironment) -> None:
 
 def _clean(environment: TourEnvironment) -> None:
     """End the server and delete the folder. A second Ctrl-C does not interrupt this."""
-    from mam.app.api.fleet import open_fleet
+    from mam.app.api.fleet_object import open_fleet
 
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.SIG_IGN)

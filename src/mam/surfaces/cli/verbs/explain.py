@@ -35,7 +35,7 @@ def run(call: Invocation) -> int:
 
 def show(document: dict[str, Any], paint: Paint) -> list[str]:
     """Return the activity, the rule, and a table of the evidence."""
-    from mam.core.liveness import Liveness
+    from mam.core.liveness_values import Liveness
     from mam.core.times import short_age
     from mam.surfaces.cli.render_sessions import activity, clean
     from mam.surfaces.cli.table import Column, render

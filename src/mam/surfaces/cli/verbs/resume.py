@@ -6,7 +6,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from mam.app.api.fleet import Fleet
+    from mam.app.api.fleet_object import Fleet
     from mam.surfaces.cli.invocation import Invocation
     from mam.surfaces.cli.parser import Parser
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from mam.surfaces.mcp.tools import agents, guarded, jobs, messages, observe, panes
+from mam.surfaces.mcp.tools import agents, guarded, jobs, messages, observe, split_panes
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -11,4 +11,4 @@ if TYPE_CHECKING:
 
 def all_tools() -> list[FleetTool]:
     """Return every tool; the server shows each client those that it may use."""
-    return [*agents.TOOLS, *messages.TOOLS, *observe.TOOLS, *jobs.TOOLS, *panes.TOOLS, *guarded.TOOLS]
+    return [*agents.TOOLS, *messages.TOOLS, *observe.TOOLS, *jobs.TOOLS, *split_panes.TOOLS, *guarded.TOOLS]

@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from mam.surfaces.mcp.results import Applied, Spawned
+from mam.surfaces.mcp.result_types import Applied, Spawned
 from mam.surfaces.mcp.tool import CHANGE, DESTROY, ToolCall, make
 
 AgentId = Annotated[str, Field(description="id or name of the agent", min_length=1, max_length=120)]

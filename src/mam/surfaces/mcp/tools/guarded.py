@@ -15,7 +15,7 @@ from pydantic import Field
 from mam.core.authority import ancestors
 from mam.core.errors import MamError, NeedsConfirmation
 from mam.core.session_row import is_running
-from mam.surfaces.mcp.results import Answered, Applied, Killed
+from mam.surfaces.mcp.result_types import Answered, Applied, Killed
 from mam.surfaces.mcp.tool import CHANGE, DESTROY, ToolCall, make
 from mam.surfaces.mcp.tools.agents import AgentId
 

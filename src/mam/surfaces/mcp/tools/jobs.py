@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
-from mam.surfaces.mcp.results import Job, Reported
+from mam.surfaces.mcp.result_types import Job, Reported
 from mam.surfaces.mcp.tool import CHANGE, READ, ToolCall, make
 from mam.surfaces.mcp.tools.agents import Permissions, requested
 

@@ -7,7 +7,7 @@ from contextlib import suppress
 
 from mam.adapters.system import exit_watch, process
 from mam.adapters.tmux import argv
-from mam.adapters.tmux.server_process import socket_path
+from mam.adapters.tmux.server_shutdown import socket_path
 from mam.core.errors import StopUnconfirmed
 from mam.core.session_row import is_running
 

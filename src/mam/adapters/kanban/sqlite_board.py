@@ -121,7 +121,7 @@ class BoardConnection:
         return int(card.run_id)
 
 
-class TableBoard:
+class SqliteBoard:
     """A board in SQLite. Boards differ in how they are opened, and in these few rules."""
 
     name = ""

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from mam.app.monitor.resident import ResidentTask
     from mam.core.caller import Caller
 
-    GroupT = TypeVar("GroupT", bound="Group")
+    GroupT = TypeVar("GroupT", bound="VerbGroup")
     P = ParamSpec("P")
     T = TypeVar("T")
 
@@ -57,7 +57,7 @@ class Access:
     def begin(self) -> None:
         """Prepare a change: finish what a dead process left half done, and deliver held messages."""
         from mam.adapters.store.tables import teams
-        from mam.app.sessions.begin_change import begin_change
+        from mam.app.sessions.recover_before_change import begin_change
 
         begin_change(self.context, self.caller)
         none: list[Member] = []
@@ -77,7 +77,7 @@ class Access:
             flush(self.context)
 
 
-class Group:
+class VerbGroup:
     """A group of verbs of a fleet."""
 
     __slots__ = ("_access",)

@@ -6,8 +6,8 @@ short. Every error is one of `mam.core.errors`.
 
 from __future__ import annotations
 
-from mam.app.api.access import Access
 from mam.app.api.session_listeners import LISTENERS
+from mam.app.api.verb_group import Access
 from mam.app.context.context import open_all_contexts, open_context
 
 TYPE_CHECKING = False
@@ -15,11 +15,11 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from mam.app.agent_tools.connected_client import ConnectedClient
-    from mam.app.api.agents import Agents
+    from mam.app.api.agent_tools import Agents
     from mam.app.api.boards import Boards
     from mam.app.api.demo import Demo
     from mam.app.api.jobs import Jobs
-    from mam.app.api.mcp import Mcp
+    from mam.app.api.mcp_connection import Mcp
     from mam.app.api.messages import Messages
     from mam.app.api.monitor import Monitor
     from mam.app.api.sessions import Sessions
@@ -104,7 +104,7 @@ class Fleet:
     @property
     def agents(self) -> Agents:
         """The verbs for agents that run other agents."""
-        from mam.app.api.agents import Agents
+        from mam.app.api.agent_tools import Agents
 
         return Agents(self._access)
 
@@ -118,7 +118,7 @@ class Fleet:
     @property
     def mcp(self) -> Mcp:
         """The MCP server of the root and its clients."""
-        from mam.app.api.mcp import Mcp
+        from mam.app.api.mcp_connection import Mcp
 
         return Mcp(self._access)
 

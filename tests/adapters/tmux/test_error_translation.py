@@ -9,7 +9,14 @@ from pathlib import Path
 import pytest
 
 from mam.adapters.tmux.client import Tmux
-from mam.adapters.tmux.failures import NoAnswer, NoServer, PaneInMode, ServerEnded, from_stderr, no_answer
+from mam.adapters.tmux.error_translation import (
+    NoAnswer,
+    NoServer,
+    PaneInMode,
+    ServerEnded,
+    from_stderr,
+    no_answer,
+)
 from mam.core.errors import MamError, NameTaken, PaneGone, TerminalsDown, TmuxMissing
 
 LINES = [

@@ -29,8 +29,8 @@ if TYPE_CHECKING:
     from typing import Any
 
     from mam.adapters.mqtt.connection import Connection, ReceivedMessage
+    from mam.adapters.store.registry_transaction import Transaction
     from mam.adapters.store.tables.outbox import OutboxRow
-    from mam.adapters.store.transaction import Transaction
     from mam.app.context.context import Context
     from mam.core.broker import Broker
     from mam.core.caller import Caller

@@ -4,11 +4,11 @@ from pathlib import Path
 
 import pytest
 
-from mam.adapters.agents.conversation_file import FileKind, config_folder
 from mam.adapters.agents.kind import Transcript, Turn, add_turn
+from mam.adapters.agents.kind_with_conversation_files import KindWithConversationFiles, config_folder
 
 
-class Parrot(FileKind):
+class Parrot(KindWithConversationFiles):
     """A kind with one file per id in a folder, and one prompt per line."""
 
     name = "parrot"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from mam.app.api.access import Group
+from mam.app.api.verb_group import VerbGroup
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     Names = list[str]
 
 
-class Agents(Group):
+class Agents(VerbGroup):
     """The verbs for agents that run other agents: their states, their parents, and what they may do."""
 
     __slots__ = ()

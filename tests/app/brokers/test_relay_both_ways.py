@@ -19,7 +19,7 @@ from mam.adapters.store.tables import jobs, outbox
 from mam.app.brokers import config as brokers
 from mam.app.brokers import relay_pool, wait_remote
 from mam.app.brokers.publish import flush
-from mam.app.brokers.relay import Relay
+from mam.app.brokers.relay_both_ways import Relay
 from mam.app.brokers.relay_pool import RelayPool
 from mam.app.job_runner.check import check
 from mam.app.jobs import find

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from mam.app.api.access import Group
+from mam.app.api.verb_group import VerbGroup
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from mam.app.agent_tools.listener import Listener
 
 
-class Mcp(Group):
+class Mcp(VerbGroup):
     """The verbs that the MCP surface needs."""
 
     __slots__ = ()

@@ -22,7 +22,7 @@ def config_folder(stores: Mapping[str, str], variable: str, default: str) -> str
     return os.path.join(stores[HOME], default) if stores.get(HOME) else None
 
 
-class FileKind(Kind):
+class KindWithConversationFiles(Kind):
     """A kind whose conversations have one file each, below the home or below the folder of a variable."""
 
     # The variable that names the folder of the files. mam keeps it only if the caller sets it.

@@ -17,19 +17,19 @@ from mam.app.teams.spawn import Spawn
 from mam.app.teams.team_window import find_team, find_team_window
 from mam.core.errors import Broken, MamError, NotAllowed, Refused
 from mam.core.session_row import is_running
-from mam.core.task import parse_text, shown
+from mam.core.task_format import parse_text, shown
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from typing import Any, TypeVar, Unpack
 
+    from mam.adapters.store.registry_transaction import Transaction
     from mam.adapters.store.tables.teams import Member, Team
-    from mam.adapters.store.transaction import Transaction
     from mam.app.context.context import Context
     from mam.app.teams.spawn import MemberOptions
     from mam.core.caller import Caller
-    from mam.core.team import RolePlan
+    from mam.core.team_plan import RolePlan
 
     T = TypeVar("T")
 

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mam.core import team, team_page
+from mam.core import team_page, team_plan
 from mam.core.errors import InvalidSettings
 
 
@@ -22,18 +22,18 @@ from mam.core.errors import InvalidSettings
     ],
 )
 def test_colours_of_roles(role, colour):
-    assert team.colour_of(role) == colour
-    assert team.COLOURS[colour].startswith("#") and len(team.COLOURS[colour]) == 7
+    assert team_plan.colour_of(role) == colour
+    assert team_plan.COLOURS[colour].startswith("#") and len(team_plan.COLOURS[colour]) == 7
 
 
 def test_the_id_of_a_team():
-    assert team.team_id("2026-11-15", "Dev & QA", "1f3a") == "2026-11-15-dev-qa-1f3a"
-    assert team.team_id("2026-11-15", "a b c d e f", "1f3a") == "2026-11-15-a-b-c-d-1f3a"
-    assert team.team_id("2026-11-15", "…", "1f3a") == "2026-11-15-team-1f3a"
+    assert team_plan.team_id("2026-11-15", "Dev & QA", "1f3a") == "2026-11-15-dev-qa-1f3a"
+    assert team_plan.team_id("2026-11-15", "a b c d e f", "1f3a") == "2026-11-15-a-b-c-d-1f3a"
+    assert team_plan.team_id("2026-11-15", "…", "1f3a") == "2026-11-15-team-1f3a"
 
 
 def test_a_whole_file():
-    plan = team.parse(
+    plan = team_plan.parse(
         {
             "name": "API Team",
             "about": "two\nlines",
@@ -73,23 +73,28 @@ def test_a_whole_file():
 )
 def test_what_a_file_may_not_say(document, message):
     with pytest.raises(InvalidSettings, match=message):
-        team.parse(document, "x.yaml", "x")
+        team_plan.parse(document, "x.yaml", "x")
 
 
 def test_first_words():
-    text = team.first_message(role="dev", team="t", spawner="boss", work="TASK-001: x", prompt="You write.")
+    text = team_plan.first_message(
+        role="dev", team="t", spawner="boss", work="TASK-001: x", prompt="You write."
+    )
     assert text.startswith("You are the dev agent of the team t. You were started by session boss.")
     assert text.index("You write.") < text.index("TASK-001: x") < text.index("mam report")
-    alone = team.first_message(role="dev", team="t", spawner=None, work=None, prompt=None)
+    alone = team_plan.first_message(role="dev", team="t", spawner=None, work=None, prompt=None)
     assert "by a person" in alone and "no task yet" in alone
 
 
 def test_the_report():
-    assert team.report_line("TASK-001", "well", None) == "STEP COMPLETE: TASK-001 | result: well | session: -"
+    assert (
+        team_plan.report_line("TASK-001", "well", None)
+        == "STEP COMPLETE: TASK-001 | result: well | session: -"
+    )
 
 
 def page(text):
-    boxes = dict.fromkeys(team.CHECKLIST, False)
+    boxes = dict.fromkeys(team_plan.CHECKLIST, False)
     member = {
         **{key: text for key in ("session", "pane", "window", "role", "workspace", "label", "conversation")},
         "state": "active",

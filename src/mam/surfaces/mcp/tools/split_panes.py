@@ -8,7 +8,7 @@ from pydantic import Field
 
 from mam.core.delegated_agent_state import ENDED
 from mam.core.errors import NeedsConfirmation, Usage
-from mam.surfaces.mcp.results import Closed, Split
+from mam.surfaces.mcp.result_types import Closed, Split
 from mam.surfaces.mcp.tool import CHANGE, DESTROY, ToolCall, make
 from mam.surfaces.mcp.tools.agents import Milliseconds, Permissions, requested
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from mam.core import task
+from mam.core import task_format
 from mam.core.errors import InvalidSettings, MamError
 from mam.core.names import parse_kind, parse_model, slug
 from mam.core.safe_text import for_screen, one_line
@@ -119,7 +119,7 @@ def _role(entry: Any, path: str) -> RolePlan:
     _only(entry, RolePlan.__slots__, path)
     facts = {key: _text(entry, key, path) for key in RolePlan.__slots__}
     try:
-        role = task.parse_role(facts.pop("role"))
+        role = task_format.parse_role(facts.pop("role"))
         if facts["agent"]:
             facts["agent"] = parse_kind(facts["agent"])
         if facts["model"] is not None:
@@ -179,7 +179,7 @@ def first_message(
 
 def work_line(number: int, text: str) -> str:
     """Return a task as the agent gets it."""
-    return f"{task.shown(number)}: {text}"
+    return f"{task_format.shown(number)}: {text}"
 
 
 def report_line(task_name: str, result: str, conversation: str | None) -> str:

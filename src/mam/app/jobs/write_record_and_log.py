@@ -17,8 +17,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
+    from mam.adapters.store.registry_transaction import Transaction
     from mam.adapters.store.tables.jobs import Entry, Job
-    from mam.adapters.store.transaction import Transaction
     from mam.app.context.context import Context
 
     Document = dict[str, Any]

@@ -9,7 +9,7 @@ import pytest
 from paho.mqtt.packettypes import PacketTypes
 from paho.mqtt.reasoncodes import ReasonCode
 
-from mam.adapters.mqtt.failures import from_os, from_reason
+from mam.adapters.mqtt.error_translation import from_os, from_reason
 from mam.core.broker import Broker
 from mam.core.errors import BrokerDown, BrokerRefused, BrokerUntrusted, Unavailable
 
