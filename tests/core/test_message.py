@@ -32,9 +32,9 @@ def test_reasons(facts, expected) -> None:
 
 
 def test_what_is_about_a_dialog() -> None:
-    assert rules.is_about_dialog(reason(dialog="permission"))
-    assert rules.is_about_dialog(rules.WAITING_FOR_PERSON)
-    assert not any(map(rules.is_about_dialog, (None, rules.NOT_TRIED, reason(box="draft"))))
+    assert rules.is_about_dialog(reason(dialog="permission").code)
+    assert rules.is_about_dialog(rules.ASKING.code)
+    assert not any(map(rules.is_about_dialog, (None, rules.NOT_TRIED.code, reason(box="draft").code)))
 
 
 @pytest.mark.parametrize(

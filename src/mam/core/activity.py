@@ -39,6 +39,9 @@ LIVE_SOURCES = ("state-file", "title", "screen")
 # Dialogs that no agent reports by a hook. When the screen shows one, all other evidence is older.
 SILENT_DIALOGS = ("trust", "login", "limit", "update", "api-key", "bypass", "notice")
 
+# The detail of a screen whose input box takes commands of the shell, and no text for the agent.
+SHELL_MODE = "shell mode"
+
 FRESH_SECONDS = 2.0
 
 # A screen or a title does not tell since when its state holds. The observer remembers the first time it

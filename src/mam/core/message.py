@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from enum import StrEnum
 
-from mam.core.activity import IDLE, WORKING
+from mam.core.activity import IDLE, SHELL_MODE, WORKING
 from mam.core.errors import InvalidPrompt, Usage
 from mam.core.liveness_values import Liveness
 from mam.core.safe_text import for_paste, one_line
@@ -47,11 +47,42 @@ _ID = re.compile(r"m_[A-Za-z0-9-]{1,64}\Z")
 _COMMAND = re.compile(r"/\S.*\Z")
 
 
-_DIALOG_OPEN = " dialog is open"
-WAITING_FOR_PERSON = "the agent reports that it is waiting for a person"
-# Stored with a held message, and compared with what is stored: do not change the text.
-NOT_TRIED = "it waits its turn"
-STOPPING = "it is being stopped"
+class ReasonCode(StrEnum):
+    """Why a message is held, as it is recorded: code compares this word, and the sentence is for people."""
+
+    NOT_TRIED = "not_tried"
+    ABSENT = "absent"
+    SCROLLING = "scrolling"
+    DIALOG = "dialog"
+    ASKING = "asking"
+    NO_BOX = "no_box"
+    DRAFT = "draft"
+    SHELL_MODE = "shell_mode"
+    WORKING = "working"
+    UNKNOWN_ACTIVITY = "unknown_activity"
+    UNTESTED_VERSION = "untested_version"
+    OTHER_CONVERSATION = "other_conversation"
+    STOPPING = "stopping"
+
+
+class Reason(str):
+    """The sentence that says why a message has its state, and its code if code has to recognise it."""
+
+    __slots__ = ("code",)
+
+    code: str | None
+
+    def __new__(cls, text: str, code: str | None = None) -> Reason:
+        """Join a sentence and its code."""
+        reason = super().__new__(cls, text)
+        reason.code = code
+        return reason
+
+
+_DIALOG_CODES = (ReasonCode.DIALOG, ReasonCode.ASKING)
+NOT_TRIED = Reason("it waits its turn", ReasonCode.NOT_TRIED)
+ASKING = Reason("the agent reports that it is waiting for a person", ReasonCode.ASKING)
+STOPPING = Reason("it is being stopped", ReasonCode.STOPPING)
 
 
 def check_size(prompt: str, limit: int = LARGEST) -> None:
@@ -82,49 +113,65 @@ def parse_command(text: str) -> str:
     return text
 
 
-def behind_reason(message_id: str, reason: str | None) -> str:
+def behind_reason(message_id: str, reason: Reason) -> Reason:
     """Return why a message waits: an earlier message is held."""
-    return f"{message_id} comes before it, and is held: {reason}"
+    return Reason(f"{message_id} comes before it, and is held: {reason}", reason.code)
 
 
-def absence_reason(absence: str) -> str:
+def absence_reason(absence: str) -> Reason:
     """Return why mam cannot type to a session that is not alive."""
-    return {
+    text = {
         Liveness.UNKNOWN: "tmux does not answer",
         Liveness.LOOSE: "its pane is gone",
         "replaced": "another process is in its pane",
         "shell": "a shell is in its pane, and not the agent",
     }.get(absence, "it has ended")
+    return Reason(text, ReasonCode.ABSENT)
 
 
-def untested_version(kind: str) -> str:
+def scrolling_reason(pane: str | None) -> Reason:
+    """Return why mam does not type into a pane that shows its history."""
+    return Reason(f"somebody is scrolling or searching in pane {pane}", ReasonCode.SCROLLING)
+
+
+def untested_version(kind: str) -> Reason:
     """Return why mam does not type to an untested version of an agent program."""
-    return f"mam was not tested with this version of {kind}, and only its screen shows that it takes input"
+    return Reason(
+        f"mam was not tested with this version of {kind}, and only its screen shows that it takes input",
+        ReasonCode.UNTESTED_VERSION,
+    )
 
 
-def other_conversation(expected: str, current: str | None) -> str | None:
+def other_conversation(expected: str, current: str | None) -> Reason | None:
     """Return why a message for one conversation is not typed into the open one; None if they are the same."""
-    return None if expected == current else f"its conversation is {current or 'not known'}, not {expected}"
+    if expected == current:
+        return None
+    text = f"its conversation is {current or 'not known'}, not {expected}"
+    return Reason(text, ReasonCode.OTHER_CONVERSATION)
 
 
-def is_about_dialog(reason: str | None) -> bool:
-    """Tell whether a message is held because of a dialog."""
-    return reason == WAITING_FOR_PERSON or (reason or "").endswith(_DIALOG_OPEN)
+def is_about_dialog(code: str | None) -> bool:
+    """Tell whether a message with this code is held because the agent asks a person."""
+    return code in _DIALOG_CODES
 
 
 def reason_to_hold(
     *, state: str, dialog: str | None, box: str | None, queues: bool, when: str, detail: str = ""
-) -> str | None:
+) -> Reason | None:
     """Return why a message cannot be typed now; None if the screen shows an empty input box."""
     if dialog:
-        return f"its {dialog}{_DIALOG_OPEN}"
+        return Reason(f"its {dialog} dialog is open", ReasonCode.DIALOG)
     if box is None:
-        return "its input box is not visible"
+        return Reason("its input box is not visible", ReasonCode.NO_BOX)
+    if box != "empty" and detail == SHELL_MODE:
+        return Reason(f"its {SHELL_MODE} is on", ReasonCode.SHELL_MODE)
     if box != "empty":
-        return f"its {detail} is on" if detail.endswith("mode") else "a draft is in its box"
-    if state != IDLE and (when == WHEN_IDLE or not queues):
-        return "it is working" if state == WORKING else "its activity is unknown"
-    return None
+        return Reason("a draft is in its box", ReasonCode.DRAFT)
+    if state == IDLE or (when != WHEN_IDLE and queues):
+        return None
+    if state == WORKING:
+        return Reason("it is working", ReasonCode.WORKING)
+    return Reason("its activity is unknown", ReasonCode.UNKNOWN_ACTIVITY)
 
 
 def header(message_id: str, sender: str, role: str | None) -> str:

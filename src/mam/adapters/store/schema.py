@@ -266,6 +266,11 @@ ALTER TABLE messages ADD COLUMN added TEXT;
     """
 CREATE INDEX job_events_by_seq ON job_events(job_id, attempt, seq);
 """,
+    # An older mam compared the sentence. The messages that it had not tried to deliver get their code here.
+    """
+ALTER TABLE messages ADD COLUMN reason_code TEXT;
+UPDATE messages SET reason_code='not_tried' WHERE reason='it waits its turn';
+""",
 )
 
 USER_MIGRATIONS = (

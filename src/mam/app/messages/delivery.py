@@ -14,7 +14,7 @@ from mam.adapters.system.deadline import Deadline
 from mam.adapters.system.process import Identity
 from mam.app.context import claims
 from mam.app.messages import receipt_proof, text_or_file
-from mam.app.messages.enter_text import type_text
+from mam.app.messages.enter_text import InTheWay, type_text
 from mam.app.observation import conversations
 from mam.app.observation.pane_look import gather_evidence, look_at_pane, look_until_clear
 from mam.app.observation.transcript import open_conversation
@@ -22,7 +22,7 @@ from mam.app.observation.versions import runs_tested_version, says_idle
 from mam.core import message as rules
 from mam.core.activity import IDLE, UNKNOWN, WAITING, WORKING, is_asking
 from mam.core.errors import ConversationBusy, DeliveryUnconfirmed, NotAllowed, PaneGone, TerminalsDown
-from mam.core.message import MessageState
+from mam.core.message import MessageState, ReasonCode
 from mam.core.session_row import current_conversation
 
 TYPE_CHECKING = False
@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from mam.app.context.context import Context
     from mam.app.messages.text_or_file import CarriedText
     from mam.app.observation.pane_look import PaneLook
+    from mam.core.message import Reason
     from mam.core.session_row import Row
 
 _NOTHING: list[Message] = []
@@ -42,6 +43,7 @@ _SHOWN_SECONDS, _STEP = 1.0, 0.02
 # not in this set, a thread gave it up, and a full disk kept the thread from recording that.
 _being_typed: set[str] = set()
 _UNPROVEN = "nothing proves that the agent took the message; look: mam read"
+_INTERRUPTED = "the typing was interrupted; look: mam read"
 _TYPIST_DIED = "the process that typed the message died, and nothing proves that the agent took it"
 
 
@@ -67,7 +69,9 @@ def comes_next(context: Context, message: Message) -> bool:
     )
     earlier = itertools.takewhile(lambda other: other.id != message.id, held)
     return bool(held) and all(
-        _is_being_typed(other) if other.state == MessageState.TYPING else other.reason == rules.NOT_TRIED
+        _is_being_typed(other)
+        if other.state == MessageState.TYPING
+        else other.reason_code == ReasonCode.NOT_TRIED
         for other in earlier
     )
 
@@ -117,11 +121,11 @@ def _deliver_one(context: Context, message: Message) -> bool:
     try:
         carried = text_or_file.prepare(context, row, message)
     except (OSError, NotAllowed) as error:
-        reason = f"the file for the message could not be written: {error}"
-        return _end(context, message, MessageState.FAILED, reason=reason)
+        unwritten = f"the file for the message could not be written: {error}"
+        return _end(context, message, MessageState.FAILED, reason=unwritten)
     if carried.text is None:
-        reason = f"{kind.name} would take this text for a command"
-        return _end(context, message, MessageState.FAILED, reason=reason)
+        mistaken = f"{kind.name} would take this text for a command"
+        return _end(context, message, MessageState.FAILED, reason=mistaken)
     try:
         row = conversations.record_open_conversation(context, row)
     except ConversationBusy as error:
@@ -138,8 +142,7 @@ def _deliver_one(context: Context, message: Message) -> bool:
             return _type(context, row, owned, proof, look.screen_state.state)
         except BaseException:
             # This process lives on as the owner, so no other process would ever end the message.
-            reason = "the typing was interrupted; look: mam read"
-            _end(context, owned, MessageState.UNCONFIRMED, reason=reason)
+            _end(context, owned, MessageState.UNCONFIRMED, reason=_INTERRUPTED)
             raise
     finally:
         _being_typed.discard(message.id)
@@ -182,7 +185,7 @@ def _type(
     kind = context.kind(row["agent"])
     outcome = MessageState.SUBMITTED
 
-    def check(screen: ScreenState) -> str | None:
+    def check(screen: ScreenState) -> Reason | None:
         return _reason_on_screen(kind, screen, message, state if screen.state == UNKNOWN else screen.state)
 
     try:
@@ -208,6 +211,8 @@ def _type(
     except TerminalsDown as error:
         # tmux did not answer: it may have typed the text all the same.
         context.progress(error.message)
+    except InTheWay as error:
+        return _hold(context, message, error.reason)
     except PaneGone as error:
         # tmux typed nothing, or the program that got the text has ended.
         return _hold(context, message, error.message)
@@ -220,12 +225,12 @@ def _type(
     return _end(context, message, MessageState.UNCONFIRMED, reason=_UNPROVEN)
 
 
-def _reason_to_hold(context: Context, row: Row, message: Message, look: PaneLook) -> str | None:
+def _reason_to_hold(context: Context, row: Row, message: Message, look: PaneLook) -> Reason | None:
     """Return why a message cannot be typed now, by all evidence; None if it can."""
     if look.absence:
         return rules.absence_reason(look.absence)
     if look.liveness.pane is not None and look.liveness.pane.in_mode:
-        return f"somebody is scrolling or searching in pane {look.pane_id}"
+        return rules.scrolling_reason(look.pane_id)
     kind, session = context.kind(row["agent"]), gather_evidence(context, row, look)
     verdict = session.verdict(context.now()).state
     screen = look.screen_state
@@ -235,7 +240,7 @@ def _reason_to_hold(context: Context, row: Row, message: Message, look: PaneLook
     if reason is not None:
         return reason
     if verdict == WAITING or is_asking(session.evidence):
-        return rules.WAITING_FOR_PERSON
+        return rules.ASKING
     if runs_tested_version(context, row) is False and not says_idle(session, context.now()):
         return rules.untested_version(kind.name)
     if message.conversation:
@@ -245,7 +250,7 @@ def _reason_to_hold(context: Context, row: Row, message: Message, look: PaneLook
     return None
 
 
-def _reason_on_screen(kind: Kind, screen: ScreenState, message: Message, state: str) -> str | None:
+def _reason_on_screen(kind: Kind, screen: ScreenState, message: Message, state: str) -> Reason | None:
     return rules.reason_to_hold(
         state=state,
         dialog=screen.dialog,

@@ -18,7 +18,7 @@ from mam.app.observation.pane_look import SHELL, look_at_pane, look_until_clear
 from mam.core.activity import IDLE, WAITING, WORKING
 from mam.core.errors import DeliveryUnconfirmed, PaneGone, TerminalsDown, Unavailable
 from mam.core.liveness_values import Liveness
-from mam.core.message import WAITING_FOR_PERSON, absence_reason
+from mam.core.message import ASKING, absence_reason
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -44,6 +44,11 @@ class InTheWay(PaneGone):
     """Something is in the way; nothing was typed."""
 
     code = "in_the_way"
+
+    def __init__(self, reason: str) -> None:
+        """Keep the reason with its code; the message of an error is only its sentence."""
+        super().__init__(reason)
+        self.reason = reason
 
 
 def type_text(
@@ -93,7 +98,7 @@ def _look(context: Context, row: Row, check: Check, since: float) -> PaneLook:
     look = look_until_clear(lambda: look_at_pane(context, row))
     reason = absence_reason(look.absence) if look.absence else check(look.screen_state)
     if reason is None and look.screen_state.state != IDLE and _reports_dialog(context, row, look, since):
-        reason = WAITING_FOR_PERSON
+        reason = ASKING
     if reason:
         raise InTheWay(reason)
     return look

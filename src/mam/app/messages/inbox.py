@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from mam.adapters.store.tables import messages
-from mam.core.message import NOT_TRIED, MessageState, behind_reason
+from mam.core.message import MessageState, ReasonCode, behind_reason
 from mam.core.times import stamp
 
 TYPE_CHECKING = False
@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from mam.adapters.store.tables.messages import Message
     from mam.app.context.context import Context
     from mam.core.caller import Caller
+    from mam.core.message import Reason
 
 
 def inbox(
@@ -36,12 +37,14 @@ def inbox(
     return context.registry.peek(read, nothing)
 
 
-def reason_of(transaction: Transaction, message: Message) -> str | None:
+def reason_of(transaction: Transaction, message: Message) -> Reason | None:
     """Return the reason for the state of a message; for one that was not tried, what holds the first one."""
-    if (message.state, message.reason) != (MessageState.HELD, NOT_TRIED):
+    if (message.state, message.reason_code) != (MessageState.HELD, ReasonCode.NOT_TRIED):
         return message.reason
     first = next(iter(messages.open_of(transaction, message.session_id)), message)
-    return message.reason if first.reason in (None, NOT_TRIED) else behind_reason(first.id, first.reason)
+    if first.reason is None or first.reason_code == ReasonCode.NOT_TRIED:
+        return message.reason
+    return behind_reason(first.id, first.reason)
 
 
 def _as_json(transaction: Transaction, message: Message, names: dict[Any, str]) -> dict[str, Any]:

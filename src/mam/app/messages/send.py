@@ -13,7 +13,7 @@ from mam.app.messages.enter_text import proof_seconds
 from mam.app.messages.inbox import reason_of
 from mam.core import message as rules
 from mam.core.errors import Conflict, InvalidPrompt, NotAllowed, Refused
-from mam.core.message import MessageState
+from mam.core.message import MessageState, ReasonCode
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -98,7 +98,7 @@ def _ends_soon(context: Context, message: Message, waited: float) -> bool:
     if message.state == MessageState.TYPING:
         # The typing process may be suspended (SIGSTOP) for any time, so the wait has an end.
         return waited < _PATIENCE + proof_seconds(message.text)
-    is_new = message.reason == rules.NOT_TRIED and waited < _PATIENCE
+    is_new = message.reason_code == ReasonCode.NOT_TRIED and waited < _PATIENCE
     return is_new and comes_next(context, message)
 
 

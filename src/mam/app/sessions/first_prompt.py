@@ -7,6 +7,7 @@ from mam.app.messages.send import send, withdraw
 from mam.app.observation.versions import untested_error
 from mam.core import message as rules
 from mam.core.errors import DeliveryUnconfirmed, DialogOpen, InvalidPrompt, NotReady, Unavailable
+from mam.core.message import ReasonCode
 from mam.core.safe_text import for_paste
 
 TYPE_CHECKING = False
@@ -14,6 +15,7 @@ if TYPE_CHECKING:
     from mam.adapters.agents.kind import Kind
     from mam.app.context.context import Context
     from mam.core.caller import Caller
+    from mam.core.message import Reason
     from mam.core.session_row import Row
 
 # The screen may show the input box before the first hook of the agent arrives.
@@ -60,11 +62,11 @@ def first_prompt(context: Context, caller: Caller, row: Row, prompt: str) -> Non
             hint=f"look: mam read {row['name']}",
             session=row,
         )
-    raise _error(context, row, receipt["reason"])
+    raise _error(row, receipt["reason"])
 
 
-def _error(context: Context, row: Row, reason: str | None) -> Unavailable:
-    if reason == rules.untested_version(context.kind(row["agent"]).name):
+def _error(row: Row, reason: Reason) -> Unavailable:
+    if reason.code == ReasonCode.UNTESTED_VERSION:
         return untested_error(row, _NOT_TYPED)
-    error_class = DialogOpen if rules.is_about_dialog(reason) else NotReady
+    error_class = DialogOpen if rules.is_about_dialog(reason.code) else NotReady
     return error_class(f"'{row['name']}': {reason}; {_NOT_TYPED}", session=row)

@@ -11,7 +11,7 @@ import re
 
 from mam.adapters.agents.input_box import find_box
 from mam.adapters.agents.kind import ScreenState
-from mam.core.activity import IDLE, UNKNOWN, WAITING, WORKING
+from mam.core.activity import IDLE, SHELL_MODE, UNKNOWN, WAITING, WORKING
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -61,7 +61,7 @@ def read_screen(screen: Screen) -> ScreenState:
         close = find_box([line for line in lines if line], PROMPT)
         return _read_box(box, close.above if close else box.above, screen)
     if find_box(lines, SHELL_PROMPT) is not None:
-        return ScreenState(UNKNOWN, box="draft", detail="shell mode")
+        return ScreenState(UNKNOWN, box="draft", detail=SHELL_MODE)
     return _read_dialog("\n".join(lines[-40:]))
 
 

@@ -13,7 +13,7 @@ import time
 
 from mam.adapters.agents.codex import limit
 from mam.adapters.agents.kind import ScreenState
-from mam.core.activity import IDLE, UNKNOWN, WAITING, WORKING
+from mam.core.activity import IDLE, SHELL_MODE, UNKNOWN, WAITING, WORKING
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -69,7 +69,7 @@ def read_screen(screen: Screen) -> ScreenState:
     top, bottom = box_lines
     inside = "\n".join(line[2:] for line in lines[top:bottom]).strip()
     if lines[top].startswith(SHELL_PROMPT):
-        return ScreenState(UNKNOWN, box="draft", detail="shell mode")
+        return ScreenState(UNKNOWN, box="draft", detail=SHELL_MODE)
     is_empty = inside in ("", _PLACEHOLDER) and screen.cursor_x in _AT_START
     return _read_conversation(_blocks(lines[:top]), "empty" if is_empty else "draft")
 

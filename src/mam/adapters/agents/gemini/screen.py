@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 
 from mam.adapters.agents.kind import ScreenState
-from mam.core.activity import IDLE, UNKNOWN, WAITING, WORKING
+from mam.core.activity import IDLE, SHELL_MODE, UNKNOWN, WAITING, WORKING
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -65,7 +65,7 @@ def read_screen(screen: Screen) -> ScreenState:
     if not _has_started(lines[:top]):
         return ScreenState()
     if mark == "!":
-        return ScreenState(UNKNOWN, box="draft", detail="shell mode")
+        return ScreenState(UNKNOWN, box="draft", detail=SHELL_MODE)
     state = WORKING if any(_SPINNER.match(line) for line in lines[max(0, top - _STATUS_ROWS) : top]) else IDLE
     box = "empty" if inside in _PLACEHOLDERS or not inside.strip() else "draft"
     return ScreenState(state, box=box, detail="messages are queued" if _QUEUED in lines[:top] else "")

@@ -13,7 +13,7 @@ import re
 from mam.adapters.agents.dialog_options import Choices
 from mam.adapters.agents.kind import ScreenState
 from mam.adapters.agents.unsafe_width import without_joining_signs
-from mam.core.activity import IDLE, UNKNOWN, WAITING, WORKING
+from mam.core.activity import IDLE, SHELL_MODE, UNKNOWN, WAITING, WORKING
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -98,7 +98,7 @@ def _read_box(lines: list[str], bottom: int, foot: re.Match[str], screen: Screen
     if not rows or _is_cursor_outside(screen, top, bottom):
         return ScreenState()
     if rows[-1] == _SHELL:
-        return ScreenState(UNKNOWN, box="draft", detail="shell mode")
+        return ScreenState(UNKNOWN, box="draft", detail=SHELL_MODE)
     below = lines[bottom + 1][:right].rstrip() if bottom + 1 < len(lines) else ""
     # Invisible signs of an earlier text may remain in the box (see unsafe_width).
     text = without_joining_signs("\n".join(rows[:-1])).strip()

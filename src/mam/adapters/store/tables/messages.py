@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import os
 
+from mam.core.message import Reason
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
@@ -21,6 +23,7 @@ _FIELDS = (
     "wanted",
     "state",
     "reason",
+    "reason_code",
     "evidence",
     "carrier",
     "attempts",
@@ -31,6 +34,7 @@ _FIELDS = (
     "created_at",
     "changed_at",
 )
+_GIVEN = ("id", "session_id", "sender", "text", "is_command", "wanted", "state")
 _KEPT = 1000
 _AHEAD_SECONDS = 60.0
 
@@ -45,7 +49,8 @@ class Message:
     is_command: bool
     wanted: str
     state: MessageState
-    reason: str | None
+    reason: Reason | None
+    reason_code: str | None
     evidence: str | None
     carrier: str | None
     attempts: int
@@ -61,6 +66,8 @@ class Message:
         facts = dict(zip(_FIELDS, values, strict=True))
         facts["owner"] = json.loads(facts["owner"]) if facts["owner"] else None
         facts["is_command"] = bool(facts["is_command"])
+        if facts["reason"] is not None:
+            facts["reason"] = Reason(facts["reason"], facts["reason_code"])
         self.__dict__.update(facts)
 
 
@@ -74,7 +81,8 @@ def add(transaction: Transaction, message: dict[str, Any]) -> Message:
     existing = find(transaction, message["id"])
     if existing is not None:
         return existing
-    names = ("id", "session_id", "sender", "text", "is_command", "wanted", "state", "reason", "conversation")
+    message = _with_reason_code(message)
+    names = (*_GIVEN, "reason", "reason_code", "conversation")
     transaction.connection.execute(
         f"INSERT INTO messages({', '.join(names)}, attempts, created_at, changed_at)"
         f" VALUES({', '.join('?' * len(names))}, 0, ?, ?)",
@@ -94,6 +102,8 @@ def update(transaction: Transaction, message_id: str, **fields: Any) -> Message:
     """Change fields of a message."""
     if "owner" in fields:
         fields["owner"] = json.dumps(fields["owner"]) if fields["owner"] else None
+    if "reason" in fields:
+        fields = _with_reason_code(fields)
     fields["changed_at"] = transaction.now
     names = ", ".join(f"{name}=?" for name in fields)
     transaction.connection.execute(
@@ -103,6 +113,13 @@ def update(transaction: Transaction, message_id: str, **fields: Any) -> Message:
     updated = find(transaction, message_id)
     assert updated is not None
     return updated
+
+
+def _with_reason_code(fields: dict[str, Any]) -> dict[str, Any]:
+    """Add the code of the reason; a reason without a code removes the code of the one before."""
+    reason = fields["reason"]
+    code = reason.code if isinstance(reason, Reason) else None
+    return {**fields, "reason": reason and str(reason), "reason_code": code}
 
 
 def find(transaction: Transaction, message_id: str) -> Message | None:
