@@ -30,7 +30,7 @@ def measure(quick: bool, tell: Callable[[str], None]) -> Iterator[Row]:
 
 def _measure(registry: Registry, count: int, rounds: int) -> Row:
     """Change the middle row; the other side is spared the lock, the flush to disk and the rename."""
-    file = Path(registry.place.yaml)
+    file = Path(registry.paths.yaml)
     other = file.with_name("beside.yaml")
     other.write_bytes(file.read_bytes())
     notes = count_from(1)

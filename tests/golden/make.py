@@ -113,7 +113,7 @@ def main() -> None:
         folder = target / name
         folder.mkdir()
         shutil.copyfile(store.yaml, folder / "agent-sessions.yaml")
-        connection = sqlite3.connect(store.place.db)
+        connection = sqlite3.connect(store.paths.db)
         version = connection.execute("PRAGMA user_version").fetchone()[0]
         script = [*connection.iterdump(), f"PRAGMA user_version={version};"]
         connection.close()

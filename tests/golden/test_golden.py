@@ -30,9 +30,9 @@ def case(request):
 def golden(case, quick_path):
     """The registry in a root of its own."""
     store = Store(quick_path)
-    store.place.make()
+    store.paths.make()
     shutil.copyfile(case / "agent-sessions.yaml", store.yaml)
-    connection = sqlite3.connect(store.place.db)
+    connection = sqlite3.connect(store.paths.db)
     connection.executescript((case / "state.sql").read_text(encoding="utf-8"))
     connection.close()
     store.db.chmod(0o600)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import yaml
 
-from mam.adapters.store import root_paths as places
+from mam.adapters.store import root_paths
 from mam.adapters.store.registry import Registry
 from mam.adapters.store.yaml import document, yaml_text
 from mam.core.session_row import STATUSES, Row, with_all_fields
@@ -45,17 +45,17 @@ class Store:
 
     def __init__(self, root: Path, clock=lambda: NOON) -> None:
         self.root = root
-        self.place = places.of_root(str(root))
-        self.yaml = Path(self.place.yaml)
-        self.backup = Path(self.place.yaml + ".bak")
-        self.db = Path(self.place.db)
+        self.paths = root_paths.of_root(str(root))
+        self.yaml = Path(self.paths.yaml)
+        self.backup = Path(self.paths.yaml + ".bak")
+        self.db = Path(self.paths.db)
         self.clock = clock
-        self.registry = Registry(self.place, clock)
+        self.registry = Registry(self.paths, clock)
 
     def again(self) -> Registry:
         """Close the registry and open it again, as the next command does."""
         self.registry.close()
-        self.registry = Registry(self.place, self.clock)
+        self.registry = Registry(self.paths, self.clock)
         return self.registry
 
     def add(self, *rows: Row) -> None:
@@ -101,14 +101,14 @@ class Store:
 
     def rows(self) -> dict[str, Row]:
         """Return the rows of the database, without mam's own reader."""
-        with sqlite3.connect(self.place.db) as connection:
+        with sqlite3.connect(self.paths.db) as connection:
             rows = connection.execute("SELECT id, data FROM sessions ORDER BY position").fetchall()
         connection.close()
         return {session_id: json.loads(data) for session_id, data in rows}
 
     def dump(self) -> list[str]:
         """Return the complete database as SQL."""
-        connection = sqlite3.connect(self.place.db)
+        connection = sqlite3.connect(self.paths.db)
         try:
             return list(connection.iterdump())
         finally:
@@ -116,7 +116,7 @@ class Store:
 
     def log(self) -> list[str]:
         """Return the verbs of the log."""
-        connection = sqlite3.connect(self.place.db)
+        connection = sqlite3.connect(self.paths.db)
         try:
             return [verb for (verb,) in connection.execute("SELECT verb FROM log ORDER BY seq")]
         finally:

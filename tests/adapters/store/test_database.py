@@ -101,7 +101,7 @@ class TestOpening:
 
     def test_a_newer_schema_is_left_alone(self, three):
         three.registry.close()
-        with sqlite3.connect(three.place.db) as connection:
+        with sqlite3.connect(three.paths.db) as connection:
             connection.execute("PRAGMA user_version=999")
         connection.close()
         before = three.dump()
@@ -254,7 +254,7 @@ class TestReadOnly:
         """A root that its owner may not write; the user root could write it anyway."""
         three.put(FIRST, note="x")
         three.registry.close()
-        folders = [three.root, Path(three.place.state), three.yaml.parent]
+        folders = [three.root, Path(three.paths.state), three.yaml.parent]
         for path in [*three.root.rglob("*"), three.root]:
             os.chown(path, NOBODY, NOBODY)
         for folder in folders:
@@ -269,7 +269,7 @@ class TestReadOnly:
     @pytest.mark.parametrize("has_index", [True, False])
     def test_what_a_crash_left_in_the_log_is_read_or_asked_for(self, locked, has_index):
         """The reader never returns an older state: it reads the log, or raises ReadOnly."""
-        folder = Path(locked.place.state)
+        folder = Path(locked.paths.state)
         folder.chmod(0o700)
 
         def crash() -> None:
@@ -293,9 +293,9 @@ class TestReadOnly:
 
     def test_whoever_read_it_sees_what_changed_once_it_can_be_written(self, locked):
         def read() -> str:
-            reader, writer = locked.again(), Registry(locked.place, locked.clock)
+            reader, writer = locked.again(), Registry(locked.paths, locked.clock)
             reader.view()
-            for folder in (locked.root, Path(locked.place.state), locked.yaml.parent):
+            for folder in (locked.root, Path(locked.paths.state), locked.yaml.parent):
                 folder.chmod(0o700)
             writer.commit(lambda transaction: transaction.put({**transaction.get(FIRST), "note": "newest"}))
             return reader.view().find(FIRST)["note"]
@@ -375,7 +375,7 @@ def test_a_record_that_is_no_json_is_named_by_whoever_reads_it(three, column, va
     three.registry.note(lambda transaction: transaction.intents.put(intent))
     three.registry.note(lambda transaction: evidence.record(transaction.connection, FIRST, "hook", 1.0, {}))
     three.registry.close()
-    connection = sqlite3.connect(three.place.db)
+    connection = sqlite3.connect(three.paths.db)
     connection.execute(f"UPDATE {table} SET {field}=?", (value,))
     connection.commit()
     connection.close()

@@ -63,8 +63,8 @@ def test_a_reader_waits_for_the_record_of_a_file_that_is_being_replaced(store, c
     monkeypatch.setattr(projection, "_record_written", late)
     monkeypatch.setattr(registry_file, "sleep", nap)
     monkeypatch.setattr(registry_file, "_RECORD_SECONDS", 10.0)
-    reader = Registry(store.place, time.time)
-    writer = threading.Thread(target=lambda: change_apart(store.place))
+    reader = Registry(store.paths, time.time)
+    writer = threading.Thread(target=lambda: change_apart(store.paths))
     writer.start()
     renamed.wait(10)
     (row,) = reader.view().rows
@@ -118,7 +118,7 @@ def test_private_modes(store):
     try:
         store.add(new_row(1))
         store.put(FIRST, role="tester")
-        state = Path(store.place.state)
+        state = Path(store.paths.state)
         folders = [state, state / "spool", state / "launch", store.yaml.parent]
         files = [store.yaml, store.backup, store.db, *state.glob("state.db-*")]
         assert {stat.S_IMODE(path.stat().st_mode) for path in folders} == {0o700}
@@ -260,7 +260,7 @@ class TestLostFiles:
     def test_a_lost_database_is_made_from_the_file_with_its_ids(self, three):
         rows, text = three.rows(), three.text()
         three.registry.close()
-        for path in Path(three.place.state).glob("state.db*"):
+        for path in Path(three.paths.state).glob("state.db*"):
             path.unlink()
         assert [row["id"] for row in three.again().view().rows] == list(rows)
         three.touch()
@@ -269,7 +269,7 @@ class TestLostFiles:
         assert "import" in three.log()
 
     def test_a_database_lost_under_an_open_connection_is_noticed(self, three):
-        for path in Path(three.place.state).glob("state.db*"):
+        for path in Path(three.paths.state).glob("state.db*"):
             path.unlink()
         three.put(FIRST, role="developer", note="kept")
         assert three.again().view().find(FIRST)["note"] == "kept"
@@ -279,7 +279,7 @@ class TestLostFiles:
         """A process may die between creating the database and the commit of the import."""
         rows = three.rows()
         three.registry.close()
-        for path in Path(three.place.state).glob("state.db*"):
+        for path in Path(three.paths.state).glob("state.db*"):
             path.unlink()
         three.again().note(lambda transaction: transaction.log("user", "test", None))
         assert [row["id"] for row in three.again().view().rows] == list(rows)
@@ -289,7 +289,7 @@ class TestLostFiles:
     def test_both_lost_is_an_empty_registry(self, three):
         three.registry.close()
         three.yaml.unlink()
-        for path in Path(three.place.state).glob("state.db*"):
+        for path in Path(three.paths.state).glob("state.db*"):
             path.unlink()
         assert three.again().view().rows == []
         three.add(new_row(7))
@@ -437,8 +437,8 @@ class TestEditWhileWriting:
 class TestReadersAndWriters:
     def test_a_reader_between_two_states_is_not_told_of_an_edit(self, three, monkeypatch):
         """Another process changes everything between reading the database and checking the file."""
-        other = Registry(three.place, lambda: NOON)
-        reader = Registry(three.place, lambda: NOON)
+        other = Registry(three.paths, lambda: NOON)
+        reader = Registry(three.paths, lambda: NOON)
         real, changes = root_paths.fingerprint, []
 
         def look(path):

@@ -20,7 +20,7 @@ FOLDER_MODES = [0o770, 0o707, 0o777, 0o720]
 @pytest.mark.parametrize("mode", FOLDER_MODES)
 def test_state_that_others_may_write_is_refused(three, mode):
     three.registry.close()
-    Path(three.place.state).chmod(mode)
+    Path(three.paths.state).chmod(mode)
     text = three.text()
     for attempt in (three.again().view, three.touch):
         with pytest.raises(NotAllowed) as caught:
@@ -109,7 +109,7 @@ class TestLinks:
                 attempt()
 
     def test_at_the_database(self, store, outside):
-        Path(store.place.state).mkdir()
+        Path(store.paths.state).mkdir()
         store.db.symlink_to(outside)
         with pytest.raises(NotAllowed, match="symbolic link"):
             store.add(new_row(1))

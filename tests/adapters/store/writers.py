@@ -14,7 +14,7 @@ import sys
 import time
 from pathlib import Path
 
-from mam.adapters.store import root_paths as places
+from mam.adapters.store import root_paths
 from mam.adapters.store.registry import Registry
 from mam.core.errors import EditRefused, RegistryBusy, SessionNotFound
 
@@ -48,7 +48,7 @@ def count(registry: Registry, chance: random.Random, changes: int) -> dict:
 
 def edit(registry: Registry, chance: random.Random, edits: int) -> dict:
     """Edit the file as a person with an editor does; undo an edit that is refused."""
-    path = Path(registry.place.yaml)
+    path = Path(registry.paths.yaml)
     recorded, refused = [], 0
     for number in range(edits):
         lines = path.read_text(encoding="utf-8").splitlines(keepends=True)
@@ -80,7 +80,7 @@ def read(registry: Registry, chance: random.Random, seconds: int) -> dict:
     reads = 0
     deadline = time.monotonic() + seconds
     names = {row["id"] for row in registry.view().rows}
-    while time.monotonic() < deadline and not Path(registry.place.root, "done").exists():
+    while time.monotonic() < deadline and not Path(registry.paths.root, "done").exists():
         rows = registry.view().rows
         if not names <= {row["id"] for row in rows}:
             raise SessionNotFound("a session was missing for a moment")
@@ -93,7 +93,7 @@ def read(registry: Registry, chance: random.Random, seconds: int) -> dict:
 def main() -> None:
     """Run the task of the command line."""
     task, root, seed, amount = sys.argv[1:]
-    registry = Registry(places.of_root(root), time.time)
+    registry = Registry(root_paths.of_root(root), time.time)
     work = {"count": count, "edit": edit, "read": read}[task]
     print(json.dumps(work(registry, random.Random(int(seed)), int(amount))))
     registry.close()

@@ -64,9 +64,9 @@ class View:
 class Registry:
     """Reads and changes of one root's sessions."""
 
-    def __init__(self, place: RootPaths, clock: Callable[[], float]) -> None:
+    def __init__(self, paths: RootPaths, clock: Callable[[], float]) -> None:
         """Store the paths; open nothing yet."""
-        self.place = place
+        self.paths = paths
         self.clock = clock
         self._connection: sqlite3.Connection | None = None
         self._is_writer = False
@@ -82,23 +82,23 @@ class Registry:
     def reader(self) -> sqlite3.Connection | None:
         """Return a connection for reading, or None without a database."""
         self._close_if_replaced()
-        if self._connection is None and os.path.exists(self.place.db):
-            self.place.check()
-            self._connection = database.connect_to_read(self.place.db, schema.STATE_MIGRATIONS)
-            self._file = database.identity(self.place.db)
+        if self._connection is None and os.path.exists(self.paths.db):
+            self.paths.check()
+            self._connection = database.connect_to_read(self.paths.db, schema.STATE_MIGRATIONS)
+            self._file = database.identity(self.paths.db)
         return self._connection
 
     def writer(self) -> sqlite3.Connection:
         """Return a connection for writing; create the state's folder and database on first use."""
         self._close_if_replaced()
         if not self._is_writer:
-            with database.errors(self.place.state):
-                self.place.make()
-            connection = database.connect(self.place.db, schema.STATE_MIGRATIONS, create=True)
+            with database.errors(self.paths.state):
+                self.paths.make()
+            connection = database.connect(self.paths.db, schema.STATE_MIGRATIONS, create=True)
             # Open before closing: the last connection to close copies the log into the database, each time.
             self.close()
             self._connection = connection
-            self._file = database.identity(self.place.db)
+            self._file = database.identity(self.paths.db)
             self._is_writer = True
         assert self._connection is not None
         return self._connection
@@ -107,7 +107,7 @@ class Registry:
         """Close a database that was deleted or replaced, or whose connection does not show changes."""
         if self._connection is not None and (
             isinstance(self._connection, database.ImmutableConnection)
-            or database.identity(self.place.db) != self._file
+            or database.identity(self.paths.db) != self._file
         ):
             self.close()
 
@@ -118,14 +118,14 @@ class Registry:
             return self._view_of_file([])
         wait_until = monotonic() + _RECORD_SECONDS
         for _ in range(_MOST_LOOKS):
-            before = database.data_version(connection, self.place.db)
+            before = database.data_version(connection, self.paths.db)
             try:
                 while (view := self._look(connection, monotonic() < wait_until)) is None:
                     sleep(0.001)
                 return view
             except Damaged:
                 # Another process may have committed and written the file since this one read the database.
-                if database.data_version(connection, self.place.db) == before:
+                if database.data_version(connection, self.paths.db) == before:
                     raise
         view = self._look(connection, False)
         assert view is not None
@@ -133,7 +133,7 @@ class Registry:
 
     def _look(self, connection: sqlite3.Connection, may_wait: bool) -> View | None:
         """Return the current registry; None if the file is newer and its record may follow in a moment."""
-        with database.errors(self.place.db), database.snapshot(connection):
+        with database.errors(self.paths.db), database.snapshot(connection):
             rows_json = connection.execute("SELECT data FROM sessions ORDER BY position").fetchall()
             recorded = connection.execute(
                 "SELECT key, value FROM meta WHERE key IN ('file', 'identities')"
@@ -149,7 +149,7 @@ class Registry:
                     for row in json.loads("[" + ",".join([data for (data,) in rows_json]) + "]")
                 ]
             except TypeError as error:
-                raise database.damaged(self.place.db, "a session is not readable") from error
+                raise database.damaged(self.paths.db, "a session is not readable") from error
             if is_edited:
                 if not rows and "file" not in meta:
                     return self._view_of_file(intents)
@@ -188,7 +188,7 @@ class Registry:
         """
         try:
             connection = self.writer()
-            with database.transaction(connection, self.place.db):
+            with database.transaction(connection, self.paths.db):
                 yield Transaction(connection, self.clock())
         except Unavailable:
             self.close()
@@ -211,7 +211,7 @@ class Registry:
         from mam.adapters.store.yaml import projection  # noqa: F401
 
     def _is_behind(self, connection: sqlite3.Connection) -> bool:
-        with database.errors(self.place.db):
+        with database.errors(self.paths.db):
             rows, file = connection.execute(
                 "SELECT EXISTS(SELECT 1 FROM sessions WHERE block IS NULL) OR EXISTS(SELECT 1 FROM forgotten)"
                 " OR (SELECT value FROM meta WHERE key='head') IS 'null'"
@@ -219,7 +219,7 @@ class Registry:
                 " != coalesce((SELECT value FROM meta WHERE key='identities_written'), '{}'),"
                 " (SELECT value FROM meta WHERE key='file')"
             ).fetchone()
-        return bool(rows) or file is None or fingerprint(self.place.yaml) != json.loads(file)
+        return bool(rows) or file is None or fingerprint(self.paths.yaml) != json.loads(file)
 
     def note(self, work: Callable[[Transaction], T]) -> T:
         """Run work that changes no session: intents, evidence, log. The file stays as it is."""
@@ -235,7 +235,7 @@ class Registry:
         with self._transaction() as transaction:
             projection.write(
                 transaction,
-                self.place,
+                self.paths,
                 take_in=lambda: self._take_in(transaction, confirm),
                 is_behind=lambda: self._is_behind(transaction.connection),
             )
@@ -245,7 +245,7 @@ class Registry:
         connection = self.reader()
         if connection is None:
             return default
-        with database.errors(self.place.db), database.snapshot(connection):
+        with database.errors(self.paths.db), database.snapshot(connection):
             version = connection.execute("PRAGMA user_version").fetchone()[0]
             is_current = version == len(schema.STATE_MIGRATIONS)
             return read(Transaction(connection, self.clock())) if is_current else default
@@ -253,14 +253,14 @@ class Registry:
     def commit_number(self) -> int | None:
         """Return a number that changes when another process commits; None without a database."""
         connection = self.reader()
-        return None if connection is None else database.data_version(connection, self.place.db)
+        return None if connection is None else database.data_version(connection, self.paths.db)
 
     def servers(self) -> list[str]:
         """Return the tmux servers of sessions that run or ran, without reading the sessions."""
         connection = self.reader()
         if connection is None:
             return []
-        with database.errors(self.place.db):
+        with database.errors(self.paths.db):
             row = connection.execute("SELECT value FROM meta WHERE key='servers'").fetchone()
         return json.loads(row[0]) if row else []
 
@@ -271,10 +271,10 @@ class Registry:
         return self._is_edited(json.loads(row[0]) if row else None)
 
     def _is_edited(self, recorded: list[int] | None) -> bool:
-        return fingerprint(self.place.yaml) not in (None, recorded)
+        return fingerprint(self.paths.yaml) not in (None, recorded)
 
     def _is_young(self) -> bool:
-        file = fingerprint(self.place.yaml)
+        file = fingerprint(self.paths.yaml)
         return file is not None and abs(self.clock() - file[2] / 1e9) < _YOUNG_SECONDS
 
     def _take_in(self, transaction: Transaction, confirm: Confirm | None) -> None:
@@ -282,20 +282,20 @@ class Registry:
             return
         from mam.adapters.store.yaml import intake
 
-        intake.take_in(transaction, self.place, confirm)
+        intake.take_in(transaction, self.paths, confirm)
 
     def _preview(self, connection: sqlite3.Connection, rows: list[Row]) -> list[Row]:
         from mam.adapters.store.yaml import intake
 
-        return intake.preview(connection, self.place, rows, self.clock())
+        return intake.preview(connection, self.paths, rows, self.clock())
 
     def _view_of_file(self, intents: list[Intent]) -> View:
         """Return the content of the file, if there is no database yet that has recorded it."""
-        if fingerprint(self.place.yaml) is None:
+        if fingerprint(self.paths.yaml) is None:
             return View([], {}, intents)
         from mam.adapters.store.yaml import intake
 
-        content = intake.read_file(self.place)
+        content = intake.read_file(self.paths)
         if content is None:
             return View([], {}, intents)
         return View([with_all_fields(row) for row in content.rows], content.identities, intents)

@@ -36,7 +36,7 @@ class ConnectedClient:
             raise NotAllowed("this is the server of another root")
         cwd, environ, allow = introduction.get("cwd"), introduction.get("environ"), introduction.get("allow")
         self.pid = pid
-        self.place = context.paths
+        self.paths = context.paths
         self._server_environ = context.environ
         self._listeners = context.listeners
         is_there = isinstance(cwd, str) and "\0" not in cwd and os.path.isdir(cwd)
@@ -51,13 +51,13 @@ class ConnectedClient:
         """Return a context for one call, with the client's directory and environment."""
         session = self._find_session()
         if session is None:
-            return Context(self.place, self.cwd, self.environ, listeners=self._listeners)
+            return Context(self.paths, self.cwd, self.environ, listeners=self._listeners)
         # Some agents start MCP servers with only a few of their variables. A child that the call creates
         # should inherit all of them, and tmux is found by them.
         agent_environ = process.environment(session["pane"].get("pid") or 0)
         # A session must not choose the settings that limit it, so they come from the server's environment.
         return Context(
-            self.place,
+            self.paths,
             self.cwd,
             {**(agent_environ or {}), **self.environ},
             settings_environ=self._server_environ,
@@ -66,7 +66,7 @@ class ConnectedClient:
 
     def _find_session(self) -> Row | None:
         """Return the session that the client runs in; the client's own context is made after that."""
-        context = Context(self.place, self.cwd, self.environ)
+        context = Context(self.paths, self.cwd, self.environ)
         try:
             return self.session(context)
         finally:
@@ -89,7 +89,7 @@ class ConnectedClient:
 
     def allowed(self) -> tuple[str, ...]:
         """Return the guarded tools that the user allows; for a session only the settings count."""
-        context = Context(self.place, self.cwd, self.environ)
+        context = Context(self.paths, self.cwd, self.environ)
         try:
             is_session = self.session(context) is not None or bool(self.environ.get("MAM_SESSION"))
             settings_environ = self._server_environ if is_session else self.environ

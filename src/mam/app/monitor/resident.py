@@ -290,9 +290,9 @@ class Resident:
         self.files.keep(folders, [path for path, tag in folders.items() if tag == _STORE])
 
     def _folders(self) -> dict[str, Hashable]:
-        place = self.context.paths
-        folders: dict[str, Hashable] = {place.spool: _SPOOL, place.state: _STATE}
-        folders[os.path.dirname(place.yaml)] = _STATE
+        paths = self.context.paths
+        folders: dict[str, Hashable] = {paths.spool: _SPOOL, paths.state: _STATE}
+        folders[os.path.dirname(paths.yaml)] = _STATE
         for row in self._rows:
             conversation = current_conversation(row) if is_running(row) else None
             if not conversation:

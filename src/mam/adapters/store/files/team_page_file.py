@@ -12,14 +12,14 @@ if TYPE_CHECKING:
     from mam.adapters.store.root_paths import RootPaths
 
 
-def path_of(place: RootPaths, team_id: str) -> str:
+def path_of(paths: RootPaths, team_id: str) -> str:
     """Return the path of a team's page."""
-    return f"{os.path.splitext(place.yaml)[0]}-{team_id}.md"
+    return f"{os.path.splitext(paths.yaml)[0]}-{team_id}.md"
 
 
-def write(place: RootPaths, team_id: str, text: str) -> str:
+def write(paths: RootPaths, team_id: str, text: str) -> str:
     """Write the text, unless the file has it already; return the path."""
-    path = path_of(place, team_id)
+    path = path_of(paths, team_id)
     content = text.encode("utf-8", "replace")
     temporary = os.path.join(os.path.dirname(path), f".{os.path.basename(path)}.tmp")
     try:

@@ -140,13 +140,13 @@ def recorded(registry: Registry, source: str) -> dict[str, tuple[float, dict[str
     if connection is None:
         return {}
     query = "SELECT session_id, at, data FROM evidence WHERE source=?"
-    with database.errors(registry.place.db):
+    with database.errors(registry.paths.db):
         rows = connection.execute(query, (source,)).fetchall()
         # json parses one large document several times faster than many small ones.
         try:
             documents = json.loads("[" + ",".join([data for _, _, data in rows]) + "]")
         except TypeError as error:
-            raise database.damaged(registry.place.db, "a record is not readable") from error
+            raise database.damaged(registry.paths.db, "a record is not readable") from error
     return {session_id: (at, data) for (session_id, at, _), data in zip(rows, documents, strict=True)}
 
 

@@ -25,54 +25,54 @@ if TYPE_CHECKING:
     from mam.core.session_row import Action, Row
 
 
-def read_file(place: RootPaths) -> document.Document | None:
+def read_file(paths: RootPaths) -> document.Document | None:
     """Return the content of the file with checked rows; None without content, which is never an edit."""
     try:
-        with database.errors(place.yaml), open(place.yaml, "rb") as file:
+        with database.errors(paths.yaml), open(paths.yaml, "rb") as file:
             text = file.read(yaml_text.LARGEST + 1)
     except Unavailable as error:
         if isinstance(error.__cause__, FileNotFoundError):
             return None
         raise
-    content = document.read(text, place.yaml)
+    content = document.read(text, paths.yaml)
     for row in content.rows if content else ():
         for field, reason in flaws(row):
             raise refuse(
-                place.yaml, getattr(row, "lines", {}).get(field) or getattr(row, "line", None), reason
+                paths.yaml, getattr(row, "lines", {}).get(field) or getattr(row, "line", None), reason
             )
-    _refuse_duplicates(content.rows if content else [], place)
+    _refuse_duplicates(content.rows if content else [], paths)
     return content
 
 
 def take_in(
-    transaction: Transaction, place: RootPaths, confirm: Callable[[Row, str], bool | None] | None
+    transaction: Transaction, paths: RootPaths, confirm: Callable[[Row, str], bool | None] | None
 ) -> None:
     """Record the content of the file in the database, or raise and change nothing."""
-    file = fingerprint(place.yaml)
-    content = read_file(place)
+    file = fingerprint(paths.yaml)
+    content = read_file(paths)
     has_rows = bool(transaction.rows())
     if content is None or (has_rows and not content.has_list()):
         return
     if transaction.meta("file") is None and not has_rows:
         _import(transaction, content)
     else:
-        _edit(transaction, place, content, confirm or (lambda _row, _status: None))
+        _edit(transaction, paths, content, confirm or (lambda _row, _status: None))
     transaction.set_meta("file", file)
 
 
-def preview(connection: sqlite3.Connection, place: RootPaths, rows: list[Row], now: float) -> list[Row]:
+def preview(connection: sqlite3.Connection, paths: RootPaths, rows: list[Row], now: float) -> list[Row]:
     """Return the rows as the file would change them, without the statuses, which mam must confirm first."""
-    content = read_file(place)
+    content = read_file(paths)
     if content is None or (rows and not content.has_list()):
         return rows
     known_rows = _known_rows(connection)
     plan = registry_edit.plan_edit(
-        known_rows, _forgotten(connection), content.rows, path=place.yaml, complete=not content.is_cut
+        known_rows, _forgotten(connection), content.rows, path=paths.yaml, complete=not content.is_cut
     )
     plan.claims.clear()
     by_id = {row["id"]: row for row in rows}
     changed = registry_edit.take_in(
-        plan, by_id, _action(now), path=place.yaml, confirm=lambda _row, _status: None
+        plan, by_id, _action(now), path=paths.yaml, confirm=lambda _row, _status: None
     )
     return [with_all_fields(changed.get(row["id"]) or row) for row in rows if row["id"] not in plan.removals]
 
@@ -105,7 +105,7 @@ def _import(transaction: Transaction, content: document.Document) -> None:
 
 def _edit(
     transaction: Transaction,
-    place: RootPaths,
+    paths: RootPaths,
     content: document.Document,
     confirm: Callable[[Row, str], bool | None],
 ) -> None:
@@ -114,13 +114,13 @@ def _edit(
         known_rows,
         _forgotten(transaction.connection),
         content.rows,
-        path=place.yaml,
+        path=paths.yaml,
         complete=not content.is_cut,
     )
     if content.identities not in (transaction.identities(), transaction.meta("identities_written") or {}):
-        raise refuse(place.yaml, None, "'agent_identities' was changed, and only mam writes it")
+        raise refuse(paths.yaml, None, "'agent_identities' was changed, and only mam writes it")
     by_id = {known_row.id: known_row.now for known_row in known_rows}
-    changed = registry_edit.take_in(plan, by_id, _action(transaction.now), path=place.yaml, confirm=confirm)
+    changed = registry_edit.take_in(plan, by_id, _action(transaction.now), path=paths.yaml, confirm=confirm)
     for session_id, row in changed.items():
         if row is None:
             transaction.remove(session_id)
@@ -166,13 +166,13 @@ def _keep_text(transaction: Transaction, content: document.Document) -> None:
     transaction.set_meta("tail", parts.tail if parts else "")
 
 
-def _refuse_duplicates(rows: list[Any], place: RootPaths) -> None:
+def _refuse_duplicates(rows: list[Any], paths: RootPaths) -> None:
     values: set[str] = set()
     for row in rows:
         for key in ("id", "name"):
             value = row.get(key)
             if value and f"{key}:{value}" in values:
-                raise refuse(place.yaml, row.lines.get(key), f"the {key} '{value}' is in the file twice")
+                raise refuse(paths.yaml, row.lines.get(key), f"the {key} '{value}' is in the file twice")
             values.add(f"{key}:{value}")
 
 

@@ -31,22 +31,22 @@ _ATTEMPTS = 5
 
 
 def write(
-    transaction: Transaction, place: RootPaths, take_in: Callable[[], None], is_behind: Callable[[], bool]
+    transaction: Transaction, paths: RootPaths, take_in: Callable[[], None], is_behind: Callable[[], bool]
 ) -> None:
     """Update the file from the database, if it is not up to date."""
     for _ in range(_ATTEMPTS):
         # Fingerprint first: a later edit must not be mistaken for the file that was read.
-        before = fingerprint(place.yaml)
+        before = fingerprint(paths.yaml)
         take_in()
         if not is_behind():
             return
         fresh, parts = _render(transaction)
-        with database.errors(place.yaml):
-            after = _replace(place.yaml, document.join(parts), before)
+        with database.errors(paths.yaml):
+            after = _replace(paths.yaml, document.join(parts), before)
         if after is not None:
             _record_written(transaction, fresh, parts, after)
             return
-    raise RegistryBusy(f"{place.yaml} is being edited right now", hint="repeat the command")
+    raise RegistryBusy(f"{paths.yaml} is being edited right now", hint="repeat the command")
 
 
 def _render(transaction: Transaction) -> tuple[dict[str, str], document.Parts]:
