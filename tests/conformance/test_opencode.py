@@ -11,7 +11,7 @@ from tests.conformance.desk import Desk, wait_for
 from tests.conformance.replies import Call, Say, Shell
 
 import mam
-from mam.adapters.store.tables import evidence
+from mam.adapters.store.files import hook_spool
 from mam.app.sessions import first_prompt as prompts
 from mam.core.errors import InvalidPrompt
 
@@ -130,9 +130,9 @@ def test_a_child_of_its_own_kind_is_not_its_voice(desk: Desk) -> None:
     spool = desk.fleet._access.context.paths.spool
 
     def heard_child():
-        return any(str(pid) != one.pid for one in evidence.pending(spool))
+        return any(str(pid) != one.pid for one in hook_spool.pending(spool))
 
-    wait_for(heard_child, lambda: f"the child's words: {evidence.pending(spool)}", 60)
+    wait_for(heard_child, lambda: f"the child's words: {hook_spool.pending(spool)}", 60)
     own = desk.own(session)
     wait_for(lambda: desk.model.saw("over"), session.read, 60)
     desk.rests(session)

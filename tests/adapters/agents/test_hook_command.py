@@ -11,7 +11,7 @@ import pytest
 from tests.waiting import wait_until
 
 from mam.adapters.agents import hook_command
-from mam.adapters.store.tables import evidence
+from mam.adapters.store.files import hook_spool
 
 
 def run(spool, payload: bytes, session: str | None = "s_1f00ab42"):
@@ -70,10 +70,10 @@ def test_the_file_of_a_killed_hook_is_removed_later(tmp_path) -> None:
     for path in other_files:
         path.touch()
         os.utime(path, (0, 0))
-    evidence.remove_unfinished(str(tmp_path))
-    assert evidence.pending(str(tmp_path)) == []
+    hook_spool.remove_unfinished(str(tmp_path))
+    assert hook_spool.pending(str(tmp_path)) == []
     assert half_files[0].exists()
     os.utime(half_files[0], (time.time() - 3600,) * 2)
-    evidence.remove_unfinished(str(tmp_path))
-    assert evidence.pending(str(tmp_path)) == []
+    hook_spool.remove_unfinished(str(tmp_path))
+    assert hook_spool.pending(str(tmp_path)) == []
     assert sorted(tmp_path.iterdir()) == sorted(other_files)

@@ -10,7 +10,7 @@ import pytest
 from tests.adapters.store.making import FIRST, Store, check_invariants, new_row
 
 from mam.adapters.store import root_paths
-from mam.adapters.store.tables import evidence
+from mam.adapters.store.files import hook_spool
 from mam.adapters.store.yaml import projection
 from mam.core.errors import InvalidPath, MamError, NotAllowed, RegistryBusy, Unavailable
 
@@ -205,7 +205,7 @@ class TestSpool:
             os.utime(tmp_path / name, ns=(number, number))
         (tmp_path / ".s_00000001.5.c.json").write_text("half", encoding="utf-8")
         (tmp_path / "s_00000001.5.d.tmp").write_text("half", encoding="utf-8")
-        payloads = evidence.pending(str(tmp_path))
+        payloads = hook_spool.pending(str(tmp_path))
         assert [Path(payload.path).name for payload in payloads] == [
             "s_00000001.5.b.json",
             "s_00000001.5.a.json",
@@ -215,21 +215,21 @@ class TestSpool:
     @pytest.mark.parametrize("content", [b"", b"{", b"\xff", b"[1]", b"5", b"[" * 100_000])
     def test_what_is_no_payload_is_an_empty_one(self, tmp_path, content):
         (tmp_path / "s_00000001.5.x.json").write_bytes(content)
-        assert evidence.pending(str(tmp_path))[0].data == {}
+        assert hook_spool.pending(str(tmp_path))[0].data == {}
 
     @pytest.mark.parametrize(
         "name", ["package.json", "s_1.5.x.json", "s_00000001.x.y.json", "s_00000001.5.json"]
     )
     def test_what_no_hook_of_ours_wrote_is_left_alone(self, tmp_path, name):
         (tmp_path / name).write_text("{}", encoding="utf-8")
-        assert evidence.pending(str(tmp_path)) == []
+        assert hook_spool.pending(str(tmp_path)) == []
 
     def test_what_is_no_file_is_left_alone(self, tmp_path):
         (tmp_path / "s_00000001.5.folder.json").mkdir()
         os.mkfifo(tmp_path / "s_00000001.5.pipe.json")
         (tmp_path / "s_00000001.5.link.json").symlink_to("/dev/zero")
-        assert evidence.pending(str(tmp_path)) == []
-        assert evidence.pending(str(tmp_path / "nowhere")) == []
+        assert hook_spool.pending(str(tmp_path)) == []
+        assert hook_spool.pending(str(tmp_path / "nowhere")) == []
 
 
 def test_a_lock_that_is_held_is_reported_and_not_waited_for_for_ever(three, monkeypatch):

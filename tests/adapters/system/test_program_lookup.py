@@ -6,7 +6,8 @@ import os
 
 import pytest
 
-from mam.adapters.system.program_lookup import Running, similar, which
+from mam.adapters.system.program_lookup import similar, which
+from mam.adapters.system.separate_program import Running
 
 
 @pytest.fixture

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from mam.adapters.store.files import hook_spool
 from mam.adapters.store.tables import evidence
 from mam.app.observation.hook_intake import take_in
 from mam.app.observation.hook_reports import newest_reports
@@ -118,7 +119,7 @@ def test_a_wait_for_a_job_takes_in_what_its_agent_reports(fleet):
 def test_a_payload_that_cannot_be_read_stays(fleet, session, monkeypatch):
     payload = write_payload(fleet, session, "UserPromptSubmit", 1)
     with monkeypatch.context() as patch:
-        patch.setattr(evidence.Payload, "data", None)
+        patch.setattr(hook_spool.Payload, "data", None)
         take_in(fleet._access.context)
     assert payload.exists()
 
@@ -126,7 +127,7 @@ def test_a_payload_that_cannot_be_read_stays(fleet, session, monkeypatch):
 def test_what_is_taken_in_between_the_listing_and_the_look_is_not_lost(fleet, session, monkeypatch):
     context = fleet._access.context
     write_payload(fleet, session, "UserPromptSubmit", 1)
-    listed = evidence.pending(context.paths.spool, context.now())
+    listed = hook_spool.pending(context.paths.spool, context.now())
     take_in(context)
     drop_older = evidence.recorded
     calls: list[int] = []
@@ -145,12 +146,12 @@ def test_a_spool_full_of_hooks_without_a_state_is_not_read_to_its_end(fleet, ses
     for number in range(300):
         write_payload(fleet, session, "SubagentStop", number)
     opened: list[str] = []
-    really = evidence.Payload.data.fget
+    really = hook_spool.Payload.data.fget
 
     def data(payload):
         opened.append(payload.path)
         return really(payload)
 
-    monkeypatch.setattr(evidence.Payload, "data", property(data))
+    monkeypatch.setattr(hook_spool.Payload, "data", property(data))
     newest_reports(fleet._access.context, [session.row])
     assert len(set(opened)) == 200

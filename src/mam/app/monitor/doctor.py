@@ -6,7 +6,8 @@ import os
 import stat
 
 from mam.adapters.store import database
-from mam.adapters.store.tables import evidence, outbox
+from mam.adapters.store.files import hook_spool
+from mam.adapters.store.tables import outbox
 from mam.adapters.system import mounts, program_lookup
 from mam.app.brokers import config as brokers
 from mam.app.context import claims
@@ -183,7 +184,7 @@ def _intents(context: Context) -> Iterator[Finding]:
 
 
 def _leftovers(context: Context) -> Iterator[Finding]:
-    waiting = len(evidence.pending(context.paths.spool))
+    waiting = len(hook_spool.pending(context.paths.spool))
     if waiting > _MANY_PAYLOADS:
         yield finding(
             "spool", False, f"{waiting} payloads wait in {context.paths.spool}", "mam ls takes them in"

@@ -7,7 +7,7 @@ import sys
 from threading import Thread
 
 from mam.adapters.store.tables import sent_notices
-from mam.adapters.system import program_lookup
+from mam.adapters.system import program_lookup, separate_program
 from mam.app.observation import activity
 from mam.app.observation.ls import describe
 from mam.core.activity import UNKNOWN
@@ -131,7 +131,7 @@ def announce(context: Context, notice: Notice) -> None:
         commands.append([*settings.notify_command, text])
     facts = {"MAM_NOTICE": json.dumps(notice), "MAM_NOTICE_SESSION": notice["session"]}
     for command in filter(None, commands):
-        result = program_lookup.Running(command, {**context.environ, **facts}).finish(_COMMAND_SECONDS)
+        result = separate_program.Running(command, {**context.environ, **facts}).finish(_COMMAND_SECONDS)
         if result.status != 0:
             context.warn(f"{command[0]} could not show the notice: {result.output or result.status}")
 

@@ -12,7 +12,7 @@ import time
 
 import mam
 from mam.adapters.store import database
-from mam.adapters.store.tables import evidence
+from mam.adapters.store.files import hook_spool
 from mam.adapters.system import process
 from mam.adapters.system.exit_watch import ExitWatch
 from mam.adapters.system.file_watch import FileWatch
@@ -244,7 +244,7 @@ class Resident:
                 _STORE in tags
                 or self.context.registry.commit_number() != before
                 or self.context.registry.is_edited()
-                or bool(evidence.pending(self.context.paths.spool))
+                or bool(hook_spool.pending(self.context.paths.spool))
             )
         except MamError:
             return True

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 
+from mam.adapters.store.files import hook_spool
 from mam.adapters.store.tables import evidence
 from mam.app.observation.hook_reports import interpret
 from mam.core.errors import Unavailable
@@ -16,8 +17,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
+    from mam.adapters.store.files.hook_spool import Payload
     from mam.adapters.store.registry_transaction import Transaction
-    from mam.adapters.store.tables.evidence import Payload
     from mam.app.context.context import Context
     from mam.core.session_row import Row
 
@@ -30,9 +31,9 @@ def take_in(context: Context) -> None:
 
     Where the database cannot be written, all payloads stay in the spool, and readers find them there.
     """
-    evidence.remove_unfinished(context.paths.spool)
+    hook_spool.remove_unfinished(context.paths.spool)
     now = context.now()
-    pending = evidence.pending(context.paths.spool, now)
+    pending = hook_spool.pending(context.paths.spool, now)
     if not pending:
         return
     by_id = {row["id"]: row for row in context.registry.view().rows if row.get("id")}

@@ -6,6 +6,7 @@ starts inherits the environment: its hooks write the same session id, but have a
 
 from __future__ import annotations
 
+from mam.adapters.store.files import hook_spool
 from mam.adapters.store.tables import evidence
 from mam.core.activity import Evidence
 
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from mam.adapters.agents.kind import HookEvent
-    from mam.adapters.store.tables.evidence import Payload
+    from mam.adapters.store.files.hook_spool import Payload
     from mam.app.context.context import Context
     from mam.core.session_row import Row
 
@@ -44,7 +45,7 @@ class HookReport:
 def newest_reports(context: Context, rows: Iterable[Row]) -> dict[str, HookReport]:
     """Return the newest report for each session id, from the evidence table and from the spool."""
     # Read the spool first: a payload that is taken in meanwhile is in the table when the table is read.
-    pending = evidence.pending(context.paths.spool, context.now())
+    pending = hook_spool.pending(context.paths.spool, context.now())
     reports = recorded_reports(context)
     if not pending:
         return reports
@@ -85,7 +86,7 @@ def recorded_reports(context: Context) -> dict[str, HookReport]:
 
 def pending_events(context: Context, row: Row, since: float = 0.0) -> Iterator[HookEvent]:
     """Yield the events of one session's agent since a time that are still in the spool; they stay there."""
-    for payload in evidence.pending(context.paths.spool, session_id=row["id"]):
+    for payload in hook_spool.pending(context.paths.spool, session_id=row["id"]):
         if payload.at >= since and (event := _read_event(context, row, payload)) is not None:
             yield event
 

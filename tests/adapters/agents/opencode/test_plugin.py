@@ -8,7 +8,7 @@ import subprocess
 import pytest
 
 from mam.adapters.agents.opencode.kind import PLUGIN
-from mam.adapters.store.tables import evidence
+from mam.adapters.store.files import hook_spool
 
 NODE = shutil.which("node")
 pytestmark = pytest.mark.skipif(NODE is None, reason="needs node to run the plugin outside of opencode")
@@ -43,7 +43,7 @@ def run(tmp_path):
             check=True,
         )
         assert result.stderr == ""
-        return result.stdout.strip(), evidence.pending(str(spool))
+        return result.stdout.strip(), hook_spool.pending(str(spool))
 
     play.spool = spool
     return play

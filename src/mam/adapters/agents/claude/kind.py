@@ -11,7 +11,7 @@ import re
 from unicodedata import is_normalized
 
 from mam.adapters.agents.arguments import Options
-from mam.adapters.agents.claude import files
+from mam.adapters.agents.claude import files, state_file, transcript
 from mam.adapters.agents.claude import screen as claude_screen
 from mam.adapters.agents.jsonl import UUID
 from mam.adapters.agents.kind import HookEvent, Launch
@@ -246,7 +246,7 @@ class Claude(KindWithConversationFiles):
         """Claude Code writes each command into the transcript at once."""
         try:
             path = files.find_transcript(conversation, stores)
-            colour, name = files.identity(path) if path else (None, None)
+            colour, name = transcript.identity(path) if path else (None, None)
         except OSError:
             return None
         word, _, value = command.partition(" ")
@@ -274,16 +274,16 @@ class Claude(KindWithConversationFiles):
         self, pid: int, start: int, stores: Mapping[str, str]
     ) -> tuple[Evidence, str | None] | None:
         """Read the state file of exactly this process, not that of an earlier one with the same pid."""
-        return files.read_state(pid, start, stores)
+        return state_file.read_state(pid, start, stores)
 
     def holders(self, conversation: str, stores: Mapping[str, str]) -> list[tuple[int, int]]:
         """Read the state files: every Claude Code has one, also one that a person started."""
-        return files.holders(conversation, stores)
+        return state_file.holders(conversation, stores)
 
     def read_records(self, conversation: str, workspace: str, stores: Mapping[str, str]) -> list[Evidence]:
         """Read the end of the transcript."""
         path = files.transcript(conversation, workspace, stores)
-        evidence = files.read_turn(path) if path else None
+        evidence = transcript.read_turn(path) if path else None
         return [evidence] if evidence else []
 
     def find_record(self, conversation: str, stores: Mapping[str, str]) -> str | None:
@@ -292,12 +292,10 @@ class Claude(KindWithConversationFiles):
 
     def has_prompt(self, text: str, conversation: str, path: str, since: int) -> bool:
         """Claude Code writes the user's line at submission, and another line for a queued prompt."""
-        return any(_normalised(prompt) == _normalised(text) for prompt in files.prompts(path, since))
+        return any(_normalised(prompt) == _normalised(text) for prompt in transcript.prompts(path, since))
 
     def read_turns(self, path: str, turns: int) -> Transcript | None:
         """Read the last 8 MB of the transcript."""
-        from mam.adapters.agents.claude import transcript
-
         return transcript.read(path, turns)
 
 

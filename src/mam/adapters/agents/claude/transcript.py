@@ -1,19 +1,24 @@
-"""Reading a transcript of Claude Code: the last turns, the model, and how full the context is."""
+"""Reading a transcript of Claude Code: turns, prompts, activity, model, and how full the context is.
+
+A transcript may be huge, so this reads only complete lines at its end, or beyond a known size.
+"""
 
 from __future__ import annotations
 
-from mam.adapters.agents.claude.files import texts
-from mam.adapters.agents.jsonl import count, parse, tail
+from mam.adapters.agents.jsonl import count, epoch, lines_since, parse, tail
 from mam.adapters.agents.kind import Transcript, add_turn
+from mam.core.activity import IDLE, WORKING, Evidence
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from typing import Any
 
     from mam.adapters.agents.kind import Turn
 
 # A turn with its attachments takes some 100 KB.
 _LARGEST = 8 * 1024 * 1024
+_TAIL = 256 * 1024
 _WINDOW, _LARGE_WINDOW = 200_000, 1_000_000
 _IN = ("input_tokens", "cache_creation_input_tokens", "cache_read_input_tokens")
 
@@ -71,3 +76,75 @@ def _figures(usages: list[dict[str, Any]], model: str | None) -> dict[str, int |
 
 def _sum(usage: dict[str, Any], names: tuple[str, ...]) -> int:
     return sum(count(usage.get(name)) or 0 for name in names)
+
+
+def read_turn(path: str) -> Evidence | None:
+    """Return the activity by the last line of a transcript that shows one."""
+    try:
+        lines, _ = tail(path, _TAIL)
+    except OSError:
+        return None
+    for line in reversed(lines):
+        entry = parse(line)
+        verdict = None if entry.get("isSidechain") or entry.get("isMeta") else _activity_by(entry)
+        at = epoch(entry.get("timestamp")) if verdict else None
+        if verdict and at is not None:
+            state, reason = verdict
+            return Evidence("transcript", state, at, detail=reason)
+    return None
+
+
+def _activity_by(entry: dict[str, Any]) -> tuple[str, str] | None:
+    """Return the activity that a line shows, with the reason; None if it shows none."""
+    kind = entry.get("type")
+    if kind == "system":
+        return (IDLE, "the turn ended") if entry.get("subtype") == "turn_duration" else None
+    if kind == "user":
+        text = next(iter(texts(entry)), "")
+        if text.startswith("[Request interrupted by user"):
+            return IDLE, "the turn was interrupted"
+        # Output of commands is recorded as a user line that begins with a tag.
+        return None if text.startswith("<") else (WORKING, "the last line is the user's")
+    if kind != "assistant":
+        return None
+    if entry.get("isApiErrorMessage"):
+        return IDLE, "the turn ended in an error"
+    message = entry.get("message")
+    reason = message.get("stop_reason") if isinstance(message, dict) else None
+    if reason in ("end_turn", "stop_sequence", "max_tokens", "refusal"):
+        return IDLE, f"the answer ended ({reason})"
+    return WORKING, "the answer continues"
+
+
+def identity(path: str) -> tuple[str | None, str | None]:
+    """Return the last colour and the last name of a conversation. Raises OSError."""
+    values: dict[str, object] = {}
+    for line in tail(path, _TAIL)[0]:
+        if b'"agent-color"' in line or b'"agent-name"' in line:
+            entry = parse(line)
+            values[str(entry.get("type"))] = entry.get("agentColor") or entry.get("agentName")
+    colour, name = values.get("agent-color"), values.get("agent-name")
+    return str(colour) if colour else None, str(name) if name else None
+
+
+def prompts(path: str, since: int) -> Iterator[str]:
+    """Yield the user's prompts beyond `since` bytes, with those in the queue. Raises OSError."""
+    for line in lines_since(path, since):
+        if b'"user"' not in line and b'"queue-operation"' not in line:
+            continue
+        entry = parse(line)
+        if entry.get("type") == "user" and not entry.get("isMeta"):
+            yield from texts(entry)
+        elif entry.get("type") == "queue-operation" and isinstance(entry.get("content"), str):
+            yield entry["content"]
+
+
+def texts(entry: dict[str, Any]) -> Iterator[str]:
+    """Yield the texts of a line."""
+    message = entry.get("message")
+    content = message.get("content") if isinstance(message, dict) else None
+    if isinstance(content, str):
+        yield content
+    for part in content if isinstance(content, list) else ():
+        if isinstance(part, dict) and isinstance(part.get("text"), str):
+            yield part["text"]

@@ -1,0 +1,114 @@
+"""The spool into which the hooks of agents write: one file per event, until mam has taken it in."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import stat
+import time
+from contextlib import suppress
+
+from mam.core.names import is_session_id
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+_LONGEST_PID = 10
+# A hook needs some milliseconds, and its agent ends it after some seconds.
+_ABANDONED_SECONDS = 600.0
+LARGEST_PAYLOAD = 4 * 1024 * 1024
+
+
+class Payload:
+    """One event that a hook wrote; the file is read when `data` is first used."""
+
+    __slots__ = ("_data", "at", "path", "pid", "session_id")
+
+    def __init__(self, path: str, session_id: str, pid: str, at: float) -> None:
+        self.path = path
+        self.session_id = session_id
+        self.pid = pid
+        self.at = at
+        self._data: dict[str, Any] | None = None
+
+    @property
+    def data(self) -> dict[str, Any] | None:
+        """The content of the file; {} for a broken file, None for an unreadable or removed one."""
+        if self._data is None:
+            try:
+                with open(self.path, "rb", opener=_open_regular) as file:
+                    self._data = _parse(file.read(LARGEST_PAYLOAD))
+            except OSError:
+                return None
+        return self._data
+
+
+def _open_regular(path: str, flags: int) -> int:
+    # A name that was a file when it was listed may be a pipe by now; opening that would wait.
+    return os.open(path, flags | os.O_NOFOLLOW | os.O_NONBLOCK)
+
+
+def pending(spool: str, now: float = math.inf, session_id: str | None = None) -> list[Payload]:
+    """Return the payloads in the spool, oldest first; with `session_id` those of one session.
+
+    A payload from the future gets the time `now`: after a clock was set back, it must not hide newer ones.
+    """
+    try:
+        start = f"{session_id}." if session_id else ""
+        listed = os.listdir(spool)
+    except OSError:
+        return []
+    names = [name for name in listed if name.startswith(start) and _is_payload(name)]
+    payloads = []
+    for name in names:
+        path = os.path.join(spool, name)
+        try:
+            facts = os.stat(path, follow_symlinks=False)
+        except OSError:
+            continue
+        if stat.S_ISREG(facts.st_mode):
+            session_id, _, rest = name.partition(".")
+            payloads.append(Payload(path, session_id, rest.partition(".")[0], min(facts.st_mtime, now)))
+    return sorted(payloads, key=lambda payload: (payload.at, payload.path))
+
+
+def _is_pid(text: str) -> bool:
+    return text.isascii() and text.isdecimal() and len(text) <= _LONGEST_PID
+
+
+def _is_payload(name: str) -> bool:
+    """Tell whether a file has a name that mam's hook gives; mam does not touch other files."""
+    parts = name.split(".")
+    return len(parts) >= 4 and parts[-1] == "json" and is_session_id(parts[0]) and _is_pid(parts[1])
+
+
+def _is_unfinished(name: str) -> bool:
+    """Tell whether a file is one that a hook has not finished writing."""
+    parts = name.split(".")
+    return len(parts) >= 5 and not parts[0] and parts[-1] == "tmp" and is_session_id(parts[1])
+
+
+def remove_unfinished(spool: str) -> None:
+    """Remove the unfinished files of hooks that were killed."""
+    try:
+        listed = os.listdir(spool)
+    except OSError:
+        return
+    for name in listed:
+        path = os.path.join(spool, name)
+        with suppress(OSError):
+            if (
+                _is_unfinished(name)
+                and time.time() - os.stat(path, follow_symlinks=False).st_mtime > _ABANDONED_SECONDS
+            ):
+                os.unlink(path)
+
+
+def _parse(text: bytes) -> dict[str, Any]:
+    try:
+        data = json.loads(text)
+    except (ValueError, RecursionError):
+        return {}
+    return data if isinstance(data, dict) else {}
