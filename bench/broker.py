@@ -18,7 +18,7 @@ from mam.adapters.mqtt.connection import Connection
 from mam.adapters.store.tables import jobs
 from mam.app.brokers import config as brokers
 from mam.app.brokers import wait_remote
-from mam.app.jobs import ledger
+from mam.app.jobs import ledger_writer
 from mam.app.jobs.create import new_id, register
 from mam.app.jobs.find import token_of
 
@@ -123,7 +123,7 @@ def _record(fleet: Fleet, job_id: str, count: int, name: str = "progress") -> No
     token = token_of(fleet._access.context, job_id)
     for _ in range(count):
         fleet._access.context.registry.note(
-            lambda draft: ledger.report(draft, jobs.find(draft, job_id), name, token, "x", data={})
+            lambda draft: ledger_writer.report(draft, jobs.find(draft, job_id), name, token, "x", data={})
         )
 
 

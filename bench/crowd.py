@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from bench.stage import Stage
-    from mam.adapters.store.registry_transaction import Transaction
+    from mam.adapters.store.rows_and_log import Transaction
     from mam.core.session_row import Pane
 
 _AGO = 60

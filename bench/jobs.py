@@ -15,7 +15,7 @@ from bench.stage import PYTHON, Stage, mam
 from bench.startup import PASS
 from mam.adapters.store.tables import jobs
 from mam.adapters.system.file_watch import FileWatch
-from mam.app.jobs import ledger
+from mam.app.jobs import ledger_writer
 from mam.app.jobs.create import new_id, register
 from mam.app.jobs.find import token_of
 
@@ -93,7 +93,7 @@ def _record(fleet: Fleet, job: str) -> int:
     """Record an event; return its number."""
     token = token_of(fleet._access.context, job)
     done = fleet._access.context.registry.note(
-        lambda draft: ledger.report(draft, jobs.find(draft, job), "progress", token, "x", data={})
+        lambda draft: ledger_writer.report(draft, jobs.find(draft, job), "progress", token, "x", data={})
     )
     return int(done.last_seq)
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from mam.adapters.store.registry import Registry
-    from mam.adapters.store.registry_transaction import Transaction
+    from mam.adapters.store.rows_and_log import Transaction
 
 
 def measure(quick: bool, tell: Callable[[str], None]) -> Iterator[Row]:

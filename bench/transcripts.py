@@ -22,7 +22,7 @@ from mam.core.times import stamp
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from mam.adapters.store.registry_transaction import Transaction
+    from mam.adapters.store.rows_and_log import Transaction
 
 SMALL, LARGE = 1024, 50 * 1024 * 1024
 _numbers = iter(range(10**6))

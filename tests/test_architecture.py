@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from mam.core.session_row import STATUSES
-from mam.core.transitions import TABLE
+from mam.core.session_transitions import TABLE
 
 ROOT = Path(__file__).parents[1]
 TEXT = (ROOT / "docs/ARCHITECTURE.md").read_text(encoding="utf-8")

@@ -10,7 +10,7 @@ from tests.faults.machine import ENOSPC, FAIL_FROM, KILL_AFTER, KILL_BEFORE, Mac
 
 import mam
 from mam.app.jobs.create import register
-from mam.app.jobs.write_record_and_log import write_files
+from mam.app.jobs.write_job_files import write_files
 from mam.core.errors import MamError, NoTranscript
 
 KILLS = (KILL_BEFORE, KILL_AFTER)

@@ -15,7 +15,7 @@ from tests.adapters.store.test_legacy import AGY, LEGACY
 import mam
 from mam.adapters.store.intents import Intent
 from mam.adapters.store.registry import Registry
-from mam.core import transitions
+from mam.core import session_transitions
 
 HERE = Path(__file__).resolve().parent
 ACTION = {"by": "user", "verb": "test", "at_epoch": 1794744060}
@@ -37,11 +37,15 @@ def every_status(store: Store) -> None:
     for number, event in ((2, "stop"), (3, "died"), (4, "stop")):
         row = store.rows()[f"s_{number:08x}"]
         if event == "stop":
-            ended = transitions.stopped(row, ACTION, reason="manual_stop", mode="graceful", exit_status=0)
+            ended = session_transitions.stopped(
+                row, ACTION, reason="manual_stop", mode="graceful", exit_status=0
+            )
         else:
-            ended = transitions.died(row, ACTION, on_disk=True, exit_status=137)
+            ended = session_transitions.died(row, ACTION, on_disk=True, exit_status=137)
         store.registry.change(lambda draft, ended=ended: draft.put(ended))
-    store.registry.change(lambda draft: draft.put(transitions.archived(draft.get("s_00000004"), ACTION)))
+    store.registry.change(
+        lambda draft: draft.put(session_transitions.archived(draft.get("s_00000004"), ACTION))
+    )
     store.edit("- id: s_00000003", "# mine, above\n- id: s_00000003")
     store.edit("schema_version", "team: blue  # ours\nschema_version")
     store.touch()

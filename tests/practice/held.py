@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from mam.practice.agent import Agent
-from mam.practice.live_region import live_region
+from mam.practice.live_region_rows import live_region
 from mam.practice.options import parse
 from mam.practice.scrollback import Output
 from mam.practice.transcript import open_conversation

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from tests.practice.held import BOX, Held
 
-from mam.practice.live_region import live_region, title
+from mam.practice.live_region_rows import live_region, title
 
 pytestmark = pytest.mark.usefixtures("own_folder")
 

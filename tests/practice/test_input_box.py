@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 from tests.effort import count_calls
 
 from mam.practice.editor import Editor
+from mam.practice.header_and_footer_rows import rule
 from mam.practice.input_box import box_rows
-from mam.practice.screen_rows import rule
 from mam.practice.text_width import cells
 
 

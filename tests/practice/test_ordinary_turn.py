@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from tests.practice.held import BOX, Held
 
-from mam.practice.live_region import title
+from mam.practice.live_region_rows import title
 from mam.practice.turn_actions import Crash
 
 pytestmark = pytest.mark.usefixtures("own_folder")

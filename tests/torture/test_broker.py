@@ -12,7 +12,7 @@ from mam.adapters.store.tables import jobs
 from mam.app.brokers import config as brokers
 from mam.app.brokers import wait_remote
 from mam.app.brokers.relay_both_ways import Relay
-from mam.app.jobs import ledger
+from mam.app.jobs import ledger_writer
 from mam.app.jobs.find import token_of
 from mam.core import caller as callers
 
@@ -68,7 +68,7 @@ def record(fleet, job_id, count, *, ends=False):
     def work(draft):
         for number in range(count):
             name = "completed" if ends and number == count - 1 else "progress"
-            ledger.report(draft, jobs.find(draft, job_id), name, token, "x" * 400, data={})
+            ledger_writer.report(draft, jobs.find(draft, job_id), name, token, "x" * 400, data={})
 
     fleet._access.context.registry.note(work)
 

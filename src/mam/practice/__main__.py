@@ -37,7 +37,7 @@ def main(arguments: list[str]) -> int:
     from .agent import Agent
     from .hooks import Hooks
     from .loop import Loop
-    from .paint import Screen
+    from .redraw import Screen
     from .scrollback import Output
     from .signal_pipe import Signals
     from .terminal import Terminal

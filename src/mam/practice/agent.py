@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from .dialog import Dialog, trust
 from .editor import Editor
+from .header_and_footer_rows import FRAME_SECONDS, header_rows
 from .options import Options
-from .paint import COLOURS
-from .screen_rows import FRAME_SECONDS, header_rows
+from .redraw import COLOURS
 from .slash_command_syntax import HELP, command_error, parse_command
 from .text_width import clean, shorten
 from .turn_runner import Session

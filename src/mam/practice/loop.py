@@ -9,8 +9,8 @@ from time import monotonic
 from .agent import Agent, Outcome
 from .hooks import Hooks
 from .keys import Decoder
-from .live_region import live_region, title
-from .paint import Screen
+from .live_region_rows import live_region, title
+from .redraw import Screen
 from .signal_pipe import ENDINGS, Signals
 from .terminal import PASTE_ON, Closed, Terminal
 from .turn_actions import Crash

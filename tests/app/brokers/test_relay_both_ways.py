@@ -478,13 +478,13 @@ def test_a_broker_killed_in_the_middle_of_500_events(fleet, mosquitto, until, mo
 
     def record(first, last):
         """Record events as `job event` does, without publishing them."""
-        from mam.app.jobs import ledger
+        from mam.app.jobs import ledger_writer
 
         def work(transaction):
             for number in range(first, last):
                 job = jobs.find(transaction, job_id)
                 name = "completed" if number == count else "progress"
-                ledger.report(transaction, job, name, token, str(number), data={})
+                ledger_writer.report(transaction, job, name, token, str(number), data={})
 
         fleet._access.context.registry.note(work)
 

@@ -211,7 +211,7 @@ def test_a_window_without_room(tmux_server, workspace):
 SPAWNER = """
 import os, signal, sys
 import mam
-from mam.app.teams import onboarding, spawn
+from mam.app.teams import onboarding_steps, spawn
 step = sys.argv[1]
 def die(*_args, **_more):
     os.kill(os.getpid(), signal.SIGKILL)
@@ -220,9 +220,9 @@ if step == "place":
 elif step == "wait":
     spawn.Spawn.wait = die
 elif step == "prompt":
-    onboarding.send_first_prompt = die
+    onboarding_steps.send_first_prompt = die
 elif step == "active":
-    onboarding.mark_active = die
+    onboarding_steps.mark_active = die
 mam.open().teams.spawn("dev", agent="practice", task="work", args=["--speed", "0"])
 """
 
@@ -286,9 +286,9 @@ def test_the_records_are_json(master):
 
 def test_a_command_without_effect_is_sent_once_more(master, monkeypatch):
     from mam.adapters.agents.practice import Practice
-    from mam.app.teams import onboarding
+    from mam.app.teams import onboarding_steps
 
-    monkeypatch.setattr(onboarding, "_PROOF_SECONDS", 0.05)
+    monkeypatch.setattr(onboarding_steps, "_PROOF_SECONDS", 0.05)
     monkeypatch.setattr(
         Practice, "identity_took_effect", lambda self, command, *_: not command.startswith("/rename")
     )

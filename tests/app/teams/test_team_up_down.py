@@ -13,7 +13,7 @@ import mam
 from mam.adapters.store.tables import teams
 from mam.adapters.system import process
 from mam.app.messages.delivery import deliver_all
-from mam.app.teams.onboarding import place_resumed_member
+from mam.app.teams.onboarding_steps import place_resumed_member
 from mam.core import caller as callers
 from mam.core.errors import InvalidPath, InvalidPrompt, InvalidSettings, NotAllowed, NotReady, Refused, Usage
 

@@ -14,8 +14,8 @@ from time import monotonic, sleep
 
 from mam.adapters.store import database, schema
 from mam.adapters.store.intents import Intents
-from mam.adapters.store.registry_transaction import Transaction, choose, not_found
 from mam.adapters.store.root_paths import fingerprint
+from mam.adapters.store.rows_and_log import Transaction, choose, not_found
 from mam.core.errors import Damaged, MamError, Unavailable
 from mam.core.session_row import with_all_fields, with_new_fields
 

@@ -12,12 +12,12 @@ class Demo(VerbGroup):
 
     def show(self, server: str) -> None:
         """Attach this terminal to the running sessions, and return when the person detaches."""
-        from mam.app.sessions.demo_tmux import show
+        from mam.app.sessions.demo_view_and_shutdown import show
 
         show(self._context, server)
 
     def end(self, server: str) -> None:
         """End the server and every process in it; raise StopUnconfirmed if a process stays."""
-        from mam.app.sessions.demo_tmux import end
+        from mam.app.sessions.demo_view_and_shutdown import end
 
         end(self._context, server)

@@ -6,7 +6,7 @@ short. Every error is one of `mam.core.errors`.
 
 from __future__ import annotations
 
-from mam.app.api.session_listeners import LISTENERS
+from mam.app.api.job_and_team_listeners import LISTENERS
 from mam.app.api.verb_group import Access
 from mam.app.context.context import open_all_contexts, open_context
 

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from socket import socket
 
     from mam.app.agent_tools.connected_client import ConnectedClient
-    from mam.app.agent_tools.listener import Listener
+    from mam.app.agent_tools.mcp_socket import Listener
 
 
 class Mcp(VerbGroup):
@@ -25,13 +25,13 @@ class Mcp(VerbGroup):
 
     def is_hosted(self) -> bool:
         """Tell whether a resident serves this root, or the settings allow to start one."""
-        from mam.app.agent_tools.listener import has_server
+        from mam.app.agent_tools.mcp_socket import has_server
 
         return has_server(self._context)
 
     def connect(self) -> socket | None:
         """Return a connection to the MCP server of this root; None if no server listens."""
-        from mam.app.agent_tools.listener import connect
+        from mam.app.agent_tools.mcp_socket import connect
 
         return connect(self._context)
 
@@ -43,7 +43,7 @@ class Mcp(VerbGroup):
 
     def listen(self) -> Listener:
         """Return the listening socket of the server; only the resident calls this."""
-        from mam.app.agent_tools.listener import Listener
+        from mam.app.agent_tools.mcp_socket import Listener
 
         return Listener(self._context)
 

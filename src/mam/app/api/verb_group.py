@@ -62,7 +62,7 @@ class Access:
         begin_change(self.context, self.caller)
         none: list[Member] = []
         if self.context.registry.peek(teams.starting, none):
-            from mam.app.teams.onboarding import finish_spawns
+            from mam.app.teams.onboarding_steps import finish_spawns
 
             finish_spawns(self.context)
 

@@ -18,7 +18,7 @@ from mam.core.errors import MamError, NotPublished
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from mam.adapters.store.registry_transaction import Transaction
+    from mam.adapters.store.rows_and_log import Transaction
     from mam.adapters.store.tables.outbox import OutboxRow
     from mam.app.context.context import Context
     from mam.core.broker import Broker

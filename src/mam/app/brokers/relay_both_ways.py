@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from mam.adapters.mqtt.connection import Connection, ReceivedMessage
-    from mam.adapters.store.registry_transaction import Transaction
+    from mam.adapters.store.rows_and_log import Transaction
     from mam.adapters.store.tables.outbox import OutboxRow
     from mam.app.context.context import Context
     from mam.core.broker import Broker

@@ -14,7 +14,7 @@ from mam.core.session_row import Status, merged
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from mam.adapters.store.registry_transaction import Transaction
+    from mam.adapters.store.rows_and_log import Transaction
     from mam.app.context.context import Context
     from mam.core.caller import Caller
     from mam.core.session_row import Row

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
     from typing import Any, TypeVar
 
-    from mam.adapters.store.registry_transaction import Transaction
+    from mam.adapters.store.rows_and_log import Transaction
     from mam.app.context.context import Context
 
     T = TypeVar("T")

@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from typing import TypedDict, Unpack
 
     from mam.adapters.agents.kind import Kind
-    from mam.adapters.store.registry_transaction import Transaction
     from mam.adapters.store.root_paths import RootPaths
+    from mam.adapters.store.rows_and_log import Transaction
     from mam.adapters.tmux.client import Tmux
     from mam.core.session_event import SessionEvent
     from mam.core.settings import Settings

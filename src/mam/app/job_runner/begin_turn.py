@@ -11,8 +11,8 @@ from mam.app.context import claims
 from mam.app.context.authority import check_writer
 from mam.app.job_runner.finish import fail
 from mam.app.job_runner.submission import message_of
-from mam.app.jobs import ledger
-from mam.app.jobs.write_record_and_log import write_files
+from mam.app.jobs import ledger_writer
+from mam.app.jobs.write_job_files import write_files
 from mam.app.messages.send import send
 from mam.app.sessions.create import create
 from mam.core import job_event as events
@@ -25,7 +25,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any, Unpack
 
-    from mam.adapters.store.registry_transaction import Transaction
+    from mam.adapters.store.rows_and_log import Transaction
     from mam.app.context.context import Context
     from mam.app.sessions.create_options import AllOptions
     from mam.core.caller import Caller
@@ -129,7 +129,9 @@ def begin(context: Context, caller: Caller, job_id: str, row: Row, task: str | N
         job = jobs.update(
             transaction, job, session_id=row["id"], attempt=attempt, status=status, data={**reset, **changes}
         )
-        ledger.enter(transaction, job, events.LAUNCHED, row["name"], agent=row["agent"], session=row["id"])
+        ledger_writer.enter(
+            transaction, job, events.LAUNCHED, row["name"], agent=row["agent"], session=row["id"]
+        )
         return attempt
 
     attempt = context.registry.note(bind)

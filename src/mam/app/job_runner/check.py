@@ -15,9 +15,9 @@ from mam.adapters.store.tables import jobs
 from mam.adapters.system import process, program_lookup, separate_program
 from mam.adapters.system.process import Identity
 from mam.app.job_runner.finish import fail, finish
-from mam.app.jobs import ledger
+from mam.app.jobs import ledger_writer
 from mam.app.jobs.find import ensure_in_ledger, not_found
-from mam.app.jobs.write_record_and_log import write_files
+from mam.app.jobs.write_job_files import write_files
 from mam.core import job_event as events
 from mam.core.errors import InvalidPath
 from mam.core.job import LOOP, JobStatus
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
 
-    from mam.adapters.store.registry_transaction import Transaction
+    from mam.adapters.store.rows_and_log import Transaction
     from mam.adapters.store.tables.jobs import Job
     from mam.app.context.context import Context
     from mam.core.caller import Caller
@@ -206,7 +206,7 @@ def _record(context: Context, job_id: str, result: Document) -> None:
             word = "PASS" if result["passed"] else "FAIL"
             validation = {"rc": result["exit_code"], "passed": result["passed"], "at": transaction.now}
             job = jobs.update(transaction, job, data={"validation": validation})
-            ledger.enter(
+            ledger_writer.enter(
                 transaction, job, events.VALIDATED, f"{word} (exit {result['exit_code']})", **validation
             )
 

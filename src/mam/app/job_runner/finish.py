@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from mam.adapters.store.files import job_files
 from mam.adapters.store.tables import jobs
-from mam.app.jobs import ledger
-from mam.app.jobs.write_record_and_log import write_files
+from mam.app.jobs import ledger_writer
+from mam.app.jobs.write_job_files import write_files
 from mam.core import job_event as events
 from mam.core.job import OPEN, JobStatus
 
@@ -13,7 +13,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from mam.adapters.store.registry_transaction import Transaction
+    from mam.adapters.store.rows_and_log import Transaction
     from mam.adapters.store.tables.jobs import Job
     from mam.app.context.context import Context
 
@@ -45,8 +45,8 @@ def finish(
         ):
             return False
         if log is not None:
-            job = ledger.enter(transaction, job, *log, **data)
-        ledger.emit(transaction, job, name, token, detail, data={"by": "mam", **data})
+            job = ledger_writer.enter(transaction, job, *log, **data)
+        ledger_writer.emit(transaction, job, name, token, detail, data={"by": "mam", **data})
         return True
 
     has_ended = context.registry.note(work)

@@ -19,7 +19,7 @@ from mam.app.job_runner.finish import fail, finish
 from mam.app.job_runner.review_loop import task_of
 from mam.app.job_runner.submission import report_command
 from mam.app.jobs import clock_jump, session_events
-from mam.app.jobs.write_record_and_log import write_files
+from mam.app.jobs.write_job_files import write_files
 from mam.app.messages.delivery import deliver_all
 from mam.app.messages.send import send
 from mam.app.observation.hook_intake import take_in
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
     from typing import Any
 
-    from mam.adapters.store.registry_transaction import Transaction
+    from mam.adapters.store.rows_and_log import Transaction
     from mam.adapters.store.tables.jobs import Job
     from mam.app.context.context import Context
     from mam.core.caller import Caller

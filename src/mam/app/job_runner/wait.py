@@ -7,7 +7,7 @@ import time
 from mam.adapters.store.tables import jobs
 from mam.app.context.commit_watch import FALLBACK_SECONDS, CommitWatch
 from mam.app.jobs.find import document, documents, ensure_in_ledger
-from mam.app.jobs.write_record_and_log import log_line
+from mam.app.jobs.write_job_files import log_line
 from mam.core.errors import TimedOut
 from mam.core.job import OPEN
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from typing import Any, Protocol
 
-    from mam.adapters.store.registry_transaction import Transaction
+    from mam.adapters.store.rows_and_log import Transaction
     from mam.adapters.store.tables.jobs import Entry
     from mam.app.context.context import Context
 

@@ -15,7 +15,7 @@ from mam.core.job import after_clock_jump
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from mam.adapters.store.registry_transaction import Transaction
+    from mam.adapters.store.rows_and_log import Transaction
     from mam.adapters.store.tables.jobs import Job
     from mam.app.context.context import Context
 

@@ -6,9 +6,9 @@ import secrets
 
 from mam.adapters.store.files import job_files
 from mam.adapters.store.tables import jobs
-from mam.app.jobs import clock_jump, ledger
+from mam.app.jobs import clock_jump, ledger_writer
 from mam.app.jobs.logs import audit_root
-from mam.app.jobs.write_record_and_log import write_files
+from mam.app.jobs.write_job_files import write_files
 from mam.core import job_event as events
 from mam.core.job_file_format import DEFAULTS
 
@@ -16,7 +16,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from mam.adapters.store.registry_transaction import Transaction
+    from mam.adapters.store.rows_and_log import Transaction
     from mam.adapters.store.tables.jobs import Job
     from mam.app.context.context import Context
     from mam.core.caller import Caller
@@ -50,7 +50,9 @@ def register(context: Context, caller: Caller, job_id: str, prompt: str, **facts
         clock_jump.adjust_times(context, transaction)
         job = jobs.add(transaction, job_id, prompt, data)
         transaction.log(data["created_by"], "job submit", None, None, job=job_id, agent=data["agent"])
-        return ledger.enter(transaction, job, events.REGISTERED, "", agent=data["agent"], type=data["type"])
+        return ledger_writer.enter(
+            transaction, job, events.REGISTERED, "", agent=data["agent"], type=data["type"]
+        )
 
     job = context.registry.note(work)
     write_files(context, job_id)

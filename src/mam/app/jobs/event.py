@@ -6,9 +6,9 @@ A refused event is noted in the job's log, so that a forged event leaves a trace
 from __future__ import annotations
 
 from mam.adapters.store.tables import jobs
-from mam.app.jobs import ledger
+from mam.app.jobs import ledger_writer
 from mam.app.jobs.find import ensure_in_ledger, not_found, resolve_id, token_of
-from mam.app.jobs.write_record_and_log import write_files
+from mam.app.jobs.write_job_files import write_files
 from mam.core import job_event as events
 from mam.core.errors import EventRefused, JobNotFound, NotAllowed, Usage
 
@@ -16,7 +16,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from mam.adapters.store.registry_transaction import Transaction
+    from mam.adapters.store.rows_and_log import Transaction
     from mam.adapters.store.tables.jobs import Job
     from mam.app.context.context import Context
     from mam.core.caller import Caller
@@ -56,7 +56,7 @@ def event(
             raise EventRefused(
                 f"it belongs to an older attempt ({attempt}, the current one is {job.attempt})"
             )
-        job = ledger.report(transaction, job, name, token, detail, data={**fields, "by": me})
+        job = ledger_writer.report(transaction, job, name, token, detail, data={**fields, "by": me})
         entry = jobs.last_entry(transaction, resolved_id)
         assert entry is not None
         has_broker = bool(job.data.get("broker"))
@@ -106,7 +106,7 @@ def _take_signed(context: Context, caller: Caller, job_id: str, parsed: Event, m
     verdicts: list[str] = []
 
     def work(transaction: Transaction, job: Job) -> None:
-        verdicts.append(ledger.take(transaction, job, parsed, token)[0])
+        verdicts.append(ledger_writer.take(transaction, job, parsed, token)[0])
 
     _with_refusals_logged(context, caller, job_id, work, mark)
     return verdicts[-1]
@@ -132,7 +132,7 @@ def _with_refusals_logged(
         try:
             work(transaction, job)
         except (EventRefused, NotAllowed) as error:
-            ledger.record_refusal(transaction, job, error.message, mark=mark, by=caller.name)
+            ledger_writer.record_refusal(transaction, job, error.message, mark=mark, by=caller.name)
             return error
         return None
 
@@ -153,7 +153,7 @@ def _log_refusal(context: Context, caller: Caller, job_id: str | None, reason: s
         if job is None:
             transaction.log(caller.name, "job event", None, reason, job=job_id)
             return False
-        ledger.record_refusal(transaction, job, reason, mark=mark)
+        ledger_writer.record_refusal(transaction, job, reason, mark=mark)
         return True
 
     if context.registry.note(work):

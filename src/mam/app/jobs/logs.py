@@ -7,14 +7,14 @@ import os
 from mam.adapters.store.files import job_files
 from mam.adapters.store.tables import jobs
 from mam.app.jobs.find import log_of_foreign_record, not_found
-from mam.app.jobs.write_record_and_log import log_line
+from mam.app.jobs.write_job_files import log_line
 from mam.core.job_event import is_job_id
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from mam.adapters.store.registry_transaction import Transaction
+    from mam.adapters.store.rows_and_log import Transaction
     from mam.app.context.context import Context
 
     Document = dict[str, Any]

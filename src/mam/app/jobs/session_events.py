@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from mam.adapters.store.files import job_files
 from mam.adapters.store.tables import jobs, messages
-from mam.app.jobs import ledger
-from mam.app.jobs.write_record_and_log import write_files
+from mam.app.jobs import ledger_writer
+from mam.app.jobs.write_job_files import write_files
 from mam.core import job_event as events
 from mam.core.activity import IDLE, WAITING, WORKING
 from mam.core.errors import EventRefused
@@ -21,7 +21,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from mam.adapters.store.registry_transaction import Transaction
+    from mam.adapters.store.rows_and_log import Transaction
     from mam.adapters.store.tables.jobs import Job
     from mam.app.context.context import Context
     from mam.core.session_event import SessionEvent
@@ -66,11 +66,11 @@ def on_session_event(context: Context, transaction: Transaction, event: SessionE
 
 def _advance(transaction: Transaction, job: Job, token: str, event: SessionEvent) -> None:
     if isinstance(event, Stopping):
-        ledger.emit(transaction, job, events.PROGRESS, token, TERMINATING, data={"by": "mam"})
+        ledger_writer.emit(transaction, job, events.PROGRESS, token, TERMINATING, data={"by": "mam"})
     elif isinstance(event, Stopped):
         # The event is called completed, but `stopped` in its data makes the job cancelled.
         data = {"by": "mam", "stopped": True, "reason": "stopped"}
-        ledger.emit(transaction, job, events.COMPLETED, token, event.reason or "", data=data)
+        ledger_writer.emit(transaction, job, events.COMPLETED, token, event.reason or "", data=data)
     elif isinstance(event, Died):
         _end_job_of_dead_agent(transaction, job, token, event.exit_status)
 
@@ -85,7 +85,7 @@ def _end_job_of_dead_agent(transaction: Transaction, job: Job, token: str, statu
     else:
         detail, reason = f"the agent ended without a report (exit {code})", EXITED
     data = {"by": "mam", "reason": reason, "exit_status": status}
-    ledger.emit(transaction, job, events.ERROR, token, detail, data=data)
+    ledger_writer.emit(transaction, job, events.ERROR, token, detail, data=data)
 
 
 def _rename_in_jobs(transaction: Transaction, row: Row, before: str) -> list[str]:
@@ -186,13 +186,15 @@ def _report_change(transaction: Transaction, job: Job, token: str, state: str) -
     seq_before, by = job.last_seq, {"by": "hook"}
     worked_at = job.data.get("worked_at") or 0.0
     if state in (WORKING, IDLE) and worked_at and job.status == JobStatus.PENDING:
-        job = ledger.report(transaction, job, events.STARTED, token, data=by)
+        job = ledger_writer.report(transaction, job, events.STARTED, token, data=by)
     elif state == WAITING:
-        job = ledger.report(
+        job = ledger_writer.report(
             transaction, job, events.PERMISSION, token, job.data["waiting_for"] or "", data=by
         )
     if job.data.get("activity") == IDLE and worked_at > (job.data.get("turn_told") or 0.0):
         job = jobs.update(transaction, job, data={"turn_told": worked_at})
         ended = {**by, "turn_ended": True}
-        job = ledger.report(transaction, job, events.PROGRESS, token, "the agent ended its turn", data=ended)
+        job = ledger_writer.report(
+            transaction, job, events.PROGRESS, token, "the agent ended its turn", data=ended
+        )
     return job.last_seq > seq_before

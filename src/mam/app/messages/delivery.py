@@ -28,7 +28,7 @@ from mam.core.session_row import current_conversation
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from mam.adapters.agents.kind import Kind, ScreenState
-    from mam.adapters.store.registry_transaction import Transaction
+    from mam.adapters.store.rows_and_log import Transaction
     from mam.adapters.store.tables.messages import Message
     from mam.app.context.context import Context
     from mam.app.messages.text_or_file import CarriedText

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from mam.adapters.agents.kind import Kind, ScreenState
-    from mam.adapters.store.registry_transaction import Transaction
+    from mam.adapters.store.rows_and_log import Transaction
     from mam.app.context.context import Context
     from mam.app.context.liveness import SessionLiveness
     from mam.app.observation.hook_reports import HookReport

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from mam.adapters.store.files.hook_spool import Payload
-    from mam.adapters.store.registry_transaction import Transaction
+    from mam.adapters.store.rows_and_log import Transaction
     from mam.app.context.context import Context
     from mam.core.session_row import Row
 
@@ -81,7 +81,7 @@ def _record(
 
 
 def _show_jobs(context: Context, job_ids: set[str]) -> None:
-    from mam.app.jobs.write_record_and_log import write_files
+    from mam.app.jobs.write_job_files import write_files
 
     for job_id in job_ids:
         write_files(context, job_id)

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from mam.adapters.agents.kind import Kind
-    from mam.adapters.store.registry_transaction import Transaction
+    from mam.adapters.store.rows_and_log import Transaction
     from mam.app.context.context import Context
     from mam.app.observation.activity import SessionEvidence
     from mam.core.session_row import Pane, Row

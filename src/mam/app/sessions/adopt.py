@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from mam.adapters.store.registry_transaction import new_session_id
+from mam.adapters.store.rows_and_log import new_session_id
 from mam.adapters.system import process
 from mam.app.context import claims, start_resident
 from mam.app.sessions.launch import pane_record
-from mam.core import names, transitions
+from mam.core import names, session_transitions
 from mam.core.errors import AmbiguousTarget, NameTaken, NotAllowed, PaneGone, TerminalsDown
 from mam.core.session_row import Status, merged
 from mam.core.times import stamp
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from mam.adapters.store.registry_transaction import Transaction
+    from mam.adapters.store.rows_and_log import Transaction
     from mam.adapters.tmux.parse import Pane
     from mam.app.context.context import Context
     from mam.core.caller import Caller
@@ -109,7 +109,7 @@ def bind(context: Context, caller: Caller, row: Row, pane: Pane) -> Row:
         at = action["at_epoch"]
         full_row = merged(
             row,
-            **{**transitions.alive_fields(), "last_visible_status": row.get("last_visible_status")},
+            **{**session_transitions.alive_fields(), "last_visible_status": row.get("last_visible_status")},
             status=Status.RUNNING,
             pane=pane_record(pane, row["start_command"][0], row["workspace"]),
             tmux_session_id=pane.session_id,

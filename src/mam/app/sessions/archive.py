@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from mam.app.context import claims
-from mam.core import transitions
+from mam.core import session_transitions
 from mam.core.session_row import Status
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from mam.adapters.store.registry_transaction import Transaction
+    from mam.adapters.store.rows_and_log import Transaction
     from mam.app.context.context import Context
     from mam.core.caller import Caller
     from mam.core.session_row import Row
@@ -24,7 +24,7 @@ def archive(context: Context, caller: Caller, target: str) -> Row:
         result["row"] = row
         if row["status"] != Status.ARCHIVED:
             action = caller.action("archive", context.now())
-            result["row"] = transaction.put(transitions.archived(row, action))
+            result["row"] = transaction.put(session_transitions.archived(row, action))
             transaction.log(action["by"], "archive", row)
         return None
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import uuid
 
-from mam.adapters.store.registry_transaction import new_session_id
+from mam.adapters.store.rows_and_log import new_session_id
 from mam.adapters.store.tables import evidence
 from mam.adapters.system import process
 from mam.adapters.system.deadline import Deadline
@@ -19,7 +19,7 @@ from mam.app.sessions.create_options import CreateOptions
 from mam.app.sessions.first_prompt import first_prompt, refuse_command
 from mam.app.sessions.init import warn_of_network
 from mam.app.sessions.readiness import ReadinessWait
-from mam.core import names, transitions
+from mam.core import names, session_transitions
 from mam.core.errors import (
     InvalidName,
     MamError,
@@ -37,7 +37,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any, TypedDict, Unpack
 
-    from mam.adapters.store.registry_transaction import Transaction
+    from mam.adapters.store.rows_and_log import Transaction
     from mam.app.context.context import Context
     from mam.app.sessions.create_options import AllOptions
     from mam.app.sessions.launch import StartedAgent
@@ -319,7 +319,7 @@ def bind(context: Context, caller: Caller, plan: StartPlan, started_agent: Start
             current = transaction.get(row["id"]) or row
             fields = {key: value for key, value in row.items() if key in _RENEWED}
             new_row = transaction.put(
-                transitions.started_anew(
+                session_transitions.started_anew(
                     current,
                     action,
                     pane=started_agent.pane,
@@ -344,7 +344,7 @@ def _first_row(row: Row, started_agent: StartedAgent, entry: Any, action: Any) -
     at = action["at_epoch"]
     return merged(
         row,
-        **transitions.alive_fields(),
+        **session_transitions.alive_fields(),
         status=Status.RUNNING,
         pane=started_agent.pane,
         tmux_session_id=started_agent.tmux_session_id,

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from typing import TypedDict, Unpack
 
     from mam.adapters.agents.kind import Kind
-    from mam.adapters.store.registry_transaction import Transaction
+    from mam.adapters.store.rows_and_log import Transaction
     from mam.app.context.context import Context
     from mam.app.sessions.launch import Placement
     from mam.core.session_row import Row

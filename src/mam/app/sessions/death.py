@@ -9,7 +9,7 @@ from mam.app.context import claims
 from mam.app.context.liveness import check_liveness
 from mam.app.observation import conversations
 from mam.app.sessions import launch
-from mam.core import transitions
+from mam.core import session_transitions
 from mam.core.errors import MamError, PaneGone
 from mam.core.liveness_values import Liveness
 from mam.core.session_event import Died
@@ -17,7 +17,7 @@ from mam.core.session_row import current_conversation, is_running
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from mam.adapters.store.registry_transaction import Transaction
+    from mam.adapters.store.rows_and_log import Transaction
     from mam.app.context.context import Context
     from mam.app.context.liveness import SessionLiveness
     from mam.core.caller import Caller
@@ -52,7 +52,7 @@ def record_death(context: Context, caller: Caller, row: Row, sight: SessionLiven
         captured_row = conversations.with_conversation(context, current, named_conversation, transaction.rows)
         on_disk = bool(conversations.on_disk(context, captured_row, current_conversation(captured_row)))
         new_row = transaction.put(
-            transitions.died(
+            session_transitions.died(
                 captured_row,
                 {**caller.action("died", context.now()), "by": "mam"},
                 on_disk=on_disk,

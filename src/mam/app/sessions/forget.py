@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from mam.app.context import claims
 from mam.app.sessions import launch
-from mam.core import transitions
+from mam.core import session_transitions
 from mam.core.errors import Refused
 from mam.core.session_row import is_running
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from typing import Any
 
-    from mam.adapters.store.registry_transaction import Transaction
+    from mam.adapters.store.rows_and_log import Transaction
     from mam.app.context.context import Context
     from mam.core.caller import Caller
     from mam.core.session_row import Row
@@ -23,7 +23,7 @@ def forget(context: Context, caller: Caller, target: str, *, worktree: bool = Fa
     """Remove the row of an ended session; with `worktree` also its worktree, if no work would be lost."""
 
     def prepare(transaction: Transaction, row: Row) -> dict[str, Any] | None:
-        transitions.next_status(row["status"], "forget")
+        session_transitions.next_status(row["status"], "forget")
         if worktree and not row.get("worktree"):
             raise Refused(f"'{row['name']}' has no worktree", hint="repeat without --worktree")
         return {}

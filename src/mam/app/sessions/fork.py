@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import uuid
 
-from mam.adapters.store.registry_transaction import new_session_id
+from mam.adapters.store.rows_and_log import new_session_id
 from mam.adapters.system import process
 from mam.app.context import claims
 from mam.app.observation import conversations
@@ -15,7 +15,7 @@ from mam.core.errors import IllegalTransition, NameTaken, Refused
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from mam.adapters.store.registry_transaction import Transaction
+    from mam.adapters.store.rows_and_log import Transaction
     from mam.app.context.context import Context
     from mam.app.sessions.create import StartPlan
     from mam.core.caller import Caller

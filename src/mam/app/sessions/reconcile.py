@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from mam.adapters.store.registry import View
-    from mam.adapters.store.registry_transaction import Transaction
+    from mam.adapters.store.rows_and_log import Transaction
     from mam.app.context.context import Context
     from mam.app.observation.snapshot import Snapshot
     from mam.core.caller import Caller

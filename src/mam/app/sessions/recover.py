@@ -25,7 +25,7 @@ from mam.core.session_row import is_running
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from mam.adapters.store.intents import Intent
-    from mam.adapters.store.registry_transaction import Transaction
+    from mam.adapters.store.rows_and_log import Transaction
     from mam.adapters.tmux.parse import Pane
     from mam.app.context.context import Context
     from mam.app.sessions.create import StartPlan

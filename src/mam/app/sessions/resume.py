@@ -11,7 +11,7 @@ from mam.app.sessions import foreign_row_commands, launch
 from mam.app.sessions.create import bind_lease, wait_until_ready
 from mam.app.sessions.death import record_death
 from mam.app.sessions.outcome import RowOutcome
-from mam.core import transitions
+from mam.core import session_transitions
 from mam.core.errors import IllegalTransition, Refused, TerminalsDown
 from mam.core.liveness_values import Liveness
 from mam.core.resume_choice import Choice
@@ -23,7 +23,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any, Protocol
 
-    from mam.adapters.store.registry_transaction import Transaction
+    from mam.adapters.store.rows_and_log import Transaction
     from mam.app.context.context import Context
     from mam.app.sessions.launch import Placement, StartedAgent
     from mam.core.caller import Caller
@@ -60,7 +60,7 @@ def resume(
         if is_running(row):
             notes["row"] = row
             return None
-        transitions.next_status(row["status"], "resume")
+        session_transitions.next_status(row["status"], "resume")
         launch.check_workspace(row["workspace"])
         foreign_row_commands.refuse(context, row, trust=trust)
         choice = _choose(context, transaction, row)
@@ -172,7 +172,7 @@ def bind(context: Context, caller: Caller, row: Row, choice: Choice, started_age
             entry = {"id": choice.id, "source": "artifact", "since": stamp(action["at_epoch"])}
             fields["conversations"] = [*(current.get("conversations") or []), entry]
         new_row = transaction.put(
-            transitions.resumed(
+            session_transitions.resumed(
                 current,
                 action,
                 pane=started_agent.pane,

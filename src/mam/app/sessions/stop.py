@@ -19,7 +19,7 @@ from mam.app.observation.versions import runs_tested_version, says_idle, says_wa
 from mam.app.sessions import launch
 from mam.app.sessions.death import exit_status
 from mam.app.sessions.outcome import RowOutcome
-from mam.core import safe_text, stop_escalation, transitions
+from mam.core import safe_text, session_transitions, stop_escalation
 from mam.core.activity import WORKING
 from mam.core.errors import (
     DeliveryUnconfirmed,
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
 
-    from mam.adapters.store.registry_transaction import Transaction
+    from mam.adapters.store.rows_and_log import Transaction
     from mam.adapters.system.process import Identity
     from mam.app.context.context import Context
     from mam.app.context.liveness import SessionLiveness
@@ -76,7 +76,7 @@ def stop(
                 hint="run it outside of the session, or exit the agent",
             )
         if purge:
-            transitions.next_status(row["status"], "purge")
+            session_transitions.next_status(row["status"], "purge")
             conversations.refuse_if_shared(row, transaction.rows())
             # Refuse before the agent ends, while nothing has changed yet.
             if conversation := current_conversation(row):
@@ -308,7 +308,9 @@ class Stop:
                 return current
             current = conversations.with_conversation(self.context, current)
             new_row = transaction.put(
-                transitions.stopped(current, action, reason=self.reason, mode=mode, exit_status=status)
+                session_transitions.stopped(
+                    current, action, reason=self.reason, mode=mode, exit_status=status
+                )
             )
             conversations.record_identity(self.context, transaction, new_row)
             self._announce(transaction, new_row)
@@ -334,7 +336,7 @@ class Stop:
             current = transaction.get(self.row["id"]) or self.row
             action = self.caller.action("purge", self.context.now())
             new_row = transaction.put(
-                transitions.purged(current, action, reason=self.reason, exit_status=status)
+                session_transitions.purged(current, action, reason=self.reason, exit_status=status)
             )
             conversations.forget_identity(transaction, new_row, conversation)
             self._announce(transaction, new_row)

@@ -10,7 +10,7 @@ from mam.adapters.store.tables import tasks, teams
 from mam.adapters.system import process
 from mam.app.context.caller import find_caller
 from mam.app.sessions import adopt
-from mam.app.teams import onboarding, team_page
+from mam.app.teams import onboarding_steps, team_page
 from mam.app.teams.caller_pane import find_caller_pane
 from mam.app.teams.rebalance import arrange
 from mam.app.teams.task import assign
@@ -24,7 +24,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from mam.adapters.store.registry_transaction import Transaction
+    from mam.adapters.store.rows_and_log import Transaction
     from mam.adapters.store.tables.tasks import Task
     from mam.adapters.store.tables.teams import Member
     from mam.app.context.context import Context
@@ -66,7 +66,7 @@ def register(
     member, task = context.registry.note(
         lambda transaction: _join(transaction, by, team_window, row, parsed_role)
     )
-    onboarding.place_member(context, row, member)
+    onboarding_steps.place_member(context, row, member)
     arrange(context, team_window.team_id)
     team_page.write(context, [team_window.team_id])
     return context.registry.peek(

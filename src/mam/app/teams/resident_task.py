@@ -36,7 +36,7 @@ class TeamTask:
         """Finish interrupted spawns, and write the team pages with the messages that did not arrive."""
         no_teams: list[Team] = []
         if self.context.registry.peek(teams.listed, no_teams):
-            from mam.app.teams.onboarding import finish_spawns
+            from mam.app.teams.onboarding_steps import finish_spawns
             from mam.app.teams.team_page import write
 
             finish_spawns(self.context)

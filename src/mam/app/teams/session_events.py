@@ -8,7 +8,7 @@ from mam.core.session_event import Renamed, Resumed
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from mam.adapters.store.registry_transaction import Transaction
+    from mam.adapters.store.rows_and_log import Transaction
     from mam.adapters.store.tables.teams import Member, Team
     from mam.app.context.context import Context
     from mam.core.session_event import SessionEvent
@@ -41,7 +41,7 @@ def _place_resumed_member(context: Context, event: Resumed, team: Team) -> None:
     A new tmux server numbers its windows from @0 again, so the server must be the same, too.
     """
     from mam.adapters.tmux.window import pane_of
-    from mam.app.teams.onboarding import place_resumed_member
+    from mam.app.teams.onboarding_steps import place_resumed_member
 
     row = event.row
     try:

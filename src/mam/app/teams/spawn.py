@@ -18,7 +18,7 @@ from mam.app.context.liveness import check_liveness
 from mam.app.sessions.create import start_session, wait_until_ready
 from mam.app.sessions.create_options import CreateOptions, refuse_unknown
 from mam.app.sessions.launch import Placement
-from mam.app.teams import onboarding, register, team_page
+from mam.app.teams import onboarding_steps, register, team_page
 from mam.app.teams.rebalance import arrange
 from mam.app.teams.team_window import TeamWindow, check_room, find_team_window
 from mam.core import task_format as task_rules
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from typing import Any, TypedDict, Unpack
 
-    from mam.adapters.store.registry_transaction import Transaction
+    from mam.adapters.store.rows_and_log import Transaction
     from mam.adapters.store.tables.teams import Member
     from mam.app.context.context import Context
     from mam.core.caller import Caller
@@ -265,7 +265,7 @@ class Spawn:
     def _place_in_window(self) -> None:
         """Record the pane of the member, label it, and arrange the window."""
         assert self.row is not None and self.member is not None
-        self.member = onboarding.place_member(self.context, self.row, self.member)
+        self.member = onboarding_steps.place_member(self.context, self.row, self.member)
         if self.team_window.window_id is None:
             self.team_window.window_id = self.member.window_id
         arrange(self.context, self.team_window.team_id)
@@ -287,7 +287,7 @@ class Spawn:
         commands = [message for message in self.member.words if message["command"]]
         patience = 0.0 if self.dialog else load_adjusted_clock.stretched(_COMMAND_SECONDS)
         self.receipts = [
-            onboarding.send_identity(self.context, self.row, message, patience) for message in commands
+            onboarding_steps.send_identity(self.context, self.row, message, patience) for message in commands
         ]
         if check_liveness(self.context, self.row).state != Liveness.ALIVE:
             raise NotReady(f"'{self.row['name']}' ended when mam sent it its name", session=self.row)
@@ -321,9 +321,9 @@ class Spawn:
         assert self.row is not None and self.member is not None
         patience = 0.0 if self.dialog else load_adjusted_clock.stretched(_PROMPT_SECONDS)
         # Name the master first, because the new member may report soon.
-        onboarding.name_master(self.context, self.team_window)
-        receipt = onboarding.send_first_prompt(self.context, self.row, self.member, patience)
-        self.context.registry.note(lambda transaction: onboarding.mark_active(transaction, self.row))
+        onboarding_steps.name_master(self.context, self.team_window)
+        receipt = onboarding_steps.send_first_prompt(self.context, self.row, self.member, patience)
+        self.context.registry.note(lambda transaction: onboarding_steps.mark_active(transaction, self.row))
         team_page.write(self.context, [self.team_window.team_id])
         return self._document(receipt)
 

@@ -10,7 +10,7 @@ from mam.adapters.store.tables import tasks, teams
 from mam.adapters.tmux import window as windows
 from mam.app.sessions.forget import remove_dead_pane
 from mam.app.sessions.stop import stop
-from mam.app.teams import onboarding, register, team_page
+from mam.app.teams import onboarding_steps, register, team_page
 from mam.app.teams.caller_pane import find_caller_pane
 from mam.app.teams.close import check_may_close, mark_closed
 from mam.app.teams.spawn import Spawn
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from typing import Any, TypeVar, Unpack
 
-    from mam.adapters.store.registry_transaction import Transaction
+    from mam.adapters.store.rows_and_log import Transaction
     from mam.adapters.store.tables.teams import Member, Team
     from mam.app.context.context import Context
     from mam.app.teams.spawn import MemberOptions
@@ -100,7 +100,7 @@ def _bring_up(context: Context, caller: Caller, spawns: list[Spawn]) -> list[dic
         for spawn in spawns:
             context.progress(f"starting {spawn.role}")
             spawn.start()
-        onboarding.name_master(context, spawns[0].team_window)
+        onboarding_steps.name_master(context, spawns[0].team_window)
         results = _run_in_parallel(context, spawns, _wait_and_finish)
         failure = next((error for error in results if isinstance(error, BaseException)), None)
         if failure is not None:

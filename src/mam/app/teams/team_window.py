@@ -14,7 +14,7 @@ from mam.core.errors import PaneGone, Refused, Usage
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from mam.adapters.store.registry_transaction import Transaction
+    from mam.adapters.store.rows_and_log import Transaction
     from mam.adapters.store.tables.teams import Team
     from mam.app.context.context import Context
     from mam.app.teams.caller_pane import CallerPane

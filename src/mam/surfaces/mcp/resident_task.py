@@ -11,7 +11,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from types import TracebackType
 
-    from mam.app.agent_tools.listener import Listener
+    from mam.app.agent_tools.mcp_socket import Listener
     from mam.app.api.fleet_object import Fleet
     from mam.surfaces.mcp.server_thread import Service
 

@@ -12,7 +12,7 @@ import re
 import time
 
 from mam.adapters.agents import kind_with_conversation_files
-from mam.adapters.agents.codex import limit
+from mam.adapters.agents.codex import limit_reset_time
 from mam.adapters.agents.jsonl import UUID, epoch, lines_since, parse, tail
 from mam.adapters.agents.kind_with_conversation_files import HOME
 from mam.adapters.agents.open_regular import read_start
@@ -235,8 +235,8 @@ def _by_turn_end(payload: dict[str, Any], at: float) -> Evidence:
         return Evidence("transcript", IDLE, at, detail="the turn ended")
     if error.get("codex_error_info") in _LIMIT_ERRORS:
         message_text = str(error.get("message"))[:300]
-        end = limit.named_end(message_text)
-        if limit.is_on(end, time.time(), at):
+        end = limit_reset_time.named_end(message_text)
+        if limit_reset_time.is_on(end, time.time(), at):
             return Evidence("transcript", WAITING, at, f"limit, resets {end}", message_text)
         # The input box takes text, and Codex does not record that the limit has ended.
         return Evidence("transcript", IDLE, at, detail=message_text)

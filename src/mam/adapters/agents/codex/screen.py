@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 import time
 
-from mam.adapters.agents.codex import limit
+from mam.adapters.agents.codex import limit_reset_time
 from mam.adapters.agents.kind import ScreenState
 from mam.core.activity import IDLE, SHELL_MODE, UNKNOWN, WAITING, WORKING
 
@@ -136,8 +136,8 @@ def _read_conversation(blocks: list[list[str]], box: str) -> ScreenState:
 def _read_failure(message: str, box: str) -> ScreenState:
     if not _LIMIT.match(message):
         return ScreenState(IDLE, box=box)
-    end = limit.named_end(message)
-    if limit.is_on(end, time.time()):
+    end = limit_reset_time.named_end(message)
+    if limit_reset_time.is_on(end, time.time()):
         # No dialog is open, but Codex answers every prompt with this message until the limit ends.
         return ScreenState(WAITING, dialog="limit", box=box, detail=end)
     return ScreenState(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 from mam.adapters.store import database
-from mam.adapters.store.registry_transaction import dump
+from mam.adapters.store.rows_and_log import dump
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 
-from mam.adapters.store.registry_transaction import dump
+from mam.adapters.store.rows_and_log import dump
 from mam.core.job import JobStatus
 
 TYPE_CHECKING = False
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection
     from typing import Any
 
-    from mam.adapters.store.registry_transaction import Transaction
+    from mam.adapters.store.rows_and_log import Transaction
 
     Event = dict[str, Any]
 

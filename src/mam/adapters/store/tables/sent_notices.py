@@ -7,7 +7,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection
     from typing import Any
 
-    from mam.adapters.store.registry_transaction import Transaction
+    from mam.adapters.store.rows_and_log import Transaction
 
 
 def unsent(transaction: Transaction, now: list[dict[str, Any]]) -> list[dict[str, Any]]:

@@ -5,12 +5,12 @@ from __future__ import annotations
 import json
 
 from mam.adapters.store import database
-from mam.adapters.store.registry_transaction import dump, new_session_id
 from mam.adapters.store.root_paths import fingerprint
+from mam.adapters.store.rows_and_log import dump, new_session_id
 from mam.adapters.store.yaml import document, yaml_text
-from mam.core import registry_edit
+from mam.core import registry_hand_edits
 from mam.core.errors import Unavailable
-from mam.core.registry_edit import KnownRow, refuse
+from mam.core.registry_hand_edits import KnownRow, refuse
 from mam.core.row_checks import flaws
 from mam.core.session_row import with_all_fields
 
@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
 
-    from mam.adapters.store.registry_transaction import Transaction
     from mam.adapters.store.root_paths import RootPaths
+    from mam.adapters.store.rows_and_log import Transaction
     from mam.core.session_row import Action, Row
 
 
@@ -66,12 +66,12 @@ def preview(connection: sqlite3.Connection, paths: RootPaths, rows: list[Row], n
     if content is None or (rows and not content.has_list()):
         return rows
     known_rows = _known_rows(connection)
-    plan = registry_edit.plan_edit(
+    plan = registry_hand_edits.plan_edit(
         known_rows, _forgotten(connection), content.rows, path=paths.yaml, complete=not content.is_cut
     )
     plan.claims.clear()
     by_id = {row["id"]: row for row in rows}
-    changed = registry_edit.take_in(
+    changed = registry_hand_edits.take_in(
         plan, by_id, _action(now), path=paths.yaml, confirm=lambda _row, _status: None
     )
     return [with_all_fields(changed.get(row["id"]) or row) for row in rows if row["id"] not in plan.removals]
@@ -110,7 +110,7 @@ def _edit(
     confirm: Callable[[Row, str], bool | None],
 ) -> None:
     known_rows = _known_rows(transaction.connection)
-    plan = registry_edit.plan_edit(
+    plan = registry_hand_edits.plan_edit(
         known_rows,
         _forgotten(transaction.connection),
         content.rows,
@@ -120,7 +120,9 @@ def _edit(
     if content.identities not in (transaction.identities(), transaction.meta("identities_written") or {}):
         raise refuse(paths.yaml, None, "'agent_identities' was changed, and only mam writes it")
     by_id = {known_row.id: known_row.now for known_row in known_rows}
-    changed = registry_edit.take_in(plan, by_id, _action(transaction.now), path=paths.yaml, confirm=confirm)
+    changed = registry_hand_edits.take_in(
+        plan, by_id, _action(transaction.now), path=paths.yaml, confirm=confirm
+    )
     for session_id, row in changed.items():
         if row is None:
             transaction.remove(session_id)
@@ -137,7 +139,9 @@ def _edit(
     _keep_text(transaction, content)
 
 
-def _keep_blocks(transaction: Transaction, content: document.Document, plan: registry_edit.Plan) -> None:
+def _keep_blocks(
+    transaction: Transaction, content: document.Document, plan: registry_hand_edits.Plan
+) -> None:
     """Store the text of unchanged rows, so that a new comment in one of them stays."""
     if content.parts is None:
         transaction.connection.execute(

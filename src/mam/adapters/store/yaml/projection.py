@@ -24,8 +24,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from mam.adapters.store.registry_transaction import Transaction
     from mam.adapters.store.root_paths import RootPaths
+    from mam.adapters.store.rows_and_log import Transaction
 
 _ATTEMPTS = 5
 

@@ -249,7 +249,7 @@ def _of_broker(report: dict[str, Any], paint: Paint) -> list[str]:
         reason = f": {clean(broker['error']['message'], 500)}" if broker["error"] else ""
         return [f"{clean(broker['address'], 200)} is {clean(broker['state'])}{reason}"]
     if event := report.get("event"):
-        from mam.surfaces.cli.render_jobs import line
+        from mam.surfaces.cli.verbs.job.render_jobs import line
 
         return [line(event, paint)]
     if refusal := report.get("refused"):

@@ -19,7 +19,7 @@ def add_options(parser: Parser) -> None:
 
 def run(call: Invocation) -> int:
     """Cancel the job."""
-    from mam.surfaces.cli import render_jobs
+    from mam.surfaces.cli.verbs.job import render_jobs
 
     options = call.options
     document = call.fleet.jobs.cancel(

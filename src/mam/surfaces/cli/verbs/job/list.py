@@ -19,7 +19,7 @@ def add_options(parser: Parser) -> None:
 
 def run(call: Invocation) -> int:
     """Print the jobs."""
-    from mam.surfaces.cli import render_jobs
+    from mam.surfaces.cli.verbs.job import render_jobs
 
     jobs = call.fleet.jobs.list(folder=call.options.registry_dir, only_open=call.options.open)
     if call.options.ids:

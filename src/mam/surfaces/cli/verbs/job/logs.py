@@ -18,8 +18,8 @@ def add_options(parser: Parser) -> None:
 
 def run(call: Invocation) -> int:
     """Print the log."""
-    from mam.surfaces.cli import render_jobs
     from mam.surfaces.cli.render_sessions import clean
+    from mam.surfaces.cli.verbs.job import render_jobs
 
     if call.options.list:
         audits = call.fleet.jobs.audits()

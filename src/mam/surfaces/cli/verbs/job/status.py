@@ -17,7 +17,7 @@ def add_options(parser: Parser) -> None:
 
 def run(call: Invocation) -> int:
     """Print the job."""
-    from mam.surfaces.cli import render_jobs
+    from mam.surfaces.cli.verbs.job import render_jobs
 
     job = call.fleet.jobs.status(job_id(call), folder=call.options.registry_dir)
     return call.say({"job": job}, *([] if call.as_json else render_jobs.details(job, call.paint())))

@@ -111,14 +111,14 @@ def _preview(call: Invocation, preview: Document) -> int:
 
 
 def _detached(call: Invocation, job: Document) -> int:
-    from mam.surfaces.cli import render_jobs
+    from mam.surfaces.cli.verbs.job import render_jobs
 
     return call.say({"job": job}, *_head(call, job), render_jobs.audit(job))
 
 
 def _follow(call: Invocation, job: Document) -> int:
-    from mam.surfaces.cli import render_jobs
     from mam.surfaces.cli.output import write_lines
+    from mam.surfaces.cli.verbs.job import render_jobs
 
     call.clear_progress()
     if not call.as_json:

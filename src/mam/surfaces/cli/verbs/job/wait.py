@@ -35,7 +35,7 @@ def add_options(parser: Parser) -> None:
 
 def run(call: Invocation) -> int:
     """Wait for the jobs, and print each event."""
-    from mam.surfaces.cli import render_jobs
+    from mam.surfaces.cli.verbs.job import render_jobs
 
     options = call.options
     names = [*options.names, *options.job]
@@ -56,7 +56,7 @@ def run(call: Invocation) -> int:
 
 
 def _wait_remote(call: Invocation, names: list[str]) -> list[Document]:
-    from mam.surfaces.cli import render_jobs
+    from mam.surfaces.cli.verbs.job import render_jobs
 
     options = call.options
     if options.token_file is not None and len(names) != 1:

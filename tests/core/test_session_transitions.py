@@ -4,7 +4,7 @@ import itertools
 
 import pytest
 
-from mam.core import transitions
+from mam.core import session_transitions
 from mam.core.errors import IllegalTransition
 from mam.core.session_row import STATUSES, with_all_fields
 
@@ -41,14 +41,14 @@ def row(status: str = "running", **fields):
 @pytest.mark.parametrize(("status", "event"), list(itertools.product(STATUSES, EVENTS)))
 def test_each_pair(status: str, event: str) -> None:
     if (status, event) in ALLOWED:
-        assert transitions.next_status(status, event) in (*STATUSES, transitions.GONE)
+        assert session_transitions.next_status(status, event) in (*STATUSES, session_transitions.GONE)
     else:
         with pytest.raises(IllegalTransition, match=f"{status}.*{event}"):
-            transitions.next_status(status, event)
+            session_transitions.next_status(status, event)
 
 
 def test_a_stop_is_resumable_and_keeps_the_placeholder() -> None:
-    changed = transitions.stopped(row(), ACTION, reason="api_error", mode="graceful", exit_status=0)
+    changed = session_transitions.stopped(row(), ACTION, reason="api_error", mode="graceful", exit_status=0)
     assert (changed["status"], changed["resumable"], changed["stop_reason"]) == ("stopped", True, "api_error")
     assert changed["stopped_at"] == "2026-11-15T08:00:00Z"
     assert changed["claude_session_id_own"] is None
@@ -59,7 +59,7 @@ def test_a_purge_clears_every_id() -> None:
     before = row(
         "stopped", claude_session_id_own="abc", conversations=[{"id": "abc", "source": "hook", "since": ""}]
     )
-    changed = transitions.purged(before, ACTION, reason="x", exit_status=None)
+    changed = session_transitions.purged(before, ACTION, reason="x", exit_status=None)
     assert (changed["status"], changed["resumable"], changed["termination_mode"]) == (
         "terminated",
         False,
@@ -70,8 +70,10 @@ def test_a_purge_clears_every_id() -> None:
 
 
 def test_a_resume_clears_how_it_ended_and_counts() -> None:
-    stopped = transitions.stopped(row(), ACTION, reason="x", mode="forced", exit_status=137)
-    changed = transitions.resumed(stopped, ACTION, pane={"id": "%1"}, tmux_session_id="$1", tier=1, own="abc")
+    stopped = session_transitions.stopped(row(), ACTION, reason="x", mode="forced", exit_status=137)
+    changed = session_transitions.resumed(
+        stopped, ACTION, pane={"id": "%1"}, tmux_session_id="$1", tier=1, own="abc"
+    )
     assert changed["status"] == "running"
     assert (
         changed["stopped_at"],
@@ -87,7 +89,7 @@ def test_a_resume_clears_how_it_ended_and_counts() -> None:
 
 
 def test_a_failed_resume_never_erases_an_id() -> None:
-    changed = transitions.resumed(
+    changed = session_transitions.resumed(
         row("stopped", claude_session_id_own="abc"),
         ACTION,
         pane={},
@@ -100,5 +102,7 @@ def test_a_failed_resume_never_erases_an_id() -> None:
 
 def test_unknown_keys_survive_every_change() -> None:
     before = row(mood="calm")
-    after = transitions.archived(transitions.died(before, ACTION, on_disk=True, exit_status=None), ACTION)
+    after = session_transitions.archived(
+        session_transitions.died(before, ACTION, on_disk=True, exit_status=None), ACTION
+    )
     assert after["mood"] == "calm"

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from datetime import datetime
 
-from mam.core import transitions
+from mam.core import session_transitions
 from mam.core.errors import EditRefused, IllegalTransition
 from mam.core.row_checks import flaws, is_conversation_id
 from mam.core.session_row import DEFAULTS, Status, is_own_id_field
@@ -204,14 +204,16 @@ def apply_change(row: Row, fields: dict[str, Any], action: Action) -> Row:
 def apply_status(row: Row, status: str, action: Action) -> Row:
     """Return the row with a status that a person wrote and an observation confirmed."""
     if status == Status.STOPPED:
-        return transitions.stopped(row, action, reason="edited by hand", mode="graceful", exit_status=None)
+        return session_transitions.stopped(
+            row, action, reason="edited by hand", mode="graceful", exit_status=None
+        )
     if status == Status.TERMINATED:
-        return transitions.died(row, action, on_disk=bool(row.get("resumable")), exit_status=None)
+        return session_transitions.died(row, action, on_disk=bool(row.get("resumable")), exit_status=None)
     if status == Status.ARCHIVED:
-        return transitions.archived(row, action)
+        return session_transitions.archived(row, action)
     changed: dict[str, Any] = {
         **row,
-        **transitions.alive_fields(),
+        **session_transitions.alive_fields(),
         "status": Status.RUNNING,
         "last_action": action,
     }

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from .agent import Agent
-from .screen_rows import box_region, footer_row, queue_rows, spinner_row
+from .header_and_footer_rows import box_region, footer_row, queue_rows, spinner_row
 from .text_width import shorten
 
 STARTING = "Starting…"

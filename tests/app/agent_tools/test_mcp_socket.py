@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from mam.app.agent_tools.listener import Listener, connect
+from mam.app.agent_tools.mcp_socket import Listener, connect
 
 
 @pytest.fixture

@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as some
 
-from mam.core import registry_edit
+from mam.core import registry_hand_edits
 from mam.core.errors import EditRefused
-from mam.core.registry_edit import KnownRow
+from mam.core.registry_hand_edits import KnownRow
 from mam.core.session_row import DEFAULTS, STATUSES, with_all_fields
 
 ACTION = {"by": "user", "verb": "edit", "at_epoch": 1794729600}
@@ -46,7 +46,7 @@ def known(*rows, written=None):
 
 def plan(rows, file_rows, *, forgotten=(), complete=True):
     parsed = [Parsed(row) if isinstance(row, dict) else row for row in file_rows]
-    return registry_edit.plan_edit(rows, forgotten, parsed, path="f.yaml", complete=complete)
+    return registry_hand_edits.plan_edit(rows, forgotten, parsed, path="f.yaml", complete=complete)
 
 
 def changed(row, **fields):
@@ -152,9 +152,9 @@ def test_allowed(case):
     session = row(**before)
     edit = plan(known(session), [changed(session, **fields)])
     assert not edit.is_empty()
-    taken = registry_edit.take_in(edit, {session["id"]: session}, ACTION, path="f", confirm=lambda *_: None)[
-        session["id"]
-    ]
+    taken = registry_hand_edits.take_in(
+        edit, {session["id"]: session}, ACTION, path="f", confirm=lambda *_: None
+    )[session["id"]]
     for key, value in fields.items():
         assert taken.get(key, GONE) == value, key
     assert taken["last_action"] == ACTION
@@ -200,9 +200,9 @@ def test_an_own_id_may_move_to_another_session():
 def test_an_own_id_joins_the_conversations_and_makes_the_row_resumable():
     session = row(resumable=False)
     edit = plan(known(session), [changed(session, claude_session_id_own="b")])
-    taken = registry_edit.take_in(edit, {session["id"]: session}, ACTION, path="f", confirm=lambda *_: None)[
-        session["id"]
-    ]
+    taken = registry_hand_edits.take_in(
+        edit, {session["id"]: session}, ACTION, path="f", confirm=lambda *_: None
+    )[session["id"]]
     assert [entry["id"] for entry in taken["conversations"]] == ["b"]
     assert taken["conversations"][0]["source"] == "hand"
     assert taken["resumable"] is True
@@ -282,7 +282,7 @@ class TestRows:
 def claim(before, status, is_confirmed):
     session = row(status=before)
     edit = plan(known(session), [changed(session, status=status)])
-    return registry_edit.take_in(
+    return registry_hand_edits.take_in(
         edit, {session["id"]: session}, ACTION, path="f.yaml", confirm=lambda *_: is_confirmed
     )[session["id"]]
 
@@ -332,7 +332,7 @@ def test_any_value_in_any_field_is_taken_in_or_refused(key, value):
     session = row()
     try:
         edit = plan(known(session), [{**session, key: value}])
-        taken = registry_edit.take_in(
+        taken = registry_hand_edits.take_in(
             edit, {session["id"]: session}, ACTION, path="f", confirm=lambda *_: True
         )
     except EditRefused:

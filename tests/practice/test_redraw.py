@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.practice.terminal_model import TerminalModel
 
-from mam.practice.paint import Screen
+from mam.practice.redraw import Screen
 
 ROW = st.sampled_from(["", "● said", "  ⎿ ok", "❯ 漢字 👍", "─" * 20, "✻ busy", "  ? for help", " ❯ 1. Yes"])
 ABOVE = st.lists(ROW, max_size=4)
