@@ -109,7 +109,9 @@ def test_a_conversation_that_ends_in_the_background_does_not_come_back(shared: D
     kind, stores = shared.fleet._access.context.kind("opencode"), session.row["stores"]
 
     def has_ended():
-        return [one.state for one in kind.read_records(first, session.row["workspace"], stores)] == ["idle"]
+        return [
+            one.state for one in kind.read_transcript_evidence(first, session.row["workspace"], stores)
+        ] == ["idle"]
 
     wait_for(has_ended, "the end of the first conversation in the database", 60)
     shared.becomes(session, "working")

@@ -201,16 +201,16 @@ class Machine:
         return {row["name"]: row["status"] for row in view.rows}
 
     def _check_row(self, fleet, row) -> None:
-        sight = check_liveness(fleet._access.context, row)
+        liveness = check_liveness(fleet._access.context, row)
         if row["status"] == "running":
-            assert sight.state == Liveness.ALIVE, f"{row['name']} is said to run: {sight.reason}"
-            assert sight.pane.session_name == row["name"]
+            assert liveness.state == Liveness.ALIVE, f"{row['name']} is said to run: {liveness.reason}"
+            assert liveness.pane.session_name == row["name"]
         else:
-            assert sight.state in (Liveness.GONE, Liveness.DEAD), (
-                f"{row['name']} is {row['status']} and {sight.state}"
+            assert liveness.state in (Liveness.GONE, Liveness.DEAD), (
+                f"{row['name']} is {row['status']} and {liveness.state}"
             )
         if row["status"] == "stopped":
-            assert sight.pane is None
+            assert liveness.pane is None
 
     def _strangers(self) -> list[str]:
         """Return live panes of this root whose row does not run; a withdrawn launch needs a moment to go."""

@@ -13,7 +13,6 @@
         BrokerDown BrokerRefused BrokerUntrusted NotPublished
       Unconfirmed                 mam acted, and cannot prove the result
         StartUnconfirmed StopUnconfirmed DeliveryUnconfirmed
-      Held                        the message is kept for later; do not send it again
       Broken                      a bug of mam
 
 Each class has an error code for programs and an exit code for the command line. A class inherits both
@@ -335,12 +334,6 @@ class DeliveryUnconfirmed(Unconfirmed):
     """mam typed the message, and cannot prove that the agent took it."""
 
     code = "delivery_unconfirmed"
-
-
-class Held(MamError):
-    """The message is kept for later; do not send it again."""
-
-    code, exit_code = "held", 4
 
 
 class Broken(MamError):

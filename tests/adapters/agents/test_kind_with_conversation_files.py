@@ -54,7 +54,7 @@ def test_a_prompt_counts_only_beyond_the_earlier_size(stores) -> None:
     assert KIND.has_submitted("hello", "one", stores, 0) is True
     assert KIND.has_submitted("hello", "one", stores, 6) is False
     assert KIND.has_submitted("again", "one", stores, 6) is True
-    assert KIND.record_size("one", stores) == 12
+    assert KIND.transcript_size("one", stores) == 12
 
 
 def test_the_transcript_has_the_last_turns(stores) -> None:
@@ -64,13 +64,13 @@ def test_the_transcript_has_the_last_turns(stores) -> None:
 def test_a_conversation_without_a_file_has_no_transcript(stores) -> None:
     assert KIND.has_submitted("hello", "two", stores, 0) is False
     assert KIND.read_transcript("two", "/", stores, 1) is None
-    assert KIND.record_size("two", stores) == 0
+    assert KIND.transcript_size("two", stores) == 0
 
 
 def test_an_unreadable_file_is_unknown(stores) -> None:
     assert KIND.has_submitted("hello", "secret", stores, 0) is None
     assert KIND.read_transcript("secret", "/", stores, 1) is None
-    assert KIND.record_size("secret", stores) == 0
+    assert KIND.transcript_size("secret", stores) == 0
 
 
 def test_the_parts_of_an_answer_are_one_turn() -> None:

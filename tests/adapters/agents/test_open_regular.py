@@ -63,10 +63,10 @@ def test_no_kind_blocks_on_a_pipe_or_device(tmp_path, kind) -> None:
         stores = agent.stores(environ)
         agent.on_disk(ID, work, stores)
         agent.conversations(work, stores)
-        assert agent.read_records(ID, work, stores) == []
+        assert agent.read_transcript_evidence(ID, work, stores) == []
         assert agent.read_state(77, 1, stores) is None or not agent.has_state_file
         agent.holders(ID, stores)
         assert not agent.has_submitted("x", ID, stores, 0)
         agent.read_transcript(ID, work, stores, 5)
-        agent.record_size(ID, stores)
+        agent.transcript_size(ID, stores)
         agent.leftovers(work, stores)

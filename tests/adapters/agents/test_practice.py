@@ -94,7 +94,9 @@ def test_a_transcript_with_damaged_lines(tmp_path) -> None:
     assert KIND.on_disk(conversation, "/w", stores) is True
     assert KIND.has_submitted("hello", conversation, stores, 0) is True
     assert KIND.has_submitted("hello", conversation, stores, 50) is False
-    assert [evidence.state for evidence in KIND.read_records(conversation, "/w", stores)] == ["working"]
+    assert [evidence.state for evidence in KIND.read_transcript_evidence(conversation, "/w", stores)] == [
+        "working"
+    ]
 
 
 @pytest.mark.parametrize("conversation", ["../../etc/passwd", "", "x", "0" * 36, "a/b"])

@@ -31,7 +31,7 @@ class Mute(Dated):
 
     has_hooks = False
 
-    def read_records(self, *args):
+    def read_transcript_evidence(self, *args):
         return []
 
 

@@ -245,8 +245,8 @@ class Kind:
     takes_prompt = True
     # Whether a working agent queues a new prompt for its next turn, instead of interrupting this one.
     queues = False
-    # Whether a `record_size` also holds for other conversations, because it is a time or counts all messages.
-    has_global_record_size = False
+    # Whether a `transcript_size` also holds for other conversations: it is a time, or counts all messages.
+    has_global_transcript_size = False
     # What the program passes to the model unchanged: tabs, and spaces before the first word.
     keeps_tabs = False
     keeps_indent = False
@@ -295,7 +295,7 @@ class Kind:
         """Return the conversations of a workspace that are on disk, newest first."""
         return []
 
-    def record_folder(self, conversation: str, workspace: str, stores: Mapping[str, str]) -> str | None:
+    def transcript_folder(self, conversation: str, workspace: str, stores: Mapping[str, str]) -> str | None:
         """Return the folder in which the transcript of a conversation appears, if it is cheap to watch."""
         return None
 
@@ -359,7 +359,9 @@ class Kind:
         """Return what the payload of a hook reports; None if the payload is not of this kind."""
         return None
 
-    def read_records(self, conversation: str, workspace: str, stores: Mapping[str, str]) -> list[Evidence]:
+    def read_transcript_evidence(
+        self, conversation: str, workspace: str, stores: Mapping[str, str]
+    ) -> list[Evidence]:
         """Return what the transcript says about the activity."""
         return []
 
@@ -376,7 +378,7 @@ class Kind:
     def has_submitted(
         self, text: str, conversation: str, stores: Mapping[str, str], since: int
     ) -> bool | None:
-        """Tell whether the transcript beyond `since`, an earlier `record_size`, holds this user message."""
+        """Tell whether the transcript beyond `since`, an earlier `transcript_size`, has this user message."""
         return None
 
     def is_agent_process(self, pid: int, pane_pid: int) -> bool:
@@ -393,6 +395,6 @@ class Kind:
         """Return the program's own command that deletes one conversation, if deleting files is not enough."""
         return None
 
-    def record_size(self, conversation: str, stores: Mapping[str, str]) -> int:
+    def transcript_size(self, conversation: str, stores: Mapping[str, str]) -> int:
         """Return how far the transcript of a conversation reaches now: bytes, a number or a time."""
         return 0

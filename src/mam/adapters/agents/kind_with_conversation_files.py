@@ -66,7 +66,7 @@ class KindWithConversationFiles(Kind):
             return None
         return self.read_turns(path, turns) if path else None
 
-    def record_size(self, conversation: str, stores: Mapping[str, str]) -> int:
+    def transcript_size(self, conversation: str, stores: Mapping[str, str]) -> int:
         """Return the bytes of the file."""
         try:
             return os.path.getsize(self.find_record(conversation, stores) or "")

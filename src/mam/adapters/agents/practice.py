@@ -123,7 +123,7 @@ class Practice(Kind):
             return []
         return [ident for ident in reversed(newest_last) if self.on_disk(ident, workspace, stores)]
 
-    def record_folder(self, conversation: str, workspace: str, stores: Mapping[str, str]) -> str | None:
+    def transcript_folder(self, conversation: str, workspace: str, stores: Mapping[str, str]) -> str | None:
         """All conversations share one folder."""
         return os.path.join(stores[STORE], _FOLDER) if stores.get(STORE) else None
 
@@ -189,7 +189,9 @@ class Practice(Kind):
             prompt if isinstance(prompt, str) else None,
         )
 
-    def read_records(self, conversation: str, workspace: str, stores: Mapping[str, str]) -> list[Evidence]:
+    def read_transcript_evidence(
+        self, conversation: str, workspace: str, stores: Mapping[str, str]
+    ) -> list[Evidence]:
         """The agent is working while the last line of the transcript is the user's."""
         path = _transcript(conversation, stores)
         try:
@@ -231,7 +233,7 @@ class Practice(Kind):
         ]
         return Transcript(messages[-turns:] if turns else [])
 
-    def record_size(self, conversation: str, stores: Mapping[str, str]) -> int:
+    def transcript_size(self, conversation: str, stores: Mapping[str, str]) -> int:
         """Return the bytes of the transcript."""
         try:
             return os.path.getsize(_transcript(conversation, stores) or "")

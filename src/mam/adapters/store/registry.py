@@ -222,7 +222,7 @@ class Registry:
         return bool(rows) or file is None or fingerprint(self.paths.yaml) != json.loads(file)
 
     def note(self, work: Callable[[Transaction], T]) -> T:
-        """Run work that changes no session: intents, evidence, log. The file stays as it is."""
+        """Run work whose result the file need not show at once: intents, evidence, messages, log."""
         with self._transaction() as transaction:
             result = work(transaction)
         transaction.follow_up()

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 _HINT = "a person can change this setting in ~/.config/mam/config.toml"
 
 
-def check_writer(context: Context, caller: Caller, target: Row) -> str:
+def check_sender(context: Context, caller: Caller, target: Row) -> str:
     """Return the name of the caller; raise NotAllowed where the caller may not message the target."""
     me = caller.name
     if caller.is_user:

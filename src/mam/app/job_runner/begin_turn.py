@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from mam.adapters.store.tables import jobs, messages
 from mam.app.context import claims
-from mam.app.context.authority import check_writer
+from mam.app.context.authority import check_sender
 from mam.app.job_runner.finish import fail
 from mam.app.job_runner.submission import message_of
 from mam.app.jobs import ledger_writer
@@ -83,7 +83,7 @@ def create_for(
 
 def take_session(context: Context, caller: Caller, job_id: str, target: str) -> Row:
     """Assign a job to a running session, if the caller may message it."""
-    check_writer(context, caller, context.registry.view().find(target))
+    check_sender(context, caller, context.registry.view().find(target))
 
     def work(transaction: Transaction) -> Row:
         row = transaction.find(target)

@@ -13,7 +13,7 @@ from mam.adapters.system import process
 from mam.adapters.system.deadline import Deadline
 from mam.adapters.system.process import Identity
 from mam.app.context import claims
-from mam.app.messages import receipt_proof, text_or_file
+from mam.app.messages import message_carrier, receipt_proof
 from mam.app.messages.enter_text import InTheWay, type_text
 from mam.app.observation import conversations
 from mam.app.observation.pane_look import gather_evidence, look_at_pane, look_until_clear
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from mam.adapters.store.rows_and_log import Transaction
     from mam.adapters.store.tables.messages import Message
     from mam.app.context.context import Context
-    from mam.app.messages.text_or_file import CarriedText
+    from mam.app.messages.message_carrier import CarriedText
     from mam.app.observation.pane_look import PaneLook
     from mam.core.message import Reason
     from mam.core.session_row import Row
@@ -115,11 +115,11 @@ def _deliver_one(context: Context, message: Message) -> bool:
             reason=f"mam cannot read the screen of {kind.name}, so it does not type into it",
         )
     look = _look(context, row)
-    reason = _reason_to_hold(context, row, message, look)
+    reason, activity = _reason_to_hold(context, row, message, look)
     if reason:
         return _hold(context, message, reason)
     try:
-        carried = text_or_file.prepare(context, row, message)
+        carried = message_carrier.prepare(context, row, message)
     except (OSError, NotAllowed) as error:
         unwritten = f"the file for the message could not be written: {error}"
         return _end(context, message, MessageState.FAILED, reason=unwritten)
@@ -131,7 +131,7 @@ def _deliver_one(context: Context, message: Message) -> bool:
     except ConversationBusy as error:
         return _hold(context, message, error.message)
     conversation = open_conversation(context, row) or ""
-    before = kind.record_size(conversation, conversations.stores_of(context, row))
+    before = kind.transcript_size(conversation, conversations.stores_of(context, row))
     _being_typed.add(message.id)
     try:
         owned = _begin_typing(context, message, carried, before)
@@ -139,7 +139,7 @@ def _deliver_one(context: Context, message: Message) -> bool:
             return False
         try:
             proof = _make_proof(context, owned, carried.text, conversation)
-            return _type(context, row, owned, proof, look.screen_state.state)
+            return _type(context, row, owned, proof, activity)
         except BaseException:
             # This process lives on as the owner, so no other process would ever end the message.
             _end(context, owned, MessageState.UNCONFIRMED, reason=_INTERRUPTED)
@@ -225,29 +225,27 @@ def _type(
     return _end(context, message, MessageState.UNCONFIRMED, reason=_UNPROVEN)
 
 
-def _reason_to_hold(context: Context, row: Row, message: Message, look: PaneLook) -> Reason | None:
-    """Return why a message cannot be typed now, by all evidence; None if it can."""
+def _reason_to_hold(
+    context: Context, row: Row, message: Message, look: PaneLook
+) -> tuple[Reason | None, str]:
+    """Return why a message cannot be typed now, by all evidence, or None; and what the agent does."""
     if look.absence:
-        return rules.absence_reason(look.absence)
+        return rules.absence_reason(look.absence), UNKNOWN
     if look.liveness.pane is not None and look.liveness.pane.in_mode:
-        return rules.scrolling_reason(look.pane_id)
+        return rules.scrolling_reason(look.pane_id), UNKNOWN
     kind, session = context.kind(row["agent"]), gather_evidence(context, row, look)
     verdict = session.verdict(context.now()).state
     screen = look.screen_state
-    if screen.state == UNKNOWN or verdict == WORKING:
-        screen.state = verdict
-    reason = _reason_on_screen(kind, screen, message, screen.state)
-    if reason is not None:
-        return reason
-    if verdict == WAITING or is_asking(session.evidence):
-        return rules.ASKING
-    if runs_tested_version(context, row) is False and not says_idle(session, context.now()):
-        return rules.untested_version(kind.name)
-    if message.conversation:
-        return rules.other_conversation(
-            message.conversation, session.conversation or current_conversation(row)
-        )
-    return None
+    activity = verdict if screen.state == UNKNOWN or verdict == WORKING else screen.state
+    reason = _reason_on_screen(kind, screen, message, activity)
+    if reason is None and (verdict == WAITING or is_asking(session.evidence)):
+        reason = rules.ASKING
+    if reason is None and runs_tested_version(context, row) is False:
+        reason = None if says_idle(session, context.now()) else rules.untested_version(kind.name)
+    if reason is None and message.conversation:
+        current = session.conversation or current_conversation(row)
+        reason = rules.other_conversation(message.conversation, current)
+    return reason, activity
 
 
 def _reason_on_screen(kind: Kind, screen: ScreenState, message: Message, state: str) -> Reason | None:
@@ -338,7 +336,7 @@ def _resolve_abandoned(context: Context, message: Message) -> None:
     """Find out what became of a message whose owner died while typing; it is never typed again."""
     row = _row_of(context, message)
     try:
-        text = text_or_file.prepare(context, row, message).text if row else None
+        text = message_carrier.prepare(context, row, message).text if row else None
     except (OSError, NotAllowed):
         # Without the file for the message, the text to look for is not known.
         text = None

@@ -89,11 +89,6 @@ def type_text(
         return screen_at_enter if screen_at_enter.state == WORKING else look.screen_state
 
 
-def proof_seconds(text: str) -> float:
-    """Return how long the agent's own record may take to show a text: Gemini needed 13 s for 200 KB."""
-    return 10.0 + len(text) / 5000
-
-
 def _look(context: Context, row: Row, check: Check, since: float) -> PaneLook:
     look = look_until_clear(lambda: look_at_pane(context, row))
     reason = absence_reason(look.absence) if look.absence else check(look.screen_state)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from mam.adapters.store.tables import messages
-from mam.core.message import MessageState, ReasonCode, behind_reason
+from mam.app.messages.hold_reason import reason_of
+from mam.core.message import MessageState
 from mam.core.times import stamp
 
 TYPE_CHECKING = False
@@ -14,7 +15,6 @@ if TYPE_CHECKING:
     from mam.adapters.store.tables.messages import Message
     from mam.app.context.context import Context
     from mam.core.caller import Caller
-    from mam.core.message import Reason
 
 
 def inbox(
@@ -35,16 +35,6 @@ def inbox(
 
     nothing: list[dict[str, Any]] = []
     return context.registry.peek(read, nothing)
-
-
-def reason_of(transaction: Transaction, message: Message) -> Reason | None:
-    """Return the reason for the state of a message; for one that was not tried, what holds the first one."""
-    if (message.state, message.reason_code) != (MessageState.HELD, ReasonCode.NOT_TRIED):
-        return message.reason
-    first = next(iter(messages.open_of(transaction, message.session_id)), message)
-    if first.reason is None or first.reason_code == ReasonCode.NOT_TRIED:
-        return message.reason
-    return behind_reason(first.id, first.reason)
 
 
 def _as_json(transaction: Transaction, message: Message, names: dict[Any, str]) -> dict[str, Any]:

@@ -6,7 +6,7 @@ import time
 
 from mam.adapters.system import load_adjusted_clock
 from mam.adapters.system.deadline import Deadline
-from mam.app.context.authority import check_writer
+from mam.app.context.authority import check_sender
 from mam.app.messages.keys import (
     describe_dialog,
     look_at_agent,
@@ -42,7 +42,7 @@ def interrupt(context: Context, caller: Caller, target: str) -> dict[str, Any]:
     become idle.
     """
     row = context.registry.view().find(target)
-    by = check_writer(context, caller, row)
+    by = check_sender(context, caller, row)
     kind = context.kind(row["agent"])
     look = look_at_agent(context, row)
     was = _state(context, row, look)

@@ -9,7 +9,7 @@ import time
 
 from mam.adapters.tmux.error_translation import PaneChanged
 from mam.adapters.tmux.key_names import tmux_keys
-from mam.app.context.authority import check_writer
+from mam.app.context.authority import check_sender
 from mam.app.observation.log import log
 from mam.app.observation.pane_look import gather_evidence, look_at_pane, look_until_clear
 from mam.core.activity import WAITING, is_asking
@@ -38,7 +38,7 @@ def keys(context: Context, caller: Caller, target: str, names: list[str]) -> dic
         raise Usage("name a key", hint="mam keys NAME Escape")
     tmux_keys(names)
     row = context.registry.view().find(target)
-    by = check_writer(context, caller, row)
+    by = check_sender(context, caller, row)
     pressed: list[str] = []
     try:
         for name in names:

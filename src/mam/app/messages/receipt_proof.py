@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from mam.adapters.store.tables.evidence import recorded
 from mam.adapters.system.deadline import Deadline
-from mam.app.messages.enter_text import proof_seconds
 from mam.app.observation import conversations
 from mam.app.observation.hook_reports import COARSE_SECONDS, pending_events, recorded_reports
 from mam.app.observation.pane_look import look_at_pane
@@ -51,6 +50,11 @@ class DeliveryProof:
         self.is_repeated = is_repeated and message.carrier != FILE
 
 
+def proof_seconds(text: str) -> float:
+    """Return how long the agent's own record may take to show a text: Gemini needed 13 s for 200 KB."""
+    return 10.0 + len(text) / 5000
+
+
 def wait_for(context: Context, row: Row, proof: DeliveryProof, seconds: float | None = None) -> str | None:
     """Wait until something proves that the agent took the text; return the evidence, None if nothing does."""
     deadline = Deadline(proof_seconds(proof.text) if seconds is None else seconds)
@@ -75,7 +79,7 @@ def find(context: Context, row: Row, proof: DeliveryProof) -> str | None:
     kind, stores = context.kind(row["agent"]), conversations.stores_of(context, row)
     # The first text after a /clear begins a new conversation, which mam did not know when it began to type.
     for conversation in {proof.conversation, _open_now(context, row, events)}:
-        is_known = conversation == proof.conversation or kind.has_global_record_size
+        is_known = conversation == proof.conversation or kind.has_global_transcript_size
         if kind.has_submitted(proof.text, conversation, stores, proof.before if is_known else 0):
             return "transcript"
     return None

@@ -7,10 +7,10 @@ import time
 from mam.adapters.store.tables import messages
 from mam.adapters.system import load_adjusted_clock
 from mam.app.context import start_resident
-from mam.app.context.authority import check_writer
+from mam.app.context.authority import check_sender
 from mam.app.messages.delivery import comes_next, deliver
-from mam.app.messages.enter_text import proof_seconds
-from mam.app.messages.inbox import reason_of
+from mam.app.messages.hold_reason import reason_of
+from mam.app.messages.receipt_proof import proof_seconds
 from mam.core import message as rules
 from mam.core.errors import Conflict, InvalidPrompt, NotAllowed, Refused
 from mam.core.message import MessageState, ReasonCode
@@ -47,7 +47,7 @@ def send(
     timed_out_at: float | None = None
     row = context.registry.view().find(target)
     text = rules.parse_command(text) if is_command else _check_text(text)
-    me = check_writer(context, caller, row)
+    me = check_sender(context, caller, row)
     fields = new_message(
         message_id, me, row, text, when=when, is_command=is_command, conversation=conversation
     )

@@ -28,7 +28,7 @@ from mam.app.monitor.monitor_timeouts import MonitorTimeouts
 from mam.app.monitor.stop_signal import StopOverdue, stop_handle
 from mam.app.observation import conversations
 from mam.app.sessions import reconcile
-from mam.app.sessions.recover_before_change import recover_if_needed
+from mam.app.sessions.before_change import recover_if_needed
 from mam.app.teams.resident_task import TeamTask
 from mam.core.drift import hands_off_until
 from mam.core.errors import MamError, ResidentRuns
@@ -298,7 +298,7 @@ class Resident:
             if not conversation:
                 continue
             stores = conversations.stores_of(self.context, row)
-            folder = self.context.kind(row["agent"]).record_folder(conversation, row["workspace"], stores)
+            folder = self.context.kind(row["agent"]).transcript_folder(conversation, row["workspace"], stores)
             if folder:
                 folders[folder] = _STORE
         return folders

@@ -120,7 +120,7 @@ def record_looks(context: Context, entries: Sequence[Mapping[str, Any]]) -> None
 
 def _record_size(context: Context, entry: Mapping[str, Any]) -> int:
     conversation = (entry.get("resume") or {}).get("id") or ""
-    return context.kind(entry["agent"]).record_size(conversation, entry.get("stores") or {})
+    return context.kind(entry["agent"]).transcript_size(conversation, entry.get("stores") or {})
 
 
 def _record(transaction: Transaction, new: Mapping[str, dict[str, Any]], ended: Sequence[str]) -> None:
@@ -179,7 +179,7 @@ def _add_title_and_transcript(session: SessionEvidence, now: float) -> None:
     conversation = session.conversation or current_conversation(session.row)
     if conversation:
         stores = session.row.get("stores") or {}
-        for record in session.kind.read_records(conversation, session.row["workspace"], stores):
+        for record in session.kind.read_transcript_evidence(conversation, session.row["workspace"], stores):
             session.evidence.append(_without_future(record, now))
 
 

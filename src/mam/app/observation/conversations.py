@@ -127,7 +127,7 @@ def with_conversation(
     return row
 
 
-def record_identity(context: Context, transaction: Transaction, row: Row) -> None:
+def record_last_conversation(context: Context, transaction: Transaction, row: Row) -> None:
     """Record the session's own conversation as the newest conversation of its agent kind."""
     own = own_id(row)
     key = "conversation_id" if row["agent"] == "agy" else "session_id"
@@ -156,7 +156,7 @@ def record_conversation(context: Context, row: Row) -> Row:
         updated = with_conversation(context, current, reported, transaction.rows)
         if updated == current:
             return current
-        record_identity(context, transaction, updated)
+        record_last_conversation(context, transaction, updated)
         return transaction.put(updated)
 
     return change(context, work)

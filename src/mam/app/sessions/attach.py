@@ -22,18 +22,18 @@ def attach(context: Context, target: str | None = None, *, next_waiting: bool = 
     if name is None:
         name = _only_running_session(context)
     row = context.registry.view().find(name)
-    sight = check_liveness(context, row)
-    if sight.state == Liveness.UNKNOWN:
-        raise TerminalsDown(f"'{row['name']}' cannot be shown: {sight.reason}")
-    if sight.pane is None or sight.pane.mark not in ("", row.get("id")):
+    liveness = check_liveness(context, row)
+    if liveness.state == Liveness.UNKNOWN:
+        raise TerminalsDown(f"'{row['name']}' cannot be shown: {liveness.reason}")
+    if liveness.pane is None or liveness.pane.mark not in ("", row.get("id")):
         raise PaneGone(f"'{row['name']}' has no pane", hint=f"mam resume {row['name']}")
     tmux = context.tmux(row["tmux_server"])
     document: dict[str, Any] = {"session": row["name"], "switched": False, "argv": [], "environ": {}}
-    if context.environ.get("TMUX") and _server_pid(context) == sight.pane.server_pid:
-        tmux.switch_client(sight.pane.session_id, context.environ)
+    if context.environ.get("TMUX") and _server_pid(context) == liveness.pane.server_pid:
+        tmux.switch_client(liveness.pane.session_id, context.environ)
         return {**document, "switched": True}
     environ = {key: value for key, value in context.environ.items() if key not in ("TMUX", "TMUX_PANE")}
-    return {**document, "argv": tmux.attach_argv(sight.pane.session_id), "environ": environ}
+    return {**document, "argv": tmux.attach_argv(liveness.pane.session_id), "environ": environ}
 
 
 def _server_pid(context: Context) -> int | None:

@@ -69,6 +69,6 @@ def remove_dead_pane(context: Context, row: Row) -> None:
     from mam.app.context.liveness import check_liveness
     from mam.core.liveness_values import Liveness
 
-    sight = check_liveness(context, row)
-    if sight.state == Liveness.DEAD and sight.pane is not None and sight.pane.mark == row["id"]:
-        context.tmux(row["tmux_server"]).kill_pane(sight.pane.id, mark=row["id"])
+    liveness = check_liveness(context, row)
+    if liveness.state == Liveness.DEAD and liveness.pane is not None and liveness.pane.mark == row["id"]:
+        context.tmux(row["tmux_server"]).kill_pane(liveness.pane.id, mark=row["id"])

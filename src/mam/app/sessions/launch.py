@@ -352,29 +352,6 @@ def _purge_environment(context: Context, row: Row, kind: Kind) -> tuple[str, dic
     return program, environment(context, row, {}, agent_launch)
 
 
-def unmark_reused_pane(context: Context, row: Row, pane: TmuxPane | None) -> None:
-    """Remove the mark from a pane in which somebody started another process. It can then be adopted."""
-    is_ours = pane is not None and (pane.mark, pane.root) == (row["id"], context.paths.root)
-    if pane is None or not is_ours or pane.dead or pane.pid == row["pane"].get("pid"):
-        return
-    try:
-        context.tmux(row["tmux_server"]).unmark(pane.id, row["id"])
-    except PaneGone:
-        # The pane is closed, so there is no mark to remove.
-        return
-
-
-def discard_launch_files(context: Context, session_id: str) -> None:
-    """Remove the launch files of a session that ended before its launcher read them."""
-    try:
-        names = os.listdir(context.paths.launches)
-    except OSError:
-        return
-    for name in names:
-        if name.startswith(f"{session_id}-"):
-            launches.cancel_launch(os.path.join(context.paths.launches, name))
-
-
 def commit_start(context: Context, row: Row, started_agent: StartedAgent, bind: Callable[[], Row]) -> Row:
     """Commit the row of a started agent, or undo the start. Then record the version of the program."""
     try:

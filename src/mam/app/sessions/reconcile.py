@@ -14,7 +14,7 @@ from mam.app.observation.hook_intake import take_in
 from mam.app.observation.hook_reports import newest_reports
 from mam.app.observation.snapshot import observe
 from mam.app.sessions import adopt, death
-from mam.app.sessions.recover_before_change import recover_if_needed
+from mam.app.sessions.before_change import recover_if_needed
 from mam.core.drift import plan
 from mam.core.errors import MamError
 from mam.core.liveness_values import Liveness

@@ -37,13 +37,13 @@ def rename(context: Context, caller: Caller, target: str, name: str) -> Row:
     with claims.claim_session(context, "rename", target, prepare) as row:
         if row is None:
             return result["row"]
-        sight = check_liveness(context, row)
-        _check(context, row, sight, new_name)
+        liveness = check_liveness(context, row)
+        _check(context, row, liveness, new_name)
         renamed_row = claims.change(
             context, lambda transaction: _commit(context, caller, transaction, row, new_name)
         )
         try:
-            pane = sight.pane
+            pane = liveness.pane
             # If a person moved the pane into another tmux session, that tmux session keeps its name.
             if pane is not None and pane.mark in ("", row["id"]) and pane.session_name == row["name"]:
                 # mam finds a pane of the original system by name only. Mark it before the name changes.
@@ -57,9 +57,9 @@ def rename(context: Context, caller: Caller, target: str, name: str) -> Row:
         return renamed_row
 
 
-def _check(context: Context, row: Row, sight: SessionLiveness, new_name: str) -> None:
-    if sight.state == Liveness.UNKNOWN:
-        raise TerminalsDown(f"'{row['name']}' was not renamed: {sight.reason}")
+def _check(context: Context, row: Row, liveness: SessionLiveness, new_name: str) -> None:
+    if liveness.state == Liveness.UNKNOWN:
+        raise TerminalsDown(f"'{row['name']}' was not renamed: {liveness.reason}")
     listing = context.tmux(row["tmux_server"]).panes()
     if any(pane.session_name == new_name for pane in listing.panes):
         raise NameTaken(f"tmux server '{row['tmux_server']}' has a session named '{new_name}' already")

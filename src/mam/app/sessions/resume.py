@@ -100,14 +100,14 @@ def _running_row(context: Context, caller: Caller, target: str) -> Row | None:
     row = context.registry.view().find(target)
     if not is_running(row):
         return None
-    sight = check_liveness(context, row)
-    if sight.state == Liveness.UNKNOWN:
+    liveness = check_liveness(context, row)
+    if liveness.state == Liveness.UNKNOWN:
         raise TerminalsDown(
-            f"'{row['name']}' was not resumed: {sight.reason}", hint="repeat when tmux answers again"
+            f"'{row['name']}' was not resumed: {liveness.reason}", hint="repeat when tmux answers again"
         )
-    if sight.state in (Liveness.ALIVE, Liveness.LOOSE):
+    if liveness.state in (Liveness.ALIVE, Liveness.LOOSE):
         return row
-    record_death(context, caller, row, sight)
+    record_death(context, caller, row, liveness)
     return None
 
 
@@ -201,8 +201,8 @@ def resumable(context: Context, *, agent: str | None = None, stopped: bool = Fal
             continue
         is_dead = row["status"] == Status.TERMINATED and row.get("termination_mode") == "auto-detected"
         if is_running(row):
-            sight = check_liveness(context, row)
-            is_dead = sight.state not in (Liveness.ALIVE, Liveness.LOOSE, Liveness.UNKNOWN)
+            liveness = check_liveness(context, row)
+            is_dead = liveness.state not in (Liveness.ALIVE, Liveness.LOOSE, Liveness.UNKNOWN)
         if row.get("resumable") and (is_dead or (stopped and row["status"] == Status.STOPPED)):
             names.append(row["name"])
     if agent and not names:

@@ -16,8 +16,7 @@ from mam.app.messages.enter_text import type_text
 from mam.app.observation import conversations
 from mam.app.observation.pane_look import gather_evidence, look_at_pane
 from mam.app.observation.versions import runs_tested_version, says_idle, says_waiting
-from mam.app.sessions import launch
-from mam.app.sessions.death import exit_status
+from mam.app.sessions import after_end, launch
 from mam.app.sessions.outcome import RowOutcome
 from mam.core import safe_text, session_transitions, stop_escalation
 from mam.core.activity import WORKING
@@ -121,22 +120,23 @@ class Stop:
 
     def run(self) -> Row:
         """End the session and return its row."""
-        sight = check_liveness(self.context, self.row)
-        if sight.state == Liveness.UNKNOWN:
+        liveness = check_liveness(self.context, self.row)
+        if liveness.state == Liveness.UNKNOWN:
             raise TerminalsDown(
-                f"'{self.row['name']}' was not stopped: {sight.reason}", hint="repeat when tmux answers again"
+                f"'{self.row['name']}' was not stopped: {liveness.reason}",
+                hint="repeat when tmux answers again",
             )
         status: int | None = None
         if is_running(self.row):
-            if sight.state in (Liveness.ALIVE, Liveness.LOOSE):
-                self._save_and_end(sight)
-                if sight.pane is not None:
+            if liveness.state in (Liveness.ALIVE, Liveness.LOOSE):
+                self._save_and_end(liveness)
+                if liveness.pane is not None:
                     # Without the nudge tmux may notice the exit status late, or never.
-                    self.tmux.nudge(sight.pane.server_pid)
-                sight = check_liveness(self.context, self.row)
-            status = exit_status(self.context, self.row, sight)
+                    self.tmux.nudge(liveness.pane.server_pid)
+                liveness = check_liveness(self.context, self.row)
+            status = after_end.exit_status(self.context, self.row, liveness)
             self._end_rest()
-        self._remove_pane(sight)
+        self._remove_pane(liveness)
         if self.purge:
             return self._purge(status)
         return self._commit(status)
@@ -149,29 +149,29 @@ class Stop:
             self.tree |= orphans
             self._kill(None, None)
 
-    def _save_and_end(self, sight: SessionLiveness) -> None:
-        root = identity_of(self.row) or (process.identify(sight.pane.pid) if sight.pane else None)
-        look, in_mode = self._save(sight)
-        self.tree = process.tree(root, sight.pane.tty if sight.pane else None) if root else set()
+    def _save_and_end(self, liveness: SessionLiveness) -> None:
+        root = identity_of(self.row) or (process.identify(liveness.pane.pid) if liveness.pane else None)
+        screen_state, in_mode = self._save(liveness)
+        self.tree = process.tree(root, liveness.pane.tty if liveness.pane else None) if root else set()
         step = stop_escalation.first_step(
             force=self.force,
             exit_word=self.kind.exit_word,
             ends_on_interrupt=self.kind.ends_on_interrupt,
-            box=look.box,
-            dialog=look.dialog,
-            is_busy=look.state == WORKING,
+            box=screen_state.box,
+            dialog=screen_state.dialog,
+            is_busy=screen_state.state == WORKING,
             in_mode=in_mode,
         )
-        self._escalate(step, sight, root)
+        self._escalate(step, liveness, root)
 
-    def _save(self, sight: SessionLiveness) -> tuple[ScreenState, bool]:
+    def _save(self, liveness: SessionLiveness) -> tuple[ScreenState, bool]:
         """Record the conversation id and the last screen before anything happens to the agent."""
         named_conversation = conversations.reported_conversation(self.context, self.row)
-        screen, look, in_mode = "", ScreenState(), False
-        if sight.pane is not None:
-            pane_look = self.tmux.look(sight.pane.id)
-            screen, in_mode = pane_look.screen, pane_look.pane.in_mode
-            look = self.kind.read_screen(Screen(pane_look.screen, pane_look.cursor_x, pane_look.cursor_y))
+        text, screen_state, in_mode = "", ScreenState(), False
+        if liveness.pane is not None:
+            capture = self.tmux.look(liveness.pane.id)
+            text, in_mode = capture.screen, capture.pane.in_mode
+            screen_state = self.kind.read_screen(Screen(text, capture.cursor_x, capture.cursor_y))
 
         def work(transaction: Transaction) -> Row:
             current = transaction.get(self.row["id"]) or self.row
@@ -179,7 +179,7 @@ class Stop:
                 self.context, current, named_conversation, transaction.rows
             )
             saved_row = merged(
-                saved_row, last_visible_note=safe_text.note(screen) or saved_row.get("last_visible_note")
+                saved_row, last_visible_note=safe_text.note(text) or saved_row.get("last_visible_note")
             )
             # After this commit the agent is asked to exit, so recovery finishes a stop that dies later.
             claims.annotate(transaction, saved_row["id"], {**self.notes, ACTING: True})
@@ -187,7 +187,7 @@ class Stop:
             return transaction.put(saved_row) if saved_row != current else current
 
         self.row = self.context.registry.note(work)
-        return look, in_mode
+        return screen_state, in_mode
 
     def _announce(self, transaction: Transaction, row: Row) -> None:
         """Publish once that the session is about to end."""
@@ -195,13 +195,16 @@ class Stop:
             self.is_announced = True
             self.context.publish(transaction, Stopping(row))
 
-    def _escalate(self, step: stop_escalation.Step, sight: SessionLiveness, root: Identity | None) -> None:
-        pane = sight.pane
+    def _escalate(self, step: stop_escalation.Step, liveness: SessionLiveness, root: Identity | None) -> None:
+        pane = liveness.pane
         stage = step.method
         if stage == stop_escalation.ASK and pane is not None:
             self.context.progress(f"asking {self.row['name']} to exit")
-            if self._ask_to_exit(step, pane.id) and not self._is_anything_left(stop_escalation.ASK, root):
-                return
+            if self._ask_to_exit(step, pane.id):
+                # The agent needs a moment to exit. mam uses it to load what the commit will need.
+                self.context.registry.warm_up()
+                if not self._is_anything_left(stop_escalation.ASK, root):
+                    return
             stage = stop_escalation.HANG_UP
         if stage != stop_escalation.KILL and pane is not None:
             self.context.progress(f"closing the pane of {self.row['name']} ({step.reason})")
@@ -246,7 +249,6 @@ class Stop:
 
     def _is_anything_left(self, stage: str, root: Identity | None) -> bool:
         """Wait for the processes to end during one stage. Return True if some are left."""
-        self.context.registry.warm_up()
         survivors = exit_watch.wait_gone(
             {root} if root and stage == stop_escalation.ASK else self.tree, stop_escalation.GRACE[stage]
         )
@@ -286,15 +288,15 @@ class Stop:
             if identity.pid not in spared_pids and process.is_alive(identity)
         }
 
-    def _remove_pane(self, sight: SessionLiveness) -> None:
-        pane_id = own_pane(self.row, sight)
+    def _remove_pane(self, liveness: SessionLiveness) -> None:
+        pane_id = own_pane(self.row, liveness)
         if pane_id:
             self.tmux.kill_pane(pane_id, mark=self.row["id"])
         after = check_liveness(self.context, self.row)
         if after.state in (Liveness.ALIVE, Liveness.LOOSE) or own_pane(self.row, after):
             raise StopUnconfirmed(f"the pane of '{self.row['name']}' still exists", session=self.row)
-        launch.discard_launch_files(self.context, self.row["id"])
-        launch.unmark_reused_pane(self.context, self.row, after.pane)
+        after_end.discard_launch_files(self.context, self.row["id"])
+        after_end.unmark_reused_pane(self.context, self.row, after.pane)
 
     def _commit(self, status: int | None) -> Row:
         mode = "forced" if self.was_killed else "graceful"
@@ -312,7 +314,7 @@ class Stop:
                     current, action, reason=self.reason, mode=mode, exit_status=status
                 )
             )
-            conversations.record_identity(self.context, transaction, new_row)
+            conversations.record_last_conversation(self.context, transaction, new_row)
             self._announce(transaction, new_row)
             self.context.publish(transaction, Stopped(new_row, self.reason))
             transaction.intents.end(new_row["id"])
@@ -362,9 +364,9 @@ class Stop:
         return new_row
 
 
-def own_pane(row: Row, sight: SessionLiveness) -> str | None:
+def own_pane(row: Row, liveness: SessionLiveness) -> str | None:
     """Return the id of the pane that mam may remove; None if somebody started another process in it."""
-    pane = sight.pane
+    pane = liveness.pane
     if pane is None or pane.mark != row["id"]:
         return None
     return pane.id if pane.dead or pane.pid == row["pane"].get("pid") else None

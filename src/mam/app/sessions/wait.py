@@ -37,13 +37,13 @@ def wait(context: Context, target: str, condition: str, *, timeout: float | None
         while True:
             take_in(context)
             row = context.registry.view().find(target)
-            sight = check_liveness(context, row)
-            has_ended = not is_running(row) or sight.state not in (
+            liveness = check_liveness(context, row)
+            has_ended = not is_running(row) or liveness.state not in (
                 Liveness.ALIVE,
                 Liveness.LOOSE,
                 Liveness.UNKNOWN,
             )
-            if sight.state != Liveness.UNKNOWN and (
+            if liveness.state != Liveness.UNKNOWN and (
                 document := _status_if_met(context, target, condition, pattern, has_ended)
             ):
                 return document
@@ -54,7 +54,7 @@ def wait(context: Context, target: str, condition: str, *, timeout: float | None
                 )
             remaining = _LOOK_SECONDS if deadline is None else min(_LOOK_SECONDS, deadline - time.monotonic())
             if remaining <= 0:
-                raise _timeout_error(row["name"], condition, timeout, sight.state)
+                raise _timeout_error(row["name"], condition, timeout, liveness.state)
             pause.sleep(remaining)
 
 

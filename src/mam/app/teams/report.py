@@ -7,7 +7,7 @@ message and is sent once.
 from __future__ import annotations
 
 from mam.adapters.store.tables import messages, tasks, teams
-from mam.app.context.authority import check_writer
+from mam.app.context.authority import check_sender
 from mam.app.context.caller import calling_row
 from mam.app.messages.send import new_message, send
 from mam.app.observation import conversations
@@ -127,7 +127,7 @@ def _task(transaction: Transaction, row: Row, number: int | None) -> Task | None
 
 def _may_message(context: Context, row: Row, target: Row) -> bool:
     try:
-        check_writer(context, callers.session(row["id"]), target)
+        check_sender(context, callers.session(row["id"]), target)
     except NotAllowed:
         return False
     return True

@@ -218,18 +218,18 @@ class TestTranscript:
     )
     def test_the_activity_by_the_last_line_that_shows_it(self, store, entries, state) -> None:
         ident = store.write("/w/a", *entries)
-        (evidence,) = KIND.read_records(ident, "/w/a", store.stores)
+        (evidence,) = KIND.read_transcript_evidence(ident, "/w/a", store.stores)
         assert (evidence.source, evidence.state, evidence.at) == ("transcript", state, AT.timestamp())
 
     @pytest.mark.parametrize(
         "raw", [b"", b"{broken\n", b"null\n[]\n", b'{"type":"user","message":{}}\n', b"\n\n"]
     )
     def test_other_lines_show_no_activity(self, store, raw) -> None:
-        assert KIND.read_records(store.write("/w/a", raw=raw), "/w/a", store.stores) == []
+        assert KIND.read_transcript_evidence(store.write("/w/a", raw=raw), "/w/a", store.stores) == []
 
     def test_an_incomplete_last_line_does_not_count(self, store) -> None:
         ident = store.write("/w/a", user("go"), raw=json.dumps(assistant("end_turn")).encode())
-        assert KIND.read_records(ident, "/w/a", store.stores)[0].state == "working"
+        assert KIND.read_transcript_evidence(ident, "/w/a", store.stores)[0].state == "working"
 
     @pytest.mark.skipif(sys.platform != "linux", reason="the count of bytes is in /proc")
     def test_only_the_end_of_a_gigabyte_is_read(self, store) -> None:
@@ -238,7 +238,7 @@ class TestTranscript:
             file.seek(10**9)
             file.write(b"\n" + json.dumps(assistant("end_turn")).encode() + b"\n")
         before = bytes_read()
-        assert KIND.read_records(ident, "/w/a", store.stores)[0].state == "idle"
+        assert KIND.read_transcript_evidence(ident, "/w/a", store.stores)[0].state == "idle"
         assert KIND.on_disk(ident, "/w/a", store.stores)
         assert bytes_read() - before < 10**8
 
@@ -246,7 +246,7 @@ class TestTranscript:
 class TestProof:
     def test_only_a_later_line_proves_a_prompt(self, store) -> None:
         ident = store.write("/w/a", user("hello"))
-        before = KIND.record_size(ident, store.stores)
+        before = KIND.transcript_size(ident, store.stores)
         assert KIND.has_submitted("hello", ident, store.stores, 0) is True
         assert KIND.has_submitted("hello", ident, store.stores, before) is False
         with store.path(ident).open("ab") as file:
@@ -270,7 +270,7 @@ class TestProof:
 
     def test_without_a_transcript_nothing_is_proven(self, store) -> None:
         assert KIND.has_submitted("hello", str(uuid.uuid4()), store.stores, 0) is False
-        assert KIND.record_size(str(uuid.uuid4()), store.stores) == 0
+        assert KIND.transcript_size(str(uuid.uuid4()), store.stores) == 0
 
 
 def answered(text, tokens, ident="msg_1", **more):

@@ -71,7 +71,7 @@ class Store:
         ident = self.write("/w", *entries, raw=raw)
         if locked is not None:
             self.lock(ident, AT.timestamp() + locked)
-        evidence = KIND.read_records(ident, "/w", self.stores)
+        evidence = KIND.read_transcript_evidence(ident, "/w", self.stores)
         return (evidence[0].state, evidence[0].waiting_for) if evidence else None
 
 
@@ -105,7 +105,7 @@ class TestFinding:
         assert KIND.on_disk(ident, "/w", store.stores) is None
         assert KIND.conversations("/w", store.stores) == []
         assert KIND.has_submitted("x", ident, store.stores, 0) is None
-        assert KIND.read_records(ident, "/w", store.stores) == []
+        assert KIND.read_transcript_evidence(ident, "/w", store.stores) == []
         assert KIND.read_transcript(ident, "/w", store.stores, 5) is None
 
     @pytest.mark.parametrize("day", ["2026/11/14", "2026/11/15", "2026/11/16"])
@@ -226,7 +226,7 @@ class TestActivity:
             file.write(b"\n" + json.dumps(COMPLETE).encode() + b"\n")
         tracemalloc.start()
         try:
-            (evidence,) = KIND.read_records(ident, "/w", store.stores)
+            (evidence,) = KIND.read_transcript_evidence(ident, "/w", store.stores)
             assert KIND.read_transcript(ident, "/w", store.stores, 5) is not None
             assert tracemalloc.get_traced_memory()[1] < 100 * 1024 * 1024
         finally:
@@ -237,7 +237,7 @@ class TestActivity:
 class TestSubmitted:
     def test_only_a_new_prompt_of_the_user_counts(self, store) -> None:
         ident = store.write("/w", message("user", "old"))
-        since = KIND.record_size(ident, store.stores)
+        since = KIND.transcript_size(ident, store.stores)
         with store.path(ident).open("ab") as file:
             for entry in (message("assistant", "answer"), message("user", "new\ttab")):
                 file.write(json.dumps(entry).encode() + b"\n")
@@ -247,7 +247,7 @@ class TestSubmitted:
         assert KIND.has_submitted("half", ident, store.stores, since) is False
         assert KIND.has_submitted("old", ident, store.stores, 0) is True
         assert KIND.has_submitted("old", "", store.stores, 0) is False
-        assert KIND.record_size("", store.stores) == 0
+        assert KIND.transcript_size("", store.stores) == 0
 
 
 class TestTranscript:

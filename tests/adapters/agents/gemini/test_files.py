@@ -119,9 +119,9 @@ class TestOnDisk:
         assert store.on_disk(ident) is False
         assert KIND.conversations(WORKSPACE, store.stores) == []
         assert KIND.has_submitted("hello", ident, store.stores, 0) is True
-        assert [evidence.state for evidence in KIND.read_records(ident, WORKSPACE, store.stores)] == [
-            "working"
-        ]
+        assert [
+            evidence.state for evidence in KIND.read_transcript_evidence(ident, WORKSPACE, store.stores)
+        ] == ["working"]
         assert KIND.read_transcript(ident, WORKSPACE, store.stores, 1).turns[0].text == "hello"
         assert len(KIND.purge_paths(ident, WORKSPACE, store.stores)) == 1
 
@@ -170,7 +170,7 @@ class TestOnDisk:
             file.seek(1 << 30)
             file.write(b"\n" + json.dumps(notice("info", "x")).encode() + b"\n")
         assert store.on_disk(ident) is True
-        assert KIND.read_records(ident, WORKSPACE, store.stores) == []
+        assert KIND.read_transcript_evidence(ident, WORKSPACE, store.stores) == []
 
 
 def test_the_conversations_newest_first_and_each_once(store) -> None:
@@ -227,7 +227,7 @@ def test_a_purge_deletes_only_files_of_the_conversation(store) -> None:
 
 class TestActivity:
     def activity(self, store, *entries):
-        records = KIND.read_records(store.chat(*entries), WORKSPACE, store.stores)
+        records = KIND.read_transcript_evidence(store.chat(*entries), WORKSPACE, store.stores)
         return [(evidence.source, evidence.state) for evidence in records]
 
     @pytest.mark.parametrize(
@@ -259,17 +259,17 @@ class TestActivity:
     )
     def test_damaged_lines_are_ignored(self, store, raw) -> None:
         ident = store.chat(user("do it"), raw=raw)
-        (evidence,) = KIND.read_records(ident, WORKSPACE, store.stores)
+        (evidence,) = KIND.read_transcript_evidence(ident, WORKSPACE, store.stores)
         assert evidence.state == "working"
 
     def test_without_a_file_there_is_no_activity(self, store) -> None:
-        assert KIND.read_records(str(uuid.uuid4()), WORKSPACE, store.stores) == []
+        assert KIND.read_transcript_evidence(str(uuid.uuid4()), WORKSPACE, store.stores) == []
 
 
 class TestSubmitted:
     def test_only_a_later_line_of_the_chat_proves_a_prompt(self, store) -> None:
         ident = store.chat(user("again"))
-        size = KIND.record_size(ident, store.stores)
+        size = KIND.transcript_size(ident, store.stores)
         assert KIND.has_submitted("again", ident, store.stores, 0) is True
         assert KIND.has_submitted("again", ident, store.stores, size) is False
         with store.path(ident).open("ab") as file:
@@ -286,7 +286,7 @@ class TestSubmitted:
 
     def test_the_log_has_a_prompt_first(self, store) -> None:
         ident = store.chat(user("again", 1))
-        size = KIND.record_size(ident, store.stores)
+        size = KIND.transcript_size(ident, store.stores)
         store.log((ident, "again", stamp(0.5)))
         assert KIND.has_submitted("again", ident, store.stores, size) is False, "this is the earlier prompt"
         store.log((ident, "again", stamp(0.5)), (str(uuid.uuid4()), "again", stamp(9)))
@@ -298,7 +298,7 @@ class TestSubmitted:
 
     def test_of_a_long_log_only_the_end_is_read(self, store) -> None:
         ident = store.chat()
-        size = KIND.record_size(ident, store.stores)
+        size = KIND.transcript_size(ident, store.stores)
         store.log(*[(ident, "x" * 1000, stamp(1))] * 1000, (ident, "new", stamp(9)))
         assert (store.folder / "logs.json").stat().st_size > 1_000_000
         assert KIND.has_submitted("new", ident, store.stores, size) is True
@@ -311,7 +311,7 @@ class TestSubmitted:
 
     def test_without_a_chat_nothing_is_proven(self, store) -> None:
         assert KIND.has_submitted("x", str(uuid.uuid4()), store.stores, 0) is False
-        assert KIND.record_size(str(uuid.uuid4()), store.stores) == 0
+        assert KIND.transcript_size(str(uuid.uuid4()), store.stores) == 0
 
 
 class TestPresentConversation:

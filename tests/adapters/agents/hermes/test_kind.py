@@ -245,19 +245,19 @@ class TestRecord:
         store.say(ident)
         at = store.say(ident, **{"role": role, "content": "x"} | more)
         store.say(ident, active=0)
-        (evidence,) = KIND.read_records(ident, "/w", store.stores)
+        (evidence,) = KIND.read_transcript_evidence(ident, "/w", store.stores)
         assert (evidence.source, evidence.state, evidence.at) == ("transcript", state, at)
 
     @pytest.mark.parametrize("role", ["system", "session_meta"])
     def test_a_message_of_another_role_shows_no_activity(self, store, role) -> None:
         ident = store.session(1)
         store.say(ident, role)
-        assert KIND.read_records(ident, "/w", store.stores) == []
+        assert KIND.read_transcript_evidence(ident, "/w", store.stores) == []
 
     def test_a_prompt_proves_its_submission(self, store) -> None:
         other = store.session(9, "mam-2")
         store.say(other, content="hello")
-        before = KIND.record_size("", store.stores)
+        before = KIND.transcript_size("", store.stores)
         assert KIND.has_submitted("hello", "", store.stores, before) is False
         own = store.session(1)
         store.say(other, content="hello")
@@ -265,7 +265,7 @@ class TestRecord:
         assert KIND.has_submitted("hello", "", store.stores, before) is False, "the prompt of another session"
         store.say(own, content="hello ")
         assert KIND.has_submitted("hello", "", store.stores, before) is True
-        assert KIND.has_submitted("hello", "", store.stores, KIND.record_size("", store.stores)) is False
+        assert KIND.has_submitted("hello", "", store.stores, KIND.transcript_size("", store.stores)) is False
 
     def test_a_prompt_in_parts(self, store) -> None:
         store.say(store.session(1), content='[{"type": "text", "text": "hello"}]')
@@ -303,10 +303,10 @@ def test_a_damaged_database_shows_nothing(tmp_path, content) -> None:
     assert KIND.on_disk(ident, "/w", stores) is None
     assert KIND.conversations("/w", stores) == []
     assert KIND.read_state(1, 1, stores) is None
-    assert KIND.read_records(ident, "/w", stores) == []
+    assert KIND.read_transcript_evidence(ident, "/w", stores) == []
     assert KIND.read_transcript(ident, "/w", stores, 3) is None
     assert KIND.has_submitted("x", ident, stores, 0) is None
-    assert KIND.record_size(ident, stores) == 0
+    assert KIND.transcript_size(ident, stores) == 0
 
 
 def test_no_database_is_no_conversation(tmp_path) -> None:

@@ -114,7 +114,7 @@ class TestConversations:
         assert KIND.on_disk(ONE, "/w", stores) is False
         assert KIND.conversations("/w", stores) == []
         assert KIND.read_transcript(ONE, "/w", stores, 5) is None
-        assert KIND.record_size(ONE, stores) == 0
+        assert KIND.transcript_size(ONE, stores) == 0
 
     @pytest.mark.parametrize("stores", [{}, {"XDG_DATA_HOME": "/d", "OPENCODE_DB": ":memory:"}])
     def test_without_a_path_the_answer_is_unknown(self, stores) -> None:
@@ -128,7 +128,7 @@ class TestConversations:
         stores = {"XDG_DATA_HOME": str(tmp_path)}
         assert KIND.on_disk(ONE, "/w", stores) is None
         assert KIND.conversations("/w", stores) == []
-        assert KIND.read_records(ONE, "/w", stores) == []
+        assert KIND.read_transcript_evidence(ONE, "/w", stores) == []
         assert KIND.read_transcript(ONE, "/w", stores, 5) is None
         assert KIND.has_submitted("x", ONE, stores, 0) is None
 
@@ -186,7 +186,7 @@ class TestTurn:
     def state(self, store):
         return [
             (evidence.source, evidence.state, evidence.at)
-            for evidence in KIND.read_records(ONE, "/w", store.stores)
+            for evidence in KIND.read_transcript_evidence(ONE, "/w", store.stores)
         ]
 
     @pytest.mark.parametrize(
@@ -224,7 +224,7 @@ class TestTurn:
 class TestSubmitted:
     def test_only_a_later_message_of_the_user_counts(self, store) -> None:
         store.say(ONE, "user", "hello")
-        before = KIND.record_size(ONE, store.stores)
+        before = KIND.transcript_size(ONE, store.stores)
         assert KIND.has_submitted("hello", ONE, store.stores, before) is False
         store.say(ONE, "assistant", "hello")
         store.say(TWO, "user", "hello")

@@ -205,7 +205,7 @@ class Claude(KindWithConversationFiles):
         """Return the conversations that began in this directory."""
         return files.transcripts(workspace, stores)
 
-    def record_folder(self, conversation: str, workspace: str, stores: Mapping[str, str]) -> str | None:
+    def transcript_folder(self, conversation: str, workspace: str, stores: Mapping[str, str]) -> str | None:
         """Return the folder with the transcripts of the workspace."""
         path = files.transcript(conversation, workspace, stores)
         return os.path.dirname(path) if path else None
@@ -280,7 +280,9 @@ class Claude(KindWithConversationFiles):
         """Read the state files: every Claude Code has one, also one that a person started."""
         return state_file.holders(conversation, stores)
 
-    def read_records(self, conversation: str, workspace: str, stores: Mapping[str, str]) -> list[Evidence]:
+    def read_transcript_evidence(
+        self, conversation: str, workspace: str, stores: Mapping[str, str]
+    ) -> list[Evidence]:
         """Read the end of the transcript."""
         path = files.transcript(conversation, workspace, stores)
         evidence = transcript.read_turn(path) if path else None

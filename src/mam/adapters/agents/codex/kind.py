@@ -250,7 +250,9 @@ class Codex(KindWithConversationFiles):
         """Read the locks: every Codex locks its conversation, also one that a person started."""
         return process.holders(conversation, stores)
 
-    def read_records(self, conversation: str, workspace: str, stores: Mapping[str, str]) -> list[Evidence]:
+    def read_transcript_evidence(
+        self, conversation: str, workspace: str, stores: Mapping[str, str]
+    ) -> list[Evidence]:
         """Read the end of the rollout."""
         try:
             path = files.find_rollout(conversation, stores)

@@ -192,7 +192,9 @@ class Gemini(KindWithConversationFiles):
         """Return the processes that got the id at their start; a later resume inside Gemini is invisible."""
         return open_conversation.holders(conversation)
 
-    def read_records(self, conversation: str, workspace: str, stores: Mapping[str, str]) -> list[Evidence]:
+    def read_transcript_evidence(
+        self, conversation: str, workspace: str, stores: Mapping[str, str]
+    ) -> list[Evidence]:
         """Read the end of the chat file."""
         path = _find_chat(conversation, workspace, stores)
         evidence = record.read_turn(path) if path else None

@@ -48,7 +48,7 @@ class Hermes(Kind):
     takes_permissions = True
     takes_model = True
     has_state_file = True
-    has_global_record_size = True
+    has_global_transcript_size = True
     reads_screen = True
     refuse_keys = ("C-c",)
     interrupt_gap_seconds = 2.5
@@ -112,7 +112,9 @@ class Hermes(Kind):
             return None
         return Evidence("state-file", UNKNOWN, 0.0, detail=f"conversation {conversation}"), conversation
 
-    def read_records(self, conversation: str, workspace: str, stores: Mapping[str, str]) -> list[Evidence]:
+    def read_transcript_evidence(
+        self, conversation: str, workspace: str, stores: Mapping[str, str]
+    ) -> list[Evidence]:
         """Read the last message."""
         evidence = files.read_turn(conversation, stores) if files.ID.match(conversation) else None
         return [evidence] if evidence else []
@@ -133,7 +135,7 @@ class Hermes(Kind):
         """Read the messages of the conversation."""
         return files.read_transcript(conversation, stores, turns)
 
-    def record_size(self, conversation: str, stores: Mapping[str, str]) -> int:
+    def transcript_size(self, conversation: str, stores: Mapping[str, str]) -> int:
         """Return the number of the newest message; Hermes numbers all conversations together."""
         return files.last_message(stores)
 

@@ -107,7 +107,7 @@ class Opencode(Kind):
     # An interrupted start leaves a lock, which delays the next start for a minute.
     boot_seconds = 90.0
     queues = True
-    has_global_record_size = True
+    has_global_transcript_size = True
     known_versions = ("1.18.33",)
     packages = ("opencode-ai",)
 
@@ -193,7 +193,9 @@ class Opencode(Kind):
             _as_pasted(prompt) if isinstance(prompt, str) else None,
         )
 
-    def read_records(self, conversation: str, workspace: str, stores: Mapping[str, str]) -> list[Evidence]:
+    def read_transcript_evidence(
+        self, conversation: str, workspace: str, stores: Mapping[str, str]
+    ) -> list[Evidence]:
         """Read the last message of the conversation."""
         evidence = files.read_turn(conversation, stores)
         return [evidence] if evidence else []
@@ -214,7 +216,7 @@ class Opencode(Kind):
         """Read the last messages; the database does not have the size of the context window."""
         return files.read_transcript(conversation, stores, turns)
 
-    def record_size(self, conversation: str, stores: Mapping[str, str]) -> int:
+    def transcript_size(self, conversation: str, stores: Mapping[str, str]) -> int:
         """Return the time of the newest message; later messages have a later time in any conversation."""
         return files.last_message(conversation, stores)
 

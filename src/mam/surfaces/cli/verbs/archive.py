@@ -26,7 +26,7 @@ def add_options(parser: Parser) -> None:
 def run(call: Invocation) -> int:
     """Archive each session."""
     from mam.core.errors import Usage
-    from mam.surfaces.cli import batch, targets
+    from mam.surfaces.cli import each_session, targets
     from mam.surfaces.cli.render_sessions import line
 
     names = targets.sessions(call)
@@ -37,4 +37,4 @@ def run(call: Invocation) -> int:
         session = fleet.sessions.archive(name)
         return {"session": session.row}, f"archived: {line(session.row)}"
 
-    return batch.run(call, names, work, several=len(names) > 1)
+    return each_session.run(call, names, work, several=len(names) > 1)

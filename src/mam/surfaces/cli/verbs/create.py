@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import sys
-
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from mam.surfaces.cli.invocation import Invocation
@@ -21,7 +19,6 @@ EXAMPLES = """
   mam create --session api                  start an ended session again
   mam create --agent practice -- --speed 80"""
 TAKES_REST = True
-_LARGEST = 4 * 1024 * 1024
 
 
 def add_options(parser: Parser) -> None:
@@ -67,6 +64,7 @@ def run(call: Invocation) -> int:
     from mam.core.errors import Usage
     from mam.core.names import parse_environment
     from mam.surfaces.cli.render_sessions import line
+    from mam.surfaces.cli.text_input import read_prompt
 
     options = call.options
     if options.no_wait and (options.prompt or options.prompt_file):
@@ -92,20 +90,3 @@ def run(call: Invocation) -> int:
     )
     state = "started" if options.no_wait else "ready"
     return call.say({"session": session.row}, f"{state}: {line(session.row)}")
-
-
-def read_prompt(file: str) -> str:
-    """Return the text of a file, or of stdin for `-`, with its line ends unchanged."""
-    from mam.core.errors import InvalidPrompt
-
-    try:
-        if file == "-":
-            data = sys.stdin.buffer.read(_LARGEST)
-        else:
-            with open(file, "rb") as source:
-                data = source.read(_LARGEST)
-        return data.decode("utf-8")
-    except OSError as error:
-        raise InvalidPrompt(f"mam cannot read {file}: {error.strerror}") from None
-    except UnicodeDecodeError:
-        raise InvalidPrompt(f"{file} is not UTF-8 text") from None

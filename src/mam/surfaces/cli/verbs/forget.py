@@ -33,7 +33,7 @@ def add_options(parser: Parser) -> None:
 def run(call: Invocation) -> int:
     """Forget each session."""
     from mam.core.errors import Usage
-    from mam.surfaces.cli import batch, targets
+    from mam.surfaces.cli import each_session, targets
 
     options = call.options
     names = targets.sessions(call)
@@ -49,7 +49,9 @@ def run(call: Invocation) -> int:
         document = fleet.sessions.forget(name, worktree=options.worktree)
         return document, f"forgotten: {document['forgotten']}"
 
-    return batch.run(call, names, work, several=by_age or len(names) > 1, nothing="no session is that old")
+    return each_session.run(
+        call, names, work, several=by_age or len(names) > 1, nothing="no session is that old"
+    )
 
 
 def _confirm(call: Invocation, names: list[str]) -> None:

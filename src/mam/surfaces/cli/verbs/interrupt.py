@@ -32,7 +32,7 @@ def add_options(parser: Parser) -> None:
 def run(call: Invocation) -> int:
     """Interrupt each session."""
     from mam.core.errors import Usage
-    from mam.surfaces.cli import batch, targets
+    from mam.surfaces.cli import each_session, targets
 
     names = targets.sessions(call)
     if not names:
@@ -42,7 +42,7 @@ def run(call: Invocation) -> int:
         document = fleet.messages.interrupt(name)
         return document, show(document)
 
-    return batch.run(call, names, work, several=len(names) > 1)
+    return each_session.run(call, names, work, several=len(names) > 1)
 
 
 def show(document: dict[str, Any]) -> str:

@@ -34,7 +34,7 @@ def add_options(parser: Parser) -> None:
 def run(call: Invocation) -> int:
     """Restart each session, and print the results."""
     from mam.core.errors import Usage
-    from mam.surfaces.cli import batch, targets
+    from mam.surfaces.cli import each_session, targets
 
     options = call.options
     names = targets.sessions(call)
@@ -45,6 +45,6 @@ def run(call: Invocation) -> int:
         outcome = fleet.sessions.restart(
             name, reason=options.reason, force=options.force, timeout=options.timeout
         )
-        return batch.answer(outcome, "restarted")
+        return each_session.answer(outcome, "restarted")
 
-    return batch.run(call, names, work, several=len(names) > 1)
+    return each_session.run(call, names, work, several=len(names) > 1)

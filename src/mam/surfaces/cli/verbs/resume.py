@@ -42,7 +42,7 @@ def run(call: Invocation) -> int:
     """Resume each session, and print the results."""
     from mam.core.errors import Usage
     from mam.core.names import parse_kind
-    from mam.surfaces.cli import batch, targets
+    from mam.surfaces.cli import each_session, targets
 
     options = call.options
     names = targets.sessions(call)
@@ -59,6 +59,8 @@ def run(call: Invocation) -> int:
         outcome = fleet.sessions.resume(
             name, wait=not options.no_wait, trust=options.trust, timeout=options.timeout
         )
-        return batch.answer(outcome, "resumed")
+        return each_session.answer(outcome, "resumed")
 
-    return batch.run(call, names, work, several=by_choice or len(names) > 1, nothing="nothing to resume")
+    return each_session.run(
+        call, names, work, several=by_choice or len(names) > 1, nothing="nothing to resume"
+    )

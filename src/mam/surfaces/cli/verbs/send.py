@@ -99,7 +99,7 @@ def read_message(text: str | None, path: str | None) -> str:
         raise Usage("give the text as an argument, with --file, or as - on standard input")
     if path is None and text != "-":
         return str(text)
-    from mam.surfaces.cli.verbs.create import read_prompt
+    from mam.surfaces.cli.text_input import read_prompt
 
     return read_prompt("-" if path is None else path)
 

@@ -39,7 +39,7 @@ def add_options(parser: Parser) -> None:
 
 def run(call: Invocation) -> int:
     """Stop each session, and print the results."""
-    from mam.surfaces.cli import batch
+    from mam.surfaces.cli import each_session
 
     options = call.options
     names = _names(call)
@@ -63,9 +63,9 @@ def run(call: Invocation) -> int:
                 name, tmux_server=options.tmux_server, reason=options.reason
             )
             return document, f"stopped: {name} (it was not registered)"
-        return batch.answer(outcome, "stopped" if not options.purge_conversation else "purged")
+        return each_session.answer(outcome, "stopped" if not options.purge_conversation else "purged")
 
-    return batch.run(
+    return each_session.run(
         call, names, work, several=options.all or len(names) > 1, nothing="no session is running"
     )
 

@@ -155,7 +155,7 @@ def _head(call: Invocation, job: Document) -> list[str]:
 
 
 def _prompt(call: Invocation) -> str:
-    from mam.surfaces.cli.verbs.create import read_prompt
+    from mam.surfaces.cli.text_input import read_prompt
 
     options = call.options
     if (options.prompt is None) == (options.prompt_file is None):

@@ -1,4 +1,4 @@
-"""Run one verb on several sessions, four at a time, each with its own outcome."""
+"""Run one verb on each named session: one directly, several four at a time, each with its own outcome."""
 
 from __future__ import annotations
 

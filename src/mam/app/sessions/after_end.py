@@ -1,0 +1,62 @@
+"""What is left to do after the end of a session's process: its exit status, launch files and mark."""
+
+from __future__ import annotations
+
+import os
+import time
+
+from mam.adapters.system import load_adjusted_clock
+from mam.adapters.tmux.launch_file import cancel_launch
+from mam.core.errors import PaneGone
+from mam.core.liveness_values import Liveness
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from mam.adapters.tmux.parse import Pane
+    from mam.app.context.context import Context
+    from mam.app.context.liveness import SessionLiveness
+    from mam.core.session_row import Row
+
+# tmux may report a pane as dead a moment before it knows the exit status.
+_STATUS_SECONDS = 1.0
+
+
+def exit_status(context: Context, row: Row, liveness: SessionLiveness) -> int | None:
+    """Return the exit status that tmux kept for a dead pane; a signal counts as 128 plus its number."""
+    pane = liveness.pane
+    if pane is None or liveness.state != Liveness.DEAD:
+        return None
+    if pane.dead_status is None and pane.dead_signal is None:
+        try:
+            deadline = time.monotonic() + load_adjusted_clock.stretched(_STATUS_SECONDS)
+            pane = context.tmux(row["tmux_server"]).dead_status(pane.id, pane.server_pid, deadline)
+        except PaneGone:
+            return None
+    return pane.dead_status if pane.dead_status is not None else _from_signal(pane.dead_signal)
+
+
+def _from_signal(number: int | None) -> int | None:
+    return None if number is None else 128 + number
+
+
+def unmark_reused_pane(context: Context, row: Row, pane: Pane | None) -> None:
+    """Remove the mark from a pane in which somebody started another process. It can then be adopted."""
+    is_ours = pane is not None and (pane.mark, pane.root) == (row["id"], context.paths.root)
+    if pane is None or not is_ours or pane.dead or pane.pid == row["pane"].get("pid"):
+        return
+    try:
+        context.tmux(row["tmux_server"]).unmark(pane.id, row["id"])
+    except PaneGone:
+        # The pane is closed, so there is no mark to remove.
+        return
+
+
+def discard_launch_files(context: Context, session_id: str) -> None:
+    """Remove the launch files of a session that ended before its launcher read them."""
+    try:
+        names = os.listdir(context.paths.launches)
+    except OSError:
+        return
+    for name in names:
+        if name.startswith(f"{session_id}-"):
+            cancel_launch(os.path.join(context.paths.launches, name))
