@@ -137,7 +137,7 @@ def test_what_is_taken_in_between_the_listing_and_the_look_is_not_lost(fleet, se
         # The first reading of the record was before the intake.
         return {} if len(calls) == 1 else drop_older(registry, source)
 
-    monkeypatch.setattr(evidence, "pending", lambda *_given, **_more: listed)
+    monkeypatch.setattr(hook_spool, "pending", lambda *_given, **_more: listed)
     monkeypatch.setattr(evidence, "recorded", recorded)
     assert newest_reports(context, [session.row])[session.id].data["state"] == "working"
 

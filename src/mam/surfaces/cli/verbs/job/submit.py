@@ -73,7 +73,7 @@ def add_options(parser: Parser) -> None:
 
 
 def run(call: Invocation) -> int:
-    """Submit the job, and follow it to its end unless --detach or --dry-run is options."""
+    """Submit the job, and follow it to its end unless --detach or --dry-run is given."""
     options = call.options
     job_options: JobOptions = {
         "agent": options.agent,
