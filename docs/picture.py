@@ -9,6 +9,7 @@ from __future__ import annotations
 import html
 import os
 import re
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -150,18 +151,26 @@ def draw(lines: list[str]) -> str:
 
 def main() -> None:
     """Record the terminal, draw it, and end both tmux servers."""
-    server = f"mam-picture-{os.getpid()}"
-    with tempfile.TemporaryDirectory(prefix="mam-picture-") as folder:
-        # Both servers have their sockets in this folder, also where the caller has set another one.
-        os.environ["TMUX_TMPDIR"] = folder
-        try:
-            picture = draw(record(folder, server))
-        finally:
-            for name in (server, f"{server}-agents"):
-                subprocess.run(
-                    ["tmux", "-L", name, "kill-server"], check=False, capture_output=True, timeout=20
-                )
+    server, folder = f"mam-picture-{os.getpid()}", tempfile.mkdtemp(prefix="mam-picture-")
+    # Both servers have their sockets in this folder, also where the caller has set another one.
+    os.environ["TMUX_TMPDIR"] = folder
+    try:
+        picture = draw(record(folder, server))
+    finally:
+        for name in (server, f"{server}-agents"):
+            subprocess.run(["tmux", "-L", name, "kill-server"], check=False, capture_output=True, timeout=20)
+        remove(folder)
     (HERE / "picture.svg").write_text(picture.replace(folder, "~"), encoding="utf-8")
+
+
+def remove(folder: str) -> None:
+    """Remove the folder. Until the resident has ended, it may write into it again."""
+    deadline, absent_since = time.monotonic() + 60, time.monotonic()
+    while time.monotonic() < min(deadline, absent_since + 3):
+        if Path(folder).exists():
+            shutil.rmtree(folder, ignore_errors=True)
+            absent_since = time.monotonic()
+        time.sleep(0.1)
 
 
 if __name__ == "__main__":

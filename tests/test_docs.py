@@ -2,8 +2,12 @@
 
 import ast
 import inspect
+import os
 import pkgutil
 import re
+import shlex
+import subprocess
+import sys
 from importlib import import_module
 from pathlib import Path
 
@@ -32,6 +36,38 @@ def test_the_example_of_the_package_runs(home, tmux_server, workspace, monkeypat
     monkeypatch.chdir(workspace)
     _, example = (mam.__doc__ or "").split("\n\n", 1)
     exec(compile(example, "mam", "exec"), {})
+
+
+def without_ids_and_times(text: str) -> str:
+    """Return the output of the tour without what differs from run to run."""
+    for varies, word in (
+        (r"m_[0-9a-f]{8}", "m_ID"),
+        (r"\b[0-9a-f]{8} t1", "ID t1"),
+        (r"\b\d+s\b", "0s"),
+        (r"by its (hook|transcript)", "by its PROOF"),
+        (r"^(submitted|queued): m_", "RECEIPT: m_"),
+    ):
+        text = re.sub(varies, word, text, flags=re.MULTILINE)
+    return text
+
+
+def test_the_tour_of_the_readme(home, tmux_server, tmp_path) -> None:
+    """Each command of the first five minutes prints what the README shows."""
+    tour = "".join(blocks("README.md", "console"))
+    commands = [line.removeprefix("$ ") for line in tour.splitlines() if line.startswith("$ ")]
+    script = "".join(f"echo {shlex.quote('$ ' + command)}\n{command} || exit\n" for command in commands)
+    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    answer = subprocess.run(
+        ["bash", "-c", script],
+        check=False,
+        cwd=tmp_path,
+        env={**os.environ, "PATH": path},
+        text=True,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        timeout=600,
+    )
+    assert without_ids_and_times(answer.stdout) == without_ids_and_times(tour)
 
 
 def groups() -> dict[str, type]:
