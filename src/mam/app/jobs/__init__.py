@@ -1,1 +1,1 @@
-"""Delegated jobs: one verb per file. `ledger.py` is the only way into a job's log."""
+"""Delegated jobs: one verb per file. `ledger_writer.py` writes a job's log and status."""
