@@ -7,7 +7,7 @@ import shlex
 
 from mam.app.brokers import config
 from mam.app.context import own_command
-from mam.app.sessions.create_options import refuse_unknown
+from mam.app.context.options import refuse_unknown
 from mam.core import job as rules
 from mam.core import names
 from mam.core.errors import InvalidPath, InvalidPrompt, Usage

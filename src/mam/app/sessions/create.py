@@ -13,11 +13,11 @@ from mam.adapters.store.tables import evidence
 from mam.adapters.system import process
 from mam.adapters.system.deadline import Deadline
 from mam.app.context import claims
+from mam.app.context.network_warning import warn_of_network
 from mam.app.observation import conversations
 from mam.app.sessions import foreign_row_commands, launch
 from mam.app.sessions.create_options import CreateOptions
 from mam.app.sessions.first_prompt import first_prompt, refuse_command
-from mam.app.sessions.init import warn_of_network
 from mam.app.sessions.readiness import ReadinessWait
 from mam.core import names, session_transitions
 from mam.core.errors import (

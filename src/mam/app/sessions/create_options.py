@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from mam.app.context.options import refuse_unknown
 from mam.app.sessions.first_prompt import check_prompt
 from mam.core import names
 from mam.core.errors import Refused, Usage
@@ -125,9 +126,3 @@ class CreateOptions:
                     f"mam does not know how {kind.name} takes {option}",
                     hint="pass the program's own options after --",
                 )
-
-
-def refuse_unknown(options: Mapping[str, object]) -> None:
-    """Raise TypeError for options that no code popped, as Python does for unknown arguments."""
-    if options:
-        raise TypeError(f"unknown options: {', '.join(options)}")

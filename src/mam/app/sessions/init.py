@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from mam.adapters.store import root_paths
-from mam.adapters.system.mounts import network_filesystem
 from mam.app.context import claims
 from mam.app.context.context import Resources
+from mam.app.context.network_warning import warn_of_network
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -32,10 +32,3 @@ def init(context: Context, caller: Caller) -> str:
     finally:
         root_context.close()
     return root_context.paths.yaml
-
-
-def warn_of_network(context: Context) -> None:
-    """Warn if the root is on a network file system, where file locks may not work."""
-    kind = network_filesystem(context.paths.root)
-    if kind:
-        context.warn(f"{context.paths.root} is on a network file system ({kind}), where locks may not work")

@@ -15,8 +15,9 @@ from mam.adapters.system import load_adjusted_clock, process
 from mam.app.context import own_command
 from mam.app.context.caller import calling_row
 from mam.app.context.liveness import check_liveness
+from mam.app.context.options import refuse_unknown
 from mam.app.sessions.create import start_session, wait_until_ready
-from mam.app.sessions.create_options import CreateOptions, refuse_unknown
+from mam.app.sessions.create_options import CreateOptions
 from mam.app.sessions.launch import Placement
 from mam.app.teams import onboarding_steps, register, team_page
 from mam.app.teams.rebalance import arrange
