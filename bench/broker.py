@@ -19,8 +19,8 @@ from mam.adapters.store.tables import jobs
 from mam.app.brokers import config as brokers
 from mam.app.brokers import wait_remote
 from mam.app.jobs import ledger_writer
-from mam.app.jobs.create import new_id, register
 from mam.app.jobs.find import token_of
+from mam.app.jobs.new_job import new_id, register
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

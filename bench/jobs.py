@@ -16,8 +16,8 @@ from bench.startup import PASS
 from mam.adapters.store.tables import jobs
 from mam.adapters.system.file_watch import FileWatch
 from mam.app.jobs import ledger_writer
-from mam.app.jobs.create import new_id, register
 from mam.app.jobs.find import token_of
+from mam.app.jobs.new_job import new_id, register
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -5,7 +5,7 @@ import time
 from mam.adapters.store.tables import jobs, outbox
 from mam.app.brokers import config as brokers
 from mam.app.jobs import find
-from mam.app.jobs.create import new_id, register
+from mam.app.jobs.new_job import new_id, register
 from mam.core import job_event as events
 
 SECONDS = 30.0

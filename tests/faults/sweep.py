@@ -9,7 +9,7 @@ from pathlib import Path
 from tests.faults.machine import ENOSPC, FAIL_FROM, KILL_AFTER, KILL_BEFORE, Machine
 
 import mam
-from mam.app.jobs.create import register
+from mam.app.jobs.new_job import register
 from mam.app.jobs.write_job_files import write_files
 from mam.core.errors import MamError, NoTranscript
 

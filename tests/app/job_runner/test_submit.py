@@ -15,7 +15,7 @@ import pytest
 
 from mam.adapters.store.tables import jobs, messages
 from mam.adapters.system import process
-from mam.app.job_runner import begin_turn, check, resident_task
+from mam.app.job_runner import begin_attempt, check, resident_task
 from mam.app.jobs import clock_jump
 from mam.app.jobs.find import token_of
 from mam.core import caller as callers
@@ -241,7 +241,7 @@ def test_the_agent_of_a_job_is_started_by_the_settings_that_hold_for_its_caller(
         calls.append((context.settings_environ, caller.pid, context.workspace))
         raise NotAllowed("enough")
 
-    monkeypatch.setattr(begin_turn, "create", create)
+    monkeypatch.setattr(begin_attempt, "create", create)
     fleet._access._caller = callers.user(1)
     (Path(fleet._access.context.workspace) / "below").mkdir()
     with pytest.raises(NotAllowed, match="enough"):

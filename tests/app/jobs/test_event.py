@@ -17,8 +17,8 @@ import mam
 from mam.adapters.store.files import job_files
 from mam.adapters.store.tables import jobs, outbox
 from mam.app.jobs import event as event_verb
-from mam.app.jobs.create import new_id, register
 from mam.app.jobs.find import token_of
+from mam.app.jobs.new_job import new_id, register
 from mam.core import job_event as events
 from mam.core.errors import EventRefused, JobNotFound, NotAllowed, TimedOut, Usage
 

@@ -11,7 +11,7 @@ import pytest
 import mam
 from mam.adapters.store.tables import jobs
 from mam.app.jobs import session_events
-from mam.app.jobs.create import new_id, register
+from mam.app.jobs.new_job import new_id, register
 from mam.core.errors import NotAllowed
 from mam.core.session_event import Died, Stopped, Stopping
 

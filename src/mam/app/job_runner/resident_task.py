@@ -13,7 +13,7 @@ from mam.adapters.store.tables import jobs, messages
 from mam.adapters.system import process
 from mam.adapters.system.process import Identity
 from mam.app.context import start_resident
-from mam.app.job_runner.begin_turn import begin, note_task_given, send_task
+from mam.app.job_runner.begin_attempt import begin, note_task_given, send_task
 from mam.app.job_runner.check import check
 from mam.app.job_runner.finish import fail, finish
 from mam.app.job_runner.review_loop import task_of

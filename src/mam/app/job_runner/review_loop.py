@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from mam.adapters.store.tables import jobs
-from mam.app.job_runner.begin_turn import begin, start_session
+from mam.app.job_runner.begin_attempt import begin, start_session
 from mam.app.job_runner.finish import fail
 from mam.core import job as rules
 from mam.core import names

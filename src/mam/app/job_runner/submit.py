@@ -8,11 +8,11 @@ from __future__ import annotations
 from mam.adapters.store.tables import jobs
 from mam.adapters.system import process
 from mam.app.context import start_resident
-from mam.app.job_runner.begin_turn import begin, create_for, start_session, take_session
+from mam.app.job_runner.begin_attempt import begin, create_for, start_session, take_session
 from mam.app.job_runner.finish import fail
 from mam.app.job_runner.submission import Submission, message_of
-from mam.app.jobs.create import new_id, register
 from mam.app.jobs.find import document
+from mam.app.jobs.new_job import new_id, register
 from mam.core.errors import MamError, NotReady, Usage
 from mam.core.job import HUMAN, LOOP
 
