@@ -20,7 +20,7 @@ from mam.app.brokers import config as brokers
 from mam.app.brokers import wait_remote
 from mam.app.jobs import ledger_writer
 from mam.app.jobs.find import token_of
-from mam.app.jobs.new_job import new_id, register
+from mam.app.jobs.new_job import new_id, record_job
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -116,7 +116,7 @@ def _job(fleet: Fleet, **more: object) -> str:
     broker = brokers.find(fleet._access.context)
     assert broker is not None
     facts = {"broker": broker.as_json(), "topic_prefix": broker.prefix, **more}
-    return register(fleet._access.context, fleet.caller, new_id(), "measured", **facts).id
+    return record_job(fleet._access.context, fleet.caller, new_id(), "measured", **facts).id
 
 
 def _record(fleet: Fleet, job_id: str, count: int, name: str = "progress") -> None:

@@ -17,7 +17,7 @@ from mam.adapters.store.tables import jobs
 from mam.adapters.system.file_watch import FileWatch
 from mam.app.jobs import ledger_writer
 from mam.app.jobs.find import token_of
-from mam.app.jobs.new_job import new_id, register
+from mam.app.jobs.new_job import new_id, record_job
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -41,7 +41,7 @@ def measure(quick: bool, tell: Callable[[str], None]) -> Iterator[Row]:
 
 
 def _awake(stage: Stage, fleet: Fleet, rounds: int) -> Iterator[Row]:
-    job = register(fleet._access.context, fleet.caller, new_id(), "measured").id
+    job = record_job(fleet._access.context, fleet.caller, new_id(), "measured").id
     waiter = _Waiter(stage, job)
     watch = FileWatch()
     watch.keep({fleet._access.context.paths.state: None})
@@ -116,7 +116,7 @@ def _told(fleet: Fleet, watch: FileWatch) -> float:
 
 
 def _many(fleet: Fleet, count: int) -> Iterator[Row]:
-    job = register(fleet._access.context, fleet.caller, new_id(), "measured").id
+    job = record_job(fleet._access.context, fleet.caller, new_id(), "measured").id
     began = time.perf_counter()
     for _ in range(count):
         fleet.jobs.event(job, "progress", detail="x")
@@ -132,7 +132,7 @@ def _many(fleet: Fleet, count: int) -> Iterator[Row]:
 
 
 def _shell(stage: Stage, fleet: Fleet, rounds: int) -> Iterator[Row]:
-    job = register(fleet._access.context, fleet.caller, new_id(), "measured").id
+    job = record_job(fleet._access.context, fleet.caller, new_id(), "measured").id
     words = ("--job", job, "--event", "progress", "--detail", "x", "--workspace", str(stage.root))
     found = alternate(
         rounds,

@@ -5,7 +5,7 @@ import time
 from mam.adapters.store.tables import jobs, outbox
 from mam.app.brokers import config as brokers
 from mam.app.jobs import find
-from mam.app.jobs.new_job import new_id, register
+from mam.app.jobs.new_job import new_id, record_job
 from mam.core import job_event as events
 
 SECONDS = 30.0
@@ -15,7 +15,7 @@ def submit(fleet, **facts_given):
     """Register a job that has the configured broker."""
     broker = brokers.find(fleet._access.context)
     facts = {"broker": broker.as_json(), "topic_prefix": broker.prefix, **facts_given}
-    return register(fleet._access.context, fleet.caller, new_id(), "a task", **facts).id
+    return record_job(fleet._access.context, fleet.caller, new_id(), "a task", **facts).id
 
 
 def is_published(fleet):

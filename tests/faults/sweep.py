@@ -9,7 +9,7 @@ from pathlib import Path
 from tests.faults.machine import ENOSPC, FAIL_FROM, KILL_AFTER, KILL_BEFORE, Machine
 
 import mam
-from mam.app.jobs.new_job import register
+from mam.app.jobs.new_job import record_job
 from mam.app.jobs.write_job_files import write_files
 from mam.core.errors import MamError, NoTranscript
 
@@ -367,7 +367,7 @@ class JobEvent(Case):
         self.machine.clear()
         self._stopped("other")
         with mam.open(str(self.machine.root)) as fleet:
-            register(fleet._access.context, fleet.caller, "1f00ab42", "the task")
+            record_job(fleet._access.context, fleet.caller, "1f00ab42", "the task")
         self.machine.save()
 
     def look(self, statuses: dict[str, str]) -> None:

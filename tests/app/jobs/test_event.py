@@ -18,7 +18,7 @@ from mam.adapters.store.files import job_files
 from mam.adapters.store.tables import jobs, outbox
 from mam.app.jobs import event as event_verb
 from mam.app.jobs.find import token_of
-from mam.app.jobs.new_job import new_id, register
+from mam.app.jobs.new_job import new_id, record_job
 from mam.core import job_event as events
 from mam.core.errors import EventRefused, JobNotFound, NotAllowed, TimedOut, Usage
 
@@ -31,7 +31,7 @@ def fleet(quick_path, home):
 
 @pytest.fixture
 def job(fleet):
-    return register(fleet._access.context, fleet.caller, new_id(), "do it").id
+    return record_job(fleet._access.context, fleet.caller, new_id(), "do it").id
 
 
 def signed(fleet, job, name="progress", seq=1, attempt=1, token=None, **data):
@@ -88,7 +88,7 @@ def test_any_order_and_twice(fleet, job, order):
 
 
 def test_forged_events_are_refused_and_logged(fleet, job):
-    other_job = register(fleet._access.context, fleet.caller, new_id(), "another").id
+    other_job = record_job(fleet._access.context, fleet.caller, new_id(), "another").id
     genuine = json.loads(signed(fleet, job))
     fleet.jobs.take_in(signed(fleet, job, seq=7), job=job)
     forged = {
@@ -310,7 +310,7 @@ def test_a_record_of_the_original_goes_on_here(fleet):
 
 def test_what_is_to_be_published(fleet):
     broker = {"host": "127.0.0.1", "port": 1883}
-    job = register(fleet._access.context, fleet.caller, new_id(), "x", broker=broker).id
+    job = record_job(fleet._access.context, fleet.caller, new_id(), "x", broker=broker).id
     fleet.jobs.event(job, "started")
     fleet.jobs.event(job, "completed")
     rows = fleet._access.context.registry.peek(outbox.waiting, [])
@@ -354,8 +354,8 @@ def test_waiting_ends_and_the_job_does_not(fleet, job):
 
 def test_the_folder_of_records(fleet, tmp_path, monkeypatch):
     elsewhere = str(tmp_path / "records")
-    job = register(fleet._access.context, fleet.caller, new_id(), "x", registry_dir=elsewhere).id
-    own = register(fleet._access.context, fleet.caller, new_id(), "y").id
+    job = record_job(fleet._access.context, fleet.caller, new_id(), "x", registry_dir=elsewhere).id
+    own = record_job(fleet._access.context, fleet.caller, new_id(), "y").id
     fleet.jobs.event(job, "completed", folder=elsewhere)
     assert Path(elsewhere, f"{job}.json").exists()
     assert [entry["job_id"] for entry in fleet.jobs.list(folder=elsewhere)] == [job]
@@ -396,7 +396,7 @@ def test_odd_records_are_listed_and_cancelled(fleet, tmp_path):
     lines = [{"event": "\ud800", "data": {}}, {"event": "started", "data": {"reason": 1}, "detail": []}]
     log = "".join(json.dumps(entry) + "\n" for entry in lines)
     (folder / f"{job}.events.log").write_text(log, encoding="utf-8")
-    own = register(fleet._access.context, fleet.caller, new_id(), "x", registry_dir=str(folder)).id
+    own = record_job(fleet._access.context, fleet.caller, new_id(), "x", registry_dir=str(folder)).id
     assert {entry["job_id"] for entry in fleet.jobs.list(folder=str(folder))} == {job, own}
     assert len(fleet.jobs.logs(job, folder=str(folder))["events"]) == 2
     assert fleet.jobs.cancel(job, folder=str(folder))["changed"]
@@ -419,7 +419,7 @@ def test_a_pipe_a_link_or_a_folder_in_place_of_a_file_holds_nobody_up(fleet):
 
 def test_a_job_of_another_root_stays_there(fleet, job, tmp_path):
     elsewhere = str(tmp_path / "records")
-    job = register(fleet._access.context, fleet.caller, new_id(), "x", registry_dir=elsewhere).id
+    job = record_job(fleet._access.context, fleet.caller, new_id(), "x", registry_dir=elsewhere).id
     before = Path(elsewhere, f"{job}.json").read_bytes()
     (tmp_path / "other").mkdir()
     with mam.open(str(tmp_path / "other")) as other_fleet:

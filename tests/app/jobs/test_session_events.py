@@ -11,7 +11,7 @@ import pytest
 import mam
 from mam.adapters.store.tables import jobs
 from mam.app.jobs import session_events
-from mam.app.jobs.new_job import new_id, register
+from mam.app.jobs.new_job import new_id, record_job
 from mam.core.errors import NotAllowed
 from mam.core.session_event import Died, Stopped, Stopping
 
@@ -26,7 +26,7 @@ def fleet(quick_path, home):
 
 @pytest.fixture
 def job(fleet):
-    registered = register(fleet._access.context, fleet.caller, new_id(), "do it")
+    registered = record_job(fleet._access.context, fleet.caller, new_id(), "do it")
     at = registered.created_at
     fleet._access.context.registry.note(
         lambda transaction: jobs.update(

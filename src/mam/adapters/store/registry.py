@@ -103,6 +103,10 @@ class Registry:
         assert self._connection is not None
         return self._connection
 
+    def ensure_exists(self) -> None:
+        """Create the state's folder and database if they do not exist yet."""
+        self.writer()
+
     def _close_if_replaced(self) -> None:
         """Close a database that was deleted or replaced, or whose connection does not show changes."""
         if self._connection is not None and (

@@ -12,7 +12,7 @@ from mam.app.job_runner.begin_attempt import begin, create_for, start_session, t
 from mam.app.job_runner.finish import fail
 from mam.app.job_runner.submission import Submission, message_of
 from mam.app.jobs.find import document
-from mam.app.jobs.new_job import new_id, register
+from mam.app.jobs.new_job import new_id, record_job
 from mam.core.errors import MamError, NotReady, Usage
 from mam.core.job import HUMAN, LOOP
 
@@ -44,7 +44,7 @@ def submit(context: Context, caller: Caller, prompt: str, **options: Unpack[AllJ
     """
     submission, job_id = Submission(context, prompt, **options), new_id()
     facts = {**submission.facts(job_id), "owner": process.me().as_json()}
-    register(context, caller, job_id, submission.prompt, **facts)
+    record_job(context, caller, job_id, submission.prompt, **facts)
     try:
         start_resident.ensure(context)
         if submission.type == HUMAN:
@@ -77,7 +77,7 @@ def create_with_job(
     facts = {**submission.facts(job_id), "agent_session": None, "owner": process.me().as_json()}
     # mam types nothing to a kind without an input box (a person in a pane): it shows its task at the start.
     gets_task_at_start = not context.kind(submission.agent).takes_prompt
-    register(context, caller, job_id, submission.prompt, **facts)
+    record_job(context, caller, job_id, submission.prompt, **facts)
     try:
         prompt = message_of(context, job_id, 1, submission.prompt) if gets_task_at_start else None
         options["prompt"] = prompt

@@ -1,4 +1,4 @@
-"""Creates a job: its token and its row. Both exist before an agent hears of the job."""
+"""Records a new job: its token and its row. Both exist before an agent hears of the job."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def new_id() -> str:
     return secrets.token_hex(_ID_BYTES)
 
 
-def register(context: Context, caller: Caller, job_id: str, prompt: str, **facts: Any) -> Job:
+def record_job(context: Context, caller: Caller, job_id: str, prompt: str, **facts: Any) -> Job:
     """Record a job and its token; return the job.
 
     The token is written before the row, because nobody could report on a job without a token.
@@ -43,10 +43,12 @@ def register(context: Context, caller: Caller, job_id: str, prompt: str, **facts
         "root": context.paths.root,
         **{key: value for key, value in facts.items() if value is not None},
     }
-    context.registry.writer()
+    context.registry.ensure_exists()
     job_files.new_token(context.paths.jobs, job_id)
 
     def work(transaction: Transaction) -> Job:
+        # If somebody set the clock, the times of the other open jobs are adjusted before this job exists: its
+        # own times come from the new clock, and a later adjustment would move them too.
         clock_jump.adjust_times(context, transaction)
         job = jobs.add(transaction, job_id, prompt, data)
         transaction.log(data["created_by"], "job submit", None, None, job=job_id, agent=data["agent"])

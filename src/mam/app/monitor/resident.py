@@ -121,8 +121,8 @@ class Resident:
             self.close()
 
     def _take(self) -> bool:
-        # A root of the original system has no `.mam` folder yet; opening the database creates it.
-        self.context.registry.writer()
+        # A root of the original system has no `.mam` folder yet.
+        self.context.registry.ensure_exists()
         with database.errors(self.lock.path):
             return self.lock.take({**process.me().as_json(), "version": mam.__version__})
 
