@@ -469,11 +469,11 @@ def test_a_submission_that_was_killed_is_taken_over(fleet, workspace):
     code = (
         "import os, mam\n"
         "from mam.app.job_runner import submit\n"
-        "submit.begin = lambda *_a, **_k: os.kill(os.getpid(), 9)\n"
+        "submit.begin_attempt = lambda *_a, **_k: os.kill(os.getpid(), 9)\n"
         "mam.open('.').jobs.submit('write it', agent='practice', args=['--speed', '0'])\n"
     )
     subprocess.run([sys.executable, "-c", code], cwd=workspace, check=False, timeout=60)
-    code = code.replace("submit.begin", "submit.start_resident.ensure")
+    code = code.replace("submit.begin_attempt", "submit.start_resident.ensure")
     subprocess.run([sys.executable, "-c", code], cwd=workspace, check=False, timeout=60)
     result = fleet.jobs.wait(timeout=60)
     assert sorted(job["status"] for job in result) == ["completed", "error"]

@@ -1,7 +1,7 @@
-"""Begins one turn of a job: gets a session for it, and sends the session its task.
+"""Begins one attempt of a job: gets a session for it, and sends the session its task.
 
-The id of the message is derived from job and attempt, so that repeating an interrupted turn sends nothing
-twice.
+The id of the message is derived from job and attempt, so that repeating an interrupted attempt sends
+nothing twice.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from mam.core.session_row import Row
 
 
-def start_session(
+def create_session_from_record(
     context: Context,
     caller: Caller,
     job_id: str,
@@ -42,26 +42,22 @@ def start_session(
     *,
     child_limit: bool = False,
 ) -> Row:
-    """Start a session for a job, with the job's directory and permissions."""
-    job_context = context.for_thread().replace(workspace=data["workdir"])
-    try:
-        return create_for(
-            job_context,
-            caller,
-            job_id,
-            agent,
-            name=name,
-            permissions=data.get("permissions") if context.kind(agent).takes_permissions else None,
-            trust=data.get("trust") or False,
-            args=(data.get("args") or ()) if agent == data["agent"] else (),
-            mcp=data.get("mcp") or False,
-            child_limit=child_limit,
-        )
-    finally:
-        job_context.close()
+    """Create a session for a job, with the directory, permissions and arguments of the job's record."""
+    return create_session_for_job(
+        context.replace(workspace=data["workdir"]),
+        caller,
+        job_id,
+        agent,
+        name=name,
+        permissions=data.get("permissions") if context.kind(agent).takes_permissions else None,
+        trust=data.get("trust") or False,
+        args=(data.get("args") or ()) if agent == data["agent"] else (),
+        mcp=data.get("mcp") or False,
+        child_limit=child_limit,
+    )
 
 
-def create_for(
+def create_session_for_job(
     context: Context, caller: Caller, job_id: str, agent: str | None, **options: Unpack[AllOptions]
 ) -> Row:
     """Create a session for a job.
@@ -100,10 +96,12 @@ def take_session(context: Context, caller: Caller, job_id: str, target: str) -> 
     return claims.change(context, work)
 
 
-def begin(context: Context, caller: Caller, job_id: str, row: Row, task: str | None, **changes: Any) -> None:
+def begin_attempt(
+    context: Context, caller: Caller, job_id: str, row: Row, task: str | None, **changes: Any
+) -> None:
     """Bind a job to a session and send the task; a task of None was already given at the start.
 
-    A later turn is another attempt, so that reports of the previous turn's session are refused.
+    A later attempt has a number of its own, so that reports of the previous attempt's session are refused.
     """
     is_first = not changes
 

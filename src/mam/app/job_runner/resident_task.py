@@ -13,7 +13,7 @@ from mam.adapters.store.tables import jobs, messages
 from mam.adapters.system import process
 from mam.adapters.system.process import Identity
 from mam.app.context import start_resident
-from mam.app.job_runner.begin_attempt import begin, note_task_given, send_task
+from mam.app.job_runner.begin_attempt import begin_attempt, note_task_given, send_task
 from mam.app.job_runner.check import check
 from mam.app.job_runner.finish import fail, finish
 from mam.app.job_runner.review_loop import task_of
@@ -285,7 +285,7 @@ def _take_over(context: Context, caller: Caller, job: Job) -> None:
     if job.data.get("type") == rules.LOOP:
         changes = {"worker_session_id": row["id"]}
         context.registry.note(lambda transaction: jobs.update(transaction, job, data=changes))
-    begin(context, caller, job.id, row, task)
+    begin_attempt(context, caller, job.id, row, task)
 
 
 def _send_task_again(context: Context, caller: Caller, job: Job, sessions: Sessions) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from mam.adapters.store.tables import jobs
-from mam.app.job_runner.begin_attempt import begin, start_session
+from mam.app.job_runner.begin_attempt import begin_attempt, create_session_from_record
 from mam.app.job_runner.finish import fail
 from mam.core import job as rules
 from mam.core import names
@@ -46,7 +46,7 @@ def task_of(job: Job, prompt: str) -> str:
 def _begin_turn(context: Context, caller: Caller, job: Job, turn: str, task: str, number: int) -> None:
     try:
         row = _session(context, caller, job, turn)
-        begin(
+        begin_attempt(
             context, caller, job.id, row, task, turn=turn, round=number, **{f"{turn}_session_id": row["id"]}
         )
     except MamError as error:
@@ -65,4 +65,4 @@ def _session(context: Context, caller: Caller, job: Job, turn: str) -> Row:
     )
     label = f"{job.id}-review" if turn == rules.REVIEWER else f"{job.id}-again"
     name = requested_name or names.default_name(job.data["workdir"], agent, label=label)
-    return start_session(context, caller, job.id, agent, name, job.data)
+    return create_session_from_record(context, caller, job.id, agent, name, job.data)

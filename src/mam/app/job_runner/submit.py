@@ -8,7 +8,12 @@ from __future__ import annotations
 from mam.adapters.store.tables import jobs
 from mam.adapters.system import process
 from mam.app.context import start_resident
-from mam.app.job_runner.begin_attempt import begin, create_for, start_session, take_session
+from mam.app.job_runner.begin_attempt import (
+    begin_attempt,
+    create_session_for_job,
+    create_session_from_record,
+    take_session,
+)
 from mam.app.job_runner.finish import fail
 from mam.app.job_runner.submission import Submission, message_of
 from mam.app.jobs.find import document
@@ -81,12 +86,12 @@ def create_with_job(
     try:
         prompt = message_of(context, job_id, 1, submission.prompt) if gets_task_at_start else None
         options["prompt"] = prompt
-        row = create_for(context, caller, job_id, agent, **options)
+        row = create_session_for_job(context, caller, job_id, agent, **options)
         facts_of_row = {"workdir": row["workspace"], "permissions": row.get("permissions")}
         context.registry.note(
             lambda transaction: jobs.update(transaction, _job(transaction, job_id), data=facts_of_row)
         )
-        begin(context, caller, job_id, row, None if gets_task_at_start else submission.prompt)
+        begin_attempt(context, caller, job_id, row, None if gets_task_at_start else submission.prompt)
     except MamError as error:
         fail(context, job_id, *_failure(submission, error))
         raise
@@ -102,7 +107,7 @@ def _delegate(
         changes = {key: row.get(key) for key in ("agent", "permissions")}
         changes["agent_session"] = f"tmux:{row['name']}"
     else:
-        row = start_session(
+        row = create_session_from_record(
             context,
             caller,
             job_id,
@@ -117,7 +122,7 @@ def _delegate(
         context.registry.note(
             lambda transaction: jobs.update(transaction, _job(transaction, job_id), data=changes)
         )
-    begin(context, caller, job_id, row, submission.prompt)
+    begin_attempt(context, caller, job_id, row, submission.prompt)
 
 
 def _failure(submission: Submission, error: MamError) -> tuple[str, str]:
