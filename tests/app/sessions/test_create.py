@@ -322,7 +322,7 @@ def test_a_start_that_fails_leaves_no_program_that_was_asked_for_its_version(fle
     def refuse(*_given: object, **_more: object) -> None:
         raise NameTaken("taken")
 
-    monkeypatch.setattr(launch, "start", refuse)
+    monkeypatch.setattr(launch, "start_program", refuse)
     with pytest.raises(NameTaken):
         fleet.sessions.create("practice")
     assert len(cancelled) == 1

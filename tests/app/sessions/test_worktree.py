@@ -642,7 +642,7 @@ class TestVerbs:
 
     def test_a_create_that_fails_leaves_nothing(self, fleet, demo, monkeypatch) -> None:
         monkeypatch.setattr(
-            "mam.app.sessions.launch.start", lambda *_, **__: (_ for _ in ()).throw(Refused("no"))
+            "mam.app.sessions.launch.start_program", lambda *_, **__: (_ for _ in ()).throw(Refused("no"))
         )
         with pytest.raises(Refused, match="no"):
             fleet.sessions.create("practice", name="one", worktree="feature", args=QUICK)

@@ -286,7 +286,7 @@ def _start(context: Context, caller: Caller, options: CreateOptions, plan: Start
     row = _with_worktree(context, plan, options)
     conversations.take_lease(context, row, plan["conversation"], process.me())
     context.progress(f"starting {row['agent']} as {row['name']}")
-    started_agent = launch.run(
+    started_agent = launch.launch_agent(
         context,
         row,
         plan["launch_file"],

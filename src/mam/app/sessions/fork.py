@@ -120,7 +120,7 @@ def _start(context: Context, caller: Caller, plan: StartPlan) -> Row:
     row: Row = plan["row"]
     conversations.take_lease(context, row, plan["conversation"], process.me())
     context.progress(f"forking into {row['name']}")
-    started_agent = launch.run(
+    started_agent = launch.launch_agent(
         context,
         row,
         plan["launch_file"],

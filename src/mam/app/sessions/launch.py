@@ -143,7 +143,7 @@ def environment(context: Context, row: Row, extra: dict[str, str], launch: Launc
     return env
 
 
-def run(
+def launch_agent(
     context: Context,
     row: Row,
     launch_file: str,
@@ -186,11 +186,11 @@ def run(
     )
     for note in agent_launch.notes:
         context.warn(note)
-    _clear_leftovers(context, row, kind)
+    _remove_empty_conversation_files(context, row, kind)
     context.user_state.note_start(context.paths.root, row["id"])
     reading = versions.VersionReading(kind, program, environ)
     try:
-        started_agent = start(context, row, agent_launch, launch_file, extra, placement=placement)
+        started_agent = start_program(context, row, agent_launch, launch_file, extra, placement=placement)
     except BaseException:
         reading.cancel()
         raise
@@ -219,7 +219,7 @@ def has_mcp_server(row: Row) -> bool:
     return MCP_SERVER in ((row.get("pane") or {}).get("mcp_attachments") or [])
 
 
-def _clear_leftovers(context: Context, row: Row, kind: Kind) -> None:
+def _remove_empty_conversation_files(context: Context, row: Row, kind: Kind) -> None:
     """Remove empty files that would make the program delete conversations when it starts."""
     from mam.adapters.agents.delete_files import remove
 
@@ -231,7 +231,7 @@ def _clear_leftovers(context: Context, row: Row, kind: Kind) -> None:
             context.warn(f"{kind.name} may delete a conversation when it starts: {error}")
 
 
-def start(
+def start_program(
     context: Context,
     row: Row,
     launch: Launch,

@@ -141,7 +141,7 @@ def _start(
     conversations.take_lease(context, row, choice.id, process.me())
     context.progress(f"resuming {row['name']}")
     placement = placement_finder.find(context, row) if placement_finder is not None else None
-    started_agent = launch.run(
+    started_agent = launch.launch_agent(
         context,
         row,
         launch_file,
