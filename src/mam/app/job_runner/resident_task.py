@@ -18,7 +18,10 @@ from mam.app.job_runner.check import check
 from mam.app.job_runner.finish import fail, finish
 from mam.app.job_runner.review_loop import task_of
 from mam.app.job_runner.submission import report_command
-from mam.app.jobs import clock_jump, session_events
+from mam.app.jobs import clock_jump
+from mam.app.jobs.find import open_job_ids
+from mam.app.jobs.report_activity import has_unseen_turn, prompted_at, report_activity
+from mam.app.jobs.session_events import EXITED
 from mam.app.jobs.write_job_files import write_files
 from mam.app.messages.delivery import deliver_all
 from mam.app.messages.send import send
@@ -71,7 +74,7 @@ class JobTask:
 
     def is_needed(self) -> bool:
         """Tell whether a job is open: then the resident must keep running."""
-        return bool(session_events.open_job_ids(self.context))
+        return bool(open_job_ids(self.context))
 
     def tick(self) -> str:
         """Do what is due for each open job; never end the resident."""
@@ -192,10 +195,7 @@ def advance_job(context: Context, caller: Caller, job: Job, sessions: Sessions) 
             )
             return
         # Messages are deleted after a while, so the job itself keeps when its task was given.
-        if (
-            context.registry.peek(lambda transaction: session_events.prompted_at(transaction, job), None)
-            is not None
-        ):
+        if context.registry.peek(lambda transaction: prompted_at(transaction, job), None) is not None:
             context.registry.note(lambda transaction: note_task_given(transaction, job.id, job.attempt))
     session = sessions.get(job.session_id or "")
     due = context.registry.peek(lambda transaction: _overdue(context, transaction, job.id, session), None)
@@ -216,11 +216,11 @@ def _look(context: Context, open_jobs: list[Job]) -> Sessions:
     sessions: Sessions = {session["id"]: session for session in listing}
     for session in sessions.values():
         if is_running(session) and session["tmux_alive"]:
-            _report_activity(context, session, at)
+            _report_observed_activity(context, session, at)
     return sessions
 
 
-def _report_activity(context: Context, session: Any, at: float) -> None:
+def _report_observed_activity(context: Context, session: Any, at: float) -> None:
     """Report a session's activity to its job.
 
     `at` is a time before the screen was read, so that the report does not overrule a newer hook.
@@ -232,15 +232,13 @@ def _report_activity(context: Context, session: Any, at: float) -> None:
 
     def work(transaction: Transaction) -> None:
         changed.append(
-            session_events.report_activity(
-                context, transaction, session, activity, waiting_for, at=at, ended_at=ended_at
-            )
+            report_activity(context, transaction, session, activity, waiting_for, at=at, ended_at=ended_at)
         )
 
     def is_news(transaction: Transaction) -> bool:
         job = jobs.find(transaction, session.get("delegate_job_id") or "")
         return job is not None and (
-            job.data.get("activity") != activity or session_events.has_unseen_turn(transaction, job, ended_at)
+            job.data.get("activity") != activity or has_unseen_turn(transaction, job, ended_at)
         )
 
     if context.registry.peek(is_news, False):
@@ -259,7 +257,7 @@ def _session_runs(context: Context, job: Job, sessions: Sessions) -> bool:
     else:
         code = session.get("exit_status")
         detail = f"the agent ended without a report (exit {'unknown' if code is None else code})"
-        fail(context, job.id, detail, session_events.EXITED, decided_on=job, exit_status=code)
+        fail(context, job.id, detail, EXITED, decided_on=job, exit_status=code)
     return False
 
 
@@ -297,7 +295,7 @@ def _send_task_again(context: Context, caller: Caller, job: Job, sessions: Sessi
 def _facts(transaction: Transaction, job: Job, session: dict[str, Any] | None) -> dict[str, Any]:
     """Return the facts that decide what is due; `session` is the job's session as just observed."""
     data = job.data
-    task_given_at = session_events.prompted_at(transaction, job)
+    task_given_at = prompted_at(transaction, job)
     activity = None if not job.session_id else session["activity"] if session else UNKNOWN
     since = data.get("activity_at") if data.get("activity") == activity else transaction.now
     return {

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from mam.adapters.store.rows_and_log import Transaction
     from mam.adapters.store.tables.jobs import Job
     from mam.app.context.context import Context
+    from mam.core.session_row import Row
 
     Document = dict[str, Any]
 
@@ -144,6 +145,26 @@ def log_of_foreign_record(
         return None
     source = _folder_with(context, job_id, folder)
     return source, job_files.read_log(_log_in(source, job_id))
+
+
+def is_open(context: Context, job_id: str | None) -> bool:
+    """Tell whether a job has not ended."""
+    return bool(job_id) and job_id in open_job_ids(context)
+
+
+def open_job_ids(context: Context) -> set[str]:
+    """Return the ids of the jobs that are open."""
+    none: set[str] = set()
+    return context.registry.peek(jobs.open_ids, none)
+
+
+def open_job(context: Context, transaction: Transaction, row: Row) -> tuple[Job, str] | None:
+    """Return the open job that a session works on, and its token."""
+    job_id = row.get("delegate_job_id")
+    job = jobs.find(transaction, job_id) if job_id else None
+    if job is None or job.status not in OPEN or job.session_id != row["id"]:
+        return None
+    return job, job_files.signing_token(context.paths.jobs, job.id)
 
 
 def token_of(context: Context, job_id: str) -> str:

@@ -70,7 +70,7 @@ def _record(
         evidence.record(transaction.connection, payload.session_id, "hook", payload.at, data)
         row = rows[payload.session_id]
         if row.get("delegate_job_id"):
-            from mam.app.jobs.session_events import report_activity
+            from mam.app.jobs.report_activity import report_activity
 
             job_id = report_activity(
                 context, transaction, row, data["state"], data.get("waiting_for"), at=payload.at

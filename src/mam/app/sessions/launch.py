@@ -17,7 +17,7 @@ from mam.adapters.tmux.client import clean_environment
 from mam.adapters.tmux.error_translation import NoAnswer
 from mam.app.context import own_command, start_resident
 from mam.app.context.liveness import find_pane
-from mam.app.jobs.session_events import is_open
+from mam.app.jobs.find import is_open
 from mam.app.observation import versions
 from mam.core.errors import (
     AgentMissing,

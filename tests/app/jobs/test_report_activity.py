@@ -10,7 +10,7 @@ import pytest
 
 import mam
 from mam.adapters.store.tables import jobs
-from mam.app.jobs import session_events
+from mam.app.jobs import report_activity
 from mam.app.jobs.new_job import new_id, record_job
 from mam.core.errors import NotAllowed
 from mam.core.session_event import Died, Stopped, Stopping
@@ -44,7 +44,7 @@ def report(fleet, job):
         context, at = fleet._access.context, job.created_at + after
         ended_at = None if ended is None else job.created_at + ended
         return context.registry.note(
-            lambda transaction: session_events.report_activity(
+            lambda transaction: report_activity.report_activity(
                 context, transaction, row, state, waiting_for, at=at, ended_at=ended_at
             )
         )
@@ -119,7 +119,7 @@ def test_another_session_says_nothing_of_it(fleet, job):
     row = {**ROW, "id": "s_00000000", "delegate_job_id": job.id}
     at = job.created_at + 1
     fleet._access.context.registry.note(
-        lambda transaction: session_events.report_activity(
+        lambda transaction: report_activity.report_activity(
             fleet._access.context, transaction, row, "working", None, at=at
         )
     )
