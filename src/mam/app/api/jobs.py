@@ -52,7 +52,7 @@ class Jobs(VerbGroup):
 
     def instructions(self, job: str | None = None) -> str:
         """Return the message of a job for its agent: the commands that report on it, and its task."""
-        from mam.app.job_runner.submission import message_of
+        from mam.app.job_runner.task_message import message_of
         from mam.app.jobs.find import document, resolve_id
 
         record = document(self._context, resolve_id(self._context, job))

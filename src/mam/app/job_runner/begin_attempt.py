@@ -10,7 +10,7 @@ from mam.adapters.store.tables import jobs, messages
 from mam.app.context import claims
 from mam.app.context.authority import check_sender
 from mam.app.job_runner.finish import fail
-from mam.app.job_runner.submission import message_of
+from mam.app.job_runner.task_message import message_of
 from mam.app.jobs import ledger_writer
 from mam.app.jobs.write_job_files import write_files
 from mam.app.messages.send import send

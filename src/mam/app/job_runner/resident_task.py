@@ -17,7 +17,7 @@ from mam.app.job_runner.begin_attempt import begin_attempt, note_task_given, sen
 from mam.app.job_runner.check import check
 from mam.app.job_runner.finish import fail, finish
 from mam.app.job_runner.review_loop import task_of
-from mam.app.job_runner.submission import report_command
+from mam.app.job_runner.task_message import report_command
 from mam.app.jobs import clock_jump
 from mam.app.jobs.find import open_job_ids
 from mam.app.jobs.report_activity import has_unseen_turn, prompted_at, report_activity

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import os
-import shlex
 
 from mam.app.brokers import config
-from mam.app.context import own_command
 from mam.app.context.options import refuse_unknown
 from mam.core import job as rules
 from mam.core import names
@@ -154,21 +152,6 @@ class Submission:
             "trust": self.trust,
             "mcp": self.mcp,
         }
-
-
-def report_command(context: Context, job_id: str, attempt: int) -> str:
-    """Return the start of each command that reports on a job; it works in any shell and any directory."""
-    if context.paths.state.endswith("/.mam"):
-        root_options = ["--workspace", context.paths.root]
-    else:
-        root_options = ["--registry", context.paths.yaml]
-    program = own_command.exact_command(context.environ.get("PATH", ""))
-    return shlex.join([*program, "job", "event", *root_options, "--job", job_id, "--attempt", str(attempt)])
-
-
-def message_of(context: Context, job_id: str, attempt: int, task: str) -> str:
-    """Return the whole message for an agent: the instructions about its job, and then its task."""
-    return rules.prompt(rules.instructions(job_id, report_command(context, job_id, attempt)), task)
 
 
 def _task(prompt: str) -> str:

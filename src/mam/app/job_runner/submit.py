@@ -15,7 +15,8 @@ from mam.app.job_runner.begin_attempt import (
     take_session,
 )
 from mam.app.job_runner.finish import fail
-from mam.app.job_runner.submission import Submission, message_of
+from mam.app.job_runner.submission import Submission
+from mam.app.job_runner.task_message import message_of
 from mam.app.jobs.find import document
 from mam.app.jobs.new_job import new_id, record_job
 from mam.core.errors import MamError, NotReady, Usage
