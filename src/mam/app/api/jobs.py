@@ -154,8 +154,8 @@ class Jobs(VerbGroup):
 
         `tell` gets each entry of their logs when it is recorded; with `from_start` the earlier ones, too.
         """
-        from mam.app.job_runner.resident_task import WaiterTask
         from mam.app.job_runner.wait import wait
+        from mam.app.job_runner.waiter_task import WaiterTask
         from mam.app.jobs.find import resolve_id
 
         limits: Document = {"timeout": timeout, "after": 0 if from_start else None}

@@ -1,7 +1,7 @@
 """Advances open jobs: gives tasks, notices timeouts and dead agents, reminds agents, and starts checks.
 
-The resident runs it as a task. Without a resident, whoever waits for a job runs it. Each step decides again
-under the write lock, so that two processes do nothing twice.
+The resident runs it as a task. Without a resident, whoever waits for a job runs it (`waiter_task.py`). Each
+step decides again under the write lock, so that two processes do nothing twice.
 """
 
 from __future__ import annotations
@@ -12,7 +12,6 @@ import time
 from mam.adapters.store.tables import jobs, messages
 from mam.adapters.system import process
 from mam.adapters.system.process import Identity
-from mam.app.context import start_resident
 from mam.app.job_runner.begin_attempt import begin_attempt, note_task_given, send_task
 from mam.app.job_runner.check import check
 from mam.app.job_runner.finish import fail, finish
@@ -23,11 +22,9 @@ from mam.app.jobs.find import open_job_ids
 from mam.app.jobs.report_activity import has_unseen_turn, prompted_at, report_activity
 from mam.app.jobs.session_events import EXITED
 from mam.app.jobs.write_job_files import write_files
-from mam.app.messages.delivery import deliver_all
 from mam.app.messages.send import send
 from mam.app.observation.hook_intake import take_in
 from mam.app.observation.ls import describe
-from mam.app.sessions.reconcile import reconcile
 from mam.core import job as rules
 from mam.core import job_event as events
 from mam.core.activity import IDLE, UNKNOWN
@@ -50,7 +47,6 @@ if TYPE_CHECKING:
 
 _NET = 5.0
 _LONG = 3600.0
-_NET_OF_WAITER = 1.0
 
 
 class JobTask:
@@ -132,40 +128,6 @@ class JobTask:
             self._warn_once(job_id, error)
         finally:
             context.close()
-
-
-class WaiterTask:
-    """Does the resident's work for jobs in a process that waits for one, while no resident runs."""
-
-    def __init__(self, context: Context, caller: Caller) -> None:
-        """`context` is the one of the waiting process."""
-        self.caller = caller
-        self._job_task = JobTask(context, caller)
-        self._lock = start_resident.lock(context)
-        self._due = 0.0
-        self._last_warning = ""
-
-    def due(self) -> float:
-        """Return when the next tick is due, on the monotonic clock."""
-        return self._due
-
-    def _warn_once(self, error: MamError) -> None:
-        if error.message != self._last_warning:
-            self._last_warning = error.message
-            self._job_task.context.warn(error.message)
-
-    def tick(self) -> str:
-        """Do what the resident would do, unless one runs."""
-        if self._lock.holder() is None:
-            try:
-                deliver_all(self._job_task.context)
-                reconcile(self._job_task.context, self.caller)
-                self._job_task.tick()
-            except MamError as error:
-                # The process keeps waiting: the end of a job may be reported in spite of this error.
-                self._warn_once(error)
-        self._due = time.monotonic() + _NET_OF_WAITER
-        return ""
 
 
 def advance_job(context: Context, caller: Caller, job: Job, sessions: Sessions) -> None:
