@@ -149,9 +149,9 @@ def _run_cancellable(context: Context, job: Job, path: str) -> Document | None:
 
 def _start_script(context: Context, job: Job, path: str) -> separate_program.Running:
     """Start a script in the job's directory, with JOB_ID and REGISTRY_DIR in its environment."""
-    folder = job.data.get("registry_dir") or context.paths.jobs
+    records_folder = job.data.get("registry_dir") or context.paths.jobs
     argv = [path] if os.access(path, os.X_OK) else [_shell(context), path]
-    environ = {**context.environ, "JOB_ID": job.id, "REGISTRY_DIR": folder}
+    environ = {**context.environ, "JOB_ID": job.id, "REGISTRY_DIR": records_folder}
     job_files.make_folder(context.paths.jobs)
     command = ["/bin/sh", "-c", _SCRIPT, "sh", _log_of(context, job), *argv]
     return separate_program.Running(command, environ, cwd=job.data.get("workdir") or "/")

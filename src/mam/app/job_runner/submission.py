@@ -86,7 +86,7 @@ class Submission:
         self.validate = _script(context, options.pop("validate", None))
         self.expect = [str(path) for path in options.pop("expect", ()) or ()]
         self.permissions = options.pop("permissions", None) or context.settings().job_permissions
-        self.registry_dir = options.pop("folder", None)
+        self.records_folder = options.pop("folder", None)
         self.broker = config.find(context, options.pop("broker", None))
         self.args = list(options.pop("args", ()) or ())
         self.trust = options.pop("trust", False)
@@ -145,7 +145,7 @@ class Submission:
             "reviewer_session": f"{_TMUX}{self.reviewer_name}" if self.reviewer_name else None,
             "max_rounds": self.max_rounds if self.type == rules.LOOP else None,
             "permissions": self.permissions,
-            "registry_dir": self.registry_dir,
+            "registry_dir": self.records_folder,
             "broker": self.broker.as_json() if self.broker else None,
             "topic_prefix": self.broker.prefix if self.broker else None,
             "args": self.args,
