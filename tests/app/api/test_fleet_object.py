@@ -38,3 +38,30 @@ def test_a_fleet_of_open_all_changes_its_own_root(home, tmux_server, tmp_path, m
 def test_without_any_root_there_is_nothing(home):
     with mam.open_all() as fleets:
         assert (list(fleets), fleets.missing) == ([], ())
+
+
+def test_the_folder_of_a_roots_jobs_means_that_root(home, tmp_path, monkeypatch):
+    root, other_root = tmp_path / "one", tmp_path / "two"
+    for path in (root, other_root):
+        path.mkdir()
+        with mam.open(str(path)) as fleet:
+            registry = fleet.init()
+    monkeypatch.chdir(other_root)
+    with mam.open(records_folder="../one/.mam/jobs") as fleet:
+        assert (fleet.root, fleet.jobs.folder) == (str(root), str(root / ".mam" / "jobs"))
+    with mam.open(records_folder=str(root / ".mam" / "jobs"), registry=registry) as fleet:
+        assert (fleet.root, fleet.jobs.folder) == (str(other_root), str(other_root / ".mam" / "jobs"))
+
+
+def test_any_other_folder_of_records_is_used_by_the_jobs_of_the_fleet(home, tmp_path, monkeypatch):
+    root, folder = tmp_path / "one", tmp_path / "records"
+    root.mkdir()
+    monkeypatch.chdir(tmp_path)
+    with mam.open(str(root), records_folder="records") as fleet:
+        assert (fleet.root, fleet.jobs.folder) == (str(root), str(folder))
+        job = fleet.in_directory(".").jobs.submit("x", agent="human")["job_id"]
+        assert (folder / f"{job}.json").exists()
+        own = fleet.jobs.submit("x", agent="human", folder=str(root / ".mam" / "jobs"))["job_id"]
+        assert [listed["job_id"] for listed in fleet.jobs.list()] == [job]
+    with mam.open(str(root)) as fleet:
+        assert {listed["job_id"] for listed in fleet.jobs.list()} == {job, own}

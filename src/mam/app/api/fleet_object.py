@@ -6,6 +6,8 @@ short. Every error is one of `mam.core.errors`.
 
 from __future__ import annotations
 
+import os
+
 from mam.app.api.job_and_team_listeners import LISTENERS
 from mam.app.api.verb_group import Access
 from mam.app.context.context import open_all_contexts, open_context
@@ -229,11 +231,27 @@ def fleet_of_client(client: ConnectedClient) -> Fleet:
 
 
 def open_fleet(
-    root: str | None = None, *, registry: str | None = None, environ: Mapping[str, str] | None = None
+    root: str | None = None,
+    *,
+    registry: str | None = None,
+    records_folder: str | None = None,
+    environ: Mapping[str, str] | None = None,
 ) -> Fleet:
-    """Return the fleet of the root that a directory, or the current directory, belongs to."""
-    context = open_context(workspace=root, registry=registry, environ=environ, listeners=LISTENERS)
-    return Fleet(Access(context))
+    """Return the fleet of the root that a directory, or the current directory, belongs to.
+
+    `records_folder` is a folder of job records. The folder of a root means that root, unless `registry` names
+    one. Any other folder is used by `fleet.jobs` instead of the root's own.
+    """
+    if records_folder:
+        from mam.app.jobs.find import registry_of
+
+        records_folder = os.path.abspath(records_folder)
+        owner = registry_of(records_folder)
+        if owner is not None:
+            registry, records_folder = registry or owner, None
+    access = Access(open_context(workspace=root, registry=registry, environ=environ, listeners=LISTENERS))
+    access.records_folder = records_folder
+    return Fleet(access)
 
 
 def open_all(*, environ: Mapping[str, str] | None = None) -> Fleets:

@@ -9,7 +9,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
     from typing import Any, Unpack
 
-    from mam.app.context.context import Context
     from mam.app.job_runner.submission import JobOptions
 
     Document = dict[str, Any]
@@ -24,8 +23,8 @@ class Jobs(VerbGroup):
 
     @property
     def folder(self) -> str:
-        """The folder of the records of this root's jobs."""
-        return self._context.paths.jobs
+        """The folder of the records of this root's jobs, unless the fleet was opened with another one."""
+        return self._access.records_folder or self._context.paths.jobs
 
     @changing
     def submit(self, prompt: str, **options: Unpack[JobOptions]) -> Document:
@@ -39,7 +38,7 @@ class Jobs(VerbGroup):
         """
         from mam.app.job_runner.submit import submit
 
-        options["folder"] = _folder(self._context, options.get("folder"))
+        options["folder"] = self._records_folder(options.get("folder"))
         limit = self._access.child_limit
         return submit(self._context, self._caller, prompt, child_limit=limit, **options)
 
@@ -47,7 +46,7 @@ class Jobs(VerbGroup):
         """Return the message that `submit` would send, without starting or writing anything."""
         from mam.app.job_runner.submit import preview
 
-        options["folder"] = _folder(self._context, options.get("folder"))
+        options["folder"] = self._records_folder(options.get("folder"))
         return preview(self._context, prompt, **options)
 
     def instructions(self, job: str | None = None) -> str:
@@ -73,7 +72,7 @@ class Jobs(VerbGroup):
             job_id,
             reason=reason,
             stop=stop,
-            folder=_folder(self._context, folder),
+            folder=self._records_folder(folder),
         )
         return {"job": record, "changed": changed}
 
@@ -83,7 +82,7 @@ class Jobs(VerbGroup):
         from mam.app.jobs.find import resolve_id
 
         return verify(
-            self._context, resolve_id(self._context, job), script, folder=_folder(self._context, folder)
+            self._context, resolve_id(self._context, job), script, folder=self._records_folder(folder)
         )
 
     def event(
@@ -113,7 +112,7 @@ class Jobs(VerbGroup):
             detail=detail,
             data=data,
             attempt=attempt,
-            folder=_folder(self._context, folder),
+            folder=self._records_folder(folder),
         )
         published = None
         if outcome.pop("has_broker"):
@@ -132,13 +131,13 @@ class Jobs(VerbGroup):
         """Return the record of one job."""
         from mam.app.jobs.find import document, resolve_id
 
-        return document(self._context, resolve_id(self._context, job), _folder(self._context, folder))
+        return document(self._context, resolve_id(self._context, job), self._records_folder(folder))
 
     def list(self, *, folder: str | None = None, only_open: bool = False) -> Documents:
         """Return every job, oldest first, each with the beginning of its prompt."""
         from mam.app.jobs.find import documents
 
-        return documents(self._context, _folder(self._context, folder), only_open=only_open)
+        return documents(self._context, self._records_folder(folder), only_open=only_open)
 
     @publishing
     def wait(
@@ -164,7 +163,7 @@ class Jobs(VerbGroup):
             self._context,
             ids,
             tell,
-            folder=_folder(self._context, folder),
+            folder=self._records_folder(folder),
             ticker=WaiterTask(self._context, self._caller),
             **limits,
         )
@@ -197,7 +196,7 @@ class Jobs(VerbGroup):
         from mam.app.jobs.find import resolve_id
         from mam.app.jobs.logs import logs
 
-        return logs(self._context, resolve_id(self._context, job), folder=_folder(self._context, folder))
+        return logs(self._context, resolve_id(self._context, job), folder=self._records_folder(folder))
 
     def audits(self) -> Documents:
         """Return every audit folder with the status of its job."""
@@ -205,8 +204,9 @@ class Jobs(VerbGroup):
 
         return list_logs(self._context)
 
+    def _records_folder(self, folder: str | None) -> str | None:
+        """Return the folder of records that the caller or the fleet names; None for the root's own."""
+        from mam.app.jobs.find import folder_of
 
-def _folder(context: Context, folder: str | None) -> str | None:
-    from mam.app.jobs.find import folder_of
-
-    return folder_of(context, folder) if folder else None
+        named_folder = folder or self._access.records_folder
+        return folder_of(self._context, named_folder) if named_folder else None

@@ -28,6 +28,8 @@ class Access:
         self.context = context
         self.child_limit = child_limit
         self.tasks: list[ResidentTask] = []
+        # The folder of job records that the verbs of jobs use, instead of the root's own.
+        self.records_folder: str | None = None
         self._caller = caller
 
     @property
@@ -43,6 +45,7 @@ class Access:
         """Return the same access with another context."""
         access = Access(context, self.caller, child_limit=self.child_limit)
         access.tasks = self.tasks
+        access.records_folder = self.records_folder
         return access
 
     @property

@@ -43,7 +43,7 @@ class Invocation:
 
     @property
     def fleet(self) -> Fleet:
-        """The fleet of --workspace, --registry or the current directory."""
+        """The fleet of --workspace, --registry, the --registry-dir of jobs, or the current directory."""
         if self._fleet is None:
             from mam.app.api.fleet_object import open_fleet
 
@@ -51,7 +51,11 @@ class Invocation:
                 # An empty value may be an unset variable of a script; it must not mean this directory.
                 if getattr(self.options, name) == "":
                     raise Usage(f"--{name} is empty")
-            self._fleet = open_fleet(self.options.workspace, registry=self.options.registry)
+            self._fleet = open_fleet(
+                self.options.workspace,
+                registry=self.options.registry,
+                records_folder=getattr(self.options, "records_folder", None),
+            )
             self._fleet.on_progress(self.show_progress)
             self._fleet.on_warning(lambda text: self.show_progress(f"warning: {text}"))
         return self._fleet

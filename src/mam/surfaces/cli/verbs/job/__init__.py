@@ -64,18 +64,4 @@ def run(call: Invocation) -> int:
     """Run the subcommand."""
     if call.options.rest and call.options.subcommand != "submit":
         raise Usage("only mam job submit takes arguments after --")
-    if call.options.registry_dir:
-        _choose_folder(call)
     return int(load_subcommand("job", call.options.subcommand).run(call))
-
-
-def _choose_folder(call: Invocation) -> None:
-    """Make --registry-dir absolute; if it is the job folder of a root, use the registry of that root."""
-    import os
-
-    from mam.app.jobs.find import registry_of
-
-    call.options.registry_dir = os.path.abspath(call.options.registry_dir)
-    registry = registry_of(call.options.registry_dir)
-    if registry is not None:
-        call.options.registry, call.options.registry_dir = call.options.registry or registry, None

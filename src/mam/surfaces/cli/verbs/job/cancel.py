@@ -22,8 +22,6 @@ def run(call: Invocation) -> int:
     from mam.surfaces.cli.verbs.job import render_jobs
 
     options = call.options
-    document = call.fleet.jobs.cancel(
-        job_id(call), reason=options.reason, stop=options.stop, folder=options.registry_dir
-    )
+    document = call.fleet.jobs.cancel(job_id(call), reason=options.reason, stop=options.stop)
     note = [] if document["changed"] else ["the job had already ended"]
     return call.say(document, render_jobs.summary(document["job"], call.paint()), *note)

@@ -45,7 +45,7 @@ def parse_fast(arguments: list[str]) -> Options | None:
     from mam.surfaces.cli import fast_parse
 
     unset: Document = {
-        **dict.fromkeys(("id", "job", "registry_dir", "event", "data", "attempt", "timeout", "signed")),
+        **dict.fromkeys(("id", "job", "records_folder", "event", "data", "attempt", "timeout", "signed")),
         "detail": "",
         "subcommand": "event",
         "rest": [],
@@ -88,7 +88,6 @@ def run(call: Invocation) -> int:
         detail=options.detail,
         data=_data(options.data),
         attempt=options.attempt,
-        folder=options.registry_dir,
         publish=options.timeout,
     )
     state = "recorded and published" if document["published"] else "recorded"

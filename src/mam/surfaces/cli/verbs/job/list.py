@@ -21,7 +21,7 @@ def run(call: Invocation) -> int:
     """Print the jobs."""
     from mam.surfaces.cli.verbs.job import render_jobs
 
-    jobs = call.fleet.jobs.list(folder=call.options.registry_dir, only_open=call.options.open)
+    jobs = call.fleet.jobs.list(only_open=call.options.open)
     if call.options.ids:
         ids = [job["job_id"] for job in jobs]
         return call.say({"ids": ids}, *ids)

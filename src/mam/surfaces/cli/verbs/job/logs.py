@@ -28,6 +28,6 @@ def run(call: Invocation) -> int:
             for audit in audits
         ]
         return call.say({"logs": audits}, *(lines or ["no job has a log"]))
-    document = call.fleet.jobs.logs(job_id(call), folder=call.options.registry_dir)
+    document = call.fleet.jobs.logs(job_id(call))
     lines = [] if call.as_json else [render_jobs.line(event, call.paint()) for event in document["events"]]
     return call.say(document, *lines, clean(document["directory"], 500))

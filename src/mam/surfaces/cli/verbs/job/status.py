@@ -19,5 +19,5 @@ def run(call: Invocation) -> int:
     """Print the job."""
     from mam.surfaces.cli.verbs.job import render_jobs
 
-    job = call.fleet.jobs.status(job_id(call), folder=call.options.registry_dir)
+    job = call.fleet.jobs.status(job_id(call))
     return call.say({"job": job}, *([] if call.as_json else render_jobs.details(job, call.paint())))

@@ -91,7 +91,6 @@ def run(call: Invocation) -> int:
         "permissions": options.permissions,
         "trust": options.trust,
         "mcp": options.mcp,
-        "folder": options.registry_dir,
         "broker": options.broker,
         "args": options.rest,
     }

@@ -11,8 +11,10 @@ if TYPE_CHECKING:
 
 
 def add_folder(parser: Parser) -> None:
-    """Add the option for the folder of job records."""
-    parser.add_argument("--registry-dir", metavar="DIR", help="the folder of job records (.mam/jobs)")
+    """Add the option for the folder of job records; `Invocation.fleet` opens the fleet with it."""
+    parser.add_argument(
+        "--registry-dir", dest="records_folder", metavar="DIR", help="the folder of job records (.mam/jobs)"
+    )
 
 
 def add_job(parser: Parser) -> None:

@@ -23,7 +23,7 @@ def run(call: Invocation) -> int:
     from mam.core.safe_text import for_screen
 
     script = os.path.abspath(call.options.validate)
-    document = call.fleet.jobs.verify(job_id(call), script, folder=call.options.registry_dir)
+    document = call.fleet.jobs.verify(job_id(call), script)
     verdict = "PASS" if document["passed"] else f"FAIL (exit {document['exit_code']})"
     call.say(document, *for_screen(document["output"]).splitlines(), f"validation: {verdict}")
     return int(document["exit_code"])

@@ -48,7 +48,6 @@ def run(call: Invocation) -> int:
         names,
         lambda entry: render_jobs.print_event(call, entry),
         timeout=options.timeout,
-        folder=options.registry_dir,
     )
     if not jobs and not call.as_json:
         return call.say({}, "no job is open")
@@ -64,7 +63,7 @@ def _wait_remote(call: Invocation, names: list[str]) -> list[Document]:
             "--token-file belongs to one job",
             hint="name one job, or use --registry-dir with ID.token for each",
         )
-    folder = options.registry_dir or call.fleet.jobs.folder
+    folder = call.fleet.jobs.folder
     tokens = {name: options.token_file or f"{folder}/{name}.token" for name in names}
     return call.fleet.jobs.wait_remote(
         tokens,
