@@ -223,6 +223,10 @@ PLANTED = {
     ],
     "surfaces-apart": [{"surfaces/planted/__init__.py": "import mam.surfaces.cli"}],
     "surfaces-call-app": [{"surfaces/cli/planted.py": "import mam.adapters.store"}],
+    "surfaces-call-api": [
+        {"surfaces/cli/verbs/job/planted.py": "import mam.app.jobs"},
+        {"surfaces/mcp/planted.py": "import mam.app.agent_tools"},
+    ],
     "one-door": [
         {"adapters/store/planted.py": "import subprocess"},
         {"adapters/git/planted.py": "import subprocess"},

@@ -5,6 +5,13 @@ from __future__ import annotations
 from mam.app.api.verb_group import VerbGroup
 
 
+def server_name(pid: int) -> str:
+    """Return the name of the tmux server that the demonstration of one process has for itself."""
+    from mam.app.sessions import demo_view_and_shutdown
+
+    return demo_view_and_shutdown.server_name(pid)
+
+
 class Demo(VerbGroup):
     """The tmux server of a demonstration."""
 

@@ -15,6 +15,9 @@ if TYPE_CHECKING:
     Documents = list[Document]
     Names = list[str]
 
+# Surfaces take the type of the options from here.
+__all__ = ["JobOptions", "Jobs"]
+
 
 class Jobs(VerbGroup):
     """Delegated work with events and an end. `folder` names a folder of records other than the root's own."""

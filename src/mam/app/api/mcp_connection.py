@@ -12,6 +12,9 @@ if TYPE_CHECKING:
     from mam.app.agent_tools.connected_client import ConnectedClient
     from mam.app.agent_tools.mcp_socket import Listener
 
+# The MCP surface takes the types of what the verbs return from here.
+__all__ = ["ConnectedClient", "Listener", "Mcp"]
+
 
 class Mcp(VerbGroup):
     """The verbs that the MCP surface needs."""

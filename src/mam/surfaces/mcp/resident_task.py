@@ -11,8 +11,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from types import TracebackType
 
-    from mam.app.agent_tools.mcp_socket import Listener
     from mam.app.api.fleet_object import Fleet
+    from mam.app.api.mcp_connection import Listener
     from mam.surfaces.mcp.server_thread import Service
 
 # Seconds between checks whether the socket's file still exists.

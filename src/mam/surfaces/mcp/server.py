@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from mcp_types import CallToolResult, InputRequiredResult
     from mcp_types import Tool as Described
 
-    from mam.app.agent_tools.connected_client import ConnectedClient
+    from mam.app.api.mcp_connection import ConnectedClient
 
 _INSTRUCTIONS = """\
 mam runs AI coding agents in tmux. spawn_agent starts one, send_to gives it work, wait_for waits until it is \

@@ -10,7 +10,6 @@ import json
 import threading
 from contextlib import suppress
 
-from mam.app.agent_tools.connected_client import ConnectedClient
 from mam.core.errors import MamError
 from mam.surfaces.mcp.bridge import LONGEST_LINE
 
@@ -19,6 +18,7 @@ if TYPE_CHECKING:
     from socket import socket
 
     from mam.app.api.fleet_object import Fleet
+    from mam.app.api.mcp_connection import ConnectedClient
     from mam.surfaces.mcp.server import Server
 
 _HELLO_SECONDS = 10.0

@@ -18,7 +18,6 @@ from mcp.server.mcpserver.tools import Tool
 from mcp_types import CallToolResult, TextContent, ToolAnnotations
 from pydantic import ValidationError
 
-from mam.app.agent_tools.connected_client import ConnectedClient
 from mam.app.api.fleet_object import Fleet, fleet_of_client
 from mam.core.errors import Broken, MamError, Usage
 from mam.surfaces.mcp.read_only_tools import READS
@@ -28,6 +27,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from mcp.server.mcpserver import Context
+
+    from mam.app.api.mcp_connection import ConnectedClient
 
     Work = Callable[..., Any]
 

@@ -34,7 +34,7 @@ def add_options(parser: Parser) -> None:
 
 def run(call: Invocation) -> int:
     """Run the tour, and clean up after it in every case."""
-    from mam.app.sessions.demo_view_and_shutdown import server_name
+    from mam.app.api.demo import server_name
     from mam.surfaces.cli.demo_tour import Failed, Tour, TourEnvironment
     from mam.surfaces.cli.style import is_terminal
 

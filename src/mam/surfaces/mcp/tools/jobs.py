@@ -12,7 +12,7 @@ from mam.surfaces.mcp.tools.agents import Permissions, requested
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from mam.app.job_runner.submission import JobOptions
+    from mam.app.api.jobs import JobOptions
 
 JobId = Annotated[str, Field(description="8 of 0-9 and a-f; empty: your own job", max_length=40)]
 

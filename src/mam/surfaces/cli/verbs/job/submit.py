@@ -9,7 +9,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from mam.app.job_runner.submission import JobOptions
+    from mam.app.api.jobs import JobOptions
     from mam.surfaces.cli.invocation import Invocation
     from mam.surfaces.cli.parser import Parser
 
