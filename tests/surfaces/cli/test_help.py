@@ -30,11 +30,11 @@ def test_every_help_has_an_example_that_can_be_parsed(run, verb):
 
 
 SUBCOMMANDS = [
-    (verb, word)
+    (verb, subcommand)
     for verb in verb_table.VERBS
     for action in parser.build(verb, verb_table.load(verb))._actions
     if isinstance(action.choices, dict)
-    for word in action.choices
+    for subcommand in action.choices
 ]
 
 

@@ -146,7 +146,7 @@ def test_a_client_of_another_root_is_not_served(fleet, line) -> None:
     """A new folder may get the inode of a removed one, and with it the socket address of another root."""
     fleet.init()
     state = fleet._access.context.paths.state
-    assert ConnectedClient(fleet._access.context, line, {"state": state}).place.state == state
+    assert ConnectedClient(fleet._access.context, line, {"state": state}).paths.state == state
     with pytest.raises(NotAllowed, match="another root"):
         ConnectedClient(fleet._access.context, line, {"state": f"{state}-elsewhere"})
 
