@@ -15,7 +15,7 @@ import mam
 from mam.adapters.mqtt.connection import Connection
 from mam.app.brokers import config as brokers
 from mam.app.monitor import resident as residents
-from mam.core import drift as rules
+from mam.core import drift_detection as rules
 
 
 @pytest.fixture

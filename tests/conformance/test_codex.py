@@ -15,7 +15,7 @@ from tests.conformance.replies import Question, Say, Shell
 
 import mam
 from mam.app.observation.conversations import reported_conversation
-from mam.app.observation.hook_reports import pending_events
+from mam.app.observation.newest_hook_reports import pending_events
 from mam.core.errors import ConversationBusy, DialogOpen, InvalidPrompt, NotReady, Unconfirmed
 
 pytestmark = [pytest.mark.slow]

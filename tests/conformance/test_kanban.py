@@ -19,7 +19,7 @@ from tests.conformance.model_server import ModelServer
 from tests.waiting import wait_until
 
 from mam.adapters.system import process
-from mam.core import drift as rules
+from mam.core import drift_detection as rules
 from mam.core.errors import Conflict
 
 pytestmark = [pytest.mark.starts, pytest.mark.slow]

@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mam.core import job as rules
 from mam.core import job_event as events
+from mam.core import job_rules as rules
 from mam.core.errors import EventRefused
 
 TOKEN = "0123456789abcdef" * 4

@@ -8,9 +8,9 @@ import sqlite3
 import pytest
 
 from mam.core.activity import ActivityState
-from mam.core.job import JobStatus
+from mam.core.job_rules import JobStatus
 from mam.core.liveness_values import Liveness
-from mam.core.message import MessageState
+from mam.core.message_rules import MessageState
 from mam.core.session_row import Status
 
 VALUES = {

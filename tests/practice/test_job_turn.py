@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from mam.core import job as rules
+from mam.core import job_rules as rules
 from mam.practice.job_turn import job_of, message_in, report
 
 COMMAND = "/somewhere/bin/mam job event --workspace '/a b' --job 1f00ab42 --attempt 1"

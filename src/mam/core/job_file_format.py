@@ -6,8 +6,8 @@ by the original system. mam imports it when something happens to its job.
 
 from __future__ import annotations
 
-from mam.core import job as rules
 from mam.core import job_event as events
+from mam.core import job_rules as rules
 from mam.core.times import stamp
 
 TYPE_CHECKING = False

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from mam.core.authority import Rule
-    from mam.core.broker import Broker
+    from mam.core.broker_address import Broker
 
 PERMISSIONS = ("default", "ask", "auto", "skip")
 RESIDENT = ("auto", "off")
@@ -147,7 +147,7 @@ def _codex(value: object) -> dict[str, bool]:
 
 
 def _broker(value: object) -> Broker:
-    from mam.core.broker import of_json
+    from mam.core.broker_address import of_json
 
     return of_json(value)
 

@@ -4,7 +4,7 @@ import pytest
 from tests.mosquitto import PASSWORDS, Mosquitto
 
 from mam.adapters.mqtt.connection import Connection
-from mam.core.broker import Broker
+from mam.core.broker_address import Broker
 
 
 @pytest.fixture

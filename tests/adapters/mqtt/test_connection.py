@@ -11,7 +11,7 @@ from tests.app.over_broker import SECONDS, receive, steps
 from tests.mosquitto import Mosquitto, free_port, make_certificates
 
 from mam.adapters.mqtt.connection import Connection
-from mam.core.broker import Broker
+from mam.core.broker_address import Broker
 from mam.core.errors import BrokerDown, BrokerRefused, BrokerUntrusted, InvalidSettings
 
 pytestmark = pytest.mark.starts

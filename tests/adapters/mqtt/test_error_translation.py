@@ -10,7 +10,7 @@ from paho.mqtt.packettypes import PacketTypes
 from paho.mqtt.reasoncodes import ReasonCode
 
 from mam.adapters.mqtt.error_translation import from_os, from_reason
-from mam.core.broker import Broker
+from mam.core.broker_address import Broker
 from mam.core.errors import BrokerDown, BrokerRefused, BrokerUntrusted, Unavailable
 
 BROKER = Broker("mqtts://somebody@broker.test")

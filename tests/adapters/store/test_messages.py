@@ -8,7 +8,7 @@ from tests.adapters.store.making import Store
 
 from mam.adapters.store import schema
 from mam.adapters.store.tables import messages
-from mam.core.message import NOT_TRIED, MessageState, Reason, ReasonCode
+from mam.core.message_rules import NOT_TRIED, MessageState, Reason, ReasonCode
 
 NEW = {
     "id": "m_1",

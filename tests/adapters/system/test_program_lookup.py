@@ -6,8 +6,8 @@ import os
 
 import pytest
 
+from mam.adapters.system.background_program import Running
 from mam.adapters.system.program_lookup import similar, which
-from mam.adapters.system.separate_program import Running
 
 
 @pytest.fixture

@@ -16,10 +16,10 @@ from tests.app.environment import use_environment
 import mam
 from mam.adapters.kanban.mam_board import MamBoard
 from mam.adapters.store.tables import drifts
-from mam.app.boards import monitor_comments
+from mam.app.boards import monitor_card_task
 from mam.app.boards.board import open_board
 from mam.app.context import start_resident
-from mam.core import drift as rules
+from mam.core import drift_detection as rules
 from mam.core.errors import Conflict, NoRegistry, Unavailable, Usage
 from mam.core.monitor_card_comments import AUTHOR, LONGEST_COMMENT
 
@@ -53,7 +53,7 @@ def claim(fleet, card):
     """Return a function that claims a card with a CardWatch."""
 
     def hold(card=card, **options):
-        card_watch = monitor_comments.CardWatch(
+        card_watch = monitor_card_task.CardWatch(
             fleet._access.context, open_board(fleet._access.context), card, **options
         )
         card_watch.claim()
@@ -353,9 +353,9 @@ class TestClaim:
         use_environment(fleet, {**os.environ, **variables, "HERMES_KANBAN_RUN_ID": str(run + 1)})
         board = open_board(fleet._access.context, "ours")
         with pytest.raises(Conflict, match="another run"):
-            monitor_comments.CardWatch(fleet._access.context, board, card).claim()
+            monitor_card_task.CardWatch(fleet._access.context, board, card).claim()
         use_environment(fleet, {**os.environ, **variables, "HERMES_KANBAN_RUN_ID": str(run)})
-        card_watch = monitor_comments.CardWatch(fleet._access.context, board, card)
+        card_watch = monitor_card_task.CardWatch(fleet._access.context, board, card)
         card_watch.claim()
         assert card_watch.tick() == ""
         fleet.boards.block(card, "again", board="ours")
@@ -365,12 +365,12 @@ class TestClaim:
     def test_a_holder_that_died_is_replaced(self, fleet, claim, card) -> None:
         dead = subprocess.Popen([sys.executable, "-c", ""])
         dead.wait()
-        host = monitor_comments.socket.gethostname()
+        host = monitor_card_task.socket.gethostname()
         fleet.boards.claim(card, who=f"{host}:{dead.pid}")
         assert claim().tick() == ""
 
     def test_a_holder_that_lives_is_not(self, fleet, claim, card) -> None:
-        host = monitor_comments.socket.gethostname()
+        host = monitor_card_task.socket.gethostname()
         for holder in (f"{host}:{os.getppid()}", f"elsewhere:{2**22 - 1}", "builder"):
             other_card = fleet.boards.create("watch")["card"]["id"]
             fleet.boards.claim(other_card, who=holder)
@@ -439,7 +439,7 @@ class TestJudge:
         fleet.boards.claim(card, who="host:1")
         variables = {"HERMES_KANBAN_TASK": card, "HERMES_KANBAN_CLAIM_LOCK": "host:1"}
         use_environment(fleet, {**os.environ, **variables})
-        visit = monitor_comments.CardWatch(
+        visit = monitor_card_task.CardWatch(
             fleet._access.context, open_board(fleet._access.context, "ours"), card, is_visit=True
         )
         assert visit.tick() == ""

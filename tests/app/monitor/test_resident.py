@@ -16,7 +16,7 @@ from mam.adapters.store.tables import drifts
 from mam.adapters.tmux.client import Tmux
 from mam.app.context import start_resident
 from mam.app.monitor import resident as residents
-from mam.core import drift as rules
+from mam.core import drift_detection as rules
 from mam.core.errors import ResidentRuns
 
 QUICK = ["--speed", "0"]

@@ -13,7 +13,7 @@ from mam.adapters.system import process
 from mam.adapters.tmux.client import Tmux
 from mam.app.context import claims
 from mam.app.messages import send as senders
-from mam.app.observation.hook_reports import newest_reports
+from mam.app.observation.newest_hook_reports import newest_reports
 from mam.app.sessions import stop as stops
 from mam.core import activity
 from mam.core.errors import NotAllowed, SessionNotFound, TerminalsDown

@@ -8,7 +8,7 @@ import jsonschema
 import pytest
 from tests.surfaces.mcp.client import Client
 
-from mam.surfaces.mcp.read_only_tools import READS
+from mam.surfaces.mcp.read_only_tool_names import READS
 
 
 def test_a_practice_agent_is_spawned_told_awaited_read_and_stopped(client, fleet) -> None:

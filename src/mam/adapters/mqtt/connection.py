@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
     from paho.mqtt.reasoncodes import ReasonCode
 
-    from mam.core.broker import Broker
+    from mam.core.broker_address import Broker
     from mam.core.errors import Unavailable
 
 _PROTOCOLS = {"5": MQTTProtocolVersion.MQTTv5, "3.1.1": MQTTProtocolVersion.MQTTv311}

@@ -12,7 +12,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from paho.mqtt.reasoncodes import ReasonCode
 
-    from mam.core.broker import Broker
+    from mam.core.broker_address import Broker
     from mam.core.errors import Unavailable
 
 # Reason codes of MQTT 5; paho translates those of 3.1.1 into the same numbers.

@@ -6,10 +6,10 @@ import os
 import time
 
 from mam.app.boards.board import HERMES, open_board
-from mam.app.boards.monitor_comments import CardWatch, claimer
+from mam.app.boards.monitor_card_task import CardWatch, claimer
 from mam.app.context.commit_watch import CommitWatch
 from mam.app.monitor import watch_or_follow
-from mam.app.monitor.monitor_timeouts import MonitorTimeouts
+from mam.app.monitor.monitor_end_timeouts import MonitorTimeouts
 from mam.app.monitor.resident import Resident
 from mam.app.sessions import reconcile as passes
 from mam.core import monitor_card_comments as rules

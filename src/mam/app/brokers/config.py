@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 
-from mam.core.broker import Broker, of_json
+from mam.core.broker_address import Broker, of_json
 from mam.core.errors import InvalidSettings
 
 TYPE_CHECKING = False

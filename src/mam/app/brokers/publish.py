@@ -13,7 +13,7 @@ from mam.adapters.system import load_adjusted_clock
 from mam.app.brokers import config as brokers
 from mam.app.context import start_resident
 from mam.app.context.commit_watch import CommitWatch
-from mam.core import broker as rules
+from mam.core import broker_address as rules
 from mam.core.errors import MamError, NotPublished
 
 TYPE_CHECKING = False
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from mam.adapters.store.rows_and_log import Transaction
     from mam.adapters.store.tables.outbox import OutboxRow
     from mam.app.context.context import Context
-    from mam.core.broker import Broker
+    from mam.core.broker_address import Broker
 
 _SECONDS, _FLUSH_SECONDS = 5.0, 2.0
 # Seconds for the resident. It is connected already: if it does not publish at once, it cannot.

@@ -18,7 +18,7 @@ from mam.adapters.system.file_watch import FileWatch
 from mam.app.brokers import config as brokers
 from mam.app.jobs.event import take_in
 from mam.app.jobs.find import ensure_in_ledger, token_of
-from mam.core import broker as rules
+from mam.core import broker_address as rules
 from mam.core import job_event as events
 from mam.core import republish_request
 from mam.core.errors import JobNotFound, MamError, NotAllowed
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from mam.adapters.store.rows_and_log import Transaction
     from mam.adapters.store.tables.outbox import OutboxRow
     from mam.app.context.context import Context
-    from mam.core.broker import Broker
+    from mam.core.broker_address import Broker
     from mam.core.caller import Caller
 
     Document = dict[str, Any]

@@ -14,7 +14,7 @@ from collections import deque
 
 from mam.adapters.store.tables import jobs, outbox
 from mam.app.brokers.relay_both_ways import CONNECTED, Relay
-from mam.core import broker as rules
+from mam.core import broker_address as rules
 from mam.core.errors import Broken, InvalidSettings, MamError
 
 TYPE_CHECKING = False
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from mam.adapters.store.rows_and_log import Transaction
     from mam.app.context.context import Context
-    from mam.core.broker import Broker
+    from mam.core.broker_address import Broker
     from mam.core.caller import Caller
 
     Document = dict[str, Any]

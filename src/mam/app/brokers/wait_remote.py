@@ -12,9 +12,9 @@ import time
 
 from mam.adapters.system import load_adjusted_clock
 from mam.app.brokers import config as brokers
-from mam.core import broker as rules
-from mam.core import job as states
+from mam.core import broker_address as rules
 from mam.core import job_event as events
+from mam.core import job_rules as states
 from mam.core import republish_request
 from mam.core.errors import BrokerDown, EventRefused, NotAllowed, TimedOut, Usage
 from mam.core.times import stamp
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from mam.adapters.mqtt.connection import Connection
     from mam.app.context.context import Context
-    from mam.core.broker import Broker
+    from mam.core.broker_address import Broker
     from mam.core.job_event import Event
 
     Document = dict[str, Any]

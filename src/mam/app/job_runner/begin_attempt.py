@@ -17,8 +17,8 @@ from mam.app.messages.send import send
 from mam.app.sessions.create import create
 from mam.core import job_event as events
 from mam.core.errors import DialogOpen, IllegalTransition, NameTaken, NotReady, UntestedVersion
-from mam.core.job import OPEN, JobStatus
-from mam.core.message import MessageState
+from mam.core.job_rules import OPEN, JobStatus
+from mam.core.message_rules import MessageState
 from mam.core.session_row import is_running, merged
 
 TYPE_CHECKING = False

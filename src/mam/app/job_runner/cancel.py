@@ -7,7 +7,7 @@ from mam.app.job_runner.finish import finish
 from mam.app.jobs.find import document, ensure_in_ledger, not_found
 from mam.core import job_event as events
 from mam.core.errors import NotAllowed
-from mam.core.job import OPEN, JobStatus
+from mam.core.job_rules import OPEN, JobStatus
 from mam.core.session_row import is_running
 
 TYPE_CHECKING = False

@@ -7,7 +7,7 @@ from mam.adapters.store.tables import jobs
 from mam.app.jobs import ledger_writer
 from mam.app.jobs.write_job_files import write_files
 from mam.core import job_event as events
-from mam.core.job import OPEN, JobStatus
+from mam.core.job_rules import OPEN, JobStatus
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -25,11 +25,11 @@ from mam.app.jobs.write_job_files import write_files
 from mam.app.messages.send import send
 from mam.app.observation.hook_intake import take_in
 from mam.app.observation.ls import describe
-from mam.core import job as rules
 from mam.core import job_event as events
+from mam.core import job_rules as rules
 from mam.core.activity import IDLE, UNKNOWN
 from mam.core.errors import MamError
-from mam.core.message import MessageState
+from mam.core.message_rules import MessageState
 from mam.core.session_row import is_running
 
 TYPE_CHECKING = False

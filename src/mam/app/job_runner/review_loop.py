@@ -5,7 +5,7 @@ from __future__ import annotations
 from mam.adapters.store.tables import jobs
 from mam.app.job_runner.begin_attempt import begin_attempt, create_session_from_record
 from mam.app.job_runner.finish import fail
-from mam.core import job as rules
+from mam.core import job_rules as rules
 from mam.core import names
 from mam.core.errors import MamError
 from mam.core.session_row import is_running

@@ -5,11 +5,11 @@ from __future__ import annotations
 import os
 
 from mam.app.brokers import config
-from mam.app.context.options import refuse_unknown
-from mam.core import job as rules
+from mam.app.context.unknown_options import refuse_unknown
+from mam.core import job_rules as rules
 from mam.core import names
 from mam.core.errors import InvalidPath, InvalidPrompt, Usage
-from mam.core.message import LARGEST, check_size
+from mam.core.message_rules import LARGEST, check_size
 from mam.core.settings import PERMISSIONS
 
 TYPE_CHECKING = False

@@ -20,7 +20,7 @@ from mam.app.job_runner.task_message import message_of
 from mam.app.jobs.find import document
 from mam.app.jobs.new_job import new_id, record_job
 from mam.core.errors import MamError, NotReady, Usage
-from mam.core.job import HUMAN, LOOP
+from mam.core.job_rules import HUMAN, LOOP
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import shlex
 
 from mam.app.context import own_command
-from mam.core import job as rules
+from mam.core import job_rules as rules
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ from mam.app.context.commit_watch import FALLBACK_SECONDS, CommitWatch
 from mam.app.jobs.find import document, documents, ensure_in_ledger
 from mam.app.jobs.write_job_files import log_line
 from mam.core.errors import TimedOut
-from mam.core.job import OPEN
+from mam.core.job_rules import OPEN
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

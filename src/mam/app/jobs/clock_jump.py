@@ -11,7 +11,7 @@ import time
 
 from mam.adapters.store.tables import jobs
 from mam.adapters.system import process
-from mam.core.job import after_clock_jump
+from mam.core.job_rules import after_clock_jump
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

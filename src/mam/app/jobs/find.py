@@ -10,9 +10,9 @@ import os
 from mam.adapters.store.files import job_files
 from mam.adapters.store.tables import jobs
 from mam.core.errors import JobNotFound, NotAllowed, Usage
-from mam.core.job import OPEN
 from mam.core.job_event import NAMES, is_job_id
 from mam.core.job_file_format import DEFAULTS, parse_record, record
+from mam.core.job_rules import OPEN
 from mam.core.times import parse_stamp
 
 TYPE_CHECKING = False

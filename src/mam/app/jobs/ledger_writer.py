@@ -7,8 +7,8 @@ the status and the outbox are one commit.
 from __future__ import annotations
 
 from mam.adapters.store.tables import jobs, outbox
-from mam.core import job as rules
 from mam.core import job_event as events
+from mam.core import job_rules as rules
 from mam.core.times import stamp
 
 TYPE_CHECKING = False

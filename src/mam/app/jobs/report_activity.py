@@ -8,8 +8,8 @@ from mam.app.jobs.find import open_job
 from mam.core import job_event as events
 from mam.core.activity import IDLE, WAITING, WORKING
 from mam.core.errors import EventRefused
-from mam.core.job import JobStatus
-from mam.core.message import DELIVERED, MessageState
+from mam.core.job_rules import JobStatus
+from mam.core.message_rules import DELIVERED, MessageState
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ from mam.app.jobs.find import open_job
 from mam.app.jobs.report_activity import prompted_at
 from mam.app.jobs.write_job_files import write_files
 from mam.core import job_event as events
-from mam.core.job import JobStatus
+from mam.core.job_rules import JobStatus
 from mam.core.session_event import Died, Renamed, Resumed, Stopped, Stopping
 
 TYPE_CHECKING = False

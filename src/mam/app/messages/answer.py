@@ -15,7 +15,7 @@ from mam.adapters.system import load_adjusted_clock
 from mam.adapters.system.deadline import Deadline
 from mam.app.context.authority import check_answerer
 from mam.app.messages.keys import look_at_agent, press, wait_between_interrupts
-from mam.app.observation.hook_reports import newest_reports
+from mam.app.observation.newest_hook_reports import newest_reports
 from mam.app.observation.pane_look import gather_evidence, look_at_pane, look_until_clear
 from mam.app.observation.versions import runs_tested_version, untested_error
 from mam.core.activity import UNKNOWN, WAITING

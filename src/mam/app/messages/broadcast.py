@@ -8,7 +8,7 @@ from __future__ import annotations
 from mam.adapters.store.tables import teams
 from mam.app.messages.send import send
 from mam.core.errors import MamError, Refused, Usage
-from mam.core.message import MessageState
+from mam.core.message_rules import MessageState
 from mam.core.session_row import is_running
 
 TYPE_CHECKING = False

@@ -13,16 +13,16 @@ from mam.adapters.system import process
 from mam.adapters.system.deadline import Deadline
 from mam.adapters.system.process import Identity
 from mam.app.context import claims
-from mam.app.messages import message_carrier, receipt_proof
+from mam.app.messages import message_as_text_or_file, receipt_proof
 from mam.app.messages.enter_text import InTheWay, type_text
 from mam.app.observation import conversations
 from mam.app.observation.pane_look import gather_evidence, look_at_pane, look_until_clear
 from mam.app.observation.transcript import open_conversation
 from mam.app.observation.versions import runs_tested_version, says_idle
-from mam.core import message as rules
+from mam.core import message_rules as rules
 from mam.core.activity import IDLE, UNKNOWN, WAITING, WORKING, is_asking
 from mam.core.errors import ConversationBusy, DeliveryUnconfirmed, NotAllowed, PaneGone, TerminalsDown
-from mam.core.message import MessageState, ReasonCode
+from mam.core.message_rules import MessageState, ReasonCode
 from mam.core.session_row import current_conversation
 
 TYPE_CHECKING = False
@@ -31,9 +31,9 @@ if TYPE_CHECKING:
     from mam.adapters.store.rows_and_log import Transaction
     from mam.adapters.store.tables.messages import Message
     from mam.app.context.context import Context
-    from mam.app.messages.message_carrier import CarriedText
+    from mam.app.messages.message_as_text_or_file import CarriedText
     from mam.app.observation.pane_look import PaneLook
-    from mam.core.message import Reason
+    from mam.core.message_rules import Reason
     from mam.core.session_row import Row
 
 _NOTHING: list[Message] = []
@@ -119,7 +119,7 @@ def _deliver_one(context: Context, message: Message) -> bool:
     if reason:
         return _hold(context, message, reason)
     try:
-        carried = message_carrier.prepare(context, row, message)
+        carried = message_as_text_or_file.prepare(context, row, message)
     except (OSError, NotAllowed) as error:
         unwritten = f"the file for the message could not be written: {error}"
         return _end(context, message, MessageState.FAILED, reason=unwritten)
@@ -336,7 +336,7 @@ def _resolve_abandoned(context: Context, message: Message) -> None:
     """Find out what became of a message whose owner died while typing; it is never typed again."""
     row = _row_of(context, message)
     try:
-        text = message_carrier.prepare(context, row, message).text if row else None
+        text = message_as_text_or_file.prepare(context, row, message).text if row else None
     except (OSError, NotAllowed):
         # Without the file for the message, the text to look for is not known.
         text = None

@@ -13,12 +13,12 @@ import time
 
 from mam.adapters.system.deadline import Deadline
 from mam.adapters.tmux.error_translation import PaneChanged, PaneInMode
-from mam.app.observation.hook_reports import COARSE_SECONDS, newest_reports
+from mam.app.observation.newest_hook_reports import COARSE_SECONDS, newest_reports
 from mam.app.observation.pane_look import SHELL, look_at_pane, look_until_clear
 from mam.core.activity import IDLE, WAITING, WORKING
 from mam.core.errors import DeliveryUnconfirmed, PaneGone, TerminalsDown, Unavailable
 from mam.core.liveness_values import Liveness
-from mam.core.message import ASKING, absence_reason
+from mam.core.message_rules import ASKING, absence_reason
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

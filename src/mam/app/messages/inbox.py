@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from mam.adapters.store.tables import messages
-from mam.app.messages.hold_reason import reason_of
-from mam.core.message import MessageState
+from mam.app.messages.displayed_reason import reason_of
+from mam.core.message_rules import MessageState
 from mam.core.times import stamp
 
 TYPE_CHECKING = False

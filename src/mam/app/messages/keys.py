@@ -15,7 +15,7 @@ from mam.app.observation.pane_look import gather_evidence, look_at_pane, look_un
 from mam.core.activity import WAITING, is_asking
 from mam.core.errors import DialogOpen, NotReady, PaneGone, Usage
 from mam.core.liveness_values import Liveness
-from mam.core.message import absence_reason
+from mam.core.message_rules import absence_reason
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

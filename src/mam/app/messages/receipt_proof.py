@@ -5,10 +5,10 @@ from __future__ import annotations
 from mam.adapters.store.tables.evidence import recorded
 from mam.adapters.system.deadline import Deadline
 from mam.app.observation import conversations
-from mam.app.observation.hook_reports import COARSE_SECONDS, pending_events, recorded_reports
+from mam.app.observation.newest_hook_reports import COARSE_SECONDS, pending_events, recorded_reports
 from mam.app.observation.pane_look import look_at_pane
 from mam.core.activity import WORKING
-from mam.core.message import FILE
+from mam.core.message_rules import FILE
 from mam.core.session_row import current_conversation
 
 TYPE_CHECKING = False

@@ -9,11 +9,11 @@ from mam.adapters.system import load_adjusted_clock
 from mam.app.context import start_resident
 from mam.app.context.authority import check_sender
 from mam.app.messages.delivery import comes_next, deliver
-from mam.app.messages.hold_reason import reason_of
+from mam.app.messages.displayed_reason import reason_of
 from mam.app.messages.receipt_proof import proof_seconds
-from mam.core import message as rules
+from mam.core import message_rules as rules
 from mam.core.errors import Conflict, InvalidPrompt, NotAllowed, Refused
-from mam.core.message import MessageState, ReasonCode
+from mam.core.message_rules import MessageState, ReasonCode
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -14,7 +14,7 @@ from mam.app.brokers import config as brokers
 from mam.app.brokers.relay_pool import RelayPool, poll_seconds
 from mam.app.monitor import watch_or_follow
 from mam.app.monitor.follow_resident import News
-from mam.app.monitor.monitor_timeouts import MonitorTimeouts
+from mam.app.monitor.monitor_end_timeouts import MonitorTimeouts
 from mam.app.monitor.resident import Resident
 from mam.app.sessions import reconcile as passes
 from mam.core.errors import InvalidSettings, MamError
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from mam.app.context.context import Context
     from mam.app.monitor.resident import ResidentTask
-    from mam.core.broker import Broker
+    from mam.core.broker_address import Broker
     from mam.core.caller import Caller
 
     Document = dict[str, Any]

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from mam.app.context.context import Context
-    from mam.app.monitor.monitor_timeouts import MonitorTimeouts
+    from mam.app.monitor.monitor_end_timeouts import MonitorTimeouts
     from mam.app.monitor.resident import ResidentTask
     from mam.core.caller import Caller
 

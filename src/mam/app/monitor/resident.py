@@ -24,13 +24,13 @@ from mam.app.context.start_resident import lock
 from mam.app.job_runner.resident_task import JobTask
 from mam.app.messages.resident_task import DeliveryTask
 from mam.app.monitor import notify
-from mam.app.monitor.monitor_timeouts import MonitorTimeouts
+from mam.app.monitor.monitor_end_timeouts import MonitorTimeouts
 from mam.app.monitor.stop_signal import StopOverdue, stop_handle
 from mam.app.observation import conversations
 from mam.app.sessions import reconcile
-from mam.app.sessions.before_change import recover_if_needed
+from mam.app.sessions.recovery_and_held_messages import recover_if_needed
 from mam.app.teams.resident_task import TeamTask
-from mam.core.drift import hands_off_until
+from mam.core.drift_detection import hands_off_until
 from mam.core.errors import MamError, ResidentRuns
 from mam.core.session_row import current_conversation, is_running
 
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 
     from mam.adapters.system.process import Identity
     from mam.app.context.context import Context
-    from mam.core.broker import Broker
+    from mam.core.broker_address import Broker
     from mam.core.caller import Caller
     from mam.core.session_row import Row
 

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from mam.adapters.store.rows_and_log import Transaction
     from mam.app.context.context import Context
     from mam.app.context.liveness import SessionLiveness
-    from mam.app.observation.hook_reports import HookReport
+    from mam.app.observation.newest_hook_reports import HookReport
     from mam.core.session_row import Row
 
 # After this time a session without any evidence is not booting any more: its activity is unknown.

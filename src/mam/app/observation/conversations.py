@@ -7,7 +7,7 @@ from mam.adapters.system import process
 from mam.adapters.system.process import Identity
 from mam.app.context.claims import change
 from mam.app.context.liveness import identity_of
-from mam.app.observation.hook_reports import newest_reports
+from mam.app.observation.newest_hook_reports import newest_reports
 from mam.core.errors import ConversationBusy
 from mam.core.resume_choice import Choice, choose
 from mam.core.session_row import current_conversation, merged, own_id, own_id_field
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from mam.adapters.store.rows_and_log import Transaction
     from mam.app.context.context import Context
-    from mam.app.observation.hook_reports import HookReport
+    from mam.app.observation.newest_hook_reports import HookReport
     from mam.core.session_row import Row
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from mam.app.context.liveness import check_all_liveness
 from mam.app.observation import activity
-from mam.app.observation.hook_reports import newest_reports
+from mam.app.observation.newest_hook_reports import newest_reports
 from mam.core.safe_text import one_line
 
 TYPE_CHECKING = False

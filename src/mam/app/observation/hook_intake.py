@@ -9,7 +9,7 @@ import os
 
 from mam.adapters.store.files import hook_spool
 from mam.adapters.store.tables import evidence
-from mam.app.observation.hook_reports import interpret
+from mam.app.observation.newest_hook_reports import interpret
 from mam.core.errors import Unavailable
 from mam.core.names import is_session_id
 

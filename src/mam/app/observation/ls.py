@@ -8,10 +8,10 @@ from mam.adapters.store import root_paths
 from mam.app.context.context import Context
 from mam.app.context.liveness import check_all_liveness, request_listings
 from mam.app.observation import activity, conversations
-from mam.app.observation.hook_reports import newest_reports
+from mam.app.observation.newest_hook_reports import newest_reports
 from mam.core.activity import IDLE, WAITING
 from mam.core.attention import attention
-from mam.core.drift import drift_class
+from mam.core.drift_detection import drift_class
 from mam.core.errors import MamError
 from mam.core.liveness_values import Liveness
 from mam.core.resume_choice import OWN
@@ -129,7 +129,7 @@ def _jobs(context: Context, rows: Sequence[Row]) -> dict[str, tuple[str, float |
 
 def _is_open(status: str | None) -> bool:
     # Imported here: the modules for signing are slow to import, and few sessions have a job.
-    from mam.core.job import ENDED
+    from mam.core.job_rules import ENDED
 
     return status not in ENDED
 

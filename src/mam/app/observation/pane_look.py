@@ -13,7 +13,7 @@ from mam.adapters.system.deadline import Deadline
 from mam.adapters.tmux.parse import Listing
 from mam.app.context.liveness import SessionLiveness, check_liveness, judge_liveness
 from mam.app.observation import activity
-from mam.app.observation.hook_reports import newest_reports
+from mam.app.observation.newest_hook_reports import newest_reports
 from mam.core.errors import PaneGone, Unavailable
 from mam.core.liveness_values import Liveness
 

@@ -8,7 +8,7 @@ from mam.adapters.store import root_paths
 from mam.adapters.system import process
 from mam.app.context.liveness import judge_liveness
 from mam.app.observation import conversations
-from mam.core.drift import Observation, SessionObservation, UnregisteredSession
+from mam.core.drift_detection import Observation, SessionObservation, UnregisteredSession
 from mam.core.errors import InvalidName
 from mam.core.liveness_values import Liveness
 from mam.core.names import kind_of_name, parse_name
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from mam.adapters.tmux.parse import Listing
     from mam.app.context.context import Context
     from mam.app.context.liveness import SessionLiveness
-    from mam.app.observation.hook_reports import HookReport
+    from mam.app.observation.newest_hook_reports import HookReport
     from mam.core.session_row import Row
 
 DEFAULT = "default"

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from mam.adapters.tmux.parse import Pane
     from mam.app.context.context import Context
     from mam.core.caller import Caller
-    from mam.core.drift import UnregisteredSession
+    from mam.core.drift_detection import UnregisteredSession
     from mam.core.session_row import Row
 
 

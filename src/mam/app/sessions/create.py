@@ -15,7 +15,7 @@ from mam.adapters.system.deadline import Deadline
 from mam.app.context import claims
 from mam.app.context.network_warning import warn_of_network
 from mam.app.observation import conversations
-from mam.app.sessions import foreign_row_commands, launch
+from mam.app.sessions import launch, row_trust
 from mam.app.sessions.create_options import CreateOptions
 from mam.app.sessions.first_prompt import first_prompt, refuse_command
 from mam.app.sessions.readiness import ReadinessWait
@@ -141,7 +141,7 @@ def _claim(
             return None
         raise RegistryBusy(f"another command is changing '{name}'", hint="repeat the command")
     if old:
-        foreign_row_commands.refuse(context, old, trust=options.trust)
+        row_trust.refuse(context, old, trust=options.trust)
     if options.child_limit:
         from mam.app.context.authority import check_child_limit
 

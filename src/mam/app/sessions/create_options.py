@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from mam.app.context.options import refuse_unknown
+from mam.app.context.unknown_options import refuse_unknown
 from mam.app.sessions.first_prompt import check_prompt
 from mam.core import names
 from mam.core.errors import Refused, Usage

@@ -5,7 +5,7 @@ from __future__ import annotations
 from mam.app.context import claims
 from mam.app.context.liveness import check_liveness
 from mam.app.observation import conversations
-from mam.app.sessions import after_end
+from mam.app.sessions import exit_status_and_cleanup
 from mam.core import session_transitions
 from mam.core.errors import MamError
 from mam.core.liveness_values import Liveness
@@ -34,7 +34,7 @@ def record_if_dead(context: Context, caller: Caller, row: Row, error: MamError |
 
 def record_death(context: Context, caller: Caller, row: Row, liveness: SessionLiveness) -> Row:
     """Record that the process of a session is gone, and return the new row."""
-    status = after_end.exit_status(context, row, liveness)
+    status = exit_status_and_cleanup.exit_status(context, row, liveness)
     named_conversation = conversations.reported_conversation(context, row)
 
     def work(transaction: Transaction) -> Row:
@@ -42,7 +42,7 @@ def record_death(context: Context, caller: Caller, row: Row, liveness: SessionLi
         if not is_running(current) or not claims.is_free(transaction, row["id"], row["name"]):
             # The session ended already, or another process is ending it and records that.
             return current
-        after_end.discard_launch_files(context, row["id"])
+        exit_status_and_cleanup.discard_launch_files(context, row["id"])
         captured_row = conversations.with_conversation(context, current, named_conversation, transaction.rows)
         on_disk = bool(conversations.on_disk(context, captured_row, current_conversation(captured_row)))
         new_row = transaction.put(
@@ -59,5 +59,5 @@ def record_death(context: Context, caller: Caller, row: Row, liveness: SessionLi
 
     new_row = claims.change(context, work)
     if not is_running(new_row):
-        after_end.unmark_reused_pane(context, row, liveness.pane)
+        exit_status_and_cleanup.unmark_reused_pane(context, row, liveness.pane)
     return new_row

@@ -5,9 +5,9 @@ from __future__ import annotations
 from mam.adapters.system import load_adjusted_clock
 from mam.app.messages.send import send, withdraw
 from mam.app.observation.versions import untested_error
-from mam.core import message as rules
+from mam.core import message_rules as rules
 from mam.core.errors import DeliveryUnconfirmed, DialogOpen, InvalidPrompt, NotReady, Unavailable
-from mam.core.message import ReasonCode
+from mam.core.message_rules import ReasonCode
 from mam.core.safe_text import for_paste
 
 TYPE_CHECKING = False
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from mam.adapters.agents.kind import Kind
     from mam.app.context.context import Context
     from mam.core.caller import Caller
-    from mam.core.message import Reason
+    from mam.core.message_rules import Reason
     from mam.core.session_row import Row
 
 # The screen may show the input box before the first hook of the agent arrives.

@@ -8,7 +8,7 @@ from mam.adapters.store.rows_and_log import new_session_id
 from mam.adapters.system import process
 from mam.app.context import claims
 from mam.app.observation import conversations
-from mam.app.sessions import foreign_row_commands, launch
+from mam.app.sessions import launch, row_trust
 from mam.app.sessions.create import bind, wait_until_ready
 from mam.core import names
 from mam.core.errors import IllegalTransition, NameTaken, Refused
@@ -68,7 +68,7 @@ def _claim(
     if not kind.can_fork:
         raise Refused(f"{source['agent']} cannot fork a conversation")
     launch.check_workspace(source["workspace"])
-    foreign_row_commands.refuse(context, source, trust=False)
+    row_trust.refuse(context, source, trust=False)
     choice = conversations.resume_choice(context, source, transaction.rows(), transaction.identities())
     if not choice.on_disk:
         raise IllegalTransition(

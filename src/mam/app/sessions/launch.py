@@ -11,7 +11,7 @@ import os
 
 from mam.adapters.agents import hook_command
 from mam.adapters.agents.kind import Attachment, Request
-from mam.adapters.system import process, program_lookup, separate_program
+from mam.adapters.system import background_program, process, program_lookup
 from mam.adapters.tmux import launch_file as launches
 from mam.adapters.tmux.client import clean_environment
 from mam.adapters.tmux.error_translation import NoAnswer
@@ -331,7 +331,7 @@ def delete_conversation(context: Context, row: Row, conversation: str) -> list[s
         return []
     program, environ = _purge_environment(context, row, kind)
     argv = kind.purge_command(conversation, program) or []
-    result = separate_program.Running(argv, environ, row["workspace"]).finish(_DELETE_SECONDS)
+    result = background_program.Running(argv, environ, row["workspace"]).finish(_DELETE_SECONDS)
     stores = row.get("stores") or kind.stores(environ)
     if result.status != 0 or kind.on_disk(conversation, row["workspace"], stores):
         output = result.output or f"exit {result.status}"

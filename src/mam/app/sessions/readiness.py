@@ -15,7 +15,7 @@ from mam.adapters.system.deadline import Deadline
 from mam.adapters.tmux import launch_file as launches
 from mam.adapters.tmux.error_translation import PaneChanged
 from mam.app.context.liveness import identity_of
-from mam.app.observation.hook_reports import pending_events
+from mam.app.observation.newest_hook_reports import pending_events
 from mam.app.observation.versions import runs_tested_version
 from mam.core import safe_text
 from mam.core.activity import IDLE, WAITING

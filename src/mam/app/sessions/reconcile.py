@@ -11,11 +11,11 @@ import time
 from mam.adapters.store.tables import drifts
 from mam.app.observation import conversations
 from mam.app.observation.hook_intake import take_in
-from mam.app.observation.hook_reports import newest_reports
+from mam.app.observation.newest_hook_reports import newest_reports
 from mam.app.observation.snapshot import observe
 from mam.app.sessions import adopt, death
-from mam.app.sessions.before_change import recover_if_needed
-from mam.core.drift import plan
+from mam.app.sessions.recovery_and_held_messages import recover_if_needed
+from mam.core.drift_detection import plan
 from mam.core.errors import MamError
 from mam.core.liveness_values import Liveness
 from mam.core.session_row import is_running
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from mam.app.context.context import Context
     from mam.app.observation.snapshot import Snapshot
     from mam.core.caller import Caller
-    from mam.core.drift import Drift
+    from mam.core.drift_detection import Drift
 
 DRIFT_ACTIONS = {"A": "terminated", "B": "registered", "C": "filled"}
 

@@ -7,7 +7,7 @@ from mam.adapters.system import process
 from mam.app.context import claims
 from mam.app.context.liveness import check_liveness
 from mam.app.observation import conversations
-from mam.app.sessions import foreign_row_commands, launch
+from mam.app.sessions import launch, row_trust
 from mam.app.sessions.create import bind_lease, wait_until_ready
 from mam.app.sessions.death import record_death
 from mam.app.sessions.outcome import RowOutcome
@@ -62,7 +62,7 @@ def resume(
             return None
         session_transitions.next_status(row["status"], "resume")
         launch.check_workspace(row["workspace"])
-        foreign_row_commands.refuse(context, row, trust=trust)
+        row_trust.refuse(context, row, trust=trust)
         choice = _choose(context, transaction, row)
         notes["plan"] = {
             "choice": [choice.id, choice.tier, choice.on_disk],

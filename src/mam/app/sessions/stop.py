@@ -16,7 +16,7 @@ from mam.app.messages.enter_text import type_text
 from mam.app.observation import conversations
 from mam.app.observation.pane_look import gather_evidence, look_at_pane
 from mam.app.observation.versions import runs_tested_version, says_idle, says_waiting
-from mam.app.sessions import after_end, launch
+from mam.app.sessions import exit_status_and_cleanup, launch
 from mam.app.sessions.outcome import RowOutcome
 from mam.core import safe_text, session_transitions, stop_escalation
 from mam.core.activity import WORKING
@@ -134,7 +134,7 @@ class Stop:
                     # Without the nudge tmux may notice the exit status late, or never.
                     self.tmux.nudge(liveness.pane.server_pid)
                 liveness = check_liveness(self.context, self.row)
-            status = after_end.exit_status(self.context, self.row, liveness)
+            status = exit_status_and_cleanup.exit_status(self.context, self.row, liveness)
             self._end_rest()
         self._remove_pane(liveness)
         if self.purge:
@@ -295,8 +295,8 @@ class Stop:
         after = check_liveness(self.context, self.row)
         if after.state in (Liveness.ALIVE, Liveness.LOOSE) or own_pane(self.row, after):
             raise StopUnconfirmed(f"the pane of '{self.row['name']}' still exists", session=self.row)
-        after_end.discard_launch_files(self.context, self.row["id"])
-        after_end.unmark_reused_pane(self.context, self.row, after.pane)
+        exit_status_and_cleanup.discard_launch_files(self.context, self.row["id"])
+        exit_status_and_cleanup.unmark_reused_pane(self.context, self.row, after.pane)
 
     def _commit(self, status: int | None) -> Row:
         mode = "forced" if self.was_killed else "graceful"

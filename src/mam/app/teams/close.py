@@ -12,7 +12,7 @@ from mam.app.teams.rebalance import arrange
 from mam.core import team_plan as rules
 from mam.core.errors import NotAllowed, Refused
 from mam.core.liveness_values import Liveness
-from mam.core.message import DELIVERED
+from mam.core.message_rules import DELIVERED
 from mam.core.session_row import current_conversation, is_running
 
 TYPE_CHECKING = False

@@ -16,7 +16,7 @@ from mam.app.teams.rebalance import arrange
 from mam.core import caller as callers
 from mam.core import team_plan as rules
 from mam.core.errors import Broken, NotAllowed, PaneGone
-from mam.core.message import MessageState
+from mam.core.message_rules import MessageState
 from mam.core.session_row import current_conversation, is_running
 
 TYPE_CHECKING = False

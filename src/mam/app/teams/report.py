@@ -18,7 +18,7 @@ from mam.core import caller as callers
 from mam.core import task_format as rules
 from mam.core import team_plan as team_rules
 from mam.core.errors import Conflict, MamError, NotAllowed, Refused, TaskNotFound, Usage
-from mam.core.message import DELIVERED, MessageState
+from mam.core.message_rules import DELIVERED, MessageState
 from mam.core.session_row import current_conversation, is_running
 
 TYPE_CHECKING = False

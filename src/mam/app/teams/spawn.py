@@ -15,7 +15,7 @@ from mam.adapters.system import load_adjusted_clock, process
 from mam.app.context import own_command
 from mam.app.context.caller import calling_row
 from mam.app.context.liveness import check_liveness
-from mam.app.context.options import refuse_unknown
+from mam.app.context.unknown_options import refuse_unknown
 from mam.app.sessions.create import start_session, wait_until_ready
 from mam.app.sessions.create_options import CreateOptions
 from mam.app.sessions.launch import Placement
@@ -26,7 +26,7 @@ from mam.core import task_format as task_rules
 from mam.core import team_plan as rules
 from mam.core.errors import DialogOpen, MamError, NotReady, Refused, StartUnconfirmed
 from mam.core.liveness_values import Liveness
-from mam.core.message import MessageState
+from mam.core.message_rules import MessageState
 from mam.core.names import parse_name
 from mam.core.session_row import is_running
 

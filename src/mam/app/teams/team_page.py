@@ -6,7 +6,7 @@ from mam.adapters.store.files import team_page_file
 from mam.adapters.store.tables import messages, tasks, teams
 from mam.core import team_page as pages
 from mam.core.errors import MamError
-from mam.core.message import MessageState
+from mam.core.message_rules import MessageState
 from mam.core.safe_text import one_line
 from mam.core.task_format import shown
 from mam.core.team_plan import READY

@@ -13,7 +13,7 @@ import select
 import time
 
 from mam.core.errors import Unavailable, Unconfirmed, Usage
-from mam.surfaces.mcp.read_only_tools import READS
+from mam.surfaces.mcp.read_only_tool_names import READS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -20,7 +20,7 @@ from pydantic import ValidationError
 
 from mam.app.api.fleet_object import Fleet, fleet_of_client
 from mam.core.errors import Broken, MamError, Usage
-from mam.surfaces.mcp.read_only_tools import READS
+from mam.surfaces.mcp.read_only_tool_names import READS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ import re
 from unicodedata import is_normalized
 
 from mam.adapters.agents.arguments import Options
-from mam.adapters.agents.claude import files, state_file, transcript
+from mam.adapters.agents.claude import files, process_state, transcript
 from mam.adapters.agents.claude import screen as claude_screen
 from mam.adapters.agents.jsonl import UUID
 from mam.adapters.agents.kind import HookEvent, Launch
@@ -274,11 +274,11 @@ class Claude(KindWithConversationFiles):
         self, pid: int, start: int, stores: Mapping[str, str]
     ) -> tuple[Evidence, str | None] | None:
         """Read the state file of exactly this process, not that of an earlier one with the same pid."""
-        return state_file.read_state(pid, start, stores)
+        return process_state.read_state(pid, start, stores)
 
     def holders(self, conversation: str, stores: Mapping[str, str]) -> list[tuple[int, int]]:
         """Read the state files: every Claude Code has one, also one that a person started."""
-        return state_file.holders(conversation, stores)
+        return process_state.holders(conversation, stores)
 
     def read_transcript_evidence(
         self, conversation: str, workspace: str, stores: Mapping[str, str]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 from mam.adapters.store.rows_and_log import dump
-from mam.core.job import JobStatus
+from mam.core.job_rules import JobStatus
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -5,14 +5,14 @@ from __future__ import annotations
 import json
 import os
 
-from mam.core.message import Reason
+from mam.core.message_rules import Reason
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
     from mam.adapters.store.rows_and_log import Transaction
-    from mam.core.message import MessageState
+    from mam.core.message_rules import MessageState
 
 _FIELDS = (
     "id",

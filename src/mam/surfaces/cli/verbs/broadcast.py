@@ -46,7 +46,7 @@ def add_options(parser: Parser) -> None:
 
 def run(call: Invocation) -> int:
     """Send the messages, and print the receipts."""
-    from mam.core.message import EXIT_CODES
+    from mam.core.message_rules import EXIT_CODES
     from mam.surfaces.cli.verbs.send import read_message, show
 
     options = call.options

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from mam.core.errors import Usage
-from mam.core.message import MessageState
+from mam.core.message_rules import MessageState
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

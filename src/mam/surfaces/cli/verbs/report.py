@@ -30,7 +30,7 @@ def add_options(parser: Parser) -> None:
 
 def run(call: Invocation) -> int:
     """Report, and print the next task."""
-    from mam.core.message import EXIT_CODES
+    from mam.core.message_rules import EXIT_CODES
     from mam.core.safe_text import for_screen
     from mam.surfaces.cli.render_sessions import clean
 

@@ -65,7 +65,7 @@ def add_options(parser: Parser) -> None:
 
 def run(call: Invocation) -> int:
     """Send the message, and print the receipt."""
-    from mam.core.message import EXIT_CODES
+    from mam.core.message_rules import EXIT_CODES
 
     options = call.options
     name, text = split_arguments(options)

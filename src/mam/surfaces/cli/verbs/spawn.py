@@ -68,7 +68,7 @@ def start_options(options: Namespace) -> dict[str, Any]:
 
 def run(call: Invocation) -> int:
     """Spawn the agent, and print the receipt of its first message."""
-    from mam.core.message import EXIT_CODES
+    from mam.core.message_rules import EXIT_CODES
 
     options = call.options
     document = call.fleet.teams.spawn(

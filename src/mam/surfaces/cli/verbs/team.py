@@ -71,7 +71,7 @@ def run(call: Invocation) -> int:
 
 
 def _up(call: Invocation) -> int:
-    from mam.core.message import EXIT_CODES
+    from mam.core.message_rules import EXIT_CODES
     from mam.surfaces.cli.verbs.spawn import start_options
 
     options = call.options

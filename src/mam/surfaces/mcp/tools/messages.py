@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
-from mam.core.message import DELIVERED
+from mam.core.message_rules import DELIVERED
 from mam.surfaces.mcp.result_types import Interacted, Receipt, Receipts
 from mam.surfaces.mcp.tool import CHANGE, ToolCall, make
 from mam.surfaces.mcp.tools.agents import AgentId

@@ -9,7 +9,7 @@ from pydantic import Field
 
 import mam
 from mam.core.errors import Refused, TimedOut, Unavailable, Usage
-from mam.core.job import OPEN, JobStatus
+from mam.core.job_rules import OPEN, JobStatus
 from mam.surfaces.mcp.result_types import Agents, AgentState, Health, Screen, Surfaces, Waited
 from mam.surfaces.mcp.tool import READ, ToolCall, make
 from mam.surfaces.mcp.tools.agents import AgentId

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from mam.core.job import EXIT_CODES, JobStatus
+from mam.core.job_rules import EXIT_CODES, JobStatus
 from mam.core.safe_text import for_screen
 from mam.surfaces.cli.output import write_json, write_lines
 from mam.surfaces.cli.render_sessions import clean

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mam.core.broker import Broker, of_json, parse_prefix, pause
+from mam.core.broker_address import Broker, of_json, parse_prefix, pause
 from mam.core.errors import InvalidSettings
 
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mam.core.drift import (
+from mam.core.drift_detection import (
     HANDS_OFF_SECONDS,
     Observation,
     SessionObservation,

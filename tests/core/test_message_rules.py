@@ -2,7 +2,7 @@
 
 import pytest
 
-from mam.core import message as rules
+from mam.core import message_rules as rules
 
 
 def reason(**facts):

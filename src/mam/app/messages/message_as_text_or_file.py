@@ -6,9 +6,9 @@ import contextlib
 import os
 
 from mam.adapters.system import atomic_file
-from mam.core import message as rules
+from mam.core import message_rules as rules
 from mam.core.errors import NotAllowed
-from mam.core.message import FILE, INLINE
+from mam.core.message_rules import FILE, INLINE
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ import pytest
 from mam.adapters.store.files import hook_spool
 from mam.adapters.store.tables import evidence
 from mam.app.observation.hook_intake import take_in
-from mam.app.observation.hook_reports import newest_reports
+from mam.app.observation.newest_hook_reports import newest_reports
 from mam.core.errors import TimedOut
 
 QUICK = ["--speed", "0"]

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from mam.adapters.store.tables import messages
-from mam.core.message import MessageState, ReasonCode, behind_reason
+from mam.core.message_rules import MessageState, ReasonCode, behind_reason
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from mam.adapters.store.rows_and_log import Transaction
     from mam.adapters.store.tables.messages import Message
-    from mam.core.message import Reason
+    from mam.core.message_rules import Reason
 
 
 def reason_of(transaction: Transaction, message: Message) -> Reason | None:

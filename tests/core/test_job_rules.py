@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from mam.core import job as rules
 from mam.core import job_event as events
+from mam.core import job_rules as rules
 from mam.core.job_file_format import parse_record, record
 
 

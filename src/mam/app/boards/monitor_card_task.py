@@ -12,7 +12,7 @@ import time
 
 from mam.adapters.store.tables import drifts
 from mam.adapters.system import process
-from mam.app.boards.monitoring_end_decision import Judge
+from mam.app.boards.judge_command import Judge
 from mam.core import monitor_card_comments as rules
 from mam.core.errors import CardNotFound, Conflict, MamError
 from mam.core.session_row import is_running
