@@ -40,7 +40,7 @@ class Mcp(VerbGroup):
 
     def start_resident(self) -> None:
         """Start a resident that waits for a client."""
-        from mam.app.context.start_resident import ensure
+        from mam.app.context.resident_process import ensure
 
         ensure(self._context, for_client=True)
 

@@ -10,7 +10,7 @@ import shlex
 
 from mam.adapters.system import atomic_file, background_program, program_lookup
 from mam.app.boards.board import HERMES, open_board
-from mam.app.context.start_resident import command
+from mam.app.context.resident_process import command
 from mam.core.errors import AgentMissing, Unavailable
 
 TYPE_CHECKING = False

@@ -17,7 +17,8 @@ from mam.adapters.store.tables import jobs, outbox
 from mam.adapters.system.file_watch import FileWatch
 from mam.app.brokers import config as brokers
 from mam.app.jobs.event import take_in
-from mam.app.jobs.find import ensure_in_ledger, token_of
+from mam.app.jobs.find import token_of
+from mam.app.jobs.import_record import ensure_in_ledger
 from mam.core import broker_address as rules
 from mam.core import job_event as events
 from mam.core import republish_request

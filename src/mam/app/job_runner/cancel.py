@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from mam.adapters.store.tables import jobs
 from mam.app.job_runner.finish import finish
-from mam.app.jobs.find import document, ensure_in_ledger, not_found
+from mam.app.jobs.find import document, not_found
+from mam.app.jobs.import_record import ensure_in_ledger
 from mam.core import job_event as events
 from mam.core.errors import NotAllowed
 from mam.core.job_rules import OPEN, JobStatus

@@ -16,7 +16,8 @@ from mam.adapters.system import background_program, process, program_lookup
 from mam.adapters.system.process import Identity
 from mam.app.job_runner.finish import fail, finish
 from mam.app.jobs import ledger_writer
-from mam.app.jobs.find import ensure_in_ledger, not_found
+from mam.app.jobs.find import not_found
+from mam.app.jobs.import_record import ensure_in_ledger
 from mam.app.jobs.write_job_files import write_files
 from mam.core import job_event as events
 from mam.core.errors import InvalidPath

@@ -6,7 +6,8 @@ import time
 
 from mam.adapters.store.tables import jobs
 from mam.app.context.commit_watch import FALLBACK_SECONDS, CommitWatch
-from mam.app.jobs.find import document, documents, ensure_in_ledger
+from mam.app.jobs.find import document, documents
+from mam.app.jobs.import_record import ensure_in_ledger
 from mam.app.jobs.write_job_files import log_line
 from mam.core.errors import TimedOut
 from mam.core.job_rules import OPEN

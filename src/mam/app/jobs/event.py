@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from mam.adapters.store.tables import jobs
 from mam.app.jobs import ledger_writer
-from mam.app.jobs.find import ensure_in_ledger, not_found, resolve_id, token_of
+from mam.app.jobs.find import not_found, resolve_id, token_of
+from mam.app.jobs.import_record import ensure_in_ledger
 from mam.app.jobs.write_job_files import write_files
 from mam.core import job_event as events
 from mam.core.errors import EventRefused, JobNotFound, NotAllowed, Usage

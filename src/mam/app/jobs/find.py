@@ -1,7 +1,4 @@
-"""Finds jobs: those of the ledger, and records that the original system left in a folder of jobs.
-
-A foreign record is a file of the original system whose job is not in the ledger yet.
-"""
+"""Finds jobs: those of the ledger, and foreign records."""
 
 from __future__ import annotations
 
@@ -9,11 +6,11 @@ import os
 
 from mam.adapters.store.files import job_files
 from mam.adapters.store.tables import jobs
+from mam.app.jobs.foreign_records import foreign_records, read_record
 from mam.core.errors import JobNotFound, NotAllowed, Usage
-from mam.core.job_event import NAMES, is_job_id
-from mam.core.job_file_format import DEFAULTS, parse_record, record
+from mam.core.job_event import is_job_id
+from mam.core.job_file_format import record
 from mam.core.job_rules import OPEN
-from mam.core.times import parse_stamp
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -29,20 +26,6 @@ if TYPE_CHECKING:
 _OURS, _EARLIER = "/.mam/jobs", ".hermes/jobs"
 _REGISTRY = ".hermes/agent-sessions.yaml"
 _LISTED_PROMPT = 200
-# A repository can contain a foreign record. These fields would let it run, start, write or publish something
-# on this machine, so mam does not take them from a foreign record.
-_NOT_TAKEN = (
-    "broker",
-    "logs_dir",
-    "max_rounds",
-    "permissions",
-    "registry_dir",
-    "reviewer",
-    "reviewer_session",
-    "root",
-    "type",
-    "validate",
-)
 
 
 def registry_of(folder: str | None) -> str | None:
@@ -77,7 +60,7 @@ def documents(context: Context, folder: str | None = None, *, only_open: bool = 
         pairs = [(job, prompt) for job, prompt in pairs if job.data.get("registry_dir") == folder]
     listing = [as_document(job, prompt) for job, prompt in pairs]
     listing += [
-        summary for summary in _foreign_records(context, folder) if summary["job_id"] not in ledger_ids
+        summary for summary in foreign_records(context, folder) if summary["job_id"] not in ledger_ids
     ]
     listing = [summary for summary in listing if not only_open or summary["status"] in OPEN]
     for summary in listing:
@@ -91,7 +74,7 @@ def document(context: Context, job_id: str, folder: str | None = None) -> Docume
     pair = context.registry.peek(lambda transaction: _job_with_prompt(transaction, job_id), None)
     if pair is not None and folder in (None, pair[0].data.get("registry_dir")):
         return as_document(*pair)
-    foreign = _read_record(context, job_id, folder) if pair is None else None
+    foreign = read_record(context, job_id, folder) if pair is None else None
     if foreign is None:
         raise not_found(context, job_id)
     return {key: value for key, value in foreign.items() if key != "auth_token"} | {"auth_token": None}
@@ -111,40 +94,6 @@ def as_document(job: Job, prompt: str) -> Document:
         updated_at=job.updated_at,
         last_event_at=job.last_event_at,
     )
-
-
-def ensure_in_ledger(context: Context, job_id: str, folder: str | None = None) -> None:
-    """Ensure that a job is in the ledger; import a foreign record with its token and its log."""
-    if not context.paths.exists() and not _read_record(context, job_id, folder):
-        raise not_found(context, job_id)
-    if context.registry.peek(lambda transaction: jobs.find(transaction, job_id), None) is not None:
-        return
-    record_document = _read_record(context, job_id, folder)
-    if record_document is None:
-        raise not_found(context, job_id)
-    if record_document["root"] not in (None, context.paths.root):
-        raise NotAllowed(
-            f"job {job_id} belongs to the root {record_document['root']}",
-            hint=f"--workspace {record_document['root']}",
-        )
-    token = record_document.pop("auth_token")
-    if token:
-        job_files.new_token(context.paths.jobs, job_id, token)
-    source = _folder_with(context, job_id, folder)
-    log = job_files.read_log(_log_in(source, job_id))
-    facts = {**DEFAULTS, **{key: record_document[key] for key in DEFAULTS if key not in _NOT_TAKEN}}
-    facts |= {"registry_dir": source, "root": context.paths.root}
-    context.registry.note(lambda transaction: _add_record(transaction, record_document, facts, log))
-
-
-def log_of_foreign_record(
-    context: Context, job_id: str, folder: str | None
-) -> tuple[str, list[Document]] | None:
-    """Return the folder of a foreign record, and the log beside the record; None without such a record."""
-    if _read_record(context, job_id, folder) is None:
-        return None
-    source = _folder_with(context, job_id, folder)
-    return source, job_files.read_log(_log_in(source, job_id))
 
 
 def is_open(context: Context, job_id: str | None) -> bool:
@@ -192,54 +141,3 @@ def _jobs_with_prompts(transaction: Transaction) -> list[tuple[Job, str]]:
 def _job_with_prompt(transaction: Transaction, job_id: str) -> tuple[Job, str] | None:
     job = jobs.find(transaction, job_id)
     return (job, jobs.prompt_of(transaction, job_id)) if job else None
-
-
-def _folders(context: Context, folder: str | None) -> list[str]:
-    return [folder] if folder else [context.paths.jobs, os.path.join(context.paths.root, _EARLIER)]
-
-
-def _folder_with(context: Context, job_id: str, folder: str | None) -> str:
-    places = _folders(context, folder)
-    return next(
-        (place for place in places if os.path.exists(os.path.join(place, f"{job_id}.json"))), places[0]
-    )
-
-
-def _read_record(context: Context, job_id: str, folder: str | None) -> Document | None:
-    path = os.path.join(_folder_with(context, job_id, folder), f"{job_id}.json")
-    record_document = parse_record(job_files.read_record(path))
-    return record_document if record_document and record_document["job_id"] == job_id else None
-
-
-def _foreign_records(context: Context, folder: str | None) -> list[Document]:
-    ids = {
-        name for place in _folders(context, folder) for name in job_files.record_ids(place) if is_job_id(name)
-    }
-    records = [content for job_id in sorted(ids) if (content := _read_record(context, job_id, folder))]
-    return [{**content, "auth_token": None} for content in records]
-
-
-def _log_in(folder: str, job_id: str) -> str:
-    return os.path.join(folder, f"{job_id}.events.log")
-
-
-def _add_record(
-    transaction: Transaction, record_document: Document, facts: Document, log: list[Document]
-) -> None:
-    if jobs.find(transaction, record_document["job_id"]) is not None:
-        return
-    created = parse_stamp(record_document["created_at"])
-    job = jobs.add(
-        transaction,
-        record_document["job_id"],
-        record_document["prompt"],
-        facts,
-        status=record_document["status"],
-        attempt=record_document["attempt"],
-        last_seq=record_document["last_seq"],
-        ended_seq=None if record_document["status"] in OPEN else record_document["last_seq"],
-        created_at=transaction.now if created is None else created,
-    )
-    for event in log:
-        if event.get("event") in NAMES and isinstance(event.get("data"), dict):
-            jobs.add_entry(transaction, job.id, event["event"], {**event, "seq": 0}, attempt=job.attempt)

@@ -6,8 +6,9 @@ import os
 
 from mam.adapters.store.files import job_files
 from mam.adapters.store.tables import jobs
-from mam.app.jobs.find import log_of_foreign_record, not_found
-from mam.app.jobs.write_job_files import log_line
+from mam.app.jobs.find import not_found
+from mam.app.jobs.foreign_records import log_of_foreign_record
+from mam.app.jobs.write_job_files import AUDITS, audit_root, log_line
 from mam.core.job_event import is_job_id
 
 TYPE_CHECKING = False
@@ -18,18 +19,6 @@ if TYPE_CHECKING:
     from mam.app.context.context import Context
 
     Document = dict[str, Any]
-
-_FOLDER = "delegate_job_logs"
-
-
-def audit_root(context: Context) -> str:
-    """Return the folder that holds the audit folders of jobs."""
-    configured = context.environ.get("DELEGATE_JOB_LOGS_DIR")
-    return (
-        os.path.join(context.workspace, configured)
-        if configured
-        else os.path.join(context.paths.root, _FOLDER)
-    )
 
 
 def logs(context: Context, job_id: str, *, folder: str | None = None) -> Document:
@@ -72,7 +61,7 @@ def list_logs(context: Context) -> list[Document]:
 
 def _roots(context: Context) -> list[str]:
     """Return where audit folders may be: mam's own place, and that of later versions of the original."""
-    return [audit_root(context), os.path.join(context.paths.state, _FOLDER)]
+    return [audit_root(context), os.path.join(context.paths.state, AUDITS)]
 
 
 def _names(folder: str) -> list[str]:

@@ -7,8 +7,7 @@ import secrets
 from mam.adapters.store.files import job_files
 from mam.adapters.store.tables import jobs
 from mam.app.jobs import clock_jump, ledger_writer
-from mam.app.jobs.logs import audit_root
-from mam.app.jobs.write_job_files import write_files
+from mam.app.jobs.write_job_files import audit_root, write_files
 from mam.core import job_event as events
 from mam.core.job_file_format import DEFAULTS
 

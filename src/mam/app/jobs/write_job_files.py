@@ -43,7 +43,18 @@ _META = (
     "registry_dir",
     "root",
 )
+AUDITS = "delegate_job_logs"
 _IGNORE = "# Made by mam: the audit of jobs is state of this machine.\n*\n"
+
+
+def audit_root(context: Context) -> str:
+    """Return the folder that holds the audit folders of jobs."""
+    configured = context.environ.get("DELEGATE_JOB_LOGS_DIR")
+    return (
+        os.path.join(context.workspace, configured)
+        if configured
+        else os.path.join(context.paths.root, AUDITS)
+    )
 
 
 def write_files(context: Context, job_id: str) -> None:

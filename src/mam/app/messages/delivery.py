@@ -17,7 +17,6 @@ from mam.app.messages import message_as_text_or_file, receipt_proof
 from mam.app.messages.enter_text import InTheWay, type_text
 from mam.app.observation import conversations
 from mam.app.observation.pane_look import gather_evidence, look_at_pane, look_until_clear
-from mam.app.observation.transcript import open_conversation
 from mam.app.observation.versions import runs_tested_version, says_idle
 from mam.core import message_rules as rules
 from mam.core.activity import IDLE, UNKNOWN, WAITING, WORKING, is_asking
@@ -130,7 +129,7 @@ def _deliver_one(context: Context, message: Message) -> bool:
         row = conversations.record_open_conversation(context, row)
     except ConversationBusy as error:
         return _hold(context, message, error.message)
-    conversation = open_conversation(context, row) or ""
+    conversation = conversations.open_conversation(context, row) or ""
     before = kind.transcript_size(conversation, conversations.stores_of(context, row))
     _being_typed.add(message.id)
     try:
@@ -342,7 +341,7 @@ def _resolve_abandoned(context: Context, message: Message) -> None:
         text = None
     evidence = None
     if row and text:
-        proof = _make_proof(context, message, text, open_conversation(context, row) or "")
+        proof = _make_proof(context, message, text, conversations.open_conversation(context, row) or "")
         evidence = receipt_proof.find_late(context, row, proof)
     if evidence:
         _end(context, message, MessageState.SUBMITTED, reason=None, evidence=evidence)

@@ -10,7 +10,7 @@ import os
 import sys
 
 from mam.adapters.system import background_program, program_lookup
-from mam.app.context.start_resident import command
+from mam.app.context.resident_process import command
 from mam.core.errors import ReadOnly
 from mam.core.names import slug
 

@@ -20,7 +20,7 @@ from mam.adapters.tmux.client import TIMEOUT
 from mam.app.brokers.relay_pool import RelayPool
 from mam.app.context import claims
 from mam.app.context.liveness import identity_of
-from mam.app.context.start_resident import lock
+from mam.app.context.resident_process import lock
 from mam.app.job_runner.resident_task import JobTask
 from mam.app.messages.resident_task import DeliveryTask
 from mam.app.monitor import notify

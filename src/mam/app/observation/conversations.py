@@ -105,6 +105,12 @@ def reported_conversation(
     return (report.data["conversation"], "hook") if report and report.data.get("conversation") else None
 
 
+def open_conversation(context: Context, row: Row) -> str | None:
+    """Return the conversation that the agent has open now, which may be newer than the row's."""
+    reported = reported_conversation(context, row)
+    return reported[0] if reported else current_conversation(row)
+
+
 def with_conversation(
     context: Context,
     row: Row,

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from mam.app.observation import conversations
 from mam.core.errors import NoTranscript
-from mam.core.session_row import current_conversation
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -18,7 +17,7 @@ if TYPE_CHECKING:
 def transcript(context: Context, target: str, turns: int) -> dict[str, Any]:
     """Return the end of the conversation; raise NoTranscript where mam can read no record of it."""
     row = context.registry.view().find(target)
-    conversation = open_conversation(context, row)
+    conversation = conversations.open_conversation(context, row)
     record = _read(context, row, conversation, turns)
     if record is None:
         raise NoTranscript(
@@ -31,14 +30,8 @@ def transcript(context: Context, target: str, turns: int) -> dict[str, Any]:
 
 def usage(context: Context, row: Row) -> dict[str, Any] | None:
     """Return the model, the tokens and how full the context is; None without a readable transcript."""
-    record = _read(context, row, open_conversation(context, row), 0)
+    record = _read(context, row, conversations.open_conversation(context, row), 0)
     return _figures(record) if record is not None else None
-
-
-def open_conversation(context: Context, row: Row) -> str | None:
-    """Return the conversation that the agent has open now, which may be newer than the row's."""
-    reported = conversations.reported_conversation(context, row)
-    return reported[0] if reported else current_conversation(row)
 
 
 def _read(context: Context, row: Row, conversation: str | None, turns: int) -> Transcript | None:

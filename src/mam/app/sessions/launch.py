@@ -15,7 +15,7 @@ from mam.adapters.system import background_program, process, program_lookup
 from mam.adapters.tmux import launch_file as launches
 from mam.adapters.tmux.client import clean_environment
 from mam.adapters.tmux.error_translation import NoAnswer
-from mam.app.context import own_command, start_resident
+from mam.app.context import own_command, resident_process
 from mam.app.context.liveness import find_pane
 from mam.app.jobs.find import is_open
 from mam.app.observation import versions
@@ -361,7 +361,7 @@ def commit_start(context: Context, row: Row, started_agent: StartedAgent, bind: 
             started_agent.reading.cancel()
         _undo(context, row, started_agent.launch_file, error)
         raise
-    start_resident.ensure(context)
+    resident_process.ensure(context)
     return versions.record(context, new_row, started_agent.reading)
 
 
