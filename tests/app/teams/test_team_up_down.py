@@ -363,7 +363,7 @@ class TestClose:
         first, second = spawn(master), spawn(master, "qa")
         master.sessions.stop("dev", force=True)
         assert desk.panes() == [desk.pane, second["session"]["pane"]["id"]]
-        assert master.sessions.status("qa")["activity"] == "idle"
+        master.sessions.wait("qa", "idle", timeout=30)
         assert master.sessions.get("dev").row["termination_mode"] == "forced"
         assert first["session"]["pane"]["id"] not in desk.panes()
 

@@ -11,8 +11,8 @@ if TYPE_CHECKING:
     from mam.surfaces.cli.parser import Parser
 
 DESCRIPTION = """\
-Show a session in this terminal. Ctrl-b d leaves it again. Inside tmux the client switches to the session,
-and Ctrl-b L switches back.
+Show a session in this terminal. Ctrl-b d leaves it again. Inside tmux the client switches to
+the session, and Ctrl-b L switches back.
 With --json, print the command that would show the session."""
 EXAMPLES = """
   mam attach demo-app-creator-claude
