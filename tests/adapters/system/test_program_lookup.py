@@ -6,7 +6,7 @@ import os
 
 import pytest
 
-from mam.adapters.system.background_program import Running
+from mam.adapters.system.concurrent_program import Running
 from mam.adapters.system.program_lookup import similar, which
 
 

@@ -18,7 +18,7 @@ from mam.adapters.kanban.mam_board import MamBoard
 from mam.adapters.store.tables import drifts
 from mam.app.boards import monitor_card_task
 from mam.app.boards.board import open_board
-from mam.app.context import resident_process
+from mam.app.context import resident_start_and_lock
 from mam.core import drift_detection as rules
 from mam.core.errors import Conflict, NoRegistry, Unavailable, Usage
 from mam.core.monitor_card_comments import AUTHOR, LONGEST_COMMENT
@@ -470,13 +470,17 @@ class TestLive:
     def test_the_resident_beside_it_dies_and_it_takes_over(self, fleet, monitor, until) -> None:
         fleet.init()
         first = monitor()
-        until(lambda: resident_process.lock(fleet._access.context).holder())
+        until(lambda: resident_start_and_lock.lock(fleet._access.context).holder())
         running = monitor("--card", "new", "--json")
         card = json.loads(running.stdout.readline())["card"]["id"]
         until(lambda: heartbeats(fleet, card))
         first.kill()
         first.wait()
-        until(lambda: (resident_process.lock(fleet._access.context).holder() or {}).get("pid") == running.pid)
+        until(
+            lambda: (
+                (resident_start_and_lock.lock(fleet._access.context).holder() or {}).get("pid") == running.pid
+            )
+        )
         fleet.boards.comment(card, "stop")
         running.communicate(timeout=20)
         assert status(fleet, card)[0] == "blocked"
@@ -486,7 +490,7 @@ class TestLive:
         fleet.init()
         if beside:
             monitor()
-            until(lambda: resident_process.lock(fleet._access.context).holder())
+            until(lambda: resident_start_and_lock.lock(fleet._access.context).holder())
         session = fleet.sessions.create("sleep", args=["1000"], name="one")
         running = monitor("--card", "new", "--json")
         card = json.loads(running.stdout.readline())["card"]["id"]

@@ -14,7 +14,7 @@ from tests.app.watching import classes
 import mam
 from mam.adapters.store.tables import drifts
 from mam.adapters.tmux.client import Tmux
-from mam.app.context import resident_process
+from mam.app.context import resident_start_and_lock
 from mam.app.monitor import resident as residents
 from mam.core import drift_detection as rules
 from mam.core.errors import ResidentRuns
@@ -23,7 +23,7 @@ QUICK = ["--speed", "0"]
 
 
 def holder(fleet):
-    return resident_process.lock(fleet._access.context).holder()
+    return resident_start_and_lock.lock(fleet._access.context).holder()
 
 
 def test_a_death_is_recorded_at_once(fleet, watched, until) -> None:

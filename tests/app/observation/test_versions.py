@@ -11,7 +11,7 @@ import mam
 from mam.adapters.agents import catalogue
 from mam.adapters.agents.practice import Practice
 from mam.adapters.system import process
-from mam.adapters.system.background_program import Running
+from mam.adapters.system.concurrent_program import Running
 from mam.adapters.system.program_lookup import package_version, parse_version, which
 from mam.adapters.tmux.client import Tmux
 from mam.core.errors import DialogOpen, UntestedVersion

@@ -545,7 +545,7 @@ def test_reading_makes_nothing(fleet, workspace):
 
 
 def test_the_resident_finishes_the_spawn_of_a_dead_spawner(master):
-    from mam.app.teams.resident_task import TeamTask
+    from mam.app.teams.resident_task_spawns_and_pages import TeamTask
 
     document = spawn(master)
     dead_owner = {"pid": 1, "start": 1, "boot": "another"}

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from tests.surfaces.mcp.client import Client
 
-from mam.app.context import resident_process
+from mam.app.context import resident_start_and_lock
 
 INSIDE = Path(__file__).with_name("client.py")
 
@@ -33,7 +33,7 @@ def client(fleet, workspace, resident):
 @pytest.fixture
 def holder(fleet):
     """Say which process is the resident now."""
-    return lambda: (resident_process.lock(fleet._access.context).holder() or {}).get("pid")
+    return lambda: (resident_start_and_lock.lock(fleet._access.context).holder() or {}).get("pid")
 
 
 class Inside:

@@ -12,7 +12,7 @@ import json
 import os
 import re
 
-from mam.adapters.agents.arguments import Options
+from mam.adapters.agents.caller_arguments import Options
 from mam.adapters.agents.jsonl import UUID
 from mam.adapters.agents.kind import Kind, Launch
 from mam.adapters.agents.open_regular import open_regular_file

@@ -7,7 +7,7 @@ import os
 from contextlib import suppress
 
 from mam.adapters.system import private_socket
-from mam.app.context import resident_process
+from mam.app.context import resident_start_and_lock
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -77,4 +77,4 @@ def has_server(context: Context) -> bool:
     """Tell whether a resident serves this root, or the settings allow to start one."""
     if not context.paths.exists():
         return False
-    return context.settings().resident != "off" or resident_process.lock(context).holder() is not None
+    return context.settings().resident != "off" or resident_start_and_lock.lock(context).holder() is not None

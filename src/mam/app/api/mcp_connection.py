@@ -40,7 +40,7 @@ class Mcp(VerbGroup):
 
     def start_resident(self) -> None:
         """Start a resident that waits for a client."""
-        from mam.app.context.resident_process import ensure
+        from mam.app.context.resident_start_and_lock import ensure
 
         ensure(self._context, for_client=True)
 

@@ -60,7 +60,7 @@ class Access:
     def begin(self) -> None:
         """Prepare a change: finish what a dead process left half done, and deliver held messages."""
         from mam.adapters.store.tables import teams
-        from mam.app.sessions.recovery_and_held_messages import begin_change
+        from mam.app.sessions.steps_before_each_change import begin_change
 
         begin_change(self.context, self.caller)
         none: list[Member] = []

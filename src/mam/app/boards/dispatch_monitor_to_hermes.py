@@ -8,9 +8,9 @@ from __future__ import annotations
 import os
 import shlex
 
-from mam.adapters.system import atomic_file, background_program, program_lookup
+from mam.adapters.system import atomic_file, concurrent_program, program_lookup
 from mam.app.boards.board import HERMES, open_board
-from mam.app.context.resident_process import command
+from mam.app.context.resident_start_and_lock import command
 from mam.core.errors import AgentMissing, Unavailable
 
 TYPE_CHECKING = False
@@ -138,7 +138,7 @@ def _hermes(context: Context, board: Board, argv: list[str], **variables: str) -
     environ.pop("TMUX", None)
     # mam and hermes must use the same board, so hermes gets its path.
     environ = {**environ, "HERMES_KANBAN_DB": board.path, **variables}
-    return background_program.Running(argv, environ, context.paths.root).finish(_SECONDS).output
+    return concurrent_program.Running(argv, environ, context.paths.root).finish(_SECONDS).output
 
 
 def _write_worker(context: Context, program: str, card: str) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import threading
 
-from mam.adapters.system import background_program
+from mam.adapters.system import concurrent_program
 from mam.core.monitor_card_comments import verdict_of
 
 TYPE_CHECKING = False
@@ -49,7 +49,7 @@ class Judge:
         self._thread.start()
 
     def _run(self, argv: list[str], environ: dict[str, str]) -> None:
-        result = background_program.Running(argv, environ).finish(_SECONDS)
+        result = concurrent_program.Running(argv, environ).finish(_SECONDS)
         self._verdict = verdict_of(result.status, result.output)
 
     def verdict(self) -> str:

@@ -12,7 +12,7 @@ import time
 
 from mam.adapters.store.files import job_files
 from mam.adapters.store.tables import jobs
-from mam.adapters.system import background_program, process, program_lookup
+from mam.adapters.system import concurrent_program, process, program_lookup
 from mam.adapters.system.process import Identity
 from mam.app.job_runner.finish import fail, finish
 from mam.app.jobs import ledger_writer
@@ -148,18 +148,18 @@ def _run_cancellable(context: Context, job: Job, path: str) -> Document | None:
     return _wait_for(context, job, running, is_checking)
 
 
-def _start_script(context: Context, job: Job, path: str) -> background_program.Running:
+def _start_script(context: Context, job: Job, path: str) -> concurrent_program.Running:
     """Start a script in the job's directory, with JOB_ID and REGISTRY_DIR in its environment."""
     records_folder = job.data.get("registry_dir") or context.paths.jobs
     argv = [path] if os.access(path, os.X_OK) else [_shell(context), path]
     environ = {**context.environ, "JOB_ID": job.id, "REGISTRY_DIR": records_folder}
     job_files.make_folder(context.paths.jobs)
     command = ["/bin/sh", "-c", _SCRIPT, "sh", _log_of(context, job), *argv]
-    return background_program.Running(command, environ, cwd=job.data.get("workdir") or "/")
+    return concurrent_program.Running(command, environ, cwd=job.data.get("workdir") or "/")
 
 
 def _wait_for(
-    context: Context, job: Job, running: background_program.Running, should_continue: Callable[[], bool]
+    context: Context, job: Job, running: concurrent_program.Running, should_continue: Callable[[], bool]
 ) -> Document | None:
     """Return `{passed, exit_code, output}` of a script; None if `should_continue` made us kill it."""
     if running.pid is None:

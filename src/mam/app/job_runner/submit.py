@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from mam.adapters.store.tables import jobs
 from mam.adapters.system import process
-from mam.app.context import resident_process
+from mam.app.context import resident_start_and_lock
 from mam.app.job_runner.begin_attempt import (
     begin_attempt,
     create_session_for_job,
@@ -52,7 +52,7 @@ def submit(context: Context, caller: Caller, prompt: str, **options: Unpack[AllJ
     facts = {**submission.facts(job_id), "owner": process.me().as_json()}
     record_job(context, caller, job_id, submission.prompt, **facts)
     try:
-        resident_process.ensure(context)
+        resident_start_and_lock.ensure(context)
         if submission.type == HUMAN:
             context.registry.note(
                 lambda transaction: jobs.update(transaction, _job(transaction, job_id), data={"owner": None})

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import time
 
-from mam.app.context import resident_process
+from mam.app.context import resident_start_and_lock
 from mam.app.job_runner.resident_task import JobTask
 from mam.app.messages.delivery import deliver_all
 from mam.app.sessions.reconcile import reconcile
@@ -28,7 +28,7 @@ class WaiterTask:
         """`context` is the one of the waiting process."""
         self.caller = caller
         self._job_task = JobTask(context, caller)
-        self._lock = resident_process.lock(context)
+        self._lock = resident_start_and_lock.lock(context)
         self._due = 0.0
         self._last_warning = ""
 

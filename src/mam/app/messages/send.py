@@ -6,7 +6,7 @@ import time
 
 from mam.adapters.store.tables import messages
 from mam.adapters.system import load_adjusted_clock
-from mam.app.context import resident_process
+from mam.app.context import resident_start_and_lock
 from mam.app.context.authority import check_sender
 from mam.app.messages.delivery import comes_next, deliver
 from mam.app.messages.displayed_reason import reason_of
@@ -64,7 +64,7 @@ def send(
         if message.state in rules.ENDED or not is_waited_for:
             if message.state == MessageState.HELD:
                 # The resident delivers the message when the reason ends.
-                resident_process.ensure(context)
+                resident_start_and_lock.ensure(context)
             return _receipt(context, message, row, (time.monotonic() - began) * 1000)
         time.sleep(min(_STEP, seconds_left) if seconds_left > 0 else _STEP)
 

@@ -9,8 +9,8 @@ import hashlib
 import os
 import sys
 
-from mam.adapters.system import background_program, program_lookup
-from mam.app.context.resident_process import command
+from mam.adapters.system import concurrent_program, program_lookup
+from mam.app.context.resident_start_and_lock import command
 from mam.core.errors import ReadOnly
 from mam.core.names import slug
 
@@ -139,7 +139,7 @@ def _run(context: Context, path: str, commands: list[list[str]]) -> dict[str, An
         if program is None:
             notes.append(f"{argv[0]} is not on PATH; run it yourself: {' '.join(argv)}")
             continue
-        result = background_program.Running([program, *argv[1:]], context.environ).finish(_SECONDS)
+        result = concurrent_program.Running([program, *argv[1:]], context.environ).finish(_SECONDS)
         if result.status != 0:
             notes.append(f"{' '.join(argv)}: {result.output or f'exit {result.status}'}")
     return {"unit": path, "changed": True, "notes": notes}

@@ -7,7 +7,7 @@ import sys
 from threading import Thread
 
 from mam.adapters.store.tables import sent_notices
-from mam.adapters.system import background_program, program_lookup
+from mam.adapters.system import concurrent_program, program_lookup
 from mam.app.observation import activity
 from mam.app.observation.ls import describe
 from mam.core.activity import UNKNOWN
@@ -131,7 +131,7 @@ def announce(context: Context, notice: Notice) -> None:
         commands.append([*settings.notify_command, text])
     facts = {"MAM_NOTICE": json.dumps(notice), "MAM_NOTICE_SESSION": notice["session"]}
     for command in filter(None, commands):
-        result = background_program.Running(command, {**context.environ, **facts}).finish(_COMMAND_SECONDS)
+        result = concurrent_program.Running(command, {**context.environ, **facts}).finish(_COMMAND_SECONDS)
         if result.status != 0:
             context.warn(f"{command[0]} could not show the notice: {result.output or result.status}")
 

@@ -20,16 +20,16 @@ from mam.adapters.tmux.client import TIMEOUT
 from mam.app.brokers.relay_pool import RelayPool
 from mam.app.context import claims
 from mam.app.context.liveness import identity_of
-from mam.app.context.resident_process import lock
+from mam.app.context.resident_start_and_lock import lock
 from mam.app.job_runner.resident_task import JobTask
 from mam.app.messages.resident_task import DeliveryTask
 from mam.app.monitor import notify
-from mam.app.monitor.monitor_end_timeouts import MonitorTimeouts
+from mam.app.monitor.run_and_idle_timeouts import MonitorTimeouts
 from mam.app.monitor.stop_signal import StopOverdue, stop_handle
 from mam.app.observation import conversations
 from mam.app.sessions import reconcile
-from mam.app.sessions.recovery_and_held_messages import recover_if_needed
-from mam.app.teams.resident_task import TeamTask
+from mam.app.sessions.steps_before_each_change import recover_if_needed
+from mam.app.teams.resident_task_spawns_and_pages import TeamTask
 from mam.core.drift_detection import hands_off_until
 from mam.core.errors import MamError, ResidentRuns
 from mam.core.session_row import current_conversation, is_running

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from mam.app.context.resident_process import lock
+from mam.app.context.resident_start_and_lock import lock
 from mam.core.errors import ResidentRuns
 
 TYPE_CHECKING = False

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from mam.adapters.store import database
-from mam.adapters.store.tables import log as entries
+from mam.adapters.store.tables import read_log as entries
 from mam.core.times import stamp
 
 TYPE_CHECKING = False

@@ -6,7 +6,7 @@ a hook, the state file or the transcript must report that the agent is idle.
 
 from __future__ import annotations
 
-from mam.adapters.system import background_program, program_lookup
+from mam.adapters.system import concurrent_program, program_lookup
 from mam.app.context import claims
 from mam.core.activity import IDLE, UNKNOWN, WAITING, is_asking
 from mam.core.errors import UntestedVersion
@@ -34,11 +34,11 @@ class VersionReading:
     def __init__(self, kind: Kind, program: str, environ: Mapping[str, str]) -> None:
         """Read the version from the package of the program, or else run `--version` in the background."""
         self.version: str | None = None
-        self._process: background_program.Running | None = None
+        self._process: concurrent_program.Running | None = None
         if kind.known_versions:
             self.version = program_lookup.package_version(program, kind.packages)
             if self.version is None:
-                self._process = background_program.Running([program, "--version"], environ)
+                self._process = concurrent_program.Running([program, "--version"], environ)
 
     @property
     def is_due(self) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from mam.adapters.store.rows_and_log import new_session_id
 from mam.adapters.system import process
-from mam.app.context import claims, resident_process
+from mam.app.context import claims, resident_start_and_lock
 from mam.app.sessions.launch import pane_record
 from mam.core import names, session_transitions
 from mam.core.errors import AmbiguousTarget, NameTaken, NotAllowed, PaneGone, TerminalsDown
@@ -123,7 +123,7 @@ def bind(context: Context, caller: Caller, row: Row, pane: Pane) -> Row:
         return committed_row
 
     committed_row = claims.change(context, work)
-    resident_process.ensure(context)
+    resident_start_and_lock.ensure(context)
     return committed_row
 
 

@@ -11,11 +11,11 @@ import os
 
 from mam.adapters.agents import hook_command
 from mam.adapters.agents.kind import Attachment, Request
-from mam.adapters.system import background_program, process, program_lookup
+from mam.adapters.system import concurrent_program, process, program_lookup
 from mam.adapters.tmux import launch_file as launches
 from mam.adapters.tmux.client import clean_environment
 from mam.adapters.tmux.error_translation import NoAnswer
-from mam.app.context import own_command, resident_process
+from mam.app.context import own_command, resident_start_and_lock
 from mam.app.context.liveness import find_pane
 from mam.app.jobs.find import is_open
 from mam.app.observation import versions
@@ -331,7 +331,7 @@ def delete_conversation(context: Context, row: Row, conversation: str) -> list[s
         return []
     program, environ = _purge_environment(context, row, kind)
     argv = kind.purge_command(conversation, program) or []
-    result = background_program.Running(argv, environ, row["workspace"]).finish(_DELETE_SECONDS)
+    result = concurrent_program.Running(argv, environ, row["workspace"]).finish(_DELETE_SECONDS)
     stores = row.get("stores") or kind.stores(environ)
     if result.status != 0 or kind.on_disk(conversation, row["workspace"], stores):
         output = result.output or f"exit {result.status}"
@@ -361,7 +361,7 @@ def commit_start(context: Context, row: Row, started_agent: StartedAgent, bind: 
             started_agent.reading.cancel()
         _undo(context, row, started_agent.launch_file, error)
         raise
-    resident_process.ensure(context)
+    resident_start_and_lock.ensure(context)
     return versions.record(context, new_row, started_agent.reading)
 
 

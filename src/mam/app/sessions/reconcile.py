@@ -14,7 +14,7 @@ from mam.app.observation.hook_intake import take_in
 from mam.app.observation.newest_hook_reports import newest_reports
 from mam.app.observation.snapshot import observe
 from mam.app.sessions import adopt, death
-from mam.app.sessions.recovery_and_held_messages import recover_if_needed
+from mam.app.sessions.steps_before_each_change import recover_if_needed
 from mam.core.drift_detection import plan
 from mam.core.errors import MamError
 from mam.core.liveness_values import Liveness

@@ -10,13 +10,13 @@ import os
 import re
 from unicodedata import is_normalized
 
-from mam.adapters.agents.arguments import Options
+from mam.adapters.agents.ambiguous_width_characters import has_unsafe_width
+from mam.adapters.agents.caller_arguments import Options
 from mam.adapters.agents.claude import files, process_state, transcript
 from mam.adapters.agents.claude import screen as claude_screen
 from mam.adapters.agents.jsonl import UUID
 from mam.adapters.agents.kind import HookEvent, Launch
 from mam.adapters.agents.kind_with_conversation_files import KindWithConversationFiles
-from mam.adapters.agents.unsafe_width import has_unsafe_width
 from mam.core.activity import IDLE, WAITING, WORKING
 from mam.core.errors import NotAllowed, Usage
 

@@ -11,7 +11,7 @@ import json
 import re
 
 from mam.adapters.agents import hook_command
-from mam.adapters.agents.arguments import REST, Options
+from mam.adapters.agents.caller_arguments import REST, Options
 from mam.adapters.agents.codex import files, process
 from mam.adapters.agents.codex import screen as codex_screen
 from mam.adapters.agents.jsonl import UUID

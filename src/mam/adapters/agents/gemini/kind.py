@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 
-from mam.adapters.agents.arguments import Options
+from mam.adapters.agents.caller_arguments import Options
 from mam.adapters.agents.gemini import files, open_conversation, record
 from mam.adapters.agents.gemini import screen as gemini_screen
 from mam.adapters.agents.kind import Launch

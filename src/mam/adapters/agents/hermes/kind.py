@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 import secrets
 
-from mam.adapters.agents.hermes import files
+from mam.adapters.agents.hermes import conversation_database
 from mam.adapters.agents.hermes import screen as hermes_screen
 from mam.adapters.agents.kind import Kind, Launch
 from mam.adapters.agents.read_only_sqlite import Unreadable
@@ -58,18 +58,20 @@ class Hermes(Kind):
 
     def stores(self, environ: Mapping[str, str]) -> dict[str, str]:
         """Return the home of the chosen profile."""
-        return {files.HOME: files.home_of(environ)}
+        return {conversation_database.HOME: conversation_database.home_of(environ)}
 
     def session_variables(self) -> dict[str, str]:
         """Return a source that no other session has; Hermes records it with each conversation."""
-        return {files.SOURCE: f"mam-{secrets.token_hex(4)}"}
+        return {conversation_database.SOURCE: f"mam-{secrets.token_hex(4)}"}
 
     def launch(self, request: Request) -> Launch:
         """Pass the conversation and the permissions; the arguments of the caller come last."""
         args = _check_arguments(request.command[1:])
-        home = request.stores.get(files.HOME) or files.home_of(request.environ)
+        home = request.stores.get(conversation_database.HOME) or conversation_database.home_of(
+            request.environ
+        )
         argv = [request.program]
-        if not files.is_profile(home):
+        if not conversation_database.is_profile(home):
             # Otherwise, a profile that the user chose later would change the home.
             argv += ["-p", "default"]
         argv += ["chat", "--cli"]
@@ -83,15 +85,15 @@ class Hermes(Kind):
 
     def on_disk(self, conversation: str, workspace: str, stores: Mapping[str, str]) -> bool | None:
         """Look for a message in the database; Hermes finds a conversation from any directory."""
-        return files.has_history(conversation, stores)
+        return conversation_database.has_history(conversation, stores)
 
     def conversations(self, workspace: str, stores: Mapping[str, str]) -> list[str]:
         """Return the conversation of the session's source; without one, a person's in this directory."""
-        return files.conversations_in(workspace, stores)
+        return conversation_database.conversations_in(workspace, stores)
 
     def purge_command(self, conversation: str, program: str) -> list[str] | None:
         """Let Hermes delete: conversations share a database. Pass a whole id, as Hermes accepts parts."""
-        if not files.ID.match(conversation):
+        if not conversation_database.ID.match(conversation):
             return None
         return [program, "sessions", "delete", conversation, "--yes"]
 
@@ -107,7 +109,7 @@ class Hermes(Kind):
         self, pid: int, start: int, stores: Mapping[str, str]
     ) -> tuple[Evidence, str | None] | None:
         """Return the conversation by the session's source; the database does not show the activity."""
-        conversation = files.current(stores)
+        conversation = conversation_database.current(stores)
         if conversation is None:
             return None
         return Evidence("state-file", UNKNOWN, 0.0, detail=f"conversation {conversation}"), conversation
@@ -116,16 +118,23 @@ class Hermes(Kind):
         self, conversation: str, workspace: str, stores: Mapping[str, str]
     ) -> list[Evidence]:
         """Read the last message."""
-        evidence = files.read_turn(conversation, stores) if files.ID.match(conversation) else None
+        evidence = (
+            conversation_database.read_turn(conversation, stores)
+            if conversation_database.ID.match(conversation)
+            else None
+        )
         return [evidence] if evidence else []
 
     def has_submitted(
         self, text: str, conversation: str, stores: Mapping[str, str], since: int
     ) -> bool | None:
         """Hermes writes the user's message when the turn begins."""
-        current = files.current(stores) or conversation
+        current = conversation_database.current(stores) or conversation
         try:
-            return any(prompt.strip() == text.strip() for prompt in files.prompts(current, stores, since))
+            return any(
+                prompt.strip() == text.strip()
+                for prompt in conversation_database.prompts(current, stores, since)
+            )
         except Unreadable:
             return None
 
@@ -133,11 +142,11 @@ class Hermes(Kind):
         self, conversation: str, workspace: str, stores: Mapping[str, str], turns: int
     ) -> Transcript | None:
         """Read the messages of the conversation."""
-        return files.read_transcript(conversation, stores, turns)
+        return conversation_database.read_transcript(conversation, stores, turns)
 
     def transcript_size(self, conversation: str, stores: Mapping[str, str]) -> int:
         """Return the number of the newest message; Hermes numbers all conversations together."""
-        return files.last_message(stores)
+        return conversation_database.last_message(stores)
 
 
 def _check_arguments(args: list[str]) -> list[str]:

@@ -11,13 +11,13 @@ import os
 import re
 import shlex
 
-from mam.adapters.agents.arguments import Options
+from mam.adapters.agents.ambiguous_width_characters import has_unsafe_width
+from mam.adapters.agents.caller_arguments import Options
 from mam.adapters.agents.dialog_options import read
 from mam.adapters.agents.kind import HookEvent, Kind, Launch
-from mam.adapters.agents.opencode import files
+from mam.adapters.agents.opencode import conversation_database
 from mam.adapters.agents.opencode import screen as opencode_screen
 from mam.adapters.agents.read_only_sqlite import Unreadable
-from mam.adapters.agents.unsafe_width import has_unsafe_width
 from mam.core.activity import IDLE, WAITING, WORKING
 from mam.core.errors import Usage
 
@@ -113,7 +113,7 @@ class Opencode(Kind):
 
     def stores(self, environ: Mapping[str, str]) -> dict[str, str]:
         """Return the folder of the data, also if it is the default one."""
-        return files.stores_of(environ)
+        return conversation_database.stores_of(environ)
 
     def launch(self, request: Request) -> Launch:
         """Pass the conversation, the plugin and the permissions; the arguments of the caller come last."""
@@ -135,21 +135,21 @@ class Opencode(Kind):
             if "--pure" in args or request.environ.get("OPENCODE_PURE")
             else ()
         )
-        chosen = files.DATABASE
+        chosen = conversation_database.DATABASE
         unset = _INHERITED if chosen in request.stores else (*_INHERITED, chosen)
         return Launch([*argv, *args], env, notes=notes, unset=unset)
 
     def on_disk(self, conversation: str, workspace: str, stores: Mapping[str, str]) -> bool | None:
         """Look for a message of the conversation in the database."""
-        return files.has_history(conversation, stores)
+        return conversation_database.has_history(conversation, stores)
 
     def conversations(self, workspace: str, stores: Mapping[str, str]) -> list[str]:
         """Return the conversations of this directory, without those of subagents."""
-        return files.conversations_in(workspace, stores)
+        return conversation_database.conversations_in(workspace, stores)
 
     def purge_command(self, conversation: str, program: str) -> list[str] | None:
         """Let opencode delete, because all conversations share a database."""
-        if not files.ID.match(conversation):
+        if not conversation_database.ID.match(conversation):
             return None
         return ["/bin/sh", DELETE, program, conversation]
 
@@ -182,7 +182,7 @@ class Opencode(Kind):
         if payload.get("agent") != self.name or event not in _EVENTS:
             return None
         conversation, prompt = payload.get("session"), payload.get("prompt")
-        if not isinstance(conversation, str) or not files.ID.match(conversation):
+        if not isinstance(conversation, str) or not conversation_database.ID.match(conversation):
             conversation = None
         state, waiting_for = _state_of(str(event), payload)
         return HookEvent(
@@ -197,7 +197,7 @@ class Opencode(Kind):
         self, conversation: str, workspace: str, stores: Mapping[str, str]
     ) -> list[Evidence]:
         """Read the last message of the conversation."""
-        evidence = files.read_turn(conversation, stores)
+        evidence = conversation_database.read_turn(conversation, stores)
         return [evidence] if evidence else []
 
     def has_submitted(
@@ -205,7 +205,7 @@ class Opencode(Kind):
     ) -> bool | None:
         """opencode writes the user's message at submission; there is no conversation before the first one."""
         try:
-            prompts = files.prompts(conversation, stores, since)
+            prompts = conversation_database.prompts(conversation, stores, since)
             return any(_as_pasted(prompt) == text for prompt in prompts)
         except Unreadable:
             return None if conversation else False
@@ -214,11 +214,11 @@ class Opencode(Kind):
         self, conversation: str, workspace: str, stores: Mapping[str, str], turns: int
     ) -> Transcript | None:
         """Read the last messages; the database does not have the size of the context window."""
-        return files.read_transcript(conversation, stores, turns)
+        return conversation_database.read_transcript(conversation, stores, turns)
 
     def transcript_size(self, conversation: str, stores: Mapping[str, str]) -> int:
         """Return the time of the newest message; later messages have a later time in any conversation."""
-        return files.last_message(conversation, stores)
+        return conversation_database.last_message(conversation, stores)
 
 
 def _check(args: list[str], model: str | None) -> None:

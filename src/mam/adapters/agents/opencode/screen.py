@@ -10,9 +10,9 @@ from __future__ import annotations
 
 import re
 
+from mam.adapters.agents.ambiguous_width_characters import without_joining_signs
 from mam.adapters.agents.dialog_options import Choices
 from mam.adapters.agents.kind import ScreenState
-from mam.adapters.agents.unsafe_width import without_joining_signs
 from mam.core.activity import IDLE, SHELL_MODE, UNKNOWN, WAITING, WORKING
 
 TYPE_CHECKING = False

@@ -31,7 +31,7 @@ def begin_change(context: Context, caller: Caller) -> None:
     take_in(context)
     if not context.registry.peek(messages.has_open, False):
         return
-    from mam.app.context.resident_process import lock
+    from mam.app.context.resident_start_and_lock import lock
 
     if lock(context).holder() is None:
         from mam.app.messages.delivery import deliver_all

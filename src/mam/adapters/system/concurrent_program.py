@@ -1,4 +1,4 @@
-"""Runs programs beside mam, without its terminal and its signals; or detached, so that they outlive it."""
+"""Runs a program at the same time as mam, without mam's terminal and its signals."""
 
 from __future__ import annotations
 
@@ -12,7 +12,6 @@ _LONGEST_ANSWER = 4096
 _MOST_PRINTED = 1024 * 1024
 # For a program that has closed its output and has not ended.
 _LAST_SECONDS = 1.0
-_DETACH_SECONDS = 5.0
 
 
 class Result:
@@ -68,10 +67,3 @@ class Running:
         # Another part of this process reaped it, so the real status is unknown and counts as a failure.
         status = -1 if answer.status is None else answer.status
         return Result(status, answer.out[-_LONGEST_ANSWER:].decode("utf-8", "replace").strip())
-
-
-def detach(argv: list[str], environ: Mapping[str, str], cwd: str) -> bool:
-    """Start a program that outlives this process and is not its child; False if the start failed."""
-    # The shell starts the program and ends at once, so that this process need not reap the program.
-    script = 'cd "$1" && shift && "$@" </dev/null >/dev/null 2>&1 &'
-    return Running(["/bin/sh", "-c", script, "sh", cwd, *argv], environ).finish(_DETACH_SECONDS).status == 0

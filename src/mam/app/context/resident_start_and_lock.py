@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 
 from mam.adapters.store.process_lock import ProcessLock
-from mam.adapters.system import background_program
+from mam.adapters.system import detached_program
 from mam.app.context import own_command
 from mam.core.inherited_variables import without_inherited
 
@@ -34,7 +34,7 @@ def ensure(context: Context, *, for_client: bool = False) -> None:
     if "TMUX_TMPDIR" in context.environ:
         environ["TMUX_TMPDIR"] = context.environ["TMUX_TMPDIR"]
     options = ["--awaits-client"] if for_client else []
-    if not background_program.detach([*command(context), *options], environ, context.paths.root):
+    if not detached_program.detach([*command(context), *options], environ, context.paths.root):
         context.warn("no resident could be started; start one by hand: mam monitor")
 
 

@@ -2,9 +2,9 @@
 
 import pytest
 
+from mam.adapters.agents.ambiguous_width_characters import has_unsafe_width, without_joining_signs
 from mam.adapters.agents.claude.kind import Claude
 from mam.adapters.agents.opencode.kind import Opencode
-from mam.adapters.agents.unsafe_width import has_unsafe_width, without_joining_signs
 
 
 @pytest.mark.parametrize(

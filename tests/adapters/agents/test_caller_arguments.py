@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mam.adapters.agents.arguments import Options
+from mam.adapters.agents.caller_arguments import Options
 from mam.core.errors import Usage
 
 OPTIONS = Options(flags=("--flag", "-f"), single=("--one", "-o"))

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from mam.adapters.agents.opencode import files
+from mam.adapters.agents.opencode import conversation_database
 from mam.adapters.agents.opencode.kind import Opencode
 
 KIND = Opencode()
@@ -86,7 +86,7 @@ class TestStores:
         ],
     )
     def test_the_path_of_the_database(self, environ, path) -> None:
-        assert files.database(KIND.stores(environ)) == path
+        assert conversation_database.database(KIND.stores(environ)) == path
 
 
 class TestConversations:
@@ -293,7 +293,7 @@ class TestTranscript:
         assert transcript.turns[-1].text == "number 499"
 
     def test_an_enormous_part_is_left_out(self, store, monkeypatch) -> None:
-        monkeypatch.setattr(files, "_LONGEST", 1000)
+        monkeypatch.setattr(conversation_database, "_LONGEST", 1000)
         store.add(ONE)
         store.say(ONE, "user", "x" * 2000, "short")
         assert [turn.text for turn in KIND.read_transcript(ONE, "/w", store.stores, 5).turns] == ["short"]
