@@ -91,12 +91,20 @@ class Parts:
 
             def _choose(self) -> str:
                 """Return the next unit; the programs leave room for tests that mostly wait."""
-                assigned = [unit for units in self.assigned_work.values() for unit in units.items()]
-                open_units = [scope for scope, tests in assigned if not all(tests.values())]
-                units = list(self.workqueue)
-                if sum(scope.startswith(_PROGRAMS) for scope in open_units) < _LANES:
-                    return units[0]
-                return next((unit for unit in units if not unit.startswith(_PROGRAMS)), units[0])
+                assigned = [scope for units in self.assigned_work.values() for scope in units]
+                first = next(iter(self.workqueue))
+                if sum(scope.startswith(_PROGRAMS) for scope in assigned) < _LANES:
+                    return first
+                return next((unit for unit in self.workqueue if not unit.startswith(_PROGRAMS)), first)
+
+            def mark_test_complete(self, node: object, item_index: int, duration: float = 0) -> None:
+                """Forget a unit that has ended: xdist goes through all it remembers after each test."""
+                nodeid = self.registered_collections[node][item_index]
+                units, scope = self.assigned_work[node], self._split_scope(nodeid)
+                units[scope][nodeid] = True
+                if all(units[scope].values()):
+                    del units[scope]
+                self._reschedule(node)
 
         return Scheduling(config, log)
 
