@@ -7,11 +7,13 @@ A test that starts something asks for `fleet` (or `home` and `tmux_server`) and 
 
 from __future__ import annotations
 
+import gc
 import itertools
 import os
 import shutil
 import signal
 import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -62,6 +64,17 @@ def pytest_configure() -> None:
     """Told to end, a run cleans up what it started; begun in the background, it hears Ctrl-C as well."""
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, signal.default_int_handler)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Iterator[object]:
+    """Leave out what collection makes from every search for garbage: it stays until the run ends."""
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.freeze()
+        gc.enable()
 
 
 def settle_in(home: Path, patch: pytest.MonkeyPatch) -> None:
