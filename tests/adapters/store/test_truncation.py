@@ -25,9 +25,8 @@ def full(store):
     return store
 
 
-def cut(store, text: bytes, length: int) -> str:
+def cut(store, text: bytes, length: int, before: dict) -> str:
     """Write a prefix, read and change the registry, and return whether mam refused the prefix."""
-    before = store.rows()
     store.yaml.write_bytes(text[:length])
     try:
         rows = store.registry.view().rows
@@ -49,7 +48,8 @@ def cut(store, text: bytes, length: int) -> str:
 @pytest.mark.slow
 def test_a_file_cut_at_every_byte(full):
     text = full.yaml.read_bytes()
-    outcomes = [cut(full, text, length) for length in range(len(text) + 1)]
+    before = full.rows()
+    outcomes = [cut(full, text, length, before) for length in range(len(text) + 1)]
     assert set(outcomes) == {"refused", "no edit"}
     # A cut before the list has no sessions, and a cut after the last letter of the last value loses nothing.
     inside = outcomes[text.index(b"tmux_sessions:") + 20 : text.index(b"\n# end of sessions")]
@@ -66,8 +66,9 @@ def test_a_file_cut_at_every_line_while_a_change_waits_for_it(full, monkeypatch)
     monkeypatch.setattr(type(full.registry), "project", lambda *_arguments: None)
     full.put(FIRST, delegate_job_id="job-1")
     full.add(new_row(4))
+    before = full.rows()
     for length in (number for number, byte in enumerate(text) if byte == ord("\n")):
-        cut(full, text, length)
+        cut(full, text, length, before)
     monkeypatch.undo()
     full.write(text)
     full.touch()
@@ -79,8 +80,9 @@ def test_a_cut_after_the_last_row_of_a_file_that_a_person_wrote_below(full):
     full.touch()
     full.put(FIRST, delegate_job_id="job-1")
     text = full.yaml.read_bytes()
+    before = full.rows()
     for length in range(text.index(b"below:"), len(text)):
-        cut(full, text, length)
+        cut(full, text, length, before)
     full.write(text)
     full.touch()
     assert b"below: [1, 2, 3]\n" in full.yaml.read_bytes()
