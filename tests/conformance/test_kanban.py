@@ -170,7 +170,7 @@ def test_what_hermes_writes_is_what_we_show(real, fleet) -> None:
     shown = fleet.boards.show(card, board="hermes")
     assert (shown["card"]["title"], shown["card"]["status"]) == ("watch", "running")
     assert [(one["author"], one["body"]) for one in shown["comments"]] == [("me", "hello")]
-    with pytest.raises(Conflict, match="held by"):
+    with pytest.raises(Conflict, match="has claimed"):
         fleet.boards.claim(card, who="me", board="hermes")
     real.run("block", card, "which one?")
     assert fleet.boards.show(card, board="hermes")["card"]["summary"] == "which one?"

@@ -44,7 +44,7 @@ def test_a_claim_is_one_holders(board, clock, events) -> None:
     held = board.claim(card, "host:1", 60)
     assert (held.status, held.claimed_by, held.claim_expires) == ("running", "host:1", clock() + 60)
     assert held.run_id is not None
-    with pytest.raises(Conflict, match="held by host:1"):
+    with pytest.raises(Conflict, match="host:1 has claimed"):
         board.claim(card, "host:2")
     assert board.show(card).claimed_by == "host:1"
     clock.at += 10

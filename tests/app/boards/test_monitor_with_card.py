@@ -265,7 +265,7 @@ class TestOtherEnds:
         card_watch = claim()
         now.ahead = 1000
         fleet.boards.claim(card, who="another")
-        assert card_watch.tick() == f"card {card} is held by another"
+        assert card_watch.tick() == f"another has claimed card {card}"
         assert fleet.boards.show(card)["card"]["claimed_by"] == "another"
 
     def test_a_card_that_is_gone(self, fleet, claim, card) -> None:

@@ -342,14 +342,16 @@ def _card_held_by(connection: BoardConnection, card: str, holder: str, run: int 
     if current.status == "running" and current.claimed_by == holder and run not in (None, current.run_id):
         raise Conflict(f"card {card} is in another run of {holder}", hint="mam board show has the details")
     if current.status != "running" or current.claimed_by != holder:
-        actual = f"held by {current.claimed_by}" if current.claimed_by else current.status
-        raise Conflict(f"card {card} is not held by {holder}: it is {actual}", hint=f"mam board claim {card}")
+        actual = f"claimed by {current.claimed_by}" if current.claimed_by else current.status
+        raise Conflict(
+            f"{holder} has not claimed card {card}: it is {actual}", hint=f"mam board claim {card}"
+        )
     return current
 
 
 def _not_claimable(card: Card) -> Conflict:
     if card.claimed_by:
-        return Conflict(f"card {card.id} is held by {card.claimed_by}", hint="wait for its claim to end")
+        return Conflict(f"{card.claimed_by} has claimed card {card.id}", hint="wait until the claim ends")
     return Conflict(
         f"card {card.id} is {card.status} and cannot be claimed", hint="mam board show has the details"
     )

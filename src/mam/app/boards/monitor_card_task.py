@@ -135,7 +135,7 @@ class CardWatch:
         if card.status != "running":
             return f"card {card.id} is {card.status}"
         if card.claimed_by != self.holder:
-            return f"card {card.id} is held by {card.claimed_by}"
+            return f"{card.claimed_by or 'nobody'} has claimed card {card.id}"
         return "" if self._run in (None, card.run_id) else f"card {card.id} is in another run"
 
     def _comment_drifts(self, comments: list[Comment]) -> None:
