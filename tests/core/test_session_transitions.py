@@ -41,10 +41,18 @@ def row(status: str = "running", **fields):
 @pytest.mark.parametrize(("status", "event"), list(itertools.product(STATUSES, EVENTS)))
 def test_each_pair(status: str, event: str) -> None:
     if (status, event) in ALLOWED:
-        assert session_transitions.next_status(status, event) in (*STATUSES, session_transitions.GONE)
+        next_status = session_transitions.next_status(status, event, "demo")
+        assert next_status in (*STATUSES, session_transitions.GONE)
     else:
-        with pytest.raises(IllegalTransition, match=f"{status}.*{event}"):
-            session_transitions.next_status(status, event)
+        with pytest.raises(IllegalTransition, match=f"'demo' is {status}, so .*{event}"):
+            session_transitions.next_status(status, event, "demo")
+
+
+def test_a_refusal_names_the_session_and_the_next_command() -> None:
+    with pytest.raises(IllegalTransition) as refused:
+        session_transitions.archived(row("running"), ACTION)
+    assert refused.value.message == "'demo' is running, so mam does not archive it"
+    assert refused.value.hint == "stop it first: mam stop demo"
 
 
 def test_a_stop_is_resumable_and_keeps_the_placeholder() -> None:

@@ -42,18 +42,19 @@ TABLE: dict[tuple[Status, str], str] = {
 _HINTS = {
     (Status.RUNNING, "create"): "stop it first, or give the new session another name",
     (Status.RUNNING, "resume"): "it is already running; attach to it",
-    (Status.RUNNING, "archive"): "stop it first",
-    (Status.RUNNING, "forget"): "stop it first",
+    (Status.RUNNING, "archive"): "stop it first: mam stop {name}",
+    (Status.RUNNING, "forget"): "stop it first: mam stop {name}",
 }
 
 
-def next_status(status: Status, event: str) -> str:
-    """Return the status after an event, or raise IllegalTransition with a hint."""
+def next_status(status: Status, event: str, name: str) -> str:
+    """Return the status after an event of the session `name`, or raise IllegalTransition with a hint."""
     try:
         return TABLE[status, event]
     except KeyError:
+        consequence = "it cannot have died" if event == "died" else f"mam does not {event} it"
         raise IllegalTransition(
-            f"a session that is {status} cannot take '{event}'", hint=_HINTS.get((status, event))
+            f"'{name}' is {status}, so {consequence}", hint=_HINTS.get((status, event), "").format(name=name)
         ) from None
 
 
@@ -181,5 +182,5 @@ def alive_fields() -> dict[str, Any]:
 
 
 def _changed(row: Row, event: str, action: Action, **fields: Any) -> Row:
-    status = next_status(row["status"], event)
+    status = next_status(row["status"], event, row["name"])
     return merged(row, **fields, status=status, last_action=action)

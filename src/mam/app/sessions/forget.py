@@ -23,7 +23,7 @@ def forget(context: Context, caller: Caller, target: str, *, worktree: bool = Fa
     """Remove the row of an ended session; with `worktree` also its worktree, if no work would be lost."""
 
     def prepare(transaction: Transaction, row: Row) -> dict[str, Any] | None:
-        session_transitions.next_status(row["status"], "forget")
+        session_transitions.next_status(row["status"], "forget", row["name"])
         if worktree and not row.get("worktree"):
             raise Refused(f"'{row['name']}' has no worktree", hint="repeat without --worktree")
         return {}

@@ -31,7 +31,10 @@ def rename(context: Context, caller: Caller, target: str, name: str) -> Row:
             result["row"] = row
             return None
         if transaction.named(new_name) or not claims.is_free(transaction, "", new_name):
-            raise NameTaken(f"a session named '{new_name}' is registered already")
+            raise NameTaken(
+                f"a session named '{new_name}' is registered already",
+                hint="choose another name; mam ls shows the names in use",
+            )
         return {"from": row["name"], "to": new_name}
 
     with claims.claim_session(context, "rename", target, prepare) as row:

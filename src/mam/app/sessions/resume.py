@@ -60,7 +60,7 @@ def resume(
         if is_running(row):
             notes["row"] = row
             return None
-        session_transitions.next_status(row["status"], "resume")
+        session_transitions.next_status(row["status"], "resume", row["name"])
         launch.check_workspace(row["workspace"])
         row_trust.refuse(context, row, trust=trust)
         choice = _choose(context, transaction, row)

@@ -75,7 +75,7 @@ def stop(
                 hint="run it outside of the session, or exit the agent",
             )
         if purge:
-            session_transitions.next_status(row["status"], "purge")
+            session_transitions.next_status(row["status"], "purge", row["name"])
             conversations.refuse_if_shared(row, transaction.rows())
             # Refuse before the agent ends, while nothing has changed yet.
             if conversation := current_conversation(row):
