@@ -171,6 +171,13 @@ def test_refused_events(event, facts):
         judge(event, **facts)
 
 
+@pytest.mark.parametrize("event", [made("completed", seq=9), made(seq=5)], ids=["an end", "progress"])
+def test_a_refusal_after_the_end_has_a_hint(event):
+    with pytest.raises(EventRefused, match="the job has ended already") as refused:
+        judge(event, ended_seq=4)
+    assert refused.value.hint == f"mam job logs {event['job_id']} shows its events"
+
+
 def test_a_sender_without_the_token_learns_nothing_about_the_job():
     messages = set()
     for facts in ({}, {"ended_seq": 1}, {"attempt": 7}, {"recorded": made()}):

@@ -197,16 +197,25 @@ def judge(
     if recorded is not None and recorded["data"].get("hmac_sig") == event["data"]["hmac_sig"]:
         return DUPLICATE
     if event["event"] in TERMINAL:
-        if ended_seq is not None or has_completed:
-            raise EventRefused("the job already has its terminal event")
+        if ended_seq is not None:
+            raise _after_the_end(event)
+        if has_completed:
+            raise EventRefused(
+                "somebody has reported completed already, and mam checks the result",
+                hint=f"mam job wait {event['job_id']} waits for the end",
+            )
         return APPLIED
     if recorded is not None:
         raise EventRefused(f"its number {event['seq']} was used by another event")
     if ended_seq is None:
         return APPLIED
     if event["seq"] > ended_seq:
-        raise EventRefused("the job has ended")
+        raise _after_the_end(event)
     return LATE
+
+
+def _after_the_end(event: Event) -> EventRefused:
+    return EventRefused("the job has ended already", hint=f"mam job logs {event['job_id']} shows its events")
 
 
 def _check_fields(event: Event) -> None:

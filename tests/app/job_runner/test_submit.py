@@ -395,7 +395,7 @@ def test_while_it_is_checked_it_has_not_ended(fleet, workspace, until):
         "progress",
         True,
     )
-    with pytest.raises(Exception, match="terminal event"):
+    with pytest.raises(Exception, match="reported completed already"):
         fleet.jobs.event(job, "error")
     (workspace / "go").touch()
     (ended,) = fleet.jobs.wait([job], timeout=60)
