@@ -12,9 +12,12 @@ def test_a_team_from_up_to_down(run):
     assert up.code == 0, up
     lines = up.out.splitlines()
     assert lines[0].startswith("up: ") and "-dev-qa-" in lines[0]
-    assert lines[1].startswith("  dev (practice, dev) in pane %") and "at TASK-001" in lines[1]
+    assert (
+        lines[1].startswith("  dev (practice, dev) in pane %")
+        and ", with TASK-001, permissions skip" in lines[1]
+    )
     assert lines[2].startswith("  qa (practice, qa) in pane %")
-    assert lines[3].startswith("each runs without asking (--permissions")
+    assert lines[3].startswith("no member asks for permissions (--permissions")
     assert Path(lines[4].removeprefix("team page: ")).exists()
     listed = run("team", "list").out.splitlines()
     assert listed[1].split() == ["MEMBER", "AGENT", "PANE", "STATE", "TASK", "CHECKLIST"]

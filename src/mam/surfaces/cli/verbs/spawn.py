@@ -49,7 +49,7 @@ def add_start(parser: Parser) -> None:
     add("--permissions", choices=PERMISSIONS, help="what the agent may do without asking (skip)")
     add("--model", metavar="MODEL", help="the model, as the agent names it")
     add("--trust", action="store_true", help="let the agent trust the directory")
-    add("--mcp", action="store_true", help="give the agent mam's own tools, for this launch (mam mcp)")
+    add("--mcp", action="store_true", help="give the agent mam's own tools (mam mcp), also after a resume")
     add("--timeout", metavar="TIME", type=span, help="how long to wait for each attempt: 90, 2m (60)")
 
 
@@ -85,7 +85,7 @@ def show(document: dict[str, Any]) -> list[str]:
 
     row = document["session"]
     lines = [f"ready: {line(row)} in pane {clean(row['pane'].get('id'))}, team {clean(document['team'])}"]
-    lines.append(permissions_line(clean(row["name"]), [document["permissions"]]))
+    lines.append(permissions_line(clean(row["name"]), document["permissions"]))
     if document["task"]:
         lines.append(f"its task: {clean(document['task']['id'])}")
     lines += [
@@ -96,11 +96,7 @@ def show(document: dict[str, Any]) -> list[str]:
     return [*lines, f"first message {show_receipt(document['receipt'])}"] if document["receipt"] else lines
 
 
-def permissions_line(name: str, permissions: list[str]) -> str:
-    """Return a line about the permissions of started agents, and how to change them."""
-    mode = (
-        "runs without asking"
-        if permissions == ["skip"]
-        else f"runs with permissions {', '.join(permissions)}"
-    )
+def permissions_line(name: str, permissions: str) -> str:
+    """Return a line about the permissions of a started agent, and how to change them."""
+    mode = "runs without asking" if permissions == "skip" else f"runs with permissions {permissions}"
     return f"{name} {mode} (--permissions, or team_permissions in the settings, changes it)"

@@ -22,7 +22,7 @@ Start or end a team, or list the teams with their members and checklists.
 A team is a preset (mam team list names them) or a YAML file with roles, agent kinds, prompts,
 colours and a layout. This pane is its master's; outside of tmux the team gets its own tmux
 session. If one role does not start, mam ends the others again. down ends each agent with its own
-exit word; unfinished tasks become pending again."""
+exit command; unfinished tasks become pending again."""
 EXAMPLES = """
   mam team up dev-qa --task "add a logout button"
   mam team up ./my-team.yaml --agent codex --permissions ask
@@ -110,16 +110,20 @@ _SUBCOMMANDS: dict[str, Callable[[Invocation], int]] = {"up": _up, "down": _down
 
 def _show_up(document: Document) -> list[str]:
     from mam.surfaces.cli.render_sessions import clean, line
-    from mam.surfaces.cli.verbs.spawn import permissions_line
 
     lines = [f"up: {clean(document['team']['id'])}"]
     for member in document["members"]:
         pane = clean(member["session"]["pane"].get("id"))
-        at = f", at {clean(member['task']['id'])}" if member["task"] else ""
+        task = f", with {clean(member['task']['id'])}" if member["task"] else ""
+        permissions = f", permissions {clean(member['permissions'])}"
         state = f", first message {member['receipt']['state']}" if member["receipt"] else ""
         dialog = f": {clean(member['dialog'])}" if member["dialog"] else ""
-        lines.append(f"  {line(member['session'])} in pane {pane}{at}{state}{dialog}")
-    lines.append(permissions_line("each", document["permissions"]))
+        lines.append(f"  {line(member['session'])} in pane {pane}{task}{permissions}{state}{dialog}")
+    lines.append(
+        "no member asks for permissions (--permissions, or team_permissions in the settings, changes it)"
+        if document["permissions"] == ["skip"]
+        else "--permissions, or team_permissions in the settings, changes the permissions"
+    )
     return [*lines, f"team page: {clean(document['session_file'], 500)}"]
 
 
