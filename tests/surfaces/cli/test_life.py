@@ -310,7 +310,13 @@ class TestKeeping:
         file = workspace / ".hermes" / "agent-sessions.yaml"
         assert run("init", "--json").json == {"registry": str(file)}
         assert file.exists()
-        assert run("init").out.endswith(f"{file}\n")
+        assert run("init").out == f"this directory is a root already; its registry is {file}\n"
+        below = workspace / "below"
+        below.mkdir()
+        new = run("init", "--workspace", str(below))
+        assert new.out == (
+            f"this directory is now a root; its registry is {below}/.hermes/agent-sessions.yaml\n"
+        )
         assert run("status").code == 0
 
     def test_rename_archive_and_forget(self, run, session):

@@ -9,7 +9,7 @@ if TYPE_CHECKING:
 
 DESCRIPTION = """\
 Make this directory a root: it holds the registry for itself and all directories below.
-Without `mam init`, the first `mam create` makes its directory a root."""
+Without `mam init`, the first command that records something makes its directory a root."""
 EXAMPLES = """
   mam init
   mam init --workspace ~/projects/shop"""
@@ -20,8 +20,10 @@ def add_options(parser: Parser) -> None:
 
 
 def run(call: Invocation) -> int:
-    """Make the root, and print the path of its registry."""
+    """Make the root if there is none, and print the path of its registry."""
     from mam.core.safe_text import one_line
 
+    existing_file = call.fleet.registry_file if call.fleet.exists else None
     file = call.fleet.init()
-    return call.say({"registry": file}, f"this directory is now a root; its registry is {one_line(file)}")
+    state = "is a root already" if file == existing_file else "is now a root"
+    return call.say({"registry": file}, f"this directory {state}; its registry is {one_line(file)}")
