@@ -1,4 +1,4 @@
-"""mam: the control plane for AI coding agents that live in tmux.
+"""mam starts, watches and stops AI coding agents in tmux.
 
 import mam
 

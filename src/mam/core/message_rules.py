@@ -99,7 +99,8 @@ def parse_id(text: str) -> str:
     """Return the id of a message; it becomes the name of a file and a part of the header."""
     if not _ID.match(text):
         raise Usage(
-            f"{one_line(text, 40)!r} is not the id of a message", hint="m_ and letters or digits: m_1f00ab42"
+            f"{one_line(text, 40)!r} is not the id of a message",
+            hint="m_ and letters, digits or -: m_1f00ab42",
         )
     return text
 

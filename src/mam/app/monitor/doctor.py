@@ -222,7 +222,9 @@ def _options(context: Context, server: str) -> Iterator[Finding]:
         message = f"the output of a program can use {', '.join(loose)}"
         yield finding(f"server {server}", False, message, commands)
     else:
-        yield finding(f"server {server}", True, "clipboard, passthrough and renaming are closed")
+        yield finding(
+            f"server {server}", True, "the output of a program cannot use clipboard, passthrough and renaming"
+        )
 
 
 def _sessions(context: Context) -> Iterator[Finding]:

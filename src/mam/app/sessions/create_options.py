@@ -115,7 +115,7 @@ class CreateOptions:
         if self.mcp and not kind.takes_mcp:
             raise Refused(
                 f"{kind.name} cannot get an MCP server for one launch",
-                hint="if it supports MCP, add the command `mam mcp` to its own settings: docs/mcp.md",
+                hint="if it supports MCP, add the command `mam mcp` to its own settings; see mam mcp --help",
             )
         for option, is_given, is_supported in (
             ("--permissions", self.permissions not in (None, "default"), kind.takes_permissions),

@@ -92,7 +92,7 @@ def overview() -> str:
     lines = [
         "usage: mam VERB [options]",
         "",
-        "The control plane for AI coding agents that live in tmux.",
+        "Starts, watches and stops AI coding agents in tmux.",
     ]
     width = max(map(len, VERBS))
     for group in GROUPS:

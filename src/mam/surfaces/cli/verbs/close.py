@@ -8,7 +8,7 @@ if TYPE_CHECKING:
     from mam.surfaces.cli.parser import Parser
 
 DESCRIPTION = """\
-End a member of a team with its own exit word, remove its pane and rearrange the window.
+End a member of a team with its own exit command, remove its pane and rearrange the window.
 
 mam refuses until the member's checklist is complete: report received, task done, session id saved,
 ready to close. mam report ticks these items; --force ignores them. mam never closes a master's

@@ -48,12 +48,13 @@ def add_options(parser: Parser) -> None:
     add(
         "--trust",
         action="store_true",
-        help="let the agent trust the directory, and run the command of a row that came with it",
+        help="let the agent trust the directory, and run the command of a session that came with the "
+        "repository",
     )
     add("--model", metavar="MODEL", help="the model, as the agent names it")
     add("--env", metavar="K=V", action="append", default=[], help="a variable for the agent; may be repeated")
     add("--worktree", metavar="BRANCH", nargs="?", const=True, help="work in a new git worktree")
-    add("--mcp", action="store_true", help="give the agent mam's own tools, for this launch (mam mcp)")
+    add("--mcp", action="store_true", help="give the agent mam's own tools (mam mcp), also after a resume")
     add("--submit-job", metavar="TEXT", help="give the agent this work as a job; mam job wait follows it")
     add("--no-wait", action="store_true", help="do not wait until the agent is ready")
     add("--timeout", metavar="TIME", type=span, help="how long to wait for the agent: 90, 2m (default 60)")

@@ -22,7 +22,7 @@ resident runs one server for all clients. This process only forwards lines to it
 when the resident has restarted.
 
 A client that runs inside a session acts as that session: it may message and stop the sessions that
-it started. Any other client is the operator. Tools whose effect cannot be undone are not offered
+it started. Any other client acts as the user. Tools whose effect cannot be undone are not offered
 unless --allow names them; for sessions the setting `mcp.allow` decides."""
 EXAMPLES = """
   mam mcp

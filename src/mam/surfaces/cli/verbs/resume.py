@@ -33,7 +33,8 @@ def add_options(parser: Parser) -> None:
     add(
         "--trust",
         action="store_true",
-        help="let the agent trust the directory, and run the command of a row that came with it",
+        help="let the agent trust the directory, and run the command of a session that came with the "
+        "repository",
     )
     add("--timeout", metavar="TIME", type=span, help="how long to wait for each agent: 90, 2m (default 60)")
 

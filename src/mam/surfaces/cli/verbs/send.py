@@ -13,9 +13,9 @@ if TYPE_CHECKING:
 
 DESCRIPTION = """\
 Send a message to a session, and print the receipt. mam types a message only into an input box that
-is visible and empty. A message counts as submitted when the agent's hook, transcript or screen
-proves it. If mam cannot type now (a dialog is open, the input box holds a draft), it holds the
-message and types it later.
+is visible and empty. A message counts as submitted when the agent's hook or transcript proves it;
+for a slash command, the screen. If mam cannot type now (a dialog is open, the input box holds a
+draft), it holds the message and types it later.
 
 Exit code 0 submitted or queued by the agent, 4 held, 3 typed and not proven, 2 failed."""
 EXAMPLES = """
@@ -59,7 +59,7 @@ def add_options(parser: Parser) -> None:
         "--id",
         dest="message_id",
         metavar="ID",
-        help="id of the message, m_ and digits; mam sends an id only once",
+        help="id of the message: m_ and letters, digits or -; mam sends an id only once",
     )
 
 

@@ -28,7 +28,7 @@ def add_options(parser: Parser) -> None:
         "--agent",
         metavar="KIND",
         default="claude-code",
-        help="the agent kind (claude-code); human for a person",
+        help="the agent kind (claude); human for a person",
     )
     add("--prompt", metavar="TEXT", help="the work to do")
     add("--prompt-file", metavar="FILE", help="read the work from a file; - reads it from stdin")
@@ -66,7 +66,7 @@ def add_options(parser: Parser) -> None:
         metavar="URL",
         help="also publish events to this broker: mqtt:// or mqtts://, without a password",
     )
-    add("--mcp", action="store_true", help="give the agent mam's own tools, for this launch (mam mcp)")
+    add("--mcp", action="store_true", help="give the agent mam's own tools (mam mcp), also after a resume")
     add("--dry-run", action="store_true", help="print the message to the agent, and do nothing")
     add("--detach", action="store_true", help="return when the agent has its task; mam job wait follows it")
     add_folder(parser)

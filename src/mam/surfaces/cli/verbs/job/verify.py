@@ -13,7 +13,9 @@ if TYPE_CHECKING:
 def add_options(parser: Parser) -> None:
     """Add the options: the job and the script."""
     add_job(parser)
-    parser.add_argument("--validate", metavar="FILE", required=True, help="the script; it gets JOB_ID")
+    parser.add_argument(
+        "--validate", metavar="FILE", required=True, help="the script; it gets JOB_ID and REGISTRY_DIR"
+    )
 
 
 def run(call: Invocation) -> int:
