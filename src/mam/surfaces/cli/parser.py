@@ -111,7 +111,11 @@ def add_subcommands(parser: Parser, subcommands: dict[str, Subcommand], examples
     """
     below = parser.add_subparsers(dest="subcommand", metavar="COMMAND", required=True, parser_class=Parser)
     for name, (summary, add_options) in subcommands.items():
-        lines = [line for line in examples.splitlines() if f"{line} ".startswith(f"  {parser.prog} {name} ")]
+        lines = [
+            line.rstrip()
+            for line in examples.splitlines()
+            if f"{line} ".startswith(f"  {parser.prog} {name} ")
+        ]
         settings: dict[str, Any] = {
             "formatter_class": Formatter,
             "allow_abbrev": False,
@@ -144,7 +148,7 @@ def count(text: str) -> int:
 def _settings(module: ModuleType) -> dict[str, Any]:
     return {
         "description": module.DESCRIPTION,
-        "epilog": f"examples:\n{module.EXAMPLES.strip(chr(10))}",
+        "epilog": f"examples:\n{module.EXAMPLES.strip(chr(10)).rstrip()}",
         "formatter_class": Formatter,
         "allow_abbrev": False,
     }
