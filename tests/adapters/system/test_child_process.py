@@ -258,12 +258,12 @@ def test_what_ignores_the_request_ends_with_its_leader(tmp_path):
     child = child_process.start(["/bin/sh", "-c", script], {"PATH": "/bin:/usr/bin"}, session=True)
     wait_until((tmp_path / "ready").exists)
     child.end(grace=5)
-    group = [
-        folder
-        for folder in Path("/proc").iterdir()
-        if folder.name.isdecimal() and _group(folder) == child.pid
-    ]
-    assert group == []
+
+    def members() -> list[str]:
+        return [path.name for path in Path("/proc").glob("[0-9]*") if _group(path) == child.pid]
+
+    # The kernel takes a moment to end a process that was killed.
+    wait_until(lambda: not members(), members)
     child.cancel()
 
 

@@ -473,7 +473,7 @@ def test_a_submission_that_was_killed_is_taken_over(fleet, workspace):
         "mam.open('.').jobs.submit('write it', agent='practice', args=['--speed', '0'])\n"
     )
     subprocess.run([sys.executable, "-c", code], cwd=workspace, check=False, timeout=60)
-    code = code.replace("submit.begin_attempt", "submit.start_resident.ensure")
+    code = code.replace("submit.begin_attempt", "submit.resident_start_and_lock.ensure")
     subprocess.run([sys.executable, "-c", code], cwd=workspace, check=False, timeout=60)
     result = fleet.jobs.wait(timeout=60)
     assert sorted(job["status"] for job in result) == ["completed", "error"]
