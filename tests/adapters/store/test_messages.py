@@ -6,8 +6,9 @@ import sqlite3
 
 from tests.adapters.store.making import Store
 
-from mam.adapters.store import schema
+from mam.adapters.store import database, schema
 from mam.adapters.store.tables import messages
+from mam.core.errors import ReadOnly
 from mam.core.message_rules import NOT_TRIED, MessageState, Reason, ReasonCode
 
 NEW = {
@@ -40,18 +41,54 @@ def test_a_reason_is_read_with_its_code(tmp_path) -> None:
     assert message.reason == "withdrawn"
 
 
-def test_a_message_that_an_older_mam_had_not_tried_has_its_code() -> None:
-    with_code = next(at for at, step in enumerate(schema.STATE_MIGRATIONS) if "reason_code" in step)
-    connection = sqlite3.connect(":memory:")
-    for step in schema.STATE_MIGRATIONS[:with_code]:
-        connection.executescript(step)
-    for message_id, reason in (("m_1", "it waits its turn"), ("m_2", "a draft is in its box")):
-        connection.execute(
-            "INSERT INTO messages(id, session_id, sender, text, is_command, wanted, state, reason, attempts,"
-            " created_at, changed_at) VALUES(?, 's_1', 'user', 'hello', 0, 'ready', 'held', ?, 0, 0, 0)",
-            (message_id, reason),
-        )
-    connection.executescript(schema.STATE_MIGRATIONS[with_code])
-    codes = dict(connection.execute("SELECT id, reason_code FROM messages"))
+def older(path) -> sqlite3.Connection:
+    """Return the database of an older mam, which has no codes."""
+    connection = sqlite3.connect(path, isolation_level=None)
+    for number, step in enumerate(schema.STATE_MIGRATIONS, 1):
+        connection.executescript(f"{step};PRAGMA user_version={number}")
+    return connection
+
+
+def insert(connection, message_id, reason) -> None:
+    connection.execute(
+        "INSERT INTO messages(id, session_id, sender, text, is_command, wanted, state, reason, attempts,"
+        " created_at, changed_at) VALUES(?, 's_1', 'user', 'hello', 0, 'ready', 'held', ?, 0, 0, 0)",
+        (message_id, reason),
+    )
+
+
+def codes(registry) -> dict[str, str | None]:
+    held = registry.peek(messages.open_of, [])
+    return {message.id: message.reason_code for message in held}
+
+
+def test_messages_of_an_older_mam_that_still_writes(tmp_path) -> None:
+    store = Store(tmp_path)
+    store.paths.make()
+    connection = older(store.db)
+    insert(connection, "m_1", "it waits its turn")
+    insert(connection, "m_2", "a draft is in its box")
+    assert codes(store.registry) == {"m_1": ReasonCode.NOT_TRIED, "m_2": None}
+    version = connection.execute("PRAGMA user_version").fetchone()[0]
+    assert version == len(schema.STATE_MIGRATIONS), "an older mam that runs goes on"
+
+    connection.execute("UPDATE messages SET reason='a draft is in its box', changed_at=7 WHERE id='m_1'")
+    insert(connection, "m_3", "it waits its turn")
     connection.close()
-    assert codes == {"m_1": ReasonCode.NOT_TRIED, "m_2": None}
+    assert codes(store.registry) == {"m_1": None, "m_2": None, "m_3": None}
+    draft = Reason("a draft is in its box", ReasonCode.DRAFT)
+    store.registry.note(lambda transaction: messages.update(transaction, "m_1", reason=draft))
+    assert codes(store.registry)["m_1"] == ReasonCode.DRAFT
+
+
+def test_messages_of_an_older_mam_in_a_folder_that_nobody_may_write(tmp_path, monkeypatch) -> None:
+    store = Store(tmp_path)
+    store.paths.make()
+    older(store.db).close()
+
+    def read_only(*_arguments, **_options):
+        raise ReadOnly("nobody may write here")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(database, "connect", read_only)
+        assert store.registry.peek(messages.open_of, "the default") == "the default"

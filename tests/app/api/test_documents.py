@@ -18,6 +18,11 @@ def test_documents_are_plain_data(fleet) -> None:
     job = fleet.jobs.submit("write it down", agent="practice", agent_session="one", args=["--speed", "0"])
     ended = fleet.jobs.wait([job["job_id"]], timeout=60)
     receipt = fleet.messages.send("one", "hello", timeout=10)
+    fleet.sessions.create("practice", name="asking", args=["--speed", "0"])
+    fleet.messages.send("asking", "run ls", timeout=10)
+    fleet.sessions.wait("asking", "waiting", timeout=10)
+    held = fleet.messages.send("asking", "must wait")
+    assert held["reason"] == "its permission dialog is open"
     documents = {
         "submit": job,
         "job wait": ended,
@@ -25,6 +30,8 @@ def test_documents_are_plain_data(fleet) -> None:
         "job logs": fleet.jobs.logs(job["job_id"]),
         "send": receipt,
         "inbox": fleet.messages.inbox("one"),
+        "held": held,
+        "inbox with a held message": fleet.messages.inbox("asking"),
         "ls": fleet.sessions.ls(),
         "status": fleet.sessions.status("one"),
         "wait": fleet.sessions.wait("one", "text:.", timeout=10),

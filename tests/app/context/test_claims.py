@@ -28,6 +28,27 @@ def test_a_verb_never_ends_the_intent_of_the_next_one(fleet) -> None:
     assert [intent.verb for intent in fleet._access.context.registry.view().intents] == ["rename"]
 
 
+@pytest.mark.parametrize("method", ["peek", "note"])
+def test_a_full_disk_neither_hides_the_failure_of_a_verb_nor_keeps_its_claim(
+    fleet, monkeypatch, method
+) -> None:
+    session = fleet.sessions.create("sleep", args=["1000"])
+    context = fleet._access.context
+
+    def full(*_arguments, **_options):
+        raise DiskFull("no space left")
+
+    with (
+        monkeypatch.context() as patch,
+        pytest.raises(KeyboardInterrupt),
+        claims.claim_session(context, "stop", session.id, lambda transaction, row: {}),
+    ):
+        patch.setattr(context.registry, method, full)
+        raise KeyboardInterrupt
+    (intent,) = context.registry.view().intents
+    assert not claims.is_owned(intent)
+
+
 def test_a_start_that_is_recorded_is_not_taken_back(fleet) -> None:
     from mam.adapters.store.registry import Registry
 

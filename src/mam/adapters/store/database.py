@@ -24,11 +24,16 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    # A table, the column that shows whether the addition was made, and the statements that make it.
+    Addition = tuple[str, str, str]
+
 BUSY_SECONDS = 10.0
 _STEP = 0.002
 
 
-def connect(path: str, migrations: Sequence[str], *, create: bool) -> sqlite3.Connection:
+def connect(
+    path: str, migrations: Sequence[str], additions: Sequence[Addition] = (), *, create: bool
+) -> sqlite3.Connection:
     """Open a database and migrate it to the newest schema; raise a MamError for each possible failure."""
     with errors(path):
         if create:
@@ -44,9 +49,9 @@ def connect(path: str, migrations: Sequence[str], *, create: bool) -> sqlite3.Co
                     hint="upgrade mam",
                 )
             connection.execute("PRAGMA synchronous=FULL")
-            if version < len(migrations):
+            if version < len(migrations) or not has_additions(connection, additions):
                 with _queued(path):
-                    _migrate(connection, migrations, path)
+                    _migrate(connection, migrations, additions, path)
         except BaseException:
             connection.close()
             raise
@@ -57,10 +62,25 @@ class ImmutableConnection(sqlite3.Connection):
     """A connection to a database in a read-only folder; it never shows changes since it was opened."""
 
 
-def connect_to_read(path: str, migrations: Sequence[str]) -> sqlite3.Connection:
+def has_additions(connection: sqlite3.Connection, additions: Sequence[Addition]) -> bool:
+    """Tell whether a database has every column that was added without a new version of the schema."""
+    return not list(_missing(connection, additions))
+
+
+def _missing(connection: sqlite3.Connection, additions: Sequence[Addition]) -> Iterator[str]:
+    """Yield the statements of the additions that a database lacks."""
+    query = "SELECT 1 FROM pragma_table_info(?) WHERE name=?"
+    for table, column, statements in additions:
+        if connection.execute(query, (table, column)).fetchone() is None:
+            yield statements
+
+
+def connect_to_read(
+    path: str, migrations: Sequence[str], additions: Sequence[Addition] = ()
+) -> sqlite3.Connection:
     """Open a database for reading, also in a folder that this user may not write."""
     try:
-        return connect(path, migrations, create=False)
+        return connect(path, migrations, additions, create=False)
     except ReadOnly:
         if os.path.exists(f"{path}-wal") and os.path.getsize(f"{path}-wal"):
             # The newest changes are in the log, and SQLite cannot read the log without writing beside it.
@@ -259,7 +279,9 @@ def _enable_wal(connection: sqlite3.Connection) -> None:
     connection.execute(f"PRAGMA busy_timeout={BUSY_SECONDS * 1000:.0f}")
 
 
-def _migrate(connection: sqlite3.Connection, migrations: Sequence[str], path: str) -> None:
+def _migrate(
+    connection: sqlite3.Connection, migrations: Sequence[str], additions: Sequence[Addition], path: str
+) -> None:
     if _is_foreign(connection):
         raise damaged(path, "it is not a database of mam")
     _enable_wal(connection)
@@ -267,12 +289,18 @@ def _migrate(connection: sqlite3.Connection, migrations: Sequence[str], path: st
     try:
         version = connection.execute("PRAGMA user_version").fetchone()[0]
         for number in range(version, len(migrations)):
-            for statement in migrations[number].split(";\n"):
-                if statement.strip():
-                    connection.execute(statement)
+            _execute(connection, migrations[number])
             connection.execute(f"PRAGMA user_version={number + 1:d}")
+        for statements in list(_missing(connection, additions)):
+            _execute(connection, statements)
         connection.execute("COMMIT")
     except BaseException:
         if connection.in_transaction:
             connection.execute("ROLLBACK")
         raise
+
+
+def _execute(connection: sqlite3.Connection, statements: str) -> None:
+    for statement in statements.split(";\n"):
+        if statement.strip():
+            connection.execute(statement)

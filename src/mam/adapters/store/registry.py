@@ -84,7 +84,9 @@ class Registry:
         self._close_if_replaced()
         if self._connection is None and os.path.exists(self.paths.db):
             self.paths.check()
-            self._connection = database.connect_to_read(self.paths.db, schema.STATE_MIGRATIONS)
+            self._connection = database.connect_to_read(
+                self.paths.db, schema.STATE_MIGRATIONS, schema.STATE_ADDITIONS
+            )
             self._file = database.identity(self.paths.db)
         return self._connection
 
@@ -94,7 +96,9 @@ class Registry:
         if not self._is_writer:
             with database.errors(self.paths.state):
                 self.paths.make()
-            connection = database.connect(self.paths.db, schema.STATE_MIGRATIONS, create=True)
+            connection = database.connect(
+                self.paths.db, schema.STATE_MIGRATIONS, schema.STATE_ADDITIONS, create=True
+            )
             # Open before closing: the last connection to close copies the log into the database, each time.
             self.close()
             self._connection = connection
@@ -252,6 +256,8 @@ class Registry:
         with database.errors(self.paths.db), database.snapshot(connection):
             version = connection.execute("PRAGMA user_version").fetchone()[0]
             is_current = version == len(schema.STATE_MIGRATIONS)
+            if is_current and isinstance(connection, database.ImmutableConnection):
+                is_current = database.has_additions(connection, schema.STATE_ADDITIONS)
             return read(Transaction(connection, self.clock())) if is_current else default
 
     def commit_number(self) -> int | None:

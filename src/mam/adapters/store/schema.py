@@ -266,11 +266,23 @@ ALTER TABLE messages ADD COLUMN added TEXT;
     """
 CREATE INDEX job_events_by_seq ON job_events(job_id, attempt, seq);
 """,
-    # An older mam compared the sentence. The messages that it had not tried to deliver get their code here.
-    """
+)
+
+# Additions do not change the version of the schema, because an older mam may still run beside them: it
+# names the columns that it reads and writes. A database that lacks the column gets the addition.
+#
+# An older mam changes the reason of a message and leaves its code as it was, so a code counts only for the
+# change that it was written with. Messages that the older mam had not tried to deliver get their code here.
+STATE_ADDITIONS = (
+    (
+        "messages",
+        "reason_code",
+        """
 ALTER TABLE messages ADD COLUMN reason_code TEXT;
-UPDATE messages SET reason_code='not_tried' WHERE reason='it waits its turn';
+ALTER TABLE messages ADD COLUMN reason_code_at REAL;
+UPDATE messages SET reason_code='not_tried', reason_code_at=changed_at WHERE reason='it waits its turn';
 """,
+    ),
 )
 
 USER_MIGRATIONS = (

@@ -240,7 +240,7 @@ def open_fleet(
     """Return the fleet of the root that a directory, or the current directory, belongs to.
 
     `records_folder` is a folder of job records. The folder of a root means that root, unless `registry` names
-    one. Any other folder is used by `fleet.jobs` instead of the root's own.
+    one. Any other folder is what the methods of `fleet.jobs` that take a `folder` use by default.
     """
     if records_folder:
         from mam.app.jobs.find import registry_of

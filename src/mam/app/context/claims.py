@@ -122,12 +122,11 @@ def try_release(context: Context, session_id: str, at: float, *, delete: bool) -
             intent.owner = {}
             transaction.intents.put(intent)
 
-    # A verb that succeeded has ended its claim together with its change.
-    if context.registry.peek(lambda transaction: transaction.intents.of(session_id) is None, False):
-        return None
     _released_unrecorded.add((session_id, at))
     try:
-        context.registry.note(work)
+        # A verb that succeeded has ended its claim together with its change.
+        if not context.registry.peek(lambda transaction: transaction.intents.of(session_id) is None, False):
+            context.registry.note(work)
     except Unavailable as failure:
         return failure
     _released_unrecorded.discard((session_id, at))

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     Document = dict[str, Any]
 
-_OURS, _EARLIER = "/.mam/jobs", ".hermes/jobs"
+_OURS = "/.mam/jobs"
 _REGISTRY = ".hermes/agent-sessions.yaml"
 _LISTED_PROMPT = 200
 

@@ -21,7 +21,7 @@ from mam.app.observation.versions import runs_tested_version, says_idle
 from mam.core import message_rules as rules
 from mam.core.activity import IDLE, UNKNOWN, WAITING, WORKING, is_asking
 from mam.core.errors import ConversationBusy, DeliveryUnconfirmed, NotAllowed, PaneGone, TerminalsDown
-from mam.core.message_rules import MessageState, ReasonCode
+from mam.core.message_rules import MessageState, Reason, ReasonCode
 from mam.core.session_row import current_conversation
 
 TYPE_CHECKING = False
@@ -32,7 +32,6 @@ if TYPE_CHECKING:
     from mam.app.context.context import Context
     from mam.app.messages.message_as_text_or_file import CarriedText
     from mam.app.observation.pane_look import PaneLook
-    from mam.core.message_rules import Reason
     from mam.core.session_row import Row
 
 _NOTHING: list[Message] = []
@@ -299,7 +298,8 @@ def _hold(context: Context, message: Message, reason: str) -> bool:
         if _is_unchanged(transaction, message):
             messages.update(transaction, message.id, state=MessageState.HELD, reason=reason, owner=None)
 
-    if (message.state, message.reason) != (MessageState.HELD, reason):
+    code = reason.code if isinstance(reason, Reason) else None
+    if (message.state, message.reason, message.reason_code) != (MessageState.HELD, reason, code):
         context.registry.note(work)
     return False
 

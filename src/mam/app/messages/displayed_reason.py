@@ -9,11 +9,29 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from mam.adapters.store.rows_and_log import Transaction
     from mam.adapters.store.tables.messages import Message
+    from mam.app.context.context import Context
     from mam.core.message_rules import Reason
 
 
-def reason_of(transaction: Transaction, message: Message) -> Reason | None:
-    """Return the reason for the state of a message; for one that was not tried, what holds the first one."""
+def displayed_reason(transaction: Transaction, message: Message) -> str | None:
+    """Return the reason for the state of a message, as plain text."""
+    reason = _reason(transaction, message)
+    return None if reason is None else str(reason)
+
+
+def reason_code(context: Context, message_id: str) -> str | None:
+    """Return the code of the reason that is displayed for a message; None if it has no code."""
+
+    def read(transaction: Transaction) -> str | None:
+        message = messages.find(transaction, message_id)
+        reason = _reason(transaction, message) if message is not None else None
+        return None if reason is None else reason.code
+
+    return context.registry.peek(read, None)
+
+
+def _reason(transaction: Transaction, message: Message) -> Reason | None:
+    """Return the reason of a message; for one that was not tried yet, what holds the first one."""
     if (message.state, message.reason_code) != (MessageState.HELD, ReasonCode.NOT_TRIED):
         return message.reason
     first = next(iter(messages.open_of(transaction, message.session_id)), message)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from mam.adapters.store.tables import messages
-from mam.app.messages.displayed_reason import reason_of
+from mam.app.messages.displayed_reason import displayed_reason
 from mam.core.message_rules import MessageState
 from mam.core.times import stamp
 
@@ -43,7 +43,7 @@ def _as_json(transaction: Transaction, message: Message, names: dict[Any, str]) 
         "session": names.get(message.session_id, message.session_id),
         "sender": names.get(message.sender, message.sender),
         "state": MessageState.HELD if message.state == MessageState.TYPING else message.state,
-        "reason": reason_of(transaction, message),
+        "reason": displayed_reason(transaction, message),
         "evidence": message.evidence,
         "carrier": message.carrier,
         "attempts": message.attempts,

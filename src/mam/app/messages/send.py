@@ -9,7 +9,7 @@ from mam.adapters.system import load_adjusted_clock
 from mam.app.context import resident_start_and_lock
 from mam.app.context.authority import check_sender
 from mam.app.messages.delivery import comes_next, deliver
-from mam.app.messages.displayed_reason import reason_of
+from mam.app.messages.displayed_reason import displayed_reason
 from mam.app.messages.receipt_proof import proof_seconds
 from mam.core import message_rules as rules
 from mam.core.errors import Conflict, InvalidPrompt, NotAllowed, Refused
@@ -113,7 +113,7 @@ def _receipt(context: Context, message: Message, row: Row, elapsed_ms: float) ->
         "added": message.added,
         "attempts": message.attempts,
         "elapsed_ms": round(elapsed_ms, 1),
-        "reason": context.registry.peek(lambda transaction: reason_of(transaction, message), message.reason),
+        "reason": context.registry.peek(lambda transaction: displayed_reason(transaction, message), None),
     }
 
 

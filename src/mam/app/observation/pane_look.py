@@ -45,7 +45,7 @@ class PaneLook:
 
     @property
     def absence(self) -> str | None:
-        """Why mam cannot type to the agent, as `core.message.absence_reason` takes it; None if it can."""
+        """Why mam cannot type to the agent, as `message_rules.absence_reason` takes it; None if it can."""
         state, pane = self.liveness.state, self.liveness.pane
         if state == Liveness.GONE and pane is not None and not pane.dead:
             return REPLACED

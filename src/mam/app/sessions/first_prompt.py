@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from mam.adapters.system import load_adjusted_clock
+from mam.app.messages.displayed_reason import reason_code
 from mam.app.messages.send import send, withdraw
 from mam.app.observation.versions import untested_error
 from mam.core import message_rules as rules
@@ -15,7 +16,6 @@ if TYPE_CHECKING:
     from mam.adapters.agents.kind import Kind
     from mam.app.context.context import Context
     from mam.core.caller import Caller
-    from mam.core.message_rules import Reason
     from mam.core.session_row import Row
 
 # The screen may show the input box before the first hook of the agent arrives.
@@ -50,10 +50,12 @@ def first_prompt(context: Context, caller: Caller, row: Row, prompt: str) -> Non
         prompt = prompt.lstrip()
     seconds = load_adjusted_clock.stretched(_SEND_SECONDS)
     receipt = send(context, caller, row["id"], prompt, timeout=seconds)
+    code = reason_code(context, receipt["message_id"])
     if receipt["state"] == rules.MessageState.HELD and not withdraw(
         context, caller, receipt["message_id"], _NOT_TYPED
     ):
         receipt = send(context, caller, row["id"], prompt, message_id=receipt["message_id"], timeout=seconds)
+        code = reason_code(context, receipt["message_id"])
     if receipt["state"] in rules.DELIVERED:
         return
     if receipt["state"] == rules.MessageState.UNCONFIRMED:
@@ -62,11 +64,14 @@ def first_prompt(context: Context, caller: Caller, row: Row, prompt: str) -> Non
             hint=f"look: mam read {row['name']}",
             session=row,
         )
-    raise _error(row, receipt["reason"])
+    raise _error(row, receipt["reason"], code)
 
 
-def _error(row: Row, reason: Reason) -> Unavailable:
-    if reason.code == ReasonCode.UNTESTED_VERSION:
+def _error(row: Row, reason: str | None, code: str | None) -> Unavailable:
+    if code == ReasonCode.UNTESTED_VERSION:
         return untested_error(row, _NOT_TYPED)
-    error_class = DialogOpen if rules.is_about_dialog(reason.code) else NotReady
+    error_class = DialogOpen if rules.is_about_dialog(code) else NotReady
+    if reason is None:
+        # Another process types the prompt, for example a resident that is suspended.
+        return error_class(f"'{row['name']}' is still getting the prompt from another process", session=row)
     return error_class(f"'{row['name']}': {reason}; {_NOT_TYPED}", session=row)

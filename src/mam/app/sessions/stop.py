@@ -210,6 +210,7 @@ class Stop:
             self.context.progress(f"closing the pane of {self.row['name']} ({step.reason})")
             self._add_descendants(root, pane.tty)
             self.tmux.kill_pane(pane.id, mark=pane.mark or None)
+            self.context.registry.warm_up()
             if not self._is_anything_left(stop_escalation.HANG_UP, root):
                 return
         self._kill(root, pane.tty if pane else None)

@@ -24,6 +24,7 @@ _FIELDS = (
     "state",
     "reason",
     "reason_code",
+    "reason_code_at",
     "evidence",
     "carrier",
     "attempts",
@@ -66,6 +67,9 @@ class Message:
         facts = dict(zip(_FIELDS, values, strict=True))
         facts["owner"] = json.loads(facts["owner"]) if facts["owner"] else None
         facts["is_command"] = bool(facts["is_command"])
+        if facts.pop("reason_code_at") != facts["changed_at"]:
+            # An older mam has changed the message since, and knows no codes.
+            facts["reason_code"] = None
         if facts["reason"] is not None:
             facts["reason"] = Reason(facts["reason"], facts["reason_code"])
         self.__dict__.update(facts)
@@ -81,8 +85,8 @@ def add(transaction: Transaction, message: dict[str, Any]) -> Message:
     existing = find(transaction, message["id"])
     if existing is not None:
         return existing
-    message = _with_reason_code(message)
-    names = (*_GIVEN, "reason", "reason_code", "conversation")
+    message = _with_reason_code(transaction, message)
+    names = (*_GIVEN, "reason", "reason_code", "reason_code_at", "conversation")
     transaction.connection.execute(
         f"INSERT INTO messages({', '.join(names)}, attempts, created_at, changed_at)"
         f" VALUES({', '.join('?' * len(names))}, 0, ?, ?)",
@@ -103,7 +107,7 @@ def update(transaction: Transaction, message_id: str, **fields: Any) -> Message:
     if "owner" in fields:
         fields["owner"] = json.dumps(fields["owner"]) if fields["owner"] else None
     if "reason" in fields:
-        fields = _with_reason_code(fields)
+        fields = _with_reason_code(transaction, fields)
     fields["changed_at"] = transaction.now
     names = ", ".join(f"{name}=?" for name in fields)
     transaction.connection.execute(
@@ -115,11 +119,12 @@ def update(transaction: Transaction, message_id: str, **fields: Any) -> Message:
     return updated
 
 
-def _with_reason_code(fields: dict[str, Any]) -> dict[str, Any]:
+def _with_reason_code(transaction: Transaction, fields: dict[str, Any]) -> dict[str, Any]:
     """Add the code of the reason; a reason without a code removes the code of the one before."""
     reason = fields["reason"]
     code = reason.code if isinstance(reason, Reason) else None
-    return {**fields, "reason": reason and str(reason), "reason_code": code}
+    added = {"reason_code": code, "reason_code_at": transaction.now}
+    return {**fields, "reason": None if reason is None else str(reason), **added}
 
 
 def find(transaction: Transaction, message_id: str) -> Message | None:
