@@ -1,6 +1,6 @@
 """A resident in a thread of the test, and what it told."""
 
-from mam.app.monitor.run_and_idle_timeouts import MonitorTimeouts
+from mam.app.monitor.decide_when_monitor_ends import MonitorTimeouts
 
 
 def run_apart(watching, wake):

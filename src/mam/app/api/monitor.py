@@ -40,8 +40,8 @@ class Monitor(VerbGroup):
         `tell` gets what each pass found. Raises ResidentRuns if a resident runs already; `attend` follows
         that one.
         """
+        from mam.app.monitor.decide_when_monitor_ends import MonitorTimeouts
         from mam.app.monitor.resident import Resident
-        from mam.app.monitor.run_and_idle_timeouts import MonitorTimeouts
 
         return Resident(self._context, self._caller, tell, self._access.tasks).run(
             MonitorTimeouts(timeout, idle_timeout), while_any=while_any
@@ -52,8 +52,8 @@ class Monitor(VerbGroup):
         self, tell: Callable[[Document], None], *, timeout: float = 0.0, idle_timeout: float = 0.0
     ) -> str:
         """Watch as `run` does; if a resident runs already, first follow it until it ends."""
+        from mam.app.monitor.decide_when_monitor_ends import MonitorTimeouts
         from mam.app.monitor.follow_resident import watch_root
-        from mam.app.monitor.run_and_idle_timeouts import MonitorTimeouts
 
         return watch_root(
             self._context, self._caller, tell, MonitorTimeouts(timeout, idle_timeout), self._access.tasks

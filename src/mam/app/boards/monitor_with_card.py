@@ -9,8 +9,8 @@ from mam.app.boards.board import HERMES, open_board
 from mam.app.boards.monitor_card_task import CardWatch, claimer
 from mam.app.context.commit_watch import CommitWatch
 from mam.app.monitor import watch_or_follow
+from mam.app.monitor.decide_when_monitor_ends import MonitorTimeouts
 from mam.app.monitor.resident import Resident
-from mam.app.monitor.run_and_idle_timeouts import MonitorTimeouts
 from mam.app.sessions import reconcile as passes
 from mam.core import monitor_card_comments as rules
 from mam.core.errors import MamError, NoRegistry, Unavailable, Usage

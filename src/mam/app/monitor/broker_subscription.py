@@ -13,9 +13,9 @@ from mam.adapters.system.file_watch import FileWatch
 from mam.app.brokers import config as brokers
 from mam.app.brokers.relay_pool import RelayPool, poll_seconds
 from mam.app.monitor import watch_or_follow
+from mam.app.monitor.decide_when_monitor_ends import MonitorTimeouts
 from mam.app.monitor.follow_resident import News
 from mam.app.monitor.resident import Resident
-from mam.app.monitor.run_and_idle_timeouts import MonitorTimeouts
 from mam.app.sessions import reconcile as passes
 from mam.core.errors import InvalidSettings, MamError
 

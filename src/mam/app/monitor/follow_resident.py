@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     from typing import Any
 
     from mam.app.context.context import Context
+    from mam.app.monitor.decide_when_monitor_ends import MonitorTimeouts
     from mam.app.monitor.resident import ResidentTask
-    from mam.app.monitor.run_and_idle_timeouts import MonitorTimeouts
     from mam.core.caller import Caller
 
     Document = dict[str, Any]

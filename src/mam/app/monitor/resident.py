@@ -24,7 +24,7 @@ from mam.app.context.resident_start_and_lock import lock
 from mam.app.job_runner.resident_task import JobTask
 from mam.app.messages.resident_task import DeliveryTask
 from mam.app.monitor import notify
-from mam.app.monitor.run_and_idle_timeouts import MonitorTimeouts
+from mam.app.monitor.decide_when_monitor_ends import MonitorTimeouts
 from mam.app.monitor.stop_signal import StopOverdue, stop_handle
 from mam.app.observation import conversations
 from mam.app.sessions import reconcile
