@@ -14,7 +14,7 @@ from tests.conformance.desk import said, wait_for
 from tests.conformance.replies import Say, Shell
 
 import mam
-from mam.adapters.agents.claude import files
+from mam.adapters.agents.claude import files, transcript
 from mam.app.messages.delivery import deliver_all
 from mam.core.errors import ConversationBusy, InvalidPrompt, NotAllowed, NotReady
 
@@ -235,7 +235,7 @@ def test_a_member_of_a_team(desk) -> None:
         assert done["receipt"]["evidence"] in ("hook", "transcript")
         wait_for(lambda: desk.model.saw("xylophone"), lambda: fleet.sessions.read("dev"))
         found = files.find_transcript(row["conversations"][0]["id"], row["stores"])
-        assert files.identity(found) == ("green", "dev-agent")
+        assert transcript.identity(found) == ("green", "dev-agent")
         pane = tmux.pane(row["pane"]["id"])
         assert pane.window_id == tmux.pane(boss.row["pane"]["id"]).window_id
         assert "dev-agent ─" in fleet.sessions.read("dev") and pane.title.endswith("dev-agent")
