@@ -10,12 +10,13 @@ import re
 
 from mam.core.errors import InvalidName, Usage
 
-_NAME = re.compile(r"[a-z0-9][a-z0-9-]{0,99}\Z")
-_SESSION_ID = re.compile(r"s_[0-9a-f]{8}\Z")
-_KIND = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+-]{0,63}\Z")
-_SERVER = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}\Z")
-_MODEL = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:/@+\[\]-]{0,99}\Z")
-_ENV_KEY = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
+# Each is compiled at its first use, so that the start of every command does not pay for it.
+_NAME = r"[a-z0-9][a-z0-9-]{0,99}\Z"
+_SESSION_ID = r"s_[0-9a-f]{8}\Z"
+_KIND = r"[A-Za-z0-9][A-Za-z0-9._+-]{0,63}\Z"
+_SERVER = r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}\Z"
+_MODEL = r"[A-Za-z0-9][A-Za-z0-9._:/@+\[\]-]{0,99}\Z"
+_ENV_KEY = r"[A-Za-z_][A-Za-z0-9_]*\Z"
 _LONGEST = 100
 _MARK = "-creator-"
 
@@ -24,7 +25,7 @@ KIND_ALIASES = {"claude-code": "claude", "antigravity": "agy"}
 
 def parse_name(text: str) -> str:
     """Return a valid session name, or raise InvalidName."""
-    if not _NAME.match(text):
+    if not re.match(_NAME, text):
         raise InvalidName(
             f"{_quoted(text)} is not a session name",
             hint="use a-z, 0-9 and '-', starting with a letter or digit, at most 100 characters",
@@ -34,12 +35,12 @@ def parse_name(text: str) -> str:
 
 def is_session_id(text: str) -> bool:
     """Tell whether text has the form of a session id."""
-    return bool(_SESSION_ID.match(text))
+    return bool(re.match(_SESSION_ID, text))
 
 
 def parse_kind(text: str) -> str:
     """Return the name of an agent kind, given its name or one of its aliases."""
-    if not _KIND.match(text):
+    if not re.match(_KIND, text):
         raise InvalidName(f"{_quoted(text)} is not an agent kind", hint="name a kind or a program on PATH")
     return KIND_ALIASES.get(text, text)
 
@@ -49,7 +50,7 @@ def parse_server(text: str) -> str:
     if text.startswith("/"):
         if text.isprintable() and len(text) < 100:
             return text
-    elif _SERVER.match(text):
+    elif re.match(_SERVER, text):
         return text
     raise InvalidName(
         f"{_quoted(text)} is not a tmux server", hint="use a plain name (tmux -L) or an absolute socket path"
@@ -67,7 +68,7 @@ def parse_role(text: str | None) -> str | None:
 
 def parse_model(text: str) -> str:
     """Return the name of a model. It may not begin with `-`: the program would read it as an option."""
-    if not _MODEL.match(text):
+    if not re.match(_MODEL, text):
         raise Usage(f"{_quoted(text)} is not the name of a model")
     return text
 
@@ -77,7 +78,7 @@ def parse_environment(items: list[str]) -> dict[str, str]:
     variables = {}
     for item in items:
         key, equals, value = item.partition("=")
-        if not equals or not _ENV_KEY.match(key) or "\0" in value:
+        if not equals or not re.match(_ENV_KEY, key) or "\0" in value:
             raise InvalidName(f"{_quoted(item)} is not of the form NAME=VALUE")
         if key.startswith(("MAM_", "TMUX")) or key == "TERM":
             raise InvalidName(f"mam and tmux set {key} themselves")
@@ -102,7 +103,7 @@ def numbered(stem: str, number: int) -> str:
 def kind_of_name(name: str) -> str | None:
     """Return the agent kind at the end of a name of the original system's pattern, `STEM-creator-KIND`."""
     _, mark, kind = name.rpartition(_MARK)
-    return kind if mark and _KIND.match(kind) else None
+    return kind if mark and re.match(_KIND, kind) else None
 
 
 def slug(text: str) -> str:

@@ -137,7 +137,8 @@ DEFAULTS: dict[str, object] = {
     "version": 0,
 }
 
-_OWN_ID = re.compile(r"[a-z0-9_]+_(?:session|conversation)_id_own\Z")
+# Compiled at the first use, so that the start of every command does not pay for it.
+_OWN_ID = r"[a-z0-9_]+_(?:session|conversation)_id_own\Z"
 
 
 _own_id_fields: dict[str, str] = {}
@@ -155,7 +156,7 @@ def own_id_field(kind: str) -> str:
 
 def is_own_id_field(key: str) -> bool:
     """Tell whether a field is the own-id field of any agent kind."""
-    return bool(_OWN_ID.match(key))
+    return bool(re.match(_OWN_ID, key))
 
 
 def own_id(row: Row) -> str | None:

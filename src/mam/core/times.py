@@ -7,7 +7,8 @@ from datetime import UTC, datetime, timedelta
 
 from mam.core.errors import Usage
 
-_SPAN = re.compile(r"(\d+(?:\.\d+)?)\s*(s|m|h|d|w)?\Z")
+# Compiled at the first use, so that the start of every command does not pay for it.
+_SPAN = r"(\d+(?:\.\d+)?)\s*(s|m|h|d|w)?\Z"
 _LAST = 253402300799  # the end of the year 9999
 _UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400, "w": 604800}
 
@@ -31,7 +32,7 @@ def parse_stamp(text: object) -> float | None:
 
 def parse_span(text: str) -> timedelta:
     """Return the duration of `90`, `30s`, `5m`, `2h`, `7d` or `1w`; a bare number is in seconds."""
-    match = _SPAN.match(text.strip().lower())
+    match = re.match(_SPAN, text.strip().lower())
     if not match:
         raise Usage(f"{text!r} is not a duration", hint="write 30s, 5m, 2h, 7d or 1w")
     return timedelta(seconds=float(match[1]) * _UNITS[match[2] or "s"])
