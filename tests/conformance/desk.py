@@ -24,7 +24,9 @@ from tests.waiting import wait_until
 
 import mam
 from mam.adapters.tmux.client import Tmux
+from mam.adapters.tmux.error_translation import PaneChanged
 from mam.app.observation import conversations
+from mam.app.observation.pane_look import look_at_pane
 from mam.core.errors import MamError
 
 # Not one of mam's own names: those are taken away from every test.
@@ -76,9 +78,14 @@ class Desk:
     def create(self, name: str, **options: Any) -> mam.Session:
         usual = {"permissions": self.program.permissions, "timeout": self.program.ready_timeout}
         given = {"name": name, **usual, **options}
-        return self.fleet.sessions.create(
-            self.kind, args=[*self.arguments(), *given.pop("args", [])], **given
-        )
+        try:
+            return self.fleet.sessions.create(
+                self.kind, args=[*self.arguments(), *given.pop("args", [])], **given
+            )
+        except MamError as error:
+            with suppress(MamError):
+                error.add_note(f"the screen:\n{self.fleet.sessions.get(name).read()}")
+            raise
 
     def arguments(self) -> list[str]:
         """Return the words after `--` that point the program at the model."""
@@ -117,11 +124,22 @@ class Desk:
         self.tmux.paste(row["pane"]["id"], text, mark=session.id, enter=True, pause=self.program.pause)
         if not is_command:
             wait_for(
-                lambda: len(self.model.turns()) > before, lambda: f"a turn for {text!r}: {session.read()}", 30
+                lambda: len(self.model.turns()) > before or self._enter_again(session, row),
+                lambda: f"a turn for {text!r}: {session.read()}",
+                30,
             )
         elif text == self.program.clear and self.program.confirm_clear is not None:
             self.becomes(session, "waiting", "confirm")
             self.press(session, self.program.confirm_clear)
+
+    def _enter_again(self, session: mam.Session, row: Any) -> bool:
+        """Press Enter again, as a person does, where a program that stood still took it for a new line."""
+        context = self.fleet._access.context
+        look = look_at_pane(context, row) if context.kind(self.kind).early_enter_makes_new_line else None
+        if look is not None and look.screen_state.is_on_new_line:
+            with suppress(PaneChanged):
+                self.tmux.keys(look.pane_id, ["Enter"], mark=session.id, at=look.cursor)
+        return False
 
     def press(self, session: mam.Session, *keys: str) -> None:
         pane = self.fleet.sessions.get(session.id).row["pane"]["id"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import signal
 
 import pytest
 from tests.conformance.desk import Desk, wait_for
@@ -12,6 +13,9 @@ from tests.conformance.replies import Shell
 from tests.conformance.terminal import Terminals
 
 from mam.adapters.agents.delete_files import remove
+from mam.adapters.system import process
+from mam.app.context.liveness import identity_of
+from mam.app.messages import enter_text
 from mam.core.errors import ConversationBusy, DialogOpen, InvalidPrompt, NotReady
 
 pytestmark = [pytest.mark.slow]
@@ -54,6 +58,40 @@ def test_words_arrive_as_they_are(desk: Desk) -> None:
     for text in ("/quit", " /clear now", "in\u200bvisible"):
         with pytest.raises(InvalidPrompt):
             desk.create("other", prompt=text)
+
+
+def test_a_program_that_stands_still_before_enter(desk: Desk, monkeypatch) -> None:
+    """It reads text and Enter together, and takes Enter for a new line; mam sees that and presses again."""
+    session = desk.create("worker")
+    outer = identity_of(session.row)
+    inner = [one for one in process.tree(outer, None) if one != outer]
+    assert inner
+    pauses = []
+
+    class StandsStill:
+        @staticmethod
+        def sleep(seconds: float) -> None:
+            pauses.append(seconds)
+            if len(pauses) == 1:
+                for one in inner:
+                    process.signal(one, signal.SIGSTOP)
+
+    press = enter_text._press_enter
+
+    def press_and_go_on(*arguments):
+        was_pressed = press(*arguments)
+        for one in inner:
+            process.signal(one, signal.SIGCONT)
+        return was_pressed
+
+    monkeypatch.setattr(enter_text, "time", StandsStill)
+    monkeypatch.setattr(enter_text, "_press_enter", press_and_go_on)
+    receipt = session.send(WORD)
+    assert (receipt["state"], receipt["attempts"]) == ("submitted", 1), receipt
+    assert len(pauses) == 2, "it took the first Enter for a new line"
+    wait_for(lambda: desk.model.saw(WORD), session.read)
+    desk.rests(session)
+    assert [turn["text"] for turn in session.transcript()["turns"] if turn["role"] == "user"] == [WORD]
 
 
 @pytest.mark.long

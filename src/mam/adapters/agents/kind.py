@@ -129,18 +129,28 @@ class Screen:
 
 
 class ScreenState:
-    """What a screen shows: the activity, an open dialog by name, and the input box (empty, draft, None)."""
+    """What a screen shows: the activity, an open dialog by name, and the input box (empty, draft, None).
 
-    __slots__ = ("box", "detail", "dialog", "state")
+    `is_on_new_line` means that the cursor is on an empty line of the input box, just below a text.
+    """
+
+    __slots__ = ("box", "detail", "dialog", "is_on_new_line", "state")
 
     def __init__(
-        self, state: str = UNKNOWN, *, dialog: str | None = None, box: str | None = None, detail: str = ""
+        self,
+        state: str = UNKNOWN,
+        *,
+        dialog: str | None = None,
+        box: str | None = None,
+        detail: str = "",
+        is_on_new_line: bool = False,
     ) -> None:
         """By default the screen shows nothing that mam recognises."""
         self.state = state
         self.dialog = dialog
         self.box = box
         self.detail = detail
+        self.is_on_new_line = is_on_new_line
 
 
 class HookEvent:
@@ -225,6 +235,8 @@ class Kind:
     dialog_settle_seconds = 0.0
     # Seconds that the program needs between a paste and Enter.
     pause_before_enter = 0.0
+    # Whether an Enter that the program reads too soon after a paste makes a new line in the input box.
+    early_enter_makes_new_line = False
     # First characters that make the program take a text for a command; a space before them prevents that.
     special_first = ""
     # The keys that interrupt a turn, each pressed on its own, and the keys that refuse an open dialog.

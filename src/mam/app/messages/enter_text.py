@@ -115,8 +115,33 @@ def _enter(context: Context, row: Row, pause: float, since: float) -> ScreenStat
         if look.screen_state.dialog:
             raise _not_entered(row, f"the {look.screen_state.dialog} dialog opened")
         if _holds_text(context, row, look, since) and _press_enter(context, row, look):
-            return look.screen_state
+            break
         _wait(row, deadline, "the screen keeps changing")
+    if context.kind(row["agent"]).early_enter_makes_new_line and not look.screen_state.is_on_new_line:
+        _enter_again(context, row, pause, since)
+    return look.screen_state
+
+
+def _enter_again(context: Context, row: Row, pause: float, since: float) -> None:
+    """Press Enter again if the program took the first one for a new line, and only if the screen shows that.
+
+    A program that stood still for the whole pause reads text and Enter together, whatever the pause was.
+    """
+    deadline = Deadline(_TEXT_SECONDS)
+    while True:
+        look = look_at_pane(context, row)
+        screen = look.screen_state
+        if look.absence or screen.dialog or screen.box == "empty":
+            return
+        if screen.is_on_new_line:
+            time.sleep(pause)
+            look = look_at_pane(context, row)
+            if look.absence or not look.screen_state.is_on_new_line:
+                return
+            if _holds_text(context, row, look, since) and _press_enter(context, row, look):
+                return
+        if not deadline.pause(_STEP):
+            return
 
 
 def _look_for_text(context: Context, row: Row, deadline: Deadline) -> PaneLook:

@@ -132,6 +132,26 @@ def test_a_draft_of_several_lines() -> None:
     assert KIND.read_screen(Screen(text)).box == "draft"
 
 
+@pytest.mark.parametrize("edge", ["", "▀" * 200])
+def test_a_new_line_after_the_draft(edge) -> None:
+    """Gemini takes an Enter that comes too early for a new line: the cursor is below the text then."""
+    lines = recorded("draft").splitlines()
+    row = lines.index(" > half a thought")
+    lines[row + 1 : row + 2] = ["", edge]
+
+    def is_on_new_line(x, y):
+        return KIND.read_screen(Screen("\n".join(lines), x, y)).is_on_new_line
+
+    assert is_on_new_line(3, row + 1)
+    assert not is_on_new_line(17, row), "the end of the text"
+    assert not is_on_new_line(3, row), "its beginning"
+    assert not is_on_new_line(3, row + 2), "below the input box"
+    assert not is_on_new_line(3, row - 1), "above the text"
+    empty = recorded("idle")
+    row = empty.splitlines().index(" >   Type your message or @path/to/file")
+    assert not KIND.read_screen(Screen(empty, 3, row + 1)).is_on_new_line
+
+
 def test_a_draft_with_the_text_of_the_placeholder() -> None:
     text = recorded("idle").replace(">   Type your", "> Type your")
     assert KIND.read_screen(Screen(text)).box == "draft"

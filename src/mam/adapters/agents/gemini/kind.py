@@ -96,8 +96,9 @@ class Gemini(KindWithConversationFiles):
     # A dialog may replace an input box that Gemini has just drawn.
     ready_settle_seconds = 0.3
     dialog_settle_seconds = 0.3
-    # An Enter within 40 ms after Gemini took in a paste makes a new line.
+    # An Enter that Gemini reads within 40 ms after a paste makes a new line.
     pause_before_enter = 0.5
+    early_enter_makes_new_line = True
     known_versions = ("0.61.0",)
     packages = ("@google/gemini-cli",)
     # The variable names the home, not the folder `.gemini` in it.

@@ -25,6 +25,8 @@ _PROMPT = re.compile(r" ([>*!])(?: (.*))?\Z")
 # In a terminal with true colour the input box has an upper and a lower edge of half blocks.
 _EDGE = re.compile(r"[▄▀]*\Z")
 _TO_PROMPT = 4
+# The column in which the text of the input box begins.
+_TEXT_COLUMN = 3
 # The cursor is before the placeholder, so it has two spaces more than a draft.
 _PLACEHOLDERS = ("  Type your message or @path/to/file", "  Press 'Esc' for NORMAL mode.")
 # Only the status row has a spinner after exactly one space; answers are indented by two.
@@ -61,14 +63,19 @@ def read_screen(screen: Screen) -> ScreenState:
     box_parts = _find_box(lines)
     if box_parts is None:
         return _read_frame(lines)
-    top, mark, inside = box_parts
+    top, prompt_row, mark, inside = box_parts
     if not _has_started(lines[:top]):
         return ScreenState()
     if mark == "!":
         return ScreenState(UNKNOWN, box="draft", detail=SHELL_MODE)
     state = WORKING if any(_SPINNER.match(line) for line in lines[max(0, top - _STATUS_ROWS) : top]) else IDLE
     box = "empty" if inside in _PLACEHOLDERS or not inside.strip() else "draft"
-    return ScreenState(state, box=box, detail="messages are queued" if _QUEUED in lines[:top] else "")
+    return ScreenState(
+        state,
+        box=box,
+        detail="messages are queued" if _QUEUED in lines[:top] else "",
+        is_on_new_line=box == "draft" and _is_on_new_line(screen, lines, prompt_row),
+    )
 
 
 def read_title(title: str) -> str:
@@ -78,8 +85,8 @@ def read_title(title: str) -> str:
     )
 
 
-def _find_box(lines: Sequence[str]) -> tuple[int, str, str] | None:
-    """Return the line number of the rule, the prompt sign and the text in the input box."""
+def _find_box(lines: Sequence[str]) -> tuple[int, int, str, str] | None:
+    """Return the rows of the rule and of the prompt, the sign of the prompt, and the text after it."""
     top = next((at for at in reversed(range(len(lines))) if _RULE.match(lines[at])), None)
     if top is None or any(_BOTTOM.match(line) for line in lines[top:]):
         return None
@@ -87,8 +94,19 @@ def _find_box(lines: Sequence[str]) -> tuple[int, str, str] | None:
         prompt = _PROMPT.match(lines[at])
         if prompt and _EDGE.match(lines[at - 1]) and at > top + 1:
             inside = (prompt[2] or "") + "".join(_lines_to_edge(lines[at + 1 :]))
-            return top, prompt[1], inside
+            return top, at, prompt[1], inside
     return None
+
+
+def _is_on_new_line(screen: Screen, lines: Sequence[str], prompt_row: int) -> bool:
+    """Tell whether the cursor is at the start of an empty line, just below a line with text."""
+    row = screen.cursor_y
+    return (
+        screen.cursor_x == _TEXT_COLUMN
+        and prompt_row < row < len(lines)
+        and not lines[row]
+        and not _EDGE.match(lines[row - 1])
+    )
 
 
 def _lines_to_edge(below: Sequence[str]) -> list[str]:
