@@ -9,8 +9,10 @@ import pytest
 import mam
 from mam.adapters.tmux.client import Tmux
 from mam.adapters.tmux.error_translation import PaneChanged
+from mam.app.sessions import first_prompt
 from mam.core.errors import (
     AgentMissing,
+    DeliveryUnconfirmed,
     DialogOpen,
     InvalidName,
     InvalidPath,
@@ -116,6 +118,30 @@ def test_a_prompt_that_looks_like_a_command_reaches_the_agent_as_words(fleet, ho
     path = home / ".local/share/mam-practice" / f"{session.row['practice_session_id_own']}.jsonl"
     assert json.loads(path.read_text(encoding="utf-8").splitlines()[0])["text"] == " /exit is what I typed"
     assert session.status()["tmux_alive"] is True
+
+
+def test_a_first_prompt_that_another_process_still_types(fleet, monkeypatch) -> None:
+    """The resident may have begun to type it, and be suspended in the middle of that."""
+    real = first_prompt.send
+
+    def still_typed(*arguments, **options):
+        return {**real(*arguments, **options), "state": "held", "reason": None}
+
+    monkeypatch.setattr(first_prompt, "send", still_typed)
+    with pytest.raises(NotReady, match="still getting the prompt from another process") as caught:
+        fleet.sessions.create("practice", args=QUICK, prompt="run the tests")
+    assert "not typed" not in caught.value.message, "who reads that sends it again"
+    assert fleet.sessions.get(caught.value.session["id"]).row["status"] == "running"
+
+
+def test_a_prompt_that_nothing_proves_says_why(fleet, monkeypatch) -> None:
+    monkeypatch.setattr(
+        first_prompt,
+        "send",
+        lambda *_, **__: {"message_id": "m_0", "state": "unconfirmed", "reason": "Enter was not pressed"},
+    )
+    with pytest.raises(DeliveryUnconfirmed, match="Enter was not pressed"):
+        fleet.sessions.create("practice", args=QUICK, prompt="run the tests")
 
 
 def test_a_dialog_is_reported_and_not_answered(fleet, tmux_server) -> None:

@@ -60,7 +60,7 @@ def first_prompt(context: Context, caller: Caller, row: Row, prompt: str) -> Non
         return
     if receipt["state"] == rules.MessageState.UNCONFIRMED:
         raise DeliveryUnconfirmed(
-            f"the prompt was typed into '{row['name']}', and nothing proves that the agent took it",
+            f"the prompt was typed into '{row['name']}': {receipt['reason']}",
             hint=f"look: mam read {row['name']}",
             session=row,
         )
