@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+import mam
 from mam.adapters.agents.practice import Practice
 from mam.adapters.store.tables import messages
 from mam.adapters.system import process
@@ -303,3 +304,12 @@ def test_a_stop_that_is_cut_off_early_says_once_that_it_terminates(fleet, monkey
     details = [one["detail"] for one in fleet.jobs.logs(job["job_id"])["events"]]
     assert details.count("terminating") == 1
     assert fleet.sessions.log("poet")[-1]["detail"]["recovered"] is True
+
+
+@pytest.mark.parametrize("verb", ["stop", "resume", "archive", "forget"])
+def test_a_verb_for_an_unknown_name_makes_no_root(home, tmp_path, verb) -> None:
+    folder = tmp_path / "elsewhere"
+    folder.mkdir()
+    with mam.open(str(folder)) as fleet, pytest.raises(SessionNotFound, match="nobody"):
+        getattr(fleet.sessions, verb)("nobody")
+    assert list(folder.iterdir()) == []

@@ -2,7 +2,7 @@
 
 The store keeps a claim as an `Intent`. It is committed before the first effect. When the process dies before
 it ends the claim, the next changing verb finds an intent without a living owner; it finishes or cleans up
-what the dead process began.
+what the dead process began. `change`, by which verbs write rows with or without a claim, is here as well.
 """
 
 from __future__ import annotations
@@ -143,6 +143,9 @@ def _claim(
     from mam.adapters.system.deadline import Deadline
 
     deadline = Deadline(WAIT_SECONDS)
+    if not context.paths.exists():
+        # A commit would make a root of this directory, only to say that it has no such session.
+        context.registry.view().find(target)
 
     def work(transaction: Transaction) -> tuple[bool, Row | None, float]:
         row = transaction.find(target)
