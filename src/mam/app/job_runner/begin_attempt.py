@@ -23,6 +23,7 @@ from mam.core.session_row import is_running, merged
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from typing import Any, Unpack
 
     from mam.adapters.store.rows_and_log import Transaction
@@ -97,13 +98,20 @@ def take_session(context: Context, caller: Caller, job_id: str, target: str) -> 
 
 
 def begin_attempt(
-    context: Context, caller: Caller, job_id: str, row: Row, task: str | None, **changes: Any
+    context: Context,
+    caller: Caller,
+    job_id: str,
+    row: Row,
+    task: str | None,
+    *,
+    is_first: bool = True,
+    changes: Mapping[str, Any] | None = None,
 ) -> None:
     """Bind a job to a session and send the task; a task of None was already given at the start.
 
-    A later attempt has a number of its own, so that reports of the previous attempt's session are refused.
+    From now on the resident, or whoever waits, follows the job. A later attempt has a number of its own, so
+    that reports of the previous attempt's session are refused. `changes` are further fields of the record.
     """
-    is_first = not changes
 
     def bind(transaction: Transaction) -> int:
         job = jobs.find(transaction, job_id)
@@ -125,7 +133,12 @@ def begin_attempt(
         }
         status = job.status if is_first else JobStatus.RUNNING
         job = jobs.update(
-            transaction, job, session_id=row["id"], attempt=attempt, status=status, data={**reset, **changes}
+            transaction,
+            job,
+            session_id=row["id"],
+            attempt=attempt,
+            status=status,
+            data={**reset, **(changes or {})},
         )
         ledger_writer.enter(
             transaction, job, events.LAUNCHED, row["name"], agent=row["agent"], session=row["id"]

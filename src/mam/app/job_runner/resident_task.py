@@ -242,10 +242,8 @@ def _take_over(context: Context, caller: Caller, job: Job) -> None:
         fail(context, job.id, "the submission was cut off before an agent ran", "submission")
         return
     task = context.registry.peek(lambda transaction: jobs.prompt_of(transaction, job.id), "")
-    if job.data.get("type") == rules.LOOP:
-        changes = {"worker_session_id": row["id"]}
-        context.registry.note(lambda transaction: jobs.update(transaction, job, data=changes))
-    begin_attempt(context, caller, job.id, row, task)
+    changes = {"worker_session_id": row["id"]} if job.data.get("type") == rules.LOOP else None
+    begin_attempt(context, caller, job.id, row, task, changes=changes)
 
 
 def _send_task_again(context: Context, caller: Caller, job: Job, sessions: Sessions) -> None:

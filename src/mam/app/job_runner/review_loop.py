@@ -46,9 +46,8 @@ def task_of(job: Job, prompt: str) -> str:
 def _begin_turn(context: Context, caller: Caller, job: Job, turn: str, task: str, number: int) -> None:
     try:
         row = _session(context, caller, job, turn)
-        begin_attempt(
-            context, caller, job.id, row, task, turn=turn, round=number, **{f"{turn}_session_id": row["id"]}
-        )
+        changes = {"turn": turn, "round": number, f"{turn}_session_id": row["id"]}
+        begin_attempt(context, caller, job.id, row, task, is_first=False, changes=changes)
     except MamError as error:
         fail(context, job.id, f"the {turn} could not begin round {number}: {error.message}", turn)
 

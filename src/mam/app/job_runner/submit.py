@@ -89,10 +89,8 @@ def create_with_job(
         options["prompt"] = prompt
         row = create_session_for_job(context, caller, job_id, agent, **options)
         facts_of_row = {"workdir": row["workspace"], "permissions": row.get("permissions")}
-        context.registry.note(
-            lambda transaction: jobs.update(transaction, _job(transaction, job_id), data=facts_of_row)
-        )
-        begin_attempt(context, caller, job_id, row, None if gets_task_at_start else submission.prompt)
+        task_to_send = None if gets_task_at_start else submission.prompt
+        begin_attempt(context, caller, job_id, row, task_to_send, changes=facts_of_row)
     except MamError as error:
         fail(context, job_id, *_failure(submission, error))
         raise
@@ -119,11 +117,7 @@ def _delegate(
         )
     if submission.type == LOOP:
         changes["worker_session_id"] = row["id"]
-    if changes:
-        context.registry.note(
-            lambda transaction: jobs.update(transaction, _job(transaction, job_id), data=changes)
-        )
-    begin_attempt(context, caller, job_id, row, submission.prompt)
+    begin_attempt(context, caller, job_id, row, submission.prompt, changes=changes)
 
 
 def _failure(submission: Submission, error: MamError) -> tuple[str, str]:
