@@ -228,7 +228,7 @@ class AgentMissing(Unavailable):
 
 
 class PaneGone(Unavailable):
-    """The pane is not there any more."""
+    """mam could not act on the pane: it is gone, or, in the subclasses, in a mode, changed or occupied."""
 
     code = "pane_gone"
 

@@ -15,7 +15,7 @@ from mam.core.session_event import Died, Stopped, Stopping
 
 def publish(fleet, event):
     context = fleet._access.context
-    context.registry.note(lambda transaction: context.publish(transaction, event))
+    context.registry.note(lambda transaction: context.tell_listeners(transaction, event))
 
 
 def test_stop_and_death(fleet, job):
@@ -65,7 +65,7 @@ def test_a_death_ends_the_job_in_the_same_commit(fleet, job, prompted_at, status
 
     def work(transaction):
         jobs.update(transaction, jobs.find(transaction, job.id), data={"prompted_at": prompted_at})
-        fleet._access.context.publish(transaction, Died(row, status))
+        fleet._access.context.tell_listeners(transaction, Died(row, status))
 
     fleet._access.context.registry.note(work)
     assert entries(fleet, job) == [("error", detail)]

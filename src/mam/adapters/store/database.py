@@ -78,7 +78,10 @@ def _missing(connection: sqlite3.Connection, additions: Sequence[Addition]) -> I
 def connect_to_read(
     path: str, migrations: Sequence[str], additions: Sequence[Addition] = ()
 ) -> sqlite3.Connection:
-    """Open a database for reading, also in a folder that this user may not write."""
+    """Open a database for reading, also in a folder that this user may not write.
+
+    Where this user may write, an old schema is migrated first.
+    """
     try:
         return connect(path, migrations, additions, create=False)
     except ReadOnly:

@@ -27,7 +27,7 @@ class Transaction:
     """The registry inside one transaction. The methods return copies of rows; `put` writes a row back."""
 
     def __init__(self, connection: sqlite3.Connection, now: float) -> None:
-        """Work on a connection that holds the write lock."""
+        """Work on a connection: with the write lock, or only reading (`Registry.peek`)."""
         self.connection = connection
         self.now = now
         self.intents = Intents(connection)

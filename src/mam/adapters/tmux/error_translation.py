@@ -4,6 +4,7 @@ PaneGone
   NoServer      no server runs under that name, so certainly none of its panes exists
   PaneInMode    the pane exists, but somebody scrolls or searches in it
   PaneChanged   the pane exists, but its cursor has moved since mam looked at it
+  InTheWay      the pane exists, but a dialog or a draft is in the way (`app/messages/enter_text.py`)
 TerminalsDown
   NoAnswer      the server did not answer in time: it may or may not have carried out the request
   ServerEnded   the server ended during the request: the same, and none of its panes exists any more

@@ -155,6 +155,7 @@ class Jobs(VerbGroup):
         """Wait until the named jobs, or all open ones, have ended; return them. Raises TimedOut.
 
         `tell` gets each entry of their logs when it is recorded; with `from_start` the earlier ones, too.
+        Where no resident runs, this does the resident's work meanwhile (`app/job_runner/waiter_task.py`).
         """
         from mam.app.job_runner.wait import wait
         from mam.app.job_runner.waiter_task import WaiterTask

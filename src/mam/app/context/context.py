@@ -180,7 +180,7 @@ class Context:
         """Return the time of day."""
         return self.clock()
 
-    def publish(self, transaction: Transaction, event: SessionEvent) -> None:
+    def tell_listeners(self, transaction: Transaction, event: SessionEvent) -> None:
         """Call the listeners with what happens to a session, inside the transaction that records it."""
         for listener in self.listeners:
             listener(self, transaction, event)

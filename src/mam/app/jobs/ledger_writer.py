@@ -1,7 +1,7 @@
 """Writes the ledger: every entry, the job status that follows from it, and the rows of the outbox.
 
-No other module writes a job's log. Each function works on a transaction of its caller, so that the entry,
-the status and the outbox are one commit.
+No other module writes the ledger; `write_job_files.py` copies it into files. Each function works on a
+transaction of its caller, so that the entry, the status and the outbox are one commit.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ def take(transaction: Transaction, job: Job, event: Event, token: str) -> tuple[
         return verdict, job
     if verdict == events.LATE:
         jobs.add_entry(transaction, job.id, event["event"], event, attempt=job.attempt, signature=signature)
-        publish(transaction, job, event, is_status=False)
+        put_into_outbox(transaction, job, event, is_status=False)
         return verdict, job
     return verdict, _apply(transaction, job, *_with_claim_marked(job, event, token), signature=signature)
 
@@ -129,7 +129,7 @@ def needs_checking(job: Job) -> bool:
     return bool(data.get("expected_artifacts") or data.get("validate") or data.get("type") == rules.LOOP)
 
 
-def publish(transaction: Transaction, job: Job, event: Event, *, is_status: bool) -> None:
+def put_into_outbox(transaction: Transaction, job: Job, event: Event, *, is_status: bool) -> None:
     """Put an event into the outbox if its job has a broker; the newest event is also the retained status."""
     if not job.data.get("broker"):
         return
@@ -169,5 +169,5 @@ def _apply(transaction: Transaction, job: Job, event: Event, name: str, signatur
         }
     elif name == events.CHECKING:
         changes["claim"] = event["detail"]
-    publish(transaction, job, event, is_status=True)
+    put_into_outbox(transaction, job, event, is_status=True)
     return jobs.update(transaction, job, data=changes, **fields)

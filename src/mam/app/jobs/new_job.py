@@ -29,7 +29,7 @@ def new_id() -> str:
 
 
 def record_job(context: Context, caller: Caller, job_id: str, prompt: str, **facts: Any) -> Job:
-    """Record a job and its token; return the job.
+    """Record a job and its token; return the job. Adjust the other open jobs to a clock that was set.
 
     The token is written before the row, because nobody could report on a job without a token.
     """

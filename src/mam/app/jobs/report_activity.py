@@ -26,7 +26,7 @@ _SENT = (MessageState.TYPING, *DELIVERED, MessageState.UNCONFIRMED)
 
 
 def prompted_at(transaction: Transaction, job: Job) -> float | None:
-    """Return when mam gave the agent the task of this attempt; None if that has not happened."""
+    """Return when the task that mam has given the agent was recorded; None if it is not given yet."""
     noted_at: float | None = job.data.get("prompted_at")
     if noted_at is not None or not job.data.get("message_id"):
         return noted_at

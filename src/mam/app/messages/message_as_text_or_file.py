@@ -20,7 +20,7 @@ MAIL = ".mam-mail"
 
 
 class CarriedText:
-    """The text to type for a message, the carrier, and what was added to the text.
+    """The text to type for a message, the carrier, and the spaces that were added to the text.
 
     `text` is None where the program would take any such text for a command.
     """
@@ -34,7 +34,10 @@ class CarriedText:
 
 
 def prepare(context: Context, row: Row, message: Message) -> CarriedText:
-    """Return the text to type for a message; a text that the program would alter is put into a file."""
+    """Return the text to type for a message, with the header that names a sending session.
+
+    A text that the program would alter is written into a file, and the text to type names the file.
+    """
     kind = context.kind(row["agent"])
     if message.is_command:
         return CarriedText(message.text, INLINE)

@@ -169,9 +169,10 @@ def record_conversation(context: Context, row: Row) -> Row:
 
 
 def record_open_conversation(context: Context, row: Row) -> Row:
-    """Record the conversation that the agent names, even before anything of it is on disk.
+    """Take the lease of the conversation that the agent names, and record it before it is on disk.
 
-    Otherwise, if the session died now, its resume could take up a conversation of another session.
+    Without the record, a session that died now could resume a conversation of another session. Raises
+    ConversationBusy if another session has it.
     """
     kind = context.kind(row["agent"])
     reported = (

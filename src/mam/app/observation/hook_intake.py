@@ -1,6 +1,7 @@
 """Moving the payloads of hooks from the spool into the evidence table and the log of the session's job.
 
-Changing verbs, the resident, `wait` and `job wait` do this. A verb that only reads uses `hook_reports`.
+Changing verbs, the resident, `wait` and `job wait` do this. A verb that only reads uses
+`newest_hook_reports.py`.
 """
 
 from __future__ import annotations

@@ -53,7 +53,7 @@ def record_death(context: Context, caller: Caller, row: Row, liveness: SessionLi
                 exit_status=status,
             )
         )
-        context.publish(transaction, Died(new_row, status))
+        context.tell_listeners(transaction, Died(new_row, status))
         transaction.log(caller.name, "died", new_row, liveness.reason, exit_status=status)
         return new_row
 

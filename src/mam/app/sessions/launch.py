@@ -158,7 +158,8 @@ def launch_agent(
 ) -> StartedAgent:
     """Start the agent of a row. `env` is for this launch alone; with `mcp` the agent gets mam's own tools.
 
-    `instructions` are the task, for a kind that takes it as an argument.
+    `instructions` are the task, for a kind that takes it as an argument. Empty conversation files that would
+    make the program delete others are removed first.
     """
     kind = context.kind(row["agent"])
     extra = dict(env or {})
@@ -353,7 +354,7 @@ def _purge_environment(context: Context, row: Row, kind: Kind) -> tuple[str, dic
 
 
 def commit_start(context: Context, row: Row, started_agent: StartedAgent, bind: Callable[[], Row]) -> Row:
-    """Commit the row of a started agent, or undo the start. Then record the version of the program."""
+    """Commit the row of a started agent, or undo the start. Start the resident; record the version."""
     try:
         new_row = bind()
     except BaseException as error:

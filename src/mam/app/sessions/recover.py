@@ -37,7 +37,7 @@ _OLD_SECONDS = 300.0
 
 
 def recover(context: Context, caller: Caller) -> None:
-    """Finish or end every intent whose process is dead."""
+    """Finish or end every intent whose process is dead; afterwards remove old launch files."""
     for intent in context.registry.view().intents:
         if claims.is_owned(intent) or not _take_over(context, intent):
             continue

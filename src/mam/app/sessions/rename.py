@@ -73,5 +73,5 @@ def _commit(context: Context, caller: Caller, transaction: Transaction, row: Row
     action = caller.action("rename", context.now())
     new_row = transaction.put(merged(current, name=name, last_action=action))
     transaction.log(action["by"], "rename", new_row, before=current["name"])
-    context.publish(transaction, Renamed(new_row, current["name"]))
+    context.tell_listeners(transaction, Renamed(new_row, current["name"]))
     return new_row

@@ -187,7 +187,7 @@ def bind(context: Context, caller: Caller, row: Row, choice: Choice, started_age
         transaction.log(action["by"], "resume", new_row, conversation=choice.id, tier=choice.tier)
         # The lease comes first: placing a member of a team takes longer, and may be interrupted.
         transaction.after_commit(lambda: bind_lease(context, new_row, choice.id))
-        context.publish(transaction, Resumed(new_row))
+        context.tell_listeners(transaction, Resumed(new_row))
         return new_row
 
     return claims.change(context, work)

@@ -193,7 +193,7 @@ class Stop:
         """Publish once that the session is about to end."""
         if not self.is_announced:
             self.is_announced = True
-            self.context.publish(transaction, Stopping(row))
+            self.context.tell_listeners(transaction, Stopping(row))
 
     def _escalate(self, step: stop_escalation.Step, liveness: SessionLiveness, root: Identity | None) -> None:
         pane = liveness.pane
@@ -317,7 +317,7 @@ class Stop:
             )
             conversations.record_last_conversation(self.context, transaction, new_row)
             self._announce(transaction, new_row)
-            self.context.publish(transaction, Stopped(new_row, self.reason))
+            self.context.tell_listeners(transaction, Stopped(new_row, self.reason))
             transaction.intents.end(new_row["id"])
             transaction.log(
                 action["by"], "stop", new_row, self.reason, mode=mode, exit_status=status, **self.log_detail
@@ -343,7 +343,7 @@ class Stop:
             )
             conversations.forget_identity(transaction, new_row, conversation)
             self._announce(transaction, new_row)
-            self.context.publish(transaction, Stopped(new_row, self.reason))
+            self.context.tell_listeners(transaction, Stopped(new_row, self.reason))
             transaction.intents.end(new_row["id"])
             transaction.log(
                 action["by"],

@@ -1,4 +1,7 @@
-"""Find the sessions that a command line names, and check the names before the verb acts on any session."""
+"""Find the sessions that a command line names, and check the names before the verb acts on any session.
+
+`send` separates the name from the text by itself.
+"""
 
 from __future__ import annotations
 

@@ -81,7 +81,7 @@ def new_id() -> str:
 
 
 def add(transaction: Transaction, message: dict[str, Any]) -> Message:
-    """Record a message; if the id exists, return that message."""
+    """Record a message; if the id exists, return that message. Delete all but the newest ended ones."""
     existing = find(transaction, message["id"])
     if existing is not None:
         return existing

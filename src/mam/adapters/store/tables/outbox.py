@@ -4,8 +4,8 @@ A publisher reads `waiting` in the order of `seq` and publishes each row with Qo
 `<prefix>/<job_id>/<topic>` (the job's `topic_prefix`) with its `retain` flag. It calls `set_published` only
 after the broker has acknowledged the row. If it dies in between, the row is published twice, which does no
 harm, because receivers count an event once. Rows of one job are published in order. A new status replaces
-the older one of its job, because the broker retains only the last. No verb waits for a broker, and a job
-without a broker writes no rows (`ledger.publish`).
+the older one of its job, because the broker retains only the last. A verb waits at most 2 s for a broker,
+after its commit and only if no resident runs. A job without a broker writes no rows.
 """
 
 from __future__ import annotations
