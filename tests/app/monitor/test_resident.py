@@ -17,7 +17,7 @@ from mam.adapters.tmux.client import Tmux
 from mam.app.context import resident_start_and_lock
 from mam.app.monitor import resident as residents
 from mam.core import drift_detection as rules
-from mam.core.errors import ResidentRuns
+from mam.core.errors import ResidentRuns, TerminalsDown
 
 QUICK = ["--speed", "0"]
 
@@ -243,6 +243,37 @@ def attention(output: list[str]):
     """Return the first notice among the lines of a monitor, if there is one by now."""
     documents = (json.loads(line).get("attention") for line in list(output))
     return next((document for document in documents if document), None)
+
+
+def test_a_pass_that_learned_nothing_is_repeated_soon(fleet, tmux_server, monkeypatch) -> None:
+    """A server that ends does not answer. A process that ended meanwhile is not reported a second time."""
+    fleet.sessions.create("sleep", args=["1000"], name="one")
+    watching = residents.Resident(fleet._access.context, fleet.caller, lambda _report: None)
+    retries: list[float] = []
+    real = watching.seconds_until_retry
+    monkeypatch.setattr(watching, "seconds_until_retry", lambda: retries.append(real()) or retries[-1])
+    tmux = fleet._access.context.tmux(tmux_server)
+    tmux.timeout = 0.2
+    server = Tmux(tmux_server).panes().server_pid
+    os.kill(server, signal.SIGSTOP)
+    try:
+        watching._pass()
+        watching._pass(only={fleet.sessions.get("one").id})
+    finally:
+        os.kill(server, signal.SIGCONT)
+    with monkeypatch.context() as patch:
+        patch.setattr(residents.reconcile, "reconcile", fail)
+        for _ in range(8):
+            watching._pass()
+    assert retries[:4] == [0.25, 0.5, 1.0, 2.0]
+    assert retries[-1] == 30.0
+    watching._pass()
+    assert len(retries) == 10, "this pass was answered"
+    watching.close()
+
+
+def fail(*_arguments) -> None:
+    raise TerminalsDown("no answer")
 
 
 def test_a_silent_server_is_not_waited_for_again_and_again(fleet, tmux_server) -> None:

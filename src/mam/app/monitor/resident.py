@@ -105,6 +105,7 @@ class Resident:
         self._next_notice_in: float | None = None
         self._rows: list[Row] = []
         self._missed_answers: dict[str, int] = {}
+        self._uncertain_passes = 0
 
     def run(self, limits: MonitorTimeouts | None = None, *, while_any: bool = False) -> str:
         """Watch the root; return why it ended. Raises ResidentRuns if another resident runs."""
@@ -195,9 +196,10 @@ class Resident:
         return True
 
     def _pass(self, only: set[str] | None = None) -> None:
-        """Make a pass over all sessions or over some; report a failure, and try again later."""
+        """Make a pass over all sessions or over some; report a failure, and try again soon."""
         self._deaths = set()
         before: int | None = None
+        is_certain = False
         try:
             before = self.context.registry.commit_number()
             if only is None:
@@ -206,6 +208,7 @@ class Resident:
             result = reconcile.reconcile(self.context, self.caller, only)
             self._rows = self._rows_after(only, result)
             self._adjust_timeouts(result)
+            is_certain = all(listing.confirmed for listing in result.snapshot.listings.values())
             new_drifts = [drift for drift in result.drifts if drift["new"]]
             if new_drifts:
                 self.tell({"drifts": new_drifts, "actions": result.actions})
@@ -216,12 +219,23 @@ class Resident:
             self.context.registry.close()
         self._must_tick = True
         self._watch()
+        self._uncertain_passes = 0 if is_certain else self._uncertain_passes + 1
         if only is None:
             self._due = time.monotonic() + self._interval()
+        if not is_certain:
+            self._due = min(self._due, time.monotonic() + self.seconds_until_retry())
         # The pass itself has changed watched files: only changes by others make another pass due.
         tags = self.files.poll()
         if tags and self._is_news(tags, before):
             self._due = min(self._due, time.monotonic() + _BURST)
+
+    def seconds_until_retry(self) -> float:
+        """Return when to repeat a pass that failed, or that a tmux server did not answer: soon, then rarely.
+
+        The end of a process is reported once. A pass that learned nothing of it must not leave it to the next
+        full pass.
+        """
+        return min(_NET, _BURST * 2.0 ** min(self._uncertain_passes - 1, 10))
 
     def _adjust_timeouts(self, result: reconcile.Pass) -> None:
         """Shorten the timeout of a tmux server that did not answer, so that it does not delay the others."""
