@@ -211,6 +211,36 @@ class TestOpening:
             three.registry.close()
 
 
+class InterruptedAfterBegin(sqlite3.Connection):
+    """Ctrl-C just after the first statement that begins a transaction."""
+
+    is_armed = True
+
+    def execute(self, statement, *parameters):
+        result = super().execute(statement, *parameters)
+        if self.is_armed and statement.startswith("BEGIN"):
+            self.is_armed = False
+            raise KeyboardInterrupt
+        return result
+
+
+@pytest.mark.parametrize("is_write", [False, True])
+def test_an_interrupt_just_after_the_begin_leaves_no_transaction(tmp_path, is_write):
+    """Otherwise the next read says that the database is damaged."""
+    path = str(tmp_path / "state.db")
+    connection = sqlite3.connect(path, isolation_level=None, factory=InterruptedAfterBegin)
+
+    def begin():
+        return database.transaction(connection, path) if is_write else database.snapshot(connection)
+
+    with pytest.raises(KeyboardInterrupt), begin():
+        raise AssertionError("not reached")
+    assert not connection.in_transaction
+    with begin():
+        connection.execute("CREATE TABLE one(x)")
+    connection.close()
+
+
 class TestAfterwards:
     """A long-lived process has one connection: after a failure, the next change must work."""
 

@@ -113,8 +113,9 @@ def data_version(connection: sqlite3.Connection, path: str) -> int:
 @contextmanager
 def snapshot(connection: sqlite3.Connection) -> Iterator[None]:
     """Read several things at the same moment."""
-    connection.execute("BEGIN")
     try:
+        # Inside the `try`, because Ctrl-C may interrupt just after this statement.
+        connection.execute("BEGIN")
         yield
     finally:
         if connection.in_transaction:
@@ -125,8 +126,8 @@ def snapshot(connection: sqlite3.Connection) -> Iterator[None]:
 def transaction(connection: sqlite3.Connection, path: str) -> Iterator[None]:
     """Hold the write lock from the first read to the commit."""
     with errors(path), _queued(path):
-        _begin(connection, path)
         try:
+            _begin(connection, path)
             yield
             connection.execute("COMMIT")
         except BaseException:
@@ -288,8 +289,8 @@ def _migrate(
     if _is_foreign(connection):
         raise damaged(path, "it is not a database of mam")
     _enable_wal(connection)
-    connection.execute("BEGIN IMMEDIATE")
     try:
+        connection.execute("BEGIN IMMEDIATE")
         version = connection.execute("PRAGMA user_version").fetchone()[0]
         for number in range(version, len(migrations)):
             _execute(connection, migrations[number])

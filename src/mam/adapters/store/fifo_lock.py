@@ -58,15 +58,15 @@ _given_up: dict[str, _Place] = {}
 def _wait(handle: int, path: str, patience: float) -> None:
     """Wait until this process holds the lock."""
     before = _given_up.get(path)
-    paths = _Place(handle) if before is None or before.is_over else None
+    place = _Place(handle) if before is None or before.is_over else None
     try:
-        if paths is not None and paths.enter():
-            _watch(handle, paths.has_turn, patience)
+        if place is not None and place.enter():
+            _watch(handle, place.has_turn, patience)
         else:
             _watch(handle, lambda seconds: _poll(handle, seconds), patience)
     except BaseException:
-        if paths is not None and not paths.is_over:
-            _given_up[path] = paths
+        if place is not None and not place.is_over:
+            _given_up[path] = place
         raise
 
 
