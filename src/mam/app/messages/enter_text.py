@@ -10,6 +10,7 @@ a dialog at any time.
 from __future__ import annotations
 
 import time
+from contextlib import suppress
 
 from mam.adapters.system.deadline import Deadline
 from mam.adapters.tmux.error_translation import PaneChanged, PaneInMode
@@ -118,11 +119,11 @@ def _enter(context: Context, row: Row, pause: float, since: float) -> ScreenStat
             break
         _wait(row, deadline, "the screen keeps changing")
     if context.kind(row["agent"]).early_enter_makes_new_line and not look.screen_state.is_on_new_line:
-        _enter_again(context, row, pause, since)
+        _enter_again(context, row, look, pause, since)
     return look.screen_state
 
 
-def _enter_again(context: Context, row: Row, pause: float, since: float) -> None:
+def _enter_again(context: Context, row: Row, before: PaneLook, pause: float, since: float) -> None:
     """Press Enter again if the program took the first one for a new line, and only if the screen shows that.
 
     A program that stood still for the whole pause reads text and Enter together, whatever the pause was.
@@ -130,18 +131,28 @@ def _enter_again(context: Context, row: Row, pause: float, since: float) -> None
     deadline = Deadline(_TEXT_SECONDS)
     while True:
         look = look_at_pane(context, row)
-        screen = look.screen_state
-        if look.absence or screen.dialog or screen.box == "empty":
+        if look.absence or look.screen_state.dialog or look.screen_state.box == "empty":
             return
-        if screen.is_on_new_line:
+        if _is_below_text(look, before):
             time.sleep(pause)
-            look = look_at_pane(context, row)
-            if look.absence or not look.screen_state.is_on_new_line:
+            cursor, look = look.cursor, look_at_pane(context, row)
+            is_unchanged = look.absence is None and look.cursor == cursor and _is_below_text(look, before)
+            if not is_unchanged or deadline.has_passed() or not _holds_text(context, row, look, since):
                 return
-            if _holds_text(context, row, look, since) and _press_enter(context, row, look):
-                return
+            # If the pane is gone by now, the proof decides: the first Enter was pressed.
+            with suppress(DeliveryUnconfirmed):
+                _press_enter(context, row, look)
+            return
         if not deadline.pause(_STEP):
             return
+
+
+def _is_below_text(look: PaneLook, before: PaneLook) -> bool:
+    """Tell whether the cursor is on a new line below the line on which it was: our text, not a person's."""
+    if not look.screen_state.is_on_new_line:
+        return False
+    lines, lines_before = look.screen.text.split("\n"), before.screen.text.split("\n")
+    return lines[look.cursor[1] - 1].rstrip() == lines_before[before.cursor[1]].rstrip()
 
 
 def _look_for_text(context: Context, row: Row, deadline: Deadline) -> PaneLook:

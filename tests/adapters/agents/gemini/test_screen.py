@@ -147,6 +147,8 @@ def test_a_new_line_after_the_draft(edge) -> None:
     assert not is_on_new_line(3, row), "its beginning"
     assert not is_on_new_line(3, row + 2), "below the input box"
     assert not is_on_new_line(3, row - 1), "above the text"
+    lines[row + 2 : row + 2] = ["   another line"]
+    assert not is_on_new_line(3, row + 1), "an empty line within a text"
     empty = recorded("idle")
     row = empty.splitlines().index(" >   Type your message or @path/to/file")
     assert not KIND.read_screen(Screen(empty, 3, row + 1)).is_on_new_line

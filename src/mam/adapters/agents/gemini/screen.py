@@ -99,12 +99,13 @@ def _find_box(lines: Sequence[str]) -> tuple[int, int, str, str] | None:
 
 
 def _is_on_new_line(screen: Screen, lines: Sequence[str], prompt_row: int) -> bool:
-    """Tell whether the cursor is at the start of an empty line, just below a line with text."""
+    """Tell whether the cursor is at the start of an empty last line, just below a line with text."""
     row = screen.cursor_y
     return (
         screen.cursor_x == _TEXT_COLUMN
-        and prompt_row < row < len(lines)
+        and prompt_row < row < len(lines) - 1
         and not lines[row]
+        and _EDGE.match(lines[row + 1]) is not None
         and not _EDGE.match(lines[row - 1])
     )
 
