@@ -241,6 +241,27 @@ def test_an_interrupt_just_after_the_begin_leaves_no_transaction(tmp_path, is_wr
     connection.close()
 
 
+@pytest.mark.parametrize("is_inner_write", [False, True])
+def test_an_inner_transaction_does_not_end_the_outer_one(tmp_path, is_inner_write):
+    path = str(tmp_path / "state.db")
+    connection = sqlite3.connect(path, isolation_level=None)
+
+    def work():
+        connection.execute("CREATE TABLE one(x)")
+        inner = (
+            database.transaction(connection, f"{path}-inner")
+            if is_inner_write
+            else database.snapshot(connection)
+        )
+        with inner:
+            raise AssertionError("not reached")
+
+    with pytest.raises(MamError, match="open already"), database.transaction(connection, path):
+        work()
+    assert connection.execute("SELECT count(*) FROM sqlite_master").fetchone() == (0,), "undone as a whole"
+    connection.close()
+
+
 class TestAfterwards:
     """A long-lived process has one connection: after a failure, the next change must work."""
 

@@ -113,6 +113,7 @@ def data_version(connection: sqlite3.Connection, path: str) -> int:
 @contextmanager
 def snapshot(connection: sqlite3.Connection) -> Iterator[None]:
     """Read several things at the same moment."""
+    _refuse_nested(connection)
     try:
         # Inside the `try`, because Ctrl-C may interrupt just after this statement.
         connection.execute("BEGIN")
@@ -126,6 +127,7 @@ def snapshot(connection: sqlite3.Connection) -> Iterator[None]:
 def transaction(connection: sqlite3.Connection, path: str) -> Iterator[None]:
     """Hold the write lock from the first read to the commit."""
     with errors(path), _queued(path):
+        _refuse_nested(connection)
         try:
             _begin(connection, path)
             yield
@@ -134,6 +136,12 @@ def transaction(connection: sqlite3.Connection, path: str) -> Iterator[None]:
             if connection.in_transaction:
                 connection.execute("ROLLBACK")
             raise
+
+
+def _refuse_nested(connection: sqlite3.Connection) -> None:
+    """Keep the end of an inner transaction from ending the outer one."""
+    if connection.in_transaction:
+        raise sqlite3.ProgrammingError("a transaction is open already")
 
 
 @contextmanager
