@@ -250,8 +250,8 @@ def test_a_pass_that_learned_nothing_is_repeated_soon(fleet, tmux_server, monkey
     fleet.sessions.create("sleep", args=["1000"], name="one")
     watching = residents.Resident(fleet._access.context, fleet.caller, lambda _report: None)
     retries: list[float] = []
-    real = watching.seconds_until_retry
-    monkeypatch.setattr(watching, "seconds_until_retry", lambda: retries.append(real()) or retries[-1])
+    real = watching._seconds_until_retry
+    monkeypatch.setattr(watching, "_seconds_until_retry", lambda: retries.append(real()) or retries[-1])
     tmux = fleet._access.context.tmux(tmux_server)
     tmux.timeout = 0.2
     server = Tmux(tmux_server).panes().server_pid

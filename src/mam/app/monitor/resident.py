@@ -219,18 +219,21 @@ class Resident:
             self.context.registry.close()
         self._must_tick = True
         self._watch()
-        self._uncertain_passes = 0 if is_certain else self._uncertain_passes + 1
         if only is None:
             self._due = time.monotonic() + self._interval()
-        if not is_certain:
-            self._due = min(self._due, time.monotonic() + self.seconds_until_retry())
+        if is_certain:
+            # A pass over some sessions may not have asked the server that does not answer.
+            self._uncertain_passes = 0 if only is None else self._uncertain_passes
+        else:
+            self._uncertain_passes += 1
+            self._due = min(self._due, time.monotonic() + self._seconds_until_retry())
         # The pass itself has changed watched files: only changes by others make another pass due.
         tags = self.files.poll()
         if tags and self._is_news(tags, before):
             self._due = min(self._due, time.monotonic() + _BURST)
 
-    def seconds_until_retry(self) -> float:
-        """Return when to repeat a pass that failed, or that a tmux server did not answer: soon, then rarely.
+    def _seconds_until_retry(self) -> float:
+        """Return the seconds until a pass that failed or was not answered is repeated: few, then more.
 
         The end of a process is reported once. A pass that learned nothing of it must not leave it to the next
         full pass.
