@@ -180,3 +180,17 @@ def mosquitto(tmp_path, monkeypatch):
 def until():
     """Wait for a condition under a deadline, and return its value."""
     return lambda condition, timeout=SECONDS: wait_until(condition, seconds=timeout)
+
+
+@pytest.fixture
+def until_reported():
+    """Wait until an event is the newest that the hooks of a session's agent reported.
+
+    A hook is a process of its own: it may report what the screen has shown for a while.
+    """
+
+    def newest_event(session) -> str | None:
+        details = {item["source"]: item["detail"] for item in session.explain()["evidence"]}
+        return details.get("hook")
+
+    return lambda session, event: wait_until(lambda: newest_event(session) == event, f"the hook {event}")

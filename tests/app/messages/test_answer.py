@@ -348,11 +348,12 @@ def test_no_key_answers_a_dialog(fleet, session, workspace, key) -> None:
     assert not (workspace / "foo").exists()
 
 
-def test_a_question_that_was_answered_is_asked_no_more(fleet, session, monkeypatch) -> None:
+def test_a_question_that_was_answered_is_asked_no_more(fleet, session, monkeypatch, until_reported) -> None:
     """Its hook reported a dialog a moment ago, and has reported nothing since."""
     real = Practice.read_hook
     monkeypatch.setattr(activity, "FRESH_SECONDS", 600.0)
     drill(fleet, session, "/ask touch foo", "permission")
+    until_reported(session, "PermissionRequest")
 
     def read_questions(self, data):
         event = real(self, data)
@@ -365,8 +366,11 @@ def test_a_question_that_was_answered_is_asked_no_more(fleet, session, monkeypat
 
 
 @pytest.mark.parametrize("source", ["hook", "title"])
-def test_no_key_is_pressed_while_the_agent_reports_a_dialog(fleet, session, monkeypatch, source) -> None:
+def test_no_key_is_pressed_while_the_agent_reports_a_dialog(
+    fleet, session, monkeypatch, until_reported, source
+) -> None:
     """A dialog takes keys before it is drawn, and a program may print something like an input box."""
+    until_reported(session, "SessionStart")
     if source == "title":
         monkeypatch.setattr(Practice, "read_title", lambda self, title: "waiting")
     else:

@@ -559,8 +559,9 @@ def test_a_server_that_is_silent_for_a_moment(session, monkeypatch) -> None:
     assert user_turns(session) == ["hello"]
 
 
-def test_a_reported_dialog_between_paste_and_enter(fleet, session, monkeypatch) -> None:
+def test_a_reported_dialog_between_paste_and_enter(fleet, session, monkeypatch, until_reported) -> None:
     """A dialog takes keys before it is drawn."""
+    until_reported(session, "SessionStart")
 
     def report_dialog(look, number):
         if number == 1:
@@ -657,10 +658,10 @@ def test_the_record_of_a_conversation_that_was_begun_anew(fleet, session) -> Non
     assert (receipt["state"], receipt["evidence"]) == ("submitted", "transcript"), receipt
 
 
-def test_an_earlier_text_proves_nothing(fleet, session, monkeypatch) -> None:
+def test_an_earlier_text_proves_nothing(fleet, session, monkeypatch, until_reported) -> None:
     """The row does not know the conversation: still, a text that it already holds is no proof."""
     assert session.send("go on", timeout=10)["state"] == "submitted"
-    session.wait("idle", timeout=10)
+    until_reported(session, "Stop")
 
     def forget(transaction):
         return transaction.put(

@@ -134,14 +134,14 @@ def test_attach_says_what_to_execute(fleet, tmux_server) -> None:
         fleet.sessions.attach(session.name)
 
 
-def test_attach_next_cycles_through_the_waiting_sessions(fleet) -> None:
+def test_attach_next_cycles_through_the_waiting_sessions(fleet, until_reported) -> None:
     for name in ("a", "b", "c"):
         session = fleet.sessions.create("practice", name=name, args=QUICK)
         if name != "b":
             Tmux(session.row["tmux_server"]).paste(
                 session.row["pane"]["id"], "/ask touch x", mark=session.id, enter=True
             )
-            session.wait("waiting", timeout=10)
+            until_reported(session, "PermissionRequest")
     assert fleet.sessions.attach(next_waiting=True)["session"] == "a"
     assert fleet.sessions.attach("a", next_waiting=True)["session"] == "c"
     assert fleet.sessions.attach("c", next_waiting=True)["session"] == "a"

@@ -14,7 +14,6 @@ from mam.adapters.system import process
 from mam.adapters.tmux.client import Tmux
 from mam.app.context import claims
 from mam.app.messages import send as senders
-from mam.app.observation.newest_hook_reports import newest_reports
 from mam.app.sessions import stop as stops
 from mam.core import activity
 from mam.core.errors import NotAllowed, SessionNotFound, TerminalsDown
@@ -209,10 +208,10 @@ def fake_box(fleet, monkeypatch, until):
     return paint
 
 
-def test_mam_types_nothing_into_an_input_box_that_covers_a_dialog(fleet, fake_box, until) -> None:
+def test_mam_types_nothing_into_an_input_box_that_covers_a_dialog(fake_box, until_reported) -> None:
     """The output of a tool can look like an empty input box, while the agent reports that it is waiting."""
     session, typed = fake_box()
-    until(lambda: recorded_hook(fleet, session)["state"] == "waiting")
+    until_reported(session, "PermissionRequest")
     assert session.send("words")["state"] == "held"
     assert session.stop().row["status"] == "stopped"
     assert typed == []
@@ -232,11 +231,6 @@ def test_mam_types_nothing_while_the_hook_of_the_dialog_is_late(fake_box, monkey
     assert session.send("words")["state"] == "held"
     assert session.stop().row["status"] == "stopped"
     assert typed == []
-
-
-def recorded_hook(fleet, session):
-    """Return the newest hook report of the session's agent."""
-    return newest_reports(fleet._access.context, [session.row])[session.id].data
 
 
 def test_the_exit_word_is_not_appended_to_a_message_that_is_being_typed(fleet, monkeypatch) -> None:
