@@ -110,10 +110,11 @@ def test_reading_makes_nothing_where_there_is_nothing(home, tmux_server, tmp_pat
     assert sorted(path.name for path in tmp_path.iterdir()) == ["home"]
 
 
-def test_activity_follows_the_agent(fleet, until) -> None:
+def test_activity_follows_the_agent(fleet, until_reported) -> None:
     session = fleet.sessions.create("practice", args=QUICK)
     type_into(session, "/slow 30")
     assert session.wait("working", timeout=10)["activity"] == "working"
+    until_reported(session, "UserPromptSubmit")
     Tmux(session.row["tmux_server"]).keys(session.row["pane"]["id"], ["Escape"], mark=session.id)
     # An interrupt runs no hook: only the screen shows it.
     entry = session.wait("idle", timeout=10)
@@ -136,10 +137,10 @@ def test_a_permission_dialog_is_waiting(fleet) -> None:
     assert result["waiting_for"] == "permission"
 
 
-def test_a_disagreement_is_shown(fleet, until) -> None:
+def test_a_disagreement_is_shown(fleet, until, until_reported) -> None:
     session = fleet.sessions.create("practice", args=QUICK)
     type_into(session, "/hang")
-    session.wait("working", timeout=10)
+    until_reported(session, "UserPromptSubmit")
     Tmux(session.row["tmux_server"]).keys(session.row["pane"]["id"], ["Escape"], mark=session.id)
 
     def overruled():
