@@ -323,14 +323,14 @@ def test_who_may_answer(fleet, session, monkeypatch, home) -> None:
     assert session.answer("deny")["next"] is None
 
 
-def test_keys(fleet, session) -> None:
+def test_keys(fleet, session, until_reported) -> None:
     assert fleet.messages.keys("one", "y", "n", "Space", "1") == {
         "session": "one",
         "keys": ["y", "n", "Space", "1"],
     }
     fleet.sessions.wait("one", "text:yn 1", timeout=10)
     fleet.messages.keys("one", "Enter")
-    session.wait("idle", timeout=10)
+    until_reported(session, "Stop")
     assert session.transcript()["turns"][0]["text"] == "yn 1"
     for names in ((), ("F13",), ("rm -rf",)):
         with pytest.raises(Usage):
