@@ -10,6 +10,7 @@ from mam.adapters.agents.kind import ScreenState
 from mam.adapters.agents.practice import Practice
 from mam.adapters.tmux.client import Tmux
 from mam.app.messages import answer as answering
+from mam.app.observation import pane_look
 from mam.app.observation.activity import SessionEvidence
 from mam.core import activity
 from mam.core import caller as callers
@@ -142,6 +143,7 @@ def test_a_dialog_that_is_drawn_anew(fleet, session, monkeypatch) -> None:
         looks.append(screen)
         return ScreenState() if len(looks) <= 3 else real(self, screen)
 
+    monkeypatch.setattr(pane_look, "_DRAWS_SECONDS", 10.0)
     # No evidence reports that the agent waits.
     monkeypatch.setattr(answering, "gather_evidence", lambda *_args: SessionEvidence(session.row, None, None))
     monkeypatch.setattr(Practice, "read_screen", torn)

@@ -21,7 +21,7 @@ from mam.app.context import claims
 from mam.app.context.liveness import SessionLiveness
 from mam.app.messages import delivery, enter_text, receipt_proof
 from mam.app.messages import send as send_module
-from mam.app.observation import conversations
+from mam.app.observation import conversations, pane_look
 from mam.core import caller as callers
 from mam.core.errors import (
     Conflict,
@@ -501,6 +501,7 @@ def test_a_look_between_two_parts_of_one_drawing(session, monkeypatch, first) ->
         if number <= 5:
             look.screen_state = ScreenState()
 
+    monkeypatch.setattr(pane_look, "_DRAWS_SECONDS", 10.0)
     looks = spoil_looks(monkeypatch, torn, first)
     receipt = session.send("hello")
     assert (receipt["state"], receipt["attempts"]) == ("submitted", 1), receipt
@@ -523,6 +524,7 @@ def spoil_first_looks(monkeypatch, make_state):
 
 
 def test_a_look_that_is_torn_before_anything_is_typed(session, monkeypatch) -> None:
+    monkeypatch.setattr(pane_look, "_DRAWS_SECONDS", 10.0)
     spoil_first_looks(monkeypatch, ScreenState)
     assert session.send("hello")["state"] == "submitted"
 
