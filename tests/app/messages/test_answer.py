@@ -74,6 +74,7 @@ def test_the_open_dialog_is_shown(fleet, session) -> None:
 def test_a_permission(fleet, session, workspace, until, moves, text, is_made, label) -> None:
     drill(fleet, session, "/ask touch foo", "permission")
     press(fleet, session, *moves)
+    fleet.sessions.wait("one", rf"text:❯ {len(moves) + 1}\.", timeout=10)
     dialog = fleet.messages.dialog("one")
     result = session.answer(text, expect=dialog["fingerprint"])
     assert result == {
