@@ -94,6 +94,36 @@ class TestPanes:
         assert calls < 50_000, calls
 
 
+class TestServerThatEnds:
+    """It takes no commands any more, and a moment later it certainly has no panes."""
+
+    @pytest.fixture(autouse=True)
+    def _ending(self, private, tmux, monkeypatch):
+        private.start(name="a")
+        real, calls = Tmux._judge, []
+
+        def judge(self, finished, command, **more):
+            calls.append(command)
+            if len(calls) <= 3:
+                raise from_stderr("server exited unexpectedly", command[0], "x")
+            return real(self, finished, command, **more)
+
+        tmux.kill_server()
+        monkeypatch.setattr(Tmux, "_judge", judge)
+
+    def test_a_listing(self, tmux):
+        listing = tmux.panes()
+        assert (listing.confirmed, listing.panes) == (True, [])
+
+    def test_a_brief_listing(self, tmux):
+        listing = tmux.ask_briefly()()
+        assert (listing.confirmed, listing.panes) == (True, [])
+
+    def test_a_look(self, tmux):
+        with pytest.raises(PaneGone):
+            tmux.look("%0")
+
+
 class TestStart:
     def test_a_name_that_is_alive_is_taken(self, private):
         private.start(name="a")

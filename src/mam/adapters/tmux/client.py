@@ -72,7 +72,7 @@ class Tmux:
         """Return every pane of the server in one call. Never raises: a failed listing is not `confirmed`."""
         nonce = new_nonce()
         try:
-            answer = self._call(argv.list_panes(nonce, full))
+            answer = self._call_with_retry(argv.list_panes(nonce, full))
         except NoServer:
             return parse.Listing(True, [])
         except MamError as error:
@@ -104,6 +104,8 @@ class Tmux:
             return parse.Listing(False, [], no_answer(self.server, command[0], self.timeout).message)
         except NoServer:
             return parse.Listing(True, [])
+        except ServerEnded:
+            return self.panes()
         except MamError as error:
             return parse.Listing(False, [], error.message)
         return parse.brief_listing(answer, nonce)
@@ -122,7 +124,7 @@ class Tmux:
     def look(self, pane_id: str) -> PaneScreen:
         """Return one pane and its screen at the same moment. Raises PaneGone."""
         nonce = new_nonce()
-        answer = self._call(argv.look(pane_id, nonce))
+        answer = self._call_with_retry(argv.look(pane_id, nonce))
         row, screen = parse.look_parts(answer, nonce)
         return parse.PaneScreen(self._require_pane(row, nonce, full=True), screen)
 
@@ -171,11 +173,11 @@ class Tmux:
             return pane
         return self._find_started(name, launch[-1], pane, session_id, root)
 
-    def _call_with_retry(self, command: list[str], cwd: str) -> bytes:
+    def _call_with_retry(self, command: list[str], cwd: str | None = None) -> bytes:
         """Run a command, and repeat it if the server ended meanwhile.
 
         A server that has just lost its last pane ends and takes no commands. Whatever it began has ended with
-        it, so repeating the command is safe and starts another server.
+        it, so a command that reads, or that starts another server, may be repeated.
         """
         from mam.adapters.system.deadline import Deadline
 
