@@ -268,6 +268,26 @@ class TestEnds:
         assert "Traceback" not in waiting.text()
         assert "interrupted while waiting until one is exited" in waiting.text()
 
+    def test_ctrl_c_that_python_has_to_ignore_comes_again(self):
+        """Python ignores an exception in the callback of a weak reference; imports have such callbacks."""
+        script = (
+            "import sys, time, weakref\n"
+            "from mam.surfaces.cli.main import repeat_lost_interrupt\n"
+            "sys.unraisablehook = repeat_lost_interrupt\n"
+            "class Thing: pass\n"
+            "def callback(_):\n"
+            "    raise KeyboardInterrupt\n"
+            "thing = Thing()\n"
+            "reference = weakref.ref(thing, callback)\n"
+            "try:\n"
+            "    del thing\n"
+            "    time.sleep(60)\n"
+            "except KeyboardInterrupt:\n"
+            "    print('interrupted')\n"
+        )
+        process = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+        assert (process.stdout, process.stderr) == ("interrupted\n", "")
+
     def test_files_are_private_and_the_umask_is_put_back(self, run, workspace):
         before = os.umask(0o022)
         try:

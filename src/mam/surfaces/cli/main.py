@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
 INTERRUPTED, BROKEN_PIPE = 130, 141
 _WITH_VALUE = ("--workspace", "--registry")
+_SOON = 0.01
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -30,6 +31,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     # Collecting garbage in a short command is a waste of time, and so is the regular shutdown of the
     # interpreter, which takes as long as a verb. Therefore os._exit below.
     gc.set_threshold(100_000)
+    sys.unraisablehook = repeat_lost_interrupt
     notes: list[str] = []
     code = _guarded(sys.argv[1:], notes)
     if notes and sys.stderr is not None:
@@ -41,6 +43,20 @@ def main(argv: Sequence[str] | None = None) -> int:
     except OSError:
         pass
     os._exit(code)
+
+
+def repeat_lost_interrupt(unraisable: sys.UnraisableHookArgs) -> None:
+    """Raise KeyboardInterrupt again a moment later if Python had to ignore it.
+
+    Python ignores every exception in a callback of a weak reference, and each import has such a callback.
+    """
+    if unraisable.exc_type is not KeyboardInterrupt:
+        sys.__unraisablehook__(unraisable)
+        return
+    import signal
+
+    signal.signal(signal.SIGALRM, signal.default_int_handler)
+    signal.setitimer(signal.ITIMER_REAL, _SOON)
 
 
 def _guarded(arguments: list[str], notes: list[str]) -> int:
