@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import signal
 
 import pytest
 from tests.conformance.desk import Desk, wait_for
@@ -13,8 +12,6 @@ from tests.conformance.replies import Shell
 from tests.conformance.terminal import Terminals
 
 from mam.adapters.agents.delete_files import remove
-from mam.adapters.system import process
-from mam.app.context.liveness import identity_of
 from mam.app.messages import enter_text
 from mam.core.errors import ConversationBusy, DialogOpen, InvalidPrompt, NotReady
 
@@ -60,35 +57,26 @@ def test_words_arrive_as_they_are(desk: Desk) -> None:
             desk.create("other", prompt=text)
 
 
-def test_a_program_that_stands_still_before_enter(desk: Desk, monkeypatch) -> None:
-    """It reads text and Enter together, and takes Enter for a new line; mam sees that and presses again."""
+def test_an_enter_that_makes_a_new_line(desk: Desk, monkeypatch) -> None:
+    """mam sees the new line below its text, and presses Enter again.
+
+    A Gemini that stands still while text and Enter arrive reads both together, and makes a new line of the
+    Enter. When that happens depends on milliseconds, so here Ctrl-J makes the new line.
+    """
     session = desk.create("worker")
-    outer = identity_of(session.row)
-    inner = [one for one in process.tree(outer, None) if one != outer]
-    assert inner
-    pauses = []
+    press, presses = enter_text._press_enter, []
 
-    class StandsStill:
-        @staticmethod
-        def sleep(seconds: float) -> None:
-            pauses.append(seconds)
-            if len(pauses) == 1:
-                for one in inner:
-                    process.signal(one, signal.SIGSTOP)
+    def press_new_line_first(context, row, look):
+        presses.append(look.screen_state.is_on_new_line)
+        if len(presses) > 1:
+            return press(context, row, look)
+        context.tmux(row["tmux_server"]).keys(row["pane"]["id"], ["C-j"], mark=row["id"], at=look.cursor)
+        return True
 
-    press = enter_text._press_enter
-
-    def press_and_go_on(*arguments):
-        was_pressed = press(*arguments)
-        for one in inner:
-            process.signal(one, signal.SIGCONT)
-        return was_pressed
-
-    monkeypatch.setattr(enter_text, "time", StandsStill)
-    monkeypatch.setattr(enter_text, "_press_enter", press_and_go_on)
+    monkeypatch.setattr(enter_text, "_press_enter", press_new_line_first)
     receipt = session.send(WORD)
     assert (receipt["state"], receipt["attempts"]) == ("submitted", 1), receipt
-    assert len(pauses) == 2, "it took the first Enter for a new line"
+    assert presses == [False, True]
     wait_for(lambda: desk.model.saw(WORD), session.read)
     desk.rests(session)
     assert [turn["text"] for turn in session.transcript()["turns"] if turn["role"] == "user"] == [WORD]
