@@ -13,6 +13,7 @@ import mam
 from mam.adapters.agents.practice import Practice
 from mam.adapters.tmux.client import Tmux
 from mam.app.monitor import notify
+from mam.app.observation.newest_hook_reports import newest_reports
 from mam.app.sessions import reconcile
 from mam.core.settings import Settings
 
@@ -32,22 +33,25 @@ def pass_on(fleet):
     return pass_on
 
 
-def waits(session, until) -> None:
-    """Wait for its dialog, and for its hook as well: only that one knows since when it waits."""
+def ask(fleet, session, until) -> None:
+    """Let the agent ask, and wait for dialog and hook: only the hook knows since when it waits."""
+    context = fleet._access.context
+
+    def asked_at():
+        report = newest_reports(context, [session.row]).get(session.id)
+        return report.at if report is not None and report.data["state"] == "waiting" else 0.0
+
+    before = asked_at()
+    tmux = context.tmux(session.row["tmux_server"])
+    tmux.paste(session.row["pane"]["id"], "run ls", mark=session.id, enter=True)
+    until(lambda: asked_at() > before)
     session.wait("waiting", timeout=10)
-    until(
-        lambda: (
-            ("hook", "waiting") in [(item["source"], item["state"]) for item in session.explain()["evidence"]]
-        )
-    )
 
 
 @pytest.fixture
 def asking(fleet, until):
     session = fleet.sessions.create("practice", name="one", args=["--speed", "0"])
-    tmux = fleet._access.context.tmux(session.row["tmux_server"])
-    tmux.paste(session.row["pane"]["id"], "run ls", mark=session.id, enter=True)
-    waits(session, until)
+    ask(fleet, session, until)
     return session
 
 
@@ -66,8 +70,7 @@ def test_waiting_is_told_once_per_episode(fleet, asking, pass_on, until) -> None
     tmux.keys(asking.row["pane"]["id"], ["Escape"], mark=asking.id)
     asking.wait("idle", timeout=10)
     assert kinds(pass_on(130)) == []
-    tmux.paste(asking.row["pane"]["id"], "run ls", mark=asking.id, enter=True)
-    waits(asking, until)
+    ask(fleet, asking, until)
     assert kinds(pass_on(125)) == [("one", "waiting")], "a new episode"
 
 

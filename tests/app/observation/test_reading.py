@@ -46,12 +46,12 @@ def test_ls_shows_every_field_of_the_contract(fleet, until) -> None:
     json.dumps(document)
 
 
-def test_filters(fleet) -> None:
+def test_filters(fleet, until_reported) -> None:
     fleet.sessions.create("practice", name="one", role="developer", args=QUICK)
     second = fleet.sessions.create("practice", name="two", role="reviewer", args=QUICK)
     fleet.sessions.create("sleep", name="three", args=["1000"]).stop()
     type_into(second, "/ask touch foo")
-    second.wait("waiting", timeout=10)
+    until_reported(second, "PermissionRequest")
 
     def names(**filters):
         return [entry["name"] for entry in fleet.sessions.ls(**filters)["sessions"]]
