@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 INTERRUPTED, BROKEN_PIPE = 130, 141
 _WITH_VALUE = ("--workspace", "--registry")
-_SOON = 0.01
+_REPEAT_SECONDS = 0.01
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -56,7 +56,7 @@ def repeat_lost_interrupt(unraisable: sys.UnraisableHookArgs) -> None:
     import signal
 
     signal.signal(signal.SIGALRM, signal.default_int_handler)
-    signal.setitimer(signal.ITIMER_REAL, _SOON)
+    signal.setitimer(signal.ITIMER_REAL, _REPEAT_SECONDS)
 
 
 def _guarded(arguments: list[str], notes: list[str]) -> int:
