@@ -150,6 +150,24 @@ def test_resizing_leaves_one_box_and_the_whole_conversation(panes):
     assert words() == before
 
 
+def test_s003_28_another_height_leaves_one_box_and_the_whole_conversation(panes):
+    """A lower window makes tmux drop the rows below the cursor, which are the end of the input box."""
+    pane = panes.ready("--speed", "0")
+    pane.type("hello there", "Enter")
+    pane.shows("● ")
+    rule, footer = "─" * 80, "  ? for help · permissions: ask"
+    wait_for(lambda: pane.screen()[-4:] == [rule, "❯", rule, footer], "the box", pane.history)
+    before = pane.history().split()
+    for height in (9, 30, 8, 24):
+        pane.resize(80, height)
+        wait_for(lambda: pane.screen()[-4:] == [rule, "❯", rule, footer], "the box", pane.history)
+        pane.type(f"at {height} rows")
+        wait_for(lambda height=height: pane.box() == [f"❯ at {height} rows"], "the draft", pane.history)
+        pane.press("C-u")
+        wait_for(lambda: pane.box() == ["❯"], "the empty box", pane.history)
+    assert pane.history().split() == before
+
+
 def test_queue_and_interrupt(panes, store):
     pane = panes.ready("--speed", "0", "--session-id", ID)
     pane.type("/hang", "Enter")

@@ -58,6 +58,15 @@ def test_a_new_edge_colour_repaints():
     assert "\x1b[31m──" in screen.paint([], ["──", "a"], (1, 0), 20)
 
 
+def test_s003_28_a_terminal_that_was_resized_gets_all_rows_again():
+    screen = Screen(colours=False)
+    screen.paint([], ["rule", "❯ draft", "footer"], (1, 2), 20)
+    screen.invalidate()
+    sent = screen.paint([], ["rule", "❯ draft", "footer"], (1, 2), 20)
+    assert all(row in sent for row in ("rule", "❯ draft", "footer"))
+    assert screen.paint([], ["rule", "❯ draft", "footer"], (1, 2), 20) == ""
+
+
 def test_rows_that_a_narrower_terminal_broke_are_counted():
     screen = Screen(colours=False)
     screen.paint([], ["─" * 80, "❯ ", "─" * 80, "footer"], (1, 2), 80)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from select import select
-from signal import SIGCONT
+from signal import SIGCONT, SIGWINCH
 from time import monotonic
 
 from .agent import Agent, Outcome
@@ -95,6 +95,8 @@ class Loop:
             elif number == SIGCONT:
                 # The shell may have changed the mode of the terminal while this process was stopped.
                 self._terminal.raw()
+            elif number == SIGWINCH:
+                self._screen.invalidate()
 
     def _take_keys(self, data: bytes) -> None:
         for key in self._decoder.feed(data):

@@ -45,6 +45,7 @@ class Screen:
         self._columns = 0
         self._edge = ""
         self._hidden = False
+        self._is_valid = True
         self._title = ""
 
     def paint(self, above: list[str], live: list[str], cursor: tuple[int, int] | None, columns: int) -> str:
@@ -55,7 +56,7 @@ class Screen:
         """
         row, column = cursor or (len(live) - 1, 0)
         is_shaped_alike = not above and columns == self._columns and len(live) == len(self._live)
-        if is_shaped_alike and self._edge == self.edge:
+        if self._is_valid and is_shaped_alike and self._edge == self.edge:
             body, at = self._changed_rows(live)
             is_placed = (row, column, cursor is None) == (self._row, self._column, self._hidden)
             if is_placed and not body:
@@ -65,8 +66,16 @@ class Screen:
             at = len(live) - 1
         self._live, self._columns, self._edge = list(live), columns, self.edge
         self._row, self._column, self._hidden = row, column, cursor is None
+        self._is_valid = True
         place = _move(row - at) + "\r" + (f"\x1b[{column}C" if column else "")
         return _BEGIN + body + place + _END + ("" if cursor is None else _SHOW_CURSOR)
+
+    def invalidate(self) -> None:
+        """Make the next paint send every row: a terminal that gets another height may lose rows.
+
+        tmux drops rows below the cursor, also if the terminal then gets its old height back.
+        """
+        self._is_valid = False
 
     def title(self, text: str) -> str:
         """Return the text that sets the pane's title; empty if the title is unchanged."""

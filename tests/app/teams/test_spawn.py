@@ -73,6 +73,16 @@ def test_others_join_in_their_order(desk, master):
     ]
 
 
+def test_s003_28_messages_arrive_after_the_heights_of_the_panes_changed(desk, master):
+    names = [master.teams.spawn("dev", agent="practice", args=QUICK)["session"]["name"] for _ in range(3)]
+    for name in names:
+        assert master.messages.send(name, "after the third spawn", timeout=60)["state"] == "submitted"
+    master.teams.close(names[0], force=True)
+    for name in names[1:]:
+        assert master.messages.send(name, "after the close", timeout=60)["state"] == "submitted"
+        assert said(master, name)[1:] == ["after the third spawn", "after the close"]
+
+
 def test_a_member_that_spawns_is_the_parent_and_no_master(desk, master):
     first = master.teams.spawn("dev", agent="practice", args=QUICK)
     master._access._caller = callers.session(first["session"]["id"])
