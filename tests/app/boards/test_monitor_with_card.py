@@ -38,13 +38,17 @@ def card(fleet):
 
 @pytest.fixture
 def now(fleet, monkeypatch):
-    """Move the clock of the fleet."""
+    """Move the clock of the fleet, and of its database."""
 
     class Clock:
         ahead = 0.0
 
+        def __call__(self):
+            return time.time() + self.ahead
+
     clock = Clock()
-    fleet._access.context = fleet._access.context.replace(clock=lambda: time.time() + clock.ahead)
+    fleet._access.context = fleet._access.context.replace(clock=clock)
+    monkeypatch.setattr(fleet._access.context.registry, "clock", clock)
     return clock
 
 
@@ -109,13 +113,34 @@ class TestDrifts:
             fleet.monitor.once_with_card(card)
         assert len(bodies(fleet, card)) == 1
 
-    def test_what_was_found_while_nobody_told_the_card(self, fleet, card) -> None:
-        differ(fleet, "before the card was watched")
+    def test_s001_16_the_cursor_of_a_card_starts_where_the_card_was_made(self, fleet, now) -> None:
+        fleet.init()
+        differ(fleet, "before the card")
+        now.ahead = 2
+        card = fleet.boards.create("watch")["card"]["id"]
+        now.ahead = 4
+        differ(fleet, "before the first look")
         fleet.monitor.once_with_card(card)
+        assert messages(fleet, card) == ["before the first look"]
         differ(fleet, "between")
         with mam.open(fleet.root) as other_fleet:
             other_fleet.monitor.once_with_card(card)
-        assert messages(fleet, card) == ["between"]
+        assert messages(fleet, card) == ["before the first look", "between"]
+
+    @pytest.mark.parametrize("is_made", [True, False], ids=["a card that is there", "a new card"])
+    def test_s001_16_the_first_pass_comments_what_it_prints_as_new(self, fleet, now, is_made) -> None:
+        """A resident has recorded the difference, and nobody has printed it yet."""
+        fleet.init()
+        differ(fleet, "printed before")
+        fleet.monitor.once(emit_diff=True)
+        differ(fleet, "not printed yet")
+        now.ahead = 2
+        card = fleet.boards.create("watch")["card"]["id"] if is_made else "new"
+        report = fleet.monitor.once_with_card(card, emit_diff=True)
+        assert [(drift["message"], drift["new"]) for drift in report["drifts"]] == [("not printed yet", True)]
+        assert messages(fleet, report["card"]["id"]) == ["not printed yet"]
+        assert fleet.monitor.once_with_card(report["card"]["id"], emit_diff=True)["drifts"] == []
+        assert messages(fleet, report["card"]["id"]) == ["not printed yet"]
 
     def test_many_at_once_are_few_comments(self, fleet, claim, card) -> None:
         card_watch = claim()
@@ -307,7 +332,7 @@ class TestOtherEnds:
 
 
 @pytest.mark.parametrize("is_done", [False, True], ids=["before the commit", "after the commit"])
-def test_dying_at_any_write_neither_loses_nor_repeats(fleet, claim, card, monkeypatch, is_done) -> None:
+def test_dying_at_any_write_neither_loses_nor_repeats(fleet, claim, now, monkeypatch, is_done) -> None:
     """Each write in turn is the last one of its process; the next process goes on from there."""
     note = fleet._access.context.registry.note
     writes_left = [0]
@@ -321,8 +346,11 @@ def test_dying_at_any_write_neither_loses_nor_repeats(fleet, claim, card, monkey
             raise KeyboardInterrupt
         return result
 
+    fleet.init()
     comments, ended = [], 0
     for number in range(1, 30):
+        # A card tells what was found since the second in which it was made.
+        now.ahead += 2
         card = fleet.boards.create("watch")["card"]["id"]
         claim(card).tick()
         names = [f"{number}: {name}" for name in ("one", "two")]

@@ -35,8 +35,13 @@ _POLL, _RETRY = 2.0, 30.0
 class CardWatch:
     """The resident task for a card: `tick` comments new drifts, and returns why the monitor must end."""
 
-    def __init__(self, context: Context, board: Board, card: str, *, is_visit: bool = False) -> None:
-        """A visit (`is_visit`) comments and reads once without a claim; otherwise call `claim` first."""
+    def __init__(
+        self, context: Context, board: Board, card: str, *, is_visit: bool = False, prints: bool = False
+    ) -> None:
+        """A visit (`is_visit`) comments and reads once without a claim; otherwise call `claim` first.
+
+        With `prints` the first comments of a card include every drift that the next printed pass shows.
+        """
         self.context = context
         self.board = board
         self.card = card
@@ -44,6 +49,7 @@ class CardWatch:
         self.end_reason = ""
         self.new_drifts: list[Document] = []
         self._is_visit = is_visit
+        self._prints = prints
         self._key = f"card:{board.name}:{card}"
         self._judge = Judge(context)
         self._turns = 0
@@ -57,8 +63,13 @@ class CardWatch:
         Comments from before the card was last blocked count as read: their stop has been obeyed.
         """
         stored = self.context.registry.peek(lambda transaction: transaction.meta(self._key), None)
-        newest = self.context.registry.peek(drifts.newest, 0)
-        state = stored or {"drift": newest, "comment": 0, "drifts": 0, "last": None, "beat": 0.0}
+        state = stored or {
+            "drift": self._first_cursor(card),
+            "comment": 0,
+            "drifts": 0,
+            "last": None,
+            "beat": 0.0,
+        }
         old_ids = [
             comment.id
             for comment in self.board.comments_since(self.card, state["comment"])
@@ -68,6 +79,13 @@ class CardWatch:
         if state != stored:
             self._keep(state)
         return state
+
+    def _first_cursor(self, card: Card) -> int:
+        """Return the number of the last drift before the card was made, in the whole seconds of a board."""
+        cursor = self.context.registry.peek(
+            lambda transaction: drifts.last_before(transaction, card.created_at), 0
+        )
+        return min(cursor, self.context.registry.peek(drifts.last_printed, 0)) if self._prints else cursor
 
     def _keep(self, state: Document) -> None:
         self.context.registry.note(lambda transaction: transaction.set_meta(self._key, state))

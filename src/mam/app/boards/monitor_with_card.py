@@ -41,7 +41,8 @@ def one_pass(
     """Make one pass and comment its drifts on the card."""
     context.require_registry()
     board = open_board(context, board_name)
-    card_watch = CardWatch(context, board, _card_id(context, board, card), is_visit=True)
+    card_id = _card_id(context, board, card)
+    card_watch = CardWatch(context, board, card_id, is_visit=True, prints=emit_diff)
     report = passes.one_pass(context, caller, emit_diff=emit_diff)
     ended = card_watch.tick()
     return {**report, "card": board.show(card_watch.card).as_json(), "ended": ended or None}

@@ -49,7 +49,18 @@ def close_others(transaction: Transaction, keys: Iterable[str], about: Iterable[
 
 def unprinted(transaction: Transaction) -> list[dict[str, Any]]:
     """Return the drifts since the last printed pass, oldest first."""
-    return [drift for _, _, drift in since(transaction, transaction.meta(_CURSOR) or 0)]
+    return [drift for _, _, drift in since(transaction, last_printed(transaction))]
+
+
+def last_printed(transaction: Transaction) -> int:
+    """Return the number of the last drift that was printed."""
+    return int(transaction.meta(_CURSOR) or 0)
+
+
+def last_before(transaction: Transaction, at: float) -> int:
+    """Return the number of the last drift before a time."""
+    row = transaction.connection.execute("SELECT max(seq) FROM drifts WHERE at < ?", (at,)).fetchone()
+    return int(row[0] or 0)
 
 
 def newest(transaction: Transaction) -> int:
@@ -68,5 +79,5 @@ def since(transaction: Transaction, number: int) -> list[tuple[int, float, dict[
 def set_printed(transaction: Transaction) -> None:
     """Record that all drifts up to now were printed."""
     last = newest(transaction)
-    if last != (transaction.meta(_CURSOR) or 0):
+    if last != last_printed(transaction):
         transaction.set_meta(_CURSOR, last)
