@@ -15,6 +15,8 @@ from mam.adapters.agents.practice import Practice
 from mam.adapters.store.tables import tasks, teams
 from mam.app.messages.delivery import deliver_all
 from mam.app.sessions.death import record_if_dead
+from mam.app.teams import team_page
+from mam.app.teams.onboarding_steps import finish_spawns
 from mam.app.teams.spawn import Spawn
 from mam.app.teams.team_window import find_team_window
 from mam.core import caller as callers
@@ -148,6 +150,69 @@ def test_failing_three_times_leaves_nothing_behind(desk, master, workspace, dril
     assert desk.panes() == [desk.pane]
     assert list((workspace / ".mam" / "launch").iterdir()) == []
     assert "dev" not in (workspace / ".hermes" / "agent-sessions.yaml").read_text(encoding="utf-8")
+
+
+def test_s003_30_a_failed_spawn_leaves_no_team_page(desk, master, workspace, while_starting):
+    while_starting(lambda: team_page.write(master._access.context))
+    with pytest.raises(NotReady, match="3 tries") as caught:
+        master.teams.spawn("dev", agent="practice", task="x", args=["--slow-start", "600"], timeout=0.3)
+    assert [path.name for path in (workspace / ".hermes").iterdir() if path.suffix == ".md"] == []
+    assert "mam read dev" not in caught.value.hint and "keeps running" not in caught.value.hint
+    assert "mam create --agent practice" in caught.value.hint
+
+
+def test_s003_30_the_page_of_a_team_does_not_show_a_failed_spawn(master, while_starting):
+    document = master.teams.spawn("qa", agent="practice", args=QUICK)
+    while_starting(lambda: team_page.write(master._access.context))
+    with pytest.raises(NotReady):
+        master.teams.spawn("dev", agent="practice", task="write it", args=["--no-such-option"])
+    text = Path(document["session_file"]).read_text(encoding="utf-8")
+    assert "| qa |" in text
+    assert "dev" not in text and "write it" not in text and "spawning" not in text
+
+
+def test_s003_30_the_page_of_a_spawn_that_a_dead_spawner_left_is_removed(master, workspace):
+    """The session did not start, so the next verb removes the member and with it the team."""
+    context = master._access.context
+    window = find_team_window(context, master.caller)
+
+    def work(transaction):
+        window.open(transaction, "user")
+        teams.add_member(
+            transaction,
+            team_id=window.team_id,
+            session_id="s_00000001",
+            name="dev",
+            role="dev",
+            colour="green",
+            name_source="auto",
+            workspace=str(workspace),
+            state="spawning",
+            owner={"pid": 1, "start": 1, "boot": "another"},
+        )
+
+    context.registry.note(work)
+    team_page.write(context)
+    (page,) = (workspace / ".hermes").glob("*.md")
+    finish_spawns(context)
+    assert not page.exists()
+
+
+@pytest.fixture
+def while_starting(monkeypatch):
+    """Call something in each try of a spawn, while mam waits for the agent, as the resident does."""
+    from mam.app.teams import spawn
+
+    wait = spawn.wait_until_ready
+
+    def set_call(call):
+        def call_and_wait(*arguments, **options):
+            call()
+            return wait(*arguments, **options)
+
+        monkeypatch.setattr(spawn, "wait_until_ready", call_and_wait)
+
+    return set_call
 
 
 def test_an_undone_spawn_leaves_no_held_messages(master):

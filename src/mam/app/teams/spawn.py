@@ -164,7 +164,8 @@ class Spawn:
                 failure = error
                 self.undo()
         raise NotReady(
-            f"the {self.role} agent did not start in {TRIES} tries: {failure.message}", hint=failure.hint
+            f"the {self.role} agent did not start in {TRIES} tries: {failure.message}",
+            hint=f"mam create --agent {self.agent} starts it alone, and mam read shows its screen",
         )
 
     def start(self) -> None:
@@ -314,6 +315,7 @@ class Spawn:
             teams.remove(transaction, self.team_window.team_id)
 
         self.context.registry.note(work)
+        team_page.write(self.context, [self.team_window.team_id])
         self.team_window.forget_closed_window(self.context)
         self._reset()
 

@@ -14,7 +14,7 @@ from mam.core.times import stamp
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Collection
     from typing import Any
 
     from mam.adapters.store.rows_and_log import Transaction
@@ -25,14 +25,20 @@ if TYPE_CHECKING:
 _UNDELIVERED = (MessageState.FAILED, MessageState.UNCONFIRMED)
 
 
-def write(context: Context, team_ids: Iterable[str] | None = None) -> None:
-    """Write the pages of these teams, or of all that are up. After an error the next verb tries again."""
+def write(context: Context, team_ids: Collection[str] | None = None) -> None:
+    """Write the pages of these teams, or of all that are up. After an error the next verb tries again.
+
+    A named team that is not recorded any more was removed by a spawn that failed. Its page is removed.
+    """
 
     def work(transaction: Transaction) -> None:
-        for team in teams.listed(transaction, ended=True):
+        listed = teams.listed(transaction, ended=True)
+        for team in listed:
             if (team.ended_at is None) if team_ids is None else (team.id in team_ids):
                 _note_undelivered(transaction, team)
                 _write_one(context, transaction, team)
+        for team_id in {*(team_ids or ())} - {team.id for team in listed}:
+            team_page_file.remove(context.paths, team_id)
 
     try:
         # Write under the lock, so that of two writers the later one has the later facts.

@@ -32,6 +32,15 @@ def write(paths: RootPaths, team_id: str, text: str) -> str:
     return path
 
 
+def remove(paths: RootPaths, team_id: str) -> None:
+    """Remove the page of a team that is not recorded any more, if it has one."""
+    path = path_of(paths, team_id)
+    try:
+        atomic_file.discard(path)
+    except OSError as error:
+        raise translate_os(error, path) from error
+
+
 def _read(path: str) -> bytes | None:
     try:
         with open(path, "rb") as file:
