@@ -128,6 +128,9 @@ class TestPackage:
         assert not {name for name in names if name.startswith(("tests/", "bench/"))}
         wanted = {path.relative_to(ROOT / "src") for path in list_files() if path.is_relative_to(SOURCE)}
         assert wanted <= {Path(name) for name in names}
+        assert (
+            len([name for name in names if re.fullmatch(r"mam/skills/[^/]+/scripts/[a-z_]+\.sh", name)]) == 3
+        )
 
 
 LOCK = (ROOT / "requirements.lock").read_text(encoding="utf-8")

@@ -1,7 +1,8 @@
 """Installs and removes the skills for agents that mam ships.
 
-The last line of an installed file holds the digest of the text above it. If the digest is missing or wrong, a
-person has changed the file, and mam neither overwrites nor removes it.
+A skill is a folder with a page. Some skills also have scripts, which have the names and options of the
+original system and execute mam. The last line of an installed file holds the digest of the text above it. If
+the digest is missing or wrong, a person has changed the file, and mam neither overwrites nor removes it.
 """
 
 from __future__ import annotations
@@ -29,51 +30,58 @@ PLACES = {
     "codex": ".agents/skills",
     "gemini": ".gemini/skills",
 }
-_FILE = "SKILL.md"
-_MARK = re.compile(r"\n<!-- installed by mam (\S+), sha256 ([0-9a-f]{64}) -->\n\Z")
+PAGE, SCRIPTS = "SKILL.md", "scripts"
+_MARK = re.compile(r"\n(?:<!--|#) installed by mam (\S+), sha256 ([0-9a-f]{64})(?: -->)?\n\Z")
 ABSENT, CURRENT, OLDER, CHANGED = "absent", "current", "older", "changed"
+_ACTIONS = {ABSENT: "installed", OLDER: "renewed", CHANGED: "kept", CURRENT: "unchanged"}
+_REMOVALS = {ABSENT: "unchanged", CHANGED: "kept", CURRENT: "removed", OLDER: "removed"}
 
 
-def shipped() -> dict[str, str]:
-    """Return the skills of this version: name -> text."""
+def shipped() -> dict[str, dict[str, str]]:
+    """Return the skills of this version: name -> path in the skill's folder -> text, the page first."""
     folder = os.path.join(os.path.dirname(mam.__file__), "skills")
-    return {name: _read(os.path.join(folder, name, _FILE)) for name in sorted(os.listdir(folder))}
+    return {name: _files(os.path.join(folder, name)) for name in sorted(os.listdir(folder))}
 
 
 def list_skills(context: Context, folder: str | None = None, agent: str | None = None) -> Document:
-    """Return `{directory, skills: [{name, description, state, path}]}`. Reads only."""
+    """Return `{directory, skills: [{name, description, state, path, files}]}`. Reads only."""
     place = _place(context, folder, agent)
-    return {"directory": place, "skills": [_entry(place, name, text) for name, text in shipped().items()]}
+    return {"directory": place, "skills": [_entry(place, name, files) for name, files in shipped().items()]}
 
 
 def install(context: Context, folder: str | None = None, agent: str | None = None) -> Document:
-    """Write the missing and older skills; return the listing afterwards, with the action for each skill."""
+    """Write the missing and older files; return the listing afterwards, with the action for each skill."""
     place = _place(context, folder, agent)
-    states = _states(place)
+    before = _states(place)
     listing = []
-    for name, text in shipped().items():
-        before = states[name]
-        if before in (ABSENT, OLDER):
-            _write(place, name, text)
-        action = {ABSENT: "installed", OLDER: "renewed", CHANGED: "kept"}.get(before, "unchanged")
-        listing.append({**_entry(place, name, text), "did": action})
+    for name, files in shipped().items():
+        for path, text in files.items():
+            if before[name][path] in (ABSENT, OLDER):
+                _write(place, name, path, text)
+        listing.append({**_entry(place, name, files), "did": _ACTIONS[_of_all(before[name])]})
     return {"directory": place, "skills": listing}
 
 
 def uninstall(context: Context, folder: str | None = None, agent: str | None = None) -> Document:
-    """Remove the unchanged skills that mam installed; return the listing afterwards."""
+    """Remove the unchanged files that mam installed; return the listing afterwards."""
     place = _place(context, folder, agent)
-    states = _states(place)
+    before = _states(place)
     listing = []
-    for name, text in shipped().items():
-        before = states[name]
-        if before in (CURRENT, OLDER):
-            os.unlink(os.path.join(place, name, _FILE))
-            if not os.listdir(os.path.join(place, name)):
-                os.rmdir(os.path.join(place, name))
-        action = {ABSENT: "unchanged", CHANGED: "kept"}.get(before, "removed")
-        listing.append({**_entry(place, name, text), "did": action})
+    for name, files in shipped().items():
+        for path in files:
+            if before[name][path] in (CURRENT, OLDER):
+                os.unlink(os.path.join(place, name, path))
+        for below in (os.path.join(name, SCRIPTS), name):
+            _remove_if_empty(os.path.join(place, below))
+        listing.append({**_entry(place, name, files), "did": _REMOVALS[_of_all(before[name])]})
     return {"directory": place, "skills": listing}
+
+
+def _files(folder: str) -> dict[str, str]:
+    scripts = os.path.join(folder, SCRIPTS)
+    names = sorted(os.listdir(scripts)) if os.path.isdir(scripts) else []
+    paths = [PAGE, *(os.path.join(SCRIPTS, name) for name in names)]
+    return {path: _read(os.path.join(folder, path)) for path in paths}
 
 
 def _place(context: Context, folder: str | None, agent: str | None) -> str:
@@ -84,30 +92,45 @@ def _place(context: Context, folder: str | None, agent: str | None) -> str:
     return os.path.abspath(place)
 
 
-def _entry(place: str, name: str, text: str) -> Document:
-    match = re.search(r'^description: "(.*)"$', text, re.MULTILINE)
+def _entry(place: str, name: str, files: dict[str, str]) -> Document:
+    match = re.search(r'^description: "(.*)"$', files[PAGE], re.MULTILINE)
+    states = {path: _state(place, name, path, text) for path, text in files.items()}
     return {
         "name": name,
         "description": match[1] if match else "",
-        "state": _state(place, name, text),
-        "path": os.path.join(place, name, _FILE),
+        "state": _of_all(states),
+        "path": os.path.join(place, name, PAGE),
+        "files": [
+            {"path": os.path.join(place, name, path), "state": state} for path, state in states.items()
+        ],
     }
 
 
-def _states(place: str) -> dict[str, str]:
-    """Return the state of each skill. This raises before anything is changed, because it runs first."""
-    return {name: _state(place, name, text) for name, text in shipped().items()}
+def _states(place: str) -> dict[str, dict[str, str]]:
+    """Return the state of each file. This raises before anything is changed, because it runs first."""
+    return {
+        name: {path: _state(place, name, path, text) for path, text in files.items()}
+        for name, files in shipped().items()
+    }
 
 
-def _state(place: str, name: str, text: str) -> str:
-    path = os.path.join(place, name, _FILE)
-    for checked_path in (os.path.dirname(path), path):
+def _of_all(states: dict[str, str]) -> str:
+    """Return the state of a skill: changed if a file is, and older if files are missing or differ."""
+    found = set(states.values())
+    if CHANGED in found:
+        return CHANGED
+    return found.pop() if len(found) == 1 else OLDER
+
+
+def _state(place: str, name: str, path: str, text: str) -> str:
+    installed_path = os.path.join(place, name, path)
+    for checked_path in (os.path.join(place, name), os.path.dirname(installed_path), installed_path):
         if os.path.islink(checked_path):
             raise NotAllowed(
                 f"{checked_path} is a symbolic link", hint="remove it, or name another directory"
             )
     try:
-        installed = _read(path)
+        installed = _read(installed_path)
     except (FileNotFoundError, NotADirectoryError):
         return ABSENT
     except (OSError, UnicodeDecodeError):
@@ -115,22 +138,29 @@ def _state(place: str, name: str, text: str) -> str:
     mark = _MARK.search(installed)
     if mark is None or _digest(installed[: mark.start()]) != mark[2]:
         return CHANGED
-    return CURRENT if installed == _marked(text) else OLDER
+    runs = path == PAGE or os.access(installed_path, os.X_OK)
+    return CURRENT if runs and installed == _marked(path, text) else OLDER
 
 
-def _write(place: str, name: str, text: str) -> None:
-    folder = os.path.join(place, name)
-    path = os.path.join(folder, _FILE)
+def _write(place: str, name: str, path: str, text: str) -> None:
+    full_path = os.path.join(place, name, path)
     try:
-        os.makedirs(folder, exist_ok=True)
-        atomic_file.replace(path, _marked(text).encode(), 0o666)
+        os.makedirs(os.path.dirname(full_path), exist_ok=True)
+        mode = 0o666 if path == PAGE else 0o777  # the umask reduces both
+        atomic_file.replace(full_path, _marked(path, text).encode(), mode)
     except OSError as error:
-        raise ReadOnly(f"{path} cannot be written: {error.strerror}") from error
+        raise ReadOnly(f"{full_path} cannot be written: {error.strerror}") from error
 
 
-def _marked(text: str) -> str:
+def _remove_if_empty(folder: str) -> None:
+    if os.path.isdir(folder) and not os.listdir(folder):
+        os.rmdir(folder)
+
+
+def _marked(path: str, text: str) -> str:
     body = text.rstrip("\n")
-    return f"{body}\n<!-- installed by mam {mam.__version__}, sha256 {_digest(body)} -->\n"
+    mark = f"installed by mam {mam.__version__}, sha256 {_digest(body)}"
+    return f"{body}\n<!-- {mark} -->\n" if path == PAGE else f"{body}\n# {mark}\n"
 
 
 def _digest(text: str) -> str:

@@ -4,13 +4,20 @@ from __future__ import annotations
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Any
+
     from mam.surfaces.cli.invocation import Invocation
     from mam.surfaces.cli.parser import Parser
+
+    Document = dict[str, Any]
 
 DESCRIPTION = """\
 Install skills that teach agents the verbs of mam: create, resume, stop, monitor, delegate-job,
 status and team. mam writes them below the workspace, where the agent looks for skills. It neither
-overwrites nor removes a file that a person has changed."""
+overwrites nor removes a file that a person has changed.
+
+Three of them come with the scripts of the original system, which run mam with the same options:
+stop_session.sh (mam stop), reconcile.sh (mam monitor) and delegate_job.sh (mam job)."""
 EXAMPLES = """
   mam skills install --for claude        into .claude/skills
   mam skills install                     into .agents/skills, which Codex and others read
@@ -47,12 +54,26 @@ def run(call: Invocation) -> int:
     document = verbs[options.subcommand](folder=options.dir, agent=options.agent)
     width = max(len(skill["name"]) for skill in document["skills"])
     lines = [
-        f"{clean(skill['name']):<{width}}  {skill.get('did') or skill['state']}"
+        f"{clean(skill['name']):<{width}}  {_state(skill):<9}  {', '.join(_scripts(skill))}".rstrip()
         for skill in document["skills"]
     ]
     if any(skill.get("did") == "kept" for skill in document["skills"]):
-        lines.append("kept: a person has changed the file; move it away to get the file of this version")
+        lines.append("kept: a person has changed a file; move it away to get the file of this version")
+        lines += [f"  {clean(path, 500)}" for skill in document["skills"] for path in _changed(skill)]
     return call.say(document, clean(document["directory"], 500), *lines)
+
+
+def _state(skill: Document) -> str:
+    return str(skill.get("did") or skill["state"])
+
+
+def _scripts(skill: Document) -> list[str]:
+    names = [file["path"].rpartition("/")[2] for file in skill["files"]]
+    return [name for name in names if name != "SKILL.md"]
+
+
+def _changed(skill: Document) -> list[str]:
+    return [file["path"] for file in skill["files"] if file["state"] == "changed"]
 
 
 def _where(parser: Parser) -> None:
