@@ -63,7 +63,7 @@ def test_the_stand_in_says_so_and_leaves_on_its_word(agy) -> None:
     agy.until(lambda: session.status()["activity"] == "exited")
 
 
-def test_a_stop_types_nothing_and_a_resume_goes_on(agy, home) -> None:
+def test_s000_9_a_stop_types_nothing_and_says_so_and_a_resume_goes_on(agy, home) -> None:
     session = agy.create("worker")
     assert session.status()["activity"] == "unknown", "nothing of its screen is known"
     agy.say(session, "remember xylophone", "answer 1")
@@ -71,7 +71,7 @@ def test_a_stop_types_nothing_and_a_resume_goes_on(agy, home) -> None:
     assert stopped["status"] == "stopped"
     # The word would have been taken: the stand-in leaves on it, with status 0. It was hung up instead.
     assert "Exit" not in stopped["last_visible_note"]
-    assert stopped["exit_status"] is None
+    assert (stopped["termination_mode"], stopped["exit_status"]) == ("pane-closed", None)
     own = stopped["agy_conversation_id_own"]
     assert files_of(home, own)
     session.resume()

@@ -39,3 +39,19 @@ def test_first_step(changes, method, types, presses) -> None:
 def test_the_note_names_when_and_why() -> None:
     row = {"status": "stopped", "stopped_at": "2026-11-15T08:00:00Z", "stop_reason": "done"}
     assert already_ended(row) == "already stopped (2026-11-15T08:00:00Z, done)"
+
+
+def test_s000_24_the_note_of_a_terminated_session_names_its_last_end() -> None:
+    row = {
+        "status": "terminated",
+        "stopped_at": "2026-11-15T08:00:00Z",
+        "stop_reason": "api_error",
+        "terminated_at": "2026-11-16T09:00:00Z",
+        "termination_mode": "purge",
+    }
+    assert already_ended(row) == "already terminated (2026-11-16T09:00:00Z, api_error)"
+    # An archived session ended when it was terminated, after its stop.
+    assert (
+        already_ended({**row, "status": "archived"}) == "already archived (2026-11-16T09:00:00Z, api_error)"
+    )
+    assert already_ended({"status": "terminated"}) == "already terminated (unknown time)"

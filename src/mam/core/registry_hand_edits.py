@@ -13,6 +13,7 @@ from mam.core import session_transitions
 from mam.core.errors import EditRefused, IllegalTransition
 from mam.core.row_checks import flaws, is_conversation_id
 from mam.core.session_row import DEFAULTS, Status, is_own_id_field
+from mam.core.stop_escalation import FOUND
 from mam.core.times import stamp
 
 TYPE_CHECKING = False
@@ -204,9 +205,7 @@ def apply_change(row: Row, fields: dict[str, Any], action: Action) -> Row:
 def apply_status(row: Row, status: str, action: Action) -> Row:
     """Return the row with a status that a person wrote and an observation confirmed."""
     if status == Status.STOPPED:
-        return session_transitions.stopped(
-            row, action, reason="edited by hand", mode="graceful", exit_status=None
-        )
+        return session_transitions.stopped(row, action, reason="edited by hand", mode=FOUND, exit_status=None)
     if status == Status.TERMINATED:
         return session_transitions.died(row, action, on_disk=bool(row.get("resumable")), exit_status=None)
     if status == Status.ARCHIVED:

@@ -75,8 +75,11 @@ def stopped(row: Row, action: Action, *, reason: str, mode: str, exit_status: in
     )
 
 
-def purged(row: Row, action: Action, *, reason: str, exit_status: int | None) -> Row:
-    """Return the row after a purge: the session has ended, and the row has no conversation ids."""
+def purged(row: Row, action: Action, *, reason: str | None, exit_status: int | None) -> Row:
+    """Return the row after a purge: the session has ended, and the row has no conversation ids.
+
+    `reason` is why it ended. None keeps the reason of an earlier stop.
+    """
     at = action["at_epoch"]
     cleared = {key: None for key in row if is_own_id_field(key)} | {own_id_field(row["agent"]): None}
     return _changed(
@@ -87,7 +90,7 @@ def purged(row: Row, action: Action, *, reason: str, exit_status: int | None) ->
         conversations=[],
         terminated_at=stamp(at),
         terminated_at_epoch=at,
-        stop_reason=reason,
+        stop_reason=reason if reason is not None else row.get("stop_reason"),
         termination_mode="purge",
         exit_status=exit_status if exit_status is not None else row.get("exit_status"),
         last_visible_status=Status.TERMINATED,

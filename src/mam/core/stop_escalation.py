@@ -7,12 +7,19 @@ approves; after a draft, Enter submits what a person was writing.
 
 from __future__ import annotations
 
+from mam.core.session_row import Status
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from mam.core.session_row import Row
 
 # From the gentlest to the strongest: exit word or Ctrl-C, closed pane (SIGHUP), SIGKILL.
 ASK, HANG_UP, KILL = "ask", "hang up", "kill"
+
+# How the end of a session is recorded, by the method that ended it: `termination_mode` of a row. A session
+# whose process was gone already has the last one.
+MODES = {ASK: "graceful", HANG_UP: "pane-closed", KILL: "forced"}
+FOUND = "auto-detected"
 
 # Seconds that each method may take before the next one is due.
 GRACE = {ASK: 3.0, HANG_UP: 5.0, KILL: 5.0}
@@ -63,6 +70,9 @@ def first_step(
 
 def already_ended(row: Row) -> str:
     """Return the note of a stop whose session has already ended."""
-    time = row.get("stopped_at") or row.get("terminated_at") or "unknown time"
+    times = [row.get("terminated_at"), row.get("stopped_at")]
+    if row["status"] == Status.STOPPED:
+        times.reverse()
+    time = times[0] or times[1] or "unknown time"
     cause = row.get("stop_reason") or row.get("termination_mode")
     return f"already {row['status']} ({time}{f', {cause}' if cause else ''})"

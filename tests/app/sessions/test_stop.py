@@ -15,7 +15,7 @@ from mam.adapters.tmux.client import Tmux
 from mam.app.context import claims
 from mam.app.messages import send as senders
 from mam.app.sessions import stop as stops
-from mam.core import activity
+from mam.core import activity, stop_escalation
 from mam.core.errors import NotAllowed, SessionNotFound, TerminalsDown
 
 QUICK = ["--speed", "0"]
@@ -172,6 +172,135 @@ def test_an_ended_session_can_still_be_purged(fleet, home) -> None:
     session.stop()
     assert session.stop(purge_conversation=True).row["status"] == "terminated"
     assert not list((home / ".local/share/mam-practice").glob("*-*.jsonl"))
+
+
+def test_s000_24_a_purge_keeps_the_reason_of_the_stop(fleet) -> None:
+    session = fleet.sessions.create("practice", args=QUICK, prompt="hello")
+    stopped = session.stop(reason="api_error").row
+    purged = session.stop(purge_conversation=True).row
+    assert (purged["status"], purged["termination_mode"]) == ("terminated", "purge")
+    assert (purged["stop_reason"], purged["stopped_at"]) == ("api_error", stopped["stopped_at"])
+    again = fleet.sessions.stop(session.name)
+    assert again.note == f"already terminated ({purged['terminated_at']}, api_error)"
+    assert session.stop(purge_conversation=True, reason="enough").row["stop_reason"] == "enough"
+
+
+def test_s000_24_a_purge_of_a_running_session_is_a_stop(fleet) -> None:
+    session = fleet.sessions.create("practice", args=QUICK)
+    assert session.stop(purge_conversation=True).row["stop_reason"] == "manual_stop"
+
+
+@pytest.fixture
+def died(fleet, tmux_server, until, hands_on):
+    """Return a session whose death is recorded, with its dead pane."""
+    session = fleet.sessions.create("practice", name="worker", args=QUICK)
+    os.kill(session.row["pane"]["pid"], signal.SIGKILL)
+    until(lambda: [pane.dead for pane in Tmux(tmux_server).panes().panes] == [True])
+    fleet.monitor.once()
+    assert session.status()["status"] == "terminated"
+    return session
+
+
+@pytest.mark.parametrize("force", [False, True])
+def test_s000_33_a_stop_of_an_ended_session_removes_its_dead_pane(died, fleet, tmux_server, force) -> None:
+    before = fleet.sessions.get("worker").row
+    outcome = fleet.sessions.stop("worker", force=force)
+    assert (outcome.note or "").startswith(f"already terminated ({before['terminated_at']}, auto-detected)")
+    assert Tmux(tmux_server).panes().panes == []
+    assert fleet.sessions.get("worker").row == before, "the row stays as it is"
+    assert fleet._access.context.registry.view().intents == []
+    assert (
+        fleet.sessions.stop("worker").note == f"already terminated ({before['terminated_at']}, auto-detected)"
+    )
+
+
+def test_s000_33_only_its_own_dead_pane_is_removed(died, fleet, tmux_server) -> None:
+    tmux = Tmux(tmux_server)
+    context = fleet._access.context
+    pane = died.row["pane"]["id"]
+    tmux.unmark(pane, died.id)
+    assert fleet.sessions.stop("worker").changed is False
+    assert [(one.id, one.dead) for one in tmux.panes().panes] == [(pane, True)]
+    tmux.mark(pane, died.id, context.paths.root)
+    subprocess.run(["tmux", "-L", tmux_server, "respawn-pane", "-t", pane, "sleep 1000"], check=True)
+    assert (fleet.sessions.stop("worker", force=True).note or "").startswith("already terminated")
+    assert [(one.id, one.dead) for one in tmux.panes().panes] == [(pane, False)]
+
+
+def test_s000_33_a_pane_that_lives_again_is_not_removed(died, fleet, tmux_server, monkeypatch) -> None:
+    """Somebody starts a program in the pane after mam has looked."""
+    pane = died.row["pane"]["id"]
+    real = Tmux.kill_pane
+
+    def kill_late(self, *arguments, **options):
+        subprocess.run(["tmux", "-L", tmux_server, "respawn-pane", "-t", pane, "sleep 1000"], check=True)
+        return real(self, *arguments, **options)
+
+    monkeypatch.setattr(Tmux, "kill_pane", kill_late)
+    fleet.sessions.stop("worker")
+    assert [one.dead for one in Tmux(tmux_server).panes().panes] == [False]
+
+
+def test_s000_33_a_server_that_does_not_answer_changes_nothing(died, fleet, tmux_server) -> None:
+    fleet._access.context.tmux(tmux_server).timeout = 0.5
+    server = died.row["pane"]["server_pid"]
+    os.kill(server, signal.SIGSTOP)
+    try:
+        assert (fleet.sessions.stop("worker").note or "").startswith("already terminated")
+    finally:
+        os.kill(server, signal.SIGCONT)
+
+
+@pytest.mark.parametrize(
+    ("script", "options", "mode"),
+    [
+        ("exec sleep 1000", {}, "graceful"),
+        ("trap '' INT; while :; do sleep 0.1; done", {}, "pane-closed"),
+        ("exec sleep 1000", {"force": True}, "forced"),
+    ],
+)
+def test_s000_9_the_row_says_how_a_program_without_an_exit_word_ended(
+    fleet, monkeypatch, until, script, options, mode
+) -> None:
+    monkeypatch.setitem(stop_escalation.GRACE, stop_escalation.ASK, 0.5)
+    session = fleet.sessions.create("sh", args=["-c", f"echo ready; {script}"])
+    until(lambda: "ready" in session.read())
+    row = session.stop(**options).row
+    assert (row["status"], row["termination_mode"]) == ("stopped", mode)
+    assert fleet.sessions.log(session.name)[-1]["detail"]["mode"] == mode
+
+
+def test_s000_9_a_pane_that_was_closed_is_not_a_graceful_end(fleet) -> None:
+    """mam types no exit word over a draft, so it closes the pane."""
+    session = fleet.sessions.create("practice", args=QUICK)
+    Tmux(session.row["tmux_server"]).paste(
+        session.row["pane"]["id"], "my half-typed", mark=session.id, enter=False
+    )
+    fleet.sessions.wait(session.name, "text:my half-typed", timeout=10)
+    assert session.stop().row["termination_mode"] == "pane-closed"
+
+
+def test_s000_32_an_end_that_mam_only_found_is_not_called_graceful(fleet, until) -> None:
+    session = fleet.sessions.create("practice", args=QUICK)
+    os.kill(session.row["pane"]["pid"], signal.SIGKILL)
+    until(lambda: not exists(session.row["pane"]["pid"]))
+    row = session.stop().row
+    assert (row["status"], row["termination_mode"], row["exit_status"]) == ("stopped", "auto-detected", 137)
+
+
+@pytest.mark.parametrize(("force", "mode"), [(False, "graceful"), (True, "forced")])
+def test_s000_9_a_stop_that_recovery_finishes_says_how_it_ended(fleet, monkeypatch, force, mode) -> None:
+    session = fleet.sessions.create("practice", args=QUICK)
+
+    def interrupt(*_arguments: object) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(stops.Stop, "_end", interrupt)
+        with pytest.raises(KeyboardInterrupt):
+            session.stop(force=force)
+    fleet.sessions.resumable()
+    assert fleet.sessions.get(session.id).row["termination_mode"] == mode
 
 
 def test_two_stops_at_once_are_one(fleet) -> None:

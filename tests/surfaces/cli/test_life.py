@@ -196,10 +196,35 @@ class TestStopAndResume:
 
     def test_one_that_is_not_registered(self, run, tmux_server, session):
         subprocess.run(["tmux", "-L", tmux_server, "new-session", "-d", "-s", "stray", "cat"], check=True)
-        assert run("stop", "stray", "--json").error["code"] == "session_not_found"
         answer = run("stop", "stray", "--force-no-yaml", "--tmux-server", tmux_server)
         assert (answer.code, answer.out) == (0, "stopped: stray (it was not registered)\n")
         assert run("log", "--json", "--limit", "1").json["entries"][0]["detail"]["name"] == "stray"
+
+    def test_s000_14_the_hint_names_the_way_to_stop_one_that_is_not_registered(
+        self, run, tmux_server, session
+    ):
+        plain = run("stop", "stray", "--json")
+        assert (plain.code, plain.error["code"]) == (1, "session_not_found")
+        assert "--force-no-yaml" not in plain.error["hint"], "there is no such tmux session"
+        subprocess.run(["tmux", "-L", tmux_server, "new-session", "-d", "-s", "stray-2", "cat"], check=True)
+        assert "--force-no-yaml" not in run("stop", "stray", "--json").error["hint"], (
+            "only this very name counts"
+        )
+        subprocess.run(["tmux", "-L", tmux_server, "new-session", "-d", "-s", "stray", "cat"], check=True)
+        answer = run("stop", "stray", "--json")
+        assert (answer.code, answer.error["code"]) == (1, "session_not_found")
+        assert "mam stop stray --force-no-yaml ends it" in answer.error["hint"]
+        assert "mam stop stray --force-no-yaml ends it" in run("stop", "stray", session).err
+
+    def test_s000_14_the_hint_names_the_server_where_it_is_another(
+        self, run, tmux_server, session, monkeypatch
+    ):
+        subprocess.run(["tmux", "-L", tmux_server, "new-session", "-d", "-s", "stray", "cat"], check=True)
+        monkeypatch.setenv("TMUX_SERVER_NAME", f"{tmux_server}-other")
+        command = f"mam stop stray --force-no-yaml --tmux-server {tmux_server}"
+        answer = run("stop", "stray", "--json")
+        assert f"{command} ends it" in answer.error["hint"]
+        assert run(*command.split()[1:]).code == 0
 
 
 class TestLooking:

@@ -286,10 +286,12 @@ def press(
     return guarded(pane_id, guard(pane_id, mark, typing=True, at=at), then, nonce)
 
 
-def kill_pane(pane_id: str, mark: str | None, nonce: str) -> list[str]:
-    """Kill one pane; with its last pane, the tmux session ends too."""
+def kill_pane(pane_id: str, mark: str | None, nonce: str, pid: int | None = None) -> list[str]:
+    """Kill one pane, with `pid` only that of this process; with its last pane, the tmux session ends too."""
     # tmux answers first, because the server may end with its last pane before it can answer.
     condition = guard(pane_id, mark, typing=False)
+    if pid is not None:
+        condition = f"#{{&&:#{{==:#{{pane_pid}},{int(pid)}}},{condition}}}"
     yes = ["display-message", "-p", nonce + "yes", ";", "kill-pane", "-t", pane_target(pane_id)]
     no = ["display-message", "-p", nonce + "no"]
     return ["if-shell", "-F", "-t", pane_id, condition, quoted(yes), quoted(no)]

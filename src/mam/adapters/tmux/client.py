@@ -250,11 +250,14 @@ class Tmux:
             nonce = new_nonce()
             self._guarded(pane_id, mark, argv.press(pane_id, keys, mark, nonce, at), nonce, at=at)
 
-    def kill_pane(self, pane_id: str, *, mark: str | None) -> bool:
-        """Kill the pane if it carries mark (None: any or no mark); False if there is no such pane."""
+    def kill_pane(self, pane_id: str, *, mark: str | None, pid: int | None = None) -> bool:
+        """Kill the pane if it carries mark (None: any or no mark); False if there is no such pane.
+
+        With `pid` tmux kills it only if no other process was started in it.
+        """
         nonce = new_nonce()
         try:
-            answer = self._call(argv.kill_pane(pane_id, mark, nonce))
+            answer = self._call(argv.kill_pane(pane_id, mark, nonce, pid))
         except PaneGone:
             return False
         return answer.startswith(nonce.encode() + b"yes")

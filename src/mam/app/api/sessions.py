@@ -246,6 +246,12 @@ class Sessions(VerbGroup):
         )
         return Outcome(Session(self._access, result.row), result.changed, result.note)
 
+    def find_unregistered(self, name: str, *, tmux_server: str | None = None) -> Documents:
+        """Return the tmux servers that have a session of exactly this name, for `stop_unregistered`."""
+        from mam.app.sessions.stop_unregistered import find_unregistered
+
+        return find_unregistered(self._context, name, tmux_server)
+
     @changing
     def stop_unregistered(
         self, name: str, *, tmux_server: str | None = None, reason: str | None = None

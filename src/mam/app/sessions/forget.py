@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from mam.adapters.store.rows_and_log import Transaction
+    from mam.adapters.tmux.parse import Pane
     from mam.app.context.context import Context
     from mam.core.caller import Caller
     from mam.core.session_row import Row
@@ -64,11 +65,19 @@ def _remove_worktree(context: Context, row: Row) -> dict[str, Any]:
     return remove_worktree(context, row)
 
 
-def remove_dead_pane(context: Context, row: Row) -> None:
-    """Remove the dead pane that mam kept for review, because its row is about to go."""
+def find_dead_pane(context: Context, row: Row) -> Pane | None:
+    """Return the dead pane that mam kept for review; None if there is none of this session."""
     from mam.app.context.liveness import check_liveness
     from mam.core.liveness_values import Liveness
 
     liveness = check_liveness(context, row)
-    if liveness.state == Liveness.DEAD and liveness.pane is not None and liveness.pane.mark == row["id"]:
-        context.tmux(row["tmux_server"]).kill_pane(liveness.pane.id, mark=row["id"])
+    pane = liveness.pane
+    return pane if liveness.state == Liveness.DEAD and pane is not None and pane.mark == row["id"] else None
+
+
+def remove_dead_pane(context: Context, row: Row) -> bool:
+    """Remove the dead pane that mam kept for review; False if there is none, or if it lives again."""
+    pane = find_dead_pane(context, row)
+    if pane is None:
+        return False
+    return context.tmux(row["tmux_server"]).kill_pane(pane.id, mark=row["id"], pid=pane.pid)

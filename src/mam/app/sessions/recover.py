@@ -15,7 +15,7 @@ from mam.app.context.liveness import check_liveness, find_pane
 from mam.app.sessions import create, resume
 from mam.app.sessions.death import record_if_dead
 from mam.app.sessions.launch import StartedAgent, pane_record
-from mam.app.sessions.stop import ACTING, MANUAL, Stop
+from mam.app.sessions.stop import ACTING, MODE, Stop
 from mam.core.errors import Refused, TerminalsDown, Unavailable, Unconfirmed
 from mam.core.liveness_values import Liveness
 from mam.core.names import is_session_id
@@ -120,16 +120,16 @@ def _finish_stop(context: Context, caller: Caller, intent: Intent) -> None:
         _end_intent(context, intent)
         return
     if intent.data.get(ACTING) or check_liveness(context, row).state not in (Liveness.ALIVE, Liveness.LOOSE):
-        reason = intent.data.get("reason") or MANUAL
         Stop(
             context,
             caller,
             row,
-            reason=reason,
+            reason=intent.data.get("reason"),
             force=bool(intent.data.get("force")),
             purge=purge,
             is_recovery=True,
             is_announced=bool(intent.data.get(ACTING)),
+            mode=intent.data.get(MODE),
         ).run()
     _end_intent(context, intent)
 

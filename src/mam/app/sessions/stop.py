@@ -17,6 +17,7 @@ from mam.app.observation import conversations
 from mam.app.observation.pane_look import gather_evidence, look_at_pane
 from mam.app.observation.versions import runs_tested_version, says_idle, says_waiting
 from mam.app.sessions import exit_status_and_cleanup, launch
+from mam.app.sessions.forget import find_dead_pane, remove_dead_pane
 from mam.app.sessions.outcome import RowOutcome
 from mam.core import safe_text, session_transitions, stop_escalation
 from mam.core.activity import WORKING
@@ -46,6 +47,7 @@ if TYPE_CHECKING:
 
 MANUAL = "manual_stop"
 ACTING = "acting"
+MODE = "mode"
 SIGKILL = 9
 # Processes that the agent started get this long to end after it.
 _FOLLOW_SECONDS = 0.3
@@ -83,9 +85,26 @@ def stop(
         return {"reason": reason, "purge": purge, "force": force}
 
     with claims.claim_session(context, "stop", target, prepare) as row:
-        if row is None:
-            return RowOutcome(result["row"], False, stop_escalation.already_ended(result["row"]))
-        return RowOutcome(Stop(context, caller, row, reason=reason or MANUAL, force=force, purge=purge).run())
+        if row is not None:
+            return RowOutcome(Stop(context, caller, row, reason=reason, force=force, purge=purge).run())
+    ended_row = result["row"]
+    note = stop_escalation.already_ended(ended_row)
+    if remove_kept_pane(context, ended_row):
+        note += "; its dead pane is removed"
+    return RowOutcome(ended_row, False, note)
+
+
+def remove_kept_pane(context: Context, row: Row) -> bool:
+    """Remove the dead pane that an ended session left, and no other; tell whether there was one."""
+    if find_dead_pane(context, row) is None:
+        return False
+
+    def prepare(_transaction: Transaction, current: Row) -> dict[str, Any] | None:
+        return None if is_running(current) else {}
+
+    # The claim keeps a resume away: it starts the agent in this very pane.
+    with claims.claim_session(context, "stop", row["id"], prepare) as ended_row:
+        return ended_row is not None and remove_dead_pane(context, ended_row)
 
 
 class Stop:
@@ -97,24 +116,30 @@ class Stop:
         caller: Caller,
         row: Row,
         *,
-        reason: str,
+        reason: str | None,
         force: bool,
         purge: bool,
         is_recovery: bool = False,
         is_announced: bool = False,
+        mode: str | None = None,
     ) -> None:
-        """Take the claimed row; `is_recovery` goes on with a stop whose process died."""
+        """Take the claimed row; `is_recovery` goes on with a stop whose process died.
+
+        `mode` is how that process began to end the session.
+        """
         self.context = context
         self.caller = caller
         self.row = row
         self.notes = {"reason": reason, "purge": purge, "force": force}
-        self.reason = reason
+        self.reason = reason or MANUAL
+        # A purge keeps the reason for which the session was stopped before.
+        self.purge_reason = reason or (MANUAL if is_running(row) else None)
         self.force = force
         self.purge = purge
         self.kind = context.kind(row["agent"])
         self.tmux = context.tmux(row["tmux_server"])
         self.tree: set[Identity] = set()
-        self.was_killed = False
+        self.mode = mode or stop_escalation.FOUND
         self.is_announced = is_announced
         self.log_detail = {"recovered": True} if is_recovery else {}
 
@@ -151,8 +176,18 @@ class Stop:
 
     def _save_and_end(self, liveness: SessionLiveness) -> None:
         root = identity_of(self.row) or (process.identify(liveness.pane.pid) if liveness.pane else None)
-        screen_state, in_mode = self._save(liveness)
+        step = self._save(liveness)
         self.tree = process.tree(root, liveness.pane.tty if liveness.pane else None) if root else set()
+        self._escalate(step, liveness, root)
+
+    def _save(self, liveness: SessionLiveness) -> stop_escalation.Step:
+        """Record the conversation id and the last screen before anything happens; return the first step."""
+        named_conversation = conversations.reported_conversation(self.context, self.row)
+        text, screen_state, in_mode = "", ScreenState(), False
+        if liveness.pane is not None:
+            capture = self.tmux.look(liveness.pane.id)
+            text, in_mode = capture.screen, capture.pane.in_mode
+            screen_state = self.kind.read_screen(Screen(text, capture.cursor_x, capture.cursor_y))
         step = stop_escalation.first_step(
             force=self.force,
             exit_word=self.kind.exit_word,
@@ -162,16 +197,7 @@ class Stop:
             is_busy=screen_state.state == WORKING,
             in_mode=in_mode,
         )
-        self._escalate(step, liveness, root)
-
-    def _save(self, liveness: SessionLiveness) -> tuple[ScreenState, bool]:
-        """Record the conversation id and the last screen before anything happens to the agent."""
-        named_conversation = conversations.reported_conversation(self.context, self.row)
-        text, screen_state, in_mode = "", ScreenState(), False
-        if liveness.pane is not None:
-            capture = self.tmux.look(liveness.pane.id)
-            text, in_mode = capture.screen, capture.pane.in_mode
-            screen_state = self.kind.read_screen(Screen(text, capture.cursor_x, capture.cursor_y))
+        mode = stop_escalation.MODES[step.method]
 
         def work(transaction: Transaction) -> Row:
             current = transaction.get(self.row["id"]) or self.row
@@ -182,12 +208,12 @@ class Stop:
                 saved_row, last_visible_note=safe_text.note(text) or saved_row.get("last_visible_note")
             )
             # After this commit the agent is asked to exit, so recovery finishes a stop that dies later.
-            claims.annotate(transaction, saved_row["id"], {**self.notes, ACTING: True})
+            claims.annotate(transaction, saved_row["id"], {**self.notes, ACTING: True, MODE: mode})
             self._announce(transaction, saved_row)
             return transaction.put(saved_row) if saved_row != current else current
 
         self.row = self.context.registry.note(work)
-        return screen_state, in_mode
+        return step
 
     def _announce(self, transaction: Transaction, row: Row) -> None:
         """Publish once that the session is about to end."""
@@ -201,6 +227,7 @@ class Stop:
         if stage == stop_escalation.ASK and pane is not None:
             self.context.progress(f"asking {self.row['name']} to exit")
             if self._ask_to_exit(step, pane.id):
+                self.mode = stop_escalation.MODES[stop_escalation.ASK]
                 # The agent needs a moment to exit. mam uses it to load what the commit will need.
                 self.context.registry.warm_up()
                 if not self._is_anything_left(stop_escalation.ASK, root):
@@ -209,6 +236,7 @@ class Stop:
         if stage != stop_escalation.KILL and pane is not None:
             self.context.progress(f"closing the pane of {self.row['name']} ({step.reason})")
             self._add_descendants(root, pane.tty)
+            self.mode = stop_escalation.MODES[stop_escalation.HANG_UP]
             self.tmux.kill_pane(pane.id, mark=pane.mark or None)
             self.context.registry.warm_up()
             if not self._is_anything_left(stop_escalation.HANG_UP, root):
@@ -264,7 +292,7 @@ class Stop:
 
     def _kill(self, root: Identity | None, tty: str | None) -> None:
         """Send SIGKILL until no process is left. It repeats, because a process may start others meanwhile."""
-        self.was_killed = True
+        self.mode = stop_escalation.MODES[stop_escalation.KILL]
         self.context.progress(f"killing the remaining processes of {self.row['name']}")
         for _ in range(5):
             self._add_descendants(root, tty)
@@ -300,8 +328,6 @@ class Stop:
         exit_status_and_cleanup.unmark_reused_pane(self.context, self.row, after.pane)
 
     def _commit(self, status: int | None) -> Row:
-        mode = "forced" if self.was_killed else "graceful"
-
         def work(transaction: Transaction) -> Row:
             current = transaction.get(self.row["id"]) or self.row
             action = self.caller.action("stop", self.context.now())
@@ -312,7 +338,7 @@ class Stop:
             current = conversations.with_conversation(self.context, current)
             new_row = transaction.put(
                 session_transitions.stopped(
-                    current, action, reason=self.reason, mode=mode, exit_status=status
+                    current, action, reason=self.reason, mode=self.mode, exit_status=status
                 )
             )
             conversations.record_last_conversation(self.context, transaction, new_row)
@@ -320,7 +346,13 @@ class Stop:
             self.context.tell_listeners(transaction, Stopped(new_row, self.reason))
             transaction.intents.end(new_row["id"])
             transaction.log(
-                action["by"], "stop", new_row, self.reason, mode=mode, exit_status=status, **self.log_detail
+                action["by"],
+                "stop",
+                new_row,
+                self.reason,
+                mode=self.mode,
+                exit_status=status,
+                **self.log_detail,
             )
             return new_row
 
@@ -339,7 +371,7 @@ class Stop:
             current = transaction.get(self.row["id"]) or self.row
             action = self.caller.action("purge", self.context.now())
             new_row = transaction.put(
-                session_transitions.purged(current, action, reason=self.reason, exit_status=status)
+                session_transitions.purged(current, action, reason=self.purge_reason, exit_status=status)
             )
             conversations.forget_identity(transaction, new_row, conversation)
             self._announce(transaction, new_row)

@@ -16,6 +16,23 @@ if TYPE_CHECKING:
 SIGKILL = 9
 
 
+def find_unregistered(context: Context, name: str, tmux_server: str | None = None) -> list[dict[str, Any]]:
+    """Return the tmux servers that have a session of exactly this name, each as `{tmux_server, is_default}`.
+
+    With `tmux_server` only that server is asked. Otherwise these are: the caller's own, which comes first and
+    is the one that `stop_unregistered` looks at by itself, `default`, and those of rows.
+    """
+    own = context.server_name(None)
+    servers = (
+        [context.server_name(tmux_server)] if tmux_server else [own, "default", *context.registry.servers()]
+    )
+    return [
+        {"tmux_server": server, "is_default": server == own}
+        for server in dict.fromkeys(servers)
+        if any(pane.session_name == name for pane in context.tmux(server).panes().panes)
+    ]
+
+
 def stop_unregistered(
     context: Context, caller: Caller, name: str, tmux_server: str | None = None, reason: str | None = None
 ) -> dict[str, Any]:

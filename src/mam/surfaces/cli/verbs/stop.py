@@ -56,8 +56,9 @@ def run(call: Invocation) -> int:
                 force=options.force,
                 purge_conversation=options.purge_conversation,
             )
-        except SessionNotFound:
+        except SessionNotFound as error:
             if not options.force_no_yaml:
+                error.hint = _hint(fleet, name, options.tmux_server) or error.hint
                 raise
             document = fleet.sessions.stop_unregistered(
                 name, tmux_server=options.tmux_server, reason=options.reason
@@ -68,6 +69,18 @@ def run(call: Invocation) -> int:
     return each_session.run(
         call, names, work, several=options.all or len(names) > 1, nothing="no session is running"
     )
+
+
+def _hint(fleet: Fleet, name: str, tmux_server: str | None) -> str | None:
+    """Return how to stop a tmux session of this name that has no row; None if there is no such session."""
+    from shlex import quote
+
+    found = fleet.sessions.find_unregistered(name, tmux_server=tmux_server)
+    if not found:
+        return None
+    server = "" if found[0]["is_default"] else f" --tmux-server {quote(found[0]['tmux_server'])}"
+    command = f"mam stop {quote(name)} --force-no-yaml{server}"
+    return f"a tmux session of that name exists without a row: {command} ends it"
 
 
 def _names(call: Invocation) -> list[str]:
