@@ -161,9 +161,10 @@ def _limiter() -> anyio.CapacityLimiter:
 
 
 def _lean(schema: Any) -> Any:
-    """Return a schema without titles, which repeat the names, and without empty defaults.
+    """Return a schema without titles, which repeat the names.
 
-    Each client reads the schemas into its model's context, so each byte costs.
+    Each client reads the schemas into its model's context, so each byte costs. Defaults stay, also empty
+    ones: without them a model cannot know what happens if it leaves an argument out.
     """
     if isinstance(schema, list):
         return [_lean(part) for part in schema]
@@ -172,7 +173,7 @@ def _lean(schema: Any) -> Any:
     return {
         key: {name: _lean(part) for name, part in value.items()} if key == "properties" else _lean(value)
         for key, value in schema.items()
-        if not (key == "title" and isinstance(value, str)) and not (key == "default" and not value)
+        if not (key == "title" and isinstance(value, str))
     }
 
 

@@ -11,6 +11,7 @@ from mam.surfaces.mcp.tool import CHANGE, DESTROY, ToolCall, make
 
 AgentId = Annotated[str, Field(description="id or name of the agent", min_length=1, max_length=120)]
 Milliseconds = Annotated[int, Field(ge=1, le=3_600_000)]
+Model = Annotated[str, Field(description="its model; the program's own choice if empty")]
 Permissions = Annotated[
     Literal["usual", "default", "ask", "auto", "skip"],
     Field(description="what it may do unasked; at most what you may"),
@@ -24,7 +25,7 @@ def spawn_agent(
     prompt: Annotated[str, Field(description="its first message")] = "",
     name: Annotated[str, Field(description="a-z, 0-9 and -; made from the directory if empty")] = "",
     role: Annotated[str, Field(description="what it is for")] = "",
-    model: str = "",
+    model: Model = "",
     cwd: Annotated[str, Field(description="its directory; yours if empty")] = "",
     worktree: Annotated[str, Field(description="give it a git worktree on this branch")] = "",
     permissions: Permissions = "usual",

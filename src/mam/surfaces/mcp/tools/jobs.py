@@ -48,7 +48,10 @@ def job_status(call: ToolCall, job_id: JobId = "") -> Job:
 
 def job_event(
     call: ToolCall,
-    event: Literal["started", "permission_required", "progress", "completed", "error"],
+    event: Annotated[
+        Literal["started", "permission_required", "progress", "completed", "error"],
+        Field(description="what happened"),
+    ],
     job_id: JobId = "",
     detail: Annotated[str, Field(description="one line about it", max_length=500)] = "",
 ) -> Reported:

@@ -63,7 +63,7 @@ def broadcast(
 def interact(
     call: ToolCall,
     agent: AgentId,
-    action: Literal["send", "interrupt", "model", "resume"],
+    action: Annotated[Literal["send", "interrupt", "model", "resume"], Field(description="what to do")],
     text: Annotated[str, Field(description="for send")] = "",
     model: Annotated[str, Field(description="for model: its name")] = "",
 ) -> Interacted:

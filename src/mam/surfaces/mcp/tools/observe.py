@@ -26,12 +26,12 @@ _PIECE = 1.0
 def list_agents(
     call: ToolCall,
     *,
-    state: State = "any",
+    state: Annotated[State, Field(description="only those in this state")] = "any",
     blocked_on_prompt: Annotated[bool | None, Field(description="only those that wait for a person")] = None,
     mine: Annotated[bool, Field(description="only those that you started, and what they started")] = False,
-    parent_agent_id: str = "",
+    parent_agent_id: Annotated[str, Field(description="only those that this agent started")] = "",
     agent_ids: Annotated[Ids | None, Field(description="only these")] = None,
-    role: str = "",
+    role: Annotated[str, Field(description="only those of this role")] = "",
 ) -> Agents:
     """List the agents of this root. States: booting, ready (no turn yet), working, idle, done (stopped),
     error (died), unknown; blocked_on_prompt means that it waits for an answer to waiting_for."""
@@ -71,8 +71,8 @@ def wait_for(
     ids: Annotated[Ids | None, Field(description="several")] = None,
     mine: Annotated[bool, Field(description="all that you started")] = False,
     job_id: Annotated[str, Field(description="or a job, until it has ended")] = "",
-    target_state: Target = "done",
-    timeout_ms: Annotated[int, Field(ge=0, le=3_600_000)] = 300_000,
+    target_state: Annotated[Target, Field(description="the state to wait for")] = "done",
+    timeout_ms: Annotated[int, Field(description="wait at most so long", ge=0, le=3_600_000)] = 300_000,
 ) -> Waited:
     """Wait until agents are in a state, or until a job has ended, with progress while waiting: after send_to
     wait for `idle`. It returns early for an agent that ended otherwise or is blocked_on_prompt: nothing will

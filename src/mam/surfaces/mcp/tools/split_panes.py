@@ -10,7 +10,7 @@ from mam.core.delegated_agent_state import ENDED
 from mam.core.errors import NeedsConfirmation, Usage
 from mam.surfaces.mcp.result_types import Closed, Split
 from mam.surfaces.mcp.tool import CHANGE, DESTROY, ToolCall, make
-from mam.surfaces.mcp.tools.agents import Milliseconds, Permissions, requested
+from mam.surfaces.mcp.tools.agents import Milliseconds, Model, Permissions, requested
 
 
 def new_split(
@@ -20,7 +20,7 @@ def new_split(
     cli: Annotated[str, Field(description="claude, codex, …, practice; empty: your own kind")] = "",
     title: Annotated[str, Field(description="its name; made from the role if empty")] = "",
     task: Annotated[str, Field(description="its first task")] = "",
-    model: str = "",
+    model: Model = "",
     permissions: Permissions = "usual",
     mcp: Annotated[bool, Field(description="give it these tools, too")] = False,
     timeout_ms: Annotated[Milliseconds, Field(description="how long it may take to be ready")] = 60_000,
