@@ -15,6 +15,7 @@ from mam.app.brokers.relay_both_ways import Relay
 from mam.app.brokers.relay_pool import RelayPool
 from mam.app.monitor import resident as residents
 from mam.app.monitor.broker_subscription import subscribe
+from mam.app.monitor.decide_when_monitor_ends import MonitorTimeouts
 from mam.core.errors import InvalidSettings
 
 
@@ -144,6 +145,81 @@ def test_beside_a_resident_it_listens(mosquitto, fleet, workspace, remote, monit
     mosquitto.start()
     until(lambda: states(news)[-1] == "connected", SECONDS)
     assert resident.poll() is None
+
+
+def details(news):
+    return [document["event"]["detail"] for document in news if "event" in document]
+
+
+@pytest.mark.parametrize("beside", [False, True], ids=["as the resident", "beside a resident"])
+def test_s001_30_every_accepted_event_is_printed_once(
+    mosquitto, fleet, remote, monitor, lines, until, beside
+) -> None:
+    """Whoever takes an event in: the resident, this process, or a verb of this machine."""
+    fleet.init()
+    job_id = submit(fleet)
+    fleet.jobs.event(job_id, "started", detail="before")
+    if beside:
+        monitor("--idle-timeout", "0")
+        until(lambda: residents.lock(fleet._access.context).holder(), SECONDS)
+    news = lines(monitor("--subscribe", "--json", "--idle-timeout", "0"))
+    until(lambda: states(news) == ["connected"], SECONDS)
+    expected = []
+    for number in range(2, 16, 2):
+        expected += [f"from elsewhere {number}", f"from here {number + 1}"]
+        text = signed(fleet, job_id, "progress", number, expected[-2])
+        publish(remote, f"python/mqtt/jobs/{job_id}/events", text)
+        until(lambda detail=expected[-2]: ("progress", detail) in log_of(fleet, job_id), SECONDS)
+        fleet.jobs.event(job_id, "progress", detail=expected[-1])
+    until(lambda: expected[-1] in details(news), SECONDS)
+    assert details(news) == expected
+
+
+def test_s001_30_an_event_is_printed_once_when_the_resident_ends(
+    mosquitto, fleet, monitor, lines, until
+) -> None:
+    fleet.init()
+    job_id = submit(fleet)
+    resident = monitor("--idle-timeout", "0")
+    until(lambda: residents.lock(fleet._access.context).holder(), SECONDS)
+    listening = monitor("--subscribe", "--json", "--idle-timeout", "0")
+    news = lines(listening)
+    until(lambda: states(news) == ["connected"], SECONDS)
+    fleet.jobs.event(job_id, "started", detail="one")
+    resident.kill()
+    resident.wait()
+    fleet.jobs.event(job_id, "progress", detail="two")
+    until(lambda: (residents.lock(fleet._access.context).holder() or {}).get("pid") == listening.pid, SECONDS)
+    fleet.jobs.event(job_id, "progress", detail="three")
+    until(lambda: "three" in details(news), SECONDS)
+    assert details(news) == ["one", "two", "three"]
+
+
+def test_s001_31_an_event_is_activity_beside_a_resident(
+    mosquitto, fleet, workspace, monitor, until, monkeypatch
+) -> None:
+    fleet.init()
+    job_id, news, noted = submit(fleet), [], []
+    monitor("--idle-timeout", "0")
+    until(lambda: residents.lock(fleet._access.context).holder(), SECONDS)
+    note_event = MonitorTimeouts.note_event
+    monkeypatch.setattr(MonitorTimeouts, "note_event", lambda limits: noted.append(1) or note_event(limits))
+    with mam.open(str(workspace)) as own:
+        arguments = (own._access.context, own.caller, None, news.append)
+        thread = threading.Thread(target=subscribe, args=arguments, kwargs={"timeout": 2 * SECONDS})
+        thread.start()
+        try:
+            until(lambda: states(news) == ["connected"], SECONDS)
+            before = len(noted)
+            for number in range(3):
+                fleet.jobs.event(job_id, "progress", detail=str(number))
+            until(lambda: details(news) == ["0", "1", "2"], SECONDS)
+            assert len(noted) >= before + 3
+        finally:
+            # It ends at once when it next asks whether its time is over.
+            monkeypatch.setattr(MonitorTimeouts, "end_reason", lambda _limits: "enough")
+            thread.join(SECONDS)
+        assert not thread.is_alive()
 
 
 def test_it_ends_when_its_time_is_over(mosquitto, fleet, monitor) -> None:

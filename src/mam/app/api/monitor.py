@@ -70,7 +70,8 @@ class Monitor(VerbGroup):
     ) -> str:
         """Monitor as `attend` does, and take in signed events for jobs of this root from a broker.
 
-        `tell` also gets `{event}`, `{refused}` and `{broker: {address, state, error}}`. Returns why it ended.
+        `tell` also gets `{event}` for each event that is recorded, whoever took it in, `{refused}` and
+        `{broker: {address, state, error}}`. Returns why it ended.
         """
         from mam.app.monitor.broker_subscription import subscribe
 

@@ -1,7 +1,8 @@
 """Monitors a root and subscribes to a broker, so that signed events are in the jobs' records at once.
 
-If a resident runs already, it makes the passes and this process only subscribes. While the broker is
-unreachable, this process makes a pass every RECONCILE_POLL_INTERVAL seconds.
+If a resident runs already, it makes the passes and this process only subscribes. Both take events in, so the
+events are passed on from the ledger. While the broker is unreachable, this process makes a pass every
+RECONCILE_POLL_INTERVAL seconds.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from mam.app.brokers.relay_pool import RelayPool, poll_seconds
 from mam.app.monitor import watch_or_follow
 from mam.app.monitor.decide_when_monitor_ends import MonitorTimeouts
 from mam.app.monitor.follow_resident import News
+from mam.app.monitor.job_event_news import JobEventNews
 from mam.app.monitor.resident import Resident
 from mam.app.sessions import reconcile as passes
 from mam.core.errors import InvalidSettings, MamError
@@ -45,16 +47,27 @@ def subscribe(
     idle_timeout: float = 0.0,
     tasks: Iterable[ResidentTask] = (),
 ) -> str:
-    """Monitor and subscribe; return why it ended. `tell` gets drifts, notices and the broker's events."""
+    """Monitor and subscribe; return why it ended. `tell` gets drifts, notices and the events of all jobs."""
     context.require_registry()
     broker = brokers.find(context, requested_url)
     if broker is None:
         raise InvalidSettings("no broker is configured", hint="--broker mqtt://user@host names one")
     poll_seconds(context)
     limits = MonitorTimeouts(timeout, idle_timeout)
+
+    def tell_event(document: Document) -> None:
+        limits.note_event()
+        tell(document)
+
+    def tell_other(document: Document) -> None:
+        # The relay passes on only the events that this process took in itself.
+        if "event" not in document:
+            tell(document)
+
+    events = JobEventNews(context, tell_event)
     return watch_or_follow.watch_or_follow(
-        lambda: Resident(context, caller, tell, tasks, subscribe=broker).run(limits),
-        lambda: _Subscriber(context, caller, broker, tell, limits).run(),
+        lambda: Resident(context, caller, tell_other, [*tasks, events], subscribe=broker).run(limits),
+        lambda: _Subscriber(context, caller, broker, tell_other, limits, events).run(),
     )
 
 
@@ -62,7 +75,13 @@ class _Subscriber:
     """Subscribes while a resident of another process makes the passes, and follows what it records."""
 
     def __init__(
-        self, context: Context, caller: Caller, broker: Broker, tell: Tell, limits: MonitorTimeouts
+        self,
+        context: Context,
+        caller: Caller,
+        broker: Broker,
+        tell: Tell,
+        limits: MonitorTimeouts,
+        events: JobEventNews,
     ) -> None:
         self.context = context
         self.caller = caller
@@ -70,6 +89,7 @@ class _Subscriber:
         self.limits = limits
         self.relays = RelayPool(context, self.caller, self._pass_on, always=broker, is_alone=False)
         self.news = News(context)
+        self.events = events
         self.due = time.monotonic() + _NET
 
     def _pass_on(self, document: Document) -> None:
@@ -97,6 +117,7 @@ class _Subscriber:
     def _look(self) -> None:
         try:
             self.relays.tick()
+            self.events.tick()
             if (wait := self.relays.seconds_until_pass()) is not None:
                 self.due = min(self.due, time.monotonic() + wait)
             if time.monotonic() >= self.due:

@@ -185,12 +185,12 @@ def entries(transaction: Transaction, job_id: str, after: int = 0, limit: int = 
     return [Entry(*values) for values in rows]
 
 
-def since(transaction: Transaction, number: int, job_ids: Collection[str]) -> list[Entry]:
-    """Return the entries of some jobs after a number."""
+def since(transaction: Transaction, number: int, job_ids: Collection[str] | None = None) -> list[Entry]:
+    """Return the entries of some jobs after a number; without `job_ids` of all jobs."""
     rows = transaction.connection.execute(
         "SELECT number, job_id, name, at, payload FROM job_events WHERE number>? ORDER BY number", (number,)
     )
-    return [Entry(*values) for values in rows if values[1] in job_ids]
+    return [Entry(*values) for values in rows if job_ids is None or values[1] in job_ids]
 
 
 def newest(transaction: Transaction) -> int:

@@ -24,9 +24,10 @@ in this root has no row; it gets one. C: a conversation appeared on disk; the ro
 D: a conversation vanished from disk; mam only reports it. The monitor never starts or ends a tmux
 session, and draws no conclusion from a tmux server that does not answer.
 
-With --subscribe it also listens to the configured broker (or --broker URL) and records the events
-that a job's token signed. While the broker cannot be reached, it makes a pass every
-RECONCILE_POLL_INTERVAL seconds (15), and reconnects by itself.
+With --subscribe it also listens to the configured broker (or --broker URL), records the events
+that a job's token signed, and prints each event of a job, also one of this machine. While the
+broker cannot be reached, it makes a pass every RECONCILE_POLL_INTERVAL seconds (15), and
+reconnects by itself.
 
 With --card each drift is a comment on that card of the board, with a heartbeat every 5 minutes.
 A comment with the line `stop` or `stop monitoring` blocks the card and ends the monitor.
