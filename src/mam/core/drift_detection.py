@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from mam.core.liveness_values import Liveness
 from mam.core.names import kind_of_name
-from mam.core.session_row import Status, own_id, own_id_field
+from mam.core.session_row import Status, id_or_name, own_id, own_id_field
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -112,7 +112,7 @@ class Observation:
         sessions: Mapping[str, SessionObservation],
         unregistered: Iterable[UnregisteredSession] = (),
     ) -> None:
-        """`confirmed` tells by server whether it answered; the keys of `sessions` are ids of rows."""
+        """`confirmed` tells by server whether it answered; `sessions` has the keys of `id_or_name`."""
         self.confirmed = confirmed
         self.sessions = sessions
         self.unregistered = unregistered
@@ -130,7 +130,7 @@ def plan(
         drift
         for row in rows
         if _may_differ(row, now, busy) and observation.confirmed.get(row["tmux_server"])
-        for drift in _of_row(row, observation.sessions.get(row.get("id") or ""))
+        for drift in _of_row(row, observation.sessions.get(id_or_name(row)))
     ]
     names = {row["name"] for row in rows}
     drifts += [

@@ -176,6 +176,11 @@ def current_conversation(row: Row) -> str | None:
     return own_id(row) or (conversations[-1]["id"] if conversations else None)
 
 
+def id_or_name(row: Row) -> str:
+    """Return the id; the name of a row of the original system that has no id yet."""
+    return row.get("id") or row["name"]
+
+
 def is_running(row: Row) -> bool:
     """Tell whether the registry says that the session is running."""
     return row.get("status") == Status.RUNNING

@@ -250,7 +250,7 @@ def test_s001_24_the_reconcile_script_takes_the_options_of_the_document(fleet, s
     file = workspace / ".hermes/agent-sessions.yaml"
     file.parent.mkdir()
     pane = {"pid": 4201132, "cmd": "claude", "cwd": str(workspace)}
-    row = {"id": "s_0000000a", "name": "a", "status": "running", "pane": pane}
+    row = {"name": "a", "status": "running", "pane": pane}
     file.write_text(yaml.safe_dump({"tmux_sessions": [row]}), encoding="utf-8")
     before = file.read_bytes()
     result = shell(f"{RECONCILE} --once --emit-diff --dry-run")

@@ -73,6 +73,28 @@ def test_a_dead_agent_is_recorded_once(fleet, later, until) -> None:
     assert [entry["verb"] for entry in fleet.sessions.log("one")][-1] == "died"
 
 
+def test_s001_9_a_row_of_the_original_system_is_compared_too(fleet, workspace, tmux_server) -> None:
+    """Also before any other command of mam has recorded the file."""
+    row = f"""\
+- name: lab-landing-page-creator-claude
+  pane: {{cmd: claude, cwd: {workspace}, pid: 4201132}}
+  status: running
+  tmux_server: {tmux_server}
+"""
+    kept = row.replace("landing-page", "old").replace("running", "stopped")
+    file = Path(fleet.registry_file)
+    file.parent.mkdir()
+    file.write_text(f"tmux_sessions:\n{row}{kept}", encoding="utf-8")
+    preview = fleet.monitor.once(dry_run=True)
+    assert drifts(preview) == [("A", "lab-landing-page-creator-claude", True, False)]
+    assert file.read_text(encoding="utf-8") == f"tmux_sessions:\n{row}{kept}"
+    assert not Path(fleet._access.context.paths.state).exists()
+    assert drifts(fleet.monitor.once()) == [("A", "lab-landing-page-creator-claude", True, True)]
+    session = fleet.sessions.get("lab-landing-page-creator-claude").row
+    assert (session["status"], session["termination_mode"]) == ("terminated", "auto-detected")
+    assert kept in file.read_text(encoding="utf-8")
+
+
 def test_a_dry_run_writes_nothing(fleet, later, until) -> None:
     session = fleet.sessions.create("practice", args=QUICK, prompt="hello", name="one")
     kill(session, until)

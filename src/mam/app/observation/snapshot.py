@@ -12,7 +12,7 @@ from mam.core.drift_detection import Observation, SessionObservation, Unregister
 from mam.core.errors import InvalidName
 from mam.core.liveness_values import Liveness
 from mam.core.names import kind_of_name, parse_name
-from mam.core.session_row import current_conversation, is_running, own_id
+from mam.core.session_row import current_conversation, id_or_name, is_running, own_id
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -65,10 +65,11 @@ def observe(
     liveness_by_id: dict[str, SessionLiveness] = {}
     sessions: dict[str, SessionObservation] = {}
     for row in rows:
-        if is_running(row) and row.get("id"):
+        if is_running(row):
             liveness = judge_liveness(row, listings[row["tmux_server"]], context.paths.root)
-            liveness_by_id[row["id"]] = liveness
-            sessions[row["id"]] = _observe_session(context, row, liveness, reports)
+            key = id_or_name(row)
+            liveness_by_id[key] = liveness
+            sessions[key] = _observe_session(context, row, liveness, reports)
     confirmed = {server: listing.confirmed for server, listing in listings.items()}
     registered = {row["name"] for row in rows}
     strays = _unregistered(context, listings, registered) if only is None else []

@@ -18,7 +18,7 @@ from mam.app.sessions.steps_before_each_change import recover_if_needed
 from mam.core.drift_detection import plan
 from mam.core.errors import MamError
 from mam.core.liveness_values import Liveness
-from mam.core.session_row import is_running
+from mam.core.session_row import id_or_name, is_running
 from mam.core.times import stamp
 
 TYPE_CHECKING = False
@@ -99,6 +99,10 @@ def preview(context: Context) -> Pass:
 def reconcile(context: Context, caller: Caller, only: Collection[str] | None = None) -> Pass:
     """Observe, plan, act and record, for all sessions or for some ids. One failure stops no other session."""
     view = context.registry.view()
+    if any(is_running(row) and not row.get("id") for row in view.rows):
+        # A file of the original system that mam has not recorded yet.
+        context.registry.commit(lambda _transaction: None)
+        view = context.registry.view()
     if view.rows:
         take_in(context)
     this_pass, planned_drifts = _observe_and_plan(context, view, only)
@@ -178,7 +182,7 @@ def _observed_names(this_pass: Pass) -> list[str]:
         row["name"]
         for row in this_pass.view.rows
         if not is_running(row)
-        or ((seen := seen_sessions.get(row.get("id") or "")) and seen.state != Liveness.UNKNOWN)
+        or ((seen := seen_sessions.get(id_or_name(row))) and seen.state != Liveness.UNKNOWN)
     ]
 
 
