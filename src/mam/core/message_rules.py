@@ -130,6 +130,12 @@ def absence_reason(absence: str) -> Reason:
     return Reason(text, ReasonCode.ABSENT)
 
 
+def ended_reason(name: str) -> Reason:
+    """Return why a message waits for a session that has ended, and what ends the wait."""
+    text = f"it has ended; the message arrives when it is resumed: mam resume {name}"
+    return Reason(text, ReasonCode.ABSENT)
+
+
 def scrolling_reason(pane: str | None) -> Reason:
     """Return why mam does not type into a pane that shows its history."""
     return Reason(f"somebody is scrolling or searching in pane {pane}", ReasonCode.SCROLLING)

@@ -194,7 +194,10 @@ def test_it_is_queued_by_a_hook_alone(fleet, monkeypatch) -> None:
 def test_an_agent_that_has_ended(fleet, session) -> None:
     session.stop()
     receipt = session.send("hello")
-    assert (receipt["state"], receipt["reason"]) == ("held", "it has ended")
+    assert (receipt["state"], receipt["reason"]) == (
+        "held",
+        "it has ended; the message arrives when it is resumed: mam resume one",
+    )
     session.resume()
     delivery.deliver_all(fleet._access.context)
     assert user_turns(session) == ["hello"]
@@ -235,6 +238,26 @@ def test_a_command_of_the_program(fleet, session) -> None:
     receipt = fleet.messages.send("one", "/help", command=True)
     assert (receipt["state"], receipt["evidence"]) == ("submitted", "screen")
     assert not session.row["practice_session_id_own"]
+
+
+@pytest.mark.parametrize(
+    ("exit_word", "end"), [("/exit", ("submitted", "exit")), ("/quit", ("unconfirmed", None))]
+)
+def test_the_end_of_the_agent_proves_its_exit_command(
+    fleet, session, monkeypatch, until, exit_word, end
+) -> None:
+    """An agent that ends after any other command may have crashed before it took the command."""
+    real = receipt_proof.wait_for
+
+    def wait_for(context, row, *given):
+        until(lambda: pane_look.look_at_pane(context, row).absence, timeout=15)
+        return real(context, row, *given)
+
+    monkeypatch.setattr(receipt_proof, "wait_for", wait_for)
+    monkeypatch.setattr(receipt_proof, "proof_seconds", lambda text: 0.1)
+    monkeypatch.setattr(Practice, "exit_word", exit_word)
+    receipt = fleet.messages.send("one", "/exit", command=True)
+    assert (receipt["state"], receipt["evidence"]) == end
 
 
 def test_inbox(fleet, session) -> None:
@@ -839,4 +862,4 @@ def test_what_waits_behind_another_says_so(fleet, session) -> None:
     session.stop()
     first = session.send("hello")
     second = session.send("and this")
-    assert second["reason"] == f"{first['message_id']} comes before it, and is held: it has ended"
+    assert second["reason"] == f"{first['message_id']} comes before it, and is held: {first['reason']}"

@@ -21,8 +21,9 @@ from mam.app.observation.versions import runs_tested_version, says_idle
 from mam.core import message_rules as rules
 from mam.core.activity import IDLE, UNKNOWN, WAITING, WORKING, is_asking
 from mam.core.errors import ConversationBusy, DeliveryUnconfirmed, NotAllowed, PaneGone, TerminalsDown
+from mam.core.liveness_values import Liveness
 from mam.core.message_rules import MessageState, Reason, ReasonCode
-from mam.core.session_row import current_conversation
+from mam.core.session_row import current_conversation, is_running
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
     from mam.core.session_row import Row
 
 _NOTHING: list[Message] = []
+_ENDED = (Liveness.DEAD, Liveness.GONE)
 _REPEATED_SECONDS = 60.0
 _SHOWN_SECONDS, _STEP = 1.0, 0.02
 # The messages that threads of this process are typing. If a message names this process as its owner and is
@@ -58,6 +60,15 @@ def deliver(context: Context, session_id: str) -> None:
             _resolve_abandoned(context, first)
         elif not _deliver_one(context, first):
             return
+
+
+def resolve_abandoned(context: Context, session_id: str) -> None:
+    """End the messages of a session whose typing process died."""
+    for message in context.registry.peek(
+        lambda transaction: messages.open_of(transaction, session_id), _NOTHING
+    ):
+        if message.state == MessageState.TYPING and not _is_being_typed(message):
+            _resolve_abandoned(context, message)
 
 
 def comes_next(context: Context, message: Message) -> bool:
@@ -113,6 +124,9 @@ def _deliver_one(context: Context, message: Message) -> bool:
             reason=f"mam cannot read the screen of {kind.name}, so it does not type into it",
         )
     look = _look(context, row)
+    if look.absence in _ENDED and (refusal := _never_resumed(context, row)):
+        never = f"it has ended and cannot be resumed: {refusal}"
+        return _end(context, message, MessageState.FAILED, reason=never)
     reason, activity = _reason_to_hold(context, row, message, look)
     if reason:
         return _hold(context, message, reason)
@@ -144,6 +158,20 @@ def _deliver_one(context: Context, message: Message) -> bool:
             raise
     finally:
         _being_typed.discard(message.id)
+
+
+def _never_resumed(context: Context, row: Row) -> str | None:
+    """Return why an ended session can never be resumed; None if it may, or if nobody can tell."""
+    if is_running(row) or not context.kind(row["agent"]).can_resume:
+        return None
+    view = context.registry.view()
+    if any(intent.session_id == row["id"] for intent in view.intents):
+        # While a verb resumes the session, the file of its conversation may have no history for a moment.
+        return None
+    choice = conversations.resume_choice(context, row, view.rows, view.identities, view.listed)
+    if choice.id is not None and choice.on_disk is None:
+        return None
+    return conversations.resume_refusal(row, choice)
 
 
 def _make_proof(
@@ -227,6 +255,8 @@ def _reason_to_hold(
     context: Context, row: Row, message: Message, look: PaneLook
 ) -> tuple[Reason | None, str]:
     """Return why a message cannot be typed now, by all evidence, or None; and what the agent does."""
+    if look.absence in _ENDED:
+        return rules.ended_reason(row["name"]), UNKNOWN
     if look.absence:
         return rules.absence_reason(look.absence), UNKNOWN
     if look.liveness.pane is not None and look.liveness.pane.in_mode:

@@ -1,4 +1,4 @@
-"""The proof that an agent took a message: its hook, its transcript, or for a command its screen."""
+"""The proof that an agent took a message: its hook, its transcript, or for a command its screen or end."""
 
 from __future__ import annotations
 
@@ -6,8 +6,9 @@ from mam.adapters.store.tables.evidence import recorded
 from mam.adapters.system.deadline import Deadline
 from mam.app.observation import conversations
 from mam.app.observation.newest_hook_reports import COARSE_SECONDS, pending_events, recorded_reports
-from mam.app.observation.pane_look import look_at_pane
+from mam.app.observation.pane_look import SHELL, look_at_pane
 from mam.core.activity import WORKING
+from mam.core.liveness_values import Liveness
 from mam.core.message_rules import FILE
 from mam.core.session_row import current_conversation
 
@@ -18,6 +19,8 @@ if TYPE_CHECKING:
     from mam.app.context.context import Context
     from mam.core.session_row import Row
 
+# What a look finds after the agent has left.
+_LEFT = (Liveness.DEAD, Liveness.GONE, SHELL)
 _STEPS = (0.002, 0.005, 0.01, 0.02)
 # After the death of the typing process, the keys that it sent may reach the agent this much later.
 _ON_THE_WAY_SECONDS = 3.0
@@ -68,10 +71,12 @@ def wait_for(context: Context, row: Row, proof: DeliveryProof, seconds: float | 
 def find(context: Context, row: Row, proof: DeliveryProof) -> str | None:
     """Return what proves now that the agent took the text, or None.
 
-    A command leaves no trace but an empty input box or a dialog.
+    A command leaves no trace but an empty input box or a dialog, and the exit command the end of the agent.
     """
     if proof.is_command:
         look = look_at_pane(context, row)
+        if look.absence in _LEFT and proof.text.strip() == context.kind(row["agent"]).exit_word:
+            return "exit"
         return "screen" if look.screen_state.dialog or look.screen_state.box == "empty" else None
     events = list(pending_events(context, row, proof.since))
     if not proof.is_repeated and any((event.prompt or "").strip() == proof.text.strip() for event in events):

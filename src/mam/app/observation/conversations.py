@@ -68,6 +68,15 @@ def resume_choice(
     )
 
 
+def resume_refusal(row: Row, choice: Choice) -> str | None:
+    """Return why a session cannot be resumed with what was chosen for it; None if it can."""
+    if choice.id is None:
+        return "no conversation of it is known"
+    if not choice.on_disk and own_id(row):
+        return f"its conversation {choice.id} is not on disk"
+    return None
+
+
 def _shares_workspace(row: Row, rows: Sequence[Row]) -> bool:
     """Tell whether another session of the same kind has the same workspace.
 

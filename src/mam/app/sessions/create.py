@@ -14,6 +14,7 @@ from mam.adapters.system import process
 from mam.adapters.system.deadline import Deadline
 from mam.app.context import claims
 from mam.app.context.network_warning import warn_of_network
+from mam.app.messages.launch_end import end_messages
 from mam.app.observation import conversations
 from mam.app.sessions import launch, row_trust
 from mam.app.sessions.create_options import CreateOptions
@@ -328,6 +329,7 @@ def bind(context: Context, caller: Caller, plan: StartPlan, started_agent: Start
                     **fields,
                 )
             )
+            end_messages(transaction, new_row, f"'{new_row['name']}' was started anew", by=action["by"])
         else:
             new_row = transaction.add(_first_row(row, started_agent, entry, action))
         evidence.clear(transaction.connection, row["id"])

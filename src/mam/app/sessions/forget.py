@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from mam.app.context import claims
+from mam.app.messages.launch_end import end_messages
 from mam.app.sessions import launch
 from mam.core import session_transitions
 from mam.core.errors import Refused
@@ -35,6 +36,7 @@ def forget(context: Context, caller: Caller, target: str, *, worktree: bool = Fa
         remove_dead_pane(context, row)
 
         def work(transaction: Transaction) -> None:
+            end_messages(transaction, row, "the session was forgotten", by=caller.name)
             transaction.remove(row["id"])
             transaction.intents.end(row["id"])
             transaction.log(caller.name, "forget", row, worktree=removed)

@@ -16,7 +16,7 @@ from mam.core.errors import IllegalTransition, Refused, TerminalsDown
 from mam.core.liveness_values import Liveness
 from mam.core.resume_choice import Choice
 from mam.core.session_event import Resumed
-from mam.core.session_row import Status, is_running, own_id
+from mam.core.session_row import Status, is_running
 from mam.core.times import stamp
 
 TYPE_CHECKING = False
@@ -116,13 +116,10 @@ def _choose(context: Context, transaction: Transaction, row: Row) -> Choice:
     if not kind.can_resume:
         return Choice(None, None, None)
     choice = conversations.resume_choice(context, row, transaction.rows(), transaction.identities())
-    if choice.id is None or (not choice.on_disk and own_id(row)):
+    if reason := conversations.resume_refusal(row, choice):
         if choice.id:
             # While another process resumes the conversation, its file may have no history for a moment.
             conversations.refuse_if_held(context, row, choice.id)
-        reason = (
-            f"its conversation {choice.id} is not on disk" if choice.id else "no conversation of it is known"
-        )
         raise IllegalTransition(
             f"'{row['name']}' cannot be resumed: {reason}",
             hint=f"mam create --session {row['name']} starts it with a new conversation",

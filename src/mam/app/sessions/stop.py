@@ -12,7 +12,9 @@ from mam.adapters.system.deadline import Deadline
 from mam.app.context import claims
 from mam.app.context.caller import runs_inside
 from mam.app.context.liveness import check_liveness, identity_of
+from mam.app.messages.delivery import resolve_abandoned
 from mam.app.messages.enter_text import type_text
+from mam.app.messages.launch_end import end_messages
 from mam.app.observation import conversations
 from mam.app.observation.pane_look import gather_evidence, look_at_pane
 from mam.app.observation.versions import runs_tested_version, says_idle, says_waiting
@@ -360,6 +362,8 @@ class Stop:
 
     def _purge(self, status: int | None) -> Row:
         conversation = current_conversation(self.row)
+        # The conversation may hold the only proof of a message whose typing process died.
+        resolve_abandoned(self.context, self.row["id"])
         try:
             removed = purge_files(self.context, self.row, conversation)
         except MamError:
@@ -374,6 +378,7 @@ class Stop:
                 session_transitions.purged(current, action, reason=self.purge_reason, exit_status=status)
             )
             conversations.forget_identity(transaction, new_row, conversation)
+            end_messages(transaction, new_row, "the session was purged", by=action["by"])
             self._announce(transaction, new_row)
             self.context.tell_listeners(transaction, Stopped(new_row, self.reason))
             transaction.intents.end(new_row["id"])

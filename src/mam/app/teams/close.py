@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from mam.adapters.store.tables import messages, tasks, teams
 from mam.app.context.liveness import check_liveness
+from mam.app.messages.launch_end import end_messages
 from mam.app.sessions.forget import remove_dead_pane
 from mam.app.sessions.stop import stop
 from mam.app.teams import team_page
@@ -145,6 +146,8 @@ def mark_closed(context: Context, caller: Caller, member: Member) -> list[int]:
             owner=None,
             conversation=conversation,
         )
+        if current is not None:
+            end_messages(transaction, current, f"'{member.name}' was closed", by=caller_name)
         transaction.log(caller_name, "close", current, team=member.team_id, released=released)
         return released
 

@@ -1,0 +1,30 @@
+"""The end of the messages that were meant for one launch of a session.
+
+A message that is open when its session is purged, started anew, closed or forgotten is for an agent that
+does not come back. The verb ends it in its own transaction, so that no crash leaves it to the next agent.
+A resume continues the conversation, and keeps the messages.
+"""
+
+from __future__ import annotations
+
+from mam.adapters.store.tables import messages
+from mam.core.message_rules import MessageState
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from mam.adapters.store.rows_and_log import Transaction
+    from mam.core.session_row import Row
+
+
+def end_messages(transaction: Transaction, row: Row, event: str, *, by: str) -> None:
+    """End the open messages of a session; `event` says what happened to it, in a sentence.
+
+    A held message has failed. Of one that is being typed nobody can say that, so it is unconfirmed: its proof
+    may still come.
+    """
+    for message in messages.open_of(transaction, row["id"]):
+        is_held = message.state == MessageState.HELD
+        state = MessageState.FAILED if is_held else MessageState.UNCONFIRMED
+        reason = f"{event} {'before it was typed' if is_held else 'while it was being typed'}"
+        messages.update(transaction, message.id, state=state, reason=reason, owner=None)
+        transaction.log(by, "send", row, reason, message=message.id, state=state)

@@ -1,0 +1,166 @@
+"""A message belongs to a launch: a purge, a new start or a close ends it, and whoever sent it learns why."""
+
+import subprocess
+
+import pytest
+from tests.app.team_desk import QUICK, said
+
+from mam.adapters.store.tables import messages
+from mam.adapters.system import process
+from mam.app.messages import delivery
+from mam.app.sessions import create, recover
+from mam.app.sessions.stop import Stop
+
+
+@pytest.fixture
+def session(fleet):
+    return fleet.sessions.create("practice", name="one", args=QUICK)
+
+
+def ended(fleet, message_id):
+    """Return the state and the reason of a message, after checking that the log has them too."""
+    (message,) = [sent for sent in fleet.messages.inbox(sent=True) if sent["message_id"] == message_id]
+    (entry,) = [entry for entry in fleet.sessions.log() if entry["detail"].get("message") == message_id]
+    assert (entry["verb"], entry["reason"]) == ("send", message["reason"])
+    assert entry["detail"]["state"] == message["state"]
+    return message["state"], message["reason"]
+
+
+def begin_typing(fleet, message_id, owner):
+    fleet._access.context.registry.note(
+        lambda transaction: messages.update(
+            transaction, message_id, state="typing", owner=owner, attempts=1, reason=None
+        )
+    )
+
+
+def dead_process():
+    child = subprocess.Popen(["sleep", "1000"])
+    owner = process.identify(child.pid).as_json()
+    child.kill()
+    child.wait(10)
+    return owner
+
+
+def test_s003_29_a_purge_ends_what_was_held(fleet, session) -> None:
+    session.stop()
+    held = session.send("for the agent of yesterday")
+    assert held["state"] == "held"
+    fleet.sessions.stop("one", purge_conversation=True)
+    assert ended(fleet, held["message_id"]) == ("failed", "the session was purged before it was typed")
+    fleet.sessions.create(name="one", args=QUICK)
+    delivery.deliver_all(fleet._access.context)
+    assert said(fleet, "one") == []
+
+
+def test_s003_29_a_new_start_under_the_name_ends_what_was_held(fleet, session) -> None:
+    session.stop()
+    held = session.send("for the agent of yesterday")
+    fleet.sessions.create(name="one", args=QUICK)
+    assert ended(fleet, held["message_id"]) == ("failed", "'one' was started anew before it was typed")
+    assert fleet.messages.send("one", "for the new agent", timeout=10)["state"] == "submitted"
+    assert said(fleet, "one") == ["for the new agent"]
+
+
+def test_s003_29_a_close_ends_what_was_held(master) -> None:
+    master.teams.spawn("qa", agent="practice", args=QUICK)
+    qa = master.sessions.get("qa")
+    qa.stop()
+    held = master.messages.send("qa", "for the agent of yesterday")
+    assert held["state"] == "held"
+    master.teams.close("qa")
+    assert ended(master, held["message_id"]) == ("failed", "'qa' was closed before it was typed")
+    master.teams.spawn("qa", agent="practice", args=QUICK)
+    first = said(master, "qa")
+    assert first and "for the agent of yesterday" not in first
+
+
+def test_s003_29_a_resume_and_a_restart_keep_what_was_held(fleet, session) -> None:
+    session.send("hello", timeout=10)
+    session.stop()
+    first = session.send("one")
+    session.resume()
+    delivery.deliver_all(fleet._access.context)
+    session.send("run ls", timeout=10)
+    session.wait("waiting", timeout=10)
+    second = session.send("two")
+    fleet.sessions.restart("one", force=True)
+    delivery.deliver_all(fleet._access.context)
+    states = {message["message_id"]: message["state"] for message in fleet.messages.inbox("one")}
+    assert (states[first["message_id"]], states[second["message_id"]]) == ("submitted", "submitted")
+
+
+def test_a_forgotten_session_ends_what_was_held(fleet, session) -> None:
+    session.stop()
+    held = session.send("too late")
+    fleet.sessions.forget("one")
+    assert ended(fleet, held["message_id"]) == ("failed", "the session was forgotten before it was typed")
+
+
+def test_a_new_start_that_recovery_finishes_ends_what_was_held(fleet, session, monkeypatch) -> None:
+    """The process of `create` dies after the agent was started and before its row was committed."""
+    session.stop()
+    held = session.send("for the agent of yesterday")
+
+    def die(*_given, **_options):
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(create, "bind", die)
+        with pytest.raises(KeyboardInterrupt):
+            fleet.sessions.create(name="one", args=QUICK)
+    context = fleet._access.context
+    delivery.deliver_all(context)
+    recover.recover(context, fleet.caller)
+    assert ended(fleet, held["message_id"])[0] == "failed"
+    fleet.sessions.wait("one", "idle", timeout=15)
+    delivery.deliver_all(context)
+    assert said(fleet, "one") == []
+
+
+def test_a_purge_that_recovery_finishes_ends_what_was_held(fleet, session, monkeypatch) -> None:
+    session.stop()
+    held = session.send("for the agent of yesterday")
+
+    def die(*_given, **_options):
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Stop, "_purge", die)
+        with pytest.raises(KeyboardInterrupt):
+            fleet.sessions.stop("one", purge_conversation=True)
+    assert fleet.messages.inbox("one")[0]["state"] == "held", "the purge is not committed yet"
+    recover.recover(fleet._access.context, fleet.caller)
+    assert ended(fleet, held["message_id"])[0] == "failed"
+
+
+@pytest.mark.parametrize("is_alive", [True, False])
+def test_a_message_that_is_typed_at_that_moment_ends_as_unconfirmed(fleet, session, is_alive) -> None:
+    """Nobody can say that it was not typed."""
+    session.stop()
+    held = session.send("half typed")
+    owner = process.identify(1).as_json() if is_alive else dead_process()
+    begin_typing(fleet, held["message_id"], owner)
+    fleet.sessions.stop("one", purge_conversation=True)
+    state, reason = ended(fleet, held["message_id"])
+    assert state == "unconfirmed"
+    assert not is_alive or reason == "the session was purged while it was being typed"
+
+
+def test_sending_to_an_ended_session_says_when_it_arrives(fleet, session) -> None:
+    session.send("hello", timeout=10)
+    session.stop()
+    receipt = session.send("later")
+    assert (receipt["state"], receipt["reason"]) == (
+        "held",
+        "it has ended; the message arrives when it is resumed: mam resume one",
+    )
+
+
+def test_sending_to_a_session_that_cannot_be_resumed_fails(fleet, session) -> None:
+    fleet.sessions.stop("one", purge_conversation=True)
+    receipt = session.send("never")
+    assert (receipt["state"], receipt["reason"]) == (
+        "failed",
+        "it has ended and cannot be resumed: no conversation of it is known",
+    )
