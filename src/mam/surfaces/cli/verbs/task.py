@@ -130,6 +130,7 @@ def _table(tasks: list[Document], paint: Paint) -> list[str]:
         Column("ROLE", least=6, rank=2),
         Column("CLAIMED", least=6, rank=1, may_go=True),
         Column("TEXT", least=20, rank=5, from_end=True),
+        Column("RESULT", least=10, rank=4, may_go=True, from_end=True),
     )
     rows = [
         [
@@ -137,7 +138,8 @@ def _table(tasks: list[Document], paint: Paint) -> list[str]:
             (clean(task["status"]), _STYLES.get(task["status"])),
             (clean(task["role"]), None),
             (clean(task["claimed_by"]), None),
-            (clean(task["result"] if task["status"] == "done" else task["text"]), None),
+            (clean(task["text"]), None),
+            (clean(task["result"]), None),
         ]
         for task in tasks
     ]
