@@ -36,6 +36,7 @@ def close(context: Context, caller: Caller, target: str, *, force: bool = False)
     master's pane are never closed.
     """
     row = context.registry.view().find(target)
+    _check_no_master(context, row)
     member, team = context.registry.note(lambda transaction: refresh_membership(transaction, context, row))
     if member is None or team is None:
         raise Refused(f"'{row['name']}' is in no team", hint=f"mam stop {row['name']} ends a session")
@@ -97,24 +98,34 @@ def saved_conversation(context: Context, row: Row) -> str | None:
 
 def check_may_close(context: Context, caller: Caller, row: Row, team: Team) -> None:
     """Refuse to close the caller's own pane, a master's pane, or a member of somebody else."""
+    _check_no_master(context, row)
     caller_pane, caller_name = find_caller_pane(context, caller), caller.name
-    pane = (row["pane"].get("id"), row["pane"].get("server_pid"))
+    pane = _pane_of(row)
     if caller_name == row["id"] or (
         caller_pane is not None and (caller_pane.pane.id, caller_pane.pane.server_pid) == pane
     ):
         raise NotAllowed(
             f"'{row['name']}' is where this command runs", hint="the session that started it closes it"
         )
-    no_teams: list[Team] = []
-    for other_team in context.registry.peek(teams.listed, no_teams):
-        if row["id"] == other_team.master_id or (other_team.master_pane, other_team.server_pid) == pane:
-            raise NotAllowed(
-                f"'{row['name']}' is the master of the team {other_team.id}", hint="mam team down first"
-            )
     if caller_name not in ("user", team.master_id, team.by, row.get("parent")):
         raise NotAllowed(
             f"only the master closes '{row['name']}'", hint="mam report tells the master that you are done"
         )
+
+
+def _check_no_master(context: Context, row: Row) -> None:
+    """Refuse to close the master of a team that is up, which is not always a member of a team itself."""
+    no_teams: list[Team] = []
+    for team in context.registry.peek(teams.listed, no_teams):
+        if row["id"] == team.master_id or (team.master_pane, team.server_pid) == _pane_of(row):
+            raise NotAllowed(
+                f"'{row['name']}' is the master of the team {team.id}",
+                hint=f"mam team down {team.id} first; mam stop {row['name']} ends the session",
+            )
+
+
+def _pane_of(row: Row) -> tuple[str | None, int | None]:
+    return row["pane"].get("id"), row["pane"].get("server_pid")
 
 
 def _check_checklist(context: Context, member: Member) -> None:
