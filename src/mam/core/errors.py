@@ -3,8 +3,8 @@
     MamError                    str() is one line without control characters; hint says what to do
       Refused                     the request is wrong; repeating it cannot help
         InvalidName InvalidPath InvalidPrompt InvalidSettings Usage
-        SessionNotFound CardNotFound JobNotFound TaskNotFound NoRegistry AmbiguousTarget NameTaken
-        NoTranscript IllegalTransition Conflict NotAllowed NeedsConfirmation EventRefused NoDialog
+        SessionNotFound CardNotFound JobNotFound TaskNotFound TeamNotFound NoRegistry AmbiguousTarget
+        NameTaken NoTranscript IllegalTransition Conflict NotAllowed NeedsConfirmation EventRefused NoDialog
       Damaged                     mam's own records are damaged; never repaired silently
         RegistryCorrupt EditRefused SchemaTooNew
       Unavailable                 something outside of mam is not available now
@@ -118,6 +118,12 @@ class TaskNotFound(Refused):
     """There is no such task."""
 
     code = "task_not_found"
+
+
+class TeamNotFound(Refused):
+    """There is no such team."""
+
+    code = "team_not_found"
 
 
 class NoRegistry(Refused):

@@ -15,7 +15,16 @@ from mam.adapters.system import process
 from mam.app.messages.delivery import deliver_all
 from mam.app.teams.onboarding_steps import place_resumed_member
 from mam.core import caller as callers
-from mam.core.errors import InvalidPath, InvalidPrompt, InvalidSettings, NotAllowed, NotReady, Refused, Usage
+from mam.core.errors import (
+    InvalidPath,
+    InvalidPrompt,
+    InvalidSettings,
+    NotAllowed,
+    NotReady,
+    Refused,
+    TeamNotFound,
+    Usage,
+)
 
 FIVE = """\
 name: five
@@ -123,7 +132,7 @@ class TestUpAndDown:
         up = master.teams.up("solo-dev", agent="practice", args=QUICK)
         assert master.tasks.add("x", role="dev", team="solo-dev")["task"]["team"] == up["team"]["id"]
         master.teams.down()
-        with pytest.raises(Usage, match="no team"):
+        with pytest.raises(TeamNotFound, match="no team"):
             master.tasks.add("x", role="dev", team=up["team"]["id"])
 
     def test_a_preset_that_is_no_file(self, fleet, home):
@@ -297,6 +306,27 @@ class TestClose:
         again = master.teams.close("dev", force=True)
         assert (again["changed"], again["note"]) == (False, "closed already")
 
+    def test_s003_20_a_member_without_a_task_has_not_done_one(self, master):
+        page = Path(spawn(master)["session_file"])
+        assert checklist(master, "dev") == ["saved"]
+        assert "| dev | active | [ ] | [ ] | [x] | [ ] |" in page.read_text(encoding="utf-8")
+        with pytest.raises(Refused, match="report received, task done, ready to close"):
+            master.teams.close("dev")
+        master.teams.report(session="dev", result="looked around")
+        assert checklist(master, "dev") == ["reported", "done", "saved", "ready"]
+        assert master.teams.close("dev")["changed"]
+
+    def test_s003_20_a_task_of_an_earlier_membership_does_not_count(self, master):
+        spawn(master, task="one")
+        master.tasks.finish("TASK-001")
+        assert "done" in checklist(master, "dev")
+        master.teams.close("dev", force=True)
+        spawn(master)
+        assert [member["boxes"]["done"] for member in master.teams.list()["teams"][0]["members"]] == [
+            True,
+            False,
+        ]
+
     def test_never_the_own_pane(self, desk, master):
         document = spawn(master)
         pane = document["session"]["pane"]["id"]
@@ -429,7 +459,7 @@ class TestRebalance:
         ) == 2
 
     def test_no_team(self, fleet):
-        with pytest.raises(Usage):
+        with pytest.raises(TeamNotFound):
             fleet.teams.rebalance()
 
 
@@ -453,7 +483,7 @@ class TestRegister:
         with desk.fleet(pane) as inside, pytest.raises(Refused, match="already"):
             inside.teams.register("qa")
 
-    def test_an_agent_that_spawns_is_registered_first(self, desk, master, tmp_path, until):
+    def test_s003_16_an_agent_that_spawns_is_registered_and_never_closed(self, desk, master, tmp_path, until):
         """It was started by hand, and the members that it spawns report to it."""
         script, out = tmp_path / "claude", tmp_path / "out.json"
         command = [
@@ -481,8 +511,10 @@ class TestRegister:
             "/color blue",
             "/rename master-agent",
         ]
-        with pytest.raises(Refused, match="in no team"):
-            master.teams.close("master")
+        for force in (False, True):
+            with pytest.raises(NotAllowed, match="is the master of the team") as caught:
+                master.teams.close("master", force=force)
+            assert "mam team down" in caught.value.hint and "mam stop master" in caught.value.hint
 
     def test_what_cannot_be_registered(self, desk, fleet):
         with pytest.raises(Usage, match="no tmux pane"):

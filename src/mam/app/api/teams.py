@@ -33,7 +33,7 @@ class Teams(VerbGroup):
 
     @changing
     def down(self, team: str | None = None, *, force: bool = False) -> Document:
-        """End every member of a team, gracefully; `{team, closed, failed, unfinished}`."""
+        """End every member of a team, gracefully; `{team, closed, failed, unfinished, changed}`."""
         from mam.app.teams.team_up_down import down
 
         return down(self._context, self._caller, team, force=force)

@@ -88,7 +88,7 @@ def describe_team(transaction: Transaction, team: Team) -> dict[str, Any]:
 
 def describe_member(transaction: Transaction, member: Member) -> dict[str, Any]:
     """Return a member as documents show it, with its checklist."""
-    claimed_tasks = tasks.claimed(transaction, member.session_id)
+    claimed_tasks = _claimed_tasks(transaction, member)
     row = transaction.get(member.session_id)
     return {
         "team": member.team_id,
@@ -113,13 +113,24 @@ def describe_member(transaction: Transaction, member: Member) -> dict[str, Any]:
 
 
 def checklist(transaction: Transaction, member: Member) -> dict[str, bool]:
-    """Return which of the four items of the checklist are done."""
+    """Return which of the four items of the checklist are done.
+
+    A member that never had a task has done its task once it has reported what it did instead.
+    """
+    has_done_something = member.report_id is not None or tasks.has_finished(
+        transaction, member.session_id, since=member.spawned_at, until=member.closed_at
+    )
     return {
         "reported": member.reported_at is not None,
-        "done": not tasks.claimed(transaction, member.session_id),
+        "done": has_done_something and not _claimed_tasks(transaction, member),
         "saved": member.conversation is not None,
         "ready": member.state == READY or member.closed_at is not None,
     }
+
+
+def _claimed_tasks(transaction: Transaction, member: Member) -> list[Task]:
+    """Return the unfinished tasks of a member. A session that joins again has them in its new membership."""
+    return tasks.claimed(transaction, member.session_id) if teams.is_open(member) else []
 
 
 def describe_task(transaction: Transaction, task: Task) -> dict[str, Any]:

@@ -14,7 +14,7 @@ from mam.app.teams import onboarding_steps, register, team_page
 from mam.app.teams.caller_pane import find_caller_pane
 from mam.app.teams.close import check_may_close, mark_closed
 from mam.app.teams.spawn import Spawn
-from mam.app.teams.team_window import find_team, find_team_window
+from mam.app.teams.team_window import find_ended_team, find_team, find_team_window
 from mam.core.errors import Broken, MamError, NotAllowed, Refused
 from mam.core.session_row import is_running
 from mam.core.task_format import parse_text, shown
@@ -121,10 +121,14 @@ def _wait_and_finish(context: Context, spawn: Spawn) -> dict[str, Any]:
 def down(
     context: Context, caller: Caller, team_id: str | None = None, *, force: bool = False
 ) -> dict[str, Any]:
-    """Stop every member of a team; return `{team, closed, failed, unfinished}`.
+    """Stop every member of a team; return `{team, closed, failed, unfinished, changed}`.
 
-    Unfinished tasks wait again for their role. The panes of the caller and of the master stay.
+    Unfinished tasks wait again for their role. The panes of the caller and of the master stay. Nothing is to
+    be done if the named team is down already, or without a name if no team is up any more.
     """
+    ended_team = find_ended_team(context, team_id)
+    if ended_team is not None:
+        return _down_document(context, ended_team, changed=False)
     team = find_team(context, caller, team_id)
     _check_down(context, caller, team)
     no_members: list[Member] = []
@@ -159,11 +163,24 @@ def down(
         for member in open_members
         if member.name not in [failure["session"] for failure in failed]
     ]
+    return _down_document(context, team, changed=True, closed=closed, failed=failed, unfinished=unfinished)
+
+
+def _down_document(
+    context: Context,
+    team: Team,
+    *,
+    changed: bool,
+    closed: Sequence[str] = (),
+    failed: Sequence[dict[str, str]] = (),
+    unfinished: Sequence[str] = (),
+) -> dict[str, Any]:
     return {
         "team": context.registry.peek(lambda transaction: _describe(transaction, team.id), None),
-        "closed": closed,
-        "failed": failed,
-        "unfinished": unfinished,
+        "closed": [*closed],
+        "failed": [*failed],
+        "unfinished": [*unfinished],
+        "changed": changed,
     }
 
 

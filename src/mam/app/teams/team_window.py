@@ -10,7 +10,8 @@ from mam.adapters.tmux import window as windows
 from mam.app.sessions.launch import Placement
 from mam.app.teams.caller_pane import find_caller_pane
 from mam.core import team_plan as rules
-from mam.core.errors import PaneGone, Refused, Usage
+from mam.core.errors import PaneGone, Refused, TeamNotFound, Usage
+from mam.core.safe_text import one_line
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -126,19 +127,26 @@ def find_team(context: Context, caller: Caller, team_id: str | None = None) -> T
     if team_id is not None:
         team = next((team for team in open_teams if team_id in (team.id, team.name)), None)
         if team is None:
-            raise Usage(f"no team '{team_id[:80]}' is up", hint="mam team list")
+            raise TeamNotFound(f"no team '{one_line(team_id, 80)}' is up", hint="mam team list --all")
         return team
     team = _find_open_team(context, caller, find_caller_pane(context, caller))
     if team is not None:
         return team
-    if len(open_teams) != 1:
-        hint = (
-            f"name one: {', '.join(team.id for team in open_teams[:6])}"
-            if open_teams
-            else "mam team up PRESET"
-        )
-        raise Usage("several teams are up" if open_teams else "no team is up", hint=hint)
+    if not open_teams:
+        raise TeamNotFound("no team is up", hint="mam team up PRESET")
+    if len(open_teams) > 1:
+        raise Usage("several teams are up", hint=f"name one: {', '.join(team.id for team in open_teams[:6])}")
     return open_teams[0]
+
+
+def find_ended_team(context: Context, team_id: str | None) -> Team | None:
+    """Return the named team, else the last team, if no team of that name is up and it has ended."""
+    no_teams: list[Team] = []
+    listed = context.registry.peek(lambda transaction: teams.listed(transaction, ended=True), no_teams)
+    candidates = [team for team in listed if team_id is None or team_id in (team.id, team.name)]
+    if any(team.ended_at is None for team in candidates):
+        return None
+    return max(candidates, key=lambda team: team.ended_at or 0.0, default=None)
 
 
 def _find_open_team(context: Context, caller: Caller, caller_pane: CallerPane | None) -> Team | None:

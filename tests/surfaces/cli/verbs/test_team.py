@@ -26,7 +26,7 @@ def test_a_team_from_up_to_down(run):
         "TASK-001",
         "saved",
     ]
-    assert listed[3].split()[3:] == ["active", "-", "done,", "saved"]
+    assert listed[3].split()[3:] == ["active", "-", "saved"]
     assert listed[-1].startswith("presets: arch-dev, audit")
     refused = run("close", "dev", "--json")
     assert (refused.code, refused.error["code"]) == (1, "refused")
@@ -53,6 +53,26 @@ def test_a_team_from_up_to_down(run):
     assert run("team", "list", "--json").json["teams"] == []
 
 
+def test_s003_36_a_team_that_is_down_already_is_nothing_to_do(run):
+    never = run("team", "down", "--json")
+    assert (never.code, never.error["code"]) == (1, "team_not_found")
+    team_id = run("team", "up", "solo-dev", "--json", *QUICK).json["team"]["id"]
+    assert run("team", "down", team_id, "--json").json["changed"] is True
+    for arguments in ((), (team_id,), ("solo-dev",)):
+        again = run("team", "down", *arguments)
+        assert (again.code, again.out) == (0, f"nothing to do: {team_id} is down already\n")
+    assert run("team", "down", "--json").json == {
+        **run("team", "down", team_id, "--json").json,
+        "changed": False,
+        "closed": [],
+        "failed": [],
+        "unfinished": [],
+    }
+    unknown = run("team", "down", "no-such-team", "--json")
+    assert (unknown.code, unknown.error["code"]) == (1, "team_not_found")
+    assert unknown.error["hint"] == "mam team list --all"
+
+
 def test_wrong_usage(run):
     for arguments in (
         ("spawn",),
@@ -62,7 +82,6 @@ def test_wrong_usage(run):
         ("register", "--role", "dev"),
         ("report",),
         ("team",),
-        ("team", "down"),
         ("team", "list", "--", "x"),
     ):
         refused = run(*arguments, "--json") if "--" not in arguments else run("--json", *arguments)

@@ -112,6 +112,15 @@ def claimed(transaction: Transaction, member: str) -> list[Task]:
     return [Task(row) for row in rows]
 
 
+def has_finished(transaction: Transaction, member: str, *, since: float, until: float | None) -> bool:
+    """Tell whether a task that a member had claimed was finished in this time."""
+    row = transaction.connection.execute(
+        "SELECT 1 FROM tasks WHERE status=? AND claimed_by=? AND done_at BETWEEN ? AND ? LIMIT 1",
+        (DONE, member, since, transaction.now if until is None else until),
+    ).fetchone()
+    return row is not None
+
+
 def finish(transaction: Transaction, seq: int, result: str, report_id: str | None) -> Task:
     """Record that a task is done, and which message reports it."""
     transaction.connection.execute(

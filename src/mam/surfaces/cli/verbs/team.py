@@ -87,6 +87,8 @@ def _down(call: Invocation) -> int:
     from mam.surfaces.cli.render_sessions import clean
 
     document = call.fleet.teams.down(call.options.team, force=call.options.force)
+    if not document["changed"]:
+        return call.say(document, f"nothing to do: {clean(document['team']['id'])} is down already")
     lines = [
         f"down: {clean(document['team']['id'])} ({', '.join(map(clean, document['closed'])) or 'no members'})"
     ]
