@@ -6,6 +6,7 @@ from mam.adapters.store.files import job_files
 from mam.adapters.store.tables import jobs
 from mam.app.jobs.find import not_found
 from mam.app.jobs.foreign_records import folder_with, log_in, read_record
+from mam.app.jobs.write_job_files import audit_root, write_files
 from mam.core.errors import NotAllowed
 from mam.core.job_event import NAMES
 from mam.core.job_file_format import DEFAULTS
@@ -57,8 +58,9 @@ def ensure_in_ledger(context: Context, job_id: str, folder: str | None = None) -
     source = folder_with(context, job_id, folder)
     log = job_files.read_log(log_in(source, job_id))
     facts = {**DEFAULTS, **{key: record_document[key] for key in DEFAULTS if key not in _NOT_TAKEN}}
-    facts |= {"registry_dir": source, "root": context.paths.root}
+    facts |= {"registry_dir": source, "root": context.paths.root, "logs_dir": audit_root(context)}
     context.registry.note(lambda transaction: _add_record(transaction, record_document, facts, log))
+    write_files(context, job_id)
 
 
 def _add_record(

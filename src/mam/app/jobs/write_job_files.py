@@ -75,14 +75,14 @@ def _write(context: Context, job_id: str) -> None:
     if folders is None:
         return
     records = folders[0] or context.paths.jobs
-    audit = os.path.join(folders[1], job_id) if folders[1] else None
+    # Earlier versions recorded no audit folder for a job of the original system.
+    audit = os.path.join(folders[1] or audit_root(context), job_id)
     with job_files.locked(records):
         log = os.path.join(records, f"{job_id}.events.log")
         document = _append_new_entries(context, job_id, log)
         job_files.replace(os.path.join(records, f"{job_id}.json"), document)
-        if audit is not None:
-            _make_audit_folder(audit)
-            _write_audit(audit, _append_new_entries(context, job_id, os.path.join(audit, "events.ndjson")))
+        _make_audit_folder(audit)
+        _write_audit(audit, _append_new_entries(context, job_id, os.path.join(audit, "events.ndjson")))
 
 
 def _append_new_entries(context: Context, job_id: str, log: str) -> Document:
