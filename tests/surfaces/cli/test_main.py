@@ -75,6 +75,27 @@ class TestVerb:
         assert run("help", "stop").out == run("stop", "--help").out
 
 
+class TestSubcommand:
+    @pytest.mark.parametrize("verb", ["job", "board", "team", "task", "skills"])
+    def test_s002_17_missing_or_help_shows_the_usage(self, run, verb):
+        usage = run(verb, "--help")
+        for arguments in ((), ("help",), ("--workspace", ".", "help")):
+            answer = run(verb, *arguments)
+            assert (answer.code, answer.out, answer.err) == (0, usage.out, "")
+        assert run("--workspace", ".", verb).out == usage.out
+        assert f"usage: mam {verb}" in usage.out
+
+    def test_s002_17_help_of_a_subcommand(self, run):
+        assert run("job", "help", "submit").out == run("job", "submit", "--help").out
+        assert run("help", "job", "submit").out == run("job", "submit", "--help").out
+        assert run("job", "help", "dance").code == 64
+
+    def test_s002_17_a_program_that_names_none_is_told_so(self, run):
+        assert run("job", "--json").error["code"] == "usage"
+        assert run("job", "--colour").code == 64
+        assert run("stop", "help", "--json").error["code"] != "usage"
+
+
 class TestVersion:
     def test_is_said(self, run):
         assert run("--version").out == f"mam {mam.__version__}\n"

@@ -170,7 +170,7 @@ def _without_verb(before: list[str], as_json: bool) -> int:
 
 def _verb_of_help(after: list[str]) -> tuple[str | None, list[str]]:
     verbs = [word for word in after if not word.startswith("-")]
-    return (verbs[0], ["--help"]) if verbs else (None, [])
+    return (verbs[0], [*verbs[1:2], "--help"]) if verbs else (None, [])
 
 
 def _unknown(verb: str) -> Exception:

@@ -25,8 +25,13 @@ if TYPE_CHECKING:
     Subcommand = tuple[str, Callable[["Parser"], None]]
 
 
+_WITH_VALUE = ("--workspace", "--registry")
+
+
 class Parser(argparse.ArgumentParser):
     """An argparse parser that raises Usage instead of printing and exiting."""
+
+    has_subcommands = False
 
     def error(self, message: str) -> NoReturn:
         """Raise Usage with argparse's message."""
@@ -79,7 +84,7 @@ def build_all() -> Parser:
 
 def parse(parser: Parser, arguments: Sequence[str]) -> Namespace:
     """Return the options of a command line; positional arguments may stand anywhere among them."""
-    options, rest = parser.parse_known_args(list(arguments))
+    options, rest = parser.parse_known_args(_with_help(parser, list(arguments)))
     if not rest:
         return options
     at = rest.index("--") if "--" in rest else len(rest)
@@ -90,6 +95,20 @@ def parse(parser: Parser, arguments: Sequence[str]) -> Namespace:
         parser.refuse_unknown(unknown or positional or rest)
     setattr(options, field, [*getattr(options, field), *positional])
     return options
+
+
+def _with_help(parser: Parser, arguments: list[str]) -> list[str]:
+    """Return the arguments; of a verb with subcommands, no subcommand and the word `help` ask for its usage.
+
+    A program that asks for JSON is not given a text.
+    """
+    at = 0
+    while at < len(arguments) and arguments[at].partition("=")[0] in _WITH_VALUE:
+        at += 1 if "=" in arguments[at] else 2
+    if not parser.has_subcommands or arguments[at : at + 1] not in ([], ["help"]):
+        return arguments
+    words = [word for word in arguments[at + 1 :] if not word.startswith("-")]
+    return [*words[:1], "--help"]
 
 
 def add_name(parser: Parser, help: str = "name or id of the session") -> None:
@@ -109,6 +128,7 @@ def add_subcommands(parser: Parser, subcommands: dict[str, Subcommand], examples
 
     The help of a subcommand shows those examples of the verb that use the subcommand.
     """
+    parser.has_subcommands = True
     below = parser.add_subparsers(dest="subcommand", metavar="COMMAND", required=True, parser_class=Parser)
     for name, (summary, add_options) in subcommands.items():
         lines = [
