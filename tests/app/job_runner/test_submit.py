@@ -20,12 +20,14 @@ from mam.app.jobs import clock_jump
 from mam.app.jobs.find import token_of
 from mam.core import caller as callers
 from mam.core.errors import (
+    AgentMissing,
     IllegalTransition,
     InvalidPath,
     InvalidPrompt,
     MamError,
     NameTaken,
     NotAllowed,
+    Refused,
     TimedOut,
     Usage,
 )
@@ -125,9 +127,48 @@ def test_a_dry_run_writes_nothing(fleet, workspace):
     assert list(workspace.iterdir()) == []
 
 
-def test_a_program_that_nobody_can_speak_to_is_not_delegated_to(fleet, submit):
-    job = submit(agent="cat", args=[])
-    assert (job["status"], job["reason"]) == ("error", "undelivered")
+@pytest.mark.parametrize("agent", ["cat", "agy"])
+def test_s002_5_a_program_that_nobody_can_speak_to_is_refused_before_it_starts(fleet, submit, agent):
+    with pytest.raises(Refused, match=agent) as refused:
+        submit(agent=agent, args=[])
+    assert f"--exec -- {agent}" in refused.value.hint
+    with pytest.raises(Refused, match=agent):
+        submit(type="loop", reviewer=agent)
+    with pytest.raises(Refused, match=agent):
+        fleet.jobs.preview("x", agent=agent)
+    assert fleet.jobs.list() == []
+    assert fleet.sessions.ls()["sessions"] == []
+
+
+def test_s002_5_a_program_that_is_nowhere_is_refused_with_similar_names(fleet, submit):
+    with pytest.raises(AgentMissing) as refused:
+        submit(agent="practise", args=[])
+    assert "practice" in refused.value.hint
+    assert fleet.jobs.list() == []
+
+
+def test_s002_5_a_session_that_nobody_can_speak_to_gets_no_job(fleet, submit):
+    fleet.sessions.create("cat", name="mine")
+    with pytest.raises(Refused, match="cat"):
+        submit(session="mine", args=[])
+    assert fleet.sessions.get("mine").row["delegate_job_id"] is None
+
+
+@pytest.mark.parametrize("agent", ["cat", "agy"])
+def test_s002_45_a_session_with_a_job_is_refused_before_it_starts(fleet, agent):
+    with pytest.raises(Refused, match=agent) as refused:
+        fleet.sessions.create(agent, submit_job="do it")
+    assert f"--exec -- {agent}" in refused.value.hint
+    assert fleet.jobs.list() == []
+    assert fleet.sessions.ls()["sessions"] == []
+
+
+def test_s002_6_a_job_for_a_person_is_listed_as_one(fleet):
+    assert fleet.jobs.submit("paint it", type="human")["agent"] == "human"
+    with pytest.raises(Usage, match="person"):
+        fleet.jobs.submit("paint it", type="human", agent="codex")
+    with pytest.raises(Usage, match="person"):
+        fleet.jobs.submit("paint it", type="once", agent="human")
 
 
 def test_the_token_stays_where_it_is(fleet, submit):
@@ -297,7 +338,8 @@ def test_a_permission_is_waited_for(fleet, submit, until_reported):
     until_reported(fleet.sessions.get(name), "PermissionRequest")
     with pytest.raises(Exception, match="did not end"):
         fleet.jobs.wait([job["job_id"]], timeout=3)
-    assert details(fleet, job["job_id"], "permission_required") == ["permission"]
+    (asked,) = details(fleet, job["job_id"], "permission_required")
+    assert asked.startswith("Bash:")
     assert fleet.sessions.status(name)["waiting_for"] == "permission"
     fleet.jobs.cancel(job["job_id"], stop=True)
     assert fleet.sessions.get(name).row["status"] == "stopped"

@@ -17,6 +17,7 @@ import mam
 from mam.adapters.store.files import job_files
 from mam.adapters.store.tables import jobs, outbox
 from mam.app.jobs import event as event_verb
+from mam.app.jobs import ledger_writer
 from mam.app.jobs.find import token_of
 from mam.app.jobs.new_job import new_id, record_job
 from mam.core import job_event as events
@@ -308,6 +309,52 @@ def test_a_record_of_the_original_goes_on_here(fleet):
     assert "the old token" not in (place / "1f00ab42.json").read_text(encoding="utf-8")
 
 
+def test_s002_36_a_record_of_the_original_that_was_taken_in_has_its_audit_folder(fleet):
+    place = Path(fleet._access.context.paths.jobs)
+    place.mkdir(parents=True)
+    old = {"schema_version": 1, "job_id": "1f00ab42", "status": "running"}
+    old |= {"logs_dir": "/elsewhere", "auth_token": "the old token"}
+    (place / "1f00ab42.json").write_text(json.dumps(old), encoding="utf-8")
+    line = {"schema_version": 1, "seq": 2, "job_id": "1f00ab42", "event": "progress", "data": {}}
+    (place / "1f00ab42.events.log").write_text(json.dumps(line) + "\n", encoding="utf-8")
+    fleet.jobs.event("1f00ab42", "completed")
+    audit = Path(fleet.jobs.logs("1f00ab42")["directory"])
+    assert audit == Path(fleet.root, "delegate_job_logs", "1f00ab42")
+    assert sorted(path.name for path in audit.iterdir()) == ["events.ndjson", "meta.json", "status.json"]
+    lines = (audit / "events.ndjson").read_text(encoding="utf-8").splitlines()
+    assert [json.loads(line)["event"] for line in lines] == ["progress", "completed"]
+    assert [listed["job_id"] for listed in fleet.jobs.audits()] == ["1f00ab42"]
+
+
+def test_s002_36_the_audit_folder_is_written_for_a_record_that_an_earlier_version_took_in(fleet, job):
+    context = fleet._access.context
+    shutil.rmtree(Path(fleet.root, "delegate_job_logs"))
+    context.registry.note(
+        lambda transaction: jobs.update(transaction, jobs.find(transaction, job), data={"logs_dir": None})
+    )
+    fleet.jobs.event(job, "completed")
+    assert Path(fleet.jobs.logs(job)["directory"], "status.json").exists()
+
+
+def test_s002_19_started_is_logged_once(fleet, job):
+    context = fleet._access.context
+    token = token_of(context, job)
+    context.registry.note(
+        lambda transaction: ledger_writer.report(
+            transaction, jobs.find(transaction, job), "started", token, data={"by": "hook"}
+        )
+    )
+    outcome = fleet.jobs.event(job, "started")
+    assert (outcome["status"], outcome["event"]["event"]) == ("running", "started")
+    assert names(fleet, job) == ["registered", "started"]
+    fleet.jobs.event(job, "started", detail="with something to say")
+    context.registry.note(
+        lambda transaction: jobs.update(transaction, jobs.find(transaction, job), attempt=2)
+    )
+    fleet.jobs.event(job, "started")
+    assert names(fleet, job) == ["registered", "started", "started", "started"]
+
+
 def test_what_is_to_be_published(fleet):
     broker = {"host": "127.0.0.1", "port": 1883}
     job = record_job(fleet._access.context, fleet.caller, new_id(), "x", broker=broker).id
@@ -335,7 +382,7 @@ def test_who_waits_hears_each_event(fleet, job, until):
 
     thread = threading.Thread(target=wait)
     thread.start()
-    until(lambda: fleet.jobs.event(job, "started") and names)
+    until(lambda: fleet.jobs.event(job, "progress") and names)
     fleet.jobs.event(job, "completed")
     thread.join(30)
     assert names[-1] == "completed"

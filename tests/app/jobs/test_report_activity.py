@@ -14,12 +14,12 @@ from mam.app.jobs.report_activity import report_activity
 def report(fleet, job):
     row = {**ROW, "delegate_job_id": job.id}
 
-    def report(state, after, waiting_for=None, ended=None):
+    def report(state, after, waiting_for=None, ended=None, asks=None):
         context, at = fleet._access.context, job.created_at + after
         ended_at = None if ended is None else job.created_at + ended
         return context.registry.note(
             lambda transaction: report_activity(
-                context, transaction, row, state, waiting_for, at=at, ended_at=ended_at
+                context, transaction, row, state, waiting_for, at=at, ended_at=ended_at, asks=asks
             )
         )
 
@@ -45,6 +45,28 @@ def test_a_turn_with_a_question(fleet, job, report):
     report("working", 8)
     report("idle", 9)
     assert entries(fleet, job)[3:] == [ENDED]
+
+
+def test_s002_20_a_permission_names_the_tool_and_what_it_asks_for(fleet, job, report):
+    report("working", 1)
+    report("waiting", 2, "permission", asks="Bash:touch x")
+    report("waiting", 3, "permission")
+    report("waiting", 4, "permission", asks="Bash:touch x")
+    assert entries(fleet, job)[1:] == [("permission_required", "Bash:touch x")]
+    report("waiting", 5, "permission", asks="Bash:touch y")
+    assert entries(fleet, job)[2:] == [("permission_required", "Bash:touch y")]
+
+
+def test_s002_20_what_only_the_screen_showed_is_told_again_with_the_tool(fleet, job, report):
+    report("waiting", 1, "permission")
+    report("waiting", 2, "permission", asks="Bash:touch x")
+    report("working", 3)
+    report("waiting", 4, "permission")
+    assert entries(fleet, job) == [
+        ("permission_required", "permission"),
+        ("permission_required", "Bash:touch x"),
+        ("permission_required", "permission"),
+    ]
 
 
 @pytest.mark.parametrize(

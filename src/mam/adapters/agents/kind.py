@@ -156,7 +156,7 @@ class ScreenState:
 class HookEvent:
     """What the payload of a hook reports."""
 
-    __slots__ = ("conversation", "event", "prompt", "state", "waiting_for")
+    __slots__ = ("asks", "conversation", "event", "prompt", "state", "waiting_for")
 
     def __init__(
         self,
@@ -165,13 +165,18 @@ class HookEvent:
         waiting_for: str | None = None,
         conversation: str | None = None,
         prompt: str | None = None,
+        asks: str | None = None,
     ) -> None:
-        """A state of None means that the event does not change the activity."""
+        """A state of None means that the event does not change the activity.
+
+        `asks` is what a permission is asked for, as `TOOL:WHAT`.
+        """
         self.event = event
         self.state = state
         self.waiting_for = waiting_for
         self.conversation = conversation
         self.prompt = prompt
+        self.asks = asks
 
 
 class Turn:

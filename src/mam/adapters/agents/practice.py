@@ -10,6 +10,7 @@ import sys
 from mam.adapters.agents.input_box import find_box, screen_lines
 from mam.adapters.agents.jsonl import parse
 from mam.adapters.agents.kind import HookEvent, Kind, Launch, ScreenState, Transcript, Turn
+from mam.adapters.agents.tool_request import tool_request
 from mam.core.activity import BOOTING, IDLE, UNKNOWN, WAITING, WORKING, Evidence
 
 TYPE_CHECKING = False
@@ -187,6 +188,7 @@ class Practice(Kind):
             waiting_for,
             conversation if isinstance(conversation, str) and _UUID.match(conversation) else None,
             prompt if isinstance(prompt, str) else None,
+            tool_request(payload) if state == WAITING else None,
         )
 
     def read_transcript_evidence(

@@ -11,6 +11,7 @@ from mam.app.context import claims
 from mam.app.context.authority import check_sender
 from mam.app.job_runner.finish import fail
 from mam.app.job_runner.task_message import message_of
+from mam.app.job_runner.tellable_kind import check_tellable
 from mam.app.jobs import ledger_writer
 from mam.app.jobs.write_job_files import write_files
 from mam.app.messages.send import send
@@ -80,7 +81,9 @@ def create_session_for_job(
 
 def take_session(context: Context, caller: Caller, job_id: str, target: str) -> Row:
     """Assign a job to a running session, if the caller may message it."""
-    check_sender(context, caller, context.registry.view().find(target))
+    session = context.registry.view().find(target)
+    check_sender(context, caller, session)
+    check_tellable(context, session["agent"])
 
     def work(transaction: Transaction) -> Row:
         row = transaction.find(target)
@@ -126,6 +129,7 @@ def begin_attempt(
             "activity": None,
             "activity_at": None,
             "waiting_for": None,
+            "asks": None,
             "worked_at": None,
             "turn_told": None,
             "nudged_at": None,

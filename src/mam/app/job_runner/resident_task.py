@@ -27,7 +27,7 @@ from mam.app.observation.hook_intake import take_in
 from mam.app.observation.ls import describe
 from mam.core import job_event as events
 from mam.core import job_rules as rules
-from mam.core.activity import IDLE, UNKNOWN
+from mam.core.activity import IDLE, UNKNOWN, WAITING
 from mam.core.errors import MamError
 from mam.core.message_rules import MessageState
 from mam.core.session_row import is_running
@@ -176,6 +176,9 @@ def _look(context: Context, open_jobs: list[Job]) -> Sessions:
     view, at = context.registry.view(), context.now()
     listing = describe(context, view, lambda row: row.get("id") in session_ids, thorough=True)
     sessions: Sessions = {session["id"]: session for session in listing}
+    if any(session["activity"] == WAITING for session in listing):
+        # The hook that names what an agent asks for comes before the dialog that was just seen.
+        take_in(context)
     for session in sessions.values():
         if is_running(session) and session["tmux_alive"]:
             _report_observed_activity(context, session, at)

@@ -6,6 +6,7 @@ import os
 
 from mam.app.brokers import config
 from mam.app.context.unknown_options import refuse_unknown
+from mam.app.job_runner.tellable_kind import check_tellable
 from mam.core import job_rules as rules
 from mam.core import names
 from mam.core.errors import InvalidPath, InvalidPrompt, Usage
@@ -71,11 +72,12 @@ class Submission:
         # Each known option is popped, so that `refuse_unknown` sees only unknown ones.
         reviewer = options.pop("reviewer", None)
         self.prompt = _task(prompt)
-        self.agent = names.parse_kind(options.pop("agent", None) or "claude")
+        agent, wanted_type = options.pop("agent", None), options.pop("type", None)
+        self.agent = names.parse_kind(agent or (HUMAN if wanted_type == rules.HUMAN else "claude"))
         self.workdir = _directory(context, options.pop("workdir", None))
         self.existing = options.pop("session", None)
         self.wanted_name = _session_name(options.pop("agent_session", None))
-        self.type = options.pop("type", None) or (rules.HUMAN if self.agent == HUMAN else rules.ONCE)
+        self.type = wanted_type or (rules.HUMAN if self.agent == HUMAN else rules.ONCE)
         self.reviewer = names.parse_kind(reviewer) if reviewer else None
         self.reviewer_name = _session_name(options.pop("reviewer_session", None))
         self.max_rounds = options.pop("max_rounds", None) or rules.MOST_ROUNDS
@@ -96,16 +98,28 @@ class Submission:
         self.child_limit = options.pop("child_limit", False)
         refuse_unknown(options)
         self._check()
+        for kind_name in () if self.existing else filter(None, (self.agent, self.reviewer)):
+            check_tellable(context, kind_name)
 
     def _check(self) -> None:
-        if self.permissions not in PERMISSIONS:
-            raise Usage(f"permissions are one of {', '.join(PERMISSIONS)}")
-        if self.runner not in rules.RUNNERS:
-            raise Usage(f"the runner of a job is one of {', '.join(rules.RUNNERS)}")
-        if self.place not in rules.PLACES:
-            raise Usage(f"the place of a job is one of {', '.join(rules.PLACES)}")
-        if self.type not in rules.TYPES:
-            raise Usage(f"the type of a job is one of {', '.join(rules.TYPES)}")
+        for option, value, values in (
+            ("permissions are", self.permissions, PERMISSIONS),
+            ("the runner of a job is", self.runner, rules.RUNNERS),
+            ("the place of a job is", self.place, rules.PLACES),
+            ("the type of a job is", self.type, rules.TYPES),
+        ):
+            if value not in values:
+                raise Usage(f"{option} one of {', '.join(values)}")
+        self._check_type()
+        if self.existing and self.wanted_name:
+            raise Usage(
+                "--session names an existing session, --agent-session names a new one",
+                hint="give only one of them",
+            )
+        if self.existing and self.args:
+            raise Usage("arguments after -- are for a newly started agent", hint="omit --session")
+
+    def _check_type(self) -> None:
         if (self.type == rules.LOOP) != bool(self.reviewer):
             raise Usage(
                 "a job of the type loop needs a reviewer, and no other type takes one",
@@ -115,15 +129,12 @@ class Submission:
             raise Usage(
                 "worker and reviewer of a loop are agents", hint="use the type human for a job of a person"
             )
+        if (self.type == rules.HUMAN) != (self.agent == HUMAN):
+            raise Usage(
+                "a job for a person has the type human and no other agent", hint="--type human, or --agent"
+            )
         if self.type == rules.HUMAN and (self.existing or self.wanted_name):
             raise Usage("a job for a person has no session", hint="omit --session and --agent-session")
-        if self.existing and self.wanted_name:
-            raise Usage(
-                "--session names an existing session, --agent-session names a new one",
-                hint="give only one of them",
-            )
-        if self.existing and self.args:
-            raise Usage("arguments after -- are for a newly started agent", hint="omit --session")
 
     def name(self, job_id: str) -> str:
         """Return the name of the new session for the job."""

@@ -12,6 +12,7 @@ from mam.app.jobs.import_record import ensure_in_ledger
 from mam.app.jobs.write_job_files import write_files
 from mam.core import job_event as events
 from mam.core.errors import EventRefused, JobNotFound, NotAllowed, Usage
+from mam.core.job_rules import JobStatus
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -39,8 +40,10 @@ def event(
 ) -> Document:
     """Record an event with the next number; return `{job_id, status, event, has_broker}`.
 
-    The event is durable when this returns. A session reports only on its own job. Raises EventRefused if the
-    job has ended or has moved to another attempt, and NotAllowed if the job is not the caller's.
+    The event is durable when this returns. A bare `started` makes no second entry if the start of the attempt
+    is in the log already, because a hook reported it. A session reports only on its own job. Raises
+    EventRefused if the job has ended or has moved to another attempt, and NotAllowed if the job is not the
+    caller's.
     """
     resolved_id = resolve_id(context, job_id)
     if name not in events.ON_THE_WIRE:
@@ -57,8 +60,11 @@ def event(
             raise EventRefused(
                 f"it belongs to an older attempt ({attempt}, the current one is {job.attempt})"
             )
-        job = ledger_writer.report(transaction, job, name, token, detail, data={**fields, "by": me})
-        entry = jobs.last_entry(transaction, resolved_id)
+        is_known = name == events.STARTED and job.status == JobStatus.RUNNING and not (detail or fields)
+        entry = jobs.started_entry(transaction, job) if is_known else None
+        if entry is None:
+            job = ledger_writer.report(transaction, job, name, token, detail, data={**fields, "by": me})
+            entry = jobs.last_entry(transaction, resolved_id)
         assert entry is not None
         has_broker = bool(job.data.get("broker"))
         outcome.update(job_id=resolved_id, status=job.status, event=entry.document, has_broker=has_broker)

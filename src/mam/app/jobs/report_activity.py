@@ -55,10 +55,12 @@ def report_activity(
     *,
     at: float,
     ended_at: float | None = None,
+    asks: str | None = None,
 ) -> str | None:
     """Report a change of an agent's activity to its job: a start, a permission, or the end of a turn.
 
-    `ended_at` is the end of the agent's last turn, as the agent's own record has it.
+    `ended_at` is the end of the agent's last turn, as the agent's own record has it. `asks` is what the
+    agent asks a permission for, as its hook says; the screen does not say it.
 
     Returns the id of the job if something was reported. Activity from before the task was given belongs to
     other work and is ignored. A hook may arrive after a newer look at the screen. Then it does not change
@@ -71,14 +73,16 @@ def report_activity(
         return None
     job, token = job_and_token
     task_given_at, is_newest = prompted_at(transaction, job), at >= (job.data.get("activity_at") or 0.0)
-    is_same = (job.data.get("activity"), job.data.get("waiting_for")) == (state, waiting_for)
+    is_same = (job.data.get("activity"), job.data.get("waiting_for")) == (state, waiting_for) and (
+        asks in (None, job.data.get("asks"))
+    )
     has_ended = state == IDLE and has_unseen_turn(transaction, job, ended_at)
     is_old = (is_newest and is_same and not has_ended) or (not is_newest and state != WORKING)
     if task_given_at is None or at < task_given_at or is_old:
         return None
     changes: dict[str, Any] = {}
     if is_newest:
-        changes = {"activity": state, "activity_at": at, "waiting_for": waiting_for}
+        changes = {"activity": state, "activity_at": at, "waiting_for": waiting_for, "asks": asks}
     if state == WORKING:
         changes["worked_at"] = max(at, job.data.get("worked_at") or 0.0)
     elif has_ended:
@@ -100,9 +104,8 @@ def _report_change(transaction: Transaction, job: Job, token: str, state: str) -
     if state in (WORKING, IDLE) and worked_at and job.status == JobStatus.PENDING:
         job = ledger_writer.report(transaction, job, events.STARTED, token, data=by)
     elif state == WAITING:
-        job = ledger_writer.report(
-            transaction, job, events.PERMISSION, token, job.data["waiting_for"] or "", data=by
-        )
+        detail = job.data.get("asks") or job.data["waiting_for"] or ""
+        job = ledger_writer.report(transaction, job, events.PERMISSION, token, detail, data=by)
     if job.data.get("activity") == IDLE and worked_at > (job.data.get("turn_told") or 0.0):
         job = jobs.update(transaction, job, data={"turn_told": worked_at})
         ended = {**by, "turn_ended": True}

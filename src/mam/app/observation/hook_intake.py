@@ -74,7 +74,13 @@ def _record(
             from mam.app.jobs.report_activity import report_activity
 
             job_id = report_activity(
-                context, transaction, row, data["state"], data.get("waiting_for"), at=payload.at
+                context,
+                transaction,
+                row,
+                data["state"],
+                data.get("waiting_for"),
+                at=payload.at,
+                asks=data.get("asks"),
             )
             changed |= {job_id} if job_id else set()
     if changed:

@@ -101,6 +101,7 @@ def interpret(context: Context, row: Row, payload: Payload) -> dict[str, Any] | 
         "state": event.state,
         "waiting_for": event.waiting_for,
         "conversation": event.conversation,
+        "asks": event.asks,
     }
 
 

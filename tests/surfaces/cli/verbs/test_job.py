@@ -77,6 +77,21 @@ def test_a_person_is_told_what_to_do(run, workspace):
     assert answer.out.splitlines()[-1].endswith(f"/delegate_job_logs/{job}")
 
 
+def test_s002_6_a_job_for_a_person_is_listed_as_one(run):
+    answer = run("job", "submit", "--type", "human", "--prompt", "paint it", "--detach", "--json")
+    assert answer.json["job"]["agent"] == "human"
+
+
+def test_s002_44_a_session_that_gets_a_job_names_it(run):
+    arguments = ("create", "--agent", "practice", "--session", "api", "--submit-job", "describe it")
+    answer = run(*arguments, "--", "--speed", "0")
+    (job,) = run("job", "list", "--ids").out.split()
+    assert answer.out.splitlines()[-1] == f"job {job}: mam job wait {job} follows it"
+    document = run("create", "--agent", "human", "--submit-job", "paint it", "--json").json
+    assert document["job_id"] == document["session"]["delegate_job_id"] != job
+    assert run("create", "--agent", "human", "--json").json["job_id"] is None
+
+
 def test_a_dry_run(run, workspace):
     answer = run("job", "submit", "--prompt", "do $(it)", "--dry-run")
     assert answer.code == 0

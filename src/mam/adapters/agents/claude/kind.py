@@ -17,6 +17,7 @@ from mam.adapters.agents.claude import screen as claude_screen
 from mam.adapters.agents.jsonl import UUID
 from mam.adapters.agents.kind import HookEvent, Launch
 from mam.adapters.agents.kind_with_conversation_files import KindWithConversationFiles
+from mam.adapters.agents.tool_request import tool_request
 from mam.core.activity import IDLE, WAITING, WORKING
 from mam.core.errors import NotAllowed, Usage
 
@@ -268,7 +269,10 @@ class Claude(KindWithConversationFiles):
         elif not UUID.match(conversation):
             conversation = None
         state, waiting_for = (None, None) if payload.get("agent_id") else _state_of(event, payload)
-        return HookEvent(event, state, waiting_for, conversation, prompt if isinstance(prompt, str) else None)
+        asks = tool_request(payload) if state == WAITING else None
+        return HookEvent(
+            event, state, waiting_for, conversation, prompt if isinstance(prompt, str) else None, asks
+        )
 
     def read_state(
         self, pid: int, start: int, stores: Mapping[str, str]

@@ -17,6 +17,7 @@ from mam.adapters.agents.codex import screen as codex_screen
 from mam.adapters.agents.jsonl import UUID
 from mam.adapters.agents.kind import HookEvent, Launch
 from mam.adapters.agents.kind_with_conversation_files import KindWithConversationFiles
+from mam.adapters.agents.tool_request import tool_request
 from mam.core.activity import IDLE, WAITING, WORKING
 from mam.core.errors import IllegalTransition, Usage
 
@@ -296,6 +297,7 @@ def _read_hook_event(payload: Mapping[str, Any]) -> HookEvent | None:
         waiting_for,
         str(conversation) if is_id else None,
         prompt if isinstance(prompt, str) else None,
+        tool_request(payload) if state == WAITING else None,
     )
 
 

@@ -18,6 +18,7 @@ from mam.adapters.agents.kind import HookEvent, Kind, Launch
 from mam.adapters.agents.opencode import conversation_database
 from mam.adapters.agents.opencode import screen as opencode_screen
 from mam.adapters.agents.read_only_sqlite import Unreadable
+from mam.adapters.agents.tool_request import request_of
 from mam.core.activity import IDLE, WAITING, WORKING
 from mam.core.errors import Usage
 
@@ -191,6 +192,7 @@ class Opencode(Kind):
             waiting_for,
             conversation,
             _as_pasted(prompt) if isinstance(prompt, str) else None,
+            request_of(payload.get("tool"), payload.get("what")) if state == WAITING else None,
         )
 
     def read_transcript_evidence(

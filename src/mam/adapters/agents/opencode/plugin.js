@@ -50,7 +50,8 @@ export const mam = async () => {
   const ask = (kind, properties) => {
     const session = root(properties.sessionID)
     open.set(properties.id, { kind, session })
-    if (isCurrent(session)) report("asked", session, { waiting_for: kind })
+    const facts = { waiting_for: kind, tool: cut(properties.permission), what: cut(properties.patterns?.join(" ")) }
+    if (isCurrent(session)) report("asked", session, facts)
   }
 
   const reply = (properties) => {

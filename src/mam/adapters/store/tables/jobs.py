@@ -209,6 +209,16 @@ def last_entry(transaction: Transaction, job_id: str) -> Entry | None:
     return Entry(*row) if row else None
 
 
+def started_entry(transaction: Transaction, job: Job) -> Entry | None:
+    """Return the entry that says that the current attempt of a job has started."""
+    row = transaction.connection.execute(
+        "SELECT number, job_id, name, at, payload FROM job_events"
+        " WHERE job_id=? AND attempt=? AND name='started' ORDER BY number LIMIT 1",
+        (job.id, job.attempt),
+    ).fetchone()
+    return Entry(*row) if row else None
+
+
 def recorded_event(
     transaction: Transaction, job_id: str, attempt: int, seq: int, signature: str | None
 ) -> Event | None:

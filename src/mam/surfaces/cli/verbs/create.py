@@ -90,4 +90,6 @@ def run(call: Invocation) -> int:
         submit_job=options.submit_job,
     )
     state = "started" if options.no_wait else "ready"
-    return call.say({"session": session.row}, f"{state}: {line(session.row)}")
+    job = session.row["delegate_job_id"] if options.submit_job is not None else None
+    lines = [f"{state}: {line(session.row)}", *([f"job {job}: mam job wait {job} follows it"] if job else [])]
+    return call.say({"session": session.row, "job_id": job}, *lines)

@@ -27,7 +27,6 @@ def add_options(parser: Parser) -> None:
     add(
         "--agent",
         metavar="KIND",
-        default="claude-code",
         help="the agent kind (claude); human for a person",
     )
     add("--prompt", metavar="TEXT", help="the work to do")

@@ -1,0 +1,26 @@
+"""Refuses a job for a program that mam could start, but could not give the task to."""
+
+from __future__ import annotations
+
+from mam.app.sessions.launch import find_program
+from mam.core.errors import Refused
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from mam.app.context.context import Context
+
+
+def check_tellable(context: Context, agent: str) -> None:
+    """Raise Refused if mam cannot see whether this program waits for words; nothing is started yet.
+
+    A program without a kind that is not on PATH raises AgentMissing: its name may be mistyped.
+    """
+    kind = context.kind(agent)
+    if not kind.takes_prompt or kind.reads_screen:
+        return
+    if not kind.is_known:
+        find_program(context, kind, [agent], dict(context.environ))
+    raise Refused(
+        f"mam cannot see whether {agent} waits for words, so it cannot give it a task",
+        hint=f"run it once and let its exit status be the end: mam job submit --exec -- {agent} …",
+    )
