@@ -54,6 +54,8 @@ def changed(row, **fields):
     return {key: value for key, value in result.items() if value is not GONE}
 
 
+# A row whose kind mam does not know.
+NO_KIND = {"start_command": ["./run.sh"], "agent": "unknown"}
 ALLOWED = {
     "role of a row that has none": ({}, {"role": "tester"}),
     "start_command as a list": ({}, {"start_command": ["claude", "--model", "x"]}),
@@ -68,6 +70,9 @@ ALLOWED = {
     "unknown key set to null": ({}, {"mine": None}),
     "unknown key removed": ({}, {"mine": GONE}),
 }
+
+# A person may say the kind of a row whose kind mam does not know.
+ALLOWED["s000_29 kind of a row that has none"] = (NO_KIND, {"agent": "claude"})
 
 NO_EDIT = {
     "nothing": ({}, {}),
@@ -138,6 +143,15 @@ REFUSED = {
     "own id removed": ({"claude_session_id_own": "a"}, {"claude_session_id_own": GONE}, None, "must be"),
     "status of no kind": ({}, {"status": "paused"}, "status", "must be one of"),
     "name removed": ({}, {"name": GONE}, None, "must be a text"),
+    "s000_29 kind that mam does not know": (
+        NO_KIND,
+        {"agent": "claud"},
+        "agent",
+        "'agent' must be one of agy, claude, codex",
+    ),
+    "s000_29 kind of a wrong form": (NO_KIND, {"agent": "--x"}, "agent", "must be"),
+    "s000_29 kind removed": (NO_KIND, {"agent": GONE}, None, "must be one of"),
+    "s000_29 kind made unknown": ({}, {"agent": "unknown"}, "agent", "only mam writes it"),
 }
 
 
@@ -206,6 +220,21 @@ def test_an_own_id_joins_the_conversations_and_makes_the_row_resumable():
     assert [entry["id"] for entry in taken["conversations"]] == ["b"]
     assert taken["conversations"][0]["source"] == "hand"
     assert taken["resumable"] is True
+
+
+def test_s000_29_a_corrected_kind_brings_its_own_id():
+    session = {**row(**NO_KIND, resumable=False), "claude_session_id_own": "c-1"}
+    edit = plan(known(session), [changed(session, agent="claude-code")])
+    taken = registry_hand_edits.take_in(
+        edit, {session["id"]: session}, ACTION, path="f", confirm=lambda *_: None
+    )[session["id"]]
+    assert (taken["agent"], taken["claude_session_id_own"], taken["resumable"]) == ("claude", "c-1", True)
+    assert "unknown_session_id_own" not in taken
+    edit = plan(known(session), [changed(session, agent="codex")])
+    taken = registry_hand_edits.take_in(
+        edit, {session["id"]: session}, ACTION, path="f", confirm=lambda *_: None
+    )[session["id"]]
+    assert (taken["agent"], taken["codex_session_id_own"], taken["resumable"]) == ("codex", None, False)
 
 
 class TestWhileTheFileIsBehind:

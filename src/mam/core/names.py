@@ -21,6 +21,11 @@ _LONGEST = 100
 _MARK = "-creator-"
 
 KIND_ALIASES = {"claude-code": "claude", "antigravity": "agy"}
+# The kinds that mam itself has.
+KNOWN_KINDS = ("agy", "claude", "codex", "gemini", "hermes", "human", "opencode", "practice")
+# The kind of a row that does not show what it runs.
+UNKNOWN_KIND = "unknown"
+_BEFORE_PROGRAM = ("command", "env", "exec", "nohup")
 
 
 def parse_name(text: str) -> str:
@@ -104,6 +109,20 @@ def kind_of_name(name: str) -> str | None:
     """Return the agent kind at the end of a name of the original system's pattern, `STEM-creator-KIND`."""
     _, mark, kind = name.rpartition(_MARK)
     return kind if mark and re.match(_KIND, kind) else None
+
+
+def kind_of_command(words: list[str]) -> str | None:
+    """Return the known kind of the program that a command runs; None if it runs any other program.
+
+    The program may be a path. Variables and words such as `env` may stand before it.
+    """
+    for word in words:
+        if "=" in word or word in _BEFORE_PROGRAM:
+            continue
+        program = word.rpartition("/")[2]
+        kind = KIND_ALIASES.get(program, program)
+        return kind if kind in KNOWN_KINDS else None
+    return None
 
 
 def slug(text: str) -> str:

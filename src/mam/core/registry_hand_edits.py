@@ -11,8 +11,9 @@ from datetime import datetime
 
 from mam.core import session_transitions
 from mam.core.errors import EditRefused, IllegalTransition
+from mam.core.names import KIND_ALIASES, KNOWN_KINDS, UNKNOWN_KIND
 from mam.core.row_checks import flaws, is_conversation_id
-from mam.core.session_row import DEFAULTS, Status, is_own_id_field
+from mam.core.session_row import DEFAULTS, Status, is_own_id_field, own_id, own_id_field, with_all_fields
 from mam.core.stop_escalation import FOUND
 from mam.core.times import stamp
 
@@ -160,6 +161,9 @@ def _is_equal(first: object, second: object) -> bool:
 def _problem(key: str, value: object, now: Row) -> str | None:
     if key == "role":
         return None if not now.get("role") else f"'role' never changes once set (it is '{now['role']}')"
+    if key == "agent" and now["agent"] == UNKNOWN_KIND:
+        is_known = isinstance(value, str) and KIND_ALIASES.get(value, value) in KNOWN_KINDS
+        return None if is_known else f"'agent' must be one of {', '.join(KNOWN_KINDS)}"
     if is_own_id_field(key):
         return None if value is None or is_conversation_id(value) else f"'{key}' must be an id or null"
     if key == "start_command":
@@ -199,7 +203,16 @@ def apply_change(row: Row, fields: dict[str, Any], action: Action) -> Row:
             entry = {"id": value, "source": "hand", "since": stamp(action["at_epoch"])}
             changed["conversations"] = [*changed["conversations"], entry]
             changed["resumable"] = True
-    return changed  # type: ignore[return-value]  # a mapping of the same fields
+    corrected: Row = changed  # type: ignore[assignment]  # a mapping of the same fields
+    return _with_kind(corrected) if "agent" in fields else corrected
+
+
+def _with_kind(row: Row) -> Row:
+    """Return the row with the fields of a kind that a person corrected."""
+    if row.get(own_id_field(UNKNOWN_KIND)) is None:
+        row.pop(own_id_field(UNKNOWN_KIND), None)  # type: ignore[misc]  # the field of no kind
+    row = with_all_fields({**row, "agent": KIND_ALIASES.get(row["agent"], row["agent"])})
+    return {**row, "resumable": row["resumable"] or bool(own_id(row))}
 
 
 def apply_status(row: Row, status: str, action: Action) -> Row:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from enum import StrEnum
 
-from mam.core.names import kind_of_name
+from mam.core.names import KIND_ALIASES, KNOWN_KINDS, UNKNOWN_KIND, kind_of_command, kind_of_name
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -181,6 +181,11 @@ def id_or_name(row: Row) -> str:
     return row.get("id") or row["name"]
 
 
+def has_conversation(row: Row) -> bool:
+    """Tell whether the row records any conversation, be it of its own kind or not."""
+    return bool(row.get("conversations")) or any(row.get(key) for key in row if is_own_id_field(key))
+
+
 def is_running(row: Row) -> bool:
     """Tell whether the registry says that the session is running."""
     return row.get("status") == Status.RUNNING
@@ -192,7 +197,7 @@ def with_all_fields(row: Row, session_id: str | None = None) -> Row:
     A row of the original system has fewer fields, and its `start_command` is one string.
     """
     fields: dict[str, Any] = {}
-    agent = row.get("agent") or kind_of_name(row.get("name") or "") or "unknown"
+    agent = kind_of_row(row)
     for key, default in DEFAULTS.items():
         value = row.get(key)
         # A document must hold plain text, also where the caller gave an enum member.
@@ -211,6 +216,27 @@ def with_all_fields(row: Row, session_id: str | None = None) -> Row:
         fields["resumable"] = bool(fields[own_id_field(agent)])
     fields.update((key, value) for key, value in row.items() if key not in fields)
     return fields  # type: ignore[return-value]  # built from the fields above
+
+
+def kind_of_row(row: Row) -> str:
+    """Return the kind of a row that may not name it: then what the row shows of its program decides.
+
+    A row of the original system has no `agent`, and its name may be any name. An id of a conversation says
+    most, then the command, then the command of the pane. A field that has no id yet says least.
+    """
+    named = row.get("agent") or kind_of_name(row.get("name") or "")
+    if named and named != UNKNOWN_KIND:
+        return KIND_ALIASES.get(named, named)
+    fields = {kind: own_id_field(kind) for kind in KNOWN_KINDS}
+    by_id = [kind for kind, field in fields.items() if row.get(field)]
+    by_field = [kind for kind, field in fields.items() if field in row]
+    commands: list[Any] = [row.get("start_command"), (row.get("pane") or {}).get("cmd")]
+    by_command = [
+        kind_of_command(_split(command) if isinstance(command, str) else command or [])
+        for command in commands
+    ]
+    found = [*(by_id if len(by_id) == 1 else []), *by_command, *(by_field if len(by_field) == 1 else [])]
+    return next(filter(None, found), UNKNOWN_KIND)
 
 
 def with_new_fields(row: Row) -> Row:

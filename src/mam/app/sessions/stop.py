@@ -6,7 +6,7 @@ as soon as the processes are gone. The saved state is durable before mam types t
 
 from __future__ import annotations
 
-from mam.adapters.agents.kind import Screen, ScreenState
+from mam.adapters.agents.kind import Kind, Screen, ScreenState
 from mam.adapters.system import exit_watch, process
 from mam.adapters.system.deadline import Deadline
 from mam.app.context import claims
@@ -28,12 +28,15 @@ from mam.core.errors import (
     MamError,
     NotAllowed,
     PaneGone,
+    Refused,
     StopUnconfirmed,
     TerminalsDown,
+    Unconfirmed,
 )
 from mam.core.liveness_values import Liveness
+from mam.core.names import KNOWN_KINDS, UNKNOWN_KIND
 from mam.core.session_event import Stopped, Stopping
-from mam.core.session_row import current_conversation, is_running, merged
+from mam.core.session_row import current_conversation, has_conversation, is_running, merged
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -80,6 +83,7 @@ def stop(
             )
         if purge:
             session_transitions.next_status(row["status"], "purge", row["name"])
+            _refuse_without_kind(context, row)
             conversations.refuse_if_shared(row, transaction.rows())
             # Refuse before the agent ends, while nothing has changed yet.
             if conversation := current_conversation(row):
@@ -88,12 +92,31 @@ def stop(
 
     with claims.claim_session(context, "stop", target, prepare) as row:
         if row is not None:
-            return RowOutcome(Stop(context, caller, row, reason=reason, force=force, purge=purge).run())
+            stopping = Stop(context, caller, row, reason=reason, force=force, purge=purge)
+            return RowOutcome(stopping.run(), note=stopping.note)
     ended_row = result["row"]
     note = stop_escalation.already_ended(ended_row)
     if remove_kept_pane(context, ended_row):
         note += "; its dead pane is removed"
     return RowOutcome(ended_row, False, note)
+
+
+def _refuse_without_kind(context: Context, row: Row) -> None:
+    """Refuse a purge that could not delete what the row records, while nothing has changed yet."""
+    agent = row["agent"]
+    if agent == UNKNOWN_KIND:
+        raise Refused(
+            f"'{row['name']}' has no agent kind, so mam does not know where its conversation is;"
+            " nothing was stopped and nothing deleted",
+            hint=f"set its 'agent:' in {context.paths.yaml} to one of {', '.join(KNOWN_KINDS)},"
+            " or stop it without --purge-conversation",
+        )
+    if has_conversation(row) and type(context.kind(agent)) is Kind:
+        raise Refused(
+            f"mam does not know where {agent} keeps the conversation of '{row['name']}';"
+            " nothing was stopped and nothing deleted",
+            hint="delete the conversation by hand, and stop the session without --purge-conversation",
+        )
 
 
 def remove_kept_pane(context: Context, row: Row) -> bool:
@@ -143,6 +166,7 @@ class Stop:
         self.tree: set[Identity] = set()
         self.mode = mode or stop_escalation.FOUND
         self.is_announced = is_announced
+        self.note: str | None = None
         self.log_detail = {"recovered": True} if is_recovery else {}
 
     def run(self) -> Row:
@@ -370,6 +394,10 @@ class Stop:
             if is_running(self.row):
                 self.row = self._commit(status)
             raise
+        if not removed:
+            self.note = (
+                f"conversation {conversation} was not on disk" if conversation else "it had no conversation"
+            )
 
         def work(transaction: Transaction) -> Row:
             current = transaction.get(self.row["id"]) or self.row
@@ -424,4 +452,10 @@ def purge_files(context: Context, row: Row, conversation: str | None) -> list[st
     ):
         if remove(store, path):
             removed.append(path)
+    if conversations.on_disk(context, row, conversation):
+        raise Unconfirmed(
+            f"conversation {conversation} is still on disk",
+            hint="the row keeps its id; repeat, or delete the files by hand",
+            session=row,
+        )
     return removed

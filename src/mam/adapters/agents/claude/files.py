@@ -129,10 +129,15 @@ def has_history(path: str) -> bool | None:
 
 
 def paths_of(conversation: str, workspace: str, stores: Mapping[str, str]) -> list[tuple[str, str]]:
-    """Return the files and folders of one conversation, as (store, path below it)."""
+    """Return the files and folders of one conversation, as (store, path below it).
+
+    Claude Code knows a workspace by its real path. A registry of the original system may have another one.
+    """
     config, path = config_folder(stores), transcript(conversation, workspace, stores)
     if config is None or path is None:
         return []
+    if not os.path.lexists(path):
+        path = transcript(conversation, os.path.realpath(workspace), stores) or path
     store = stores.get(CONFIG) or stores[HOME]
     project = os.path.dirname(path)
     paths = [path, os.path.join(project, conversation)]
