@@ -126,13 +126,33 @@ def test_what_never_happens(status, state, confirmed, ago, own, now, on_disk, ow
     session = row(status, own=own, ago=ago)
     observed = SessionObservation(state, conversation=now, on_disk=on_disk, own_on_disk=own_on_disk)
     drifts = planned(session, observed, confirmed=confirmed)
-    if status != "running" or not confirmed or state == "unknown":
+    if status == "running" and (not confirmed or state == "unknown"):
         assert drifts == []
+    if status != "running":
+        assert [drift.kind for drift in drifts] in ([], ["D"])
     assert len(drifts) <= 1
     for drift in drifts:
         assert drift.after != "terminated" or state in ("dead", "gone")
         shown = drift_class(session, state, conversation=now, on_disk=on_disk, own_on_disk=own_on_disk)
         assert drift.kind == shown, "a listing and a pass report the same class"
+
+
+@pytest.mark.parametrize("status", STATUSES)
+def test_s001_13_an_ended_row_whose_conversation_is_gone(status) -> None:
+    """What a tmux server says of an ended row does not matter; archived and purged rows say nothing."""
+    for confirmed, on_disk in itertools.product([True, False], [True, False, None]):
+        gone = SessionObservation("gone", own_on_disk=on_disk)
+        kinds = [drift.kind for drift in planned(row(status, own=ID), gone, confirmed=confirmed)]
+        is_said = status in ("stopped", "terminated") and on_disk is False
+        assert kinds == (["D"] if is_said else ["A"] if status == "running" and confirmed else [])
+    purged = row("terminated", own=ID, termination_mode="purge")
+    assert planned(purged, SessionObservation("gone", own_on_disk=False)) == []
+
+
+def test_s001_13_the_episode_of_a_session_goes_on_when_it_ends() -> None:
+    (running,) = planned(row(own=ID), SessionObservation("alive", conversation=ID, own_on_disk=False))
+    (stopped,) = planned(row("stopped", own=ID), SessionObservation("gone", own_on_disk=False))
+    assert running.key == stopped.key
 
 
 def test_the_class_of_an_ended_row() -> None:

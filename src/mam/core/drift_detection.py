@@ -2,7 +2,7 @@
 
 Drift has four classes. A: the row says running, but the session is not. B: a tmux session has a name of the
 original system's pattern, but no row. C: the session's conversation is on disk, but the row does not have its
-id yet. D: the row's conversation was on disk once, but is not any more.
+id yet. D: the conversation of a row, or of the identity cache, was on disk once, but is not any more.
 """
 
 from __future__ import annotations
@@ -25,7 +25,10 @@ _ENDED = (Liveness.DEAD, Liveness.GONE)
 
 
 class SessionObservation:
-    """What was observed of one running session: its process, its pane, its conversation."""
+    """What was observed of one session: its process, its pane, its conversation.
+
+    Of an ended session only the conversation is observed.
+    """
 
     __slots__ = ("conversation", "on_disk", "own_on_disk", "reason", "state")
 
@@ -57,6 +60,17 @@ class UnregisteredSession:
         self.pane_id = pane_id
         self.pid = pid
         self.path = path
+
+
+class LostIdentity:
+    """An entry of the identity cache whose conversation is not on disk; `field` is its place in the file."""
+
+    __slots__ = ("conversation", "field", "kind")
+
+    def __init__(self, kind: str, field: str, conversation: str) -> None:
+        self.kind = kind
+        self.field = field
+        self.conversation = conversation
 
 
 class Drift:
@@ -104,18 +118,20 @@ class Drift:
 class Observation:
     """One observation of everything: which servers answered, what exists for each row, what has no row."""
 
-    __slots__ = ("confirmed", "sessions", "unregistered")
+    __slots__ = ("confirmed", "lost_identities", "sessions", "unregistered")
 
     def __init__(
         self,
         confirmed: Mapping[str, bool],
         sessions: Mapping[str, SessionObservation],
         unregistered: Iterable[UnregisteredSession] = (),
+        lost_identities: Iterable[LostIdentity] = (),
     ) -> None:
         """`confirmed` tells by server whether it answered; `sessions` has the keys of `id_or_name`."""
         self.confirmed = confirmed
         self.sessions = sessions
         self.unregistered = unregistered
+        self.lost_identities = lost_identities
 
 
 def plan(
@@ -123,13 +139,13 @@ def plan(
 ) -> list[Drift]:
     """Return the drift, in the order of the rows; `busy` are the ids and names that a verb works on.
 
-    Three kinds of rows have no drift: rows on a server that did not answer, ended rows, and rows on which
-    somebody acted a few seconds ago.
+    Three kinds of rows have no drift: running rows on a server that did not answer, archived and purged rows,
+    and rows on which somebody acted a few seconds ago. An ended row has drift of class D only.
     """
     drifts = [
         drift
         for row in rows
-        if _may_differ(row, now, busy) and observation.confirmed.get(row["tmux_server"])
+        if _may_differ(row, now, busy) and (_is_ended(row) or observation.confirmed.get(row["tmux_server"]))
         for drift in _of_row(row, observation.sessions.get(id_or_name(row)))
     ]
     names = {row["name"] for row in rows}
@@ -141,7 +157,32 @@ def plan(
         and session.name not in busy
         and kind_of_name(session.name)
     ]
-    return drifts
+    return drifts + [_of_identity(identity) for identity in observation.lost_identities]
+
+
+def decided(
+    rows: Collection[Row], observation: Observation, now: float, busy: Collection[str] = ()
+) -> set[str]:
+    """Return the names of the rows of which `plan` knows everything: what it does not name has ended."""
+    return {
+        row["name"]
+        for row in rows
+        if says_nothing(row)
+        or (
+            _may_differ(row, now, busy)
+            and (observed := observation.sessions.get(id_or_name(row))) is not None
+            and observed.state != Liveness.UNKNOWN
+        )
+    }
+
+
+def says_nothing(row: Row) -> bool:
+    """Tell whether nobody needs to hear of the conversation of a row: it is archived or purged."""
+    return row["status"] == Status.ARCHIVED or (_is_ended(row) and row.get("termination_mode") == "purge")
+
+
+def _is_ended(row: Row) -> bool:
+    return row["status"] != Status.RUNNING
 
 
 def hands_off_until(row: Row) -> float:
@@ -152,7 +193,7 @@ def hands_off_until(row: Row) -> float:
 
 
 def _may_differ(row: Row, now: float, busy: Collection[str]) -> bool:
-    if row["status"] != Status.RUNNING or row.get("id") in busy or row["name"] in busy:
+    if says_nothing(row) or row.get("id") in busy or row["name"] in busy:
         return False
     # An action that lies in the future means that the clock was set back; it protects nothing.
     return not now < hands_off_until(row) <= now + 1.0 + HANDS_OFF_SECONDS
@@ -209,6 +250,14 @@ def _vanished(row: Row, _observed: SessionObservation) -> Drift:
     message = f"{row['name']}: its conversation {own} is not on disk any more"
     key = f"D:{row.get('id') or row['name']}:{own}"
     return Drift("D", key, message, field=own_id_field(row["agent"]), before=own, row=row)
+
+
+def _of_identity(identity: LostIdentity) -> Drift:
+    message = (
+        f"the identity cache of {identity.kind}: conversation {identity.conversation} is not on disk any more"
+    )
+    key = f"D:identity:{identity.kind}:{identity.conversation}"
+    return Drift("D", key, message, field=identity.field, before=identity.conversation)
 
 
 def _without_row(session: UnregisteredSession) -> Drift:

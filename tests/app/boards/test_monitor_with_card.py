@@ -8,6 +8,7 @@ import subprocess
 import sys
 import time
 from contextlib import closing, suppress
+from pathlib import Path
 
 import pytest
 from tests.adapters.kanban.conftest import make_hermes
@@ -141,6 +142,18 @@ class TestDrifts:
         assert messages(fleet, report["card"]["id"]) == ["not printed yet"]
         assert fleet.monitor.once_with_card(report["card"]["id"], emit_diff=True)["drifts"] == []
         assert messages(fleet, report["card"]["id"]) == ["not printed yet"]
+
+    def test_s001_13_a_lost_conversation_of_an_ended_session_is_told_once(
+        self, fleet, hands_on, card
+    ) -> None:
+        session = fleet.sessions.create("practice", args=["--speed", "0"], prompt="hello", name="one")
+        own = session.stop().row["practice_session_id_own"]
+        fleet.monitor.once_with_card(card)
+        (transcript,) = Path(os.environ["XDG_DATA_HOME"]).rglob(f"{own}.jsonl")
+        transcript.unlink()
+        for _ in range(3):
+            fleet.monitor.once_with_card(card)
+        assert messages(fleet, card) == [f"one: its conversation {own} is not on disk any more (not written)"]
 
     def test_many_at_once_are_few_comments(self, fleet, claim, card) -> None:
         card_watch = claim()

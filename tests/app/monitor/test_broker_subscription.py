@@ -83,7 +83,11 @@ def test_a_broker_that_is_killed_and_comes_back(
     fleet.init()
     job_id, news, passes = submit(fleet), [], []
     reconcile = residents.reconcile.reconcile
-    monkeypatch.setattr(residents.reconcile, "reconcile", lambda *args: passes.append(1) or reconcile(*args))
+    monkeypatch.setattr(
+        residents.reconcile,
+        "reconcile",
+        lambda *args, **options: passes.append(1) or reconcile(*args, **options),
+    )
     with watching(workspace, news, RECONCILE_POLL_INTERVAL="0.05"):
         until(lambda: states(news) == ["connected"], SECONDS)
         mosquitto.kill()
@@ -107,7 +111,11 @@ def test_without_the_broker_it_looks_at_intervals(mosquitto, fleet, workspace, u
     fleet.init()
     news, passes = [], []
     reconcile = residents.reconcile.reconcile
-    monkeypatch.setattr(residents.reconcile, "reconcile", lambda *args: passes.append(1) or reconcile(*args))
+    monkeypatch.setattr(
+        residents.reconcile,
+        "reconcile",
+        lambda *args, **options: passes.append(1) or reconcile(*args, **options),
+    )
     mosquitto.password_file("mam").write_text("guess", encoding="utf-8")
     with watching(workspace, news, RECONCILE_POLL_INTERVAL="0.05"):
         until(lambda: states(news) == ["lost"], SECONDS)

@@ -273,7 +273,25 @@ def test_a_pass_that_learned_nothing_is_repeated_soon(fleet, tmux_server, monkey
     watching.close()
 
 
-def fail(*_arguments) -> None:
+def test_hooks_and_edits_do_not_look_at_ended_sessions(fleet, monkeypatch) -> None:
+    """There may be many of them, and a pass follows each hook."""
+    fleet.init()
+    watching = residents.Resident(fleet._access.context, fleet.caller, [].append)
+    looks, reconcile = [], residents.reconcile.reconcile
+    monkeypatch.setattr(
+        residents.reconcile,
+        "reconcile",
+        lambda *args, with_ended: looks.append(with_ended) or reconcile(*args, with_ended=with_ended),
+    )
+    for only in ({"s_00000000"}, None, None, {"s_00000000"}):
+        watching._pass(only)
+    watching._ended_due = 0.0
+    watching._pass()
+    watching.close()
+    assert looks == [False, True, False, False, True]
+
+
+def fail(*_arguments, **_options) -> None:
     raise TerminalsDown("no answer")
 
 

@@ -6,11 +6,13 @@ import time
 from pathlib import Path
 
 import pytest
+from tests.app.environment import use_environment
 
 import mam
 from mam.adapters.store.tables import drifts as recorded
 from mam.adapters.tmux.client import Tmux
 from mam.app.sessions import death
+from mam.app.sessions.reconcile import reconcile
 from mam.core.errors import DiskFull, NoRegistry
 
 QUICK = ["--speed", "0"]
@@ -237,7 +239,152 @@ def test_a_drift_is_new_again_once_it_could_be_written(fleet, later, until, monk
     assert drifts(fleet.monitor.once(emit_diff=True)) == [("A", "one", True, True)], (
         "recorded, and not printed yet"
     )
-    assert fleet._access.context.registry.peek(recorded.has_open, True) is False
+    assert fleet._access.context.registry.peek(recorded.open_drifts, None) == []
+
+
+@pytest.fixture
+def ended(fleet, later, until):
+    """A session that has ended with a conversation on disk; returns it and the transcript."""
+
+    def ended(how="stop"):
+        session = fleet.sessions.create("practice", args=QUICK, prompt="hello", name="one")
+        if how == "stop":
+            session.stop()
+            later()
+        else:
+            until(lambda: session.status()["resume"]["on_disk"])
+            later()
+            fleet.monitor.once()
+            kill(session, until)
+            assert ("A", "one", True, True) in drifts(fleet.monitor.once())
+            later(120.0)
+        own = session.status()["practice_session_id_own"]
+        (transcript,) = Path(os.environ["XDG_DATA_HOME"]).rglob(f"{own}.jsonl")
+        return session, transcript
+
+    return ended
+
+
+@pytest.mark.parametrize("how", ["stop", "kill"])
+def test_s001_13_the_conversation_of_an_ended_row_is_gone(fleet, ended, how) -> None:
+    session, transcript = ended(how)
+    fleet.monitor.once(emit_diff=True)
+    assert fleet.monitor.once(emit_diff=True)["drifts"] == []
+    own = session.status()["practice_session_id_own"]
+    away = transcript.rename(transcript.with_suffix(".away"))
+    (drift,) = fleet.monitor.once(emit_diff=True)["drifts"]
+    assert (drift["class"], drift["session"], drift["before"], drift["new"]) == ("D", "one", own, True)
+    assert drifts(fleet.monitor.once(emit_diff=True)) == [("D", "one", False, False)]
+    assert session.status()["practice_session_id_own"] == own, "the id is kept"
+    away.rename(transcript)
+    assert fleet.monitor.once()["drifts"] == []
+    transcript.unlink()
+    assert drifts(fleet.monitor.once()) == [("D", "one", True, False)], "another episode"
+
+
+def test_s001_13_an_ended_row_of_the_original_system_is_reported_once(fleet, home, workspace) -> None:
+    registry = workspace / ".hermes" / "agent-sessions.yaml"
+    registry.parent.mkdir()
+    registry.write_text(
+        "tmux_sessions:\n- name: demo-creator-claude\n  status: stopped\n"
+        "  claude_session_id_own: 87dc548e-1111-4222-8333-444455556666\n"
+        f"  pane: {{pid: 4, cmd: claude, cwd: {workspace}}}\n",
+        encoding="utf-8",
+    )
+    assert drifts(fleet.monitor.once()) == [("D", "demo-creator-claude", True, False)]
+    assert drifts(fleet.monitor.once()) == [("D", "demo-creator-claude", False, False)]
+
+
+def test_s001_13_a_pass_over_some_sessions_ends_no_drift_of_others(fleet, ended) -> None:
+    session, transcript = ended()
+    transcript.unlink()
+    assert drifts(fleet.monitor.once()) == [("D", "one", True, False)]
+    context = fleet._access.context
+    reconcile(context, fleet.caller, {"s_00000000"})
+    reconcile(context, fleet.caller, with_ended=False)
+    assert drifts(fleet.monitor.once()) == [("D", "one", False, False)], "it is no new one"
+    assert session.status()["drift"] == "D"
+
+
+def test_s001_13_a_drift_that_lasts_writes_nothing(fleet, ended, monkeypatch) -> None:
+    _, transcript = ended()
+    transcript.unlink()
+    fleet.monitor.once()
+    registry = fleet._access.context.registry
+    before = registry.commit_number()
+    monkeypatch.setattr(registry, "note", lambda work: pytest.fail("an unchanged pass takes no write lock"))
+    assert drifts(fleet.monitor.once()) == [("D", "one", False, False)]
+    assert registry.commit_number() == before
+
+
+@pytest.mark.parametrize("verb", ["archive", "purge", "forget"])
+def test_s001_13_an_archived_or_purged_row_says_nothing(fleet, ended, verb) -> None:
+    session, transcript = ended()
+    fleet.sessions.create("sleep", args=["1000"], name="other")
+    if verb == "purge":
+        session.stop(purge_conversation=True)
+    else:
+        transcript.unlink()
+        assert drifts(fleet.monitor.once()) == [("D", "one", True, False)]
+        getattr(fleet.sessions, verb)("one")
+    report = fleet.monitor.once()
+    assert [drift for drift in drifts(report) if drift[1] == "one"] == []
+    if verb != "forget":
+        assert session.status()["status"] in ("archived", "terminated")
+
+
+def write_identities(fleet, identities):
+    """Let the identity cache hold this, as a file of the original system brings it."""
+    fleet.init()
+    fleet._access.context.registry.note(lambda transaction: transaction.set_meta("identities", identities))
+
+
+@pytest.mark.parametrize(
+    ("kind", "key"), [("claude", "session_id"), ("agy", "conversation_id"), ("codex", "session_id")]
+)
+def test_s001_14_a_cached_conversation_is_gone(fleet, home, workspace, kind, key) -> None:
+    conversation = "87dc548e-1111-4222-8333-444455556666"
+    write_identities(fleet, {kind: {key: conversation, "project_cwd": str(workspace)}})
+    (drift,) = fleet.monitor.once(emit_diff=True)["drifts"]
+    assert (drift["class"], drift["session"], drift["new"], drift["written"]) == ("D", None, True, False)
+    assert drift["field"] == f"agent_identities.{kind}.{key}"
+    assert drift["before"] == conversation
+    assert drift["message"].startswith(f"the identity cache of {kind}: conversation {conversation}")
+    assert [again["new"] for again in fleet.monitor.once(emit_diff=True)["drifts"]] == [False]
+    assert fleet._access.context.registry.view().identities[kind][key] == conversation, "it is kept"
+
+
+def test_s001_14_a_cached_conversation_of_a_file_of_the_original_system(fleet, home, workspace) -> None:
+    registry = workspace / ".hermes" / "agent-sessions.yaml"
+    registry.parent.mkdir()
+    registry.write_text(
+        "agent_identities:\n  claude:\n    session_id: 87dc548e-1111-4222-8333-444455556666\n"
+        "tmux_sessions: []\n",
+        encoding="utf-8",
+    )
+    report = fleet.monitor.once(dry_run=True)
+    assert [drift["field"] for drift in report["drifts"]] == ["agent_identities.claude.session_id"]
+
+
+def test_s001_14_the_cache_and_the_row_of_one_conversation_are_one_drift(fleet, ended) -> None:
+    session, transcript = ended()
+    assert fleet._access.context.registry.view().identities["practice"]["session_id"] == transcript.stem
+    away = transcript.rename(transcript.with_suffix(".away"))
+    assert drifts(fleet.monitor.once()) == [("D", "one", True, False)]
+    session.archive()
+    assert drifts(fleet.monitor.once()) == [("D", None, True, False)], "a resume could still take it up"
+    away.rename(transcript)
+    assert fleet.monitor.once()["drifts"] == []
+    transcript.unlink()
+    assert drifts(fleet.monitor.once()) == [("D", None, True, False)], "another episode"
+
+
+def test_s001_14_a_conversation_in_the_store_of_a_session_is_there(fleet, ended, home, monkeypatch) -> None:
+    """The store of a session need not be that of whoever makes the pass."""
+    session, _ = ended()
+    session.archive()
+    use_environment(fleet, {**os.environ, "XDG_DATA_HOME": str(home / "elsewhere")})
+    assert fleet.monitor.once()["drifts"] == []
 
 
 def test_ended_rows_are_left_alone(fleet, later) -> None:

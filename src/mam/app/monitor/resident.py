@@ -101,6 +101,7 @@ class Resident:
         self._watched: dict[str, Identity] = {}
         self._deaths: set[str] = set()
         self._due = 0.0
+        self._ended_due = 0.0
         self._must_tick = False
         self._next_notice_in: float | None = None
         self._rows: list[Row] = []
@@ -205,7 +206,8 @@ class Resident:
             if only is None:
                 recover_if_needed(self.context, self.caller)
                 self._take_in_edit()
-            result = reconcile.reconcile(self.context, self.caller, only)
+            with_ended = only is None and self._looks_at_ended()
+            result = reconcile.reconcile(self.context, self.caller, only, with_ended=with_ended)
             self._rows = self._rows_after(only, result)
             self._adjust_timeouts(result)
             is_certain = all(listing.confirmed for listing in result.snapshot.listings.values())
@@ -231,6 +233,14 @@ class Resident:
         tags = self.files.poll()
         if tags and self._is_news(tags, before):
             self._due = min(self._due, time.monotonic() + _BURST)
+
+    def _looks_at_ended(self) -> bool:
+        """Tell whether a pass looks at ended sessions: not for each hook and edit, because there are many."""
+        now = time.monotonic()
+        if now < self._ended_due:
+            return False
+        self._ended_due = now + _NET
+        return True
 
     def _seconds_until_retry(self) -> float:
         """Return the seconds until a pass that failed or was not answered is repeated: few, then more.

@@ -8,7 +8,13 @@ from mam.adapters.store import root_paths
 from mam.adapters.system import process
 from mam.app.context.liveness import judge_liveness
 from mam.app.observation import conversations
-from mam.core.drift_detection import Observation, SessionObservation, UnregisteredSession
+from mam.core.drift_detection import (
+    LostIdentity,
+    Observation,
+    SessionObservation,
+    UnregisteredSession,
+    says_nothing,
+)
 from mam.core.errors import InvalidName
 from mam.core.liveness_values import Liveness
 from mam.core.names import kind_of_name, parse_name
@@ -16,7 +22,8 @@ from mam.core.session_row import current_conversation, id_or_name, is_running, o
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping, Sequence
+    from collections.abc import Collection, Iterator, Mapping, Sequence
+    from typing import Any
 
     from mam.adapters.tmux.parse import Listing
     from mam.app.context.context import Context
@@ -53,11 +60,16 @@ def observe(
     rows: Sequence[Row],
     reports: Mapping[str, HookReport],
     only: Collection[str] | None = None,
+    *,
+    identities: Mapping[str, Any] | None = None,
+    with_ended: bool = True,
 ) -> Snapshot:
-    """Look at every tmux server with one call each, and at the conversation of each live session.
+    """Look at every tmux server with one call each, and at the conversations of sessions and `identities`.
 
-    With `only`, look at the sessions of these ids alone, and not for agents without a row.
+    With `only`, look at the sessions of these ids alone, and not for agents without a row. Without
+    `with_ended`, do not look at the conversations of ended sessions: there may be many.
     """
+    all_rows = rows
     if only is not None:
         rows = [row for row in rows if row.get("id") in only]
     names = servers(context, rows) if only is None else {row["tmux_server"] for row in rows}
@@ -70,10 +82,15 @@ def observe(
             key = id_or_name(row)
             liveness_by_id[key] = liveness
             sessions[key] = _observe_session(context, row, liveness, reports)
+        elif with_ended and not says_nothing(row):
+            sessions[id_or_name(row)] = SessionObservation(
+                Liveness.GONE, own_on_disk=conversations.on_disk(context, row, own_id(row))
+            )
     confirmed = {server: listing.confirmed for server, listing in listings.items()}
     registered = {row["name"] for row in rows}
     strays = _unregistered(context, listings, registered) if only is None else []
-    return Snapshot(Observation(confirmed, sessions, strays), listings, liveness_by_id)
+    lost = list(_lost_identities(context, all_rows, identities or {})) if only is None else []
+    return Snapshot(Observation(confirmed, sessions, strays, lost), listings, liveness_by_id)
 
 
 def _observe_session(
@@ -92,6 +109,37 @@ def _observe_session(
         on_disk=on_disk,
         own_on_disk=on_disk if own == conversation else conversations.on_disk(context, row, own),
     )
+
+
+def _lost_identities(
+    context: Context, rows: Sequence[Row], identities: Mapping[str, Any]
+) -> Iterator[LostIdentity]:
+    """Return the entries of the identity cache whose conversation is in no place where it could be.
+
+    The drift of a row covers the entry of the same conversation. The cache does not say in which store the
+    conversation was, so those of the kind's sessions count too.
+    """
+    for name, identity in identities.items():
+        key = "session_id" if identity.get("session_id") else "conversation_id"
+        conversation = identity.get(key)
+        same_kind = [row for row in rows if row["agent"] == name]
+        if not conversation or any(
+            own_id(row) == conversation and not says_nothing(row) for row in same_kind
+        ):
+            continue
+        kind = context.kind(name)
+        stores = [kind.stores(context.environ), *(conversations.stores_of(context, row) for row in same_kind)]
+        directory = identity.get("project_cwd")
+        workspaces = (
+            [directory] if directory else [context.paths.root, *(row["workspace"] for row in same_kind)]
+        )
+        places = {
+            (workspace, *sorted(store.items())): (workspace, store)
+            for workspace in workspaces
+            for store in stores
+        }
+        if all(kind.on_disk(conversation, workspace, store) is False for workspace, store in places.values()):
+            yield LostIdentity(name, f"agent_identities.{name}.{key}", conversation)
 
 
 def _unregistered(

@@ -15,10 +15,9 @@ from mam.app.observation.newest_hook_reports import newest_reports
 from mam.app.observation.snapshot import observe
 from mam.app.sessions import adopt, death
 from mam.app.sessions.steps_before_each_change import recover_if_needed
-from mam.core.drift_detection import plan
+from mam.core.drift_detection import decided, plan
 from mam.core.errors import MamError
-from mam.core.liveness_values import Liveness
-from mam.core.session_row import id_or_name, is_running
+from mam.core.session_row import is_running
 from mam.core.times import stamp
 
 TYPE_CHECKING = False
@@ -37,13 +36,15 @@ DRIFT_ACTIONS = {"A": "terminated", "B": "registered", "C": "filled"}
 
 
 class Pass:
-    """What one pass observed and did."""
+    """What one pass observed and did. `decided` are the names of the rows of which it knows all drift."""
 
-    __slots__ = ("actions", "drifts", "snapshot", "view")
+    __slots__ = ("actions", "decided", "drifts", "is_full", "snapshot", "view")
 
-    def __init__(self, snapshot: Snapshot, view: View) -> None:
+    def __init__(self, snapshot: Snapshot, view: View, decided: set[str], *, is_full: bool) -> None:
         self.snapshot = snapshot
         self.view = view
+        self.decided = decided
+        self.is_full = is_full
         self.drifts: list[dict[str, Any]] = []
         self.actions: list[dict[str, Any]] = []
 
@@ -90,14 +91,19 @@ def preview(context: Context) -> Pass:
         lambda transaction: [key for key in keys if drifts.is_known(transaction, key)], no_keys
     )
     this_pass.drifts = [
-        {**drift.as_json(), "new": drift.key not in known_keys, "written": False} for drift in planned_drifts
+        _document(drift, is_new=drift.key not in known_keys, is_written=False) for drift in planned_drifts
     ]
     this_pass.actions = [_action(drift) for drift in planned_drifts if drift.after]
     return this_pass
 
 
-def reconcile(context: Context, caller: Caller, only: Collection[str] | None = None) -> Pass:
-    """Observe, plan, act and record, for all sessions or for some ids. One failure stops no other session."""
+def reconcile(
+    context: Context, caller: Caller, only: Collection[str] | None = None, *, with_ended: bool = True
+) -> Pass:
+    """Observe, plan, act and record, for all sessions or for some ids. One failure stops no other session.
+
+    Without `with_ended` the conversations of ended sessions are not looked at.
+    """
     view = context.registry.view()
     if any(is_running(row) and not row.get("id") for row in view.rows):
         # A file of the original system that mam has not recorded yet.
@@ -105,23 +111,41 @@ def reconcile(context: Context, caller: Caller, only: Collection[str] | None = N
         view = context.registry.view()
     if view.rows:
         take_in(context)
-    this_pass, planned_drifts = _observe_and_plan(context, view, only)
+    this_pass, planned_drifts = _observe_and_plan(context, view, only, with_ended=with_ended)
+    if any(drift.row is not None and not drift.row.get("id") for drift in planned_drifts):
+        # An ended row of that file: without its id the drift would be new again once the row has one.
+        context.registry.commit(lambda _transaction: None)
+        view = context.registry.view()
+        this_pass, planned_drifts = _observe_and_plan(context, view, only, with_ended=with_ended)
     was_written = {drift.key: _act(context, caller, drift, this_pass) for drift in planned_drifts}
-    has_open = context.registry.peek(drifts.has_open, False)
-    if planned_drifts or has_open:
+    # A drift that lasts is no reason to take the write lock in each pass.
+    none: list[drifts.OpenDrift] = []
+    recorded = context.registry.peek(drifts.open_drifts, none)
+    known = {drift.key for drift in recorded}
+    if (
+        any(was_written.values())
+        or not known.issuperset(was_written)
+        or _over(recorded, was_written, this_pass)
+    ):
         this_pass.drifts = context.registry.note(
             lambda transaction: _record(transaction, planned_drifts, was_written, this_pass)
         )
+    else:
+        this_pass.drifts = [_document(drift, is_new=False, is_written=False) for drift in planned_drifts]
     return this_pass
 
 
 def _observe_and_plan(
-    context: Context, view: View, only: Collection[str] | None = None
+    context: Context, view: View, only: Collection[str] | None = None, *, with_ended: bool = True
 ) -> tuple[Pass, list[Drift]]:
     reports = newest_reports(context, view.rows) if view.rows else {}
-    this_pass = Pass(observe(context, view.rows, reports, only), view)
+    snapshot = observe(context, view.rows, reports, only, identities=view.identities, with_ended=with_ended)
     busy = {part for intent in view.intents for part in (intent.session_id, intent.name)}
-    return this_pass, plan(view.rows, this_pass.snapshot.observation, context.now(), busy)
+    now = context.now()
+    this_pass = Pass(
+        snapshot, view, decided(view.rows, snapshot.observation, now, busy), is_full=only is None
+    )
+    return this_pass, plan(view.rows, snapshot.observation, now, busy)
 
 
 def _action(drift: Drift) -> dict[str, Any]:
@@ -157,33 +181,40 @@ def _write(context: Context, caller: Caller, drift: Drift, this_pass: Pass) -> b
     return bool(conversations.record_conversation(context, row).get(drift.field or "") == drift.after)
 
 
+def _document(drift: Drift, *, is_new: bool, is_written: bool) -> dict[str, Any]:
+    return {**drift.as_json(), "new": is_new, "written": is_written}
+
+
 def _record(
     transaction: Transaction, planned_drifts: list[Drift], was_written: dict[str, bool], this_pass: Pass
 ) -> list[dict[str, Any]]:
     documents = []
     for drift in planned_drifts:
+        is_written = was_written[drift.key]
         # A drift that could not be written last time counts as new once it is written.
-        is_new = was_written[drift.key] or not drifts.is_known(transaction, drift.key)
+        is_new = is_written or not drifts.is_known(transaction, drift.key)
         if is_new:
-            drifts.record(transaction, drift.as_json(), is_written=was_written[drift.key])
-        documents.append({**drift.as_json(), "new": is_new, "written": was_written[drift.key]})
-    drifts.close_others(
-        transaction,
-        [drift.key for drift in planned_drifts if not was_written[drift.key]],
-        _observed_names(this_pass),
-    )
+            drifts.record(transaction, drift.as_json(), is_written=is_written)
+        documents.append(_document(drift, is_new=is_new, is_written=is_written))
+    drifts.close(transaction, _over(drifts.open_drifts(transaction), was_written, this_pass))
     return documents
 
 
-def _observed_names(this_pass: Pass) -> list[str]:
-    """Return the names of sessions whose liveness is known now. An ended session has no drift any more."""
-    seen_sessions = this_pass.snapshot.observation.sessions
-    return [
-        row["name"]
-        for row in this_pass.view.rows
-        if not is_running(row)
-        or ((seen := seen_sessions.get(id_or_name(row))) and seen.state != Liveness.UNKNOWN)
-    ]
+def _over(
+    recorded: list[drifts.OpenDrift], was_written: dict[str, bool], this_pass: Pass
+) -> list[drifts.OpenDrift]:
+    """Return the recorded drifts that have ended: this pass could have found them again, and did not."""
+    lasting = {key for key, is_written in was_written.items() if not is_written}
+    confirmed = this_pass.snapshot.observation.confirmed
+    registered = {row["name"] for row in this_pass.view.rows}
+
+    def is_decided(drift: drifts.OpenDrift) -> bool:
+        if drift.session in registered:
+            return drift.session in this_pass.decided
+        # It is of the identity cache, of a row that is gone, or of a tmux session without a row.
+        return this_pass.is_full and (drift.server is None or confirmed.get(drift.server, True))
+
+    return [drift for drift in recorded if drift.key not in lasting and is_decided(drift)]
 
 
 def _since_last_print(context: Context, current_drifts: list[dict[str, Any]]) -> list[dict[str, Any]]:

@@ -12,8 +12,20 @@ if TYPE_CHECKING:
     from mam.adapters.store.rows_and_log import Transaction
 
 _CURSOR = "drift_cursor"
-# Drifts are for the present; the log keeps the history.
+# Drifts are for the present; the log keeps the history. One that lasts is kept, or it would be new again.
 _KEPT = 1000
+
+
+class OpenDrift:
+    """A recorded drift that lasts: its number, its key, and the session and server that it is about."""
+
+    __slots__ = ("key", "seq", "server", "session")
+
+    def __init__(self, seq: int, key: str, data: dict[str, Any]) -> None:
+        self.seq = seq
+        self.key = key
+        self.session: str | None = data.get("session")
+        self.server: str | None = data.get("server")
 
 
 def is_known(transaction: Transaction, key: str) -> bool:
@@ -22,9 +34,10 @@ def is_known(transaction: Transaction, key: str) -> bool:
     return row is not None
 
 
-def has_open(transaction: Transaction) -> bool:
-    """Tell whether a drift was recorded that may have ended since."""
-    return transaction.connection.execute("SELECT 1 FROM drifts WHERE is_open").fetchone() is not None
+def open_drifts(transaction: Transaction) -> list[OpenDrift]:
+    """Return the drifts that were recorded and may have ended since."""
+    rows = transaction.connection.execute("SELECT seq, key, data FROM drifts WHERE is_open ORDER BY seq")
+    return [OpenDrift(seq, key, json.loads(data)) for seq, key, data in rows]
 
 
 def record(transaction: Transaction, drift: dict[str, Any], *, is_written: bool) -> None:
@@ -34,17 +47,15 @@ def record(transaction: Transaction, drift: dict[str, Any], *, is_written: bool)
         (drift["id"], transaction.now, not is_written, json.dumps({**drift, "written": is_written})),
     )
     transaction.connection.execute(
-        "DELETE FROM drifts WHERE seq <= (SELECT max(seq) FROM drifts) - ?", (_KEPT,)
+        "DELETE FROM drifts WHERE NOT is_open AND seq <= (SELECT max(seq) FROM drifts) - ?", (_KEPT,)
     )
 
 
-def close_others(transaction: Transaction, keys: Iterable[str], about: Iterable[str]) -> None:
-    """End the drifts of these sessions that are not in `keys`; if one comes back, it is a new drift."""
-    lasting, sessions = set(keys), set(about)
-    rows = transaction.connection.execute("SELECT seq, key, data FROM drifts WHERE is_open").fetchall()
-    for seq, key, data in rows:
-        if key not in lasting and json.loads(data).get("session") in sessions:
-            transaction.connection.execute("UPDATE drifts SET is_open=0 WHERE seq=?", (seq,))
+def close(transaction: Transaction, ended: Iterable[OpenDrift]) -> None:
+    """End these drifts; if one comes back, it is a new drift."""
+    transaction.connection.executemany(
+        "UPDATE drifts SET is_open=0 WHERE seq=?", [(drift.seq,) for drift in ended]
+    )
 
 
 def unprinted(transaction: Transaction) -> list[dict[str, Any]]:

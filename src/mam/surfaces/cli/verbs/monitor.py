@@ -21,8 +21,9 @@ already watches this root, it shows what the resident finds, and takes over when
 
 A: a running session is gone; its row becomes terminated. B: a tmux session of the naming pattern
 in this root has no row; it gets one. C: a conversation appeared on disk; the row gets its id.
-D: a conversation vanished from disk; mam only reports it. The monitor never starts or ends a tmux
-session, and draws no conclusion from a tmux server that does not answer.
+D: a conversation vanished from disk, also of an ended session or of agent_identities; mam only
+reports it. The monitor never starts or ends a tmux session, and draws no conclusion from a tmux
+server that does not answer.
 
 With --subscribe it also listens to the configured broker (or --broker URL), records the events
 that a job's token signed, and prints each event of a job, also one of this machine. While the
