@@ -48,6 +48,7 @@ _FOREIGN = (
     "TMUX",
     "AGENT_SESSIONS_YAML",
     "DELEGATE_",
+    "BMAD_",
     "CLAUDE",
     "CODEX",
     "GEMINI",

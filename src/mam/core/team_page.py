@@ -29,6 +29,11 @@ _LIFECYCLE = ("Session", "Pane ID", "Role", "Status", *(name.capitalize() for na
 _NONE = "none"
 
 
+def beginning(team_id: str) -> str:
+    """Return the first lines of a team's page, by which mam knows its own page."""
+    return f"# Agent Sessions — {team_id}\n\n{_HEAD}\n"
+
+
 def render(
     team: dict[str, Any],
     members: Sequence[dict[str, Any]],
@@ -38,10 +43,7 @@ def render(
     """Return the text of the file."""
     active = [member for member in members if member["state"] != CLOSED]
     parts = [
-        f"# Agent Sessions — {team['id']}",
-        "",
-        _HEAD,
-        "",
+        beginning(team["id"]),
         f"Track: {_cell(team['name'] or 'by hand')}",
         f"Master: {_cell(team['master'] or 'a person outside of tmux')}",
         f"Started: {team['started_at']}" + (f" · Ended: {team['ended_at']}" if team["ended_at"] else ""),

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
+
 from mam.core import task_format
-from mam.core.errors import InvalidSettings, MamError
+from mam.core.errors import InvalidName, InvalidSettings, MamError
 from mam.core.names import parse_kind, parse_model, slug
 from mam.core.safe_text import for_screen, one_line
 
@@ -28,6 +30,9 @@ MOST_MEMBERS = 12
 # In a pane with fewer lines Claude Code 2.1 cuts off its input box, and mam cannot type safely.
 LEAST_LINES, LEAST_COLUMNS = 8, 30
 _LONGEST_PROMPT = 16 * 1024
+# The variable that names a session of BMAD, and what mam takes as its value: also a name of a tmux session.
+SESSION_VARIABLE = "BMAD_SESSION_ID"
+_SESSION_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,79}")
 # Argument of the agent's /color command -> colour of the pane's border.
 COLOURS = {
     "blue": "#3d6095",
@@ -88,6 +93,24 @@ def team_id(day: str, title: str, random: str) -> str:
     """Return the id of a team: the day, two to four words, four hex digits."""
     parts = [part for part in slug(title).split("-") if part][:4]
     return "-".join([day, *(parts or ["team"]), random])[:80]
+
+
+def is_session_id(text: str) -> bool:
+    """Tell whether a text is one part of a path, and short: the id of a team that somebody chose."""
+    return _SESSION_ID.fullmatch(text) is not None
+
+
+def session_id(environ: Mapping[str, str]) -> str | None:
+    """Return the id of the session that the environment names, or raise InvalidName."""
+    text = environ.get(SESSION_VARIABLE)
+    if not text:
+        return None
+    if not is_session_id(text):
+        raise InvalidName(
+            f"{SESSION_VARIABLE} is not the id of a session: {one_line(text, 40)!r}",
+            hint=f"use at most 80 letters, digits, - and _; or unset {SESSION_VARIABLE}",
+        )
+    return text
 
 
 def agent_name(role: str) -> str:

@@ -186,6 +186,16 @@ class TestUpAndDown:
             with pytest.raises(InvalidSettings):
                 fleet.teams.up(str(path))
 
+    def test_s003_36_a_second_down_does_not_end_the_team_of_another_window(self, desk, master):
+        spawn(master)
+        master.teams.down()
+        desk.raw("new-window", "-d", "-t", "desk", "cat")
+        pane = desk.raw("list-panes", "-a", "-F", "#{pane_id}").split()[-1]
+        with desk.fleet(pane) as elsewhere:
+            team_id = spawn(elsewhere, "qa")["team"]
+        assert master.teams.down()["changed"] is False
+        assert [team["id"] for team in master.teams.list()["teams"]] == [team_id]
+
 
 class TestReport:
     def test_to_the_spawner_and_on_to_the_next(self, master):

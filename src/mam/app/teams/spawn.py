@@ -312,10 +312,11 @@ class Spawn:
             if self.task_seq is not None and self.added_task:
                 tasks.remove(transaction, self.task_seq)
             tasks.release(transaction, member.session_id)
-            teams.remove(transaction, self.team_window.team_id)
+            self.team_window.undo_open(transaction)
 
         self.context.registry.note(work)
         team_page.write(self.context, [self.team_window.team_id])
+        self.team_window.remove_made_folders()
         self.team_window.forget_closed_window(self.context)
         self._reset()
 

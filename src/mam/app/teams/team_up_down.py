@@ -56,7 +56,7 @@ def up(
     running_team = context.registry.peek(
         lambda transaction: teams.find(transaction, team_window.team_id), None
     )
-    if running_team is not None:
+    if running_team is not None and running_team.ended_at is None:
         raise Refused(
             f"the team {running_team.id} is already up",
             hint="end it with mam team down, or add a member with mam spawn",
@@ -124,9 +124,9 @@ def down(
     """Stop every member of a team; return `{team, closed, failed, unfinished, changed}`.
 
     Unfinished tasks wait again for their role. The panes of the caller and of the master stay. Nothing is to
-    be done if the named team is down already, or without a name if no team is up any more.
+    be done if the team is down already.
     """
-    ended_team = find_ended_team(context, team_id)
+    ended_team = find_ended_team(context, caller, team_id)
     if ended_team is not None:
         return _down_document(context, ended_team, changed=False)
     team = find_team(context, caller, team_id)
