@@ -100,6 +100,11 @@ class Drift:
         self.row = row
         self.unregistered = unregistered
 
+    @property
+    def is_loose(self) -> bool:
+        """Tell whether this is a process without its pane."""
+        return self.kind == "A" and self.after is None
+
     def as_json(self) -> dict[str, Any]:
         """Return the drift as a report shows it."""
         source = self.unregistered

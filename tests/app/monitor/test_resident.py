@@ -273,6 +273,22 @@ def test_a_pass_that_learned_nothing_is_repeated_soon(fleet, tmux_server, monkey
     watching.close()
 
 
+def test_s001_41_the_resident_looks_again_at_a_process_that_is_ending(fleet, monkeypatch) -> None:
+    fleet.init()
+    watching = residents.Resident(fleet._access.context, fleet.caller, [].append)
+    reconcile = residents.reconcile.reconcile
+
+    def ending(*args, **options):
+        result = reconcile(*args, **options)
+        result.next_look_in = 4.0
+        return result
+
+    monkeypatch.setattr(residents.reconcile, "reconcile", ending)
+    watching._pass()
+    assert watching._due <= time.monotonic() + 1.0
+    watching.close()
+
+
 def test_hooks_and_edits_do_not_look_at_ended_sessions(fleet, monkeypatch) -> None:
     """There may be many of them, and a pass follows each hook."""
     fleet.init()
@@ -281,7 +297,7 @@ def test_hooks_and_edits_do_not_look_at_ended_sessions(fleet, monkeypatch) -> No
     monkeypatch.setattr(
         residents.reconcile,
         "reconcile",
-        lambda *args, with_ended: looks.append(with_ended) or reconcile(*args, with_ended=with_ended),
+        lambda *args, **options: looks.append(options["with_ended"]) or reconcile(*args, **options),
     )
     for only in ({"s_00000000"}, None, None, {"s_00000000"}):
         watching._pass(only)

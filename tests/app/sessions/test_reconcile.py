@@ -10,10 +10,14 @@ from tests.app.environment import use_environment
 
 import mam
 from mam.adapters.store.tables import drifts as recorded
+from mam.adapters.system import exit_watch, process
 from mam.adapters.tmux.client import Tmux
 from mam.app.sessions import death
+from mam.app.sessions import reconcile as reconciling
+from mam.app.sessions.ending_processes import EndingProcesses
 from mam.app.sessions.reconcile import reconcile
 from mam.core.errors import DiskFull, NoRegistry
+from mam.core.stop_escalation import GRACE, HANG_UP
 
 QUICK = ["--speed", "0"]
 
@@ -158,6 +162,79 @@ def test_a_server_that_is_gone_terminates_its_rows_and_no_others(fleet, later, t
         assert kept.status()["tmux_alive"] is True
     finally:
         Tmux(other).kill_server()
+
+
+@pytest.fixture
+def hung_up(fleet, later, tmux_server, tmp_path, until):
+    """A session whose tmux session was killed, and whose process needs a moment to end; ends it."""
+    script = (
+        f"trap 'while [ ! -e {tmp_path}/end ]; do sleep 0.01; done; exit 0' HUP; while :; do sleep 0.01; done"
+    )
+    session = fleet.sessions.create("sh", args=["-c", script], name="one")
+    pid = session.row["pane"]["pid"]
+    # The trap of a shell counts from the moment in which the shell has it.
+    until(lambda: caught(pid, signal.SIGHUP))
+    tmux = Tmux(tmux_server)
+    # With its last session the server would end, and would not answer for a moment.
+    tmux._call(["new-session", "-d", "-s", "other", "--", "sleep", "1000"])
+    tmux._call(["kill-session", "-t", "=one"])
+    until(lambda: not tmux.panes().marked(session.id))
+    later()
+
+    def end():
+        (tmp_path / "end").touch()
+        until(lambda: process.runs(pid) is not True)
+
+    yield end
+    end()
+
+
+def caught(pid, number):
+    """Tell whether a process has a handler for a signal."""
+    lines = Path(f"/proc/{pid}/status").read_text(encoding="utf-8").splitlines()
+    return int(next(line.split()[1] for line in lines if line.startswith("SigCgt")), 16) >> (number - 1) & 1
+
+
+def test_s001_41_a_process_that_is_ending_is_not_loose(fleet, hung_up, monkeypatch) -> None:
+    """A pass waits for the end of a process that has lost its pane."""
+    waits = []
+
+    def wait_gone(identities, timeout):
+        waits.append(timeout)
+        hung_up()
+        return exit_watch.wait_gone(identities, timeout)
+
+    monkeypatch.setattr(reconciling, "wait_gone", wait_gone)
+    report = fleet.monitor.once()
+    assert drifts(report) == [("A", "one", True, True)]
+    assert "is gone" in report["drifts"][0]["message"]
+    assert waits == [GRACE[HANG_UP]]
+
+
+def test_s001_41_a_process_that_does_not_end_is_loose(fleet, hung_up, monkeypatch) -> None:
+    waits = []
+    monkeypatch.setattr(reconciling, "wait_gone", lambda identities, timeout: waits.append(timeout))
+    assert drifts(fleet.monitor.once(dry_run=True)) == [("A", "one", True, False)]
+    assert drifts(fleet.monitor.once()) == [("A", "one", True, False)]
+    assert "runs without its pane" in fleet.monitor.once()["drifts"][0]["message"]
+    assert len(waits) == 2, "once it is recorded nobody waits for it"
+    hung_up()
+    assert drifts(fleet.monitor.once()) == [("A", "one", True, True)]
+
+
+def test_s001_41_a_resident_goes_on_while_a_process_is_ending(fleet, hung_up, monkeypatch) -> None:
+    monkeypatch.setattr(reconciling, "wait_gone", lambda *_: pytest.fail("it must not stand still"))
+    context, ending = fleet._access.context, EndingProcesses()
+    first = reconcile(context, fleet.caller, ending=ending)
+    assert (first.drifts, fleet.sessions.get("one").row["status"]) == ([], "running")
+    assert first.next_look_in is not None
+    monkeypatch.setitem(GRACE, HANG_UP, 0.0)
+    second = reconcile(context, fleet.caller, ending=ending)
+    assert [drift["message"].endswith("mam stop one ends it") for drift in second.drifts] == [True]
+    hung_up()
+    third = reconcile(context, fleet.caller, ending=ending)
+    assert [(drift["session"], drift["written"]) for drift in third.drifts] == [("one", True)]
+    assert third.next_look_in is None
 
 
 def test_a_session_of_the_pattern_is_registered(fleet, later, tmux_server, workspace, tmp_path) -> None:

@@ -19,6 +19,7 @@ from mam.app.monitor.follow_resident import News
 from mam.app.monitor.job_event_news import JobEventNews
 from mam.app.monitor.resident import Resident
 from mam.app.sessions import reconcile as passes
+from mam.app.sessions.ending_processes import EndingProcesses
 from mam.core.errors import InvalidSettings, MamError
 
 TYPE_CHECKING = False
@@ -90,6 +91,7 @@ class _Subscriber:
         self.relays = RelayPool(context, self.caller, self._pass_on, always=broker, is_alone=False)
         self.news = News(context)
         self.events = events
+        self.ending = EndingProcesses()
         self.due = time.monotonic() + _NET
 
     def _pass_on(self, document: Document) -> None:
@@ -122,7 +124,7 @@ class _Subscriber:
                 self.due = min(self.due, time.monotonic() + wait)
             if time.monotonic() >= self.due:
                 self.due = time.monotonic() + _NET
-                passes.reconcile(self.context, self.caller)
+                passes.reconcile(self.context, self.caller, ending=self.ending)
         except MamError as error:
             self._pass_on({"error": error.as_json()["error"]})
             self.context.registry.close()

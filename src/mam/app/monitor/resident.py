@@ -28,6 +28,7 @@ from mam.app.monitor.decide_when_monitor_ends import MonitorTimeouts
 from mam.app.monitor.stop_signal import StopOverdue, stop_handle
 from mam.app.observation import conversations
 from mam.app.sessions import reconcile
+from mam.app.sessions.ending_processes import EndingProcesses
 from mam.app.sessions.steps_before_each_change import recover_if_needed
 from mam.app.teams.resident_task_spawns_and_pages import TeamTask
 from mam.core.drift_detection import hands_off_until
@@ -63,6 +64,8 @@ if TYPE_CHECKING:
 _NET, _SLOW_NET, _MANY = 30.0, 60.0, 5
 # Seconds. Hooks and edits come in bursts, so one pass handles a burst. A death gets a pass at once.
 _BURST = 0.25
+# Seconds between looks at a process that is ending. The end itself is noticed at once.
+_LONGEST_LOOK = 1.0
 # Seconds to wait for a tmux server that did not answer the last time; every _NOW_AND_THEN-th try gets the
 # full timeout.
 _BRIEF, _NOW_AND_THEN = 0.5, 10
@@ -102,6 +105,7 @@ class Resident:
         self._deaths: set[str] = set()
         self._due = 0.0
         self._ended_due = 0.0
+        self._ending = EndingProcesses()
         self._must_tick = False
         self._next_notice_in: float | None = None
         self._rows: list[Row] = []
@@ -200,6 +204,7 @@ class Resident:
         """Make a pass over all sessions or over some; report a failure, and try again soon."""
         self._deaths = set()
         before: int | None = None
+        next_look_in: float | None = None
         is_certain = False
         try:
             before = self.context.registry.commit_number()
@@ -207,7 +212,10 @@ class Resident:
                 recover_if_needed(self.context, self.caller)
                 self._take_in_edit()
             with_ended = only is None and self._looks_at_ended()
-            result = reconcile.reconcile(self.context, self.caller, only, with_ended=with_ended)
+            result = reconcile.reconcile(
+                self.context, self.caller, only, with_ended=with_ended, ending=self._ending
+            )
+            next_look_in = result.next_look_in
             self._rows = self._rows_after(only, result)
             self._adjust_timeouts(result)
             is_certain = all(listing.confirmed for listing in result.snapshot.listings.values())
@@ -223,6 +231,8 @@ class Resident:
         self._watch()
         if only is None:
             self._due = time.monotonic() + self._interval()
+        if next_look_in is not None:
+            self._due = min(self._due, time.monotonic() + max(_BURST, min(next_look_in, _LONGEST_LOOK)))
         if is_certain:
             # A pass over some sessions may not have asked the server that does not answer.
             self._uncertain_passes = 0 if only is None else self._uncertain_passes

@@ -9,6 +9,8 @@ from __future__ import annotations
 import time
 
 from mam.adapters.store.tables import drifts
+from mam.adapters.system.exit_watch import wait_gone
+from mam.app.context.liveness import identity_of
 from mam.app.observation import conversations
 from mam.app.observation.hook_intake import take_in
 from mam.app.observation.newest_hook_reports import newest_reports
@@ -18,6 +20,7 @@ from mam.app.sessions.steps_before_each_change import recover_if_needed
 from mam.core.drift_detection import decided, plan
 from mam.core.errors import MamError
 from mam.core.session_row import is_running
+from mam.core.stop_escalation import GRACE, HANG_UP
 from mam.core.times import stamp
 
 TYPE_CHECKING = False
@@ -27,8 +30,10 @@ if TYPE_CHECKING:
 
     from mam.adapters.store.registry import View
     from mam.adapters.store.rows_and_log import Transaction
+    from mam.adapters.system.process import Identity
     from mam.app.context.context import Context
     from mam.app.observation.snapshot import Snapshot
+    from mam.app.sessions.ending_processes import EndingProcesses
     from mam.core.caller import Caller
     from mam.core.drift_detection import Drift
 
@@ -36,15 +41,19 @@ DRIFT_ACTIONS = {"A": "terminated", "B": "registered", "C": "filled"}
 
 
 class Pass:
-    """What one pass observed and did. `decided` are the names of the rows of which it knows all drift."""
+    """What one pass observed and did. `decided` are the names of the rows of which it knows all drift.
 
-    __slots__ = ("actions", "decided", "drifts", "is_full", "snapshot", "view")
+    `next_look_in` are the seconds after which a process that has lost its pane should have ended.
+    """
+
+    __slots__ = ("actions", "decided", "drifts", "is_full", "next_look_in", "snapshot", "view")
 
     def __init__(self, snapshot: Snapshot, view: View, decided: set[str], *, is_full: bool) -> None:
         self.snapshot = snapshot
         self.view = view
         self.decided = decided
         self.is_full = is_full
+        self.next_look_in: float | None = None
         self.drifts: list[dict[str, Any]] = []
         self.actions: list[dict[str, Any]] = []
 
@@ -84,7 +93,7 @@ def one_pass(
 def preview(context: Context) -> Pass:
     """Observe and plan, and write nothing: hook payloads stay in the spool."""
     view = context.registry.view()
-    this_pass, planned_drifts = _observe_and_plan(context, view)
+    this_pass, planned_drifts = _observe_patiently(context, view)
     keys = [drift.key for drift in planned_drifts]
     no_keys: list[str] = []
     known_keys = context.registry.peek(
@@ -98,11 +107,17 @@ def preview(context: Context) -> Pass:
 
 
 def reconcile(
-    context: Context, caller: Caller, only: Collection[str] | None = None, *, with_ended: bool = True
+    context: Context,
+    caller: Caller,
+    only: Collection[str] | None = None,
+    *,
+    with_ended: bool = True,
+    ending: EndingProcesses | None = None,
 ) -> Pass:
     """Observe, plan, act and record, for all sessions or for some ids. One failure stops no other session.
 
-    Without `with_ended` the conversations of ended sessions are not looked at.
+    Without `with_ended` the conversations of ended sessions are not looked at. A process that has just lost
+    its pane may end by itself: without `ending` this waits for it, and with it a later pass decides.
     """
     view = context.registry.view()
     if any(is_running(row) and not row.get("id") for row in view.rows):
@@ -111,12 +126,12 @@ def reconcile(
         view = context.registry.view()
     if view.rows:
         take_in(context)
-    this_pass, planned_drifts = _observe_and_plan(context, view, only, with_ended=with_ended)
+    this_pass, planned_drifts = _observe_patiently(context, view, only, with_ended, ending)
     if any(drift.row is not None and not drift.row.get("id") for drift in planned_drifts):
         # An ended row of that file: without its id the drift would be new again once the row has one.
         context.registry.commit(lambda _transaction: None)
         view = context.registry.view()
-        this_pass, planned_drifts = _observe_and_plan(context, view, only, with_ended=with_ended)
+        this_pass, planned_drifts = _observe_patiently(context, view, only, with_ended, ending)
     was_written = {drift.key: _act(context, caller, drift, this_pass) for drift in planned_drifts}
     # A drift that lasts is no reason to take the write lock in each pass.
     none: list[drifts.OpenDrift] = []
@@ -135,8 +150,47 @@ def reconcile(
     return this_pass
 
 
+def _observe_patiently(
+    context: Context,
+    view: View,
+    only: Collection[str] | None = None,
+    with_ended: bool = True,
+    ending: EndingProcesses | None = None,
+) -> tuple[Pass, list[Drift]]:
+    """Observe and plan, and plan nothing for a process that has lost its pane and may be ending."""
+    this_pass, planned_drifts = _observe_and_plan(context, view, only, with_ended)
+    loose = _newly_loose(context, planned_drifts)
+    if not loose:
+        return this_pass, planned_drifts
+    if ending is None:
+        wait_gone(loose.values(), GRACE[HANG_UP])
+        return _observe_and_plan(context, view, only, with_ended)
+    seconds = ending.seconds_left(loose.values())
+    undecided = {key: seconds[identity] for key, identity in loose.items() if seconds[identity] > 0}
+    this_pass.next_look_in = min(undecided.values(), default=None)
+    return this_pass, [drift for drift in planned_drifts if drift.key not in undecided]
+
+
+def _newly_loose(context: Context, planned_drifts: list[Drift]) -> dict[str, Identity]:
+    """Return the processes without their pane that are not recorded as such, by the keys of the drifts."""
+    loose = {
+        drift.key: identity
+        for drift in planned_drifts
+        if drift.is_loose and drift.row is not None and (identity := identity_of(drift.row))
+    }
+    if not loose:
+        return loose
+    nobody: dict[str, Identity] = {}
+    return context.registry.peek(
+        lambda transaction: {
+            key: identity for key, identity in loose.items() if not drifts.is_known(transaction, key)
+        },
+        nobody,
+    )
+
+
 def _observe_and_plan(
-    context: Context, view: View, only: Collection[str] | None = None, *, with_ended: bool = True
+    context: Context, view: View, only: Collection[str] | None, with_ended: bool
 ) -> tuple[Pass, list[Drift]]:
     reports = newest_reports(context, view.rows) if view.rows else {}
     snapshot = observe(context, view.rows, reports, only, identities=view.identities, with_ended=with_ended)
