@@ -65,7 +65,7 @@ def _measure(options: argparse.Namespace) -> int:
     if options.names or not options.imports:
         for name in options.names or FAMILIES:
             began = time.monotonic()
-            found = import_module(f"bench.{name}").measure(options.quick, _tell)
+            found = list(import_module(f"bench.{name}").measure(options.quick, _tell))
             rows += found
             if not options.json:
                 print(f"== {name}, {time.monotonic() - began:.0f} s")

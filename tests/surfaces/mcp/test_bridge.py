@@ -12,10 +12,13 @@ from pathlib import Path
 
 import pytest
 from tests.surfaces.mcp.client import HELLO, Client
+from tests.surfaces.mcp.renew_startup_answers import ENVELOPE
 
+import mam
 from mam.app.agent_tools import wait_for_agents as gathers
 from mam.surfaces.mcp import bridge as bridges
 from mam.surfaces.mcp.bridge import Bridge, Lines
+from mam.surfaces.mcp.read_only_tool_names import READS
 from mam.surfaces.mcp.server_thread import Service
 
 
@@ -41,8 +44,8 @@ def test_a_wait_that_is_under_way_goes_on_with_the_next_resident(client, fleet, 
 
 
 def test_a_connected_client_keeps_its_resident_and_the_last_one_lets_it_go(client, holder, until) -> None:
-    before = holder()
     client.call("spawn_agent", cli="practice", name="one")
+    before = holder()
     client.call("stop_agent", agent_id="one")
     assert client.call("list_agents")["count"] == 1
     assert holder() == before
@@ -89,6 +92,8 @@ def test_a_bridge_that_is_killed_leaves_no_handle_in_the_resident(
     fleet.sessions.create("practice", name="one")
     with Client(workspace) as staying:
         staying.greet()
+        # The answer to a call comes from the server, so the resident runs now.
+        staying.call("list_agents")
         process = Path(f"/proc/{holder()}/fd")
 
         def handles():
@@ -98,7 +103,6 @@ def test_a_bridge_that_is_killed_leaves_no_handle_in_the_resident(
                     count += str(path.readlink()).startswith("socket:")
             return count
 
-        staying.call("list_agents")
         quiet = handles()
         leaving = Client(workspace)
         leaving.greet()
@@ -113,14 +117,19 @@ def test_a_bridge_that_is_killed_leaves_no_handle_in_the_resident(
 class Played:
     """A bridge in a thread; the test acts as its client and its servers."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, shut: bool = False) -> None:
         self.servers: list[socket.socket] = []
         self.starts = 0
         self.is_shut = threading.Event()
+        if shut:
+            self.is_shut.set()
+        self.is_refused = threading.Event()
         ours_in, self.client_in = os.pipe()
         client_out, ours_out = os.pipe()
         self.ends = (ours_in, ours_out)
-        self.bridge = Bridge(self.connect, self.start_resident, {"hello": 1}, source=ours_in, sink=ours_out)
+        self.bridge = Bridge(
+            self.connect, self.start_resident, {"hello": 1}, tuple, source=ours_in, sink=ours_out
+        )
         self.thread = threading.Thread(target=self.bridge.run, daemon=True)
         self.thread.start()
         self.client_reader = os.fdopen(client_out, "rb")
@@ -130,6 +139,8 @@ class Played:
             return None
         client_end, server_end = socket.socketpair()
         self.servers.append(server_end)
+        if self.is_refused.is_set():
+            server_end.shutdown(socket.SHUT_RDWR)
         return client_end
 
     def start_resident(self) -> None:
@@ -159,6 +170,13 @@ def played():
     bridge_setup.close()
 
 
+@pytest.fixture
+def played_without_server():
+    bridge_setup = Played(shut=True)
+    yield bridge_setup
+    bridge_setup.close()
+
+
 def lines(server):
     with server.makefile("rb") as file:
         for line in file:
@@ -170,12 +188,20 @@ def greeted(played, until):
     received = lines(played.servers[0])
     assert next(received) == {"hello": 1}
     played.send(id=1, method="initialize", params=HELLO)
-    assert next(received)["id"] == 1
-    played.servers[0].sendall(b'{"jsonrpc":"2.0","id":1,"result":{}}\n')
-    assert played.receive()["id"] == 1
+    assert played.receive()["result"]["serverInfo"]["name"] == "mam"
+    take_introduction(played.servers[0], received)
     played.send(method="notifications/initialized")
     assert next(received)["method"] == "notifications/initialized"
     return received
+
+
+def take_introduction(server, received, version=mam.__version__):
+    """Answer the introduction of the client, as a server of some version of mam."""
+    introduction = next(received)
+    assert (introduction["method"], introduction["params"]) == ("initialize", HELLO)
+    result = {"serverInfo": {"name": "mam", "version": version}}
+    answer = {"jsonrpc": "2.0", "id": introduction["id"], "result": result}
+    server.sendall(json.dumps(answer).encode() + b"\n")
 
 
 def test_the_client_is_introduced_again_reads_are_repeated_and_changes_never(played, until) -> None:
@@ -191,11 +217,7 @@ def test_the_client_is_introduced_again_reads_are_repeated_and_changes_never(pla
     until(lambda: len(played.servers) == 2)
     second = lines(played.servers[1])
     assert next(second) == {"hello": 1}
-    introduction = next(second)
-    assert (introduction["method"], introduction["params"]) == ("initialize", HELLO)
-    played.servers[1].sendall(
-        json.dumps({"jsonrpc": "2.0", "id": introduction["id"], "result": {}}).encode() + b"\n"
-    )
+    take_introduction(played.servers[1], second)
     assert next(second)["method"] == "notifications/initialized"
     assert [next(second)["id"] for _ in range(2)] == [3, 4]
     unconfirmed = played.receive()
@@ -214,9 +236,7 @@ def test_answers_to_questions_of_a_dead_server_go_to_nobody(played, until) -> No
     until(lambda: len(played.servers) == 2)
     second = lines(played.servers[1])
     next(second)
-    played.servers[1].sendall(
-        json.dumps({"jsonrpc": "2.0", "id": next(second)["id"], "result": {}}).encode() + b"\n"
-    )
+    take_introduction(played.servers[1], second)
     assert next(second)["method"] == "notifications/initialized"
     played.send(id="ask-1", result={})
     played.send(id=9, method="tools/list")
@@ -229,20 +249,17 @@ def test_where_no_resident_comes_up_the_client_is_told_and_may_try_again(played,
     played.is_shut.set()
     played.servers[0].shutdown(socket.SHUT_RDWR)
     played.send(id=2, method="tools/call", params={"name": "stop_agent", "arguments": {"agent_id": "x"}})
-    played.send(id=3, method="tools/list")
+    played.send(id=3, method="resources/read", params={"uri": "mam://sessions"})
     answers = {answer["id"]: answer for answer in (played.receive(), played.receive())}
     assert answers[2]["result"]["structuredContent"]["error"]["code"] in ("unavailable", "unconfirmed")
     assert answers[3]["error"]["data"]["retryable"] is True
     assert played.starts
     played.is_shut.clear()
-    played.send(id=4, method="tools/list")
+    played.send(id=4, method="resources/read", params={"uri": "mam://sessions"})
     until(lambda: len(played.servers) == 2)
     second = lines(played.servers[1])
     next(second)
-    introduction = next(second)
-    played.servers[1].sendall(
-        json.dumps({"jsonrpc": "2.0", "id": introduction["id"], "result": {}}).encode() + b"\n"
-    )
+    take_introduction(played.servers[1], second)
     assert next(second)["method"] == "notifications/initialized"
     assert next(second)["id"] == 4
 
@@ -253,8 +270,7 @@ def introduced(played, until):
     played.servers[1].settimeout(10)
     second = lines(played.servers[1])
     next(second)
-    answer = json.dumps({"jsonrpc": "2.0", "id": next(second)["id"], "result": {}})
-    played.servers[1].sendall(answer.encode() + b"\n")
+    take_introduction(played.servers[1], second)
     assert next(second)["method"] == "notifications/initialized"
     return second
 
@@ -264,7 +280,7 @@ def test_a_change_that_no_server_was_told_of_is_done_by_the_next(played, until, 
     monkeypatch.setattr(bridges, "_PATIENCE", 0.2)
     played.is_shut.set()
     played.servers[0].shutdown(socket.SHUT_RDWR)
-    played.send(id=2, method="tools/list")
+    played.send(id=2, method="resources/read", params={"uri": "mam://sessions"})
     assert played.receive()["id"] == 2
     played.is_shut.clear()
     monkeypatch.setattr(bridges, "_PATIENCE", 30.0)
@@ -314,6 +330,113 @@ def test_a_message_of_a_strange_form_does_not_end_the_bridge(played, until, odd)
     second = introduced(played, until)
     played.send(id=9, method="tools/list")
     assert next(second)["id"] == 9
+
+
+def test_the_first_answers_do_not_wait_for_the_server(played_without_server, until) -> None:
+    played = played_without_server
+    until(lambda: played.starts)
+    played.send(id=1, method="ping")
+    assert played.receive() == {"jsonrpc": "2.0", "id": 1, "result": {}}
+    played.send(id=2, method="initialize", params=HELLO)
+    assert played.receive()["result"]["protocolVersion"] == HELLO["protocolVersion"]
+    played.send(method="notifications/initialized")
+    played.send(id=3, method="tools/call", params={"name": "stop_agent", "arguments": {"agent_id": "x"}})
+    for number, method in ((4, "tools/list"), (5, "prompts/list"), (6, "resources/list")):
+        played.send(id=number, method=method)
+        assert played.receive()["id"] == number
+    played.is_shut.clear()
+    until(lambda: played.servers)
+    received = lines(played.servers[-1])
+    assert next(received) == {"hello": 1}
+    take_introduction(played.servers[-1], received)
+    assert next(received)["method"] == "notifications/initialized"
+    assert next(received)["id"] == 3
+
+
+def test_a_server_that_loads_gets_nothing_before_it_has_answered_the_introduction(played, until) -> None:
+    until(lambda: played.servers)
+    received = lines(played.servers[0])
+    next(received)
+    played.send(id=1, method="initialize", params=HELLO)
+    assert played.receive()["id"] == 1
+    played.send(method="notifications/initialized")
+    played.send(id=2, method="tools/list")
+    assert {tool["name"] for tool in played.receive()["result"]["tools"]} >= READS
+    os.write(played.client_in, b"no JSON\n")
+    played.send(id=True, method="ping")
+    played.send(id=3, method="tools/call", params={"name": "list_agents", "arguments": {}})
+    take_introduction(played.servers[0], received)
+    assert next(received)["method"] == "notifications/initialized"
+    with pytest.raises(ValueError, match="Expecting value"):
+        next(received)
+
+
+def test_a_client_of_the_protocol_without_initialize_is_introduced_by_its_envelope(played, until) -> None:
+    until(lambda: played.servers)
+    received = lines(played.servers[0])
+    next(received)
+    played.send(id=1, method="server/discover", params=ENVELOPE)
+    assert played.receive()["result"]["supportedVersions"] == ["2026-07-28"]
+    introduction = next(received)
+    assert (introduction["method"], introduction["params"]) == ("server/discover", ENVELOPE)
+    played.send(id=2, method="tools/list", params=ENVELOPE)
+    assert played.receive()["id"] == 2
+    played.send(id=3, method="tools/call", params={"name": "list_agents", **ENVELOPE})
+    answer = {"jsonrpc": "2.0", "id": introduction["id"], "result": {}}
+    played.servers[0].sendall(json.dumps(answer).encode() + b"\n")
+    assert next(received)["id"] == 3
+
+
+def test_a_server_of_another_version_makes_the_client_ask_for_the_tools_again(played, until) -> None:
+    until(lambda: played.servers)
+    received = lines(played.servers[0])
+    next(received)
+    played.send(id=1, method="initialize", params=HELLO)
+    assert played.receive()["result"]["capabilities"]["tools"] == {"listChanged": True}
+    played.send(method="notifications/initialized")
+    played.send(id=2, method="tools/list")
+    assert played.receive()["id"] == 2
+    take_introduction(played.servers[0], received, version="9.9")
+    assert played.receive() == {"jsonrpc": "2.0", "method": "notifications/tools/list_changed"}
+    assert next(received)["method"] == "notifications/initialized"
+    played.send(id=3, method="tools/list")
+    assert next(received)["id"] == 3
+    played.servers[0].sendall(b'{"jsonrpc":"2.0","id":3,"result":{"tools":[]}}\n')
+    assert played.receive()["result"] == {"tools": []}
+    played.servers[0].shutdown(socket.SHUT_RDWR)
+    until(lambda: len(played.servers) == 2)
+    second = lines(played.servers[1])
+    next(second)
+    take_introduction(played.servers[1], second, version="9.9")
+    assert next(second)["method"] == "notifications/initialized"
+    played.send(id=4, method="tools/list")
+    assert next(second)["id"] == 4
+    played.servers[1].sendall(b'{"jsonrpc":"2.0","id":4,"result":{"tools":[]}}\n')
+    assert played.receive()["id"] == 4
+
+
+def test_an_introduction_of_a_strange_form_is_left_to_the_server(played, until) -> None:
+    until(lambda: played.servers)
+    received = lines(played.servers[0])
+    next(received)
+    played.send(id=1, method="initialize", params={"protocolVersion": 7})
+    assert next(received) == {
+        "jsonrpc": "2.0",
+        "id": 1,
+        "method": "initialize",
+        "params": {"protocolVersion": 7},
+    }
+    played.servers[0].sendall(b'{"jsonrpc":"2.0","id":1,"error":{"code":-32602,"message":"no"}}\n')
+    assert played.receive()["error"]["code"] == -32602
+
+
+def test_a_server_that_hangs_up_at_once_is_not_asked_without_end(played, until, monkeypatch) -> None:
+    monkeypatch.setattr(bridges, "_PATIENCE", 0.3)
+    greeted(played, until)
+    played.is_refused.set()
+    played.servers[0].shutdown(socket.SHUT_RDWR)
+    played.send(id=2, method="resources/read", params={"uri": "mam://sessions"})
+    assert played.receive()["error"]["data"]["code"] == "unavailable"
 
 
 def test_lines_are_cut_wherever_they_arrive() -> None:

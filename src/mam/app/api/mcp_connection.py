@@ -56,6 +56,17 @@ class Mcp(VerbGroup):
 
         return ConnectedClient(self._context, connection, introduction)
 
+    def allowed(self, introduction: Mapping[str, object]) -> tuple[str, ...]:
+        """Return the guarded tools that the server would give to this process as a client."""
+        if not introduction.get("allow") and not self._context.settings().mcp["allow"]:
+            return ()
+        from socket import socketpair
+
+        # The peer of this connection is this process, so the answer is that of the server.
+        ours, theirs = socketpair()
+        with ours, theirs:
+            return self.client(ours, introduction).allowed()
+
     def warn(self, text: str) -> None:
         """Warn of a problem that does not stop the server."""
         self._context.warn(text)

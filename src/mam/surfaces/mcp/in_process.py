@@ -26,5 +26,5 @@ def serve(fleet: Fleet, hello: dict[str, Any]) -> None:
         service.add_client(server_end)
         return client_end
 
-    Bridge(connect, lambda: None, hello).run()
+    Bridge(connect, lambda: None, hello, lambda: fleet.mcp.allowed(hello)).run()
     service.end()

@@ -1,4 +1,4 @@
-"""The resident task for the MCP server: it listens, and loads the server when the first client connects.
+"""The resident task for the MCP server: it listens, and loads the server when a client connects or will.
 
 The resident's loop only accepts connections. A thread of its own serves them.
 """
@@ -33,7 +33,7 @@ class McpTask:
         self._waits_until = time.monotonic() + _MOMENT if awaits else 0.0
         self._listener: Listener | None = None
         self._due = 0.0
-        self._service: Service | None = None
+        self._service: Service | None = self._start_service(load=True) if awaits else None
 
     def __enter__(self) -> McpTask:
         """Use as a context manager, which removes the socket at the end."""
@@ -70,8 +70,11 @@ class McpTask:
             self._listener = self._fleet.mcp.listen()
         while (connection := self._listener.accept()) is not None:
             if self._service is None:
-                from mam.surfaces.mcp.server_thread import Service
-
-                self._service = Service(self._fleet)
+                self._service = self._start_service()
             self._service.add_client(connection)
         return ""
+
+    def _start_service(self, *, load: bool = False) -> Service:
+        from mam.surfaces.mcp.server_thread import Service
+
+        return Service(self._fleet, load=load)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 
 from mcp.server import MCPServer
+from mcp.server.lowlevel.server import NotificationOptions
 from mcp.server.stdio import stdio_server
 from mcp_types import INVALID_REQUEST, PARSE_ERROR, JSONRPCNotification, jsonrpc_message_adapter
 
@@ -35,6 +36,9 @@ mam runs AI coding agents in tmux. spawn_agent starts one, send_to gives it work
 idle or done, read_screen shows its terminal, stop_agent ends it; its conversation is kept and resume_agent \
 takes it up again. An agent that is blocked_on_prompt waits for a person. Errors have a code and a hint."""
 
+# The bridge sends this notification if a server of another version follows.
+_NOTIFICATIONS = NotificationOptions(tools_changed=True)
+
 
 class Server(MCPServer):
     """mam's tools for agents."""
@@ -58,7 +62,7 @@ class Server(MCPServer):
         server = self._lowlevel_server
         sink = _Sink(writer)
         async with stdio_server(_Lines(reader, sink), sink) as (received, sent):  # type: ignore[arg-type]
-            await server.run(received, sent, server.create_initialization_options())
+            await server.run(received, sent, server.create_initialization_options(_NOTIFICATIONS))
 
     async def list_tools(self) -> list[Described]:
         """List the tools that this client may use."""

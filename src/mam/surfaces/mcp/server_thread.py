@@ -1,11 +1,13 @@
 """The thread that serves MCP clients: one event loop, one server, any number of clients.
 
-The thread loads the `mcp` package when the first client connects, because most residents never need it.
+The thread loads the `mcp` package when the first client connects, because most residents never need it. A
+resident that a client has started loads it at once.
 """
 
 from __future__ import annotations
 
 import asyncio
+import gc
 import json
 import threading
 from contextlib import suppress
@@ -28,8 +30,8 @@ _END_SECONDS = 5.0
 class Service:
     """Serves every client that `add_client` gets, until the resident ends."""
 
-    def __init__(self, fleet: Fleet) -> None:
-        """Start the thread."""
+    def __init__(self, fleet: Fleet, *, load: bool = False) -> None:
+        """Start the thread; `load` loads the server before the first client connects."""
         self._fleet = fleet
         self._loop = asyncio.new_event_loop()
         self._server: Server | None = None
@@ -38,6 +40,8 @@ class Service:
         self._connected = self._disconnected = 0
         self._thread = threading.Thread(target=self._run, name="mam-mcp", daemon=True)
         self._thread.start()
+        if load:
+            self._loop.call_soon_threadsafe(self._load)
 
     def is_used(self) -> bool:
         """Tell whether a client is connected."""
@@ -100,9 +104,18 @@ class Service:
     async def _serve_client(
         self, client: ConnectedClient, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
     ) -> None:
-        from mam.surfaces.mcp.server import Server
-
-        if self._server is None:
-            self._server = Server()
         with suppress(ConnectionError):
-            await self._server.serve(client, reader, writer)
+            await self._load().serve(client, reader, writer)
+
+    def _load(self) -> Server:
+        """Return the server; load it first if necessary."""
+        if self._server is None:
+            # Collections of garbage make a quarter of the time in which the package is loaded.
+            gc.disable()
+            try:
+                from mam.surfaces.mcp.server import Server
+
+                self._server = Server()
+            finally:
+                gc.enable()
+        return self._server

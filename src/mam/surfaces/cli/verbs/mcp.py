@@ -61,5 +61,5 @@ def run(call: Invocation) -> int:
         return 0
     from mam.surfaces.mcp.bridge import Bridge
 
-    Bridge(fleet.mcp.connect, fleet.mcp.start_resident, hello).run()
+    Bridge(fleet.mcp.connect, fleet.mcp.start_resident, hello, lambda: fleet.mcp.allowed(hello)).run()
     return 0
