@@ -110,6 +110,19 @@ class TestFiles:
         staged = run("git", "-c", "safe.directory=*", "ls-files", "--stage", name).stdout
         assert not staged or staged.startswith("100755")
 
+    def test_s003_11_no_command_sleeps_for_a_fixed_time(self):
+        """Of a second or more: mam waits for what it needs to see."""
+        calls = [
+            (path.name, node.lineno)
+            for path in SOURCE.rglob("*.py")
+            if "sleep(" in (text := path.read_text(encoding="utf-8"))
+            for node in ast.walk(ast.parse(text))
+            if isinstance(node, ast.Call)
+            and ast.unparse(node.func).rpartition(".")[2] == "sleep"
+            and any(isinstance(seconds, ast.Constant) and seconds.value >= 1 for seconds in node.args)
+        ]
+        assert calls == []
+
     def test_the_changelog_has_a_place_for_the_next_change(self):
         assert "\n## [Unreleased]\n" in (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
 

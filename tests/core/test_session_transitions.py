@@ -114,3 +114,25 @@ def test_unknown_keys_survive_every_change() -> None:
         session_transitions.died(before, ACTION, on_disk=True, exit_status=None), ACTION
     )
     assert after["mood"] == "calm"
+
+
+def test_s000_5_a_stop_keeps_the_pane_for_the_record() -> None:
+    pane = {"pid": 7, "cmd": "claude", "cwd": "/w", "mcp_attachments": ["serena"]}
+    changed = session_transitions.stopped(row(pane=pane), ACTION, reason="x", mode="graceful", exit_status=0)
+    assert changed["pane"] == pane
+
+
+def test_s000_22_the_fields_of_a_stop() -> None:
+    changed = session_transitions.stopped(
+        row(claude_session_id_own="abc"), ACTION, reason="api_error", mode="graceful", exit_status=0
+    )
+    fields = ("status", "stop_reason", "termination_mode", "claude_session_id_own", "resumable")
+    assert [changed[field] for field in fields] == ["stopped", "api_error", "graceful", "abc", True]
+    assert (changed["stopped_at"], changed["stopped_at_epoch"]) == ("2026-11-15T08:00:00Z", 1794729600)
+
+
+def test_s000_23_the_fields_of_a_purge() -> None:
+    changed = session_transitions.purged(row(), ACTION, reason="x", exit_status=None)
+    fields = ("status", "termination_mode", "resumable")
+    assert [changed[field] for field in fields] == ["terminated", "purge", False]
+    assert (changed["terminated_at"], changed["terminated_at_epoch"]) == ("2026-11-15T08:00:00Z", 1794729600)

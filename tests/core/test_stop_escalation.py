@@ -2,7 +2,7 @@
 
 import pytest
 
-from mam.core.stop_escalation import ASK, HANG_UP, KILL, already_ended, first_step
+from mam.core.stop_escalation import ASK, GRACE, HANG_UP, KILL, already_ended, first_step
 
 CALM = {
     "force": False,
@@ -55,3 +55,7 @@ def test_s000_24_the_note_of_a_terminated_session_names_its_last_end() -> None:
         already_ended({**row, "status": "archived"}) == "already archived (2026-11-16T09:00:00Z, api_error)"
     )
     assert already_ended({"status": "terminated"}) == "already terminated (unknown time)"
+
+
+def test_s000_10_the_agent_has_3_s_for_its_exit_word_and_5_s_after_its_pane_is_closed() -> None:
+    assert GRACE == {ASK: 3.0, HANG_UP: 5.0, KILL: 5.0}

@@ -274,8 +274,9 @@ def test_s001_24_the_reconcile_script_takes_the_options_of_the_document(fleet, s
     assert result.returncode == 0, result.stderr
 
 
-def test_s002_38_the_job_script_takes_the_options_of_the_document(fleet, shell, workspace):
+def test_s002_38_the_job_script_takes_the_options_of_the_document(fleet, shell, workspace, monkeypatch):
     fleet.skills.install()
+    monkeypatch.setenv("DELEGATE_JOB_PYTHON", "/nowhere/python")
     (workspace / "check.sh").write_text('test -n "$JOB_ID" && test -d "$REGISTRY_DIR"\n', encoding="utf-8")
     limits = "--timeout 120 --idle-timeout 60 --registry-dir .mam/jobs"
     result = shell(f"{DELEGATE} submit --agent practice --prompt 'say \"hi\"' {limits} --dry-run")
@@ -304,3 +305,8 @@ def test_s002_38_the_job_script_takes_the_options_of_the_document(fleet, shell, 
     for words in ("submit", "status", f"verify --job {audit.name}", "logs", "dance", "list --mode print"):
         result = shell(f"{DELEGATE} {words}")
         assert (result.returncode, result.stdout) == (64, ""), (words, result)
+
+
+def test_s000_43_the_skills_are_for_linux_and_macos() -> None:
+    for text in SKILLS.values():
+        assert yaml.safe_load(text.split("---\n", 2)[1])["platforms"] == ["linux", "macos"]

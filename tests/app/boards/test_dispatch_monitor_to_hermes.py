@@ -117,3 +117,14 @@ def test_the_worker_of_a_root_with_a_strange_name(home, tmux_server, tmp_path, h
         {"HERMES_BIN": None, "MAM_SESSION": "s_1", "TMUX": "x,1,0"},
     ]
     assert not list(tmp_path.glob("marker"))
+
+
+def test_s001_42_the_text_of_the_card_has_the_sections_of_the_document(fleet, hermes, tmp_path) -> None:
+    fleet.init()
+    hermes()
+    fleet.monitor.dispatch_to_hermes()
+    create, _ = calls(tmp_path)[0]
+    body = create[create.index("--body") + 1]
+    sections = ("## Loop (every 30 s", "## What it does about a difference", "## Stop", "## Never")
+    for words in (*sections, "mam monitor --once --emit-diff", "kanban_heartbeat(", "kanban_block("):
+        assert words in body, words

@@ -499,3 +499,13 @@ def test_what_would_be_believed_nowhere_is_not_recorded(fleet, job, data, reason
     with pytest.raises(EventRefused, match=reason):
         fleet.jobs.event(job, "completed", data=data)
     assert fleet.jobs.status(job)["status"] == "pending"
+
+
+def test_s002_24_the_variable_names_another_folder_for_audit_folders(quick_path, home, tmp_path):
+    environ = {**os.environ, "DELEGATE_JOB_LOGS_DIR": str(tmp_path / "logs")}
+    with mam.open(str(quick_path), environ=environ) as fleet:
+        job = record_job(fleet._access.context, fleet.caller, new_id(), "do it").id
+        fleet.jobs.event(job, "completed")
+        assert (tmp_path / "logs" / job / "status.json").exists()
+        assert [audit["directory"] for audit in fleet.jobs.audits()] == [str(tmp_path / "logs" / job)]
+        assert not Path(fleet.root, "delegate_job_logs").exists()

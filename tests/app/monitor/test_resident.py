@@ -327,3 +327,11 @@ def test_a_silent_server_is_not_waited_for_again_and_again(fleet, tmux_server) -
     watching._pass()
     assert tmux.timeout == whole
     watching.close()
+
+
+@pytest.mark.parametrize(("sessions", "seconds"), [(0, 30.0), (4, 30.0), (5, 60.0)])
+def test_s001_4_a_full_pass_every_30_s_and_every_60_s_from_five_sessions_on(fleet, sessions, seconds) -> None:
+    watching = residents.Resident(fleet._access.context, fleet.caller, lambda _report: None)
+    watching._rows = [{"id": f"s_{number}", "name": "x", "status": "running"} for number in range(sessions)]
+    assert watching._interval() == seconds
+    watching.close()

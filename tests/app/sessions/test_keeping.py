@@ -219,3 +219,11 @@ def test_a_variable_alone_makes_no_caller_a_session(fleet, workspace) -> None:
     with mam.open(environ=forged) as other:
         assert other.root == str(workspace)
         assert other.sessions.create("sleep", args=["1000"]).row["parent"] is None
+
+
+def test_s000_4_the_variable_names_another_registry_file(tmp_path, home) -> None:
+    file = tmp_path / "other.yaml"
+    with mam.open(str(tmp_path), environ={**os.environ, "AGENT_SESSIONS_YAML": str(file)}) as fleet:
+        assert fleet.registry_file == str(file)
+    with mam.open(str(tmp_path)) as fleet:
+        assert fleet.registry_file == str(tmp_path / ".hermes/agent-sessions.yaml")

@@ -471,3 +471,24 @@ def test_ended_rows_are_left_alone(fleet, later) -> None:
     before = Path(fleet.registry_file).read_bytes()
     assert fleet.monitor.once()["drifts"] == []
     assert Path(fleet.registry_file).read_bytes() == before
+
+
+def test_s001_5_a_pass_reads_the_sessions_of_tmux(fleet, tmux_server) -> None:
+    fleet.sessions.create("sleep", args=["1000"], name="one")
+    report = fleet.monitor.once()
+    assert report["tmux_sessions_alive"] == ["one"]
+    assert report["servers"][tmux_server] == {"confirmed": True, "error": None}
+
+
+def test_s001_40_a_pass_changes_neither_conversations_nor_panes(fleet, later, until, tmux_server) -> None:
+    session = fleet.sessions.create("practice", args=QUICK, prompt="hello", name="one")
+    session.wait("idle", timeout=30)
+    kill(session, until)
+    later()
+    folder = Path(os.environ["XDG_DATA_HOME"]) / "mam-practice"
+    before = {path: path.read_bytes() for path in folder.glob("*.jsonl")}
+    panes = [pane.id for pane in Tmux(tmux_server).panes().panes]
+    assert drifts(fleet.monitor.once()) == [("A", "one", True, True)]
+    assert {path: path.read_bytes() for path in folder.glob("*.jsonl")} == before
+    assert before
+    assert [pane.id for pane in Tmux(tmux_server).panes().panes] == panes

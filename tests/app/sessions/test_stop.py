@@ -3,6 +3,7 @@
 import os
 import signal
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -436,3 +437,73 @@ def test_a_verb_for_an_unknown_name_makes_no_root(home, tmp_path, verb) -> None:
     with mam.open(str(folder)) as fleet, pytest.raises(SessionNotFound, match="nobody"):
         getattr(fleet.sessions, verb)("nobody")
     assert list(folder.iterdir()) == []
+
+
+def test_s000_3_the_server_of_the_row_is_used(fleet, tmux_server, workspace, monkeypatch) -> None:
+    other = f"{tmux_server}-2"
+    try:
+        session = fleet.sessions.create("sleep", args=["1000"], name="one", tmux_server=other)
+        monkeypatch.delenv("TMUX_SERVER_NAME")
+        with mam.open(str(workspace)) as later:
+            row = later.sessions.stop("one").session.row
+        assert (row["status"], row["tmux_server"]) == ("stopped", other)
+        assert not exists(session.row["pane"]["pid"])
+        assert Tmux(other).panes().panes == []
+    finally:
+        Tmux(other).kill_server()
+
+
+def test_s000_12_what_ignores_every_request_is_killed(fleet, workspace, until, monkeypatch) -> None:
+    for method in (stop_escalation.ASK, stop_escalation.HANG_UP):
+        monkeypatch.setitem(stop_escalation.GRACE, method, 0.1)
+    script = workspace / "stubborn.sh"
+    script.write_text("trap '' HUP TERM INT; touch ready; while :; do sleep 1; done\n", encoding="utf-8")
+    session = fleet.sessions.create("sh", args=[str(script)])
+    until((workspace / "ready").exists)
+    row = session.stop().row
+    assert (row["status"], row["termination_mode"]) == ("stopped", "forced")
+    assert not exists(row["pane"]["pid"])
+
+
+SNIPPETS = """
+# the pre-flight of the document
+python3 -c "
+import yaml
+d = yaml.safe_load(open('$AGENT_SESSIONS_YAML'))
+names = [s['name'] for s in d.get('tmux_sessions', [])]
+if '$SESSION_NAME' not in names:
+    raise SystemExit(1)
+"
+python3 -c "
+import yaml
+d = yaml.safe_load(open('$AGENT_SESSIONS_YAML'))
+s = [x for x in d['tmux_sessions'] if x['name']=='$SESSION_NAME'][0]
+print(s.get('status', 'unknown'))
+"
+# its verification
+tmux -L "$SERVER" has-session -t "$SESSION_NAME" 2>/dev/null && echo "STILL ALIVE" || echo "OK: tmux gone"
+python3 -c "
+import yaml
+d = yaml.safe_load(open('$AGENT_SESSIONS_YAML'))
+s = [x for x in d['tmux_sessions'] if x['name']=='$SESSION_NAME'][0]
+assert s['status'] == 'stopped', s['status']
+assert s.get('stopped_at'), 'missing stopped_at'
+print(s['pane']['pid'], s['pane']['cmd'], s['pane']['cwd'])
+"
+"""
+
+
+def test_s000_16_the_snippets_of_the_document_read_the_registry(fleet, tmux_server, workspace) -> None:
+    session = fleet.sessions.create("sleep", args=["1000"])
+    session.stop()
+    values = {"SESSION_NAME": session.name, "AGENT_SESSIONS_YAML": fleet.registry_file, "SERVER": tmux_server}
+    script = SNIPPETS.replace("python3", sys.executable)
+    result = subprocess.run(
+        ["bash", "-e", "-c", script], env={**os.environ, **values}, capture_output=True, text=True, check=True
+    )
+    pane = session.row["pane"]
+    assert result.stdout.splitlines() == [
+        "stopped",
+        "OK: tmux gone",
+        f"{pane['pid']} {pane['cmd']} {workspace}",
+    ]

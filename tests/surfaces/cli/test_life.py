@@ -470,3 +470,11 @@ def test_a_watch_prints_an_object_per_change(run, session, workspace):
         watching.kill()
         watching.wait()
         watching.stdout.close()
+
+
+def test_s001_47_the_exit_codes_of_a_pass(run, workspace) -> None:
+    assert run("monitor", "--once").code == 1
+    assert run("init").code == 0
+    assert run("monitor", "--once").code == 0
+    (workspace / ".hermes/agent-sessions.yaml").write_text("tmux_sessions: [", encoding="utf-8")
+    assert run("monitor", "--once").code == 65

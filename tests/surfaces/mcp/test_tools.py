@@ -130,3 +130,16 @@ def test_what_is_no_message_is_refused_and_the_client_does_not_wait(client) -> N
         answer = client.finish(number, 20)
         assert (answer["id"], answer["error"]["code"]) == (number, code)
     assert "result" in client.ask("ping")
+
+
+def test_s004_8_an_agent_whose_process_is_dead_already_is_stopped(client, fleet, until) -> None:
+    client.call("spawn_agent", cli="practice", name="one")
+    os.kill(fleet.sessions.get("one").row["pane"]["pid"], signal.SIGKILL)
+    stopped = client.call("stop_agent", agent_id="one", force=True)
+    assert (stopped["state"], stopped["applied"]) == ("done", "stop_agent")
+
+
+def test_s004_2_the_agent_must_be_named(client) -> None:
+    (tool,) = [tool for tool in client.ask("tools/list")["result"]["tools"] if tool["name"] == "stop_agent"]
+    assert tool["inputSchema"]["required"] == ["agent_id"]
+    assert "agent_id" in client.call("stop_agent")["error"]["message"]

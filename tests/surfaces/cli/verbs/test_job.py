@@ -236,3 +236,21 @@ def test_an_event_imports_nothing_heavy(run, job, workspace):
     assert "mam.app.jobs.event" in loaded
     assert not {name for name in loaded if name.split(".")[0] in HEAVY}
     assert not loaded & DEAR
+
+
+def test_s002_4_the_agent_of_a_job_is_claude_code_by_default(run) -> None:
+    for arguments in ((), ("--agent", "claude-code"), ("--agent", "claude")):
+        preview = run("job", "submit", "--prompt", "x", "--dry-run", "--json", *arguments).json
+        assert preview["agent"] == "claude", arguments
+    assert (
+        run("job", "submit", "--prompt", "x", "--dry-run", "--agent", "codex", "--json").json["agent"]
+        == "codex"
+    )
+
+
+def test_s002_16_an_option_that_was_removed_is_refused(run, workspace) -> None:
+    answer = run("job", "submit", "--prompt", "x", "--mode", "print")
+    assert (answer.code, answer.out) == (64, "")
+    assert "--mode" in answer.err
+    assert run("job", "dance").code == 64
+    assert list(workspace.iterdir()) == []

@@ -1,8 +1,15 @@
 """mam monitor --once: what it prints for people."""
 
 import io
+from contextlib import nullcontext
+from types import SimpleNamespace
 
+import pytest
+
+from mam.core.errors import Usage
+from mam.surfaces.cli import parser
 from mam.surfaces.cli.style import Paint
+from mam.surfaces.cli.verbs import monitor
 from mam.surfaces.cli.verbs.monitor import show
 
 
@@ -31,3 +38,31 @@ def test_a_server_that_does_not_answer_is_no_difference() -> None:
         "mam could not ask tmux server one: it hangs",
         "no difference, 1 tmux session, 1 ms",
     ]
+
+
+def parsed(*arguments: str):
+    return parser.parse(parser.build("monitor", monitor), arguments)
+
+
+def test_s001_35_the_times_of_a_subscription(monkeypatch) -> None:
+    monkeypatch.setattr(monitor, "_mcp_task", lambda _call: nullcontext())
+    times = []
+    group = SimpleNamespace(run_subscribed=lambda *_, **given: times.append(given))
+    fleet = SimpleNamespace(monitor=group, root="/w")
+    for arguments in ((), ("--timeout", "3600", "--idle-timeout", "300"), ("--idle-timeout", "0")):
+        call = SimpleNamespace(
+            options=parsed("--subscribe", *arguments), fleet=fleet, show_progress=lambda _text: None
+        )
+        monitor._subscribe(call)
+    assert [(given["timeout"], given["idle_timeout"]) for given in times] == [
+        (0.0, 600.0),
+        (3600.0, 300.0),
+        (0.0, 0.0),
+    ]
+
+
+def test_s001_37_the_option_of_the_card_is_named_to_who_looks_for_another() -> None:
+    with pytest.raises(Usage) as refused:
+        parsed("--comment-card", "t_1")
+    assert refused.value.hint == "did you mean --card?"
+    assert parsed("--card", "t_1", "--workspace", "/w").card == "t_1"
