@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import ast
 import re
 import shlex
+from collections import Counter
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -13,6 +16,11 @@ from mam.surfaces.cli import parser, verb_table
 
 ROOT = Path(__file__).parents[1]
 MIGRATION = (ROOT / "docs/from-the-scripts.md").read_text(encoding="utf-8")
+TABLE = (ROOT / "docs/documents.md").read_text(encoding="utf-8")
+# How many points each document has.
+POINTS = {"S000": 43, "S001": 47, "S002": 46, "S003": 36, "S004": 12}
+# Points that are not done yet.
+OPEN = {"S001-23", "S003-24"}
 
 
 def commands(text: str) -> list[str]:
@@ -43,3 +51,49 @@ def test_the_migration_page_names_the_scripts_that_are_shipped() -> None:
         path.rpartition("/")[2] for files in shipped().values() for path in files if path.endswith(".sh")
     }
     assert {name for name in re.findall(r"\b\w+\.sh\b", MIGRATION) if name != "check.sh"} == scripts
+
+
+def rows() -> list[tuple[str, list[str]]]:
+    """Return each row of the table with the tests in its last cell."""
+    found = re.findall(r"^\| (S\d+-\d+) \|.*\| ([^|]*) \|$", TABLE, re.MULTILINE)
+    return [(row, re.findall(r"`([^`]+)`", cell)) for row, cell in found]
+
+
+@cache
+def existing() -> list[str]:
+    """Return the id of every test, as pytest names it, without its parameters."""
+    found = []
+
+    def search(body: list[ast.stmt], place: str) -> None:
+        for node in body:
+            if isinstance(node, ast.ClassDef):
+                search(node.body, f"{place}::{node.name}")
+            elif isinstance(node, ast.FunctionDef) and node.name.startswith("test_"):
+                found.append(f"{place}::{node.name}")
+
+    for path in (ROOT / "tests").rglob("test_*.py"):
+        search(ast.parse(path.read_text(encoding="utf-8")).body, path.relative_to(ROOT).as_posix())
+    return found
+
+
+def test_every_point_of_the_documents_is_in_the_table_once() -> None:
+    wanted = [f"{name}-{number}" for name, count in POINTS.items() for number in range(1, count + 1)]
+    assert [row for row, _ in rows()] == wanted
+
+
+def test_every_row_names_tests_and_they_exist() -> None:
+    tests = set(existing())
+    wrong = {row: [name for name in named if name not in tests] for row, named in rows()}
+    assert {row: names for row, names in wrong.items() if names} == {}
+    assert [row for row, named in rows() if not named and row not in OPEN] == []
+    assert [row for row, named in rows() if max(Counter(named).values(), default=1) > 1] == []
+
+
+def test_every_test_that_is_named_after_a_row_is_in_that_row() -> None:
+    named = dict(rows())
+    missing = []
+    for test in existing():
+        match = re.match(r"test_s(\d{3})_(\d+)(?:_|$)", test.rpartition("::")[2])
+        if match and test not in named.get(f"S{match[1]}-{match[2]}", []):
+            missing.append(test)
+    assert missing == []
