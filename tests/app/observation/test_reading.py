@@ -69,17 +69,23 @@ def test_all_roots_of_the_host(fleet, tmp_path) -> None:
     elsewhere.mkdir()
     with mam.open(str(elsewhere)) as other:
         other.sessions.create("sleep", name="there", args=["1000"])
-    broken = tmp_path / "broken"
-    broken.mkdir()
-    with mam.open(str(broken)) as third:
-        third.sessions.create("sleep", name="lost", args=["1000"]).stop()
-        Path(third.registry_file).write_text("tmux_sessions: [", encoding="utf-8")
+    edited, broken = tmp_path / "edited", tmp_path / "broken"
+    for folder in (edited, broken):
+        folder.mkdir()
+        with mam.open(str(folder)) as third:
+            third.sessions.create("sleep", name=folder.name, args=["1000"]).stop()
+            Path(third.registry_file).write_text("tmux_sessions: [", encoding="utf-8")
+    (broken / ".mam" / "state.db").write_bytes(b"no database" * 1000)
+    warnings: list[str] = []
+    fleet.on_warning(warnings.append)
     document = fleet.sessions.ls(all_roots=True)
     assert {(entry["name"], entry["root"]) for entry in document["sessions"]} == {
         ("here", fleet.root),
         ("there", str(elsewhere)),
+        ("edited", str(edited)),
     }
     assert [entry["root"] for entry in document["unreadable"]] == [str(broken)]
+    assert [str(edited) in warning for warning in warnings] == [True]
 
 
 def test_reading_changes_nothing(fleet) -> None:

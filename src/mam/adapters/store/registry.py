@@ -15,7 +15,7 @@ from time import monotonic, sleep
 from mam.adapters.store import database, schema
 from mam.adapters.store.intents import Intents
 from mam.adapters.store.root_paths import fingerprint
-from mam.adapters.store.rows_and_log import Transaction, choose, not_found
+from mam.adapters.store.rows_and_log import Transaction, choose
 from mam.core.errors import Damaged, MamError, Unavailable
 from mam.core.session_row import with_all_fields, with_new_fields
 
@@ -40,10 +40,12 @@ _YOUNG_SECONDS, _RECORD_SECONDS = 1.0, 0.1
 class View:
     """The content of the registry at one moment, in memory; making it writes nothing."""
 
-    __slots__ = ("identities", "intents", "listed", "rows")
+    __slots__ = ("identities", "intents", "listed", "problem", "rows")
 
     def __init__(self, rows: list[Row], identities: dict[str, Any], intents: list[Intent]) -> None:
         self.rows = rows
+        # Why the file is not part of this view; see `Registry.view_to_show`.
+        self.problem: MamError | None = None
         self.identities = identities
         self.intents = intents
         # The conversations in the stores of agents, listed once for all rows that share a store.
@@ -139,8 +141,29 @@ class Registry:
         assert view is not None
         return view
 
-    def _look(self, connection: sqlite3.Connection, may_wait: bool) -> View | None:
-        """Return the current registry; None if the file is newer and its record may follow in a moment."""
+    def view_to_show(self) -> View:
+        """Return the current registry for a verb that only looks.
+
+        If the file cannot be read or has an edit that mam refuses, this is what the database holds, with the
+        problem. Without anything in the database it raises the problem.
+        """
+        try:
+            return self.view()
+        except (Damaged, Unavailable) as error:
+            connection = self.reader()
+            if connection is None:
+                raise
+            view = self._look(connection, False, with_file=False)
+            if view is None:
+                raise
+            view.problem = error
+            return view
+
+    def _look(self, connection: sqlite3.Connection, may_wait: bool, *, with_file: bool = True) -> View | None:
+        """Return the current registry; None if the file is newer and its record may follow in a moment.
+
+        Without the file it is what the database holds; None if no file was ever taken in.
+        """
         with database.errors(self.paths.db), database.snapshot(connection):
             rows_json = connection.execute("SELECT data FROM sessions ORDER BY position").fetchall()
             recorded = connection.execute(
@@ -158,8 +181,11 @@ class Registry:
                 ]
             except TypeError as error:
                 raise database.damaged(self.paths.db, "a session is not readable") from error
-            if is_edited:
-                if not rows and "file" not in meta:
+            is_recorded = bool(rows) or "file" in meta
+            if not with_file and not is_recorded:
+                return None
+            if is_edited and with_file:
+                if not is_recorded:
                     return self._view_of_file(intents)
                 rows = self._preview(connection, rows)
         return View(rows, meta.get("identities") or {}, intents)
@@ -309,7 +335,3 @@ class Registry:
         if content is None:
             return View([], {}, intents)
         return View([with_all_fields(row) for row in content.rows], content.identities, intents)
-
-    def unknown(self, target: str) -> Exception:
-        """Return the error for a name that no session has."""
-        return not_found(target, [row["name"] for row in self.view().rows])

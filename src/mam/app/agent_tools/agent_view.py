@@ -33,7 +33,7 @@ def agents(
 
     `mine` selects the sessions that the caller started, and those that they started; for a person, all.
     """
-    view = context.registry.view()
+    view = context.view_to_show()
     session_ids = {view.find(name)["id"] for name in ids}
     above = view.find(parent)["id"] if parent else None
     me = caller.name

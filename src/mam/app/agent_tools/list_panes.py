@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 def list_panes(context: Context) -> dict[str, Any]:
     """Return `{servers: [{name, answers}], surfaces: [{surface, server, window, agent_id, …}]}`."""
-    names = {row["id"]: row["name"] for row in context.registry.view().rows if row.get("id")}
+    names = {row["id"]: row["name"] for row in context.view_to_show().rows if row.get("id")}
     servers: list[dict[str, Any]] = []
     panes: list[dict[str, Any]] = []
     for server in sorted({*context.registry.servers(), context.server_name(None)}):
@@ -41,7 +41,7 @@ def list_panes(context: Context) -> dict[str, Any]:
 
 def session_in_pane(context: Context, pane: str) -> str:
     """Return the id of the running session in a pane. Two tmux servers may use the same pane id."""
-    rows = [row for row in context.registry.view().rows if is_running(row) and row["pane"].get("id") == pane]
+    rows = [row for row in context.view_to_show().rows if is_running(row) and row["pane"].get("id") == pane]
     if not rows:
         raise SessionNotFound(
             f"no session runs in pane {one_line(pane, 20)}", hint="list_surfaces shows all panes"

@@ -120,15 +120,15 @@ class Sessions(VerbGroup):
 
     def get(self, target: str) -> Session:
         """Return the session of that name or id."""
-        return Session(self._access, self._context.registry.view().find(target))
+        return Session(self._access, self._context.view_to_show().find(target))
 
     def list(self) -> list[Session]:
         """Return every session, in the order of the registry file."""
-        return [Session(self._access, row) for row in self._context.registry.view().rows if row.get("id")]
+        return [Session(self._access, row) for row in self._context.view_to_show().rows if row.get("id")]
 
     def names(self, *, status: Sequence[str] = ()) -> Names:
         """Return the names of all sessions, or of those with some statuses; nothing else is this cheap."""
-        rows = self._context.registry.view().rows
+        rows = self._context.view_to_show().rows
         return [row["name"] for row in rows if not status or row["status"] in status]
 
     def ls(self, *, all_roots: bool = False, **filters: Unpack[Filters]) -> Document:

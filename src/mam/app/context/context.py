@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from typing import TypedDict, Unpack
 
     from mam.adapters.agents.kind import Kind
+    from mam.adapters.store.registry import View
     from mam.adapters.store.root_paths import RootPaths
     from mam.adapters.store.rows_and_log import Transaction
     from mam.adapters.tmux.client import Tmux
@@ -184,6 +185,16 @@ class Context:
         """Call the listeners with what happens to a session, inside the transaction that records it."""
         for listener in self.listeners:
             listener(self, transaction, event)
+
+    def view_to_show(self) -> View:
+        """Return the registry for a verb that only looks: an edit that mam refuses is a warning."""
+        view = self.registry.view_to_show()
+        if view.problem is not None:
+            self.warn(
+                f"{view.problem.message}; mam shows its own records and refuses changes"
+                + (f" ({view.problem.hint})" if view.problem.hint else "")
+            )
+        return view
 
     def require_registry(self) -> None:
         """Raise NoRegistry for a root without a registry."""

@@ -21,7 +21,7 @@ def inbox(
     context: Context, caller: Caller, target: str | None, *, sent: bool = False, limit: int = 50
 ) -> list[dict[str, Any]]:
     """Return the last messages to a session; with `sent` those that the target, or else the caller, sent."""
-    view = context.registry.view()
+    view = context.view_to_show()
     names = {row.get("id"): row["name"] for row in view.rows}
     filters: dict[str, str]
     if sent:

@@ -37,7 +37,7 @@ def take_in(context: Context) -> None:
     pending = hook_spool.pending(context.paths.spool, now)
     if not pending:
         return
-    by_id = {row["id"]: row for row in context.registry.view().rows if row.get("id")}
+    by_id = {row["id"]: row for row in context.registry.view_to_show().rows if row.get("id")}
     due = [payload for payload in pending if payload.session_id in by_id or _is_without_session(payload, now)]
     readable = [payload for payload in due if payload.data is not None]
     reports = [

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from mam.adapters.store import database
+from mam.adapters.store.rows_and_log import not_found
 from mam.adapters.store.tables import read_log as entries
 from mam.core.times import stamp
 
@@ -20,16 +21,14 @@ def log(
     connection = context.registry.reader()
     if connection is None:
         return []
-    session_id = next(
-        (row.get("id") for row in context.registry.view().rows if target in (row["name"], row.get("id"))),
-        None,
-    )
+    rows = context.view_to_show().rows
+    session_id = next((row.get("id") for row in rows if target in (row["name"], row.get("id"))), None)
     oldest = context.now() - since if since is not None else 0.0
     with database.errors(context.paths.db):
         newest = entries.newest(connection, target, session_id, since=oldest, limit=limit)
     if target is not None and session_id is None and not newest:
-        raise context.registry.unknown(target)
-    names = {row.get("id"): row["name"] for row in context.registry.view().rows}
+        raise not_found(target, [row["name"] for row in rows])
+    names = {row.get("id"): row["name"] for row in rows}
     return [
         {
             "seq": entry["seq"],

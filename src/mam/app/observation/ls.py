@@ -63,7 +63,7 @@ def ls(
         sessions, unreadable = _describe_all_roots(context, fits)
     else:
         requests = request_listings(context) if requests is None else requests
-        sessions, unreadable = describe(context, context.registry.view(), fits, requests=requests), []
+        sessions, unreadable = describe(context, context.view_to_show(), fits, requests=requests), []
     if filters.get("waiting"):
         sessions = [session for session in sessions if session["activity"] == WAITING]
     document: dict[str, Any] = {
@@ -204,10 +204,11 @@ def _describe_all_roots(context: Context, fits: Any) -> tuple[list[dict[str, Any
         root_context = Context(root_paths.of_registry(registry), root, context.environ)
         if not root_context.paths.exists():
             continue
+        root_context = root_context.replace(warn=context.warn)
         try:
             sessions += [
                 {**session, "root": root}
-                for session in describe(root_context, root_context.registry.view(), fits)
+                for session in describe(root_context, root_context.view_to_show(), fits)
             ]
         except MamError as error:
             unreadable.append({"root": root, "error": error.message})

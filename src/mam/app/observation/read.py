@@ -20,7 +20,7 @@ def read(context: Context, target: str, *, lines: int | None = None, scrollback:
 
     `lines` limits the result to the last lines.
     """
-    row = context.registry.view().find(target)
+    row = context.view_to_show().find(target)
     liveness = check_liveness(context, row)
     pane = liveness.pane
     if liveness.state == Liveness.UNKNOWN:

@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from mam.app.context.context import Context
+    from mam.core.session_row import Row
 
 
 def status(context: Context, target: str) -> dict[str, Any]:
@@ -20,7 +21,7 @@ def status(context: Context, target: str) -> dict[str, Any]:
 
 def look(context: Context, target: str) -> dict[str, Any]:
     """Return one session as `ls` lists it, from a thorough look."""
-    view = context.registry.view()
+    view = context.view_to_show()
     target_row = view.find(target)
     (entry,) = describe(context, view, lambda row: row["name"] == target_row["name"], thorough=True)
     return entry
@@ -28,7 +29,7 @@ def look(context: Context, target: str) -> dict[str, Any]:
 
 def add_details(context: Context, entry: dict[str, Any]) -> dict[str, Any]:
     """Add the version of the program, the model and the tokens to a session as `ls` lists it."""
-    row = context.registry.view().find(entry["name"])
+    row: Row = entry  # type: ignore[assignment]  # it has every field of the row
     entry["agent_version"] = row["pane"].get("version")
     entry["version_tested"] = runs_tested_version(context, row)
     entry["usage"] = usage(context, row)

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 def transcript(context: Context, target: str, turns: int) -> dict[str, Any]:
     """Return the end of the conversation; raise NoTranscript where mam can read no record of it."""
-    row = context.registry.view().find(target)
+    row = context.view_to_show().find(target)
     conversation = conversations.open_conversation(context, row)
     record = _read(context, row, conversation, turns)
     if record is None:

@@ -21,7 +21,7 @@ def attach(context: Context, target: str | None = None, *, next_waiting: bool = 
     name = _next_waiting(context, target) if next_waiting else target
     if name is None:
         name = _only_running_session(context)
-    row = context.registry.view().find(name)
+    row = context.view_to_show().find(name)
     liveness = check_liveness(context, row)
     if liveness.state == Liveness.UNKNOWN:
         raise TerminalsDown(f"'{row['name']}' cannot be shown: {liveness.reason}")
@@ -43,7 +43,7 @@ def _server_pid(context: Context) -> int | None:
 
 
 def _only_running_session(context: Context) -> str:
-    running = [row["name"] for row in context.registry.view().rows if is_running(row)]
+    running = [row["name"] for row in context.view_to_show().rows if is_running(row)]
     if len(running) == 1:
         return running[0]
     if not running:
@@ -53,7 +53,7 @@ def _only_running_session(context: Context) -> str:
 
 def _next_waiting(context: Context, after: str | None) -> str:
     """Return the next session that waits for a person, in list order after the current session."""
-    entries = describe(context, context.registry.view(), is_running, thorough=True)
+    entries = describe(context, context.view_to_show(), is_running, thorough=True)
     current = after or context.environ.get("MAM_SESSION") or _current_pane_session(context, entries)
     names: list[str] = [entry["name"] for entry in entries]
     start = next(

@@ -33,10 +33,10 @@ def wait(context: Context, target: str, condition: str, *, timeout: float | None
     """Return the status once the condition holds. Raise TimedOut, or PaneGone if it can no longer hold."""
     pattern = _pattern(condition)
     deadline = None if timeout is None else time.monotonic() + timeout
-    with _Pause(context.registry.view().find(target)) as pause:
+    with _Pause(context.view_to_show().find(target)) as pause:
         while True:
             take_in(context)
-            row = context.registry.view().find(target)
+            row = context.view_to_show().find(target)
             liveness = check_liveness(context, row)
             has_ended = not is_running(row) or liveness.state not in (
                 Liveness.ALIVE,

@@ -34,7 +34,7 @@ def run(
         return call.say({"results": []}, nothing)
     results, codes = _Batch(call, names, work).run()
     if call.as_json:
-        output.write_json({"results": results})
+        output.write_json(call.with_warnings({"results": results}))
     return max(codes)
 
 

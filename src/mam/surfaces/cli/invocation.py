@@ -26,6 +26,7 @@ class Invocation:
         self.as_json: bool = options.json
         self._progress: Progress | None = None
         self._fleet: Fleet | None = None
+        self._warnings: list[str] = []
 
     def __enter__(self) -> Invocation:
         """Enter a context that closes the fleet at its end."""
@@ -57,7 +58,7 @@ class Invocation:
                 records_folder=getattr(self.options, "records_folder", None),
             )
             self._fleet.on_progress(self.show_progress)
-            self._fleet.on_warning(lambda text: self.show_progress(f"warning: {text}"))
+            self._fleet.on_warning(self.show_warning)
         return self._fleet
 
     def show_progress(self, text: str, **more: str) -> None:
@@ -67,6 +68,12 @@ class Invocation:
 
             self._progress = Progress()
         self._progress.show(text, **more)
+
+    def show_warning(self, text: str) -> None:
+        """Print a problem that does not stop the verb, once; the JSON document has it as well."""
+        if text not in self._warnings:
+            self._warnings.append(text)
+            self.show_progress(f"warning: {text}")
 
     def clear_progress(self) -> None:
         """Erase the progress line."""
@@ -87,10 +94,18 @@ class Invocation:
         """Print the document as JSON or the lines as text; return 0."""
         self.clear_progress()
         if self.as_json:
-            write_json(document)
+            write_json(self.with_warnings(document))
         else:
             write_lines(lines)
         return 0
+
+    def with_warnings(self, document: Any) -> Any:
+        """Return a document with the warnings of this call, if there are any."""
+        return (
+            {**document, "warnings": self._warnings}
+            if self._warnings and isinstance(document, dict)
+            else document
+        )
 
     def may_ask(self) -> bool:
         """Tell whether a person can answer a question."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 
+from mam.core.safe_text import one_line
 from mam.surfaces.cli.output import write_json
 from mam.surfaces.cli.style import is_terminal
 
@@ -27,7 +28,7 @@ def watch(call: Invocation, filters: dict[str, Any], *, is_filtered: bool) -> in
     )
     if call.as_json or not on_screen:
         for document in call.fleet.sessions.watch(SECONDS, **filters):
-            write_json(document, one_line=True)
+            write_json(call.with_warnings(document), one_line=True)
         return 0
     return _repaint(call, filters, is_filtered)
 
@@ -61,11 +62,14 @@ def _frame(call: Invocation, filters: dict[str, Any], is_filtered: bool) -> str:
 
     paint = call.paint()
     workspace = call.fleet.workspace
+    warnings: list[str] = []
+    call.fleet.on_warning(warnings.append)
     lines = show(call.fleet.sessions.ls(**filters), paint, is_filtered=is_filtered, workspace=workspace)
     height = max(3, os.get_terminal_size(sys.stdout.fileno()).lines or 24)
     if len(lines) > height - 2:
         hidden = len(lines) - (height - 3)
         lines = [*lines[: height - 3], f"… {hidden} more lines"]
+    lines += [paint(one_line(f"warning: {text}", paint.width or 500), "yellow") for text in warnings]
     lines += ["", paint("q quits", "dim")]
     return _HOME + f"{_TO_LINE_END}\n".join(lines) + _TO_LINE_END + _TO_SCREEN_END
 

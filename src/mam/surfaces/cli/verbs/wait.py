@@ -43,6 +43,6 @@ def run(call: Invocation) -> int:
     call.show_progress(f"waiting until {name} is {one_line(condition, 60)}")
     session = call.fleet.sessions.wait(name, condition, timeout=call.options.timeout)
     if call.as_json:
-        write_json({"session": session}, one_line=True)
+        write_json(call.with_warnings({"session": session}), one_line=True)
         return 0
     return call.say(None, f"{clean(session.get('name'))}: {activity(session)}")
