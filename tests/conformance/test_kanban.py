@@ -161,6 +161,8 @@ def test_what_we_write_is_what_hermes_writes(real, fleet, end) -> None:
     else:
         fleet.boards.complete(ours, "all of it", board="hermes")
     assert real.rows(ours) == real.rows(theirs)
+    for card in (ours, theirs):
+        assert fleet.boards.show(card, board="hermes")["card"]["heartbeat_note"] == "1 drift"
 
 
 def test_what_hermes_writes_is_what_we_show(real, fleet) -> None:

@@ -3,6 +3,7 @@
 import pytest
 
 from mam.core.errors import CardNotFound, Conflict, Usage
+from mam.core.times import stamp
 
 
 def test_a_card_is_made_once_per_key(board, events) -> None:
@@ -71,6 +72,35 @@ def test_a_heartbeat_extends_the_claim_of_its_holder_only(board, clock, events) 
     with pytest.raises(Conflict):
         board.heartbeat(card, "host:2")
     assert events(card) == ["created", "claimed", "heartbeat"]
+
+
+def test_s001_17_the_last_heartbeat_is_shown_with_its_note(board, clock) -> None:
+    card = board.create("one").id
+    board.claim(card, "host:1")
+    assert board.show(card).as_json()["heartbeat_note"] is None
+    board.heartbeat(card, "host:1", "1 of 5 done")
+    clock.at += 50
+    board.heartbeat(card, "host:1", "3 of 5 done")
+    shown = board.show(card).as_json()
+    assert (shown["heartbeat_at"], shown["heartbeat_note"]) == (stamp(clock()), "3 of 5 done")
+    board.heartbeat(card, "host:1")
+    assert board.show(card).heartbeat_note is None, "the note of another heartbeat would have a wrong time"
+
+
+@pytest.mark.parametrize("payload", ["not json", "[1]", '{"note": 3}', '{"other": "x"}', None])
+def test_s001_17_a_heartbeat_of_another_program_may_have_any_payload(board, payload) -> None:
+    card = board.create("one").id
+    board.write(
+        lambda connection: (
+            connection.run(
+                "INSERT INTO {events} (task_id, kind, payload, created_at) VALUES (?, 'heartbeat', ?, 1)",
+                card,
+                payload,
+            )
+            and None
+        )
+    )
+    assert board.show(card).heartbeat_note is None
 
 
 def test_a_block_ends_the_run(board, events, run_of) -> None:

@@ -49,6 +49,7 @@ class Card:
     claimed_by: str | None
     claim_expires: float | None
     heartbeat_at: float | None
+    heartbeat_note: str | None
     summary: str | None
     comments: int
     goal_mode: bool
@@ -85,6 +86,7 @@ _ORDER = (
     "claimed_by",
     "claim_expires",
     "heartbeat_at",
+    "heartbeat_note",
     "summary",
     "comments",
     "goal_mode",

@@ -33,7 +33,9 @@ SELECT id, title, body, status, assignee, created_by, created_at, claim_lock AS 
   (SELECT summary FROM {runs} WHERE task_id = {tasks}.id ORDER BY {runs}.id DESC LIMIT 1) AS summary,
   (SELECT count(*) FROM {comments} WHERE task_id = {tasks}.id) AS comments,
   (SELECT max(created_at) FROM {events} WHERE task_id = {tasks}.id
-    AND kind IN ('blocked', 'unblocked', 'block_loop_detected')) AS ended_at
+    AND kind IN ('blocked', 'unblocked', 'block_loop_detected')) AS ended_at,
+  (SELECT payload FROM {events} WHERE task_id = {tasks}.id AND kind = 'heartbeat'
+    ORDER BY {events}.id DESC LIMIT 1) AS heartbeat_note
 FROM {tasks}
 """
 _BLOCKS = "SELECT block_kind, block_recurrences FROM {tasks} WHERE id = ?"
@@ -91,7 +93,7 @@ class BoardConnection:
         """Return the cards for the rest of a SELECT, its WHERE and ORDER."""
         cursor = self.run(_SELECT + rest, *values)
         columns = [column[0] for column in cursor.description]
-        return [Card(dict(zip(columns, row, strict=True))) for row in cursor]
+        return [_card(dict(zip(columns, row, strict=True))) for row in cursor]
 
     def card(self, card: str) -> Card:
         """Return one card."""
@@ -293,6 +295,23 @@ class SqliteBoard:
             return connection.card(card)
 
         return self.write(work)
+
+
+def _card(values: dict[str, Any]) -> Card:
+    """Return a card from a row of the query above. The payload of a heartbeat may be another program's."""
+    return Card({**values, "heartbeat_note": _text_in(_parsed(values["heartbeat_note"]), "note")})
+
+
+def _parsed(text: str | None) -> Any:
+    try:
+        return json.loads(text or "null")
+    except ValueError:
+        return None
+
+
+def _text_in(document: Any, key: str) -> str | None:
+    value = document.get(key) if isinstance(document, dict) else None
+    return value if isinstance(value, str) else None
 
 
 def _not_found(card: str) -> CardNotFound:

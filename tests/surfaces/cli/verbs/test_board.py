@@ -13,7 +13,7 @@ def card(run):
     return run("--json", "board", "create", "watch the deploy", "--body", "all of it").json["card"]["id"]
 
 
-def test_from_card_to_done(run, card):
+def test_s001_17_from_card_to_done(run, card):
     assert run("board", "list").out.splitlines()[1].split() == [
         card,
         "ready",
@@ -25,7 +25,9 @@ def test_from_card_to_done(run, card):
     ]
     assert run("board", "comment", card, "hello").code == 0
     assert "running" in run("board", "claim", card, "--as", "me", "--ttl", "30m").out
-    assert run("board", "heartbeat", card, "--as", "me", "--note", "1 of 2").code == 0
+    beat = run("board", "heartbeat", card, "--as", "me", "--note", "1 of 2", "--json").json["card"]
+    assert beat["heartbeat_note"] == "1 of 2"
+    assert f"{beat['heartbeat_at']}  1 of 2" in run("board", "show", card).out
     refused = run("board", "claim", card, "--as", "you", "--json")
     assert (refused.code, refused.error["code"]) == (1, "conflict")
     assert "blocked" in run("board", "block", card, "which one?").out

@@ -67,7 +67,10 @@ def details(document: Document, paint: Paint) -> list[str]:
     card = document["card"]
     fields = ("created_at", "created_by", "assignee", "heartbeat_at", "workspace", "summary")
     lines = [line(card, paint)]
-    lines += [f"  {paint(f'{name:<12}', 'dim')}  {clean(card[name], 500)}" for name in fields if card[name]]
+    values = {name: clean(card[name], 500) for name in fields if card[name]}
+    if card["heartbeat_note"] and "heartbeat_at" in values:
+        values["heartbeat_at"] += f"  {clean(card['heartbeat_note'], 500)}"
+    lines += [f"  {paint(f'{name:<12}', 'dim')}  {value}" for name, value in values.items()]
     if card["body"]:
         lines += ["", *for_screen(card["body"]).splitlines()]
     for comment in document["comments"]:
