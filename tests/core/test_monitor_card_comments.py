@@ -6,29 +6,92 @@ from hypothesis import strategies as st
 
 from mam.core import monitor_card_comments
 
+PLAIN = [
+    "stop",
+    "Stop monitoring",
+    "please\n  STOP \nthanks",
+    "stop  monitoring.",
+    "thanks!\r\nstop!\r\n",
+    "stop.",
+    "please stop monitoring",
+    "stop monitoring now",
+    "Stop monitoring please",
+    "Please stop.",
+    "OK, you can stop monitoring now, thanks!",
+    "Could you please stop monitoring?",
+    "Hi, thank you. Please stop the monitoring right away",
+    "@mam-monitor stop watching",
+    "stop \N{OCTAGONAL SIGN}",
+    "Enough - stop",
+]
+UNCLEAR = [
+    "it stopped",
+    "stop it",
+    "stopped",
+    "when does it stop?",
+    "stop?",
+    "the build will stop",
+    "stop monitoring at 5",
+    "if the build fails, stop monitoring",
+    "should I stop monitoring?",
+    "you should have stopped",
+    "stop the build",
+    "please end the monitoring",
+    "cancel monitoring",
+]
+OTHER = [
+    "",
+    "do not stop",
+    "don't stop",
+    "Please don\N{RIGHT SINGLE QUOTATION MARK}t stop monitoring",
+    "do not stop monitoring",
+    "never stop",
+    "you must not stop monitoring now",
+    "no need to stop",
+    "non-stop",
+    "st\nop",
+    "unstoppable",
+    "> stop",
+    "cancel the order",
+    "hello",
+    "stop " * 100,
+]
 
-@pytest.mark.parametrize(
-    "body",
-    [
-        "stop",
-        "Stop monitoring",
-        "please\n  STOP \nthanks",
-        "stop  monitoring.",
-        "thanks!\r\nstop!\r\n",
-        "stop.",
-    ],
-)
-def test_who_asks_for_the_end_is_heard(body) -> None:
+
+@pytest.mark.parametrize("body", PLAIN)
+def test_s001_19_who_plainly_asks_for_the_end_is_heard(body) -> None:
     assert monitor_card_comments.says_stop("default", body)
     assert not monitor_card_comments.says_stop(monitor_card_comments.AUTHOR, body)
+    assert not monitor_card_comments.is_unclear("default", body)
 
 
-@pytest.mark.parametrize(
-    "body",
-    ["", "it stopped", "do not stop", "stop it", "stopped", "when does it stop?", "non-stop", "st\nop"],
-)
-def test_the_word_alone_counts(body) -> None:
+@pytest.mark.parametrize("body", UNCLEAR)
+def test_s001_19_what_may_ask_for_the_end_is_not_obeyed_and_answered(body) -> None:
     assert not monitor_card_comments.says_stop("default", body)
+    assert monitor_card_comments.is_unclear("default", body)
+    assert not monitor_card_comments.is_unclear(monitor_card_comments.AUTHOR, body)
+
+
+@pytest.mark.parametrize("body", OTHER)
+def test_s001_19_what_asks_for_no_end_is_left_alone(body) -> None:
+    assert not monitor_card_comments.says_stop("default", body)
+    assert not monitor_card_comments.is_unclear("default", body)
+
+
+@pytest.mark.parametrize("body", PLAIN)
+@pytest.mark.parametrize(
+    "words", ["do not {}", "don't {}", "{} tomorrow", "the agent says {}", "if it fails {}"]
+)
+def test_s001_19_with_any_other_word_in_its_line_nothing_stops(words, body) -> None:
+    for line in body.splitlines():
+        if "stop" in line.casefold():
+            assert not monitor_card_comments.says_stop("default", words.format(line))
+
+
+@given(st.text())
+def test_any_text_is_read(body) -> None:
+    assert monitor_card_comments.says_stop("x", body) in (True, False)
+    assert not (monitor_card_comments.says_stop("x", body) and monitor_card_comments.is_unclear("x", body))
 
 
 @given(st.lists(st.text(st.characters(codec="utf-8", exclude_characters="\n"), max_size=500), max_size=60))

@@ -85,6 +85,10 @@ def differ(fleet, *messages):
         )
 
 
+def crash(state) -> None:
+    raise KeyboardInterrupt
+
+
 def bodies(fleet, card, author=AUTHOR):
     return [comment["body"] for comment in fleet.boards.show(card)["comments"] if comment["author"] == author]
 
@@ -169,10 +173,6 @@ class TestDrifts:
     ) -> None:
         card_watch = claim()
         differ(fleet, "one", "two")
-
-        def crash(state) -> None:
-            raise KeyboardInterrupt
-
         monkeypatch.setattr(card_watch, "_keep", crash)
         with pytest.raises(KeyboardInterrupt):
             card_watch.tick()
@@ -243,7 +243,32 @@ class TestHeartbeat:
 
 
 class TestStop:
-    @pytest.mark.parametrize("text", ["stop", "please\nstop monitoring"])
+    def test_s001_19_what_is_not_understood_is_answered_once(self, fleet, claim, card, monkeypatch) -> None:
+        card_watch = claim()
+        fleet.boards.comment(card, "it goes well")
+        assert (card_watch.tick(), bodies(fleet, card)) == ("", [])
+        fleet.boards.comment(card, "the build will stop soon")
+        with monkeypatch.context() as patch:
+            patch.setattr(card_watch, "_keep", crash)
+            with pytest.raises(KeyboardInterrupt):
+                card_watch.tick()
+        card_watch = claim()
+        assert card_watch.tick() == ""
+        fleet.boards.comment(card, "stop it?")
+        assert claim().tick() == ""
+        (answer,) = bodies(fleet, card)
+        assert answer.startswith("The monitoring goes on.")
+        assert "`stop monitoring`" in answer
+        fleet.boards.comment(card, "please stop monitoring")
+        assert card_watch.tick().startswith("stop-requested")
+
+    def test_s001_19_a_visit_leaves_the_answer_to_who_holds_the_card(self, fleet, card) -> None:
+        fleet.boards.claim(card, who="worker")
+        fleet.boards.comment(card, "stop it?")
+        fleet.monitor.once_with_card(card)
+        assert bodies(fleet, card) == []
+
+    @pytest.mark.parametrize("text", ["stop", "please\nstop monitoring", "please stop monitoring"])
     def test_somebody_says_stop(self, fleet, claim, card, text) -> None:
         card_watch = claim()
         card_watch.tick()

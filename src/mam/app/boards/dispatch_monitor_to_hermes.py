@@ -44,7 +44,7 @@ One command does all of it and stays until this card is blocked: `mam monitor --
 - D: a recorded conversation is not on disk any more: that is reported, and nothing else.
 
 ## Stop
-A comment of a person with the line `stop` or `stop monitoring`:
+A comment of a person that asks to stop (`stop`, `please stop monitoring`):
 `kanban_block(reason="stop-requested by user at <time>")`.
 
 ## Never

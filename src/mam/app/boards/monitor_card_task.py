@@ -144,8 +144,18 @@ class CardWatch:
         if comments and may_end:
             # Only a monitor that may end the card marks comments as read. The holder of the card would
             # otherwise miss a stop.
-            self._keep({**self._state, "comment": comments[-1].id})
+            is_answered = self._state.get("answered", False) or (not reason and self._answer(comments))
+            self._keep({**self._state, "comment": comments[-1].id, "answered": is_answered})
         return reason
+
+    def _answer(self, comments: list[Comment]) -> bool:
+        """Say what stops the monitoring if a comment may have meant that; tell whether the card has it."""
+        if any(comment.author == rules.AUTHOR and comment.body == rules.ANSWER for comment in comments):
+            return True
+        if not any(rules.is_unclear(comment.author, comment.body) for comment in comments):
+            return False
+        self.board.comment(self.card, rules.AUTHOR, rules.ANSWER)
+        return True
 
     def _reason_lost(self, card: Card) -> str:
         if self._is_visit:

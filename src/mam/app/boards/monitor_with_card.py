@@ -32,7 +32,7 @@ NEW = "new"
 _TITLE = "agent-sessions monitor"
 _BODY = """\
 mam keeps the registry of {root} in line with what exists, and comments each difference here.
-A comment with the line `stop` or `stop monitoring` ends the monitoring."""
+A comment that asks to stop (`stop`, `please stop monitoring`) ends the monitoring."""
 
 
 def one_pass(

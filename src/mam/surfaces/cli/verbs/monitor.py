@@ -31,7 +31,7 @@ broker cannot be reached, it makes a pass every RECONCILE_POLL_INTERVAL seconds 
 reconnects by itself.
 
 With --card each drift is a comment on that card of the board, with a heartbeat every 5 minutes.
-A comment with the line `stop` or `stop monitoring` blocks the card and ends the monitor.
+A comment that asks to stop (`stop`, `please stop monitoring`) blocks the card and ends the monitor.
 --dispatch creates such a card on Hermes' board; Hermes' dispatcher then starts the monitor.
 
 Exit code 0 success, also after a timeout; 1 no registry; 2 failed."""
