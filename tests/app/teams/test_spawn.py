@@ -198,6 +198,18 @@ def test_s003_30_the_page_of_a_spawn_that_a_dead_spawner_left_is_removed(master,
     assert not page.exists()
 
 
+def test_s003_30_a_failed_spawn_leaves_an_ended_session_of_its_name_as_it_was(master):
+    master.teams.spawn("dev", agent="practice", args=QUICK)
+    master.sessions.stop("dev")
+    before = master.sessions.get("dev").row
+    with pytest.raises(NotReady):
+        master.teams.spawn("dev", agent="practice", args=["--no-such-option"])
+    after = master.sessions.get("dev").row
+    assert {**after, "version": 0} == {**before, "version": 0}
+    assert len(said(master, "dev")) == 1
+    assert master.sessions.resume("dev").session.row["status"] == "running"
+
+
 @pytest.fixture
 def while_starting(monkeypatch):
     """Call something in each try of a spawn, while mam waits for the agent, as the resident does."""

@@ -134,7 +134,8 @@ class Spawn:
         self.row: Row | None = None
         self.launch_file = ""
         self.member: Member | None = None
-        self.is_fresh = False
+        # The ended session whose name and row this try uses.
+        self.former_row: Row | None = None
         self.task_seq: int | None = None
         self.added_task = False
 
@@ -213,7 +214,7 @@ class Spawn:
         ]
         if len(open_members) >= rules.MOST_MEMBERS:
             raise Refused(f"a team has at most {rules.MOST_MEMBERS} members", hint="mam close NAME")
-        self.is_fresh = transaction.get(row["id"]) is None
+        self.former_row = transaction.get(row["id"])
         task = self._take_task(transaction, row, by)
         prompt = self._prompt(transaction, task)
         if not self.kind.takes_prompt:
@@ -299,7 +300,7 @@ class Spawn:
         member = self.member
         if member is None:
             return
-        end_failed_session(self.context, self.caller, member.session_id, is_fresh=self.is_fresh)
+        end_failed_session(self.context, self.caller, member.session_id, self.former_row)
 
         def work(transaction: Transaction) -> None:
             for entry in member.words:
@@ -354,8 +355,8 @@ class Spawn:
         return self.context.registry.peek(read, empty)
 
 
-def end_failed_session(context: Context, caller: Caller, session_id: str, *, is_fresh: bool) -> None:
-    """End the session of a failed try, and remove the row if the try made it."""
+def end_failed_session(context: Context, caller: Caller, session_id: str, former_row: Row | None) -> None:
+    """End the session of a failed try. Remove its row, or restore the row that it had before."""
     from mam.app.sessions.forget import forget, remove_dead_pane
     from mam.app.sessions.stop import stop
 
@@ -364,7 +365,15 @@ def end_failed_session(context: Context, caller: Caller, session_id: str, *, is_
         return
     if is_running(row):
         stop(context, caller, session_id, reason="spawn failed", force=True)
-    if is_fresh:
+    if former_row is None:
         forget(context, caller, session_id)
-    else:
-        remove_dead_pane(context, row)
+        return
+    remove_dead_pane(context, row)
+
+    def restore(transaction: Transaction) -> None:
+        current = transaction.get(session_id)
+        if current is not None and not is_running(current):
+            # A resume opens the last conversation of the row, and no agent ever began that of this try.
+            transaction.put({**former_row, "version": current["version"]})
+
+    context.registry.change(restore)
