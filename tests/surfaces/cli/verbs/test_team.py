@@ -40,6 +40,7 @@ def test_a_team_from_up_to_down(run):
     assert spawned.code == 0, spawned
     assert spawned.out.splitlines()[1].startswith("ux runs without asking (--permissions")
     assert "its task: TASK-002" in spawned.out and "first message submitted" in spawned.out
+    assert spawned.out.splitlines()[-1] == lines[4], "the same team page"
     assert run("rebalance", "--main", "top").out.endswith(": 2 panes, main-horizontal\n")
     assert run("spawn", "--role", "pm", *QUICK).code == 0
     row = run("status", "pm", "--json").json["session"]

@@ -29,6 +29,7 @@ def run(call: Invocation) -> int:
     """Register the agent, and print its first task."""
     from mam.core.safe_text import for_screen
     from mam.surfaces.cli.render_sessions import clean, line
+    from mam.surfaces.cli.verbs.spawn import page_line
 
     options = call.options
     document = call.fleet.teams.register(
@@ -37,6 +38,7 @@ def run(call: Invocation) -> int:
     lines = [f"registered: {line(document['session'])}"]
     if document["team"]:
         lines[0] += f", team {clean(document['team'])}"
+        lines.append(page_line(document))
     if document["task"]:
         lines += [
             f"your task {clean(document['task']['id'])}:",

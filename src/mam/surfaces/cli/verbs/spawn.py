@@ -93,7 +93,16 @@ def show(document: dict[str, Any]) -> list[str]:
         for command in document["identity"]
         if command["proven"] is False
     ]
-    return [*lines, f"first message {show_receipt(document['receipt'])}"] if document["receipt"] else lines
+    if document["receipt"]:
+        lines.append(f"first message {show_receipt(document['receipt'])}")
+    return [*lines, page_line(document)]
+
+
+def page_line(document: dict[str, Any]) -> str:
+    """Return a line that names the team page."""
+    from mam.surfaces.cli.render_sessions import clean
+
+    return f"team page: {clean(document['session_file'], 500)}"
 
 
 def permissions_line(name: str, permissions: str) -> str:

@@ -112,6 +112,7 @@ _SUBCOMMANDS: dict[str, Callable[[Invocation], int]] = {"up": _up, "down": _down
 
 def _show_up(document: Document) -> list[str]:
     from mam.surfaces.cli.render_sessions import clean, line
+    from mam.surfaces.cli.verbs.spawn import page_line
 
     lines = [f"up: {clean(document['team']['id'])}"]
     for member in document["members"]:
@@ -126,7 +127,7 @@ def _show_up(document: Document) -> list[str]:
         if document["permissions"] == ["skip"]
         else "--permissions, or team_permissions in the settings, changes the permissions"
     )
-    return [*lines, f"team page: {clean(document['session_file'], 500)}"]
+    return [*lines, page_line(document)]
 
 
 def _show_list(document: Document, paint: Paint) -> list[str]:
