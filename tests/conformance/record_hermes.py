@@ -64,20 +64,20 @@ class Stage:
         wait_until(lambda: len(self.model.turns()) > before, f"a turn for {text!r}\n{self.pane.screen()}")
 
     def save(self, state: str) -> None:
-        screen = self._neutral(self.pane.screen().rstrip("\n")) + "\n"
+        drawn = self.pane.drawn()
         suffix = "" if self.size == SIZES[0] else "@{}x{}".format(*self.size)
-        cursor = [int(self.pane.field(f"cursor_{one}") or 0) for one in "xy"]
         facts = {
             "kind": "hermes",
             "version": PROGRAM.install.version,
             "state": state,
             "size": list(self.size),
-            "cursor": cursor,
+            "cursor": drawn.cursor,
             "alternate_screen": self.pane.field("alternate_on") == "1",
             "exit_status": self.pane.exit_status(),
         }
         SCREENS.mkdir(exist_ok=True)
-        (SCREENS / f"{state}{suffix}.txt").write_text(screen, encoding="utf-8")
+        for ending, screen in (("txt", drawn.text), ("ansi", drawn.styled)):
+            (SCREENS / f"{state}{suffix}.{ending}").write_text(self._neutral(screen) + "\n", encoding="utf-8")
         (SCREENS / f"{state}{suffix}.json").write_text(
             json.dumps(facts, ensure_ascii=False, indent=1) + "\n", encoding="utf-8"
         )
@@ -85,7 +85,7 @@ class Stage:
 
     def _neutral(self, text: str) -> str:
         # A narrow screen breaks a path in the middle.
-        text = re.sub(rf"{re.escape(str(self.place.parent.parent))}\S*", "/w/home", text)
+        text = re.sub(rf"{re.escape(str(self.place.parent.parent))}[^\s\x1b]*", "/w/home", text)
         text = text.replace(str(self.model.port), "8765")
         return _ID.sub("20260101_000000_000000", text)
 
@@ -170,6 +170,7 @@ def play_dialogs(one: Stage) -> None:
     one.pane.paste("/new")
     one.pane.keys("Enter")
     one.pane.wait_for("Approve Once")
+    one.pane.settle(timeout=1.0)
     one.save("confirm")
     one.pane.keys("1")
     one.pane.wait_for("New session started")

@@ -18,12 +18,13 @@ from tests.conformance.install import find_cache
 from tests.conformance.launch import start
 from tests.conformance.model_server import ModelServer
 from tests.conformance.program import PROGRAMS, Program
-from tests.conformance.terminal import HEIGHT, WIDTH, Pane, Terminals
+from tests.conformance.terminal import HEIGHT, WIDTH, Drawn, Pane, Terminals
 from tests.processes import is_running, processes_of
 from tests.waiting import wait_until
 
 SCREENS = Path(__file__).parent / "screens"
 SHOWN = Path("/w")
+_STYLES = r"((?:\x1b\[[0-9;:]*m)*)"
 _UUID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
 
 
@@ -87,17 +88,19 @@ class Stage:
 
     def save(self, state: str, *, still: bool = True, note: str = "") -> None:
         """Keep the screen and its facts as a state; `still` waits for a screen that rests."""
-        screen = self.pane.settle() if still else self.pane.screen()
+        if still:
+            self.pane.settle()
+        drawn = self.pane.drawn()
         suffix = "" if self.size == (WIDTH, HEIGHT) else f"@{self.size[0]}x{self.size[1]}"
         target = SCREENS / self.kind / f"{state}{suffix}.txt"
         target.parent.mkdir(parents=True, exist_ok=True)
-        target.write_text(self._neutral(screen.rstrip("\n")) + "\n", encoding="utf-8")
-        facts = json.dumps(self._facts(state, note), ensure_ascii=False, indent=1)
+        target.write_text(self._neutral(drawn.text) + "\n", encoding="utf-8")
+        target.with_suffix(".ansi").write_text(self._neutral_styled(drawn) + "\n", encoding="utf-8")
+        facts = json.dumps(self._facts(state, drawn.cursor, note), ensure_ascii=False, indent=1)
         target.with_suffix(".json").write_text(self._neutral(facts) + "\n", encoding="utf-8")
         print(f"{self.kind} {state}{suffix}", flush=True)
 
-    def _facts(self, state: str, note: str) -> dict[str, Any]:
-        number = {name: int(self.pane.field(name) or 0) for name in ("cursor_x", "cursor_y", "cursor_flag")}
+    def _facts(self, state: str, cursor: list[int], note: str) -> dict[str, Any]:
         turns = self.model.turns()
         facts: dict[str, Any] = {
             "kind": self.kind,
@@ -105,8 +108,8 @@ class Stage:
             "state": state,
             "size": list(self.size),
             "pane_title": self._title(),
-            "cursor": [number["cursor_x"], number["cursor_y"]],
-            "cursor_visible": bool(number["cursor_flag"]),
+            "cursor": cursor,
+            "cursor_visible": self.pane.field("cursor_flag") == "1",
             "alternate_screen": self.pane.field("alternate_on") == "1",
             "exit_status": self.pane.exit_status(),
             "turns": [
@@ -145,6 +148,14 @@ class Stage:
         text = text.replace(str(self.model.port), "8765")
         return _UUID.sub(_blank_uuid, text)
 
+    def _neutral_styled(self, drawn: Drawn) -> str:
+        """Return the styled screen as `_neutral` does; a style may change in the middle of an id."""
+        styled = drawn.styled
+        for ident in set(_UUID.findall(drawn.text)):
+            parted = _STYLES.join(f"({re.escape(sign)})" for sign in ident)
+            styled = re.sub(parted, _blank_parted_uuid, styled)
+        return self._neutral(styled)
+
 
 def _replace(line: str, real: str, shown: str) -> str:
     gone = len(real) - len(shown)
@@ -160,6 +171,13 @@ def _replace(line: str, real: str, shown: str) -> str:
 def _blank_uuid(found: re.Match[str]) -> str:
     """Keep the first digits, so that two ids stay two."""
     return found[0][:8] + re.sub("[0-9a-f]", "0", found[0][8:])
+
+
+def _blank_parted_uuid(found: re.Match[str]) -> str:
+    """Blank the digits of an id between which there are styles; each second group is a style."""
+    signs, styles = found.groups()[::2], found.groups()[1::2]
+    blank = re.sub("[0-9a-f]", "0", "".join(signs[8:]))
+    return "".join(map("".join, zip([*signs[:8], *blank], [*styles, ""], strict=True)))
 
 
 @contextmanager

@@ -104,6 +104,15 @@ class Terminals:
         return done
 
 
+@dataclass(frozen=True, slots=True)
+class Drawn:
+    """One screen: its text, the same with the sequences of its styles, and its cursor."""
+
+    text: str
+    styled: str
+    cursor: list[int]
+
+
 @dataclass(slots=True)
 class Pane:
     """One program in one pane: what it shows, and the keys that reach it."""
@@ -114,6 +123,17 @@ class Pane:
 
     def screen(self) -> str:
         return self._run("capture-pane", "-p", "-t", self.ident).stdout
+
+    def drawn(self) -> Drawn:
+        """Return the screen with its styles and its cursor, all of the same moment."""
+        end, target = "end of the text", ("-p", "-t", self.ident)
+        answer = self._run(
+            *("display-message", *target, "#{cursor_x} #{cursor_y}", ";", "capture-pane", *target, ";"),
+            *("display-message", "-p", end, ";", "capture-pane", "-e", *target),
+        ).stdout
+        cursor, _, both = answer.partition("\n")
+        text, _, styled = both.partition(f"{end}\n")
+        return Drawn(text.rstrip("\n"), styled.rstrip("\n"), [int(place) for place in cursor.split()])
 
     def field(self, name: str) -> str:
         """Return one tmux format variable of the pane."""

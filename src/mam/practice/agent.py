@@ -36,6 +36,7 @@ class Agent:
         self.session = session
         self.editor = Editor()
         self.name = options.name
+        self.suggestion = options.suggestion
         self.edge = "default"
         self.permissions = options.permissions
         self.again_until = 0.0

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from . import VERSION
 from .editor import Editor
-from .input_box import box_rows
+from .input_box import box_rows, suggested_row
 from .text_width import cells, clean, shorten, shorten_left
 
 HINT = "? for help"
@@ -49,7 +49,11 @@ def footer_row(permissions: str, notice: str, columns: int) -> str:
     return shorten(f"  {notice or f'{HINT} · permissions: {permissions}'}", columns - 1)
 
 
-def box_region(editor: Editor, name: str, footer: str, columns: int) -> tuple[list[str], tuple[int, int]]:
+def box_region(
+    editor: Editor, name: str, footer: str, columns: int, suggestion: str = ""
+) -> tuple[list[str], tuple[int, int]]:
     """Return the rows of edges, draft and footer, and the position of the cursor in them."""
     rows, (row, column) = box_rows(editor, columns)
+    if suggestion and not editor.text:
+        rows = [suggested_row(suggestion, columns)]
     return [rule(columns, name), *rows, rule(columns), footer], (row + 1, column)

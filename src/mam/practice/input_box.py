@@ -3,13 +3,24 @@
 from __future__ import annotations
 
 from .editor import Editor
-from .text_width import cells, char_cells, clean_char
+from .text_width import cells, char_cells, clean, clean_char, shorten
 
 PROMPT = "❯ "
 INDENT = "  "
 MOST_ROWS = 8
 #: A typed draft may be huge, because only pastes are folded; only the text near the cursor is laid out.
 _NEAR = 4096
+
+
+class SuggestedRow(str):
+    """The row of an empty input box that shows a suggestion after the prompt."""
+
+    __slots__ = ()
+
+
+def suggested_row(suggestion: str, columns: int) -> SuggestedRow:
+    """Return the row of an empty input box with a suggestion, which is not part of the draft."""
+    return SuggestedRow(PROMPT + shorten(clean(suggestion), columns - cells(PROMPT) - 1))
 
 
 def box_rows(editor: Editor, columns: int) -> tuple[list[str], tuple[int, int]]:

@@ -30,7 +30,7 @@ def live_region(agent: Agent, columns: int, height: int) -> Region:
     above += queue_rows([display for _, display in session.queue], columns)
     notice = AGAIN if agent.again_until > agent.now else ""
     footer = footer_row(agent.permissions, notice, columns)
-    box, (row, column) = box_region(agent.editor, agent.name, footer, columns)
+    box, (row, column) = box_region(agent.editor, agent.name, footer, columns, agent.suggestion)
     rows = [*above, *box]
     hidden = max(len(rows) - height, 0)
     return rows[hidden:], (max(row + len(above) - hidden, 0), column)

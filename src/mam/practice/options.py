@@ -16,6 +16,7 @@ An interactive practice agent: it looks and behaves like a coding agent, without
   --permissions MODE       default | ask | auto | skip (default = ask: tools ask first)
   --model NAME             the name shown in the header (practice-1)
   --name LABEL             a label in the edge of the input box
+  --suggestion TEXT        what the empty input box shows, dim
   --trust-dialog           ask first whether the folder is trusted
   --slow-start SECONDS     take this long before the input box appears
   --ignore-sigterm         ignore SIGTERM and SIGHUP, and hang on /exit
@@ -27,7 +28,17 @@ example:
 
 Version {VERSION}. Inside, /help lists the commands."""
 
-_VALUES = ("session-id", "resume", "settings", "permissions", "model", "name", "slow-start", "speed")
+_VALUES = (
+    "session-id",
+    "resume",
+    "settings",
+    "permissions",
+    "model",
+    "name",
+    "suggestion",
+    "slow-start",
+    "speed",
+)
 _FLAGS = ("fork-session", "trust-dialog", "ignore-sigterm", "version", "help")
 _MODES = ("default", "ask", "auto", "skip")
 
@@ -46,6 +57,7 @@ class Options:
         self.permissions = "ask"
         self.model = "practice-1"
         self.name = ""
+        self.suggestion = ""
         self.slow_start = 0.0
         self.speed = 40.0
         self.fork_session = False

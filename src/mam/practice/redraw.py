@@ -7,6 +7,7 @@ half-painted one.
 
 from __future__ import annotations
 
+from .input_box import PROMPT, SuggestedRow
 from .text_width import cells
 
 _RESET = "\x1b[0m"
@@ -115,7 +116,8 @@ class Screen:
         text = ""
         at = self._row
         for index, (old, new) in enumerate(zip(self._live, live, strict=True)):
-            if old != new:
+            # A draft may have the words of the suggestion that was there before.
+            if old != new or type(old) is not type(new):
                 text += _move(index - at) + "\r" + _ERASE + self._coloured(new)
                 at = index
         return text, at
@@ -124,6 +126,8 @@ class Screen:
         """Colour a row by the mark it begins with."""
         if not self.colours or not row:
             return row
+        if isinstance(row, SuggestedRow):
+            return PROMPT + _DIM + row.removeprefix(PROMPT) + _RESET
         edge = _COLOURS[self.edge]
         if row.startswith("──"):
             return (edge or _DIM) + row + _RESET

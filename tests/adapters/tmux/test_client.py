@@ -21,6 +21,7 @@ from mam.core.errors import (
     PaneGone,
     TerminalsDown,
 )
+from mam.core.terminal_cells import Style, columns, parse_cells, plain_text
 
 MARK = "s_00000001"
 OTHER = "s_00000002"
@@ -264,6 +265,35 @@ class TestCapture:
         assert (look.cursor_x, look.cursor_y) == (5, 1)
         assert look.pane.id == pane.id and look.pane.mark == MARK
         assert tmux.capture([pane.id])[pane.id] == look.screen
+
+    # Colours, a link, line drawing, coloured spaces at the end, wide and joined signs, a style across lines.
+    DRAWN = (
+        "\x1b[1;31mred\x1b[0m plain \x1b[2mdim\x1b[22;7mreverse\x1b[27m\n"
+        "\x1b[38;5;208mpalette\x1b[48;2;1;2;3mtrue\x1b[0m   \x1b[41m   \n"
+        "\x1b[0m\x1b]8;;http://x\x07link\x1b]8;;\x07 \x1b(0lqk\x1b(B a\x1b[4munder\n"
+        "line\x1b[0m 漢字 e\u0301 👍 end\x1b[3;90m"
+    )
+
+    def test_a_styled_screen_is_the_plain_one_with_its_styles(self, private, tmux, tmp_path):
+        (tmp_path / "drawn").write_text(self.DRAWN, encoding="utf-8")
+        pane = private.start("sh", "-c", f"cat {tmp_path / 'drawn'}; exec cat")
+        private.until(lambda: "end" in tmux.look(pane.id).screen)
+        look, plain = tmux.look(pane.id), tmux.capture([pane.id])[pane.id]
+        styled = tmux.capture_styled([pane.id, "%99"])
+        assert styled["%99"] is None
+        capture = styled[pane.id]
+        assert capture.captured == look.captured
+        assert plain_text(capture.captured) == plain == look.screen
+        assert (capture.cursor_x, capture.cursor_y) == (look.cursor_x, look.cursor_y)
+        rows = parse_cells(capture.captured)
+        # tmux and mam give each sign the same width.
+        assert capture.cursor_x == columns(plain.split("\n")[3]) == rows[3][-1].column + 1
+        assert rows[0][0].style == Style(frozenset({"bold"}), foreground=1)
+        assert rows[0][10].style == Style(frozenset({"dim"}))
+        assert rows[0][13].style == Style(frozenset({"reverse"}))
+        assert rows[1][0].style.foreground == 208
+        assert rows[1][7].style.background == "#010203"
+        assert rows[3][0].style == Style(frozenset({"underline"}))
 
 
 def tmux_nonce():

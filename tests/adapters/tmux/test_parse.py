@@ -111,5 +111,6 @@ def test_versions(output, expected):
 
 def test_captures_split_at_their_own_lines_only():
     answer = f"one\n\n{NONCE}7\ntwo\n{NONCE[:-1]}x9\n{NONCE}12\n".encode()
-    assert parse.captures(answer, NONCE) == {"%7": "one\n\n", "%12": f"two\n{NONCE[:-1]}x9\n"}
+    found = {ident: capture.captured for ident, capture in parse.captures(answer, NONCE).items()}
+    assert found == {"%7": "one\n\n", "%12": f"two\n{NONCE[:-1]}x9\n"}
     assert parse.captures(b"", NONCE) == {}

@@ -8,7 +8,6 @@ empty.
 from __future__ import annotations
 
 import re
-from unicodedata import category
 
 _EMOJI_PARTS = re.compile("[\U0001f1e6-\U0001f1ff\U0001f3fb-\U0001f3ff]")
 _JOINING = ("Mn", "Mc", "Me", "Cf", "Zl", "Zp")
@@ -18,6 +17,8 @@ def has_unsafe_width(text: str) -> bool:
     """Tell whether a text has signs of unsafe width."""
     if text.isascii():
         return False
+    from unicodedata import category
+
     return _EMOJI_PARTS.search(text) is not None or any(category(sign) in _JOINING for sign in text)
 
 
@@ -25,4 +26,6 @@ def without_joining_signs(text: str) -> str:
     """Return a text without the signs that are invisible or join the sign before them."""
     if text.isascii():
         return text
+    from unicodedata import category
+
     return "".join(sign for sign in text if category(sign) not in _JOINING)

@@ -15,8 +15,10 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from typing import Any
 
+    from mam.adapters.agents.box_contents import BoxContents
     from mam.adapters.agents.dialog_options import Choices
     from mam.core.activity import Evidence
+    from mam.core.terminal_cells import Cell, StyledScreen
 
 
 class Attachment:
@@ -118,23 +120,56 @@ class Launch:
 
 
 class Screen:
-    """The visible text of a pane, and the position of its cursor."""
+    """The visible text of a pane, the position of its cursor, and on request the cells of a row.
 
-    __slots__ = ("cursor_x", "cursor_y", "text")
+    `captured` is what tmux wrote, with or without the sequences of its styles. Without them every cell is in
+    the normal style. A cursor at (0, 0) is unknown.
+    """
 
-    def __init__(self, text: str, cursor_x: int = 0, cursor_y: int = 0) -> None:
-        self.text = text
+    __slots__ = ("_captured", "_styled", "cursor_x", "cursor_y", "text")
+
+    def __init__(self, captured: str, cursor_x: int = 0, cursor_y: int = 0) -> None:
+        from mam.core.terminal_cells import plain_text
+
+        self.text = plain_text(captured)
         self.cursor_x = cursor_x
         self.cursor_y = cursor_y
+        self._captured = captured
+        self._styled: StyledScreen | None = None
+
+    @property
+    def has_styles(self) -> bool:
+        """Whether the program draws in styles; one that is told not to (NO_COLOR) uses none at all."""
+        return "\x1b" in self._captured
+
+    def cells(self, row: int) -> list[Cell]:
+        """Return the cells of a row, counted from 0."""
+        if self._styled is None:
+            from mam.core.terminal_cells import StyledScreen
+
+            self._styled = StyledScreen(self._captured)
+        return self._styled.row(row)
 
 
 class ScreenState:
     """What a screen shows: the activity, an open dialog by name, and the input box (empty, draft, None).
 
+    `draft` is the text of a draft, row by row as the input box shows it; suggestions are left out.
+    `shows_end_only` means that the box is full, so that more of the draft may be above what it shows.
+    `has_suggestion` means that the box is empty and shows a suggestion.
     `is_on_new_line` means that the cursor is on an empty line of the input box, just below a text.
     """
 
-    __slots__ = ("box", "detail", "dialog", "is_on_new_line", "state")
+    __slots__ = (
+        "box",
+        "detail",
+        "dialog",
+        "draft",
+        "has_suggestion",
+        "is_on_new_line",
+        "shows_end_only",
+        "state",
+    )
 
     def __init__(
         self,
@@ -142,13 +177,17 @@ class ScreenState:
         *,
         dialog: str | None = None,
         box: str | None = None,
+        contents: BoxContents | None = None,
         detail: str = "",
         is_on_new_line: bool = False,
     ) -> None:
-        """By default the screen shows nothing that mam recognises."""
+        """By default the screen shows nothing that mam recognises. `contents` says what is in the box."""
         self.state = state
         self.dialog = dialog
-        self.box = box
+        self.box = box if contents is None else contents.box
+        self.draft = "" if contents is None else contents.draft
+        self.shows_end_only = contents is not None and contents.shows_end_only
+        self.has_suggestion = contents is not None and contents.has_suggestion
         self.detail = detail
         self.is_on_new_line = is_on_new_line
 
@@ -240,6 +279,9 @@ class Kind:
     dialog_settle_seconds = 0.0
     # Seconds that the program needs between a paste and Enter.
     pause_before_enter = 0.0
+    # The pattern of what the input box shows instead of a long paste. Of its groups `breaks` counts the line
+    # breaks of the paste, `lines` its lines and `chars` its characters.
+    folded_paste: str | None = None
     # Whether an Enter that the program reads too soon after a paste makes a new line in the input box.
     early_enter_makes_new_line = False
     # First characters that make the program take a text for a command; a space before them prevents that.
@@ -329,6 +371,14 @@ class Kind:
     def read_screen(self, screen: Screen) -> ScreenState:
         """Return what a screen shows; a screen that mam does not recognise is unknown, never idle."""
         return ScreenState()
+
+    def box_shows(self, screen_state: ScreenState, text: str) -> bool:
+        """Tell whether the input box shows exactly this text, as it was pasted, and nothing else."""
+        from mam.adapters.agents.box_contents import shows_text
+
+        return screen_state.box == "draft" and shows_text(
+            screen_state.draft, text, shows_end_only=screen_state.shows_end_only, folded=self.folded_paste
+        )
 
     def read_title(self, title: str) -> str:
         """Return the activity that the title of the pane names, or unknown."""

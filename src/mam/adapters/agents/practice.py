@@ -7,7 +7,7 @@ import os
 import re
 import sys
 
-from mam.adapters.agents.input_box import find_box, screen_lines
+from mam.adapters.agents.input_box import find_box, read_contents, screen_lines
 from mam.adapters.agents.jsonl import parse
 from mam.adapters.agents.kind import HookEvent, Kind, Launch, ScreenState, Transcript, Turn
 from mam.adapters.agents.tool_request import tool_request
@@ -50,6 +50,8 @@ _DIALOGS = (
 )
 _CHOICE = re.compile(r"^ ?❯ ?(?:\d\. )?\S", re.MULTILINE)
 _RESET = re.compile(r"resets (\S+)")
+# The column in which the text of the input box begins.
+_TEXT_COLUMN = 2
 _UUID = re.compile(r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}\Z")
 
 
@@ -69,6 +71,7 @@ class Practice(Kind):
     keeps_indent = True
     special_first = "/"
     queues = True
+    folded_paste = r"\[Pasted text #\d+ \+(?P<breaks>\d+) lines\]"
 
     def program(self, command: list[str]) -> str:
         """Run the Python that runs mam."""
@@ -141,7 +144,8 @@ class Practice(Kind):
         lines = screen_lines(screen.text)
         box = find_box(lines)
         if box is not None:
-            return ScreenState(WORKING if _BUSY.search(box.above) else IDLE, box=box.state())
+            contents = read_contents(screen, box.top, box.bottom, _TEXT_COLUMN)
+            return ScreenState(WORKING if _BUSY.search(box.above) else IDLE, contents=contents)
         tail = "\n".join(lines[-16:])
         if _CHOICE.search(tail):
             for name, pattern in _DIALOGS:

@@ -126,20 +126,24 @@ def show_pane(pane_id: str, nonce: str) -> list[str]:
 
 
 def look(pane_id: str, nonce: str) -> list[str]:
-    """Show one pane with all fields, and then its screen."""
-    capture = ["capture-pane", "-p", "-t", pane_id]
+    """Show one pane with all fields, and then its screen with the sequences of its styles."""
+    capture = ["capture-pane", "-e", "-p", "-t", pane_id]
     return in_turn(show_pane(pane_id, nonce), capture, ["display-message", "-p", nonce + "end"])
 
 
-def capture_script(pane_ids: list[str], nonce: str, scrollback: int = 0) -> bytes:
+def capture_script(pane_ids: list[str], nonce: str, scrollback: int = 0, *, styled: bool = False) -> bytes:
     """Return a script for `source-file -` that prints each pane's screen and then a line with the nonce.
+
+    That line has the number of the pane and the position of its cursor. With `styled` the screens have the
+    sequences of their styles.
 
     tmux refuses more than 16 KB of arguments, but not of a script. In a script, a line that fails does not
     stop the others.
     """
-    back = f" -S -{int(scrollback)}" if scrollback > 0 else ""
+    options = (" -e" if styled else "") + (f" -S -{int(scrollback)}" if scrollback > 0 else "")
     return "".join(
-        f"capture-pane -p -t {pane_target(pane_id)}{back} ; display-message -p {nonce}{pane_id[1:]}\n"
+        f"capture-pane -p -t {pane_target(pane_id)}{options} ; "
+        f"display-message -p -t {pane_id} '{nonce}{pane_id[1:]},#{{cursor_x}},#{{cursor_y}}'\n"
         for pane_id in pane_ids
     ).encode()
 

@@ -29,7 +29,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
-    from mam.adapters.tmux.parse import Listing, Pane, PaneScreen
+    from mam.adapters.tmux.parse import Capture, Listing, Pane, PaneScreen
 
     # The column and line of a cursor.
     Position = tuple[int, int]
@@ -125,20 +125,33 @@ class Tmux:
         """Return one pane and its screen at the same moment. Raises PaneGone."""
         nonce = new_nonce()
         answer = self._call_with_retry(argv.look(pane_id, nonce))
-        row, screen = parse.look_parts(answer, nonce)
-        return parse.PaneScreen(self._require_pane(row, nonce, full=True), screen)
+        row, captured = parse.look_parts(answer, nonce)
+        return parse.PaneScreen(self._require_pane(row, nonce, full=True), captured)
 
     def capture(self, pane_ids: Iterable[str], *, scrollback: int = 0) -> dict[str, str | None]:
         """Return the screens of many panes in one call; None for a pane that does not exist.
 
         The text has no escape sequences. Otherwise it is as the program drew it, and not yet safe to print.
         """
+        found = self._captures(pane_ids, scrollback, styled=False)
+        return {pane_id: capture.captured if capture else None for pane_id, capture in found.items()}
+
+    def capture_styled(self, pane_ids: Iterable[str]) -> dict[str, Capture | None]:
+        """Return the screens of many panes in one call, with the sequences of their styles, and the cursors.
+
+        None stands for a pane that does not exist. Such a text must never be printed as it is.
+        """
+        return self._captures(pane_ids, 0, styled=True)
+
+    def _captures(
+        self, pane_ids: Iterable[str], scrollback: int, *, styled: bool
+    ) -> dict[str, Capture | None]:
         ids = list(dict.fromkeys(pane_ids))
         if not ids:
             return {}
         nonce = new_nonce()
         try:
-            script = argv.capture_script(ids, nonce, scrollback)
+            script = argv.capture_script(ids, nonce, scrollback, styled=styled)
             answer = self._call(["source-file", "-"], script, partial=True)
         except NoServer:
             return dict.fromkeys(ids)

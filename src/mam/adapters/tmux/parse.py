@@ -133,16 +133,34 @@ class Listing:
 
 
 class PaneScreen:
-    """One pane and its screen at one moment."""
+    """One pane and its screen at one moment; `captured` has the sequences of the styles."""
 
-    __slots__ = ("cursor_x", "cursor_y", "pane", "screen")
+    __slots__ = ("captured", "cursor_x", "cursor_y", "pane")
 
-    def __init__(self, pane: Pane, screen: str) -> None:
+    def __init__(self, pane: Pane, captured: str) -> None:
         """Store a full pane and the lines that it shows."""
         self.pane = pane
-        self.screen = screen
+        self.captured = captured
         self.cursor_x = pane.cursor_x
         self.cursor_y = pane.cursor_y
+
+    @property
+    def screen(self) -> str:
+        """The lines as plain text."""
+        from mam.core.terminal_cells import plain_text
+
+        return plain_text(self.captured)
+
+
+class Capture:
+    """The screen of one pane, with or without the sequences of its styles, and its cursor."""
+
+    __slots__ = ("captured", "cursor_x", "cursor_y")
+
+    def __init__(self, captured: str, cursor_x: int = 0, cursor_y: int = 0) -> None:
+        self.captured = captured
+        self.cursor_x = cursor_x
+        self.cursor_y = cursor_y
 
 
 def rows(answer: bytes, nonce: str, full: bool = False) -> Iterator[Pane]:
@@ -273,18 +291,20 @@ def look_parts(answer: bytes, nonce: str) -> tuple[bytes, str]:
     return row + end, screen.decode("utf-8", "replace")
 
 
-def captures(answer: bytes, nonce: str) -> dict[str, str]:
+def captures(answer: bytes, nonce: str) -> dict[str, Capture]:
     """Return the screens of an answer to argv.capture_script, by pane id; leave out missing panes.
 
-    Each screen stands before the nonce and the number of its pane.
+    Each screen stands before the nonce, the number of its pane and the position of its cursor.
     """
-    screens: dict[str, str] = {}
+    found: dict[str, Capture] = {}
     screen, *parts = answer.split(nonce.encode())
     for part in parts:
-        number, _, following = part.partition(b"\n")
-        screens["%" + number.decode("ascii", "replace")] = screen.decode("utf-8", "replace")
+        line, _, following = part.partition(b"\n")
+        number, *cursor = line.decode("ascii", "replace").split(",")
+        x, y = (int(place) if place.isdecimal() else 0 for place in (*cursor, "", "")[:2])
+        found["%" + number] = Capture(screen.decode("utf-8", "replace"), x, y)
         screen = following
-    return screens
+    return found
 
 
 def version(answer: str) -> tuple[int, int] | None:

@@ -2,9 +2,9 @@
 
 tmux compares the cursor with the position that was seen, in the same step in which it types. So nothing is
 typed when the screen has changed since the look. An idle agent gets the text and Enter at once, if its kind
-allows that. Otherwise Enter follows once the input box shows the text and no dialog is open. There are two
-reasons: some programs take an Enter that comes too early for a part of the text, and a working agent may open
-a dialog at any time.
+allows that. Otherwise Enter follows once the input box shows exactly the text and no dialog is open. There
+are three reasons: some programs take an Enter that comes too early for a part of the text, a working agent
+may open a dialog at any time, and a person may type at the same moment.
 """
 
 from __future__ import annotations
@@ -39,6 +39,7 @@ _STEP = 0.02
 _STILL_SECONDS = 2.0
 # Programs open a list of commands while a command is typed. Enter must wait until the list is open.
 _COMMAND_PAUSE = 0.3
+_OTHER_TEXT = "the input box shows other text"
 
 
 class InTheWay(PaneGone):
@@ -86,7 +87,7 @@ def type_text(
             return look.screen_state
         # The first screen may have been out of date. The later one may not show that the agent works: some
         # programs hide that while there is a draft in the input box. So either of them counts.
-        screen_at_enter = _enter(context, row, pause, since)
+        screen_at_enter = _enter(context, row, text, pause, since)
         return screen_at_enter if screen_at_enter.state == WORKING else look.screen_state
 
 
@@ -104,26 +105,29 @@ def _not_empty(screen: ScreenState) -> str | None:
     return None if screen.box == "empty" and screen.dialog is None else "the input box is not empty"
 
 
-def _enter(context: Context, row: Row, pause: float, since: float) -> ScreenState:
-    """Press Enter once the input box shows the text, and only while no dialog is open."""
+def _enter(context: Context, row: Row, text: str, pause: float, since: float) -> ScreenState:
+    """Press Enter once the input box shows exactly the text, and only while no dialog is open."""
     deadline = Deadline(_TEXT_SECONDS)
-    while not _holds_text(context, row, look := _look_for_text(context, row, deadline), since):
-        _wait(row, deadline, "the text does not appear in the input box")
+    while not _holds_text(context, row, look := _look_for_text(context, row, deadline), text, since):
+        has_other_text = look.screen_state.box == "draft"
+        _wait(row, deadline, _OTHER_TEXT if has_other_text else "the text does not appear in the input box")
     time.sleep(pause)
     deadline = Deadline(_TEXT_SECONDS)
     while True:
         look = _look_for_text(context, row, deadline)
         if look.screen_state.dialog:
             raise _not_entered(row, f"the {look.screen_state.dialog} dialog opened")
-        if _holds_text(context, row, look, since) and _press_enter(context, row, look):
+        holds_text = _holds_text(context, row, look, text, since)
+        if holds_text and _press_enter(context, row, look):
             break
-        _wait(row, deadline, "the screen keeps changing")
+        has_other_text = look.screen_state.box == "draft" and not holds_text
+        _wait(row, deadline, _OTHER_TEXT if has_other_text else "the screen keeps changing")
     if context.kind(row["agent"]).early_enter_makes_new_line and not look.screen_state.is_on_new_line:
-        _enter_again(context, row, look, pause, since)
+        _enter_again(context, row, look, text, pause, since)
     return look.screen_state
 
 
-def _enter_again(context: Context, row: Row, before: PaneLook, pause: float, since: float) -> None:
+def _enter_again(context: Context, row: Row, before: PaneLook, text: str, pause: float, since: float) -> None:
     """Press Enter again if the program took the first one for a new line, and only if the screen shows that.
 
     A program that stood still for the whole pause reads text and Enter together, whatever the pause was.
@@ -137,7 +141,7 @@ def _enter_again(context: Context, row: Row, before: PaneLook, pause: float, sin
             time.sleep(pause)
             cursor, look = look.cursor, look_at_pane(context, row)
             is_unchanged = look.absence is None and look.cursor == cursor and _is_below_text(look, before)
-            if not is_unchanged or deadline.has_passed() or not _holds_text(context, row, look, since):
+            if not is_unchanged or deadline.has_passed() or not _holds_text(context, row, look, text, since):
                 return
             # If the pane is gone by now, the proof decides: the first Enter was pressed.
             with suppress(DeliveryUnconfirmed):
@@ -184,10 +188,11 @@ def _wait(row: Row, deadline: Deadline, reason: str) -> None:
         raise _not_entered(row, reason)
 
 
-def _holds_text(context: Context, row: Row, look: PaneLook, since: float) -> bool:
-    """Tell whether the input box holds a text, with no dialog open or reported."""
+def _holds_text(context: Context, row: Row, look: PaneLook, text: str, since: float) -> bool:
+    """Tell whether the input box holds exactly this text, with no dialog open or reported."""
     screen = look.screen_state
-    return screen.dialog is None and screen.box == "draft" and not _reports_dialog(context, row, look, since)
+    is_shown = screen.dialog is None and context.kind(row["agent"]).box_shows(screen, text)
+    return is_shown and not _reports_dialog(context, row, look, since)
 
 
 def _reports_dialog(context: Context, row: Row, look: PaneLook, since: float) -> bool:

@@ -202,11 +202,12 @@ def _add_screens(context: Context, sessions: list[SessionEvidence], now: float) 
         by_server.setdefault(session.row["tmux_server"], []).append(session)
     for server, group in by_server.items():
         panes = [session.liveness.pane.id for session in group if session.liveness.pane]
-        screens = context.tmux(server).capture(panes)
+        captures = context.tmux(server).capture_styled(panes)
         for session in group:
-            text = screens.get(session.liveness.pane.id) if session.liveness.pane else None
-            if text is not None:
-                session.evidence.append(_of_screen(session.kind.read_screen(Screen(text)), now))
+            capture = captures.get(session.liveness.pane.id) if session.liveness.pane else None
+            if capture is not None:
+                screen = Screen(capture.captured, capture.cursor_x, capture.cursor_y)
+                session.evidence.append(_of_screen(session.kind.read_screen(screen), now))
 
 
 def _of_screen(screen: ScreenState, now: float) -> Evidence:

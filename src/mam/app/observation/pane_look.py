@@ -71,7 +71,7 @@ def look_at_pane(context: Context, row: Row) -> PaneLook:
         return PaneLook(check_liveness(context, row))
     look = PaneLook(liveness)
     look.cursor = answer.cursor_x, answer.cursor_y
-    look.screen = Screen(answer.screen, *look.cursor)
+    look.screen = Screen(answer.captured, *look.cursor)
     look.screen_state = context.kind(row["agent"]).read_screen(look.screen)
     return look
 

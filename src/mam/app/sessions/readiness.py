@@ -114,7 +114,7 @@ class ReadinessWait:
     def _look(self) -> ScreenState:
         pane_look = self.tmux.look(self.row["pane"]["id"])
         self.cursor = pane_look.cursor_x, pane_look.cursor_y
-        return self.kind.read_screen(Screen(pane_look.screen, *self.cursor))
+        return self.kind.read_screen(Screen(pane_look.captured, *self.cursor))
 
     def _judge(self, look: ScreenState) -> bool:
         if look.dialog:

@@ -212,8 +212,9 @@ class Stop:
         text, screen_state, in_mode = "", ScreenState(), False
         if liveness.pane is not None:
             capture = self.tmux.look(liveness.pane.id)
-            text, in_mode = capture.screen, capture.pane.in_mode
-            screen_state = self.kind.read_screen(Screen(text, capture.cursor_x, capture.cursor_y))
+            screen = Screen(capture.captured, capture.cursor_x, capture.cursor_y)
+            text, in_mode = screen.text, capture.pane.in_mode
+            screen_state = self.kind.read_screen(screen)
         step = stop_escalation.first_step(
             force=self.force,
             exit_word=self.kind.exit_word,

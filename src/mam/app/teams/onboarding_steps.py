@@ -62,7 +62,7 @@ def _proof(context: Context, row: Row, command: str) -> bool | None:
             pane_look = tmux.look(row["pane"]["id"])
         except PaneGone:
             return None
-        screen = Screen(pane_look.screen, pane_look.cursor_x, pane_look.cursor_y)
+        screen = Screen(pane_look.captured, pane_look.cursor_x, pane_look.cursor_y)
         is_proven = kind.identity_took_effect(
             command, current_conversation(row) or "", row.get("stores") or {}, screen
         )

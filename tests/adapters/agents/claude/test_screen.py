@@ -1,11 +1,11 @@
 """Reading every recorded screen of Claude Code, and texts that resemble one."""
 
-import json
 from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.conformance.recorded_screens import captured, facts_of, screen_of
 
 from mam.adapters.agents.claude.kind import Claude
 from mam.adapters.agents.kind import Screen
@@ -55,8 +55,7 @@ EXPECTED = {
 
 
 def read_recorded(path):
-    facts = json.loads(path.with_suffix(".json").read_text(encoding="utf-8"))
-    return KIND.read_screen(Screen(path.read_text(encoding="utf-8"), *facts["cursor"])), facts
+    return KIND.read_screen(screen_of(path)), facts_of(path)
 
 
 def recorded(name):
@@ -89,7 +88,7 @@ def test_a_cut_screen_shows_no_empty_box_that_the_whole_screen_does_not(path) ->
 
 
 def test_the_detail_names_the_queue_and_a_missing_login() -> None:
-    assert KIND.read_screen(Screen(recorded("queued"))).detail == "messages are queued"
+    assert read_recorded(SCREENS / "queued.txt")[0].detail == "messages are queued"
     assert KIND.read_screen(Screen(recorded("no-key-refused"))).detail == "not logged in"
 
 
@@ -134,9 +133,10 @@ def test_a_text_that_resembles_a_box_or_a_dialog(old, new, expected) -> None:
 
 
 def test_the_cursor_distinguishes_a_suggestion_from_a_draft() -> None:
-    text = recorded("idle").replace("❯\xa0", '❯\xa0Try "fix lint errors"')
-    assert KIND.read_screen(Screen(text, 2, 47)).box == "empty"
-    assert KIND.read_screen(Screen(text, 25, 47)).box == "draft"
+    text, (x, y) = captured(SCREENS / "queued.txt"), facts_of(SCREENS / "queued.txt")["cursor"]
+    assert KIND.read_screen(Screen(text, x, y)).box == "empty"
+    assert KIND.read_screen(Screen(text, x + 20, y)).box == "draft"
+    assert KIND.read_screen(Screen(text, x, y - 1)).box == "draft"
     assert KIND.read_screen(Screen(text)).box == "draft"
 
 

@@ -1,6 +1,5 @@
 """Reading every recorded screen of Codex, and texts that resemble one."""
 
-import json
 import time
 from datetime import datetime
 from pathlib import Path
@@ -8,6 +7,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.conformance.recorded_screens import captured, facts_of, screen_of
 
 from mam.adapters.agents.codex.kind import Codex
 from mam.adapters.agents.kind import Screen
@@ -85,17 +85,26 @@ LIMIT = """› hit the limit
 """
 
 
+SUGGESTION = "Ask Codex to do anything"
+
+
 def read_recorded(path):
-    facts = json.loads(path.with_suffix(".json").read_text(encoding="utf-8"))
-    return KIND.read_screen(Screen(path.read_text(encoding="utf-8"), *facts["cursor"])), facts
+    return KIND.read_screen(screen_of(path)), facts_of(path)
 
 
 def recorded(name):
     return (SCREENS / f"{name}.txt").read_text(encoding="utf-8")
 
 
+def at_start(text):
+    """Return a screen with the cursor on the first cell of the input box, its suggestion dim as recorded."""
+    rows = [row for row, line in enumerate(text.split("\n")) if line.startswith("›")]
+    styled = text.replace(SUGGESTION, f"\x1b[2m{SUGGESTION}\x1b[0m")
+    return Screen(styled, 2, rows[-1]) if rows else Screen(text)
+
+
 def read(text):
-    screen_state = KIND.read_screen(Screen(text))
+    screen_state = KIND.read_screen(at_start(text))
     return screen_state.state, screen_state.dialog, screen_state.box
 
 
@@ -166,7 +175,7 @@ def test_a_question() -> None:
 def test_a_limit_counts_until_its_end(monkeypatch, end, now, is_on) -> None:
     monkeypatch.setattr(time, "time", datetime.fromisoformat(now).timestamp)
     screen_state = KIND.read_screen(
-        Screen(LIMIT.replace("2:32 PM", end) if end else LIMIT.replace(" or try again at 2:32 PM", ""))
+        at_start(LIMIT.replace("2:32 PM", end) if end else LIMIT.replace(" or try again at 2:32 PM", ""))
     )
     assert screen_state.box == "empty"
     assert (screen_state.state, screen_state.dialog) == (("waiting", "limit") if is_on else ("idle", None))
@@ -215,9 +224,15 @@ def test_a_text_that_resembles_a_box_or_a_dialog(old, new, expected) -> None:
 
 
 def test_a_draft_with_the_text_of_the_placeholder() -> None:
-    text = recorded("idle")
+    text = captured(SCREENS / "idle.txt")
+    assert f"\x1b[2m{SUGGESTION}" in text
     assert KIND.read_screen(Screen(text, 2, 46)).box == "empty"
     assert KIND.read_screen(Screen(text, 26, 46)).box == "draft"
+    assert KIND.read_screen(Screen(text)).box == "draft"
+    # Without any style its known words count, with the cursor before them.
+    assert KIND.read_screen(Screen(recorded("idle"), 2, 46)).box == "empty"
+    assert KIND.read_screen(Screen(recorded("idle"), 26, 46)).box == "draft"
+    assert KIND.read_screen(Screen(recorded("idle").replace(SUGGESTION, "Ask"), 2, 46)).box == "draft"
 
 
 def test_a_draft_of_several_lines() -> None:

@@ -1,11 +1,11 @@
 """Reading every recorded screen of Gemini CLI, and texts that resemble one."""
 
-import json
 from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.conformance.recorded_screens import captured, facts_of, screen_of
 
 from mam.adapters.agents.gemini.kind import Gemini
 from mam.adapters.agents.kind import Screen
@@ -52,12 +52,17 @@ TITLES = {"◇": None, "✦": "working", "✋": "waiting"}
 
 
 def read_recorded(path):
-    facts = json.loads(path.with_suffix(".json").read_text(encoding="utf-8"))
-    return KIND.read_screen(Screen(path.read_text(encoding="utf-8"), *facts["cursor"])), facts
+    return KIND.read_screen(screen_of(path)), facts_of(path)
 
 
 def recorded(name):
     return (SCREENS / f"{name}.txt").read_text(encoding="utf-8")
+
+
+def at_start(lines):
+    """Return a screen with the cursor on the first cell of the input box."""
+    row = max(number for number, line in enumerate(lines) if line.startswith((" > ", " * ")))
+    return Screen("\n".join(lines), 3, row)
 
 
 def framed(*lines):
@@ -107,10 +112,10 @@ def test_titles(title, state) -> None:
 def test_the_box_counts_only_with_the_header() -> None:
     """Gemini draws the box seconds before it takes input; only warnings are above it then."""
     lines = recorded("idle").splitlines()
-    early = KIND.read_screen(Screen("\n".join(lines[13:])))
+    early = KIND.read_screen(at_start(lines[13:]))
     assert (early.state, early.box) == ("unknown", None)
-    assert KIND.read_screen(Screen("\n".join([lines[1], *lines[13:]]))).box == "empty"
-    scrolled = KIND.read_screen(Screen("\n".join(["  the end of an answer", *lines[16:]])))
+    assert KIND.read_screen(at_start([lines[1], *lines[13:]])).box == "empty"
+    scrolled = KIND.read_screen(at_start(["  the end of an answer", *lines[16:]]))
     assert (scrolled.state, scrolled.box) == ("idle", "empty")
 
 
@@ -123,7 +128,7 @@ def test_with_true_colour_the_box_has_edges(name, state) -> None:
         if line.startswith(" > ") and number > 15 and not lines[number + 1]
     ][-1:]
     lines[at - 1], lines[at + 1] = "▄" * 200, "▀" * 200
-    screen_state = KIND.read_screen(Screen("\n".join(lines)))
+    screen_state = KIND.read_screen(at_start(lines))
     assert (screen_state.state, screen_state.box) == (state, EXPECTED[name][2])
 
 
@@ -155,14 +160,16 @@ def test_a_new_line_after_the_draft(edge) -> None:
 
 
 def test_a_draft_with_the_text_of_the_placeholder() -> None:
-    text = recorded("idle").replace(">   Type your", "> Type your")
+    text, (x, y) = captured(SCREENS / "idle.txt"), facts_of(SCREENS / "idle.txt")["cursor"]
+    assert KIND.read_screen(Screen(text, x, y)).box == "empty"
+    assert KIND.read_screen(Screen(text, x + 30, y)).box == "draft"
     assert KIND.read_screen(Screen(text)).box == "draft"
 
 
 def test_a_running_hook_of_the_user_does_not_hide_the_box() -> None:
     lines = recorded("idle").splitlines()
     lines[17] = "  Executing Hook: mine" + " " * 100 + "? for shortcuts"
-    screen_state = KIND.read_screen(Screen("\n".join(lines)))
+    screen_state = KIND.read_screen(at_start(lines))
     assert (screen_state.state, screen_state.box) == ("idle", "empty")
 
 

@@ -1,12 +1,12 @@
 """Reading every recorded screen of Hermes, and texts that resemble one."""
 
-import json
 import re
 from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.conformance.recorded_screens import facts_of, screen_of
 
 from mam.adapters.agents.hermes.kind import Hermes
 from mam.adapters.agents.kind import Screen
@@ -44,8 +44,14 @@ BAR = " ⚕ m │ 0/256K │ [░░░░░░░░░░] 0% │ 1s │ ⏲ 
 RULE = "─" * 80
 
 
+def at_start(text):
+    """Return a screen with the cursor just after the last arrow."""
+    arrows = [(line.index("❯") + 2, row) for row, line in enumerate(text.split("\n")) if "❯" in line]
+    return Screen(text, *(arrows[-1] if arrows else ()))
+
+
 def read(text):
-    screen_state = KIND.read_screen(Screen(text))
+    screen_state = KIND.read_screen(at_start(text))
     return screen_state.state, screen_state.dialog, screen_state.box
 
 
@@ -61,10 +67,10 @@ def test_every_state_is_recorded_in_three_sizes() -> None:
 
 @pytest.mark.parametrize("path", RECORDED, ids=lambda path: path.stem)
 def test_every_recorded_screen(path) -> None:
-    facts = json.loads(path.with_suffix(".json").read_text(encoding="utf-8"))
-    screen = path.read_text(encoding="utf-8")
+    facts, screen_state = facts_of(path), KIND.read_screen(screen_of(path))
     assert facts["version"] in KIND.known_versions
-    assert read(screen) == EXPECTED[facts["state"]]
+    assert (screen_state.state, screen_state.dialog, screen_state.box) == EXPECTED[facts["state"]]
+    screen = path.read_text(encoding="utf-8")
     assert not re.search(r"/tmp|\b(?!8765)\d{5}\b", screen), "a path or a number of the recording machine"
 
 

@@ -157,6 +157,7 @@ class Claude(KindWithConversationFiles):
     dialog_settle_seconds = 0.3
     special_first = "/!"
     queues = True
+    folded_paste = r"\[Pasted text #\d+(?: \+(?P<breaks>\d+) lines)?\]"
     known_versions = ("2.1.325",)
     packages = ("@anthropic-ai/claude-code",)
     config_variable = files.CONFIG

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 
-from mam.adapters.agents.input_box import find_box
+from mam.adapters.agents.input_box import find_box, read_contents
 from mam.adapters.agents.kind import ScreenState
 from mam.core.activity import IDLE, SHELL_MODE, UNKNOWN, WAITING, WORKING
 
@@ -26,7 +26,7 @@ _HIDES_BUSY = "paste again to expand"
 _SPINNER = re.compile(r"^\S \S.*…(?: \(|$)|· Retrying in \d+s", re.MULTILINE)
 _TURN_OVER = re.compile(r"^✻ .* · done \d|^\s+⎿ +Interrupted · ", re.MULTILINE)
 _QUEUED = "Press up to edit queued messages"
-_SUGGESTION = re.compile(r'Try ".*"\Z')
+_SUGGESTION = rf'Try ".*"|{_QUEUED}'
 _NOT_LOGGED_IN = re.compile(r"Not logged in · Please run /login|Please run /login · API Error")
 
 _POINTER = re.compile(r"^ *❯ +\S", re.MULTILINE)
@@ -72,10 +72,10 @@ def _read_box(box: Box, above: str, screen: Screen) -> ScreenState:
         state = UNKNOWN
     else:
         state = IDLE
-    is_queued = box.inside == _QUEUED
-    is_empty = is_queued or (_SUGGESTION.match(box.inside) and screen.cursor_x == len(PROMPT))
+    contents = read_contents(screen, box.top, box.bottom, len(PROMPT), known=_SUGGESTION)
+    is_queued = contents.has_suggestion and box.inside == _QUEUED
     detail = "messages are queued" if is_queued else "not logged in" if _NOT_LOGGED_IN.search(above) else ""
-    return ScreenState(state, box="empty" if is_empty else box.state(), detail=detail)
+    return ScreenState(state, contents=contents, detail=detail)
 
 
 def _read_dialog(tail: str) -> ScreenState:

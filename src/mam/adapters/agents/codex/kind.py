@@ -138,6 +138,7 @@ class Codex(KindWithConversationFiles):
     # An Enter within about 50 ms after typed text is lost. After a paste it was not lost.
     pause_before_enter = 0.1
     special_first = "/"
+    folded_paste = r"\[Pasted Content (?P<chars>\d+) chars\]"
     known_versions = ("0.166.0",)
     packages = ("@openai/codex",)
     # A folder that this variable names must exist.

@@ -12,6 +12,7 @@ import re
 import time
 
 from mam.adapters.agents.codex import limit_reset_time
+from mam.adapters.agents.input_box import read_contents
 from mam.adapters.agents.kind import ScreenState
 from mam.core.activity import IDLE, SHELL_MODE, UNKNOWN, WAITING, WORKING
 
@@ -19,13 +20,14 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from mam.adapters.agents.box_contents import BoxContents
     from mam.adapters.agents.kind import Screen
 
 YES, NO = "on yes", "on no"
 PROMPT, SHELL_PROMPT = "›", "!"
-_PLACEHOLDER = "Ask Codex to do anything"
-# The column of the cursor in an empty input box, or 0 if the caller does not know it.
-_AT_START = (0, 2)
+# The column in which the text of the input box begins.
+_TEXT_COLUMN = 2
+_SUGGESTION = "Ask Codex to do anything"
 
 _KEYS = re.compile(r"\b(?:press )?(?:enter|esc|tab)\b", re.IGNORECASE)
 _HINTS = "  ? for shortcuts"
@@ -67,11 +69,10 @@ def read_screen(screen: Screen) -> ScreenState:
     if box_lines is None:
         return _read_dialog(lines)
     top, bottom = box_lines
-    inside = "\n".join(line[2:] for line in lines[top:bottom]).strip()
     if lines[top].startswith(SHELL_PROMPT):
         return ScreenState(UNKNOWN, box="draft", detail=SHELL_MODE)
-    is_empty = inside in ("", _PLACEHOLDER) and screen.cursor_x in _AT_START
-    return _read_conversation(_blocks(lines[:top]), "empty" if is_empty else "draft")
+    contents = read_contents(screen, top, bottom, _TEXT_COLUMN, known=_SUGGESTION)
+    return _read_conversation(_blocks(lines[:top]), contents)
 
 
 def read_title(title: str) -> str:
@@ -119,30 +120,29 @@ def _blocks(lines: Sequence[str]) -> list[list[str]]:
     return [block for block in blocks if block]
 
 
-def _read_conversation(blocks: list[list[str]], box: str) -> ScreenState:
+def _read_conversation(blocks: list[list[str]], contents: BoxContents) -> ScreenState:
     prompts = [number for number, block in enumerate(blocks) if block[0].startswith(f"{PROMPT} ")]
     turn = blocks[prompts[-1] :] if prompts else blocks
     if any(_BUSY.match(block[0]) for block in turn):
-        return ScreenState(WORKING, box=box)
+        return ScreenState(WORKING, contents=contents)
     if any(block[0] == _QUEUED for block in turn):
-        return ScreenState(WORKING, box=box, detail="messages are queued")
+        return ScreenState(WORKING, contents=contents, detail="messages are queued")
     last = blocks[-1] if blocks else [""]
     if last[0].startswith(_FAILED):
-        return _read_failure(" ".join(last), box)
+        return _read_failure(" ".join(last), contents)
     is_new = not prompts and any(_HEADER.match(line) for block in blocks for line in block)
-    return ScreenState(IDLE if is_new or _WORKED.match(last[-1]) else UNKNOWN, box=box)
+    return ScreenState(IDLE if is_new or _WORKED.match(last[-1]) else UNKNOWN, contents=contents)
 
 
-def _read_failure(message: str, box: str) -> ScreenState:
+def _read_failure(message: str, contents: BoxContents) -> ScreenState:
     if not _LIMIT.match(message):
-        return ScreenState(IDLE, box=box)
+        return ScreenState(IDLE, contents=contents)
     end = limit_reset_time.named_end(message)
     if limit_reset_time.is_on(end, time.time()):
         # No dialog is open, but Codex answers every prompt with this message until the limit ends.
-        return ScreenState(WAITING, dialog="limit", box=box, detail=end)
-    return ScreenState(
-        IDLE, box=box, detail=f"a limit was reached, it resets {end}" if end else "a limit was reached"
-    )
+        return ScreenState(WAITING, dialog="limit", contents=contents, detail=end)
+    detail = f"a limit was reached, it resets {end}" if end else "a limit was reached"
+    return ScreenState(IDLE, contents=contents, detail=detail)
 
 
 def _read_dialog(lines: Sequence[str]) -> ScreenState:

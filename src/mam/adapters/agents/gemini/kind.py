@@ -99,6 +99,7 @@ class Gemini(KindWithConversationFiles):
     # An Enter that Gemini reads within 40 ms after a paste makes a new line.
     pause_before_enter = 0.5
     early_enter_makes_new_line = True
+    folded_paste = r"\[Pasted Text: (?:(?P<lines>\d+) lines|(?P<chars>\d+) chars)\]"
     known_versions = ("0.61.0",)
     packages = ("@google/gemini-cli",)
     # The variable names the home, not the folder `.gemini` in it.

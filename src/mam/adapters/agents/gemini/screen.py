@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 
+from mam.adapters.agents.input_box import read_contents
 from mam.adapters.agents.kind import ScreenState
 from mam.core.activity import IDLE, SHELL_MODE, UNKNOWN, WAITING, WORKING
 
@@ -17,21 +18,21 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from mam.adapters.agents.kind import Screen
+    from mam.core.terminal_cells import Colour
 
 YES, NO = "on yes", "on no"
 _TITLES = {"✦  ": WORKING, "⏲  ": WORKING, "✋  ": WAITING}
 _RULE = re.compile(r"─{10,}\Z")
-_PROMPT = re.compile(r" ([>*!])(?: (.*))?\Z")
+_PROMPT = re.compile(r" ([>*!])(?: .*)?\Z")
 # In a terminal with true colour the input box has an upper and a lower edge of half blocks.
 _EDGE = re.compile(r"[▄▀]*\Z")
 _TO_PROMPT = 4
 # The column in which the text of the input box begins.
 _TEXT_COLUMN = 3
-# The cursor is before the placeholder, so it has two spaces more than a draft.
-_PLACEHOLDERS = ("  Type your message or @path/to/file", "  Press 'Esc' for NORMAL mode.")
 # Only the status row has a spinner after exactly one space; answers are indented by two.
 _SPINNER = re.compile(r" [\u2801-\u28ff] \S")
 _STATUS_ROWS = 4
+_SUGGESTION = r"Type your message or @path/to/file|Press 'Esc' for NORMAL mode\."
 _QUEUED = "  Queued (press ↑ to edit):"
 # What may be above the input box before Gemini takes input: warnings, and the status row.
 _BEFORE_START = re.compile(r"⚠|   | [\u2801-\u28ff] ")
@@ -63,18 +64,26 @@ def read_screen(screen: Screen) -> ScreenState:
     box_parts = _find_box(lines)
     if box_parts is None:
         return _read_frame(lines)
-    top, prompt_row, mark, inside = box_parts
+    top, prompt_row, end, mark = box_parts
     if not _has_started(lines[:top]):
         return ScreenState()
     if mark == "!":
         return ScreenState(UNKNOWN, box="draft", detail=SHELL_MODE)
     state = WORKING if any(_SPINNER.match(line) for line in lines[max(0, top - _STATUS_ROWS) : top]) else IDLE
-    box = "empty" if inside in _PLACEHOLDERS or not inside.strip() else "draft"
+    muted = _muted_colour(screen, top + 1)
+    contents = read_contents(
+        screen,
+        prompt_row,
+        end,
+        _TEXT_COLUMN,
+        is_suggested=lambda style: muted is not None and style.foreground == muted and not style.attributes,
+        known=_SUGGESTION,
+    )
     return ScreenState(
         state,
-        box=box,
+        contents=contents,
         detail="messages are queued" if _QUEUED in lines[:top] else "",
-        is_on_new_line=box == "draft" and _is_on_new_line(screen, lines, prompt_row),
+        is_on_new_line=contents.box == "draft" and _is_on_new_line(screen, lines, prompt_row),
     )
 
 
@@ -85,17 +94,23 @@ def read_title(title: str) -> str:
     )
 
 
-def _find_box(lines: Sequence[str]) -> tuple[int, int, str, str] | None:
-    """Return the rows of the rule and of the prompt, the sign of the prompt, and the text after it."""
+def _find_box(lines: Sequence[str]) -> tuple[int, int, int, str] | None:
+    """Return the row of the rule, the first row of the text and the row after it, and the prompt's sign."""
     top = next((at for at in reversed(range(len(lines))) if _RULE.match(lines[at])), None)
     if top is None or any(_BOTTOM.match(line) for line in lines[top:]):
         return None
     for at in range(top + 1, min(top + 1 + _TO_PROMPT, len(lines))):
         prompt = _PROMPT.match(lines[at])
         if prompt and _EDGE.match(lines[at - 1]) and at > top + 1:
-            inside = (prompt[2] or "") + "".join(_lines_to_edge(lines[at + 1 :]))
-            return top, at, prompt[1], inside
+            below = range(at + 1, len(lines))
+            return top, at, next((row for row in below if _EDGE.match(lines[row])), len(lines)), prompt[1]
     return None
+
+
+def _muted_colour(screen: Screen, mode_row: int) -> Colour:
+    """Return the colour of the key at the end of the row of the mode: suggestions have it in every theme."""
+    written = [cell for cell in screen.cells(mode_row) if not cell.is_blank]
+    return written[-1].style.foreground if written else None
 
 
 def _is_on_new_line(screen: Screen, lines: Sequence[str], prompt_row: int) -> bool:
@@ -108,11 +123,6 @@ def _is_on_new_line(screen: Screen, lines: Sequence[str], prompt_row: int) -> bo
         and _EDGE.match(lines[row + 1]) is not None
         and not _EDGE.match(lines[row - 1])
     )
-
-
-def _lines_to_edge(below: Sequence[str]) -> list[str]:
-    end = next((at for at, line in enumerate(below) if _EDGE.match(line)), len(below))
-    return list(below[:end])
 
 
 def _has_started(above: Sequence[str]) -> bool:

@@ -54,6 +54,7 @@ class Hermes(Kind):
     interrupt_gap_seconds = 2.5
     free_text_needs_enter = True
     keeps_tabs = True
+    folded_paste = r"\[Pasted text #\d+: (?P<lines>\d+) lines → .+\]"
     known_versions = ("0.19.0",)
 
     def stores(self, environ: Mapping[str, str]) -> dict[str, str]:

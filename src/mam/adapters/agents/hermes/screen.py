@@ -9,14 +9,18 @@ from __future__ import annotations
 
 import re
 
+from mam.adapters.agents.input_box import MOST_ROWS, read_contents
 from mam.adapters.agents.kind import ScreenState
 from mam.core.activity import IDLE, WAITING, WORKING
+from mam.core.terminal_cells import NORMAL, columns
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from mam.adapters.agents.box_contents import BoxContents
     from mam.adapters.agents.kind import Screen
+    from mam.core.terminal_cells import Style
 
 _RULE = re.compile(r"─{20,}\Z")
 _WIDE = 64
@@ -29,7 +33,9 @@ _TURN = "⚕"
 _COMMAND = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
 _DIALOGS = {"⚠": "permission", "?": "question", "✎": "question", "🔐": "password", "🔑": "secret"}
 # In a turn an empty input box shows this.
-_HINT = "msg="
+_SUGGESTION = r"msg=.*"
+# The colour in which Hermes completes a typed text, in a terminal of 256, of all, or of 16 colours.
+_COMPLETION = (241, "#666666", 8)
 _PANEL_END = re.compile(r"╰─+╯\Z")
 _CONFIRM = re.compile(r"^ +type 1/2/3, or ↑/↓ to select, Enter to confirm", re.MULTILINE)
 _SETUP = re.compile(r"^Run setup now\? \[Y/n\]\Z", re.MULTILINE)
@@ -48,31 +54,49 @@ def read_screen(screen: Screen) -> ScreenState:
         top, end = rules[-2], top
     above = lines[:top]
     if above and _BAR.match(above[-1]):
-        return _read_box(lines[top + 1 : end], "".join(lines[end + 1 :]).strip(), "\n".join(above[-8:]))
+        return _read_box(screen, lines, top + 1, end)
     return ScreenState(WAITING, dialog="menu") if _ends_in_menu(above) else ScreenState()
 
 
-def _read_box(inside: list[str], below: str, above: str) -> ScreenState:
-    if not inside:
+def _read_box(screen: Screen, lines: Sequence[str], first: int, end: int) -> ScreenState:
+    """Read the input box whose rows go from `first` to the row before `end`."""
+    if first >= end:
         return ScreenState()
-    if rest := _IDLE_PROMPT.match(inside[0]):
-        text = "".join([inside[0][rest.end() :], *inside[1:]]).strip()
-        if text:
-            return ScreenState(IDLE, box="draft")
+    if rest := _IDLE_PROMPT.match(lines[first]):
+        contents = _read_contents(screen, first, end, columns(rest[0].rstrip()) + 1)
         # A crashed Hermes leaves its input box on the screen, and tmux writes a line below it.
-        return ScreenState() if below else ScreenState(IDLE, box="empty")
-    sign = _SIGN.match(inside[0])
+        is_crashed = contents.box == "empty" and any(lines[end + 1 :])
+        return ScreenState() if is_crashed else ScreenState(IDLE, contents=contents)
+    sign = _SIGN.match(lines[first])
     if sign is None:
         return ScreenState()
-    text = "".join([inside[0][sign.end() :], *inside[1:]]).strip()
     if sign[1] == _TURN:
-        return ScreenState(WORKING, box="empty" if not text or text.startswith(_HINT) else "draft")
+        return ScreenState(
+            WORKING, contents=_read_contents(screen, first, end, columns(sign[0].rstrip()) + 1)
+        )
     if sign[1] in _COMMAND:
         return ScreenState(WORKING, detail="a command runs")
     dialog = _DIALOGS.get(sign[1])
-    if dialog == "permission" and _CONFIRM.search(above):
+    if dialog == "permission" and _CONFIRM.search("\n".join(lines[max(0, first - 9) : first - 1])):
         dialog = "confirm"
+    if dialog is None and end - first >= MOST_ROWS:
+        # A long draft pushes the prompt out of the input box, and the sign of the activity with it.
+        return ScreenState(contents=_read_contents(screen, first, end, 0))
     return ScreenState(WAITING, dialog=dialog) if dialog else ScreenState()
+
+
+def _read_contents(screen: Screen, first: int, end: int, left: int) -> BoxContents:
+    """Return what is in the input box. In a turn its suggestion has the style of the sign before it.
+
+    What completes a typed text has a colour of its own, and belongs to no draft.
+    """
+    prompt = screen.cells(first)[:1] if left else []
+    sign = prompt[0].style if prompt else NORMAL
+
+    def is_suggested(style: Style) -> bool:
+        return style.foreground in _COMPLETION or (style == sign and style.foreground is not None)
+
+    return read_contents(screen, first, end, left, below_left=0, is_suggested=is_suggested, known=_SUGGESTION)
 
 
 def _read_without_box(lines: Sequence[str]) -> ScreenState:

@@ -109,6 +109,7 @@ class Opencode(Kind):
     boot_seconds = 90.0
     queues = True
     has_global_transcript_size = True
+    folded_paste = r"\[Pasted ~(?P<lines>\d+) lines\]"
     known_versions = ("1.18.33",)
     packages = ("opencode-ai",)
 

@@ -9,15 +9,18 @@ ends with `esc`.
 from __future__ import annotations
 
 import re
+from itertools import pairwise
 
-from mam.adapters.agents.ambiguous_width_characters import without_joining_signs
 from mam.adapters.agents.dialog_options import Choices
+from mam.adapters.agents.input_box import read_contents
 from mam.adapters.agents.kind import ScreenState
 from mam.core.activity import IDLE, SHELL_MODE, UNKNOWN, WAITING, WORKING
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from mam.adapters.agents.box_contents import BoxContents
     from mam.adapters.agents.kind import Screen
+    from mam.core.terminal_cells import Colour
 
 _FOOT = re.compile(r"( *)╹(▀{8,})")
 _BAR = "┃"
@@ -25,8 +28,10 @@ _BAR = "┃"
 _INDENT = 3
 _BUSY = re.compile(r" *(?:[⬝■]{4,}|\[⋯\])")
 _AT_REST = re.compile(r"(?:^| )\S+ commands\Z")
-_PLACEHOLDER = re.compile(r'Ask anything…(?: ".*)?\Z', re.DOTALL)
 _SHELL = "Shell"
+_DOT = "·"
+# How many rows of text the input box shows at most.
+_MOST_ROWS = 6
 _QUEUED = re.compile(r"^ *┃ +QUEUED$", re.MULTILINE)
 _ASKS_PERMISSION = re.compile(r"┃ +△ (?:Permission required|Always allow|Reject permission)\b")
 _SIDE_BY_SIDE = re.compile(r"^(Allow once|Confirm) {3}(\S.*)", re.MULTILINE)
@@ -35,7 +40,7 @@ _CONFIRMS = re.compile(r"\benter confirm\b")
 # The widths of a dialog without its padding, which is 4 columns in a list and 2 in a question.
 _INNER = tuple(width - padding for width in (60, 88, 116) for padding in (8, 4))
 _ESC = re.compile(r" {3}esc(?= {3}|\Z)")
-# The titles of menus that mam reports as another dialog; none of them was ever seen.
+# The titles of menus that mam reports as another dialog; only the login was ever seen.
 _TITLES = (
     ("update", re.compile(r"Update (?:Available|Complete)")),
     ("limit", re.compile(r".*limit reached")),
@@ -100,16 +105,43 @@ def _read_box(lines: list[str], bottom: int, foot: re.Match[str], screen: Screen
     if rows[-1] == _SHELL:
         return ScreenState(UNKNOWN, box="draft", detail=SHELL_MODE)
     below = lines[bottom + 1][:right].rstrip() if bottom + 1 < len(lines) else ""
-    # Invisible signs of an earlier text may remain in the box (see unsafe_width).
-    text = without_joining_signs("\n".join(rows[:-1])).strip()
-    is_empty = not text or (_PLACEHOLDER.match(text) is not None and screen.cursor_x in (0, left + _INDENT))
-    box = "empty" if is_empty else "draft"
+    # The first row is empty, unless the box is one row high.
+    contents = _read_contents(screen, top if rows[0] else top + 1, bottom - 1, left, right)
     if _BUSY.match(below):
         if _LIMIT.search(below):
             return ScreenState(WAITING, dialog="limit", detail=_reset(below))
         above = "\n".join(line[:right].rstrip() for line in lines[:top])
-        return ScreenState(WORKING, box=box, detail="messages are queued" if _QUEUED.search(above) else "")
-    return ScreenState(IDLE if _AT_REST.search(below) else UNKNOWN, box=box)
+        return ScreenState(
+            WORKING, contents=contents, detail="messages are queued" if _QUEUED.search(above) else ""
+        )
+    return ScreenState(IDLE if _AT_REST.search(below) else UNKNOWN, contents=contents)
+
+
+def _read_contents(screen: Screen, top: int, mode_row: int, left: int, right: int) -> BoxContents:
+    """Return what is in the input box; a suggestion has the colour of the muted words below it.
+
+    So a suggestion is known in every theme. The row of the mode is `AGENT · MODEL PROVIDER`.
+    """
+    muted = _muted_colour(screen, mode_row, left, right)
+    return read_contents(
+        screen,
+        top,
+        mode_row,
+        left + _INDENT,
+        right=right,
+        is_suggested=lambda style: muted is not None and style.foreground == muted and not style.attributes,
+        most_rows=_MOST_ROWS,
+    )
+
+
+def _muted_colour(screen: Screen, mode_row: int, left: int, right: int) -> Colour:
+    """Return the colour of the dot in the row of the mode; None if the model has the same colour."""
+    written = [cell for cell in screen.cells(mode_row) if left < cell.column < right and not cell.is_blank]
+    for dot, model in pairwise(written):
+        if dot.text == _DOT:
+            muted = dot.style.foreground
+            return muted if muted != model.style.foreground else None
+    return None
 
 
 def _is_cursor_outside(screen: Screen, top: int, bottom: int) -> bool:

@@ -1,0 +1,60 @@
+"""What is in an input box, and whether it is exactly a given text."""
+
+from __future__ import annotations
+
+import re
+
+from mam.adapters.agents.ambiguous_width_characters import without_joining_signs
+
+# How some programs show a tab.
+_SHOWN_TAB = "^I"
+
+
+class BoxContents:
+    """What is in an input box: `empty` or `draft`, and of a draft its text, row by row."""
+
+    __slots__ = ("box", "draft", "has_suggestion", "shows_end_only")
+
+    def __init__(
+        self, draft: str | None = None, *, has_suggestion: bool = False, shows_end_only: bool = False
+    ) -> None:
+        """A draft of None means that the box is empty."""
+        self.box = "empty" if draft is None else "draft"
+        self.draft = draft or ""
+        self.has_suggestion = has_suggestion
+        self.shows_end_only = shows_end_only
+
+
+def shows_text(draft: str, text: str, *, shows_end_only: bool = False, folded: str | None = None) -> bool:
+    """Tell whether a draft, as an input box shows it, is exactly this text.
+
+    Where a box wraps a line is not seen, and neither are spaces there: so spaces and line ends do not count.
+    """
+    shown, wanted = _signs(draft), _signs(text)
+    if not shown:
+        return False
+    for form in (wanted, _signs(text.replace("\t", _SHOWN_TAB))):
+        if shown == form or (shows_end_only and form.endswith(shown)):
+            return True
+    sign = re.fullmatch(folded, " ".join(draft.split())) if folded is not None else None
+    return sign is not None and _has_counts(sign, text)
+
+
+def _signs(text: str) -> str:
+    return "".join(without_joining_signs(text).split())
+
+
+def _has_counts(sign: re.Match[str], text: str) -> bool:
+    """Tell whether the sign of a folded paste counts what the text has."""
+    stripped = text.strip("\n")
+    counts = {
+        "breaks": {one.count("\n") for one in (text, stripped)},
+        "lines": {one.count("\n") + 1 for one in (text, stripped)},
+        "chars": {len(one) for one in (text, stripped)}
+        | {len(text.encode()), len(text.encode("utf-16-le")) // 2},
+    }
+    found = sign.groupdict()
+    if not any(found.values()):
+        # A sign without a count stands for a paste of one line.
+        return "\n" not in stripped
+    return all(int(value) in counts[name] for name, value in found.items() if value)

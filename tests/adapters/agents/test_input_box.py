@@ -1,0 +1,148 @@
+"""Telling a suggestion from a draft, and a text in an input box from another one."""
+
+import re
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from tests.conformance.recorded_screens import captured, facts_of
+
+from mam.adapters.agents.box_contents import shows_text
+from mam.adapters.agents.catalogue import kind
+from mam.adapters.agents.kind import Screen
+
+RECORDED = Path(__file__).parents[2] / "conformance"
+# One recorded screen of each kind with a suggestion in its empty box: a piece of the suggestion as it was
+# captured, and a recorded screen with a draft.
+SUGGESTIONS = {
+    "claude": ("screens/claude/queued", "ress up to edit", "half a thought"),
+    "codex": ("screens/codex/idle", "Ask Codex to do", "half a thought"),
+    "gemini": ("screens/gemini/idle", "Type your message", "half a thought"),
+    "opencode": ("screens/opencode/idle", "Ask anything…", "half a thought"),
+    "hermes": ("screens_hermes/thinking", "msg=interrupt", "draft in a turn"),
+}
+PRACTICE = f'● done\n{"─" * 40}\n❯ \x1b[2mTry "fix the tests"\x1b[0m\n{"─" * 40}\n  ? for help\n'
+NORMAL = "\x1b[0m"
+
+
+def suggestion_of(name):
+    """Return the kind, the captured screen, its cursor, and a piece of its suggestion."""
+    if name == "practice":
+        return kind(name), PRACTICE, (2, 2), "fix the tests"
+    path = RECORDED / f"{SUGGESTIONS[name][0]}.txt"
+    return kind(name), captured(path), tuple(facts_of(path)["cursor"]), SUGGESTIONS[name][1]
+
+
+ALL = [*SUGGESTIONS, "practice"]
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_a_suggestion_with_the_cursor_before_it_is_an_empty_box(name) -> None:
+    agent, text, cursor, _ = suggestion_of(name)
+    state = agent.read_screen(Screen(text, *cursor))
+    assert (state.box, state.has_suggestion, state.draft) == ("empty", True, "")
+    assert not agent.box_shows(state, "")
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_the_cursor_proves_a_suggestion_and_an_unknown_one_does_not(name) -> None:
+    agent, text, (x, y), _ = suggestion_of(name)
+    for cursor in ((0, 0), (0, y), (x + 1, y), (x, y + 1)):
+        assert agent.read_screen(Screen(text, *cursor)).box != "empty"
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_one_cell_in_normal_style_makes_a_suggestion_a_draft(name) -> None:
+    agent, text, cursor, piece = suggestion_of(name)
+    at = text.index(piece) + 2
+    style = re.findall("\x1b\\[[0-9;]*m", text[:at])
+    mixed = f"{text[:at]}{NORMAL}{text[at]}{''.join(style)}{text[at + 1 :]}"
+    state = agent.read_screen(Screen(mixed, *cursor))
+    assert (state.box, state.has_suggestion) == ("draft", False)
+    assert state.draft.strip().endswith(text[at])
+
+
+@pytest.mark.parametrize("name", SUGGESTIONS)
+def test_the_draft_is_what_was_typed(name) -> None:
+    folder, draft = (RECORDED / SUGGESTIONS[name][0]).parent, SUGGESTIONS[name][2]
+    path = folder / ("draft-in-a-turn.txt" if name == "hermes" else "draft.txt")
+    agent = kind(name)
+    state = agent.read_screen(Screen(captured(path), *facts_of(path)["cursor"]))
+    assert (state.box, state.draft.strip()) == ("draft", draft)
+    assert agent.box_shows(state, draft)
+    assert agent.box_shows(state, f" {draft}\n")
+    assert not agent.box_shows(state, draft[:-1])
+    assert not agent.box_shows(state, f"{draft}s")
+
+
+@pytest.mark.parametrize("size", ["", "@100x30"])
+@pytest.mark.parametrize("name", SUGGESTIONS)
+def test_a_folded_paste_is_known_by_its_count(name, size) -> None:
+    folder = (RECORDED / SUGGESTIONS[name][0]).parent
+    path = folder / f"big-paste{size}.txt"
+    lines = (
+        [f"line {number} of a big paste" for number in range(100)]
+        if name == "hermes"
+        else [f"line {number} of a long text" for number in range(1, 101)]
+    )
+    agent = kind(name)
+    screen = captured(path)
+    # The recording cut the path of the file.
+    state = agent.read_screen(Screen(screen.replace("→ /w/home", "→ /w/home]"), *facts_of(path)["cursor"]))
+    assert state.box == "draft"
+    assert agent.box_shows(state, "\n".join(lines))
+    assert not agent.box_shows(state, "\n".join(lines[1:]))
+
+
+def test_what_completes_a_typed_text_is_not_part_of_it() -> None:
+    path = RECORDED / "screens_hermes" / "slash-menu.txt"
+    agent = kind("hermes")
+    state = agent.read_screen(Screen(captured(path), *facts_of(path)["cursor"]))
+    assert (state.box, state.draft.strip()) == ("draft", "/mo")
+    assert agent.box_shows(state, "/mo")
+
+
+def test_spaces_that_somebody_typed_are_a_draft() -> None:
+    edge, agent = "─" * 40, kind("practice")
+    text = f"{edge}\n❯\n{edge}\n"
+    assert agent.read_screen(Screen(text, 2, 1)).box == "empty"
+    assert agent.read_screen(Screen(text, 5, 1)).box == "draft"
+    # A cursor that is not in the box says nothing.
+    assert agent.read_screen(Screen(text)).box == "empty"
+
+
+@pytest.mark.parametrize(
+    ("draft", "text", "expected"),
+    [
+        ("one two", "one two", True),
+        ("one\ntwo", "one two", True),
+        ("one tw\no", "one two", True),
+        ("a    b", "a\tb", True),
+        ("a^Ib", "a\tb", True),
+        ("one two", "one two three", False),
+        ("one two three", "one two", False),
+        ("two", "one two", False),
+        ("", "one", False),
+        ("", "", False),
+        ("é漢👍", "é漢👍", True),
+        ("e", "e\u200b", True),
+    ],
+)
+def test_a_draft_is_compared_without_spaces(draft, text, expected) -> None:
+    assert shows_text(draft, text) is expected
+
+
+def test_a_text_taller_than_the_box_counts_by_its_end() -> None:
+    text = "\n".join(f"line {number}" for number in range(30))
+    shown = "\n".join(f"line {number}" for number in range(22, 30))
+    assert shows_text(shown, text, shows_end_only=True)
+    assert not shows_text(shown, text)
+    assert not shows_text(f"{shown}\nmore", text, shows_end_only=True)
+    assert not shows_text("", text, shows_end_only=True)
+
+
+@given(st.text(alphabet="ab \n\t漢é", min_size=1), st.integers(1, 20))
+def test_where_a_box_wraps_does_not_matter(text, room) -> None:
+    wrapped = "\n".join(text[at : at + room] for at in range(0, len(text), room))
+    assert shows_text(wrapped, text) is bool(text.strip())
