@@ -19,6 +19,7 @@ SPAWNING, ACTIVE, READY, CLOSED = "spawning", "active", "ready-to-close", "close
 AUTO, MANUAL = "auto", "manual"
 LAYOUTS = {"left": "main-vertical", "top": "main-horizontal"}
 MASTER = "master"
+_SESSION = " | session: "
 # What a member must have done before it may be closed.
 CHECKLIST = {
     "reported": "report received",
@@ -207,4 +208,9 @@ def work_line(number: int, text: str) -> str:
 
 def report_line(task_name: str, result: str, conversation: str | None) -> str:
     """Return the report of a finished task, as the spawner gets it."""
-    return f"STEP COMPLETE: {task_name} | result: {result} | session: {conversation or '-'}"
+    return f"STEP COMPLETE: {task_name} | result: {result}{_SESSION}{conversation or '-'}"
+
+
+def is_same_report(text: str, other: str) -> bool:
+    """Tell whether two report lines report the same result; the conversation may have got its id between."""
+    return text.rpartition(_SESSION)[0] == other.rpartition(_SESSION)[0]

@@ -10,9 +10,12 @@ import pytest
 from tests.app.team_desk import QUICK, said
 
 import mam
-from mam.adapters.store.tables import teams
+from mam.adapters.store.files.team_page_file import path_of
+from mam.adapters.store.tables import messages, teams
 from mam.adapters.system import process
+from mam.app.messages import late_proof, receipt_proof
 from mam.app.messages.delivery import deliver_all
+from mam.app.teams import team_page
 from mam.app.teams.onboarding_steps import place_resumed_member
 from mam.core import caller as callers
 from mam.core.errors import (
@@ -299,6 +302,80 @@ class TestReport:
         other = master.sessions.create("practice", name="other", args=QUICK)
         with pytest.raises(Refused, match="in no team"):
             master.teams.report(session=other.name)
+
+
+def spawn_for_boss(master, **options):
+    """Spawn `dev` for the session `boss`."""
+    boss = master.sessions.create("practice", name="boss", args=QUICK)
+    master._access._caller = callers.session(boss.id)
+    spawn(master, **options)
+    master._access._caller = None
+    return boss
+
+
+def report_unproven(master, monkeypatch, **options):
+    """Report while mam sees no proof that the spawner got it."""
+    with monkeypatch.context() as patch:
+        patch.setattr(receipt_proof, "wait_for", lambda *_given, **_options: None)
+        document = master.teams.report(session="dev", **options)
+    assert document["receipt"]["state"] == "unconfirmed"
+    return document
+
+
+class TestUnprovenReport:
+    @pytest.mark.parametrize("result", ["well", None])
+    def test_s003_24_a_second_report_types_nothing(self, master, monkeypatch, until, result):
+        spawn_for_boss(master, task="one")
+        monkeypatch.setattr(late_proof, "correct_receipts", lambda *_given: None)
+        monkeypatch.setattr(messages, "correct_by_prompt", lambda *_given: None)
+        first = report_unproven(master, monkeypatch, result="well")
+        until(lambda: len(said(master, "boss")) == 1)
+        again = master.teams.report(session="dev", result=result)
+        assert again["receipt"]["message_id"] == first["receipt"]["message_id"]
+        assert (again["report"], again["receipt"]["state"]) == (first["report"], "unconfirmed")
+        assert len(said(master, "boss")) == 1
+        assert again["task"]["status"] == "done"
+
+    def test_s003_24_the_master_accepts_it(self, desk, master, monkeypatch):
+        spawn_for_boss(master, task="one")
+        monkeypatch.setattr(late_proof, "correct_receipts", lambda *_given: None)
+        monkeypatch.setattr(messages, "correct_by_prompt", lambda *_given: None)
+        with pytest.raises(Refused, match="no report of 'dev' to accept"):
+            master.teams.close("dev", accept=True)
+        report = report_unproven(master, monkeypatch, result="well")
+        with pytest.raises(Refused, match="missing: report received") as refused:
+            master.teams.close("dev")
+        assert "mam close dev --accept" in refused.value.hint
+        assert master.teams.close("dev", accept=True)["changed"]
+        assert checklist(master, "dev") == ["reported", "done", "saved", "ready"]
+        (entry,) = [entry for entry in master.sessions.log("dev") if entry["verb"] == "accept"]
+        assert (entry["by"], entry["detail"]["message"]) == ("user", report["receipt"]["message_id"])
+
+    def test_s003_24_a_later_proof_completes_the_checklist(self, master, monkeypatch, until):
+        boss = spawn_for_boss(master, task="one")
+        report = report_unproven(master, monkeypatch, result="well")
+        page = Path(path_of(master._access.context.paths, report["member"]["team"]))
+        assert report["receipt"]["message_id"] in page.read_text(encoding="utf-8")
+        assert checklist(master, "dev") == ["done", "saved", "ready"]
+        boss.wait("idle", timeout=15)
+        late_proof.correct_receipts(master._access.context)
+        assert checklist(master, "dev") == ["reported", "done", "saved", "ready"]
+        team_page.write(master._access.context)
+        assert report["receipt"]["message_id"] not in page.read_text(encoding="utf-8")
+        assert master.teams.close("dev")["changed"]
+
+    def test_a_report_that_was_never_typed_goes_out_again(self, master, monkeypatch):
+        boss = spawn_for_boss(master, task="one")
+        boss.send("run ls")
+        boss.wait("waiting", timeout=10)
+        held = master.teams.report(session="dev", result="well")["receipt"]
+        assert held["state"] == "held"
+        assert master.messages.withdraw(held["message_id"])
+        boss.answer("deny")
+        boss.wait("idle", timeout=10)
+        again = master.teams.report(session="dev", result="well")["receipt"]
+        assert again["state"] == "submitted"
+        assert again["message_id"] != held["message_id"]
 
 
 class TestClose:

@@ -60,14 +60,15 @@ class Teams(VerbGroup):
         return spawn(self._context, self._caller, role, team=team, child_limit=limit, **options)
 
     @changing
-    def close(self, target: str, *, force: bool = False) -> Document:
+    def close(self, target: str, *, force: bool = False, accept: bool = False) -> Document:
         """End a member of a team whose checklist is complete; `{session, member, changed, note}`.
 
-        It never closes the caller's own pane or a master's; `force` ignores the checklist.
+        It never closes the caller's own pane or a master's. `accept` takes a report as received that nothing
+        proves; `force` ignores the checklist.
         """
         from mam.app.teams.close import close
 
-        return close(self._context, self._caller, target, force=force)
+        return close(self._context, self._caller, target, force=force, accept=accept)
 
     @changing
     def rebalance(self, *, main: str | None = None, team: str | None = None) -> Document:

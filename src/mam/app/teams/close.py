@@ -13,7 +13,6 @@ from mam.app.teams.rebalance import arrange
 from mam.core import team_plan as rules
 from mam.core.errors import NotAllowed, Refused
 from mam.core.liveness_values import Liveness
-from mam.core.message_rules import DELIVERED
 from mam.core.session_row import current_conversation, is_running
 
 TYPE_CHECKING = False
@@ -29,11 +28,14 @@ if TYPE_CHECKING:
 CANNOT_RESUME = "-"
 
 
-def close(context: Context, caller: Caller, target: str, *, force: bool = False) -> dict[str, Any]:
+def close(
+    context: Context, caller: Caller, target: str, *, force: bool = False, accept: bool = False
+) -> dict[str, Any]:
     """End a member and its pane, and rearrange the window; return `{session, member, changed, note}`.
 
-    Raise Refused while the checklist is incomplete, unless `force` is set. The caller's own pane and a
-    master's pane are never closed.
+    Raise Refused while the checklist is incomplete, unless `force` is set. With `accept` the caller takes the
+    report of the member as received, although nothing proves that. The caller's own pane and a master's pane
+    are never closed.
     """
     row = context.registry.view().find(target)
     _check_no_master(context, row)
@@ -43,6 +45,8 @@ def close(context: Context, caller: Caller, target: str, *, force: bool = False)
     if not teams.is_open(member):
         return _result(context, row, changed=False, note="closed already")
     check_may_close(context, caller, row, team)
+    if accept:
+        member = _accept(context, caller, row, member)
     note = None
     if not is_running(row) or check_liveness(context, row).state in (
         Liveness.DEAD,
@@ -79,10 +83,8 @@ def refresh_membership(
     if member is None:
         return None, None
     facts: dict[str, Any] = {}
-    if member.reported_at is None and member.report_id is not None:
-        report = messages.find(transaction, member.report_id)
-        if report is not None and report.state in DELIVERED:
-            facts["reported_at"] = transaction.now
+    if member.reported_at is None and team_page.is_reported(transaction, member):
+        facts["reported_at"] = transaction.now
     conversation = saved_conversation(context, row)
     if conversation and conversation != member.conversation and teams.is_open(member):
         facts["conversation"] = conversation
@@ -128,6 +130,24 @@ def _pane_of(row: Row) -> tuple[str | None, int | None]:
     return row["pane"].get("id"), row["pane"].get("server_pid")
 
 
+def _accept(context: Context, caller: Caller, row: Row, member: Member) -> Member:
+    """Record that the caller has the report of a member, although nothing proves that it arrived."""
+
+    def work(transaction: Transaction) -> Member:
+        report = messages.find(transaction, member.report_id or "")
+        if member.reported_at is not None:
+            return member
+        if report is None:
+            raise Refused(
+                f"there is no report of '{member.name}' to accept",
+                hint=f"the member runs mam report; mam close {member.name} --force closes it anyway",
+            )
+        transaction.log(caller.name, "accept", row, report.reason, message=report.id, state=report.state)
+        return teams.update(transaction, member, reported_at=transaction.now)
+
+    return context.registry.note(work)
+
+
 def _check_checklist(context: Context, member: Member) -> None:
     empty_checklist = dict.fromkeys(rules.CHECKLIST, False)
     checklist = context.registry.peek(
@@ -135,9 +155,12 @@ def _check_checklist(context: Context, member: Member) -> None:
     )
     missing = [rules.CHECKLIST[item] for item in rules.CHECKLIST if not checklist[item]]
     if missing:
+        way = "the member runs mam report"
+        if missing == [rules.CHECKLIST["reported"]] and member.report_id is not None:
+            way = f"mam close {member.name} --accept takes its report, which nothing proves"
         raise Refused(
             f"'{member.name}' is not ready to be closed; missing: {', '.join(missing)}",
-            hint=f"the member runs mam report; mam close {member.name} --force closes it anyway",
+            hint=f"{way}; mam close {member.name} --force closes it anyway",
         )
 
 

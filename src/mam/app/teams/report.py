@@ -54,9 +54,7 @@ def report(
     target = _recipient(context, row)
     recipient = target if target is not None and _may_message(context, row, target) else None
     text, message_id, task = context.registry.note(
-        lambda transaction: _finish(
-            transaction, context, row, number, rules.parse_result(result), by=by, target=recipient
-        )
+        lambda transaction: _finish(transaction, context, row, number, result, by=by, target=recipient)
     )
     receipt = _send(context, row, text, message_id, target)
     next_task = context.registry.note(lambda transaction: _next_task(transaction, row, receipt, by))
@@ -82,7 +80,7 @@ def _finish(
     context: Context,
     row: Row,
     number: int | None,
-    result: str,
+    result: str | None,
     *,
     by: str,
     target: Row | None,
@@ -91,27 +89,38 @@ def _finish(
     member, _ = refresh_membership(transaction, context, row)
     if member is None or not teams.is_open(member):
         raise Refused(f"'{row['name']}' is in no team", hint="mam register --role ROLE joins one")
-    task, conversation = _task(transaction, row, number), current_conversation(row)
+    task, last_id = _task(transaction, row, number), member.report_id
     if task is None:
-        text = team_rules.report_line(member.role, result, conversation)
-        last_report = messages.find(transaction, member.report_id or "")
-        message_id = (
-            last_report.id if last_report is not None and last_report.text == text else messages.new_id()
-        )
-    elif task.status == rules.DONE:
-        text = team_rules.report_line(rules.shown(task.seq), task.result or result, conversation)
-        message_id = task.report_id or messages.new_id()
-    else:
-        text = team_rules.report_line(rules.shown(task.seq), result, conversation)
-        message_id = messages.new_id()
+        task = _repeated_task(transaction, member, result)
     if task is not None:
-        task = tasks.finish(transaction, task.seq, task.result or result, message_id)
+        last_id = task.report_id
+    last_report = messages.find(transaction, last_id or "")
+    is_repeated = task is not None and task.status == rules.DONE
+    shown_result = (task.result if task is not None and is_repeated else None) or rules.parse_result(result)
+    name = rules.shown(task.seq) if task is not None else member.role
+    text = team_rules.report_line(name, shown_result, current_conversation(row))
+    if last_report is not None and (
+        team_rules.is_same_report(last_report.text, text) or (task is None and result is None)
+    ):
+        text, is_repeated = last_report.text, True
+    # A repeated report is the same message, unless that one was never typed.
+    is_failed = last_report is not None and last_report.state == MessageState.FAILED
+    message_id = last_id if last_id and is_repeated and not is_failed else messages.new_id()
+    if task is not None:
+        task = tasks.finish(transaction, task.seq, shown_result, message_id)
     if target is not None:
         # The same transaction ends the task, so that a report is sent for it even if this process dies now.
         messages.add(transaction, new_message(message_id, row["id"], target, text))
     teams.update(transaction, member, report_id=message_id, reported_at=None)
-    transaction.log(by, "report", row, result, task=rules.shown(task.seq) if task else None)
+    transaction.log(by, "report", row, shown_result, task=rules.shown(task.seq) if task else None)
     return text, message_id, team_page.describe_task(transaction, task) if task else None
+
+
+def _repeated_task(transaction: Transaction, member: Member, result: str | None) -> Task | None:
+    """Return the task of the member's last report, if this report without a task repeats it."""
+    task = tasks.reported_by(transaction, member.report_id or "")
+    is_same = task is not None and (result is None or rules.parse_result(result) == task.result)
+    return task if is_same else None
 
 
 def _task(transaction: Transaction, row: Row, number: int | None) -> Task | None:

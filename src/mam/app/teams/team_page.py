@@ -6,7 +6,7 @@ from mam.adapters.store.files import team_page_file
 from mam.adapters.store.tables import messages, tasks, teams
 from mam.core import team_page as pages
 from mam.core.errors import MamError
-from mam.core.message_rules import MessageState
+from mam.core.message_rules import DELIVERED, MessageState
 from mam.core.safe_text import one_line
 from mam.core.task_format import shown
 from mam.core.team_plan import READY
@@ -62,7 +62,9 @@ def _note_undelivered(transaction: Transaction, team: Team) -> None:
         names[team.master_id] = "master"
     for session_id, name in names.items():
         for message in messages.listed(transaction, session_id=session_id):
-            if message.state in _UNDELIVERED and message.created_at >= team.started_at:
+            if message.state in DELIVERED:
+                teams.remove_note(transaction, message.id)
+            elif message.state in _UNDELIVERED and message.created_at >= team.started_at:
                 sender = names.get(message.sender, message.sender)
                 line = one_line(
                     f"{message.id} from {sender} to {name}: {message.state}: {message.reason or '-'}", 400
@@ -121,7 +123,7 @@ def checklist(transaction: Transaction, member: Member) -> dict[str, bool]:
         transaction, member.session_id, since=member.spawned_at, until=member.closed_at
     )
     return {
-        "reported": member.reported_at is not None,
+        "reported": is_reported(transaction, member),
         "done": has_done_something and not _claimed_tasks(transaction, member),
         "saved": member.conversation is not None,
         "ready": member.state == READY or member.closed_at is not None,
@@ -131,6 +133,14 @@ def checklist(transaction: Transaction, member: Member) -> dict[str, bool]:
 def _claimed_tasks(transaction: Transaction, member: Member) -> list[Task]:
     """Return the unfinished tasks of a member. A session that joins again has them in its new membership."""
     return tasks.claimed(transaction, member.session_id) if teams.is_open(member) else []
+
+
+def is_reported(transaction: Transaction, member: Member) -> bool:
+    """Tell whether the report of a member was received; its proof may come after `mam report` has ended."""
+    if member.reported_at is not None or member.report_id is None:
+        return member.reported_at is not None
+    report = messages.find(transaction, member.report_id)
+    return report is not None and report.state in DELIVERED
 
 
 def describe_task(transaction: Transaction, task: Task) -> dict[str, Any]:

@@ -130,6 +130,12 @@ def finish(transaction: Transaction, seq: int, result: str, report_id: str | Non
     return get(transaction, seq)
 
 
+def reported_by(transaction: Transaction, message_id: str) -> Task | None:
+    """Return the task that a message reports."""
+    row = transaction.connection.execute(f"{_SELECT} WHERE report_id=?", (message_id,)).fetchone()
+    return Task(row) if row else None
+
+
 def release(transaction: Transaction, member: str) -> list[int]:
     """Give back the unfinished tasks of a member; return their numbers."""
     numbers = [task.seq for task in claimed(transaction, member)]

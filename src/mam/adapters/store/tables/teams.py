@@ -204,6 +204,11 @@ def note(transaction: Transaction, team_id: str, message_id: str, line: str) -> 
     return cursor.rowcount == 1
 
 
+def remove_note(transaction: Transaction, message_id: str) -> None:
+    """Remove the lines about a message that has arrived after all."""
+    transaction.connection.execute("DELETE FROM team_lines WHERE message_id=?", (message_id,))
+
+
 def lines(transaction: Transaction, team_id: str) -> list[tuple[float, str]]:
     """Return the lines about messages of a team, oldest first."""
     rows = transaction.connection.execute(
