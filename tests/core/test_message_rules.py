@@ -86,3 +86,29 @@ def test_the_conversation_that_is_meant() -> None:
 def test_every_state_has_an_exit_code() -> None:
     assert {rules.EXIT_CODES[state] for state in rules.ENDED} == {0, 2, 3}
     assert rules.EXIT_CODES[rules.MessageState.HELD] == 4
+
+
+@pytest.mark.parametrize(
+    ("since", "others", "shown_at", "is_own"),
+    [
+        (0, [], [], False),
+        (0, [], [5], True),
+        (10, [], [5], False),
+        (0, [20], [25], False),
+        (0, [20], [5, 25], True),
+        (0, [20], [25, 30], True),
+        (20, [0], [25], False),
+        (20, [0], [5, 25], True),
+        (20, [0], [25, 30], True),
+        (20, [0, 0], [25, 30], False),
+        (20, [30], [5, 35], False),
+    ],
+)
+def test_each_message_has_its_own_proof(since, others, shown_at, is_own) -> None:
+    """`shown_at` is where the transcript has the text; a message typed at 20 is shown after 20."""
+    count = lambda start: sum(place > start for place in shown_at)  # noqa: E731
+    assert rules.has_own_proof(since, others, count) is is_own
+
+
+def test_a_transcript_that_cannot_be_read_proves_nothing() -> None:
+    assert rules.has_own_proof(0, [], lambda start: None) is False

@@ -10,6 +10,10 @@ from mam.core.errors import InvalidPrompt, Usage
 from mam.core.liveness_values import Liveness
 from mam.core.safe_text import for_paste, one_line
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
 
 class MessageState(StrEnum):
     """The state of a message."""
@@ -179,6 +183,21 @@ def reason_to_hold(
     if state == WORKING:
         return Reason("it is working", ReasonCode.WORKING)
     return Reason("its activity is unknown", ReasonCode.UNKNOWN_ACTIVITY)
+
+
+def has_own_proof(since: int, others: Sequence[int], count: Callable[[int], int | None]) -> bool:
+    """Tell whether a transcript shows a text for one more message, so that no proof serves two messages.
+
+    `since` is how far the transcript reached when the message was typed, and `others` the same for messages
+    with this text that are proven already. `count` returns how often the transcript beyond a point has the
+    text. A message is shown beyond its own point, so beyond each point there must be enough for all.
+    """
+    starts = [since, *others]
+    for start in {start for start in starts if start <= since}:
+        shown = count(start)
+        if shown is None or shown < sum(other >= start for other in starts):
+            return False
+    return True
 
 
 def header(message_id: str, sender: str, role: str | None) -> str:

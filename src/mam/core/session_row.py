@@ -186,6 +186,12 @@ def has_conversation(row: Row) -> bool:
     return bool(row.get("conversations")) or any(row.get(key) for key in row if is_own_id_field(key))
 
 
+def launch_of(row: Row) -> str:
+    """Return what distinguishes the last launch of a session from its other launches."""
+    pane = row.get("pane") or {}
+    return f"{pane.get('boot_id')} {pane.get('pid')} {pane.get('pid_start')}"
+
+
 def is_running(row: Row) -> bool:
     """Tell whether the registry says that the session is running."""
     return row.get("status") == Status.RUNNING

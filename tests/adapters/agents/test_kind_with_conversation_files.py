@@ -54,6 +54,7 @@ def test_a_prompt_counts_only_beyond_the_earlier_size(stores) -> None:
     assert KIND.has_submitted("hello", "one", stores, 0) is True
     assert KIND.has_submitted("hello", "one", stores, 6) is False
     assert KIND.has_submitted("again", "one", stores, 6) is True
+    assert KIND.count_submitted("again", "one", stores, 6) == 1
     assert KIND.transcript_size("one", stores) == 12
 
 

@@ -93,6 +93,7 @@ def test_a_transcript_with_damaged_lines(tmp_path) -> None:
     (folder / f"{conversation}.jsonl").write_text("\n".join(lines) + "\n", encoding="utf-8")
     assert KIND.on_disk(conversation, "/w", stores) is True
     assert KIND.has_submitted("hello", conversation, stores, 0) is True
+    assert KIND.count_submitted("hello", conversation, stores, 0) == 1
     assert KIND.has_submitted("hello", conversation, stores, 50) is False
     assert [evidence.state for evidence in KIND.read_transcript_evidence(conversation, "/w", stores)] == [
         "working"

@@ -448,6 +448,13 @@ class Kind:
         """Tell whether the transcript beyond `since`, an earlier `transcript_size`, has this user message."""
         return None
 
+    def count_submitted(
+        self, text: str, conversation: str, stores: Mapping[str, str], since: int
+    ) -> int | None:
+        """Return how often the transcript beyond `since` has this user message, or fewer."""
+        is_submitted = self.has_submitted(text, conversation, stores, since)
+        return None if is_submitted is None else int(is_submitted)
+
     def is_agent_process(self, pid: int, pane_pid: int) -> bool:
         """Tell whether a hook's parent is the agent of the pane, and not a child that inherited its hooks."""
         return pid == pane_pid

@@ -36,6 +36,10 @@ class KindWithConversationFiles(Kind):
         """Tell whether the file has this user prompt beyond `since` bytes. Raises OSError."""
         raise NotImplementedError
 
+    def count_prompts(self, text: str, conversation: str, path: str, since: int) -> int:
+        """Return how often the file has this user prompt beyond `since` bytes, or fewer. Raises OSError."""
+        return int(self.has_prompt(text, conversation, path, since))
+
     def read_turns(self, path: str, turns: int) -> Transcript | None:
         """Return the last turns of a file; None if it cannot be read."""
         raise NotImplementedError
@@ -53,6 +57,16 @@ class KindWithConversationFiles(Kind):
         try:
             path = self.find_record(conversation, stores)
             return path is not None and self.has_prompt(text, conversation, path, since)
+        except OSError:
+            return None
+
+    def count_submitted(
+        self, text: str, conversation: str, stores: Mapping[str, str], since: int
+    ) -> int | None:
+        """Count the prompt in the file of the conversation."""
+        try:
+            path = self.find_record(conversation, stores)
+            return 0 if path is None else self.count_prompts(text, conversation, path, since)
         except OSError:
             return None
 

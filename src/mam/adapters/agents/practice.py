@@ -215,13 +215,20 @@ class Practice(Kind):
         self, text: str, conversation: str, stores: Mapping[str, str], since: int
     ) -> bool | None:
         """The agent writes the user's line at submission, before any answer."""
+        count = self.count_submitted(text, conversation, stores, since)
+        return None if count is None else count > 0
+
+    def count_submitted(
+        self, text: str, conversation: str, stores: Mapping[str, str], since: int
+    ) -> int | None:
+        """Each submission has one line of the user."""
         try:
             entries = _entries(_transcript(conversation, stores) or "", since)
         except FileNotFoundError:
-            return False
+            return 0
         except OSError:
             return None
-        return any(entry.get("type") == "user" and entry.get("text") == text for entry in entries)
+        return sum(1 for entry in entries if entry.get("type") == "user" and entry.get("text") == text)
 
     def read_transcript(
         self, conversation: str, workspace: str, stores: Mapping[str, str], turns: int

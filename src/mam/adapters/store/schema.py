@@ -283,6 +283,16 @@ ALTER TABLE messages ADD COLUMN reason_code_at REAL;
 UPDATE messages SET reason_code='not_tried', reason_code_at=changed_at WHERE reason='it waits its turn';
 """,
     ),
+    # What was typed for a message, and how far the transcripts reached when mam last looked for it there. An
+    # older mam that types a message again counts the attempt and leaves these as they were.
+    (
+        "messages",
+        "typed",
+        """
+ALTER TABLE messages ADD COLUMN typed TEXT;
+ALTER TABLE messages ADD COLUMN looked TEXT;
+""",
+    ),
 )
 
 USER_MIGRATIONS = (

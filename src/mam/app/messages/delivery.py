@@ -23,7 +23,7 @@ from mam.core.activity import IDLE, UNKNOWN, WAITING, WORKING, is_asking
 from mam.core.errors import ConversationBusy, DeliveryUnconfirmed, NotAllowed, PaneGone, TerminalsDown
 from mam.core.liveness_values import Liveness
 from mam.core.message_rules import MessageState, Reason, ReasonCode
-from mam.core.session_row import current_conversation, is_running
+from mam.core.session_row import current_conversation, is_running, launch_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -37,7 +37,6 @@ if TYPE_CHECKING:
 
 _NOTHING: list[Message] = []
 _ENDED = (Liveness.DEAD, Liveness.GONE)
-_REPEATED_SECONDS = 60.0
 _SHOWN_SECONDS, _STEP = 1.0, 0.02
 # The messages that threads of this process are typing. If a message names this process as its owner and is
 # not in this set, a thread gave it up, and a full disk kept the thread from recording that.
@@ -146,7 +145,7 @@ def _deliver_one(context: Context, message: Message) -> bool:
     before = kind.transcript_size(conversation, conversations.stores_of(context, row))
     _being_typed.add(message.id)
     try:
-        owned = _begin_typing(context, message, carried, before)
+        owned = _begin_typing(context, row, message, carried, before, conversation)
         if owned is None or owned.state != MessageState.TYPING:
             return False
         try:
@@ -177,13 +176,19 @@ def _never_resumed(context: Context, row: Row) -> str | None:
 def _make_proof(
     context: Context, message: Message, text: str, conversation: str
 ) -> receipt_proof.DeliveryProof:
+    since = message.changed_at if message.typed is None else message.typed.at
     return receipt_proof.DeliveryProof(
         message,
         text,
         conversation=conversation,
         before=message.before or 0,
-        since=message.changed_at,
-        is_repeated=_is_repeated(context, message),
+        since=since,
+        is_repeated=context.registry.peek(
+            lambda transaction: messages.was_typed_lately(
+                transaction, message, since - messages.REPEATED_SECONDS
+            ),
+            True,
+        ),
     )
 
 
@@ -287,7 +292,9 @@ def _reason_on_screen(kind: Kind, screen: ScreenState, message: Message, state: 
     )
 
 
-def _begin_typing(context: Context, message: Message, carried: CarriedText, before: int) -> Message | None:
+def _begin_typing(
+    context: Context, row: Row, message: Message, carried: CarriedText, before: int, conversation: str
+) -> Message | None:
     """Record this process as the owner that types the message; None if another process types or typed it.
 
     A stop types too. It claims the session before it looks for messages that are being typed, and this
@@ -309,18 +316,12 @@ def _begin_typing(context: Context, message: Message, carried: CarriedText, befo
             carrier=carried.carrier,
             added=carried.added,
             before=before,
+            typed=messages.Typed(carried.text or "", transaction.now, conversation, launch_of(row)),
             attempts=message.attempts + 1,
             reason=None,
         )
 
     return context.registry.note(work)
-
-
-def _is_repeated(context: Context, message: Message) -> bool:
-    since = message.changed_at - _REPEATED_SECONDS
-    return context.registry.peek(
-        lambda transaction: messages.was_typed_lately(transaction, message, since), True
-    )
 
 
 def _hold(context: Context, message: Message, reason: str) -> bool:
@@ -350,6 +351,10 @@ def _end(
 ) -> bool:
     def work(transaction: Transaction) -> None:
         if not _is_unchanged(transaction, message):
+            current = messages.find(transaction, message.id)
+            if evidence and current is not None and current.state == MessageState.UNCONFIRMED:
+                # The session ended meanwhile, and with it the message. Now there is a proof.
+                messages.correct(transaction, current, evidence)
             return
         messages.update(transaction, message.id, state=state, reason=reason, evidence=evidence, owner=None)
         row = transaction.get(message.session_id)
@@ -361,17 +366,26 @@ def _end(
     return True
 
 
+def _text_of(context: Context, row: Row, message: Message) -> str | None:
+    try:
+        return message_as_text_or_file.prepare(context, row, message).text
+    except (OSError, NotAllowed):
+        # Without the file for the message, the text to look for is not known.
+        return None
+
+
 def _resolve_abandoned(context: Context, message: Message) -> None:
     """Find out what became of a message whose owner died while typing; it is never typed again."""
     row = _row_of(context, message)
-    try:
-        text = message_as_text_or_file.prepare(context, row, message).text if row else None
-    except (OSError, NotAllowed):
-        # Without the file for the message, the text to look for is not known.
-        text = None
+    text, conversation = None, ""
+    if message.typed is not None:
+        text, conversation = message.typed.text, message.typed.conversation
+    elif row is not None:
+        # A mam that does not record what it types began to type the message.
+        text, conversation = _text_of(context, row, message), current_conversation(row) or ""
     evidence = None
     if row and text:
-        proof = _make_proof(context, message, text, conversations.open_conversation(context, row) or "")
+        proof = _make_proof(context, message, text, conversation)
         evidence = receipt_proof.find_late(context, row, proof)
     if evidence:
         _end(context, message, MessageState.SUBMITTED, reason=None, evidence=evidence)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from mam.adapters.store.tables import messages
 from mam.adapters.store.tables.evidence import recorded
 from mam.adapters.system.deadline import Deadline
 from mam.app.observation import conversations
@@ -9,12 +10,13 @@ from mam.app.observation.newest_hook_reports import COARSE_SECONDS, pending_even
 from mam.app.observation.pane_look import SHELL, look_at_pane
 from mam.core.activity import WORKING
 from mam.core.liveness_values import Liveness
-from mam.core.message_rules import FILE
+from mam.core.message_rules import DELIVERED, FILE, has_own_proof
 from mam.core.session_row import current_conversation
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from mam.adapters.agents.kind import HookEvent
+    from mam.adapters.agents.kind import HookEvent, Kind
+    from mam.adapters.store.rows_and_log import Transaction
     from mam.adapters.store.tables.messages import Message
     from mam.app.context.context import Context
     from mam.core.session_row import Row
@@ -22,6 +24,8 @@ if TYPE_CHECKING:
 # What a look finds after the agent has left.
 _LEFT = (Liveness.DEAD, Liveness.GONE, SHELL)
 _STEPS = (0.002, 0.005, 0.01, 0.02)
+# The transcript may show a message this much later than the hook that proved it.
+_SAME_SECONDS = 600.0
 # After the death of the typing process, the keys that it sent may reach the agent this much later.
 _ON_THE_WAY_SECONDS = 3.0
 
@@ -33,7 +37,7 @@ class DeliveryProof:
     `is_repeated` the same text was typed a moment ago. Its hook may come late, so only the transcript counts.
     """
 
-    __slots__ = ("before", "conversation", "is_command", "is_repeated", "since", "text")
+    __slots__ = ("before", "conversation", "is_command", "is_repeated", "message", "since", "text")
 
     def __init__(
         self,
@@ -45,12 +49,18 @@ class DeliveryProof:
         since: float,
         is_repeated: bool = False,
     ) -> None:
+        self.message = message
         self.text = text
         self.conversation = conversation
         self.before = before
         self.since = since - COARSE_SECONDS
         self.is_command = message.is_command
         self.is_repeated = is_repeated and message.carrier != FILE
+
+    def start_in(self, conversation: str, kind: Kind) -> int:
+        """Return where the transcript of a conversation can begin to show the text."""
+        is_known = conversation == self.conversation or kind.has_global_transcript_size
+        return self.before if is_known else 0
 
 
 def proof_seconds(text: str) -> float:
@@ -84,10 +94,46 @@ def find(context: Context, row: Row, proof: DeliveryProof) -> str | None:
     kind, stores = context.kind(row["agent"]), conversations.stores_of(context, row)
     # The first text after a /clear begins a new conversation, which mam did not know when it began to type.
     for conversation in {proof.conversation, _open_now(context, row, events)}:
-        is_known = conversation == proof.conversation or kind.has_global_transcript_size
-        if kind.has_submitted(proof.text, conversation, stores, proof.before if is_known else 0):
+        since = proof.start_in(conversation, kind)
+        if kind.has_submitted(proof.text, conversation, stores, since) and is_in_transcript(
+            context, row, proof, conversation
+        ):
             return "transcript"
     return None
+
+
+def is_in_transcript(
+    context: Context,
+    row: Row,
+    proof: DeliveryProof,
+    conversation: str,
+    others: list[Message] | None = None,
+) -> bool:
+    """Tell whether a transcript shows this message, beside the others with its text that are proven already.
+
+    Without `others` they are looked up.
+    """
+    kind, stores = context.kind(row["agent"]), conversations.stores_of(context, row)
+    if others is None:
+        nobody: list[Message] = []
+        others = context.registry.peek(lambda transaction: with_same_text(transaction, proof), nobody)
+    starts = [
+        other.before or 0
+        for other in others
+        if other.state in DELIVERED
+        and other.typed is not None
+        and other.typed.conversation in ("", conversation)
+    ]
+    return has_own_proof(
+        proof.start_in(conversation, kind),
+        starts,
+        lambda start: kind.count_submitted(proof.text, conversation, stores, start),
+    )
+
+
+def with_same_text(transaction: Transaction, proof: DeliveryProof) -> list[Message]:
+    """Return the messages with the text of this one that its transcript may show in its place."""
+    return messages.with_same_text(transaction, proof.message, proof.since - _SAME_SECONDS)
 
 
 def was_working(context: Context, row: Row, proof: DeliveryProof) -> bool:

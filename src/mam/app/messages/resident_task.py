@@ -1,15 +1,18 @@
-"""The resident task that delivers held messages.
+"""The resident task that delivers held messages, and corrects receipts whose proof comes late.
 
-A proof may take seconds, and the resident must notice a death meanwhile. So a thread does the delivery.
+A proof may take seconds, and meanwhile the resident must notice a death and deliver to other sessions. So
+threads do this work, each for one session at a time and with its own context. There are only a few threads.
+Each message is typed by one of them, because a session is never given to two.
 """
 
 from __future__ import annotations
 
 import time
-from threading import Thread
+from threading import Lock, Thread
 
 from mam.adapters.store.tables import messages
-from mam.app.messages.delivery import deliver_all
+from mam.app.messages.delivery import deliver
+from mam.app.messages.late_proof import correct_receipts
 from mam.core.errors import MamError
 
 TYPE_CHECKING = False
@@ -18,6 +21,9 @@ if TYPE_CHECKING:
 
 # Seconds until the next tick. The resident does not notice every end of a reason: some agents have no hooks.
 _SOON, _LATER, _SELDOM = 1.0, 10.0, 3600.0
+# Seconds between two looks for late proofs: a transcript that grows is read again by each of them.
+_LOOK_SECONDS = 5.0
+_MOST_THREADS = 8
 
 
 class DeliveryTask:
@@ -25,9 +31,14 @@ class DeliveryTask:
 
     def __init__(self, context: Context) -> None:
         self.context = context
-        self._thread: Thread | None = None
+        self._lock = Lock()
+        # The sessions that wait for a thread, in order, and those that have one.
+        self._waiting: dict[str, None] = {}
+        self._served: set[str] = set()
+        self._threads = 0
         self._error: MamError | None = None
         self._next = 0.0
+        self._next_look = 0.0
         self._wait = _SOON
 
     def due(self) -> float:
@@ -43,29 +54,67 @@ class DeliveryTask:
         return False
 
     def tick(self) -> str:
-        """Start a delivery unless one is under way; raise the error of the last one."""
+        """Give each session with messages a thread, unless it has one; raise the error of an earlier one."""
         now = time.monotonic()
-        if self._thread is not None and self._thread.is_alive():
-            self._next = now + _SOON
-            return ""
-        is_open = self.context.registry.peek(messages.has_open, False)
-        self._wait = min(_LATER, self._wait * 1.5) if is_open else _SOON
-        self._next = now + (self._wait if is_open else _SELDOM)
-        if is_open:
-            # A daemon thread may be killed while it types; then the message is treated as that of any
-            # process that died while it typed.
-            self._thread = Thread(target=self._deliver, daemon=True)
-            self._thread.start()
+        nobody: list[str] = []
+        to_deliver = self.context.registry.peek(messages.sessions_with_open, nobody)
+        to_correct = self.context.registry.peek(messages.sessions_with_unconfirmed, nobody)
+        self._wait = min(_LATER, self._wait * 1.5) if to_deliver else _SOON
+        self._next = now + (self._wait if to_deliver else _SELDOM)
+        if to_correct and now >= self._next_look:
+            self._next_look = now + _LOOK_SECONDS
+        elif to_correct:
+            # This pass may be the one that follows the proof.
+            self._next = min(self._next, self._next_look)
+            to_correct = []
+        self._start([*to_deliver, *to_correct])
         error, self._error = self._error, None
         if error is not None:
             raise error
         return ""
 
-    def _deliver(self) -> None:
+    def _start(self, session_ids: list[str]) -> None:
+        with self._lock:
+            for session_id in session_ids:
+                if session_id in self._served:
+                    # Its thread may be about to end, without having seen a message that came just now.
+                    self._next = min(self._next, time.monotonic() + _SOON)
+                else:
+                    self._waiting[session_id] = None
+            missing = min(len(self._waiting), _MOST_THREADS - self._threads)
+            self._threads += max(0, missing)
+        for _ in range(missing):
+            # A daemon thread may be killed while it types; then the message is treated as that of any
+            # process that died while it typed.
+            Thread(target=self._serve, daemon=True).start()
+
+    def _serve(self) -> None:
+        """Serve sessions one after the other until none waits."""
         context = self.context.for_thread()
+        session_id = None
         try:
-            deliver_all(context)
-        except MamError as error:
-            self._error = error
+            while (session_id := self._take(session_id)) is not None:
+                try:
+                    deliver(context, session_id)
+                    correct_receipts(context, session_id)
+                except MamError as error:
+                    self._error = error
+        except BaseException:
+            with self._lock:
+                self._threads -= 1
+                self._served.discard(session_id or "")
+            raise
         finally:
             context.close()
+
+    def _take(self, done: str | None) -> str | None:
+        """Return the next session that waits; None if there is none, and then the thread has ended."""
+        with self._lock:
+            self._served.discard(done or "")
+            session_id = next(iter(self._waiting), None)
+            if session_id is None:
+                self._threads -= 1
+            else:
+                del self._waiting[session_id]
+                self._served.add(session_id)
+            return session_id

@@ -9,8 +9,8 @@ from __future__ import annotations
 import os
 
 from mam.adapters.store.files import hook_spool
-from mam.adapters.store.tables import evidence
-from mam.app.observation.newest_hook_reports import interpret
+from mam.adapters.store.tables import evidence, messages
+from mam.app.observation.newest_hook_reports import COARSE_SECONDS, interpret, read_prompt
 from mam.core.errors import Unavailable
 from mam.core.names import is_session_id
 
@@ -45,12 +45,35 @@ def take_in(context: Context) -> None:
         for payload in readable
         if (row := by_id.get(payload.session_id)) and (data := interpret(context, row, payload))
     ]
+    prompts = _late_prompts(context, readable, by_id)
+
+    def work(transaction: Transaction) -> None:
+        _record(context, transaction, reports, by_id)
+        for payload, prompt in prompts:
+            row = by_id[payload.session_id]
+            messages.correct_by_prompt(transaction, row, prompt, payload.at + COARSE_SECONDS)
+
     try:
-        context.registry.note(lambda transaction: _record(context, transaction, reports, by_id))
+        context.registry.note(work)
     except Unavailable:
         return
     for payload in readable:
         _remove(payload.path)
+
+
+def _late_prompts(
+    context: Context, payloads: list[Payload], rows: dict[str, Row]
+) -> list[tuple[Payload, str]]:
+    """Return the prompts that hooks report for sessions with unconfirmed messages: they may prove one."""
+    nothing: list[str] = []
+    waiting = context.registry.peek(messages.sessions_with_unconfirmed, nothing)
+    return [
+        (payload, prompt)
+        for payload in payloads
+        if payload.session_id in waiting
+        and (row := rows.get(payload.session_id))
+        and (prompt := read_prompt(context, row, payload)) is not None
+    ]
 
 
 def _is_without_session(payload: Payload, now: float) -> bool:

@@ -105,6 +105,12 @@ def interpret(context: Context, row: Row, payload: Payload) -> dict[str, Any] | 
     }
 
 
+def read_prompt(context: Context, row: Row, payload: Payload) -> str | None:
+    """Return the prompt that a payload reports as submitted."""
+    event = _read_event(context, row, payload)
+    return event.prompt if event is not None else None
+
+
 def _read_event(context: Context, row: Row, payload: Payload) -> HookEvent | None:
     kind = context.kind(row["agent"])
     pane_pid = (row.get("pane") or {}).get("pid") or 0

@@ -1,4 +1,4 @@
-"""What every verb does before it changes something: recovery, hook payloads, held messages."""
+"""What every verb does before it changes something: recovery, hook payloads, messages."""
 
 from __future__ import annotations
 
@@ -24,19 +24,29 @@ def recover_if_needed(context: Context, caller: Caller) -> None:
 
 
 def begin_change(context: Context, caller: Caller) -> None:
-    """Recover, take in hook payloads, and deliver held messages where no resident runs."""
+    """Recover, take in hook payloads, and where no resident runs deliver messages and correct receipts."""
     recover_if_needed(context, caller)
     if not context.paths.exists():
         return
     take_in(context)
-    if not context.registry.peek(messages.has_open, False):
+    is_open, is_unproven = context.registry.peek(
+        lambda transaction: (
+            messages.has_open(transaction),
+            bool(messages.sessions_with_unconfirmed(transaction)),
+        ),
+        (False, False),
+    )
+    if not is_open and not is_unproven:
         return
     from mam.app.context.resident_start_and_lock import lock
 
     if lock(context).holder() is None:
         from mam.app.messages.delivery import deliver_all
+        from mam.app.messages.late_proof import correct_receipts
 
         try:
+            if is_unproven:
+                correct_receipts(context)
             deliver_all(context)
         except Unavailable as error:
             # The messages stay held, and the verb that the caller asked for goes on.

@@ -252,10 +252,18 @@ class TestProof:
         with store.path(ident).open("ab") as file:
             file.write(json.dumps(user([{"type": "text", "text": "hello"}])).encode() + b"\n")
         assert KIND.has_submitted("hello", ident, store.stores, before) is True
+        assert KIND.count_submitted("hello", ident, store.stores, before) == 1
+        assert KIND.count_submitted("hello", ident, store.stores, 0) == 2
 
     def test_a_line_of_the_queue_proves_a_prompt(self, store) -> None:
         ident = store.write("/w/a", {"type": "queue-operation", "operation": "enqueue", "content": "later"})
         assert KIND.has_submitted("later", ident, store.stores, 0) is True
+        assert KIND.count_submitted("later", ident, store.stores, 0) == 1
+
+    def test_a_queued_prompt_that_was_taken_counts_once(self, store) -> None:
+        queued = {"type": "queue-operation", "operation": "enqueue", "content": "later"}
+        ident = store.write("/w/a", queued, user("later"))
+        assert KIND.count_submitted("later", ident, store.stores, 0) == 1
 
     def test_a_prompt_counts_as_claude_code_records_it(self, store) -> None:
         ident = store.write("/w/a", user("a    b\n\nc"))

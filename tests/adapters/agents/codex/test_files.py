@@ -246,6 +246,7 @@ class TestSubmitted:
             assert KIND.has_submitted(text, ident, store.stores, since) is expected
         assert KIND.has_submitted("half", ident, store.stores, since) is False
         assert KIND.has_submitted("old", ident, store.stores, 0) is True
+        assert KIND.count_submitted("new\ttab", ident, store.stores, since) == 1
         assert KIND.has_submitted("old", "", store.stores, 0) is False
         assert KIND.transcript_size("", store.stores) == 0
 

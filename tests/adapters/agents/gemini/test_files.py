@@ -278,6 +278,8 @@ class TestSubmitted:
             assert KIND.has_submitted("again", ident, store.stores, size) is False, "half a line"
             file.write(b"\n")
         assert KIND.has_submitted("again", ident, store.stores, size) is True
+        assert KIND.count_submitted("again", ident, store.stores, size) == 1
+        assert KIND.count_submitted("again", ident, store.stores, 0) == 2
 
     def test_gemini_strips_spaces_and_adds_mentioned_files(self, store) -> None:
         ident = store.chat(user("", content=[{"text": "see @a.txt"}, {"text": "\n--- Content ---"}]))
@@ -295,6 +297,7 @@ class TestSubmitted:
         )
         store.log((ident, "again", stamp(0.5)), (ident, "again", stamp(9)))
         assert KIND.has_submitted("again", ident, store.stores, size) is True
+        assert KIND.count_submitted("again", ident, store.stores, size) == 1
 
     def test_of_a_long_log_only_the_end_is_read(self, store) -> None:
         ident = store.chat()

@@ -265,6 +265,8 @@ class TestRecord:
         assert KIND.has_submitted("hello", "", store.stores, before) is False, "the prompt of another session"
         store.say(own, content="hello ")
         assert KIND.has_submitted("hello", "", store.stores, before) is True
+        store.say(own, content="hello")
+        assert KIND.count_submitted("hello", "", store.stores, before) == 2
         assert KIND.has_submitted("hello", "", store.stores, KIND.transcript_size("", store.stores)) is False
 
     def test_a_prompt_in_parts(self, store) -> None:

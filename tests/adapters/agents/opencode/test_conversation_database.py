@@ -233,6 +233,8 @@ class TestSubmitted:
         assert KIND.has_submitted("hello", ONE, store.stores, before) is False
         store.say(ONE, "user", {"type": "file"}, "hello")
         assert KIND.has_submitted("hello", ONE, store.stores, before) is True
+        assert KIND.count_submitted("hello", ONE, store.stores, before) == 1
+        assert KIND.count_submitted("hello", ONE, store.stores, 0) == 2
 
     def test_a_long_prompt_has_a_space_after_it(self, store) -> None:
         store.say(ONE, "user", "one\ntwo\nthree ")

@@ -301,6 +301,12 @@ class Claude(KindWithConversationFiles):
         """Claude Code writes the user's line at submission, and another line for a queued prompt."""
         return any(_normalised(prompt) == _normalised(text) for prompt in transcript.prompts(path, since))
 
+    def count_prompts(self, text: str, conversation: str, path: str, since: int) -> int:
+        """A queued prompt has a line in the queue, and a line of the user once its turn begins."""
+        taken = transcript.prompts(path, since, queued=False)
+        count = sum(_normalised(prompt) == _normalised(text) for prompt in taken)
+        return count or int(self.has_prompt(text, conversation, path, since))
+
     def read_turns(self, path: str, turns: int) -> Transcript | None:
         """Read the last 8 MB of the transcript."""
         return transcript.read(path, turns)

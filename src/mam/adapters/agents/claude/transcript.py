@@ -127,15 +127,15 @@ def identity(path: str) -> tuple[str | None, str | None]:
     return str(colour) if colour else None, str(name) if name else None
 
 
-def prompts(path: str, since: int) -> Iterator[str]:
-    """Yield the user's prompts beyond `since` bytes, with those in the queue. Raises OSError."""
+def prompts(path: str, since: int, *, queued: bool = True) -> Iterator[str]:
+    """Yield the user's prompts beyond `since` bytes, with those in the queue or without. Raises OSError."""
     for line in lines_since(path, since):
         if b'"user"' not in line and b'"queue-operation"' not in line:
             continue
         entry = parse(line)
         if entry.get("type") == "user" and not entry.get("isMeta"):
             yield from texts(entry)
-        elif entry.get("type") == "queue-operation" and isinstance(entry.get("content"), str):
+        elif queued and entry.get("type") == "queue-operation" and isinstance(entry.get("content"), str):
             yield entry["content"]
 
 

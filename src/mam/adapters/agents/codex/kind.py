@@ -271,6 +271,10 @@ class Codex(KindWithConversationFiles):
         """Codex writes the user's line at submission, also if it joins a running turn."""
         return any(prompt.strip() == text.strip() for prompt in files.prompts(path, since))
 
+    def count_prompts(self, text: str, conversation: str, path: str, since: int) -> int:
+        """Each submission has one line."""
+        return sum(prompt.strip() == text.strip() for prompt in files.prompts(path, since))
+
     def read_turns(self, path: str, turns: int) -> Transcript | None:
         """Read the end of the rollout; that of a fork holds only the messages since the fork."""
         from mam.adapters.agents.codex import transcript

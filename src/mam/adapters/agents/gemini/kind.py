@@ -210,6 +210,11 @@ class Gemini(KindWithConversationFiles):
         """The log has the prompt at once, the chat file only after Gemini has chosen a model."""
         return record.has_prompt(text, conversation, path, since)
 
+    def count_prompts(self, text: str, conversation: str, path: str, since: int) -> int:
+        """Each submission has one entry; before that, only the log has it."""
+        count = record.count_prompts(text, path, since)
+        return count or int(record.has_prompt(text, conversation, path, since))
+
     def read_transcript(
         self, conversation: str, workspace: str, stores: Mapping[str, str], turns: int
     ) -> Transcript | None:

@@ -83,20 +83,26 @@ def _activity_by(entry: Mapping[str, Any]) -> tuple[str, str] | None:
 def has_prompt(text: str, conversation: str, path: str, since: int) -> bool:
     """Tell whether a chat file beyond `since` bytes, or the log since then, has a prompt. Raises OSError."""
     text = text.strip()
-    if any(prompt == text for prompt in prompts(path, since)):
+    if count_prompts(text, path, since):
         return True
     folder = os.path.dirname(os.path.dirname(path))
     logged = [prompt for prompt in log(folder) if prompt.session == conversation and prompt.text == text]
     return bool(logged) and logged[-1].at > _last_change(path, since)
 
 
-def prompts(path: str, since: int) -> Iterator[str]:
-    """Yield the user's prompts beyond `since` bytes. Raises OSError."""
+def count_prompts(text: str, path: str, since: int) -> int:
+    """Return how often a chat file has a prompt beyond `since` bytes. Raises OSError."""
+    text = text.strip()
+    return sum(text in texts for texts in prompts(path, since))
+
+
+def prompts(path: str, since: int) -> Iterator[tuple[str, ...]]:
+    """Yield the user's prompts beyond `since` bytes, without and with files. Raises OSError."""
     for line in lines_since(path, since):
         entry = parse(line) if b'"user"' in line else {}
         if entry.get("type") == "user":
             # If the prompt mentions files, they follow as further parts.
-            yield from (text.strip() for text in (*list(files.texts(entry))[:1], _text_of(entry)))
+            yield tuple(text.strip() for text in (*list(files.texts(entry))[:1], _text_of(entry)))
 
 
 def _last_change(path: str, until: int) -> float:

@@ -130,12 +130,17 @@ class Hermes(Kind):
         self, text: str, conversation: str, stores: Mapping[str, str], since: int
     ) -> bool | None:
         """Hermes writes the user's message when the turn begins."""
+        count = self.count_submitted(text, conversation, stores, since)
+        return None if count is None else count > 0
+
+    def count_submitted(
+        self, text: str, conversation: str, stores: Mapping[str, str], since: int
+    ) -> int | None:
+        """Each submission is one message."""
         current = conversation_database.current(stores) or conversation
         try:
-            return any(
-                prompt.strip() == text.strip()
-                for prompt in conversation_database.prompts(current, stores, since)
-            )
+            prompts = conversation_database.prompts(current, stores, since)
+            return sum(prompt.strip() == text.strip() for prompt in prompts)
         except Unreadable:
             return None
 

@@ -207,11 +207,18 @@ class Opencode(Kind):
         self, text: str, conversation: str, stores: Mapping[str, str], since: int
     ) -> bool | None:
         """opencode writes the user's message at submission; there is no conversation before the first one."""
+        count = self.count_submitted(text, conversation, stores, since)
+        return None if count is None else count > 0
+
+    def count_submitted(
+        self, text: str, conversation: str, stores: Mapping[str, str], since: int
+    ) -> int | None:
+        """Each submission is one message."""
         try:
             prompts = conversation_database.prompts(conversation, stores, since)
-            return any(_as_pasted(prompt) == text for prompt in prompts)
+            return sum(_as_pasted(prompt) == text for prompt in prompts)
         except Unreadable:
-            return None if conversation else False
+            return None if conversation else 0
 
     def read_transcript(
         self, conversation: str, workspace: str, stores: Mapping[str, str], turns: int

@@ -5,14 +5,15 @@ from __future__ import annotations
 import json
 import os
 
-from mam.core.message_rules import Reason
+from mam.core.message_rules import MessageState, Reason
+from mam.core.session_row import launch_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
     from mam.adapters.store.rows_and_log import Transaction
-    from mam.core.message_rules import MessageState
+    from mam.core.session_row import Row
 
 _FIELDS = (
     "id",
@@ -32,12 +33,31 @@ _FIELDS = (
     "before",
     "conversation",
     "added",
+    "typed",
+    "looked",
     "created_at",
     "changed_at",
 )
 _GIVEN = ("id", "session_id", "sender", "text", "is_command", "wanted", "state")
+_OPEN = "state IN ('held', 'typing')"
+# Only of these mam knows what it typed, and a transcript can show that.
+_UNCONFIRMED = "state='unconfirmed' AND typed IS NOT NULL AND NOT is_command"
 _KEPT = 1000
 _AHEAD_SECONDS = 60.0
+# The hook of a message may come so much later that it could be that of another one with the same text.
+REPEATED_SECONDS = 60.0
+
+
+class Typed:
+    """What was typed for a message: the text, when, in which launch, and into which conversation."""
+
+    __slots__ = ("at", "conversation", "launch", "text")
+
+    def __init__(self, text: str, at: float, conversation: str, launch: str) -> None:
+        self.text = text
+        self.at = at
+        self.conversation = conversation
+        self.launch = launch
 
 
 class Message:
@@ -59,6 +79,9 @@ class Message:
     before: int | None
     conversation: str | None
     added: str | None
+    typed: Typed | None
+    # How far the transcript of each conversation reached when mam looked there for this message last.
+    looked: dict[str, int]
     created_at: float
     changed_at: float
 
@@ -67,6 +90,10 @@ class Message:
         facts = dict(zip(_FIELDS, values, strict=True))
         facts["owner"] = json.loads(facts["owner"]) if facts["owner"] else None
         facts["is_command"] = bool(facts["is_command"])
+        facts["looked"] = json.loads(facts["looked"]) if facts["looked"] else {}
+        typed = json.loads(facts["typed"]) if facts["typed"] else {}
+        is_current = typed.pop("attempt", None) == facts["attempts"]
+        facts["typed"] = Typed(**typed) if is_current else None
         if facts.pop("reason_code_at") != facts["changed_at"]:
             # An older mam has changed the message since, and knows no codes.
             facts["reason_code"] = None
@@ -106,6 +133,9 @@ def update(transaction: Transaction, message_id: str, **fields: Any) -> Message:
     """Change fields of a message."""
     if "owner" in fields:
         fields["owner"] = json.dumps(fields["owner"]) if fields["owner"] else None
+    if "typed" in fields:
+        typed = {name: getattr(fields["typed"], name) for name in Typed.__slots__}
+        fields["typed"] = json.dumps({**typed, "attempt": fields["attempts"]})
     if "reason" in fields:
         fields = _with_reason_code(transaction, fields)
     fields["changed_at"] = transaction.now
@@ -137,9 +167,7 @@ def open_of(transaction: Transaction, session_id: str | None = None) -> list[Mes
     """Return the messages that are held or being typed, in order; of one session, or of all."""
     which = "" if session_id is None else " AND session_id=?"
     values = () if session_id is None else (session_id,)
-    rows = transaction.connection.execute(
-        f"{_SELECT} WHERE state IN ('held', 'typing'){which} ORDER BY seq", values
-    )
+    rows = transaction.connection.execute(f"{_SELECT} WHERE {_OPEN}{which} ORDER BY seq", values)
     return [Message(values) for values in rows]
 
 
@@ -149,6 +177,84 @@ def has_open(transaction: Transaction) -> bool:
         "SELECT 1 FROM messages WHERE state IN ('held', 'typing') LIMIT 1"
     )
     return cursor.fetchone() is not None
+
+
+def note_look(transaction: Transaction, message_id: str, looked: dict[str, int]) -> None:
+    """Record how far the transcripts reached that do not show a message yet."""
+    transaction.connection.execute(
+        "UPDATE messages SET looked=? WHERE id=?", (json.dumps(looked), message_id)
+    )
+
+
+def unconfirmed(transaction: Transaction, session_id: str | None = None) -> list[Message]:
+    """Return the messages that a later proof can still confirm, in order; of one session, or of all."""
+    which = "" if session_id is None else " AND session_id=?"
+    rows = transaction.connection.execute(
+        f"{_SELECT} WHERE {_UNCONFIRMED}{which} ORDER BY seq",
+        () if session_id is None else (session_id,),
+    )
+    return [message for message in map(Message, rows) if message.typed is not None]
+
+
+def sessions_with_open(transaction: Transaction) -> list[str]:
+    """Return the sessions with messages that are held or being typed, the longest waiting first."""
+    return _sessions_with(transaction, _OPEN)
+
+
+def sessions_with_unconfirmed(transaction: Transaction) -> list[str]:
+    """Return the sessions with messages that a later proof can still confirm, the longest waiting first."""
+    return _sessions_with(transaction, _UNCONFIRMED)
+
+
+def _sessions_with(transaction: Transaction, condition: str) -> list[str]:
+    query = f"SELECT session_id FROM messages WHERE {condition} GROUP BY session_id ORDER BY min(seq)"  # noqa: S608
+    return [session_id for (session_id,) in transaction.connection.execute(query)]
+
+
+def with_same_text(transaction: Transaction, message: Message, since: float) -> list[Message]:
+    """Return the other messages whose typed text is that of this one, typed into its session since then."""
+    rows = transaction.connection.execute(
+        f"{_SELECT} WHERE session_id=? AND id!=? AND typed IS NOT NULL AND NOT is_command AND text=?"
+        " AND state != 'failed' ORDER BY seq",
+        (message.session_id, message.id, message.text),
+    )
+    return [
+        other
+        for other in map(Message, rows)
+        if other.typed is not None
+        and message.typed is not None
+        and other.typed.text == message.typed.text
+        and other.typed.at >= since
+    ]
+
+
+def correct(transaction: Transaction, message: Message, evidence: str) -> None:
+    """Make an unconfirmed message submitted, because its proof has come."""
+    update(transaction, message.id, state=MessageState.SUBMITTED, reason=None, evidence=evidence, looked=None)
+    transaction.log(
+        message.sender,
+        "send",
+        transaction.get(message.session_id),
+        "the proof came later",
+        message=message.id,
+        state=MessageState.SUBMITTED,
+        evidence=evidence,
+    )
+
+
+def correct_by_prompt(transaction: Transaction, row: Row, prompt: str, at: float) -> None:
+    """Make the message submitted whose text a hook of this launch reports, if only one has that text."""
+    for message in unconfirmed(transaction, row["id"]):
+        typed = message.typed
+        if (
+            typed is not None
+            and typed.at <= at
+            and typed.launch == launch_of(row)
+            and typed.text.strip() == prompt.strip()
+            and not was_typed_lately(transaction, message, typed.at - REPEATED_SECONDS)
+        ):
+            correct(transaction, message, "hook")
+            return
 
 
 def listed(

@@ -1,0 +1,77 @@
+"""Correcting the receipt of a message when the proof comes later than mam waited for it.
+
+Only `unconfirmed` messages are corrected: what failed or was withdrawn stays so. The resident does this, and
+where none runs the next command that changes something. mam reads a transcript again only if it has grown.
+`adapters/store/tables/messages.py` corrects a message whose hook comes late.
+"""
+
+from __future__ import annotations
+
+from mam.adapters.store.tables import messages
+from mam.app.messages import receipt_proof
+from mam.app.observation import conversations
+from mam.core.message_rules import MessageState
+from mam.core.session_row import launch_of
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from mam.adapters.store.rows_and_log import Transaction
+    from mam.adapters.store.tables.messages import Message
+    from mam.app.context.context import Context
+    from mam.core.session_row import Row
+
+_NOTHING: list[Message] = []
+
+
+def correct_receipts(context: Context, session_id: str | None = None) -> None:
+    """Look for the proof of each unconfirmed message; of one session, or of all."""
+    waiting = context.registry.peek(
+        lambda transaction: messages.unconfirmed(transaction, session_id), _NOTHING
+    )
+    for message in waiting:
+        row = context.registry.view().by_id(message.session_id)
+        if row is not None:
+            _correct_if_shown(context, row, message)
+
+
+def _correct_if_shown(context: Context, row: Row, message: Message) -> None:
+    typed = message.typed
+    assert typed is not None
+    kind, stores = context.kind(row["agent"]), conversations.stores_of(context, row)
+    candidates = {typed.conversation}
+    if typed.launch == launch_of(row):
+        # The first text after a /clear begins a conversation that was not known when mam began to type.
+        candidates.add(conversations.open_conversation(context, row) or "")
+    # The sizes are read before the transcripts: what grows meanwhile is looked at again.
+    sizes = {conversation: kind.transcript_size(conversation, stores) for conversation in candidates}
+    if sizes == message.looked:
+        return
+    proof = receipt_proof.DeliveryProof(
+        message, typed.text, conversation=typed.conversation, before=message.before or 0, since=typed.at
+    )
+    others = context.registry.peek(
+        lambda transaction: receipt_proof.with_same_text(transaction, proof), _NOTHING
+    )
+    if any(other.state == MessageState.TYPING for other in others):
+        # Whoever types the same text now looks for its proof, too.
+        return
+    is_shown = any(
+        receipt_proof.is_in_transcript(context, row, proof, conversation, others)
+        for conversation in candidates
+    )
+
+    def work(transaction: Transaction) -> None:
+        current = messages.find(transaction, message.id)
+        if current is None or current.state != MessageState.UNCONFIRMED:
+            return
+        if not is_shown:
+            messages.note_look(transaction, message.id, sizes)
+        elif _states(receipt_proof.with_same_text(transaction, proof)) == _states(others):
+            # Else another message with this text was proven meanwhile, perhaps by the same line.
+            messages.correct(transaction, current, "transcript")
+
+    context.registry.note(work)
+
+
+def _states(found: list[Message]) -> list[tuple[str, MessageState]]:
+    return [(message.id, message.state) for message in found]

@@ -1,0 +1,159 @@
+"""A receipt is corrected when its proof comes late, and no proof serves two messages."""
+
+import pytest
+from tests.app.team_desk import QUICK, said
+
+from mam.adapters.agents.practice import Practice
+from mam.adapters.store.tables import messages
+from mam.app.messages import delivery, late_proof, receipt_proof
+from mam.app.messages import send as sending
+from mam.app.observation.hook_intake import take_in
+from mam.core.errors import TerminalsDown
+
+
+@pytest.fixture
+def session(fleet):
+    return fleet.sessions.create("practice", name="one", args=QUICK)
+
+
+def send_unproven(session, monkeypatch, text, message_id=None):
+    """Send a text that the agent takes while mam sees no proof of it."""
+    with monkeypatch.context() as patch:
+        patch.setattr(receipt_proof, "wait_for", lambda *_given, **_options: None)
+        receipt = sending.send(
+            session._access.context, session._access.caller, session.id, text, message_id=message_id
+        )
+    assert receipt["state"] == "unconfirmed"
+    return receipt
+
+
+def send_lost(session, monkeypatch, text):
+    """Send a text that never reaches the agent: tmux does not answer, and has typed nothing."""
+
+    def silent(*_given, **_options):
+        raise TerminalsDown("tmux does not answer")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(delivery, "type_text", silent)
+        return send_unproven(session, monkeypatch, text)
+
+
+def states(fleet):
+    return [
+        (message["text"], message["state"], message["evidence"]) for message in fleet.messages.inbox("one")
+    ]
+
+
+@pytest.fixture
+def no_hooks(monkeypatch):
+    """No hook proves a message later, so that only the transcript does."""
+    monkeypatch.setattr(messages, "correct_by_prompt", lambda *_given: None)
+
+
+def test_s003_24_the_transcript_corrects_a_receipt_later(
+    fleet, session, monkeypatch, no_hooks, until
+) -> None:
+    receipt = send_unproven(session, monkeypatch, "hello")
+    until(lambda: said(fleet, "one") == ["hello"])
+    fleet.sessions.rename("one", "two")
+    (message,) = fleet.messages.inbox("two")
+    assert (message["message_id"], message["state"]) == (receipt["message_id"], "submitted")
+    assert (message["evidence"], message["reason"]) == ("transcript", None)
+    entries = [entry["detail"]["state"] for entry in fleet.sessions.log("two") if entry["verb"] == "send"]
+    assert entries == ["unconfirmed", "submitted"]
+
+
+def test_s003_24_a_hook_corrects_a_receipt_later(fleet, session, monkeypatch, until) -> None:
+    send_unproven(session, monkeypatch, "hello")
+    session.wait("idle", timeout=15)
+    take_in(fleet._access.context)
+    assert states(fleet) == [("hello", "submitted", "hook")]
+
+
+def test_a_receipt_without_proof_stays(fleet, session, monkeypatch) -> None:
+    send_lost(session, monkeypatch, "hello")
+    session.send("something else", timeout=10)
+    late_proof.correct_receipts(fleet._access.context)
+    assert [state for _, state, _ in states(fleet)] == ["unconfirmed", "submitted"]
+
+
+def test_one_proof_does_not_serve_two_messages(fleet, session, monkeypatch, no_hooks) -> None:
+    send_lost(session, monkeypatch, "hello")
+    assert session.send("hello", timeout=10)["state"] == "submitted"
+    session.wait("idle", timeout=15)
+    take_in(fleet._access.context)
+    late_proof.correct_receipts(fleet._access.context)
+    assert [state for _, state, _ in states(fleet)] == ["unconfirmed", "submitted"]
+    send_unproven(session, monkeypatch, "hello")
+    session.wait("idle", timeout=15)
+    late_proof.correct_receipts(fleet._access.context)
+    assert sorted(state for _, state, _ in states(fleet)) == ["submitted", "submitted", "unconfirmed"]
+    assert said(fleet, "one") == ["hello", "hello"]
+
+
+def test_the_late_line_of_an_earlier_message_does_not_prove_the_same_text(
+    fleet, session, monkeypatch
+) -> None:
+    """The first message was proven by its hook; its line comes only after the second one was typed."""
+    assert session.send("hello", timeout=10)["state"] == "submitted"
+    first = fleet.messages.inbox("one")[0]["message_id"]
+    session.wait("idle", timeout=15)
+    size = Practice().transcript_size(session.transcript()["conversation"], session.row["stores"])
+    registry = fleet._access.context.registry
+    registry.note(lambda transaction: messages.update(transaction, first, before=0))
+    monkeypatch.setattr(Practice, "transcript_size", lambda *_given: 0)
+    assert size > 0
+    send_lost(session, monkeypatch, "hello")
+    late_proof.correct_receipts(fleet._access.context)
+    assert [state for _, state, _ in states(fleet)] == ["submitted", "unconfirmed"]
+
+
+def test_what_failed_stays_failed(fleet, session, monkeypatch) -> None:
+    session.stop()
+    held = session.send("hello")
+    assert fleet.messages.withdraw(held["message_id"])
+    session.resume()
+    press = fleet._access.context.tmux(session.row["tmux_server"])
+    row = fleet.sessions.get("one").row
+    press.paste(row["pane"]["id"], "hello", mark=row["id"], enter=True)
+    session.wait("idle", timeout=15)
+    fleet.sessions.wait("one", "text:hello", timeout=10)
+    take_in(fleet._access.context)
+    late_proof.correct_receipts(fleet._access.context)
+    assert [state for _, state, _ in states(fleet)] == ["failed"]
+
+
+def test_a_transcript_is_read_again_only_if_it_has_grown(fleet, session, monkeypatch) -> None:
+    session.send("first", timeout=10)
+    session.wait("idle", timeout=15)
+    send_lost(session, monkeypatch, "hello")
+    reads = []
+    real = Practice.count_submitted
+    monkeypatch.setattr(
+        Practice, "count_submitted", lambda self, *given: reads.append(given) or real(self, *given)
+    )
+    for _ in range(5):
+        late_proof.correct_receipts(fleet._access.context)
+    assert len(reads) == 1
+    session.send("second", timeout=10)
+    session.wait("idle", timeout=15)
+    reads.clear()
+    for _ in range(5):
+        late_proof.correct_receipts(fleet._access.context)
+    assert len(reads) == 1
+
+
+def test_a_message_of_an_older_launch_is_not_proven_by_a_new_conversation(
+    fleet, session, monkeypatch
+) -> None:
+    send_lost(session, monkeypatch, "hello")
+    session.stop()
+    fleet.sessions.create(name="one", args=QUICK)
+    row = fleet.sessions.get("one").row
+    fleet._access.context.tmux(row["tmux_server"]).paste(
+        row["pane"]["id"], "hello", mark=row["id"], enter=True
+    )
+    fleet.sessions.wait("one", "text:hello", timeout=10)
+    fleet.sessions.wait("one", "idle", timeout=15)
+    late_proof.correct_receipts(fleet._access.context)
+    assert [state for _, state, _ in states(fleet)] == ["unconfirmed"]
