@@ -4,6 +4,7 @@ import pytest
 
 import mam
 from mam.app.brokers import config as brokers
+from mam.app.brokers.relay_pool import poll_seconds
 from mam.core.errors import InvalidSettings
 
 
@@ -133,3 +134,8 @@ def test_a_password_in_the_clear_is_warned_of(configure) -> None:
     assert "unencrypted" in warnings[0]
     brokers.find(context, "mqtt://me@localhost")
     assert len(warnings) == 1
+
+
+def test_s001_36_a_pass_every_15_s_while_the_broker_is_away(configure) -> None:
+    assert poll_seconds(configure()) == 15.0
+    assert poll_seconds(configure(RECONCILE_POLL_INTERVAL="2")) == 2.0

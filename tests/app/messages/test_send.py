@@ -260,6 +260,17 @@ def test_the_end_of_the_agent_proves_its_exit_command(
     assert (receipt["state"], receipt["evidence"]) == end
 
 
+@pytest.mark.parametrize("way", ["/exit", "C-d"])
+def test_s000_40_the_pane_stays_after_the_agent_has_left(fleet, session, way) -> None:
+    if way == "/exit":
+        assert fleet.messages.send("one", way, command=True)["state"] == "submitted"
+    else:
+        fleet.messages.keys("one", way)
+    fleet.sessions.wait("one", "exited", timeout=30)
+    (pane,) = Tmux(session.row["tmux_server"]).panes().panes
+    assert (pane.id, pane.dead) == (session.row["pane"]["id"], True)
+
+
 def test_inbox(fleet, session) -> None:
     session.send("hello")
     session.send("run ls", timeout=10)

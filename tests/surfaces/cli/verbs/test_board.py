@@ -142,3 +142,18 @@ def test_a_pass_with_a_card(run):
     report = run("monitor", "--emit-diff", "--card", card).json
     assert report["ended"].startswith("stop-requested by user at ")
     assert report["card"]["status"] == "blocked"
+
+
+def test_s001_22_the_options_of_a_card(run):
+    words = ("--goal", "--goal-max-turns", "100", "--max-runtime", "8h", "--max-retries", "1")
+    arguments = ("agent-sessions monitor", "--assignee", "default", *words, "--body", "until noon")
+    card = run("board", "create", *arguments, "--json").json["card"]
+    fields = ("title", "assignee", "goal_mode", "goal_max_turns", "max_runtime", "body")
+    assert [card[field] for field in fields] == [
+        "agent-sessions monitor",
+        "default",
+        True,
+        100,
+        28800,
+        "until noon",
+    ]
