@@ -45,6 +45,16 @@ def test_an_unknown_agent_is_an_error_and_an_ended_one_returns_at_once(client) -
     assert client.call("stop_agent", agent_id="one", force=True) == first
 
 
+def test_s004_4_the_error_about_an_unknown_agent_names_the_tool_that_lists_agents(client) -> None:
+    missing = client.call("stop_agent", agent_id="nobody")
+    assert missing["error"]["code"] == "session_not_found"
+    assert missing["error"]["hint"] == "list_agents shows the sessions of this root"
+    read = client.ask("resources/read", uri="mam://sessions/nobody/screen")
+    assert "list_agents shows" in read["error"]["message"]
+    interrupted = client.call("interact", agent="nobody", action="interrupt")
+    assert interrupted["error"]["hint"] == missing["error"]["hint"]
+
+
 def test_states_have_the_names_that_agents_know(client, fleet, until) -> None:
     client.call("spawn_agent", cli="practice", name="asks")
     fleet.messages.send("asks", "/ask Bash rm it", command=True)

@@ -302,9 +302,11 @@ class Bridge:
 
     def _answer(self, message: Message, error: MamError) -> None:
         """Answer a request with an error in place of the server."""
+        from mam.surfaces.mcp.tool_hints import error_document
+
         self.open.pop(_key(message) or "", None)
         reply: Message = {"jsonrpc": "2.0", "id": message["id"]}
-        document = error.as_json()
+        document = error_document(error)
         if message.get("method") == "tools/call":
             content = [{"type": "text", "text": json.dumps(document)}]
             reply["result"] = {"content": content, "structuredContent": document, "isError": True}

@@ -8,7 +8,8 @@ from mcp.server.mcpserver.exceptions import ResourceError, ResourceNotFoundError
 
 from mam.app.api.fleet_object import Fleet, fleet_of_client
 from mam.core.errors import JobNotFound, MamError, SessionNotFound
-from mam.surfaces.mcp.tool import current_client
+from mam.surfaces.mcp.tool import current_client, guarded_tools
+from mam.surfaces.mcp.tool_hints import error_document
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -41,6 +42,10 @@ def _read(look: Callable[[Fleet], str]) -> str:
         with fleet_of_client(current_client.get()) as fleet:
             return look(fleet)
     except (JobNotFound, SessionNotFound) as error:
-        raise ResourceNotFoundError(json.dumps(error.as_json()["error"])) from error
+        raise ResourceNotFoundError(_text(error)) from error
     except MamError as error:
-        raise ResourceError(json.dumps(error.as_json()["error"])) from error
+        raise ResourceError(_text(error)) from error
+
+
+def _text(error: MamError) -> str:
+    return json.dumps(error_document(error, guarded_tools)["error"])

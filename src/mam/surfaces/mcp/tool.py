@@ -21,10 +21,11 @@ from pydantic import ValidationError
 from mam.app.api.fleet_object import Fleet, fleet_of_client
 from mam.core.errors import Broken, MamError, Usage
 from mam.surfaces.mcp.read_only_tool_names import READS
+from mam.surfaces.mcp.tool_hints import error_document
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Collection
 
     from mcp.server.mcpserver import Context
 
@@ -68,7 +69,7 @@ class FleetTool(Tool):
         try:
             checked = self.fn_metadata.arg_model.model_validate(arguments, strict=True, extra="forbid")
         except ValidationError as error:
-            return failed(_as_usage(error))
+            return self._failed(_as_usage(error))
         values = checked.model_dump_one_level()
         cancelled = threading.Event()
         try:
@@ -81,12 +82,15 @@ class FleetTool(Tool):
                 limiter=_limiter(),
             )
         except MamError as error:
-            return failed(error)
+            return self._failed(error)
         except Exception as error:
-            return failed(Broken(f"a bug in mam: {type(error).__name__}: {error}"))
+            return self._failed(Broken(f"a bug in mam: {type(error).__name__}: {error}"))
         finally:
             cancelled.set()
         return CallToolResult(content=[_text(result)], structured_content=result)
+
+    def _failed(self, error: MamError) -> CallToolResult:
+        return failed(error, self.parameters["properties"])
 
     def _work(
         self, values: dict[str, Any], tell: Callable[[str], None], cancelled: threading.Event
@@ -121,10 +125,19 @@ def make(work: Work, tier: str, *, idempotent: bool = False, open_world: bool = 
     return tool  # type: ignore[return-value]  # made by its own class
 
 
-def failed(error: MamError) -> CallToolResult:
-    """Return an error as a result: the same document that the command line prints."""
-    document = error.as_json()
+def failed(error: MamError, arguments: Collection[str] = ()) -> CallToolResult:
+    """Return an error of a tool with these arguments as a result."""
+    document = error_document(error, guarded_tools, arguments)
     return CallToolResult(content=[_text(document)], structured_content=document, is_error=True)
+
+
+def guarded_tools() -> Collection[str]:
+    """Return the guarded tools that the client has."""
+    try:
+        return current_client.get().allowed()
+    except MamError:
+        # The settings cannot be read. The client is told so, and has none.
+        return ()
 
 
 def _text(document: dict[str, Any]) -> TextContent:

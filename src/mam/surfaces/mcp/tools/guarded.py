@@ -16,7 +16,8 @@ from mam.core.authority import ancestors
 from mam.core.errors import MamError, NeedsConfirmation
 from mam.core.session_row import is_running
 from mam.surfaces.mcp.result_types import Answered, Applied, Killed
-from mam.surfaces.mcp.tool import CHANGE, DESTROY, ToolCall, make
+from mam.surfaces.mcp.tool import CHANGE, DESTROY, ToolCall, guarded_tools, make
+from mam.surfaces.mcp.tool_hints import error_document
 from mam.surfaces.mcp.tools.agents import AgentId
 
 Confirm = Annotated[str, Field(description="the code that the first call gave", max_length=40)]
@@ -90,7 +91,9 @@ def kill(
             failed.append((row["id"], error))
     if failed and not killed:
         raise failed[0][1]
-    errors = [{"agent_id": agent_id, **error.as_json()["error"]} for agent_id, error in failed]
+    errors = [
+        {"agent_id": agent_id, **error_document(error, guarded_tools)["error"]} for agent_id, error in failed
+    ]
     return {"killed": killed, "errors": errors, "force": force}
 
 

@@ -8,7 +8,8 @@ from pydantic import Field
 
 from mam.core.message_rules import DELIVERED
 from mam.surfaces.mcp.result_types import Interacted, Receipt, Receipts
-from mam.surfaces.mcp.tool import CHANGE, ToolCall, make
+from mam.surfaces.mcp.tool import CHANGE, ToolCall, guarded_tools, make
+from mam.surfaces.mcp.tool_hints import in_tools
 from mam.surfaces.mcp.tools.agents import AgentId
 
 Text = Annotated[str, Field(description="what the agent reads, up to 1 MB", min_length=1)]
@@ -33,7 +34,9 @@ def send_to(
 
 def receipt(agent_id: str, document: dict[str, Any]) -> Receipt:
     """Return a receipt of mam as the result of a tool."""
-    return {"agent_id": agent_id, "delivered": document["state"] in DELIVERED, **document}  # type: ignore[typeddict-item]
+    facts = {"agent_id": agent_id, "delivered": document["state"] in DELIVERED, **document}
+    reason = document.get("reason")
+    return {**facts, "reason": in_tools(reason, guarded_tools) if reason else None}  # type: ignore[typeddict-item]
 
 
 def broadcast(

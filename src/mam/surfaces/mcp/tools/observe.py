@@ -11,7 +11,8 @@ import mam
 from mam.core.errors import Refused, TimedOut, Unavailable, Usage
 from mam.core.job_rules import OPEN, JobStatus
 from mam.surfaces.mcp.result_types import Agents, AgentState, Health, Screen, Surfaces, Waited
-from mam.surfaces.mcp.tool import READ, ToolCall, make
+from mam.surfaces.mcp.tool import READ, ToolCall, guarded_tools, make
+from mam.surfaces.mcp.tool_hints import in_tools
 from mam.surfaces.mcp.tools.agents import AgentId
 
 State = Literal["any", "booting", "ready", "working", "idle", "done", "error", "unknown"]
@@ -140,7 +141,10 @@ def list_surfaces(call: ToolCall) -> Surfaces:
 
 def control_health(call: ToolCall) -> Health:
     """Check tmux, the registry and the agents' programs; `mend` says how to mend what is wrong."""
-    checks = call.fleet.monitor.doctor()
+    checks = [
+        {**check, "mend": in_tools(check["mend"], guarded_tools) if check["mend"] else check["mend"]}
+        for check in call.fleet.monitor.doctor()
+    ]
     return {
         "ok": all(check["ok"] is not False for check in checks),
         "root": call.fleet.root,
