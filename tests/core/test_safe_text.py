@@ -40,3 +40,41 @@ def test_the_note_is_the_end_of_the_screen() -> None:
     assert lines.endswith("line 999")
     assert len(lines.encode()) <= 2048
     assert safe_text.note("  \n \n") is None
+
+
+def test_s000_26_the_note_spends_its_bytes_on_words() -> None:
+    """In a pane of 200 columns two rules of an input box have 1,200 bytes."""
+    said = [f"line {number} of what the agent said last" for number in range(40)]
+    box = ["─" * 200, "❯ ", "─" * 200, "  ? for help" + " " * 150 + "11 % of the context"]
+    note = safe_text.note("\n".join([*said, *box]))
+    assert note is not None
+    assert note.splitlines() == [*said, "───", "❯", "───", "  ? for help    11 % of the context"]
+
+
+def test_s000_26_borders_of_a_box_keep_their_words() -> None:
+    screen = "\n".join(
+        [
+            "╭─ Claude Code v2.1 " + "─" * 60 + "╮",
+            "│ Welcome back!" + " " * 60 + "│",
+            "│" + " " * 74 + "│",
+            "╰" + "─" * 74 + "╯",
+            "=" * 80,
+            "a == b --force __init__ ... 1 - 2",
+            "    indented     by hand",
+        ]
+    )
+    assert (safe_text.note(screen) or "").splitlines() == [
+        "╭─ Claude Code v2.1 ───╮",
+        "│ Welcome back!    │",
+        "│    │",
+        "╰───╯",
+        "===",
+        "a == b --force __init__ ... 1 - 2",
+        "    indented    by hand",
+    ]
+
+
+@given(st.text())
+def test_the_note_is_never_longer_than_its_limit(screen: str) -> None:
+    note = safe_text.note(screen, 100)
+    assert note is None or len(note.encode()) <= 100

@@ -16,6 +16,11 @@ _FOR_PASTE = {code: None for code in (*_C0, *_C1) if code not in (0x09, 0x0A)}
 _FOR_SCREEN = {**{code: None for code in (*_C0, *_C1) if code != 0x0A}, **dict.fromkeys(map(ord, _BIDI))}
 
 
+# A run of one character that draws a line, and the padding behind a word or a border.
+_RULE = r"([\u2500-\u257f\u2580-\u259f\u23af\u2014])\1{3,}|([-=_*~#.])\2{19,}"
+_PADDING = r"(?<=\S) {5,}"
+
+
 def one_line(text: str, limit: int = 2000) -> str:
     """Return text for one line of a terminal or log: no control characters, bidi marks or line breaks."""
     cleaned = text[: limit * 4].translate(_FOR_LINE).encode("utf-8", "replace").decode("utf-8")
@@ -33,8 +38,14 @@ def for_screen(text: str) -> str:
 
 
 def note(screen: str, limit: int = 2048) -> str | None:
-    """Return the last lines of a screen, at most `limit` bytes, or None for an empty screen."""
-    lines = [line.rstrip() for line in for_screen(screen).splitlines()]
+    """Return the last lines of a screen, at most `limit` bytes, or None for an empty screen.
+
+    Rules and the padding inside of a line are shortened: a person wants to read the words.
+    """
+    import re
+
+    text = re.sub(_RULE, lambda rule: rule[0][:3], for_screen(screen))
+    lines = [re.sub(_PADDING, "    ", line.rstrip()) for line in text.splitlines()]
     kept: list[str] = []
     size = 0
     for line in reversed([line for line in lines if line]):
