@@ -30,7 +30,8 @@ import json, sys
 from hermes_cli import kanban_db as kb
 with kb.connect_closing() as board:
     goal = dict(goal_mode=True, goal_max_turns=5, max_runtime_seconds=60, max_retries=1, idempotency_key="k")
-    place = dict(workspace_kind="dir", workspace_path="/tmp", assignee="default", created_by="me")
+    place = dict(workspace_kind="worktree", workspace_path="/tmp", branch_name="wt/x")
+    place |= dict(assignee="default", created_by="me", skills=["one", " two ", "one"])
     card = kb.create_task(board, title="watch", body="text", **goal, **place)
     kb.add_comment(board, card, "me", "hello")
     kb.claim_task(board, card, claimer="host:1")
@@ -138,7 +139,7 @@ def mam_words(*words: str) -> list[str]:
 
 
 @pytest.mark.parametrize("end", ["blocked", "done"])
-def test_what_we_write_is_what_hermes_writes(real, fleet, end) -> None:
+def test_s001_23_what_we_write_is_what_hermes_writes(real, fleet, end) -> None:
     theirs = real.python(BY_HERMES, end)
     goal = {
         "goal_mode": True,
@@ -147,9 +148,11 @@ def test_what_we_write_is_what_hermes_writes(real, fleet, end) -> None:
         "max_retries": 1,
         "assignee": "default",
     }
-    ours = fleet.boards.create("watch", body="text", key="other", workspace="/tmp", board="hermes", **goal)[
-        "card"
-    ]["id"]
+    place = {"workspace_kind": "worktree", "workspace": "/tmp", "branch": "wt/x"}
+    made = fleet.boards.create(
+        "watch", body="text", key="other", skills=["one", " two ", "one"], board="hermes", **place, **goal
+    )
+    ours = made["card"]["id"]
     with reading(real.file), closing(sqlite3.connect(real.file)) as board:
         board.execute("UPDATE tasks SET created_by = 'me' WHERE id = ?", (ours,))
         board.commit()
@@ -252,6 +255,7 @@ def test_cards_of_others_are_left_to_hermes(real, fleet) -> None:
     environ = {**os.environ, "HERMES_KANBAN_TASK": "t_00000000", "HERMES_BIN": script}
     said = subprocess.run([script, "--version"], env=environ, capture_output=True, text=True, check=False)
     assert "0.19.0" in said.stdout
+    assert fleet.boards.list(board="hermes")["cards"][0]["skills"] == ["tmux-agent-orchestrate-monitor"]
     fleet.boards.complete(fleet.boards.list(board="hermes")["cards"][0]["id"], "enough", board="hermes")
 
 

@@ -49,7 +49,7 @@ class Database:
 
     def __init__(self, path, clock) -> None:
         self.connection = sqlite3.connect(path, isolation_level=None)
-        for step in schema.STATE_MIGRATIONS:
+        for step in (*schema.STATE_MIGRATIONS, *(step for _, _, step in schema.STATE_ADDITIONS)):
             self.connection.executescript(step)
         self.now = clock
 

@@ -1,5 +1,7 @@
 """Both boards have the same calls and events, and a refused call changes nothing."""
 
+import json
+
 import pytest
 
 from mam.core.errors import CardNotFound, Conflict, Usage
@@ -14,6 +16,69 @@ def test_a_card_is_made_once_per_key(board, events) -> None:
     assert events(card.id) == ["created"]
     assert [listed.title for listed in board.list()] == ["watch", "another", "another"]
     assert board.list("done") == []
+
+
+def test_s001_23_a_card_keeps_its_place_branch_and_skills(board) -> None:
+    place = {"workspace_kind": "worktree", "workspace": "/repo", "branch": "wt/one"}
+    card = board.create("one", skills=["monitor", " other ", "monitor", ""], **place)
+    for shown in (card.as_json(), board.list()[0].as_json(), board.show(card.id).as_json()):
+        assert {key: shown[key] for key in place} == place
+        assert shown["skills"] == ["monitor", "other"]
+    facts = board.read(
+        lambda connection: connection.run(
+            "SELECT branch_name, skills, workspace_kind, workspace_path,"
+            " (SELECT payload FROM {events} WHERE task_id = {tasks}.id) FROM {tasks}"
+        ).fetchone(),
+        None,
+    )
+    assert facts[:4] == ("wt/one", '["monitor", "other"]', "worktree", "/repo")
+    assert json.loads(facts[4])["branch_name"] == "wt/one"
+    assert json.loads(facts[4])["skills"] == ["monitor", "other"]
+
+
+@pytest.mark.parametrize(
+    ("goal", "kind", "path"),
+    [
+        ({}, "scratch", None),
+        ({"workspace": "/w"}, "dir", "/w"),
+        ({"workspace_kind": "worktree"}, "worktree", None),
+        ({"workspace_kind": "dir", "workspace": "/w"}, "dir", "/w"),
+        ({"workspace_kind": "scratch"}, "scratch", None),
+    ],
+)
+def test_s001_23_where_the_work_is_done(board, goal, kind, path) -> None:
+    card = board.create("one", **goal)
+    assert (card.workspace_kind, card.workspace) == (kind, path)
+    assert (card.branch, card.skills) == (None, None)
+
+
+@pytest.mark.parametrize(
+    "goal",
+    [
+        {"branch": "x"},
+        {"branch": "x", "workspace": "/w"},
+        {"branch": "-x", "workspace_kind": "worktree"},
+        {"branch": "a b", "workspace_kind": "worktree"},
+        {"branch": " ", "workspace_kind": "worktree"},
+        {"workspace_kind": "cloud"},
+        {"workspace_kind": "dir"},
+        {"workspace_kind": "scratch", "workspace": "/w"},
+        {"workspace_kind": "worktree", "workspace": "relative"},
+        {"skills": ["a,b"]},
+    ],
+)
+def test_s001_23_what_hermes_would_refuse_is_refused(board, goal) -> None:
+    with pytest.raises(Usage) as refused:
+        board.create("one", **goal)
+    assert refused.value.hint
+    assert board.list() == []
+
+
+@pytest.mark.parametrize("text", ["not json", "{}", "3"])
+def test_s001_23_skills_of_another_program_may_be_anything(board, text) -> None:
+    card = board.create("one").id
+    board.write(lambda connection: connection.run("UPDATE {tasks} SET skills = ?", text) and None)
+    assert board.show(card).skills is None
 
 
 @pytest.mark.parametrize("title", ["", "  ", "x" * 201])

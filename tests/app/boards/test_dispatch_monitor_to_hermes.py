@@ -81,7 +81,20 @@ def test_a_card_that_nobody_took_waits_for_the_dispatcher(fleet, hermes, tmp_pat
     assert create[2:4] == ["agent-sessions monitor (live reconcile)", "--body"]
     assert create[create.index("--workspace") + 1] == f"dir:{fleet.root}"
     assert "--goal" in create
+    assert create[create.index("--skill") + 1] == "tmux-agent-orchestrate-monitor", "row S001-23"
     assert environ == {"HERMES_BIN": result["worker"], "MAM_SESSION": None, "TMUX": None}
+
+
+def test_s001_23_a_skill_that_hermes_does_not_have_is_named(fleet, hermes, home) -> None:
+    fleet.init()
+    hermes()
+    place = str(home / ".hermes" / "skills")
+    assert fleet.monitor.dispatch_to_hermes()["missing_skill"] == {
+        "name": "tmux-agent-orchestrate-monitor",
+        "directory": place,
+    }
+    fleet.skills.install(folder=place)
+    assert fleet.monitor.dispatch_to_hermes()["missing_skill"] is None
 
 
 def test_the_worker_of_a_root_with_a_strange_name(home, tmux_server, tmp_path, hermes, fleet) -> None:

@@ -10,10 +10,13 @@ from mam.core.times import stamp
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
     from typing import Any, Protocol, TypedDict, Unpack
 
 CLAIM_SECONDS = 900
+# Where the work of a card is done, in the words of Hermes.
+SCRATCH, DIRECTORY, WORKTREE = "scratch", "dir", "worktree"
+PLACES = (SCRATCH, DIRECTORY, WORKTREE)
 
 
 class Comment:
@@ -35,6 +38,7 @@ class Comment:
 class Card:
     """One card as the board shows it. Times are seconds, or None if the board has none.
 
+    `workspace_kind` is one of PLACES: where the work is done. `skills` are those that a worker loads.
     `summary` is the text with which the last run ended: why the card is blocked, or what was done.
     `ended_at` is when the card was last blocked or unblocked.
     """
@@ -56,6 +60,9 @@ class Card:
     goal_max_turns: int | None
     max_runtime: int | None
     workspace: str | None
+    workspace_kind: str
+    branch: str | None
+    skills: list[str] | None
     worker_pid: int | None
     run_id: int | None
     run_started_at: float | None
@@ -93,6 +100,9 @@ _ORDER = (
     "goal_max_turns",
     "max_runtime",
     "workspace",
+    "workspace_kind",
+    "branch",
+    "skills",
     "worker_pid",
     "run_id",
     "key",
@@ -113,6 +123,9 @@ if TYPE_CHECKING:
         max_retries: int | None
         assignee: str | None
         workspace: str | None
+        workspace_kind: str | None
+        branch: str | None
+        skills: Sequence[str] | None
 
     class Board(Protocol):
         """The cards of one board."""

@@ -29,7 +29,7 @@ _NEEDED = {
     "tasks": "id title body assignee status priority created_by created_at started_at completed_at"
     " workspace_kind workspace_path claim_lock claim_expires idempotency_key consecutive_failures worker_pid"
     " max_runtime_seconds last_heartbeat_at current_run_id current_step_key max_retries goal_mode"
-    " goal_max_turns block_kind block_recurrences",
+    " goal_max_turns block_kind block_recurrences branch_name skills",
     "task_comments": "id task_id author body created_at",
     "task_events": "id task_id run_id kind payload created_at",
     "task_runs": "id task_id profile step_key status claim_lock claim_expires worker_pid max_runtime_seconds"

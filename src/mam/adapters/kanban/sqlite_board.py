@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import secrets
 
-from mam.adapters.kanban.board import CLAIM_SECONDS, Card, Comment
+from mam.adapters.kanban.board import CLAIM_SECONDS, DIRECTORY, PLACES, SCRATCH, WORKTREE, Card, Comment
 from mam.core.errors import CardNotFound, Conflict, Usage
 
 TYPE_CHECKING = False
@@ -28,7 +28,8 @@ if TYPE_CHECKING:
 _SELECT = """
 SELECT id, title, body, status, assignee, created_by, created_at, claim_lock AS claimed_by, claim_expires,
   last_heartbeat_at AS heartbeat_at, max_runtime_seconds AS max_runtime, goal_mode, goal_max_turns,
-  workspace_path AS workspace, worker_pid, current_run_id AS run_id, idempotency_key AS key,
+  workspace_path AS workspace, workspace_kind, branch_name AS branch, skills, worker_pid,
+  current_run_id AS run_id, idempotency_key AS key,
   (SELECT started_at FROM {runs} WHERE {runs}.id = current_run_id) AS run_started_at,
   (SELECT summary FROM {runs} WHERE task_id = {tasks}.id ORDER BY {runs}.id DESC LIMIT 1) AS summary,
   (SELECT count(*) FROM {comments} WHERE task_id = {tasks}.id) AS comments,
@@ -66,8 +67,9 @@ UPDATE {tasks} SET status = 'running', claim_lock = ?, claim_expires = ?, worker
 """
 _CREATE = """
 INSERT INTO {tasks} (id, title, body, assignee, status, priority, created_by, created_at, workspace_kind,
-  workspace_path, idempotency_key, max_runtime_seconds, max_retries, goal_mode, goal_max_turns)
-VALUES (?, ?, ?, ?, 'ready', 0, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+  workspace_path, branch_name, skills, idempotency_key, max_runtime_seconds, max_retries, goal_mode,
+  goal_max_turns)
+VALUES (?, ?, ?, ?, 'ready', 0, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 """
 _COMMENTS = """
 SELECT id, author, body, created_at FROM {comments} WHERE task_id = ? AND id > ? ORDER BY id
@@ -298,8 +300,11 @@ class SqliteBoard:
 
 
 def _card(values: dict[str, Any]) -> Card:
-    """Return a card from a row of the query above. The payload of a heartbeat may be another program's."""
-    return Card({**values, "heartbeat_note": _text_in(_parsed(values["heartbeat_note"]), "note")})
+    """Return a card from a row of the query above. Its JSON may be another program's."""
+    skills = _parsed(values["skills"])
+    names = [str(name) for name in skills] if isinstance(skills, list) else None
+    note = _text_in(_parsed(values["heartbeat_note"]), "note")
+    return Card({**values, "heartbeat_note": note, "skills": names})
 
 
 def _parsed(text: str | None) -> Any:
@@ -332,6 +337,7 @@ def _create(
     if key and cards_with_key:
         return cards_with_key[0]
     card, workspace = f"t_{secrets.token_hex(4)}", goal.get("workspace")
+    kind, branch, skills = _place(goal), goal.get("branch"), _skills(goal)
     assignee, goal_mode = goal.get("assignee"), bool(goal.get("goal_mode"))
     connection.run(
         _CREATE,
@@ -341,8 +347,10 @@ def _create(
         assignee,
         created_by,
         connection.now,
-        "dir" if workspace else "scratch",
+        kind,
         workspace,
+        branch,
+        json.dumps(skills) if skills is not None else None,
         key,
         goal.get("max_runtime"),
         goal.get("max_retries"),
@@ -351,9 +359,42 @@ def _create(
     )
     facts: dict[str, Any] = {"assignee": assignee, "status": "ready", "parents": [], "tenant": None}
     connection.event(
-        card, "created", {**facts, "branch_name": None, "skills": None, "goal_mode": goal_mode or None}
+        card,
+        "created",
+        {**facts, "branch_name": branch, "skills": skills or None, "goal_mode": goal_mode or None},
     )
     return connection.card(card)
+
+
+def _place(goal: CardGoal) -> str:
+    """Return where the work of a new card is done; raise Usage for what Hermes refuses."""
+    workspace, branch = goal.get("workspace"), goal.get("branch")
+    kind = goal.get("workspace_kind") or (DIRECTORY if workspace else SCRATCH)
+    if kind not in PLACES:
+        raise Usage(f"{kind[:40]!r} is no place for work", hint=f"places are {', '.join(PLACES)}")
+    if (workspace is None) != (kind == SCRATCH) and kind != WORKTREE:
+        problem = "a scratch place has no directory" if workspace else "the place dir needs a directory"
+        raise Usage(problem, hint="dir:DIR names a directory, and scratch none")
+    if workspace is not None and not workspace.startswith("/"):
+        raise Usage(f"{workspace[:60]!r} is not an absolute path", hint="Hermes takes absolute paths only")
+    if branch is not None and kind != WORKTREE:
+        raise Usage(
+            "a branch is only for a worktree", hint="name the place worktree, or leave out the branch"
+        )
+    if branch is not None and (not branch or branch.startswith("-") or branch.split() != [branch]):
+        raise Usage(f"{branch[:60]!r} is not the name of a branch", hint="wt/monitor is one")
+    return kind
+
+
+def _skills(goal: CardGoal) -> list[str] | None:
+    """Return the skills of a new card, each once."""
+    given = goal.get("skills")
+    if given is None:
+        return None
+    names = list(dict.fromkeys(name.strip() for name in given if name.strip()))
+    if wrong := next((name for name in names if "," in name), None):
+        raise Usage(f"{wrong[:60]!r} is not the name of one skill", hint="name each skill by itself")
+    return names
 
 
 def _card_held_by(connection: BoardConnection, card: str, holder: str, run: int | None) -> Card:

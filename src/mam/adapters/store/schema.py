@@ -293,6 +293,14 @@ ALTER TABLE messages ADD COLUMN typed TEXT;
 ALTER TABLE messages ADD COLUMN looked TEXT;
 """,
     ),
+    (
+        "board_tasks",
+        "skills",
+        """
+ALTER TABLE board_tasks ADD COLUMN branch_name TEXT;
+ALTER TABLE board_tasks ADD COLUMN skills TEXT;
+""",
+    ),
 )
 
 USER_MIGRATIONS = (

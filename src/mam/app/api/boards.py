@@ -31,7 +31,8 @@ class Boards(VerbGroup):
     ) -> Document:
         """Create a card that is ready, or return the existing card with this key; `{board, card}`.
 
-        `goal`: goal_mode, goal_max_turns, max_runtime (seconds), max_retries, assignee, workspace.
+        `goal`: goal_mode, goal_max_turns, max_runtime (seconds), max_retries, assignee, workspace (an
+        absolute path), workspace_kind (`scratch`, `dir`, `worktree`), branch (of a worktree), skills.
         """
         from mam.app.boards.board import create, open_board
 

@@ -126,7 +126,8 @@ class Monitor(VerbGroup):
     def dispatch_to_hermes(self) -> Document:
         """Create the goal card of this root on Hermes' board, and run Hermes' dispatcher.
 
-        Returns `{board, card, created, spawned, worker, note}`. A root has at most one open goal card.
+        Returns `{board, card, created, spawned, worker, missing_skill, note}`. A root has at most one open
+        goal card.
         """
         from mam.app.boards.dispatch_monitor_to_hermes import dispatch
 

@@ -5,6 +5,7 @@ Hermes' own command line creates the card. Its exit status is not reliable, so m
 
 from __future__ import annotations
 
+import glob
 import os
 import shlex
 
@@ -24,6 +25,7 @@ _SECONDS = 120.0
 _DROPPED_PREFIXES = ("MAM_", "TMUX_PANE")
 _OPEN = ("todo", "scheduled", "ready", "running", "review")
 _TITLE = "agent-sessions monitor (live reconcile)"
+_SKILL = "tmux-agent-orchestrate-monitor"
 _BODY = """\
 # agent-sessions monitor
 
@@ -75,8 +77,24 @@ def dispatch(context: Context) -> dict[str, Any]:
         "created": open_card is None,
         "spawned": card.status == "running",
         "worker": worker,
+        "missing_skill": _missing_skill(context),
         "note": None if card.status == "running" else output or None,
     }
+
+
+def _missing_skill(context: Context) -> dict[str, str] | None:
+    """Return the skill of the card and Hermes' folder of skills, if the folder does not have the skill.
+
+    The monitor needs no skill. Hermes' own worker, which takes the card where HERMES_BIN is not set, refuses
+    to start without it.
+    """
+    home = context.environ.get("HERMES_HOME") or os.path.join(
+        context.environ.get("HOME") or os.path.expanduser("~"), ".hermes"
+    )
+    place = os.path.join(home, "skills")
+    # Hermes groups skills in folders.
+    patterns = [os.path.join(glob.escape(place), *below, _SKILL) for below in ((), ("*",))]
+    return None if any(map(glob.glob, patterns)) else {"name": _SKILL, "directory": place}
 
 
 def _key(context: Context) -> str:
@@ -120,6 +138,8 @@ def _create(context: Context, program: str, board: Board) -> Card:
             "8h",
             "--max-retries",
             "1",
+            "--skill",
+            _SKILL,
             "--idempotency-key",
             key,
             "--created-by",

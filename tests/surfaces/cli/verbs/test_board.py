@@ -91,6 +91,44 @@ def test_a_goal(run, tmp_path):
     assert card["workspace"] == str(tmp_path)
 
 
+@pytest.mark.parametrize("option", ["--place", "--workspace"])
+def test_s001_23_the_options_of_the_document(run, workspace, option):
+    """mam's own --workspace names a directory; the words of Hermes are a place."""
+    words = ("--branch", "wt/monitor", "--skill", "tmux-agent-orchestrate-monitor", "--skill", "other")
+    card = run("board", "create", "title", option, "worktree", *words, "--json").json["card"]
+    assert (card["workspace_kind"], card["workspace"], card["branch"]) == ("worktree", None, "wt/monitor")
+    assert card["skills"] == ["tmux-agent-orchestrate-monitor", "other"]
+    output = run("board", "show", card["id"]).out
+    for text in ("worktree", "wt/monitor", "tmux-agent-orchestrate-monitor, other"):
+        assert text in output
+    there = run("board", "create", "title", option, "worktree:sub", "--json").json["card"]
+    assert there["workspace"] == str(workspace / "sub")
+    assert run("board", "create", "t", option, "dir:/w", "--json").json["card"]["workspace_kind"] == "dir"
+    assert run("board", "create", "t", option, "scratch", "--json").json["card"]["workspace"] is None
+
+
+def test_s001_23_a_place_and_the_directory_of_the_command(run, workspace):
+    (workspace / "worktree").mkdir()
+    arguments = ("--place", "worktree", "--workspace", str(workspace))
+    assert run("board", "create", "title", *arguments, "--json").json["card"]["workspace_kind"] == "worktree"
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("--branch", "x"),
+        ("--place", "cloud"),
+        ("--place", "dir:"),
+        ("--place", "worktree", "--dir", "/w"),
+        ("--skill", "a,b"),
+    ],
+)
+def test_s001_23_what_is_no_place(run, arguments):
+    refused = run("board", "create", "title", *arguments, "--json")
+    assert (refused.code, refused.error["code"]) == (64, "usage")
+    assert refused.error["hint"]
+
+
 def test_nothing_of_a_card_reaches_the_terminal_as_a_control(run):
     card = run("board", "create", "a\x1b[31m", "--body", "b\x1b]0;x\x07", "--json").json["card"]["id"]
     run("board", "comment", card, "c\x1b[2J", "--author", "d\x1b[1m")

@@ -132,7 +132,11 @@ def _dispatch(call: Invocation) -> int:
     card = document["card"]
     state = f"card {clean(card['id'])} is {clean(card['status'])} on {clean(document['board']['path'], 500)}"
     later = "Hermes' dispatcher takes it with its next check (hermes gateway start runs one)"
-    return call.say(document, state, *([] if document["spawned"] else [later]))
+    lines = [state, *([] if document["spawned"] else [later])]
+    if skill := document["missing_skill"]:
+        command = f"mam skills install --dir {clean(skill['directory'], 500)}"
+        lines.append(f"Hermes' own worker would need the skill {skill['name']}: {command}")
+    return call.say(document, *lines)
 
 
 def _work(call: Invocation) -> int:

@@ -65,11 +65,15 @@ def details(document: Document, paint: Paint) -> list[str]:
     from mam.surfaces.cli.render_sessions import clean
 
     card = document["card"]
-    fields = ("created_at", "created_by", "assignee", "heartbeat_at", "workspace", "summary")
+    fields = ("created_at", "created_by", "assignee", "heartbeat_at", "workspace", "branch", "summary")
     lines = [line(card, paint)]
     values = {name: clean(card[name], 500) for name in fields if card[name]}
     if card["heartbeat_note"] and "heartbeat_at" in values:
         values["heartbeat_at"] += f"  {clean(card['heartbeat_note'], 500)}"
+    if card["workspace_kind"] == "worktree":
+        values["workspace"] = " ".join(("worktree", *([values["workspace"]] if card["workspace"] else [])))
+    if card["skills"]:
+        values["skills"] = ", ".join(clean(name) for name in card["skills"])
     lines += [f"  {paint(f'{name:<12}', 'dim')}  {value}" for name, value in values.items()]
     if card["body"]:
         lines += ["", *for_screen(card["body"]).splitlines()]
