@@ -299,6 +299,8 @@ def test_s002_38_the_job_script_takes_the_options_of_the_document(fleet, shell, 
         (f"logs {audit.name}", "registered"),
         ("logs --list", str(audit)),
         ("--help", "usage:"),
+        ("help", "usage:"),
+        ("", "usage:"),
     ):
         result = shell(f"{DELEGATE} {words}")
         assert (result.returncode, answer in result.stdout) == (0, True), (words, result)
