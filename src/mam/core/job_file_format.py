@@ -20,6 +20,7 @@ DEFAULTS: dict[str, Any] = {
     "agent_session": None,
     "type": rules.ONCE,
     "workdir": None,
+    "command": None,
     "broker": None,
     "topic_prefix": events.PREFIX,
     "timeout_sec": rules.TIMEOUT_SECONDS,
@@ -44,7 +45,7 @@ DEFAULTS: dict[str, Any] = {
 }
 _HEAD = ("schema_version", "job_id", "status", "created_at", "updated_at", "prompt")
 # Types of the fields whose default is None and whose value is not a text.
-_KINDS: dict[str, type] = {"broker": dict, "validation": dict, "max_rounds": int}
+_KINDS: dict[str, type] = {"broker": dict, "validation": dict, "max_rounds": int, "command": list}
 _LONGEST_SECONDS, _LONGEST_TOKEN = 1e9, 1024
 _TAIL = ("attempt", "last_seq", "last_event_at", "session_id", "auth_token")
 

@@ -10,6 +10,7 @@ from mam.core.activity import IDLE, WAITING
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from typing import Any
 
 
@@ -28,8 +29,9 @@ OPEN = (JobStatus.PENDING, JobStatus.RUNNING, JobStatus.CHECKING)
 ENDED = (JobStatus.COMPLETED, JobStatus.ERROR, JobStatus.CANCELLED)
 EXIT_CODES = {JobStatus.COMPLETED: 0, JobStatus.ERROR: 1, JobStatus.CANCELLED: 1}
 ONCE, LOOP, HUMAN = TYPES = ("once", "loop", "human")
-# A job is carried out by the session of an agent, on this machine.
-RUNNERS, PLACES = ("agent",), ("here",)
+# A job is carried out by an agent, or by a command that runs once, on this machine.
+AGENT, EXEC = RUNNERS = ("agent", "exec")
+PLACES = ("here",)
 WORKER, REVIEWER = "worker", "reviewer"
 TIMEOUT_SECONDS, IDLE_SECONDS, MOST_ROUNDS = 3600.0, 120.0, 3
 # An agent that ended its turn without a report gets a reminder after this time. The time is longer if mam has
@@ -37,6 +39,11 @@ TIMEOUT_SECONDS, IDLE_SECONDS, MOST_ROUNDS = 3600.0, 120.0, 3
 GRACE_SECONDS, BLIND_GRACE_SECONDS = 3.0, 30.0
 WALL, QUIET, NUDGE = "timeout:wall", "timeout:idle", "nudge"
 _PASS = re.compile(r"\W*(?:result|verdict|review)?\W*PASS(?:ED)?\b", re.IGNORECASE)
+
+
+def runs_command(data: Mapping[str, Any]) -> bool:
+    """Tell whether the current attempt of a job is a command; the reviewer of a loop is an agent."""
+    return bool(data.get("command")) and data.get("turn") != REVIEWER
 
 
 def status_after(status: JobStatus, name: str, data: dict[str, Any]) -> JobStatus:
@@ -163,10 +170,11 @@ What the worker reported:
 {result}"""
 
 
-def rework(task: str, finding: str, number: int) -> str:
-    """Return a worker's task after a review that did not pass."""
+def rework(task: str, finding: str, number: int, *, reports: bool = True) -> str:
+    """Return a worker's task after a review that did not pass; a command does not report."""
+    then = ", then report again" if reports else ""
     return f"""\
-A reviewer looked at your work and it did not pass. Do what the finding says, then report again
+A reviewer looked at your work and it did not pass. Do what the finding says{then}
 (round {number}).
 
 The finding:

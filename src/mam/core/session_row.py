@@ -85,6 +85,10 @@ else:
     Row = Pane = Conversation = Action = dict
 
 
+# The kind of a session that runs the command of one job, once.
+EXEC = "exec"
+
+
 class Status(StrEnum):
     """The status of a session. A row read from the database holds plain text, which compares equal."""
 

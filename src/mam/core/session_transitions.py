@@ -7,7 +7,7 @@ store commits it if the row still has the version that was read.
 from __future__ import annotations
 
 from mam.core.errors import IllegalTransition
-from mam.core.session_row import Status, is_own_id_field, merged, own_id_field
+from mam.core.session_row import EXEC, Status, is_own_id_field, merged, own_id_field
 from mam.core.times import stamp
 
 TYPE_CHECKING = False
@@ -186,4 +186,6 @@ def alive_fields() -> dict[str, Any]:
 
 def _changed(row: Row, event: str, action: Action, **fields: Any) -> Row:
     status = next_status(row["status"], event, row["name"])
+    if row["agent"] == EXEC:
+        fields["resumable"] = False
     return merged(row, **fields, status=status, last_action=action)

@@ -19,6 +19,8 @@ BUILT_IN = {
     "practice": "mam.adapters.agents.practice:Practice",
     "human": "mam.adapters.agents.human:Human",
 }
+# No agent, and so in no list of agents: it runs the command of a job.
+_COMMAND = {"exec": "mam.adapters.agents.exec:Exec"}
 ENTRY_POINTS = "mam.agents"
 
 _loaded: dict[str, Kind] = {}
@@ -28,7 +30,7 @@ def kind(name: str) -> Kind:
     """Return the kind of this name; a name without a kind means a program."""
     loaded = _loaded.get(name)
     if loaded is None:
-        reference = BUILT_IN.get(name) or entry_point_kinds().get(name)
+        reference = BUILT_IN.get(name) or _COMMAND.get(name) or entry_point_kinds().get(name)
         loaded = _load(reference) if reference else Kind(name)
         _loaded[name] = loaded
     return loaded

@@ -49,6 +49,7 @@ class Request:
         "program",
         "resume",
         "role",
+        "runner",
         "settings",
         "stores",
     )
@@ -71,6 +72,7 @@ class Request:
         instructions: str | None = None,
         attachment: Attachment | None = None,
         settings: Mapping[str, bool] | None = None,
+        runner: list[str] | None = None,
     ) -> None:
         self.command = command
         self.program = program
@@ -88,6 +90,8 @@ class Request:
         self.attachment = attachment
         # The settings of the operator that concern this kind alone.
         self.settings = settings or {}
+        # What runs the command of a job, with its arguments, for a kind that `runs_command_of_job`.
+        self.runner = runner or []
 
 
 class Launch:
@@ -302,6 +306,10 @@ class Kind:
     takes_mcp = False
     # Whether mam types the first prompt (True) or passes it at launch as instructions (False).
     takes_prompt = True
+    # Whether a session runs the command of one job, once: nobody can create, resume or restart it.
+    runs_command_of_job = False
+    # Whether the program works for as long as it runs.
+    works_while_alive = False
     # Whether a working agent queues a new prompt for its next turn, instead of interrupting this one.
     queues = False
     # Whether a `transcript_size` also holds for other conversations: it is a time, or counts all messages.

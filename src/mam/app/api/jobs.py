@@ -36,7 +36,8 @@ class Jobs(VerbGroup):
         Options: agent ("claude"), workdir, session (a running one), agent_session (name of the new one),
         type ("once", "loop" with reviewer, reviewer_session and max_rounds, "human"), timeout (3600 s),
         idle_timeout (120 s), validate (a script), expect (paths), permissions ("skip"), broker (default: the
-        configured one), trust, mcp, args, folder, runner ("agent"), place ("here"). An error after the job
+        configured one), trust, mcp, args, folder, command (a program with arguments that runs instead of an
+        agent), runner ("agent"), place ("here"). An error after the job
         is recorded ends the job with an error, and is raised.
         """
         from mam.app.job_runner.submit import submit
@@ -201,6 +202,17 @@ class Jobs(VerbGroup):
         from mam.app.jobs.logs import logs
 
         return logs(self._context, resolve_id(self._context, job), folder=self._records_folder(folder))
+
+    def output(self, job: str | None = None, *, attempt: int | None = None) -> Document:
+        """Return `{job_id, attempt, file, output}` of a job with a command; `output` is bytes.
+
+        It holds the first megabyte and the last nine, also while the command runs. Raises Refused if the job
+        has no output.
+        """
+        from mam.app.jobs.find import resolve_id
+        from mam.app.jobs.logs import output
+
+        return output(self._context, resolve_id(self._context, job), attempt=attempt)
 
     def audits(self) -> Documents:
         """Return every audit folder with the status of its job."""

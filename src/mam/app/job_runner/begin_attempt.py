@@ -6,6 +6,7 @@ nothing twice.
 
 from __future__ import annotations
 
+from mam.adapters.store.files import job_files
 from mam.adapters.store.tables import jobs, messages
 from mam.app.context import claims
 from mam.app.context.authority import check_sender
@@ -108,12 +109,14 @@ def begin_attempt(
     task: str | None,
     *,
     is_first: bool = True,
+    is_started: bool = False,
     changes: Mapping[str, Any] | None = None,
 ) -> None:
     """Bind a job to a session and send the task; a task of None was already given at the start.
 
     From now on the resident, or whoever waits, follows the job. A later attempt has a number of its own, so
-    that reports of the previous attempt's session are refused. `changes` are further fields of the record.
+    that reports of the previous attempt's session are refused. `is_started` logs the start of a command.
+    `changes` are further fields of the record.
     """
 
     def bind(transaction: Transaction) -> int:
@@ -144,9 +147,12 @@ def begin_attempt(
             status=status,
             data={**reset, **(changes or {})},
         )
-        ledger_writer.enter(
+        job = ledger_writer.enter(
             transaction, job, events.LAUNCHED, row["name"], agent=row["agent"], session=row["id"]
         )
+        if is_started:
+            token = job_files.signing_token(context.paths.jobs, job_id)
+            ledger_writer.emit(transaction, job, events.STARTED, token, data={"by": "mam"})
         return attempt
 
     attempt = context.registry.note(bind)

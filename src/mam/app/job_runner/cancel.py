@@ -8,7 +8,7 @@ from mam.app.jobs.find import document, not_found
 from mam.app.jobs.import_record import ensure_in_ledger
 from mam.core import job_event as events
 from mam.core.errors import NotAllowed
-from mam.core.job_rules import OPEN, JobStatus
+from mam.core.job_rules import OPEN, JobStatus, runs_command
 from mam.core.session_row import is_running
 
 TYPE_CHECKING = False
@@ -32,7 +32,7 @@ def cancel(
 ) -> tuple[Document, bool]:
     """End an open job with `error`, reason cancelled; return the job, and whether this call ended it.
 
-    A session may cancel only the jobs that it submitted.
+    A session may cancel only the jobs that it submitted. The session of a command ends with its job.
     """
     ensure_in_ledger(context, job_id, folder)
     job = context.registry.peek(lambda transaction: jobs.find(transaction, job_id), None)
@@ -57,7 +57,7 @@ def cancel(
         from mam.app.job_runner.check import end_script
 
         end_script(job)
-    if stop and changed and job.session_id:
+    if (stop or runs_command(job.data)) and changed and job.session_id:
         _stop(context, caller, job.session_id, detail)
     return document(context, job_id), changed
 

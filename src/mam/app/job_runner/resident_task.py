@@ -9,11 +9,13 @@ from __future__ import annotations
 import threading
 import time
 
+from mam.adapters.store.files import exec_files
 from mam.adapters.store.tables import jobs, messages
 from mam.adapters.system import process
 from mam.adapters.system.process import Identity
 from mam.app.job_runner.begin_attempt import begin_attempt, note_task_given, send_task
 from mam.app.job_runner.check import check
+from mam.app.job_runner.command_attempt import follow_command, runs_on
 from mam.app.job_runner.finish import fail, finish
 from mam.app.job_runner.review_loop import task_of
 from mam.app.job_runner.task_message import report_command
@@ -25,12 +27,13 @@ from mam.app.jobs.write_job_files import write_files
 from mam.app.messages.send import send
 from mam.app.observation.hook_intake import take_in
 from mam.app.observation.ls import describe
+from mam.app.sessions.stop import stop
 from mam.core import job_event as events
 from mam.core import job_rules as rules
 from mam.core.activity import IDLE, UNKNOWN, WAITING
 from mam.core.errors import MamError
 from mam.core.message_rules import MessageState
-from mam.core.session_row import is_running
+from mam.core.session_row import EXEC, is_running
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -58,6 +61,7 @@ class JobTask:
         self.caller = caller
         self._due = 0.0
         self._threads: dict[str, threading.Thread] = {}
+        self._stops: dict[str, threading.Thread] = {}
         self._warnings: dict[str, str] = {}
 
     def due(self) -> float:
@@ -79,6 +83,7 @@ class JobTask:
             lambda transaction: jobs.listed(transaction, only_open=True), none
         )
         if not open_jobs:
+            self._stop_commands()
             self._due = time.monotonic() + _LONG
             return ""
         if self.context.registry.peek(
@@ -97,6 +102,7 @@ class JobTask:
                 advance_job(self.context, self.caller, job, sessions)
             except MamError as error:
                 self._warn_once(job.id, error)
+        self._stop_commands()
         soon = [
             due
             for job in open_jobs
@@ -104,6 +110,32 @@ class JobTask:
         ]
         self._due = time.monotonic() + min([_NET, *soon])
         return ""
+
+    def join(self) -> None:
+        """Wait until the commands of ended jobs have been stopped."""
+        for thread in self._stops.values():
+            thread.join()
+
+    def _stop_commands(self) -> None:
+        """Stop each command that runs although its job has ended: by a timeout, or by a cancel that died."""
+        none: list[str] = []
+        for session_id in self.context.registry.peek(_commands_without_job, none):
+            running = self._stops.get(session_id)
+            if running is None or not running.is_alive():
+                context = self.context.for_thread()
+                thread = threading.Thread(
+                    target=self._stop_in_thread, args=(context, session_id), daemon=True
+                )
+                self._stops[session_id] = thread
+                thread.start()
+
+    def _stop_in_thread(self, context: Context, session_id: str) -> None:
+        try:
+            stop(context, self.caller, session_id, reason="its job has ended")
+        except MamError as error:
+            self._warn_once(session_id, error)
+        finally:
+            context.close()
 
     def _warn_once(self, job_id: str, error: MamError) -> None:
         """Warn of a job's problem once; other jobs are advanced regardless."""
@@ -137,7 +169,7 @@ def advance_job(context: Context, caller: Caller, job: Job, sessions: Sessions) 
         if not process.is_alive(owner):
             _take_over(context, caller, job)
         return
-    if job.session_id and not _session_runs(context, job, sessions):
+    if not _session_runs(context, job, sessions):
         return
     if job.data.get("message_id") and job.data.get("prompted_at") is None:
         message = context.registry.peek(
@@ -213,8 +245,15 @@ def _report_observed_activity(context: Context, session: Any, at: float) -> None
 
 
 def _session_runs(context: Context, job: Job, sessions: Sessions) -> bool:
-    """Tell whether the job's session runs; end the job if the session was forgotten or has ended."""
+    """Tell whether the job's session runs; end the job if the session was forgotten or has ended.
+
+    A job without a session is for a person.
+    """
     session = sessions.get(job.session_id or "")
+    if rules.runs_command(job.data):
+        return follow_command(context, job, session)
+    if not job.session_id:
+        return True
     if session is not None and is_running(session):
         return True
     if session is None:
@@ -233,11 +272,13 @@ def _take_over(context: Context, caller: Caller, job: Job) -> None:
     if current is None or current.data.get("owner") != job.data["owner"]:
         return
     rows = context.registry.view().rows
+    is_command = rules.runs_command(job.data)
+    # A command may have ended since; an agent that has ended cannot be given the task.
     row = next(
         (
             candidate
             for candidate in rows
-            if candidate.get("delegate_job_id") == job.id and is_running(candidate)
+            if candidate.get("delegate_job_id") == job.id and (is_command or is_running(candidate))
         ),
         None,
     )
@@ -246,7 +287,8 @@ def _take_over(context: Context, caller: Caller, job: Job) -> None:
         return
     task = context.registry.peek(lambda transaction: jobs.prompt_of(transaction, job.id), "")
     changes = {"worker_session_id": row["id"]} if job.data.get("type") == rules.LOOP else None
-    begin_attempt(context, caller, job.id, row, task, changes=changes)
+    task_to_send = None if is_command else task
+    begin_attempt(context, caller, job.id, row, task_to_send, is_started=is_command, changes=changes)
 
 
 def _send_task_again(context: Context, caller: Caller, job: Job, sessions: Sessions) -> None:
@@ -255,9 +297,13 @@ def _send_task_again(context: Context, caller: Caller, job: Job, sessions: Sessi
     send_task(context, caller, job.id, sessions[job.session_id or ""], job.attempt, task)
 
 
-def _facts(transaction: Transaction, job: Job, session: dict[str, Any] | None) -> dict[str, Any]:
+def _facts(
+    context: Context, transaction: Transaction, job: Job, session: dict[str, Any] | None
+) -> dict[str, Any]:
     """Return the facts that decide what is due; `session` is the job's session as just observed."""
     data = job.data
+    if rules.runs_command(data):
+        return _facts_of_command(context, job)
     task_given_at = prompted_at(transaction, job)
     activity = None if not job.session_id else session["activity"] if session else UNKNOWN
     since = data.get("activity_at") if data.get("activity") == activity else transaction.now
@@ -273,13 +319,38 @@ def _facts(transaction: Transaction, job: Job, session: dict[str, Any] | None) -
     }
 
 
+def _facts_of_command(context: Context, job: Job) -> dict[str, Any]:
+    """Return the facts about a command: its output is its news, and nobody reminds it."""
+    last_output_at = exec_files.last_output_at(context.paths.jobs, job.id, job.attempt) or 0.0
+    return {
+        "began": job.data.get("began") or job.created_at,
+        "timeout": job.data.get("timeout_sec") or 0.0,
+        "idle_timeout": job.data.get("idle_timeout_sec") or 0.0,
+        "last_news": max(job.last_event_at, min(last_output_at, context.now())),
+        "activity": None,
+        "activity_at": job.last_event_at,
+        "may_nudge": False,
+        "has_worked": True,
+    }
+
+
+def _commands_without_job(transaction: Transaction) -> list[str]:
+    """Return the sessions of commands that run although their job has ended."""
+    open_ids = jobs.open_ids(transaction)
+    return [
+        row["id"]
+        for row in transaction.rows()
+        if row["agent"] == EXEC and row.get("delegate_job_id") not in open_ids and runs_on(row)
+    ]
+
+
 def _overdue(
     context: Context, transaction: Transaction, job_id: str, session: dict[str, Any] | None
 ) -> str | None:
     job = jobs.find(transaction, job_id)
     if job is None or job.status not in rules.OPEN or job.status == rules.JobStatus.CHECKING:
         return None
-    return rules.overdue(now=context.now(), **_facts(transaction, job, session))
+    return rules.overdue(now=context.now(), **_facts(context, transaction, job, session))
 
 
 def _seconds_until_due(context: Context, job: Job, session: dict[str, Any] | None) -> float | None:
@@ -287,7 +358,9 @@ def _seconds_until_due(context: Context, job: Job, session: dict[str, Any] | Non
 
     def read(transaction: Transaction) -> float | None:
         current = jobs.find(transaction, job.id)
-        return rules.next_due(**_facts(transaction, current, session)) if current is not None else None
+        return (
+            rules.next_due(**_facts(context, transaction, current, session)) if current is not None else None
+        )
 
     at = context.registry.peek(read, None)
     return None if at is None else max(0.1, at - context.now())

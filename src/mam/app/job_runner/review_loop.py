@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from mam.adapters.store.tables import jobs
 from mam.app.job_runner.begin_attempt import begin_attempt, create_session_from_record
+from mam.app.job_runner.command_attempt import start_round
 from mam.app.job_runner.finish import fail
 from mam.core import job_rules as rules
 from mam.core import names
@@ -31,7 +32,8 @@ def advance(context: Context, caller: Caller, job: Job) -> bool:
     if number >= most:
         fail(context, job.id, f"not passed after {number} rounds: {claim}", "rounds")
         return False
-    _begin_turn(context, caller, job, rules.WORKER, rules.rework(task, claim, number + 1), number + 1)
+    rework = rules.rework(task, claim, number + 1, reports=not job.data.get("command"))
+    _begin_turn(context, caller, job, rules.WORKER, rework, number + 1)
     return False
 
 
@@ -45,9 +47,19 @@ def task_of(job: Job, prompt: str) -> str:
 
 def _begin_turn(context: Context, caller: Caller, job: Job, turn: str, task: str, number: int) -> None:
     try:
-        row = _session(context, caller, job, turn)
+        is_command = turn == rules.WORKER and bool(job.data.get("command"))
+        row = start_round(context, caller, job, task) if is_command else _session(context, caller, job, turn)
         changes = {"turn": turn, "round": number, f"{turn}_session_id": row["id"]}
-        begin_attempt(context, caller, job.id, row, task, is_first=False, changes=changes)
+        begin_attempt(
+            context,
+            caller,
+            job.id,
+            row,
+            None if is_command else task,
+            is_first=False,
+            is_started=is_command,
+            changes=changes,
+        )
     except MamError as error:
         fail(context, job.id, f"the {turn} could not begin round {number}: {error.message}", turn)
 

@@ -6,16 +6,17 @@ import os
 
 from mam.app.brokers import config
 from mam.app.context.unknown_options import refuse_unknown
+from mam.app.job_runner.command_attempt import find_program
 from mam.app.job_runner.tellable_kind import check_tellable
+from mam.core import command_template, names
 from mam.core import job_rules as rules
-from mam.core import names
 from mam.core.errors import InvalidPath, InvalidPrompt, Usage
 from mam.core.message_rules import LARGEST, check_size
 from mam.core.settings import PERMISSIONS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
     from typing import Any, TypedDict, Unpack
 
     from mam.app.context.context import Context
@@ -45,6 +46,8 @@ if TYPE_CHECKING:
         # Give the agent mam's own tools.
         mcp: bool
         args: Sequence[str]
+        # A program with its arguments that carries out the job, instead of an agent.
+        command: Sequence[str] | None
         broker: str | None
         # Another folder of records than the root's own.
         folder: str | None
@@ -73,8 +76,15 @@ class Submission:
         reviewer = options.pop("reviewer", None)
         self.prompt = _task(prompt)
         agent, wanted_type = options.pop("agent", None), options.pop("type", None)
-        self.agent = names.parse_kind(agent or (HUMAN if wanted_type == rules.HUMAN else "claude"))
         self.workdir = _directory(context, options.pop("workdir", None))
+        self.command, self.program = None, None
+        if (command := options.pop("command", None)) is not None:
+            self.command = list(command)
+            _refuse_options_of_agents(agent, wanted_type, options)
+            agent, options["runner"] = rules.EXEC, rules.EXEC
+            command_template.check(self.command)
+            self.program = find_program(context, self.command, self.workdir)
+        self.agent = names.parse_kind(agent or (HUMAN if wanted_type == rules.HUMAN else "claude"))
         self.existing = options.pop("session", None)
         self.wanted_name = _session_name(options.pop("agent_session", None))
         self.type = wanted_type or (rules.HUMAN if self.agent == HUMAN else rules.ONCE)
@@ -82,12 +92,14 @@ class Submission:
         self.reviewer_name = _session_name(options.pop("reviewer_session", None))
         self.max_rounds = options.pop("max_rounds", None) or rules.MOST_ROUNDS
         self.timeout = _seconds(options.pop("timeout", None), rules.TIMEOUT_SECONDS)
-        # A person works without reporting events, so silence does not mean that they are idle.
-        usual = 0.0 if self.type == rules.HUMAN else rules.IDLE_SECONDS
+        # A person works without reporting events, and a program may print nothing before its end. So silence
+        # does not mean that they are idle.
+        usual = 0.0 if self.type == rules.HUMAN or self.command else rules.IDLE_SECONDS
         self.idle_timeout = _seconds(options.pop("idle_timeout", None), usual)
         self.validate = _script(context, options.pop("validate", None))
         self.expect = [str(path) for path in options.pop("expect", ()) or ()]
-        self.permissions = options.pop("permissions", None) or context.settings().job_permissions
+        permissions = options.pop("permissions", None) or context.settings().job_permissions
+        self.permissions = permissions if self.command is None or self.reviewer else None
         self.records_folder = options.pop("folder", None)
         self.broker = config.find(context, options.pop("broker", None))
         self.args = list(options.pop("args", ()) or ())
@@ -100,16 +112,24 @@ class Submission:
         self._check()
         for kind_name in () if self.existing else filter(None, (self.agent, self.reviewer)):
             check_tellable(context, kind_name)
+        if self.command is not None:
+            # A prompt that cannot be an argument is refused before anything is recorded.
+            command_template.expand(self.command, prompt=self.prompt, prompt_file="/", workdir=self.workdir)
 
     def _check(self) -> None:
         for option, value, values in (
-            ("permissions are", self.permissions, PERMISSIONS),
+            ("permissions are", self.permissions, (*PERMISSIONS, *([None] if self.command else []))),
             ("the runner of a job is", self.runner, rules.RUNNERS),
             ("the place of a job is", self.place, rules.PLACES),
             ("the type of a job is", self.type, rules.TYPES),
         ):
             if value not in values:
-                raise Usage(f"{option} one of {', '.join(values)}")
+                raise Usage(f"{option} one of {', '.join(map(str, values))}")
+        if (rules.EXEC in (self.runner, self.agent)) != bool(self.command):
+            raise Usage(
+                "only a job with a command has the runner exec",
+                hint="mam job submit --exec … -- PROGRAM ARG…",
+            )
         self._check_type()
         if self.existing and self.wanted_name:
             raise Usage(
@@ -148,6 +168,8 @@ class Submission:
             "agent_session": f"{_TMUX}{session}" if session else None,
             "type": self.type,
             "workdir": self.workdir,
+            "command": self.command,
+            "program": self.program,
             "timeout_sec": self.timeout,
             "idle_timeout_sec": self.idle_timeout,
             "expected_artifacts": self.expect,
@@ -163,6 +185,19 @@ class Submission:
             "trust": self.trust,
             "mcp": self.mcp,
         }
+
+
+def _refuse_options_of_agents(agent: str | None, wanted_type: str | None, options: Mapping[str, Any]) -> None:
+    """Raise Usage for an option that only means something to an agent."""
+    given = ["--agent"] if agent is not None else []
+    given += ["--type human"] if wanted_type == rules.HUMAN else []
+    given += [f"--{name}" for name in ("session", "permissions", "mcp", "trust") if options.get(name)]
+    given += ["arguments beside the command"] if options.get("args") else []
+    if given:
+        raise Usage(
+            f"--exec runs a command and no agent, so it does not go with {' and '.join(given)}",
+            hint="leave one of them out",
+        )
 
 
 def _task(prompt: str) -> str:

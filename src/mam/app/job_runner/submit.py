@@ -14,11 +14,13 @@ from mam.app.job_runner.begin_attempt import (
     create_session_from_record,
     take_session,
 )
+from mam.app.job_runner.command_attempt import argv_of, check_caller, start_command
 from mam.app.job_runner.finish import fail
 from mam.app.job_runner.submission import Submission
 from mam.app.job_runner.task_message import message_of
 from mam.app.jobs.find import document
 from mam.app.jobs.new_job import new_id, record_job
+from mam.core.command_template import takes_stdin
 from mam.core.errors import MamError, NotReady, Usage
 from mam.core.job_rules import HUMAN, LOOP
 
@@ -36,11 +38,18 @@ if TYPE_CHECKING:
 
 
 def preview(context: Context, prompt: str, **options: Unpack[AllJobOptions]) -> Document:
-    """Return the message that a submission would send, without starting or writing anything."""
+    """Return the message that a submission would send, without starting or writing anything.
+
+    For a command it is the prompt alone, beside the whole command and whether the prompt is its stdin.
+    """
     submission, job_id = Submission(context, prompt, **options), new_id()
-    session = submission.facts(job_id)["agent_session"]
-    message = message_of(context, job_id, 1, submission.prompt)
-    return {"job_id": job_id, "agent": submission.agent, "agent_session": session, "instructions": message}
+    facts = submission.facts(job_id)
+    document = {"job_id": job_id, "agent": submission.agent, "agent_session": facts["agent_session"]}
+    if submission.command is not None:
+        argv = argv_of(context, job_id, 1, facts, submission.prompt)
+        is_stdin = takes_stdin(submission.command)
+        return {**document, "instructions": submission.prompt, "argv": argv, "stdin": is_stdin}
+    return {**document, "instructions": message_of(context, job_id, 1, submission.prompt)}
 
 
 def submit(context: Context, caller: Caller, prompt: str, **options: Unpack[AllJobOptions]) -> Document:
@@ -49,14 +58,18 @@ def submit(context: Context, caller: Caller, prompt: str, **options: Unpack[AllJ
     An error after the job is recorded ends the job with an error, and is raised.
     """
     submission, job_id = Submission(context, prompt, **options), new_id()
+    if submission.command is not None:
+        check_caller(context, caller)
     facts = {**submission.facts(job_id), "owner": process.me().as_json()}
-    record_job(context, caller, job_id, submission.prompt, **facts)
+    job = record_job(context, caller, job_id, submission.prompt, **facts)
     try:
         resident_start_and_lock.ensure(context)
         if submission.type == HUMAN:
             context.registry.note(
                 lambda transaction: jobs.update(transaction, _job(transaction, job_id), data={"owner": None})
             )
+        elif submission.command is not None:
+            _run_command(context, caller, job, submission)
         else:
             _delegate(context, caller, job_id, submission, facts)
     except MamError as error:
@@ -118,6 +131,20 @@ def _delegate(
     if submission.type == LOOP:
         changes["worker_session_id"] = row["id"]
     begin_attempt(context, caller, job_id, row, submission.prompt, changes=changes)
+
+
+def _run_command(context: Context, caller: Caller, job: jobs.Job, submission: Submission) -> None:
+    row = start_command(
+        context,
+        caller,
+        job.id,
+        submission.name(job.id),
+        job.data,
+        submission.prompt,
+        child_limit=submission.child_limit,
+    )
+    changes = {"worker_session_id": row["id"]} if submission.type == LOOP else None
+    begin_attempt(context, caller, job.id, row, None, is_started=True, changes=changes)
 
 
 def _failure(submission: Submission, error: MamError) -> tuple[str, str]:

@@ -48,6 +48,8 @@ class WaiterTask:
                 deliver_all(self._job_task.context)
                 reconcile(self._job_task.context, self.caller)
                 self._job_task.tick()
+                # Whoever waits may leave as soon as the job has ended, and this process with them.
+                self._job_task.join()
             except MamError as error:
                 # The process keeps waiting: the end of a job may be reported in spite of this error.
                 self._warn_once(error)

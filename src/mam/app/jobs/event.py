@@ -12,7 +12,7 @@ from mam.app.jobs.import_record import ensure_in_ledger
 from mam.app.jobs.write_job_files import write_files
 from mam.core import job_event as events
 from mam.core.errors import EventRefused, JobNotFound, NotAllowed, Usage
-from mam.core.job_rules import JobStatus
+from mam.core.job_rules import OPEN, JobStatus, runs_command
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -56,6 +56,7 @@ def event(
 
     def work(transaction: Transaction, job: Job) -> None:
         _check_caller(job, me)
+        _refuse_end_of_command(job, name)
         if attempt is not None and attempt != job.attempt:
             raise EventRefused(
                 f"it belongs to an older attempt ({attempt}, the current one is {job.attempt})"
@@ -113,6 +114,7 @@ def _take_signed(context: Context, caller: Caller, job_id: str, parsed: Event, m
     verdicts: list[str] = []
 
     def work(transaction: Transaction, job: Job) -> None:
+        _refuse_end_of_command(job, parsed["event"])
         verdicts.append(ledger_writer.take(transaction, job, parsed, token)[0])
 
     _with_refusals_logged(context, caller, job_id, work, mark)
@@ -124,6 +126,14 @@ def _check_caller(job: Job, me: str) -> None:
         raise NotAllowed(
             f"job {job.id} belongs to another session",
             hint="whoever submitted the job can cancel it with mam job cancel",
+        )
+
+
+def _refuse_end_of_command(job: Job, name: str) -> None:
+    if name in events.TERMINAL and job.status in OPEN and runs_command(job.data):
+        raise EventRefused(
+            "the exit status of its command ends this job, and no report",
+            hint=f"exit with 0 or another status, or mam job cancel {job.id}",
         )
 
 

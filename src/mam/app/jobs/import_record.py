@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 # on this machine, so mam does not take them from a foreign record.
 _NOT_TAKEN = (
     "broker",
+    "command",
     "logs_dir",
     "max_rounds",
     "permissions",

@@ -9,6 +9,7 @@ from mam.adapters.store.tables import jobs
 from mam.app.jobs.find import not_found
 from mam.app.jobs.foreign_records import log_of_foreign_record
 from mam.app.jobs.write_job_files import AUDITS, audit_root, log_line
+from mam.core.errors import Refused
 from mam.core.job_event import is_job_id
 
 TYPE_CHECKING = False
@@ -44,6 +45,31 @@ def logs(context: Context, job_id: str, *, folder: str | None = None) -> Documen
     if foreign is None:
         raise not_found(context, job_id)
     return {"job_id": job_id, "directory": foreign[0], "events": foreign[1]}
+
+
+def output(context: Context, job_id: str, *, attempt: int | None = None) -> Document:
+    """Return `{job_id, attempt, file, output}`: what the command of a job wrote, as bytes. Reads only."""
+    from mam.adapters.store.files import exec_files
+    from mam.app.jobs.command_end import output_path
+
+    job = context.registry.peek(lambda transaction: jobs.find(transaction, job_id), None)
+    if job is None:
+        raise not_found(context, job_id)
+    if not job.data.get("command"):
+        raise Refused(
+            f"job {job_id} has no output: it was not submitted with --exec",
+            hint=f"mam job logs {job_id} shows its events",
+        )
+    # A reviewer has no output; the command of its round is the attempt before.
+    attempts = [attempt] if attempt else range(job.attempt, 0, -1)
+    for number in attempts:
+        path = output_path(context, job, number)
+        content = exec_files.read_output(path)
+        if content is not None:
+            return {"job_id": job_id, "attempt": number, "file": path, "output": content}
+    raise Refused(
+        f"job {job_id} has no output yet", hint=f"mam job status {job_id} shows whether its command runs"
+    )
 
 
 def list_logs(context: Context) -> list[Document]:

@@ -12,7 +12,7 @@ from mam.app.jobs.find import open_job
 from mam.app.jobs.report_activity import prompted_at
 from mam.app.jobs.write_job_files import write_files
 from mam.core import job_event as events
-from mam.core.job_rules import JobStatus
+from mam.core.job_rules import JobStatus, runs_command
 from mam.core.session_event import Died, Renamed, Resumed, Stopped, Stopping
 
 TYPE_CHECKING = False
@@ -37,7 +37,7 @@ def on_session_event(context: Context, transaction: Transaction, event: SessionE
     elif job_id := row.get("delegate_job_id"):
         changed = [job_id]
         if job_and_token := open_job(context, transaction, row):
-            _advance(transaction, *job_and_token, event)
+            _advance(context, transaction, *job_and_token, event)
     else:
         return
 
@@ -48,7 +48,16 @@ def on_session_event(context: Context, transaction: Transaction, event: SessionE
     transaction.after_commit(show_jobs)
 
 
-def _advance(transaction: Transaction, job: Job, token: str, event: SessionEvent) -> None:
+def _advance(context: Context, transaction: Transaction, job: Job, token: str, event: SessionEvent) -> None:
+    if runs_command(job.data):
+        from mam.app.jobs.command_end import end_if_recorded, end_of_dead_session
+
+        # A command that has ended before the stop began ended by itself, whoever removes its pane.
+        if isinstance(event, Stopping) and end_if_recorded(context, transaction, job):
+            return
+        if isinstance(event, Died):
+            end_of_dead_session(context, transaction, job, event.row)
+            return
     if isinstance(event, Stopping):
         ledger_writer.emit(transaction, job, events.PROGRESS, token, TERMINATING, data={"by": "mam"})
     elif isinstance(event, Stopped):

@@ -32,6 +32,7 @@ _META = (
     "agent_session",
     "type",
     "workdir",
+    "command",
     "timeout_sec",
     "idle_timeout_sec",
     "expected_artifacts",

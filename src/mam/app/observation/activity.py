@@ -152,7 +152,7 @@ def _add_process_and_hook(session: SessionEvidence, report: HookReport | None, n
     if liveness.state == Liveness.ALIVE:
         started = row["last_action"]["at_epoch"] or now
         is_booting = session.kind.reads_screen and now - started < _BOOT_SECONDS
-        state = BOOTING if is_booting else UNKNOWN
+        state = BOOTING if is_booting else WORKING if session.kind.works_while_alive else UNKNOWN
         session.evidence.append(Evidence("process", state, started, detail="the process runs"))
         if session.kind.has_state_file:
             _add_state_file(session, now)

@@ -31,7 +31,7 @@ from mam.core.errors import (
     Unavailable,
     Usage,
 )
-from mam.core.session_row import Status, is_running, merged
+from mam.core.session_row import EXEC, Status, is_running, merged
 from mam.core.times import stamp
 
 TYPE_CHECKING = False
@@ -296,6 +296,7 @@ def _start(context: Context, caller: Caller, options: CreateOptions, plan: Start
         conversation=plan["conversation"],
         placement=options.placement,
         instructions=None if context.kind(row["agent"]).takes_prompt else options.prompt,
+        runner=options.runner,
     )
     plan["is_started"] = True
     return launch.commit_start(
@@ -344,9 +345,12 @@ def bind(context: Context, caller: Caller, plan: StartPlan, started_agent: Start
 
 def _first_row(row: Row, started_agent: StartedAgent, entry: Any, action: Any) -> Row:
     at = action["at_epoch"]
+    alive_fields = session_transitions.alive_fields()
+    if row["agent"] == EXEC:
+        alive_fields["resumable"] = False
     return merged(
         row,
-        **session_transitions.alive_fields(),
+        **alive_fields,
         status=Status.RUNNING,
         pane=started_agent.pane,
         tmux_session_id=started_agent.tmux_session_id,

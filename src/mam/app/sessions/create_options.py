@@ -50,6 +50,8 @@ if TYPE_CHECKING:
         on_claim: Callable[[Transaction, Row], None] | None
         # Whether to limit the number of sessions that a calling session may start.
         child_limit: bool
+        # What runs the command of a job in the pane, for the kind `exec`.
+        runner: list[str] | None
 
 
 class CreateOptions:
@@ -85,6 +87,7 @@ class CreateOptions:
         self.on_claim = options.pop("on_claim", None)
         self.mcp = options.pop("mcp", False)
         self.child_limit = options.pop("child_limit", False)
+        self.runner = options.pop("runner", None)
         refuse_unknown(options)
         self.taken: set[str] = set()
         texts = [*self.args, *self.env, *self.env.values(), self.worktree]
@@ -107,6 +110,11 @@ class CreateOptions:
 
         A prompt needs a screen that mam can read: Enter on an unknown screen may answer a dialog.
         """
+        if kind.runs_command_of_job and not self.runner:
+            raise Usage(
+                f"{kind.name} is no agent: such a session runs the command of one job, once",
+                hint="submit a job: mam job submit --exec … -- PROGRAM ARG…",
+            )
         if self.prompt is not None and kind.takes_prompt and not kind.reads_screen:
             raise Refused(
                 f"mam cannot see whether {kind.name} waits for a prompt, so mam types none",

@@ -155,11 +155,12 @@ def launch_agent(
     resume: bool = False,
     fork_of: str | None = None,
     instructions: str | None = None,
+    runner: list[str] | None = None,
 ) -> StartedAgent:
     """Start the agent of a row. `env` is for this launch alone; with `mcp` the agent gets mam's own tools.
 
-    `instructions` are the task, for a kind that takes it as an argument. Empty conversation files that would
-    make the program delete others are removed first.
+    `instructions` are the task, for a kind that takes it as an argument. `runner` runs the command of a job.
+    Empty conversation files that would make the program delete others are removed first.
     """
     kind = context.kind(row["agent"])
     extra = dict(env or {})
@@ -183,6 +184,7 @@ def launch_agent(
             resume=resume,
             fork_of=fork_of,
             instructions=instructions,
+            runner=runner,
         )
     )
     for note in agent_launch.notes:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from mam.app.sessions.resume import resume
+from mam.app.sessions.resume import refuse_command_of_job, resume
 from mam.app.sessions.stop import stop
 
 TYPE_CHECKING = False
@@ -24,5 +24,6 @@ def restart(
     placement_finder: PlacementFinder | None = None,
 ) -> RowOutcome:
     """Stop and resume a session. A session that has ended is only resumed."""
+    refuse_command_of_job(context, context.registry.view().find(target))
     outcome = stop(context, caller, target, reason=reason or "restart", force=force)
     return resume(context, caller, outcome.row["id"], timeout=timeout, placement_finder=placement_finder)

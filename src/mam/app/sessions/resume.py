@@ -40,6 +40,15 @@ NO_HISTORY = "the conversation had not begun, so there was no history to resume"
 NOT_RESUMED = "started with a new conversation: mam cannot resume a conversation of {}"
 
 
+def refuse_command_of_job(context: Context, row: Row) -> None:
+    """Raise IllegalTransition for a session that ran the command of a job: it has nothing to go on with."""
+    if context.kind(row["agent"]).runs_command_of_job:
+        raise IllegalTransition(
+            f"'{row['name']}' runs the command of a job once, and cannot be resumed",
+            hint="submit the job again: mam job submit --exec … -- PROGRAM ARG…",
+        )
+
+
 def resume(
     context: Context,
     caller: Caller,
@@ -61,6 +70,7 @@ def resume(
             notes["row"] = row
             return None
         session_transitions.next_status(row["status"], "resume", row["name"])
+        refuse_command_of_job(context, row)
         launch.check_workspace(row["workspace"])
         row_trust.refuse(context, row, trust=trust)
         choice = _choose(context, transaction, row)

@@ -99,6 +99,59 @@ def test_a_dry_run(run, workspace):
     assert list(workspace.iterdir()) == []
 
 
+def test_a_command_as_a_job(run, workspace):
+    script = "cat; printf 'colour \\033[31m\\n'; exit 3"
+    answer = run("job", "submit", "--exec", "--prompt", "say it ", "--", "sh", "-c", script)
+    lines = answer.out.splitlines()
+    assert answer.code == 1, answer
+    job = lines[1].split()[1].removeprefix("job=")
+    assert lines[0] == f"job {job}: sh in tmux:demo-app-{job}-creator-exec"
+    assert lines[-2] == f"{job} error: exit 3: say it colour [31m"
+    assert lines[-1] == f"{workspace}/delegate_job_logs/{job}"
+    assert run("job", "logs", job, "--output").out == "say it colour [31m\n"
+    document = run("job", "logs", job, "--output", "--json").json
+    assert (document["output"], document["attempt"]) == ("say it colour \x1b[31m\n", 1)
+    assert document["file"] == f"{lines[-1]}/output.log"
+    status = run("job", "status", job).out
+    assert "exec" in status and "sh, -c" in status
+
+
+def test_a_dry_run_of_a_command(run, workspace):
+    answer = run(
+        "job", "submit", "--exec", "--prompt", "do it", "--dry-run", "--", "sh", "-c", "echo {workdir}"
+    )
+    assert answer.out.splitlines()[0].endswith(f"/sh -c 'echo {workspace}'")
+    assert answer.out.splitlines()[2:] == ["its stdin would be:", "do it"]
+    assert list(workspace.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "words"),
+    [
+        (("--exec", "--", "echo", "{promt}"), 64, "there is no placeholder {promt}"),
+        (("--exec",), 64, "--exec needs a program"),
+        (("--exec", "--", "no-such-program"), 2, "'no-such-program' of the command does not exist"),
+        (("--exec", "--agent", "claude", "--", "echo"), 64, "does not go with --agent"),
+        (("--exec", "--session", "x", "--", "echo"), 64, "does not go with --session"),
+        (("--exec", "--permissions", "ask", "--", "echo"), 64, "does not go with --permissions"),
+        (("--exec", "--mcp", "--", "echo"), 64, "does not go with --mcp"),
+        (("--agent", "agy"), 1, "mam job submit --exec -- agy"),
+    ],
+)
+def test_a_command_that_is_refused(run, workspace, arguments, code, words):
+    answer = run("job", "submit", "--prompt", "x", *arguments)
+    assert (answer.code, answer.out) == (code, "")
+    assert words in answer.err
+    assert len(answer.err.splitlines()) == 2
+    assert list(workspace.iterdir()) == []
+
+
+def test_a_job_without_a_command_has_no_output(run, job):
+    answer = run("job", "logs", job["job_id"], "--output")
+    assert (answer.code, answer.out) == (1, "")
+    assert "has no output: it was not submitted with --exec" in answer.err
+
+
 def test_events_and_the_end(run, job):
     name = job["job_id"]
     assert run("job", "event", "--job", name, "--event", "started").out == (

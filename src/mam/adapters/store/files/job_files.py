@@ -94,13 +94,13 @@ def signing_token(folder: str, job_id: str) -> str:
 
 def _token_in(path: str) -> tuple[str | None, bool]:
     """Return the token in a file (None if it is not one), and whether only this user can read the file."""
-    with _plain(path) as file:
+    with open_plain(path) as file:
         facts, text = os.fstat(file.fileno()), file.read(_LONGEST_TOKEN)
     is_private = facts.st_uid == os.geteuid() and not facts.st_mode & 0o077
     return (text.decode().strip() or None) if text.isascii() else None, is_private
 
 
-def _plain(path: str) -> BinaryIO:
+def open_plain(path: str) -> BinaryIO:
     """Open a file for reading without waiting; raise OSError for a link, a pipe or a folder."""
     handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK | _FLAGS)
     if not stat.S_ISREG(os.fstat(handle).st_mode):
@@ -169,7 +169,7 @@ def append(path: str, documents: list[Document]) -> None:
 def read_record(path: str) -> Any:
     """Return the content of a record's file, or None if it cannot be read."""
     try:
-        with _plain(path) as file:
+        with open_plain(path) as file:
             return json.loads(file.read(_LARGEST_RECORD))
     except (OSError, ValueError, RecursionError):
         return None
@@ -188,7 +188,7 @@ def tail(path: str, longest: int) -> str:
 def read_log(path: str) -> list[Document]:
     """Return the readable lines of a log."""
     try:
-        with _plain(path) as file:
+        with open_plain(path) as file:
             lines = file.read(_LARGEST_LOG).decode("utf-8", "replace").splitlines()
     except OSError:
         return []

@@ -20,12 +20,15 @@ cancelled, 2 timeout."""
 EXAMPLES = """
   mam job submit --agent codex --prompt "make the tests pass" --validate check.sh --expect report.md
   mam job submit --type loop --reviewer codex --prompt-file task.md --max-rounds 2
+  mam job submit --exec --prompt "say hello" -- claude -p
+  mam job submit --exec --prompt-file task.md -- aider --yes --message-file {prompt_file}
   mam job event --event progress --detail "3 of 5 done"
   mam job status 1f00ab42
   mam job list --open
   mam job wait 1f00ab42 5d2c0e91 --timeout 30m
   mam job wait 1f00ab42 --broker mqtts://me@broker.example --token-file 1f00ab42.token
   mam job logs 1f00ab42
+  mam job logs 1f00ab42 --output
   mam job verify 1f00ab42 --validate check.sh
   mam job cancel 1f00ab42 --reason "no longer needed" --stop"""
 TAKES_REST = True

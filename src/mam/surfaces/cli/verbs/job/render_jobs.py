@@ -34,6 +34,7 @@ _FIELDS = (
     "agent",
     "agent_session",
     "workdir",
+    "command",
     "created_at",
     "started_at",
     "last_event_at",

@@ -29,6 +29,13 @@ def add_options(parser: Parser) -> None:
         metavar="KIND",
         help="the agent kind (claude); human for a person",
     )
+    add(
+        "--exec",
+        dest="runs_command",
+        action="store_true",
+        help="run the command after -- instead of an agent; it gets the prompt on stdin, or by {prompt_file} "
+        "or {prompt}; its exit status is the end",
+    )
     add("--prompt", metavar="TEXT", help="the work to do")
     add("--prompt-file", metavar="FILE", help="read the work from a file; - reads it from stdin")
     add("--workdir", metavar="DIR", help="the directory of the work (default: the current one)")
@@ -91,7 +98,7 @@ def run(call: Invocation) -> int:
         "trust": options.trust,
         "mcp": options.mcp,
         "broker": options.broker,
-        "args": options.rest,
+        **({"command": options.rest} if options.runs_command else {"args": options.rest}),
     }
     if options.dry_run:
         return _preview(call, call.fleet.jobs.preview(_prompt(call), **job_options))
@@ -104,6 +111,13 @@ def _preview(call: Invocation, preview: Document) -> int:
     from mam.surfaces.cli.render_sessions import clean
 
     session = f" in {clean(preview['agent_session'])}" if preview["agent_session"] else ""
+    if "argv" in preview:
+        import shlex
+
+        prompt = "its stdin" if preview["stdin"] else "its prompt"
+        head = f"dry run:{session} would run {clean(shlex.join(preview['argv']), 4096)}"
+        lines = for_screen(preview["instructions"]).splitlines()
+        return call.say(preview, head, "", f"{prompt} would be:", *lines)
     head = f"dry run: the message to {clean(preview['agent'])}{session} would be:"
     return call.say(preview, head, "", *for_screen(preview["instructions"]).splitlines())
 
@@ -145,6 +159,8 @@ def _head(call: Invocation, job: Document) -> list[str]:
             "",
         ]
     session = clean(job["agent_session"])
+    if job["command"]:
+        return [f"job {clean(job['job_id'])}: {clean(job['command'][0], 200)} in {session}"]
     head = f"job {clean(job['job_id'])}: {clean(job['agent'])} in {session}"
     permissions = f"permissions {clean(job['permissions'])}"
     if call.options.session is not None:

@@ -1,0 +1,89 @@
+"""Ends a job by how its command ended, as the runner in the pane has recorded it."""
+
+from __future__ import annotations
+
+import os
+from signal import SIGKILL
+
+from mam.adapters.store.files import exec_files, job_files
+from mam.adapters.store.tables import jobs
+from mam.adapters.system import process
+from mam.app.context.liveness import identity_of
+from mam.app.jobs import ledger_writer
+from mam.app.jobs.write_job_files import audit_root
+from mam.core import command_end as ends
+from mam.core import job_event as events
+from mam.core.job_rules import OPEN, JobStatus, runs_command
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from mam.adapters.store.rows_and_log import Transaction
+    from mam.adapters.store.tables.jobs import Job
+    from mam.app.context.context import Context
+    from mam.core.session_row import Row
+
+
+def output_path(context: Context, job: Job, attempt: int | None = None) -> str:
+    """Return where the output of an attempt is, or of the current one."""
+    audit = os.path.join(job.data.get("logs_dir") or audit_root(context), job.id)
+    return exec_files.output_file(audit, attempt or job.attempt)
+
+
+def recorded_end(context: Context, job: Job) -> ends.CommandEnd | None:
+    """Return how the command of the current attempt ended; None if no end is recorded."""
+    content = exec_files.read_record(context.paths.jobs, job.id, job.attempt)
+    return None if content is None else ends.parse(content)
+
+
+def end_if_recorded(context: Context, transaction: Transaction, job: Job) -> bool:
+    """End an open job whose command has a recorded end; False if there is none."""
+    end = recorded_end(context, job)
+    if end is None:
+        return False
+    _end(context, transaction, job, end)
+    return True
+
+
+def end_of_dead_session(context: Context, transaction: Transaction, job: Job, row: Row) -> None:
+    """End an open job whose session has ended; without a record nobody knows how its command ended.
+
+    A runner that was killed may leave the command running. It is ended, because nobody watches it any more.
+    """
+    if end_if_recorded(context, transaction, job):
+        return
+    _end(context, transaction, job, ends.lost(row.get("exit_status")))
+    leader = identity_of(row)
+    if leader is not None:
+        transaction.after_commit(lambda: _kill_orphans(leader))
+
+
+def _end(context: Context, transaction: Transaction, job: Job, end: ends.CommandEnd) -> None:
+    if job.status not in OPEN or job.status == JobStatus.CHECKING:
+        return
+    token = job_files.signing_token(context.paths.jobs, job.id)
+    detail = end.detail(exec_files.last_line(output_path(context, job)))
+    data = {"by": "mam", **end.facts()}
+    if end.is_success:
+        ledger_writer.report(transaction, job, events.COMPLETED, token, detail, data=data)
+    else:
+        ledger_writer.emit(transaction, job, events.ERROR, token, detail, data=data)
+
+
+def end_now(context: Context, job_id: str, attempt: int, row: Row | None) -> bool:
+    """End a job by the record of an attempt, or because its session has ended; False if it goes on."""
+
+    def work(transaction: Transaction) -> bool:
+        job = jobs.find(transaction, job_id)
+        if job is None or job.attempt != attempt or job.status not in OPEN or not runs_command(job.data):
+            return False
+        if row is None:
+            return end_if_recorded(context, transaction, job)
+        end_of_dead_session(context, transaction, job, row)
+        return True
+
+    return context.registry.note(work)
+
+
+def _kill_orphans(leader: process.Identity) -> None:
+    for identity in process.orphans_of(leader):
+        process.signal(identity, SIGKILL)
