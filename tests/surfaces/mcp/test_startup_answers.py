@@ -87,6 +87,15 @@ def test_what_the_server_refuses_is_left_to_it(fleet, method, params) -> None:
         assert "error" in ask(method, params)
 
 
+@pytest.mark.parametrize("params", [{"_meta": [1]}, {"_meta": None}, {"cursor": 1}])
+def test_a_list_with_strange_parameters_is_left_to_the_server(fleet, params) -> None:
+    answers = StartupAnswers(tuple)
+    with asking(fleet) as ask:
+        assert copied(answers, "initialize", HELLO) == ask("initialize", HELLO)["result"]
+        assert copied(answers, "tools/list", params) is None
+        assert ask("tools/list", params)["id"] == 1
+
+
 def test_one_client_speaks_one_protocol(fleet) -> None:
     for first, second in (
         (("initialize", HELLO), ("tools/list", ENVELOPE)),

@@ -55,7 +55,7 @@ class StartupAnswers:
             copy = json.load(file)
         if method == "initialize":
             return self._initialize(params, copy) if self._has_envelopes is None else None
-        if set(params) - {"_meta"}:
+        if set(params) - {"_meta"} or not isinstance(params.get("_meta", {}), dict):
             return None
         if has_envelope(message):
             return self._answer_in_envelope(method, params["_meta"], copy)
