@@ -135,6 +135,13 @@ class Run:
         wait_for(lambda: self.text().count(text) >= times, repr(text), self.text)
         return self.text()
 
+    def reads_up_to(self, text: str) -> None:
+        """Read until the text is there, and no further than the same read brings.
+
+        `text()` reads until there is nothing: a slow reader then takes all that a fast agent writes.
+        """
+        wait_for(lambda: self.read() and text.encode() in self.raw, repr(text), lambda: repr(self.raw))
+
     def signal(self, number: int) -> None:
         os.kill(self.pid, number)
 

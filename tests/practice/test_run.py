@@ -158,7 +158,7 @@ def test_a_terminal_that_nobody_reads_does_not_hold_it(scene, store, runs):
     if scene == "a flood":
         run = runs.ready()
         run.send("/flood 10000\r")
-        run.sees("flood 0000")
+        run.reads_up_to("flood 0000")
     else:
         store.data.mkdir(parents=True)
         turn = json.dumps({"type": "user", "text": "word " * 100, "at": ""}) + "\n"
