@@ -12,6 +12,7 @@ from mam.core.errors import InvalidName, Usage
 
 # Each is compiled at its first use, so that the start of every command does not pay for it.
 _NAME = r"[a-z0-9][a-z0-9-]{0,99}\Z"
+_STARTABLE = r"[A-Za-z0-9][A-Za-z0-9_-]{0,99}\Z"
 _SESSION_ID = r"s_[0-9a-f]{8}\Z"
 _KIND = r"[A-Za-z0-9][A-Za-z0-9._+-]{0,63}\Z"
 _SERVER = r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}\Z"
@@ -34,6 +35,18 @@ def parse_name(text: str) -> str:
         raise InvalidName(
             f"{_quoted(text)} is not a session name",
             hint="use a-z, 0-9 and '-', starting with a letter or digit, at most 100 characters",
+        )
+    return text
+
+
+def parse_row_name(text: str) -> str:
+    """Return the name of a row that mam can start: it may have capitals and `_`, which a new name may not."""
+    if not re.match(_STARTABLE, text):
+        from shlex import quote
+
+        raise InvalidName(
+            f"mam cannot start a session named {_quoted(text)}",
+            hint=f"give it another name first: mam rename {quote(text[:_LONGEST])} NEW",
         )
     return text
 

@@ -1,14 +1,16 @@
 """Resume: the same row, the same history, never the conversation of another session."""
 
+import json
 import os
 import shutil
 import signal
+from pathlib import Path
 
 import pytest
 
 from mam.adapters.system import process
 from mam.adapters.tmux.client import Tmux
-from mam.core.errors import ConversationBusy, IllegalTransition, InvalidPath, SessionNotFound
+from mam.core.errors import ConversationBusy, IllegalTransition, InvalidName, InvalidPath, SessionNotFound
 
 QUICK = ["--speed", "0"]
 
@@ -202,3 +204,53 @@ def test_a_resume_leaves_the_files_of_an_ended_job_alone(fleet, workspace) -> No
     shutil.rmtree(workspace / "delegate_job_logs")
     fleet.sessions.resume("poet")
     assert not (workspace / "delegate_job_logs").exists()
+
+
+ORIGINAL_NAME = "lab_Paper-creator-practice"
+
+
+@pytest.fixture
+def original(fleet, tmux_server, workspace):
+    """Return a function that writes a registry of the original system with one ended practice session."""
+
+    def write(name: str) -> None:
+        session = fleet.sessions.create("practice", name="first", args=QUICK, prompt="hello")
+        conversation = session.stop().row["practice_session_id_own"]
+        fleet.sessions.forget(session.name)
+        for path in (fleet.registry_file, fleet._access.context.paths.db):
+            Path(path).unlink()
+        row = {
+            "name": name,
+            "practice_session_id_own": conversation,
+            "pane": {"pid": 4194000, "cmd": "practice", "cwd": str(workspace)},
+            "start_command": "practice --speed 0",
+            "status": "stopped",
+            "tmux_server": tmux_server,
+        }
+        Path(fleet.registry_file).write_text(json.dumps({"tmux_sessions": [row]}), encoding="utf-8")
+
+    return write
+
+
+def test_s000_7_a_row_of_the_original_starts_again_under_its_name(fleet, original, tmux_server) -> None:
+    original(ORIGINAL_NAME)
+    outcome = fleet.sessions.resume(ORIGINAL_NAME, trust=True)
+    assert (outcome.changed, outcome.session.row["resume_tier"]) == (True, 1)
+    assert [pane.session_name for pane in Tmux(tmux_server).panes().panes] == [ORIGINAL_NAME]
+    fleet.sessions.stop(ORIGINAL_NAME)
+    row = fleet.sessions.create(name=ORIGINAL_NAME, trust=True).row
+    assert (row["name"], row["status"], row["agent"]) == (ORIGINAL_NAME, "running", "practice")
+    with pytest.raises(InvalidName, match="is not a session name"):
+        fleet.sessions.create("practice", name="lab_New")
+
+
+@pytest.mark.parametrize("name", ["my.work", "my work", "=x", "#(touch pwned)"])
+def test_s000_7_a_name_that_tmux_cannot_have_names_the_way_out(fleet, original, tmux_server, name) -> None:
+    original(name)
+    for start in (lambda: fleet.sessions.resume(name), lambda: fleet.sessions.create(name=name)):
+        with pytest.raises(InvalidName, match="mam cannot start a session named") as caught:
+            start()
+        assert "mam rename " in (caught.value.hint or "")
+    assert Tmux(tmux_server).panes().panes == []
+    fleet.sessions.rename(name, "my-work")
+    assert fleet.sessions.resume("my-work", trust=True).changed

@@ -203,3 +203,13 @@ def test_rules_of_a_screen_do_not_wrap():
     assert fit("words that are long stay whole", 10) == "words that are long stay whole"
     assert fit("─" * 50, None) == "─" * 50
     assert fit("─" * 50, 20) == "─" * 20
+
+
+@pytest.mark.parametrize(
+    ("version", "tested", "shown"),
+    [(None, False, False), ("1.0", False, True), ("1.0", True, False), (None, None, False)],
+)
+def test_only_a_version_can_be_untested(version, tested, shown) -> None:
+    session = {"name": "one", "agent_version": version, "version_tested": tested}
+    lines = render_sessions.details(session, paint())
+    assert any("mam was not tested with it" in line for line in lines) is shown

@@ -13,7 +13,7 @@ from mam.core.errors import InvalidName, PaneGone, Usage
 
 _LOWER = "abcdefghijklmnopqrstuvwxyz"
 _DIGITS = "0123456789"
-_NAME = _LOWER + _LOWER.upper() + _DIGITS + "-"
+_NAME = _LOWER + _LOWER.upper() + _DIGITS + "-_"
 _SERVER = _NAME + "._"
 
 # First numbers and ids, which tmux makes, then texts, which any program may set. parse.Pane has this order.

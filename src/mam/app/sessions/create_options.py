@@ -5,7 +5,7 @@ from __future__ import annotations
 from mam.app.context.unknown_options import refuse_unknown
 from mam.app.sessions.first_prompt import check_prompt
 from mam.core import names
-from mam.core.errors import Refused, Usage
+from mam.core.errors import InvalidName, Refused, Usage
 from mam.core.settings import PERMISSIONS
 
 TYPE_CHECKING = False
@@ -54,6 +54,16 @@ if TYPE_CHECKING:
         runner: list[str] | None
 
 
+def _parse_name(context: Context, text: str) -> str:
+    """Return a valid name. A row of the original system is started anew under the name that it has."""
+    try:
+        return names.parse_name(text)
+    except InvalidName:
+        if all(row["name"] != text for row in context.registry.view().rows):
+            raise
+    return names.parse_row_name(text)
+
+
 class CreateOptions:
     """The options of one `create`, checked as far as possible without tmux and the registry."""
 
@@ -67,7 +77,7 @@ class CreateOptions:
         )
         server = options.pop("tmux_server", None)
         self.agent = names.parse_kind(agent) if agent else None
-        self.name = names.parse_name(name) if name is not None else None
+        self.name = _parse_name(context, name) if name is not None else None
         self.role: str | None = names.parse_role(options.pop("role", None))
         self.server = context.server_name(server) if server else None
         self.permissions = options.pop("permissions", None)

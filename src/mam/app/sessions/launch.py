@@ -104,7 +104,7 @@ def check_workspace(workspace: str) -> str:
     if not os.path.isdir(workspace):
         raise InvalidPath(
             f"the workspace {workspace} does not exist or is not a directory",
-            hint="choose a directory that exists",
+            hint="make this directory again, or start a session in another one",
         )
     return os.path.realpath(workspace)
 

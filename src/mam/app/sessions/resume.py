@@ -14,6 +14,7 @@ from mam.app.sessions.outcome import RowOutcome
 from mam.core import session_transitions
 from mam.core.errors import IllegalTransition, Refused, TerminalsDown
 from mam.core.liveness_values import Liveness
+from mam.core.names import parse_row_name
 from mam.core.resume_choice import Choice
 from mam.core.session_event import Resumed
 from mam.core.session_row import Status, is_running
@@ -71,6 +72,7 @@ def resume(
             return None
         session_transitions.next_status(row["status"], "resume", row["name"])
         refuse_command_of_job(context, row)
+        parse_row_name(row["name"])
         launch.check_workspace(row["workspace"])
         row_trust.refuse(context, row, trust=trust)
         choice = _choose(context, transaction, row)

@@ -165,7 +165,8 @@ def _tmux(session: Mapping[str, Any]) -> str:
 
 def _version(session: Mapping[str, Any]) -> str:
     version, tested = clean(session.get("agent_version")), session.get("version_tested")
-    return version if tested is not False else f"{version}  (mam was not tested with it)"
+    is_untested = tested is False and version != EMPTY
+    return f"{version}  (mam was not tested with it)" if is_untested else version
 
 
 def figures(usage: Mapping[str, Any]) -> str:

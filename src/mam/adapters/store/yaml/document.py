@@ -16,8 +16,8 @@ from mam.core.errors import RegistryCorrupt, SchemaTooNew
 
 _START = "# Kept by mam"
 FIRST_LINE = (
-    f"{_START}. You may edit role (if unset), start_command, own conversation ids and keys of your own, "
-    "and remove ended sessions. Comments stay until their session changes.\n"
+    f"{_START}. You may edit role (if unset), agent (if unknown), start_command, own conversation ids and "
+    "keys of your own, and remove ended sessions. Comments stay until their session changes.\n"
 )
 # A file with mam's first line and without this line was truncated.
 LAST_LINE = "# end of sessions\n"
