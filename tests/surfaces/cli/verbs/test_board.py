@@ -62,6 +62,26 @@ def test_what_is_not_there(run, card):
     assert (refused.code, refused.error["code"]) == (1, "card_not_found")
 
 
+def test_the_exit_codes_are_those_of_the_help(run, card, workspace, monkeypatch):
+    run("board", "claim", card, "--as", "me")
+    codes = {
+        0: ("list",),
+        1: ("claim", card, "--as", "you"),
+        2: ("list", "--board", "hermes"),
+        64: ("create", ""),
+    }
+    for code, arguments in codes.items():
+        assert run("board", *arguments).code == code
+    (workspace / ".mam" / "state.db").write_bytes(b"not a database, but long enough to be looked at" * 40)
+    for rest in (workspace / ".mam").glob("state.db-*"):
+        rest.unlink()
+    assert run("board", "list").code == 65
+    text = " ".join(run("board", "--help").out.partition("Exit code")[2].split())
+    meanings = {0: "success", 1: "somebody else", 2: "cannot be reached", 64: "usage", 65: "damaged"}
+    for code, meaning in meanings.items():
+        assert meaning in text.partition(f"{code} ")[2].partition(";")[0]
+
+
 def test_no_cards(run):
     assert run("board", "list").out.startswith("no cards on ")
 

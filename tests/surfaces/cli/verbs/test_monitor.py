@@ -66,3 +66,28 @@ def test_s001_37_the_option_of_the_card_is_named_to_who_looks_for_another() -> N
         parsed("--comment-card", "t_1")
     assert refused.value.hint == "did you mean --card?"
     assert parsed("--card", "t_1", "--workspace", "/w").card == "t_1"
+
+
+@pytest.mark.parametrize(
+    ("code", "meaning", "arguments"),
+    [
+        (1, "no registry", ("--once",)),
+        (1, "no such card", ("--once", "--card", "t_00000000")),
+        (2, "failed", ("--dispatch",)),
+        (64, "wrong usage", ("--once", "--worker")),
+        (65, "cannot be read", ("--once",)),
+        (65, "cannot be read", ("--once", "--dry-run")),
+        (65, "cannot be read", ("--timeout", "1")),
+        (65, "cannot be read", ("--once", "--card", "new")),
+    ],
+)
+def test_s001_47_the_exit_codes_are_those_of_the_help(run, workspace, monkeypatch, code, meaning, arguments):
+    monkeypatch.setenv("PATH", "/nonexistent")
+    if meaning != "no registry":
+        run("init")
+    if code == 65:
+        (workspace / ".hermes" / "agent-sessions.yaml").write_text("tmux_sessions: [\n", encoding="utf-8")
+    assert run("monitor", *arguments).code == code
+    text = " ".join(run("monitor", "--help").out.partition("Exit code")[2].split())
+    assert meaning in text.partition(f"{code} ")[2].partition(";")[0]
+    assert run("board", "list", "--json").json["cards"] == [], "what failed leaves no card"

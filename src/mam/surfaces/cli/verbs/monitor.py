@@ -34,7 +34,8 @@ With --card each drift is a comment on that card of the board, with a heartbeat 
 A comment that asks to stop (`stop`, `please stop monitoring`) blocks the card and ends the monitor.
 --dispatch creates such a card on Hermes' board; Hermes' dispatcher then starts the monitor.
 
-Exit code 0 success, also after a timeout; 1 no registry; 2 failed."""
+Exit code 0 success, also after a timeout; 1 no registry or no such card; 2 failed; 64 wrong usage;
+65 the registry cannot be read."""
 EXAMPLES = """
   mam monitor                          keep running, and print what happens; Ctrl-C ends it
   mam monitor --timeout 1h --json      for an hour, one JSON object for each pass with drift

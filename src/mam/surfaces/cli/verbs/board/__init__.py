@@ -14,7 +14,10 @@ Create, show, claim and complete the cards of a Kanban board.
 
 Every root has its own board, in .mam/state.db. With --board hermes, or if HERMES_KANBAN_TASK or
 HERMES_KANBAN_DB is set, the commands use Hermes' board, which mam finds as Hermes does. A claim
-expires unless a heartbeat extends it. Each command prints the card as it is afterwards."""
+expires unless a heartbeat extends it. Each command prints the card as it is afterwards.
+
+Exit code 0 success; 1 no such card, or somebody else has claimed it; 2 the board cannot be reached;
+64 wrong usage; 65 the database is damaged."""
 EXAMPLES = """
   mam board create "watch the deploy" --body "tell me when it is through"
   mam board list
