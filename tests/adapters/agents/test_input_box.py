@@ -103,6 +103,15 @@ def test_what_completes_a_typed_text_is_not_part_of_it() -> None:
     assert agent.box_shows(state, "/mo")
 
 
+@pytest.mark.parametrize("size", ["", "@100x30"])
+def test_the_list_of_commands_above_the_box_is_not_in_it(size) -> None:
+    path = RECORDED / "screens" / "opencode" / f"slash-menu{size}.txt"
+    agent = kind("opencode")
+    state = agent.read_screen(Screen(captured(path), *facts_of(path)["cursor"]))
+    assert (state.box, state.draft) == ("draft", "/")
+    assert agent.box_shows(state, "/")
+
+
 def test_spaces_that_somebody_typed_are_a_draft() -> None:
     edge, agent = "─" * 40, kind("practice")
     text = f"{edge}\n❯\n{edge}\n"

@@ -97,7 +97,9 @@ def _reset(text: str) -> str:
 def _read_box(lines: list[str], bottom: int, foot: re.Match[str], screen: Screen) -> ScreenState:
     left, right = foot.end(1), foot.end(2)
     top = bottom
-    while top and lines[top - 1][left : left + 1] == _BAR:
+    # The list of commands just above the box has bars too, in another colour.
+    colour = _colour_at(screen, bottom, left)
+    while top and lines[top - 1][left : left + 1] == _BAR and _colour_at(screen, top - 1, left) == colour:
         top -= 1
     rows = [line[left + 1 : right].strip() for line in lines[top:bottom]]
     if not rows or _is_cursor_outside(screen, top, bottom):
@@ -132,6 +134,10 @@ def _read_contents(screen: Screen, top: int, mode_row: int, left: int, right: in
         is_suggested=lambda style: muted is not None and style.foreground == muted and not style.attributes,
         most_rows=_MOST_ROWS,
     )
+
+
+def _colour_at(screen: Screen, row: int, column: int) -> Colour:
+    return next((cell.style.foreground for cell in screen.cells(row) if cell.column == column), None)
 
 
 def _muted_colour(screen: Screen, mode_row: int, left: int, right: int) -> Colour:
