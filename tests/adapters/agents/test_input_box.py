@@ -95,8 +95,9 @@ def test_a_folded_paste_is_known_by_its_count(name, size) -> None:
     assert not agent.box_shows(state, "\n".join(lines[1:]))
 
 
-def test_what_completes_a_typed_text_is_not_part_of_it() -> None:
-    path = RECORDED / "screens_hermes" / "slash-menu.txt"
+@pytest.mark.parametrize("size", ["", "@100x30", "@60x24"])
+def test_what_completes_a_typed_text_is_not_part_of_it(size) -> None:
+    path = RECORDED / "screens_hermes" / f"slash-menu{size}.txt"
     agent = kind("hermes")
     state = agent.read_screen(Screen(captured(path), *facts_of(path)["cursor"]))
     assert (state.box, state.draft.strip()) == ("draft", "/mo")
@@ -104,9 +105,10 @@ def test_what_completes_a_typed_text_is_not_part_of_it() -> None:
 
 
 @pytest.mark.parametrize("size", ["", "@100x30"])
-def test_the_list_of_commands_above_the_box_is_not_in_it(size) -> None:
-    path = RECORDED / "screens" / "opencode" / f"slash-menu{size}.txt"
-    agent = kind("opencode")
+@pytest.mark.parametrize("name", ["claude", "codex", "gemini", "opencode"])
+def test_a_list_of_commands_beside_the_box_is_not_in_it(name, size) -> None:
+    path = RECORDED / "screens" / name / f"slash-menu{size}.txt"
+    agent = kind(name)
     state = agent.read_screen(Screen(captured(path), *facts_of(path)["cursor"]))
     assert (state.box, state.draft) == ("draft", "/")
     assert agent.box_shows(state, "/")

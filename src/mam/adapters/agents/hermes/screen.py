@@ -88,13 +88,15 @@ def _read_box(screen: Screen, lines: Sequence[str], first: int, end: int) -> Scr
 def _read_contents(screen: Screen, first: int, end: int, left: int) -> BoxContents:
     """Return what is in the input box. In a turn its suggestion has the style of the sign before it.
 
-    What completes a typed text has a colour of its own, and belongs to no draft.
+    What completes a typed text has a colour of its own, and belongs to no draft. Neither does the list of
+    commands: in a narrow terminal it is just below the text, on another background.
     """
     prompt = screen.cells(first)[:1] if left else []
     sign = prompt[0].style if prompt else NORMAL
 
     def is_suggested(style: Style) -> bool:
-        return style.foreground in _COMPLETION or (style == sign and style.foreground is not None)
+        is_of_sign = style == sign and style.foreground is not None
+        return is_of_sign or style.foreground in _COMPLETION or style.background != sign.background
 
     return read_contents(screen, first, end, left, below_left=0, is_suggested=is_suggested, known=_SUGGESTION)
 
