@@ -17,7 +17,7 @@ from mam.core.terminal_cells import (
     parse_cells,
     plain_text,
     sign_width,
-    write_cells,
+    written_anew,
 )
 
 STYLED = sorted([*SCREENS.glob("*/*.ansi"), *HERMES_SCREENS.glob("*.ansi")])
@@ -167,7 +167,7 @@ def test_one_row_is_read_as_it_is_among_all(text, number) -> None:
 
 @given(CAPTURES, st.booleans())
 def test_what_is_written_anew_has_no_sequence_of_the_program(text, coloured) -> None:
-    written = write_cells(parse_cells(text), coloured=coloured)
+    written = written_anew(text, coloured=coloured)
     left = ESCAPE.sub("", written) if coloured else written
     assert not re.search("[\x00-\x09\x0b-\x1f\x7f-\x9f]", left)
     assert written.count("\n") == text.count("\n")
@@ -177,7 +177,7 @@ def test_what_is_written_anew_has_no_sequence_of_the_program(text, coloured) -> 
 
 def test_what_is_written_anew_looks_the_same() -> None:
     text = "a\x1b[2mb\x1b[0;1;38;5;8mc\x1b[48;2;1;2;3md\ne\x1b[0mf"
-    again = parse_cells(write_cells(parse_cells(text)))
+    again = parse_cells(written_anew(text))
     assert [[(cell.text, cell.style) for cell in row] for row in again] == [
         [(cell.text, cell.style) for cell in row] for row in parse_cells(text)
     ]
@@ -185,7 +185,7 @@ def test_what_is_written_anew_looks_the_same() -> None:
 
 def test_a_link_does_not_leave() -> None:
     text = "\x1b]8;;https://x.test/a\x1b\\link\x1b]8;;\x1b\\\x1b]52;c;QQ==\x07\x1b[5;8mblink"
-    assert write_cells(parse_cells(text)).replace("\x1b[0m", "") == "linkblink"
+    assert written_anew(text).replace("\x1b[0m", "") == "linkblink"
 
 
 @pytest.mark.parametrize("path", STYLED, ids=lambda path: f"{path.parent.name}/{path.stem}")

@@ -1,4 +1,4 @@
-"""Reads a screen that tmux captured with its styles, and writes cells anew as text that a terminal may get.
+"""Reads a screen that tmux captured with its styles, and writes it anew as text that may leave mam.
 
 tmux writes SGR sequences between the characters. A style holds until the next sequence, also across line
 ends. Links (OSC 8), charset shifts and every other sequence are dropped. The plain text of a screen comes
@@ -12,10 +12,11 @@ from functools import lru_cache
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Iterable
 
     # A number of the palette (0 to 255), `#rrggbb`, or None for the terminal's own colour.
     Colour = int | str | None
+    Run = tuple[str, "Style"]
 
 _SHIFTS = "\x0e\x0f"
 _SEQUENCE = re.compile(
@@ -142,74 +143,77 @@ def plain_text(captured: str) -> str:
 class StyledScreen:
     """A captured screen whose rows are read into cells when they are asked for."""
 
-    __slots__ = ("_lines", "_rows")
+    __slots__ = ("_ends", "_lines", "_rows")
 
     def __init__(self, captured: str) -> None:
         self._lines = captured.split("\n")
         self._rows: dict[int, list[Cell]] = {}
+        # The styles in which rows end, as far as they are known.
+        self._ends: dict[int, Style] = {}
 
     def row(self, number: int) -> list[Cell]:
         """Return the cells of a row, counted from 0; none for a row that the screen does not have."""
         if not 0 <= number < len(self._lines):
             return []
         if number not in self._rows:
-            self._rows[number] = _cells(self._lines[number], self._style_before(number))
+            runs, self._ends[number] = _runs(self._lines[number], self._style_before(number))
+            self._rows[number] = _cells(runs)
         return self._rows[number]
-
-    def rows(self) -> list[list[Cell]]:
-        """Return the cells of the whole screen."""
-        style, rows = NORMAL, []
-        for number, line in enumerate(self._lines):
-            if number not in self._rows:
-                self._rows[number] = _cells(line, style)
-            rows.append(self._rows[number])
-            style = _last_style(line, style)
-        return rows
 
     def _style_before(self, number: int) -> Style:
         """Return the style in which the row before ended."""
         first = number
-        while first and not _resets(self._lines[first - 1]):
+        while first and first - 1 not in self._ends:
             first -= 1
-        style = NORMAL
-        for line in self._lines[max(0, first - 1) : number]:
-            style = _last_style(line, style)
+            if _resets(self._lines[first]):
+                break
+        style = self._ends.get(first - 1, NORMAL)
+        for row in range(first, number):
+            style = self._ends[row] = _runs(self._lines[row], style)[1]
         return style
+
+
+def styled_rows(captured: str) -> list[list[Run]]:
+    """Return the rows of a captured screen as runs: pieces of text, each with its style."""
+    rows: list[list[Run]] = []
+    style = NORMAL
+    for line in captured.split("\n"):
+        runs, style = _runs(line, style)
+        rows.append(runs)
+    return rows
 
 
 def parse_cells(captured: str) -> list[list[Cell]]:
     """Return the cells of a captured screen, row by row."""
-    return StyledScreen(captured).rows()
+    return [_cells(runs) for runs in styled_rows(captured)]
 
 
 def columns(text: str) -> int:
     """Return how many columns a line of plain text takes."""
-    cells = _cells(text, NORMAL)
+    cells = _cells([(text, NORMAL)])
     return cells[-1].column + cells[-1].width if cells else 0
 
 
-def write_cells(rows: Iterable[Sequence[Cell]], *, coloured: bool = True) -> str:
-    """Return rows of cells as text for a terminal, a page or a log.
+def written_anew(captured: str, *, coloured: bool = True) -> str:
+    """Return a captured screen as text for a terminal, a page or a log.
 
     Nothing of what a program wrote is passed on but its signs: the sequences are written anew, and they are
-    SGR for the attributes and colours above. Each line ends in the normal style.
+    SGR for colours and for the attributes of an allow list. Each line ends in the normal style.
     """
     from mam.core.safe_text import for_screen
 
-    return "\n".join(_written(row, coloured, for_screen) for row in rows)
-
-
-def _written(row: Sequence[Cell], coloured: bool, clean: Callable[[str], str]) -> str:
-    parts: list[str] = []
-    current = NORMAL
-    for cell in row:
-        if coloured and cell.style != current:
-            parts.append(_sgr(cell.style))
-            current = cell.style
-        parts.append(clean(cell.text).replace("\n", ""))
-    if _sgr(current) != _sgr(NORMAL):
-        parts.append(_sgr(NORMAL))
-    return "".join(parts)
+    lines: list[str] = []
+    for row in styled_rows(captured):
+        parts, current = [], _sgr(NORMAL)
+        for text, style in row:
+            if coloured and (sgr := _sgr(style)) != current:
+                parts.append(sgr)
+                current = sgr
+            parts.append(for_screen(text))
+        if current != _sgr(NORMAL):
+            parts.append(_sgr(NORMAL))
+        lines.append("".join(parts))
+    return "\n".join(lines)
 
 
 @lru_cache(1024)
@@ -229,24 +233,28 @@ def _resets(line: str) -> bool:
     return "\x1b[0m" in line or "\x1b[0;" in line or "\x1b[m" in line
 
 
-def _last_style(line: str, style: Style) -> Style:
-    if "\x1b" not in line:
-        return style
+def _runs(line: str, style: Style) -> tuple[list[Run], Style]:
+    """Return the runs of a line that begins in a style, and the style in which it ends."""
+    if "\x1b" not in line and not any(shift in line for shift in _SHIFTS):
+        return ([(line, style)] if line else []), style
+    runs: list[Run] = []
+    at = 0
     for found in _SEQUENCE.finditer(line):
-        if found["sgr"] is not None:
-            style = _with_sgr(style, found["sgr"])
-    return style
-
-
-def _cells(line: str, style: Style) -> list[Cell]:
-    cells: list[Cell] = []
-    at = column = 0
-    for found in _SEQUENCE.finditer(line):
-        column = _add_cells(cells, line[at : found.start()], column, style)
+        if found.start() > at:
+            runs.append((line[at : found.start()], style))
         if found["sgr"] is not None:
             style = _with_sgr(style, found["sgr"])
         at = found.end()
-    _add_cells(cells, line[at:], column, style)
+    if at < len(line):
+        runs.append((line[at:], style))
+    return runs, style
+
+
+def _cells(runs: Iterable[Run]) -> list[Cell]:
+    cells: list[Cell] = []
+    column = 0
+    for text, style in runs:
+        column = _add_cells(cells, text, column, style)
     return cells
 
 
