@@ -25,7 +25,9 @@ if TYPE_CHECKING:
 _AGO = 60
 _FOX = "The quick brown fox jumps over the lazy dog, and the dog does not mind it."
 QUIET = "sleep 3600"
-SCREEN = f"""sh -c "yes '{_FOX}' | head -n 60; exec sleep 3600" """
+# Each line has about as many changes of the style as a line of an agent's screen.
+_STYLED = _FOX.replace("quick", "\x1b[1;38;5;75mquick\x1b[0m").replace("dog", "\x1b[2mdog\x1b[0m")
+SCREEN = f"""sh -c "yes '{_STYLED}' | head -n 60; exec sleep 3600" """
 FLOOD = f"""sh -c "while :; do yes '{_FOX}' | head -c 100000; sleep 0.1; done" """
 
 

@@ -279,11 +279,12 @@ class TestCapture:
         pane = private.start("sh", "-c", f"cat {tmp_path / 'drawn'}; exec cat")
         private.until(lambda: "end" in tmux.look(pane.id).screen)
         look, plain = tmux.look(pane.id), tmux.capture([pane.id])[pane.id]
-        styled = tmux.capture_styled([pane.id, "%99"])
+        styled = tmux.screens([pane.id, "%99"], styled=True)
         assert styled["%99"] is None
         capture = styled[pane.id]
         assert capture.captured == look.captured
         assert plain_text(capture.captured) == plain == look.screen
+        assert tmux.screens([pane.id])[pane.id].captured == plain
         assert (capture.cursor_x, capture.cursor_y) == (look.cursor_x, look.cursor_y)
         rows = parse_cells(capture.captured)
         # tmux and mam give each sign the same width.

@@ -136,12 +136,13 @@ class Tmux:
         found = self._captures(pane_ids, scrollback, styled=False)
         return {pane_id: capture.captured if capture else None for pane_id, capture in found.items()}
 
-    def capture_styled(self, pane_ids: Iterable[str]) -> dict[str, Capture | None]:
-        """Return the screens of many panes in one call, with the sequences of their styles, and the cursors.
+    def screens(self, pane_ids: Iterable[str], *, styled: bool = False) -> dict[str, Capture | None]:
+        """Return the screens of many panes and their cursors in one call; None for a pane that is not there.
 
-        None stands for a pane that does not exist. Such a text must never be printed as it is.
+        With `styled` the texts have the sequences of their styles, which costs tmux up to four times as much.
+        Such a text must never be printed as it is.
         """
-        return self._captures(pane_ids, 0, styled=True)
+        return self._captures(pane_ids, 0, styled=styled)
 
     def _captures(
         self, pane_ids: Iterable[str], scrollback: int, *, styled: bool

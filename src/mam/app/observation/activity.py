@@ -202,7 +202,8 @@ def _add_screens(context: Context, sessions: list[SessionEvidence], now: float) 
         by_server.setdefault(session.row["tmux_server"], []).append(session)
     for server, group in by_server.items():
         panes = [session.liveness.pane.id for session in group if session.liveness.pane]
-        captures = context.tmux(server).capture_styled(panes)
+        # Nothing is typed on this evidence, so it does without the styles, which cost tmux much.
+        captures = context.tmux(server).screens(panes)
         for session in group:
             capture = captures.get(session.liveness.pane.id) if session.liveness.pane else None
             if capture is not None:

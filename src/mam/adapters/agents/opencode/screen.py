@@ -28,6 +28,7 @@ _BAR = "┃"
 _INDENT = 3
 _BUSY = re.compile(r" *(?:[⬝■]{4,}|\[⋯\])")
 _AT_REST = re.compile(r"(?:^| )\S+ commands\Z")
+_SUGGESTION = r'Ask anything…(?: ".*)?'
 _SHELL = "Shell"
 _DOT = "·"
 # How many rows of text the input box shows at most.
@@ -132,6 +133,7 @@ def _read_contents(screen: Screen, top: int, mode_row: int, left: int, right: in
         left + _INDENT,
         right=right,
         is_suggested=lambda style: muted is not None and style.foreground == muted and not style.attributes,
+        known=_SUGGESTION,
         most_rows=_MOST_ROWS,
     )
 
