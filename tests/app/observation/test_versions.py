@@ -113,6 +113,24 @@ def test_a_hook_is_enough_for_an_untested_version(fleet, monkeypatch, bin_folder
     assert session.row["status"] == "running"
 
 
+@pytest.mark.parametrize(("version", "state"), [("1.2.3", "submitted"), ("9.9.9", "held")])
+def test_a_suggestion_of_an_untested_version_may_be_a_draft(
+    fleet, monkeypatch, bin_folder, version, state
+) -> None:
+    use(monkeypatch, Dated, bin_folder, version)
+    session = fleet.sessions.create("practice", args=[*QUICK, "--suggestion", 'Try "fix the tests"'])
+    assert 'Try "fix the tests"' in session.read()
+    receipt = session.send("hello", timeout=2)
+    assert receipt["state"] == state, receipt
+    typed = []
+    with monkeypatch.context() as patch:
+        if state == "held":
+            assert "version" in receipt["reason"]
+            patch.setattr(Tmux, "paste", lambda *args, **more: typed.append(args))
+        assert session.stop().row["status"] == "stopped"
+    assert not typed
+
+
 def test_the_screen_alone_is_not_enough_for_an_untested_version(
     fleet, monkeypatch, bin_folder, workspace, home
 ) -> None:

@@ -17,7 +17,7 @@ from mam.app.messages import message_as_text_or_file, receipt_proof
 from mam.app.messages.enter_text import InTheWay, type_text
 from mam.app.observation import conversations
 from mam.app.observation.pane_look import gather_evidence, look_at_pane, look_until_clear
-from mam.app.observation.versions import runs_tested_version, says_idle
+from mam.app.observation.versions import is_box_proven
 from mam.core import message_rules as rules
 from mam.core.activity import IDLE, UNKNOWN, WAITING, WORKING, is_asking
 from mam.core.errors import ConversationBusy, DeliveryUnconfirmed, NotAllowed, PaneGone, TerminalsDown
@@ -273,8 +273,8 @@ def _reason_to_hold(
     reason = _reason_on_screen(kind, screen, message, activity)
     if reason is None and (verdict == WAITING or is_asking(session.evidence)):
         reason = rules.ASKING
-    if reason is None and runs_tested_version(context, row) is False:
-        reason = None if says_idle(session, context.now()) else rules.untested_version(kind.name)
+    if reason is None and not is_box_proven(context, row, session, screen):
+        reason = rules.untested_version(kind.name)
     if reason is None and message.conversation:
         current = session.conversation or current_conversation(row)
         reason = rules.other_conversation(message.conversation, current)

@@ -16,7 +16,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from mam.adapters.agents.kind import Kind
+    from mam.adapters.agents.kind import Kind, ScreenState
     from mam.adapters.store.rows_and_log import Transaction
     from mam.app.context.context import Context
     from mam.app.observation.activity import SessionEvidence
@@ -95,6 +95,16 @@ def says_idle(session: SessionEvidence, now: float) -> bool:
         evidence.source in _OWN_SOURCES and evidence.state == IDLE for evidence in session.evidence
     )
     return reports_idle and session.verdict(now).state == IDLE
+
+
+def is_box_proven(context: Context, row: Row, session: SessionEvidence, screen_state: ScreenState) -> bool:
+    """Tell whether an empty input box may be typed into, as far as the version of the program is concerned.
+
+    Of an untested version the screen alone proves nothing, and a suggestion in its box may be a draft.
+    """
+    if runs_tested_version(context, row) is not False:
+        return True
+    return says_idle(session, context.now()) and not screen_state.has_suggestion
 
 
 def says_waiting(session: SessionEvidence) -> bool:

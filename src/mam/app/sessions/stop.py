@@ -17,7 +17,7 @@ from mam.app.messages.enter_text import type_text
 from mam.app.messages.launch_end import end_messages
 from mam.app.observation import conversations
 from mam.app.observation.pane_look import gather_evidence, look_at_pane
-from mam.app.observation.versions import runs_tested_version, says_idle, says_waiting
+from mam.app.observation.versions import is_box_proven, says_waiting
 from mam.app.sessions import exit_status_and_cleanup, launch
 from mam.app.sessions.forget import find_dead_pane, remove_dead_pane
 from mam.app.sessions.outcome import RowOutcome
@@ -286,12 +286,11 @@ class Stop:
 
     def _may_type_exit_word(self) -> bool:
         """Tell whether the evidence other than the screen lets mam type the exit word."""
-        evidence = gather_evidence(self.context, self.row, look_at_pane(self.context, self.row))
+        look = look_at_pane(self.context, self.row)
+        evidence = gather_evidence(self.context, self.row, look)
         if says_waiting(evidence):
             return False
-        return runs_tested_version(self.context, self.row) is not False or says_idle(
-            evidence, self.context.now()
-        )
+        return is_box_proven(self.context, self.row, evidence, look.screen_state)
 
     def _wait_for_typing(self) -> bool:
         """Wait until no process types a message, so that the exit word does not become a part of it."""
