@@ -9,7 +9,7 @@ from hypothesis import strategies as some
 from mam.core import registry_hand_edits
 from mam.core.errors import EditRefused
 from mam.core.registry_hand_edits import KnownRow
-from mam.core.session_row import DEFAULTS, STATUSES, with_all_fields
+from mam.core.session_row import DEFAULTS, STATUSES, own_id_field, with_all_fields
 
 ACTION = {"by": "user", "verb": "edit", "at_epoch": 1794729600}
 GONE = object()
@@ -235,6 +235,24 @@ def test_s000_29_a_corrected_kind_brings_its_own_id():
         edit, {session["id"]: session}, ACTION, path="f", confirm=lambda *_: None
     )[session["id"]]
     assert (taken["agent"], taken["codex_session_id_own"], taken["resumable"]) == ("codex", None, False)
+
+
+@pytest.mark.parametrize(
+    ("fields", "kind"),
+    [
+        ({"claude_session_id_own": "c-1"}, "claude"),
+        ({"start_command": "/usr/bin/codex --x"}, "codex"),
+        ({"mine": "y"}, "unknown"),
+    ],
+)
+def test_s000_29_an_edit_that_shows_the_kind_is_enough(fields, kind):
+    session = row(**NO_KIND)
+    edit = plan(known(session), [changed(session, **fields)])
+    taken = registry_hand_edits.take_in(
+        edit, {session["id"]: session}, ACTION, path="f", confirm=lambda *_: None
+    )[session["id"]]
+    assert taken["agent"] == kind
+    assert taken[own_id_field(kind)] == fields.get(own_id_field(kind))
 
 
 class TestWhileTheFileIsBehind:

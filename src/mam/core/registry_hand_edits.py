@@ -204,11 +204,11 @@ def apply_change(row: Row, fields: dict[str, Any], action: Action) -> Row:
             changed["conversations"] = [*changed["conversations"], entry]
             changed["resumable"] = True
     corrected: Row = changed  # type: ignore[assignment]  # a mapping of the same fields
-    return _with_kind(corrected) if "agent" in fields else corrected
+    return _with_kind(corrected) if row["agent"] == UNKNOWN_KIND else corrected
 
 
 def _with_kind(row: Row) -> Row:
-    """Return the row with the fields of a kind that a person corrected."""
+    """Return a row that had no kind with the kind that a person wrote, or that the edit shows."""
     if row.get(own_id_field(UNKNOWN_KIND)) is None:
         row.pop(own_id_field(UNKNOWN_KIND), None)  # type: ignore[misc]  # the field of no kind
     row = with_all_fields({**row, "agent": KIND_ALIASES.get(row["agent"], row["agent"])})
