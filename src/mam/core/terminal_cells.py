@@ -28,6 +28,7 @@ _SEQUENCE = re.compile(
     r"|\x1b[0-~]?"
     r"|[\x0e\x0f]"
 )
+_COLOUR_OR_DIM = re.compile(r"\x1b\[(?:[0-9:]*;)*(?:2|[34][0-8]|9[0-7]|10[0-7])[;:m]")
 _TAB_STOP = 8
 _JOINER = "\u200d"
 _ATTRIBUTES = {
@@ -138,6 +139,11 @@ def plain_text(captured: str) -> str:
         return captured
     # tmux trims the spaces at the end of a line, but not those before a sequence.
     return "\n".join([line.rstrip(" ") for line in _SEQUENCE.sub("", captured).split("\n")])
+
+
+def is_monochrome(captured: str) -> bool:
+    """Tell whether a captured screen has neither colours nor dim text."""
+    return _COLOUR_OR_DIM.search(captured) is None
 
 
 class StyledScreen:

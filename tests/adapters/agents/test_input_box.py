@@ -114,6 +114,29 @@ def test_a_list_of_commands_beside_the_box_is_not_in_it(name, size) -> None:
     assert agent.box_shows(state, "/")
 
 
+@pytest.mark.parametrize(
+    ("words", "box"), [("Press up to edit queued messages", "empty"), ("Press up", "draft")]
+)
+def test_without_colours_a_suggestion_is_known_by_its_words(words, box) -> None:
+    edge, agent = "─" * 40, kind("claude")
+    text = f"● x\n{edge}\n❯\xa0\x1b[7m{words[0]}\x1b[0m{words[1:]}\n{edge}\n  \x1b[1mmanual\x1b[0m mode on\n"
+    assert agent.read_screen(Screen(text, 2, 2)).box == box
+    assert agent.read_screen(Screen(text, 5, 2)).box == "draft"
+    assert agent.read_screen(Screen(text.replace("mode", "\x1b[2mmode"), 2, 2)).box == "draft"
+    assert agent.read_screen(Screen(text.replace("mode", "\x1b[0;38;5;8mmode"), 2, 2)).box == "draft"
+
+
+def test_hermes_shows_the_end_of_a_long_draft_without_its_prompt() -> None:
+    rule, words = "─" * 80, " ".join(f"word{number}" for number in range(300))
+    rows = [words[at : at + 80] for at in range(0, len(words), 80)][-8:]
+    text = "\n".join(["words", " ⚕ m │ 0/256K │ [░░░░░░░░░░] 0% │ 1s │ ⏲ 0s", rule, *rows, rule])
+    agent = kind("hermes")
+    state = agent.read_screen(Screen(text, len(rows[-1]), 10))
+    assert (state.state, state.box, state.shows_end_only) == ("unknown", "draft", True)
+    assert agent.box_shows(state, words)
+    assert not agent.box_shows(state, f"{words} more")
+
+
 def test_spaces_that_somebody_typed_are_a_draft() -> None:
     edge, agent = "─" * 40, kind("practice")
     text = f"{edge}\n❯\n{edge}\n"

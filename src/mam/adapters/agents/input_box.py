@@ -78,8 +78,8 @@ def read_contents(
     `bottom` and `right` are the row and the column after the box; the rows below the first one begin in the
     column `below_left` if it is given. A box of `most_rows` may show only the end of a longer draft.
 
-    A program that draws a cursor of its own draws the first cell of a suggestion reversed. Where a program
-    draws without any style, only the suggestions count whose words match the pattern `known`.
+    A program that draws a cursor of its own draws the first cell of a suggestion reversed. On a monochrome
+    screen only the suggestions count whose words match the pattern `known`.
     """
     others = left if below_left is None else below_left
     rows = [
@@ -96,7 +96,8 @@ def read_contents(
         return BoxContents(has_suggestion=True)
     lines = ["".join(cell.text for cell in row if not is_suggested(cell.style)).rstrip() for row in rows]
     draft = "\n".join(lines).strip("\n")
-    if is_at_start and not screen.has_styles and known is not None and re.fullmatch(known, draft.strip()):
+    is_known = known is not None and re.fullmatch(known, draft.strip()) is not None
+    if is_at_start and is_known and screen.is_monochrome:
         return BoxContents(has_suggestion=True)
     return BoxContents(draft, shows_end_only=len(rows) >= most_rows)
 

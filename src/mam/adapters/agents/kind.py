@@ -142,9 +142,11 @@ class Screen:
         self._styled: StyledScreen | None = None
 
     @property
-    def has_styles(self) -> bool:
-        """Whether the program draws in styles; one that is told not to (NO_COLOR) uses none at all."""
-        return "\x1b" in self._captured
+    def is_monochrome(self) -> bool:
+        """Whether the screen has neither colours nor dim text, as with NO_COLOR; bold and reversed may be."""
+        from mam.core.terminal_cells import is_monochrome
+
+        return is_monochrome(self._captured)
 
     def cells(self, row: int) -> list[Cell]:
         """Return the cells of a row, counted from 0."""
