@@ -9,8 +9,10 @@ from __future__ import annotations
 
 import json
 import time
+from collections import Counter
 
 import pytest
+from tests.app.killed_senders import kill_senders
 from tests.conformance.desk import WORD, Desk, version_under_test, wait_for
 from tests.conformance.program import PROGRAMS
 from tests.conformance.replies import Question, Say, Shell
@@ -68,6 +70,25 @@ def test_trust(kind: str, request: pytest.FixtureRequest) -> None:
     assert session.stop().row["status"] == "stopped"
     desk.create("worker", trust=True)
     desk.becomes(session, "idle")
+
+
+def see_kills(desk: Desk, kills: int, seed: int) -> Counter[str]:
+    """Kill senders between the text and Enter; return how many messages ended in which state.
+
+    Each message arrives once or ends visibly, and the next one arrives.
+    """
+    session = desk.worker()
+
+    def heard() -> list[str]:
+        desk.rests(session)
+        return [turn["text"] for turn in session.transcript(turns=1000)["turns"] if turn["role"] == "user"]
+
+    return kill_senders(desk.fleet, session, kills, seed, heard)
+
+
+def test_killed_senders(desk: Desk) -> None:
+    """Two here; `tests/torture` kills ten."""
+    assert sum(see_kills(desk, 2, 1).values()) == 2
 
 
 def test_busy_and_interrupted(desk: Desk) -> None:

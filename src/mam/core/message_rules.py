@@ -67,6 +67,8 @@ class ReasonCode(StrEnum):
     UNTESTED_VERSION = "untested_version"
     OTHER_CONVERSATION = "other_conversation"
     STOPPING = "stopping"
+    # Its text may stand in the input box, and mam leaves it to a person.
+    LEFT_IN_BOX = "left_in_box"
 
 
 class Reason(str):

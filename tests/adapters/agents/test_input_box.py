@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.conformance.recorded_screens import captured, facts_of
 
-from mam.adapters.agents.box_contents import shows_text
+from mam.adapters.agents.box_contents import shows_part, shows_text
 from mam.adapters.agents.catalogue import kind
 from mam.adapters.agents.kind import Screen
 
@@ -180,3 +180,27 @@ def test_a_text_taller_than_the_box_counts_by_its_end() -> None:
 def test_where_a_box_wraps_does_not_matter(text, room) -> None:
     wrapped = "\n".join(text[at : at + room] for at in range(0, len(text), room))
     assert shows_text(wrapped, text) is bool(text.strip())
+
+
+@pytest.mark.parametrize(
+    ("draft", "options", "expected"),
+    [
+        ("the first words of it", {}, True),
+        ("the first words\nof it", {}, True),
+        ("the first", {}, False),
+        ("the first", {"is_sure": False}, True),
+        ("", {"is_sure": False}, False),
+        ("the first words of it, and then the rest", {}, False),
+        ("the first words of mine", {}, False),
+        ("words of it, and then the rest", {}, False),
+        ("words of it, and then", {"shows_end_only": True}, False),
+    ],
+)
+def test_a_part_of_a_text(draft, options, expected) -> None:
+    """A few signs may be what a person types just now."""
+    assert shows_part(draft, "the first words of it, and then the rest", **options) is expected
+
+
+def test_a_part_of_a_text_that_is_taller_than_the_box() -> None:
+    text = "\n".join(f"line {number} of a tall text" for number in range(40))
+    assert shows_part("\n".join(text.split("\n")[10:18]), text, shows_end_only=True)

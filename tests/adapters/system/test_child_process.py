@@ -273,3 +273,20 @@ def _group(folder: Path) -> int | None:
     except OSError:
         return None
     return int(fields[2]) if fields[0] != "Z" else None
+
+
+def test_a_caller_that_is_killed_does_not_cut_the_input(tmp_path, until):
+    """A part of a text, followed by Enter, would be another text."""
+    script = "echo > started; while [ ! -e go ]; do sleep 0.01; done; cat > part; mv part whole"
+    code = (
+        "from mam.adapters.system import child_process\n"
+        f"argv = ['/bin/sh', '-c', {script!r}]\n"
+        f"child_process.run(argv, {{'PATH': '/usr/bin:/bin'}}, timeout=60, data=b'x' * 1_000_000)\n"
+    )
+    caller = subprocess.Popen([sys.executable, "-c", code], cwd=tmp_path)
+    until((tmp_path / "started").exists)
+    caller.kill()
+    caller.wait(10)
+    (tmp_path / "go").touch()
+    until((tmp_path / "whole").exists)
+    assert (tmp_path / "whole").stat().st_size == 1_000_000

@@ -6,6 +6,8 @@ import re
 
 from mam.adapters.agents.ambiguous_width_characters import without_joining_signs
 
+# A person who types just now may have begun with the same few signs.
+_SURE_AT_BEGIN, _SURE_INSIDE = 16, 64
 # How some programs show a tab.
 _SHOWN_TAB = "^I"
 
@@ -38,6 +40,14 @@ def shows_text(draft: str, text: str, *, shows_end_only: bool = False, folded: s
             return True
     sign = re.fullmatch(folded, " ".join(draft.split())) if folded is not None else None
     return sign is not None and _has_counts(sign, text)
+
+
+def shows_part(draft: str, text: str, *, shows_end_only: bool = False, is_sure: bool = True) -> bool:
+    """Tell whether a draft is the begin of this text; if `is_sure`, so much that nobody else wrote it."""
+    shown, wanted = _signs(draft), _signs(text)
+    if shows_end_only:
+        return len(shown) >= _SURE_INSIDE and shown in wanted
+    return len(shown) >= (_SURE_AT_BEGIN if is_sure else 1) and wanted.startswith(shown) and shown != wanted
 
 
 def _signs(text: str) -> str:

@@ -288,6 +288,8 @@ class Kind:
     # The pattern of what the input box shows instead of a long paste. Of its groups `breaks` counts the line
     # breaks of the paste, `lines` its lines and `chars` its characters.
     folded_paste: str | None = None
+    # The key that deletes a draft, or a line of it. None: mam knows none, and leaves every draft alone.
+    erase_key: str | None = None
     # Whether an Enter that the program reads too soon after a paste makes a new line in the input box.
     early_enter_makes_new_line = False
     # First characters that make the program take a text for a command; a space before them prevents that.
@@ -388,6 +390,14 @@ class Kind:
 
         return screen_state.box == "draft" and shows_text(
             screen_state.draft, text, shows_end_only=screen_state.shows_end_only, folded=self.folded_paste
+        )
+
+    def box_shows_part(self, screen_state: ScreenState, text: str, *, is_sure: bool = True) -> bool:
+        """Tell whether the input box shows the begin of this text; if `is_sure`, more than a person would."""
+        from mam.adapters.agents.box_contents import shows_part
+
+        return screen_state.box == "draft" and shows_part(
+            screen_state.draft, text, shows_end_only=screen_state.shows_end_only, is_sure=is_sure
         )
 
     def read_title(self, title: str) -> str:

@@ -72,6 +72,7 @@ class Practice(Kind):
     special_first = "/"
     queues = True
     folded_paste = r"\[Pasted text #\d+ \+(?P<breaks>\d+) lines\]"
+    erase_key = "C-u"
 
     def program(self, command: list[str]) -> str:
         """Run the Python that runs mam."""

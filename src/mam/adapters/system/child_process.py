@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 # Where an output goes, if not to a descriptor of the caller: to a pipe, or together with the other output.
 PIPE, MERGED = -1, -2
 _NONE = -3
+_LAST_STANDARD = 2
 # A child may outlive mam, so it must not inherit the signals that this process ignores.
 # HUP INT QUIT PIPE TERM and CHLD, by number because `signal` imports `enum`.
 _DEFAULTED = (1, 2, 3, 13, 15, 20 if sys.platform == "darwin" else 17)
@@ -146,12 +147,46 @@ class Child:
 def run(
     argv: list[str], env: Mapping[str, str], *, timeout: float, data: bytes = b"", cwd: str | None = None
 ) -> Answer:
-    """Run argv (argv[0] a full path), write data to it, and return its answer.
+    """Run argv (argv[0] a full path) with data as its input, and return its answer.
 
     Raises OutOfTime after killing that one process, and OSError if it cannot be started. The process
-    is in a group of its own, so Ctrl-C on the caller's terminal does not interrupt it.
+    is in a group of its own, so Ctrl-C on the caller's terminal does not interrupt it. Its input is a file
+    that is whole before it starts: a pipe would end early if this process were killed, and the process would
+    take the part for all of it.
     """
-    return start(argv, env, cwd=cwd, feed=True).finish(timeout, data)
+    source = _input_file(data) if data else _NONE
+    try:
+        child = start(argv, env, cwd=cwd, source=source)
+    finally:
+        if source != _NONE:
+            os.close(source)
+    return child.finish(timeout)
+
+
+def _input_file(data: bytes) -> int:
+    """Return the descriptor of a file without a name that holds data, above the standard descriptors."""
+    if sys.platform == "linux":
+        handle = os.memfd_create("input")
+    else:
+        import tempfile
+
+        with tempfile.TemporaryFile() as file:
+            handle = os.dup(file.fileno())
+    try:
+        rest = memoryview(data)
+        while rest:
+            rest = rest[os.write(handle, rest) :]
+        os.lseek(handle, 0, os.SEEK_SET)
+        if handle > _LAST_STANDARD:
+            return handle
+        import fcntl
+
+        moved = fcntl.fcntl(handle, fcntl.F_DUPFD_CLOEXEC, _LAST_STANDARD + 1)
+    except BaseException:
+        os.close(handle)
+        raise
+    os.close(handle)
+    return moved
 
 
 def start(
@@ -161,18 +196,19 @@ def start(
     cwd: str | None = None,
     session: bool = False,
     feed: bool = False,
+    source: int = _NONE,
     out: int = PIPE,
     err: int = PIPE,
 ) -> Child:
     """Start argv with exactly this environment, in a group of its own. Raises OSError.
 
     With `session` the process leads a session of its own: it has no terminal, and `end` also kills what it
-    started. With `feed` it reads the data of `finish`, else nothing. Without a directory or a session
-    argv[0] must be a full path.
+    started. With `feed` it reads the data of `finish`, with `source` this descriptor, else nothing.
+    Without a directory or a session argv[0] must be a full path.
     """
     opened: list[int] = []
     try:
-        from_us, feeding = _pipe(opened) if feed else (_NONE, _NONE)
+        from_us, feeding = _pipe(opened) if feed else (source, _NONE)
         out_end, to_out = _pipe(opened) if out == PIPE else (_NONE, out)
         err_end, to_err = _pipe(opened) if err == PIPE else (_NONE, err)
         if cwd is None and not session:
@@ -191,11 +227,11 @@ def start(
 
 def _pipe(opened: list[int]) -> tuple[int, int]:
     ends = os.pipe()
-    if min(ends) <= 2:
+    if min(ends) <= _LAST_STANDARD:
         # This process has no standard descriptors. The child would overwrite a pipe that is 0, 1 or 2.
         for end in ends:
             os.close(end)
-        while (filler := os.open(os.devnull, os.O_RDWR)) <= 2:
+        while (filler := os.open(os.devnull, os.O_RDWR)) <= _LAST_STANDARD:
             pass
         os.close(filler)
         ends = os.pipe()

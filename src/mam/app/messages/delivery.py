@@ -1,7 +1,8 @@
 """Delivering held messages: in order, typed only where that is safe, and proven by the agent's own record.
 
 A message is typed at most once. The typing process records itself as the owner before the first key. Where
-another process finds a message whose owner has died, it looks for a proof and never types the message again.
+another process finds a message whose owner has died, it looks for a proof, and for the text in the input box
+(`own_draft.py`). It never types the message again.
 """
 
 from __future__ import annotations
@@ -13,21 +14,20 @@ from mam.adapters.system import process
 from mam.adapters.system.deadline import Deadline
 from mam.adapters.system.process import Identity
 from mam.app.context import claims
-from mam.app.messages import message_as_text_or_file, receipt_proof
+from mam.app.messages import message_as_text_or_file, own_draft, receipt_proof
 from mam.app.messages.enter_text import InTheWay, type_text
+from mam.app.messages.hold_reason import ENDED, reason_on_screen, reason_to_hold
 from mam.app.observation import conversations
-from mam.app.observation.pane_look import gather_evidence, look_at_pane, look_until_clear
-from mam.app.observation.versions import is_box_proven
+from mam.app.observation.pane_look import look_at_pane, look_until_clear
 from mam.core import message_rules as rules
-from mam.core.activity import IDLE, UNKNOWN, WAITING, WORKING, is_asking
+from mam.core.activity import IDLE, UNKNOWN, WORKING
 from mam.core.errors import ConversationBusy, DeliveryUnconfirmed, NotAllowed, PaneGone, TerminalsDown
-from mam.core.liveness_values import Liveness
 from mam.core.message_rules import MessageState, Reason, ReasonCode
 from mam.core.session_row import current_conversation, is_running, launch_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from mam.adapters.agents.kind import Kind, ScreenState
+    from mam.adapters.agents.kind import ScreenState
     from mam.adapters.store.rows_and_log import Transaction
     from mam.adapters.store.tables.messages import Message
     from mam.app.context.context import Context
@@ -36,14 +36,12 @@ if TYPE_CHECKING:
     from mam.core.session_row import Row
 
 _NOTHING: list[Message] = []
-_ENDED = (Liveness.DEAD, Liveness.GONE)
 _SHOWN_SECONDS, _STEP = 1.0, 0.02
 # The messages that threads of this process are typing. If a message names this process as its owner and is
 # not in this set, a thread gave it up, and a full disk kept the thread from recording that.
 _being_typed: set[str] = set()
 _UNPROVEN = "nothing proves that the agent took the message; look: mam read"
 _INTERRUPTED = "the typing was interrupted; look: mam read"
-_TYPIST_DIED = "the process that typed the message died, and nothing proves that the agent took it"
 
 
 def deliver(context: Context, session_id: str) -> None:
@@ -56,7 +54,8 @@ def deliver(context: Context, session_id: str) -> None:
         if first.state == MessageState.TYPING:
             if _is_being_typed(first):
                 return
-            _resolve_abandoned(context, first)
+            if not _resolve_abandoned(context, first):
+                return
         elif not _deliver_one(context, first):
             return
 
@@ -114,19 +113,12 @@ def _deliver_one(context: Context, message: Message) -> bool:
     row = _row_of(context, message)
     if row is None:
         return _end(context, message, MessageState.FAILED, reason="the session was forgotten")
-    kind = context.kind(row["agent"])
-    if not kind.reads_screen:
-        return _end(
-            context,
-            message,
-            MessageState.FAILED,
-            reason=f"mam cannot read the screen of {kind.name}, so it does not type into it",
-        )
-    look = _look(context, row)
-    if look.absence in _ENDED and (refusal := _never_resumed(context, row)):
-        never = f"it has ended and cannot be resumed: {refusal}"
-        return _end(context, message, MessageState.FAILED, reason=never)
-    reason, activity = _reason_to_hold(context, row, message, look)
+    kind, look = context.kind(row["agent"]), _look(context, row)
+    if failure := _failure(context, row, look):
+        return _end(context, message, MessageState.FAILED, reason=failure)
+    reason, activity = reason_to_hold(context, row, message, look)
+    if reason is not None and reason.code == ReasonCode.DRAFT and _reopen(context, row, look):
+        return True
     if reason:
         return _hold(context, message, reason)
     try:
@@ -149,7 +141,7 @@ def _deliver_one(context: Context, message: Message) -> bool:
         if owned is None or owned.state != MessageState.TYPING:
             return False
         try:
-            proof = _make_proof(context, owned, carried.text, conversation)
+            proof = _make_proof(context, owned, carried.text, conversation, owned.changed_at)
             return _type(context, row, owned, proof, activity)
         except BaseException:
             # This process lives on as the owner, so no other process would ever end the message.
@@ -157,6 +149,16 @@ def _deliver_one(context: Context, message: Message) -> bool:
             raise
     finally:
         _being_typed.discard(message.id)
+
+
+def _failure(context: Context, row: Row, look: PaneLook) -> str | None:
+    """Return why no message can ever be typed to this session; None if one can."""
+    kind = context.kind(row["agent"])
+    if not kind.reads_screen:
+        return f"mam cannot read the screen of {kind.name}, so it does not type into it"
+    if look.absence in ENDED and (refusal := _never_resumed(context, row)):
+        return f"it has ended and cannot be resumed: {refusal}"
+    return None
 
 
 def _never_resumed(context: Context, row: Row) -> str | None:
@@ -174,9 +176,9 @@ def _never_resumed(context: Context, row: Row) -> str | None:
 
 
 def _make_proof(
-    context: Context, message: Message, text: str, conversation: str
+    context: Context, message: Message, text: str, conversation: str, began_at: float
 ) -> receipt_proof.DeliveryProof:
-    since = message.changed_at if message.typed is None else message.typed.at
+    since = began_at if message.typed is None else message.typed.at
     return receipt_proof.DeliveryProof(
         message,
         text,
@@ -217,7 +219,7 @@ def _type(
     outcome = MessageState.SUBMITTED
 
     def check(screen: ScreenState) -> Reason | None:
-        return _reason_on_screen(kind, screen, message, state if screen.state == UNKNOWN else screen.state)
+        return reason_on_screen(kind, screen, message, state if screen.state == UNKNOWN else screen.state)
 
     try:
         screen = type_text(
@@ -254,42 +256,6 @@ def _type(
     if evidence:
         return _end(context, message, outcome, reason=None, evidence=evidence)
     return _end(context, message, MessageState.UNCONFIRMED, reason=_UNPROVEN)
-
-
-def _reason_to_hold(
-    context: Context, row: Row, message: Message, look: PaneLook
-) -> tuple[Reason | None, str]:
-    """Return why a message cannot be typed now, by all evidence, or None; and what the agent does."""
-    if look.absence in _ENDED:
-        return rules.ended_reason(row["name"]), UNKNOWN
-    if look.absence:
-        return rules.absence_reason(look.absence), UNKNOWN
-    if look.liveness.pane is not None and look.liveness.pane.in_mode:
-        return rules.scrolling_reason(look.pane_id), UNKNOWN
-    kind, session = context.kind(row["agent"]), gather_evidence(context, row, look)
-    verdict = session.verdict(context.now()).state
-    screen = look.screen_state
-    activity = verdict if screen.state == UNKNOWN or verdict == WORKING else screen.state
-    reason = _reason_on_screen(kind, screen, message, activity)
-    if reason is None and (verdict == WAITING or is_asking(session.evidence)):
-        reason = rules.ASKING
-    if reason is None and not is_box_proven(context, row, session, screen):
-        reason = rules.untested_version(kind.name)
-    if reason is None and message.conversation:
-        current = session.conversation or current_conversation(row)
-        reason = rules.other_conversation(message.conversation, current)
-    return reason, activity
-
-
-def _reason_on_screen(kind: Kind, screen: ScreenState, message: Message, state: str) -> Reason | None:
-    return rules.reason_to_hold(
-        state=state,
-        dialog=screen.dialog,
-        box=screen.box,
-        queues=kind.queues and not message.is_command,
-        when=message.wanted,
-        detail=screen.detail,
-    )
 
 
 def _begin_typing(
@@ -374,20 +340,79 @@ def _text_of(context: Context, row: Row, message: Message) -> str | None:
         return None
 
 
-def _resolve_abandoned(context: Context, message: Message) -> None:
-    """Find out what became of a message whose owner died while typing; it is never typed again."""
+def _reopen(context: Context, row: Row, look: PaneLook) -> bool:
+    """Take up the message again that was typed last, if its text is the draft that is in the way."""
+    kind = context.kind(row["agent"])
+    last = context.registry.peek(lambda transaction: messages.last_typed(transaction, row["id"]), None)
+    if last is None or last.state != MessageState.UNCONFIRMED or last.reason_code == ReasonCode.LEFT_IN_BOX:
+        return False
+    if last.typed is not None and last.typed.launch != launch_of(row):
+        return False
+    text = _typed_text(context, row, last)
+    if text is None or not kind.box_shows(look.screen_state, text):
+        return False
+
+    def work(transaction: Transaction) -> bool:
+        if not _is_unchanged(transaction, last):
+            return False
+        # Without an owner it is a message that its sender has abandoned.
+        messages.update(transaction, last.id, state=MessageState.TYPING, reason=None, owner=None)
+        return True
+
+    return context.registry.note(work)
+
+
+def _typed_text(context: Context, row: Row, message: Message) -> str | None:
+    """Return what was typed for a message; an older mam did not record it."""
+    return _text_of(context, row, message) if message.typed is None else message.typed.text
+
+
+def _resolve_abandoned(context: Context, message: Message) -> bool:
+    """End a message whose owner died while typing, without typing it again; False if it has to wait."""
+
+    def take_over(transaction: Transaction) -> Message | None:
+        if not _is_unchanged(transaction, message):
+            return None
+        return messages.update(transaction, message.id, owner=process.me().as_json())
+
+    _being_typed.add(message.id)
+    try:
+        owned = context.registry.note(take_over)
+        if owned is None:
+            return False
+        try:
+            settled = _settle(context, owned, message.changed_at)
+        except BaseException:
+            _end(context, owned, MessageState.UNCONFIRMED, reason=_INTERRUPTED)
+            raise
+        if settled.state == MessageState.TYPING:
+            return _wait_to_finish(context, owned, settled.reason)
+        return _end(context, owned, settled.state, reason=settled.reason, evidence=settled.evidence)
+    finally:
+        _being_typed.discard(message.id)
+
+
+def _settle(context: Context, message: Message, since: float) -> own_draft.Settled:
     row = _row_of(context, message)
-    text, conversation = None, ""
-    if message.typed is not None:
-        text, conversation = message.typed.text, message.typed.conversation
-    elif row is not None:
-        # A mam that does not record what it types began to type the message.
-        text, conversation = _text_of(context, row, message), current_conversation(row) or ""
-    evidence = None
-    if row and text:
-        proof = _make_proof(context, message, text, conversation)
-        evidence = receipt_proof.find_late(context, row, proof)
-    if evidence:
-        _end(context, message, MessageState.SUBMITTED, reason=None, evidence=evidence)
-    else:
-        _end(context, message, MessageState.UNCONFIRMED, reason=_TYPIST_DIED)
+    text = _typed_text(context, row, message) if row is not None else None
+    if row is None or not text:
+        return own_draft.Settled(MessageState.UNCONFIRMED, _INTERRUPTED)
+    conversation = current_conversation(row) or "" if message.typed is None else message.typed.conversation
+    proof = _make_proof(context, message, text, conversation, since)
+    if evidence := receipt_proof.find_late(context, row, proof):
+        return own_draft.Settled(MessageState.SUBMITTED, None, evidence)
+    if message.typed is not None and message.typed.launch != launch_of(row):
+        # The text is gone with the agent that it was typed to.
+        return own_draft.Settled(MessageState.UNCONFIRMED, own_draft.NO_PROOF)
+    return own_draft.settle(context, row, message, proof)
+
+
+def _wait_to_finish(context: Context, message: Message, reason: str | None) -> bool:
+    """Leave a message without an owner until what is in the way of its Enter has gone."""
+
+    def work(transaction: Transaction) -> None:
+        if _is_unchanged(transaction, message):
+            messages.update(transaction, message.id, reason=reason, owner=None)
+
+    context.registry.note(work)
+    return False

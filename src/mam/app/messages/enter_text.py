@@ -105,6 +105,14 @@ def _not_empty(screen: ScreenState) -> str | None:
     return None if screen.box == "empty" and screen.dialog is None else "the input box is not empty"
 
 
+def enter_standing_text(context: Context, row: Row, text: str, since: float) -> ScreenState:
+    """Press Enter for a text that stands in the input box already; return the screen before that.
+
+    Raises InTheWay where the agent has ended, and DeliveryUnconfirmed where Enter was not pressed.
+    """
+    return _enter(context, row, text, context.kind(row["agent"]).pause(text), since)
+
+
 def _enter(context: Context, row: Row, text: str, pause: float, since: float) -> ScreenState:
     """Press Enter once the input box shows exactly the text, and only while no dialog is open."""
     deadline = Deadline(_TEXT_SECONDS)

@@ -131,6 +131,15 @@ def is_in_transcript(
     )
 
 
+def is_unsubmitted(context: Context, row: Row, proof: DeliveryProof) -> bool:
+    """Tell whether the agent's own record shows that the agent did not take the text."""
+    kind, stores = context.kind(row["agent"]), conversations.stores_of(context, row)
+    return all(
+        kind.has_submitted(proof.text, conversation, stores, proof.start_in(conversation, kind)) is False
+        for conversation in {proof.conversation, _open_now(context, row, [])}
+    )
+
+
 def with_same_text(transaction: Transaction, proof: DeliveryProof) -> list[Message]:
     """Return the messages with the text of this one that its transcript may show in its place."""
     return messages.with_same_text(transaction, proof.message, proof.since - _SAME_SECONDS)

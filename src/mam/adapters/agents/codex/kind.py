@@ -139,6 +139,7 @@ class Codex(KindWithConversationFiles):
     pause_before_enter = 0.1
     special_first = "/"
     folded_paste = r"\[Pasted Content (?P<chars>\d+) chars\]"
+    erase_key = "C-c"
     known_versions = ("0.166.0",)
     packages = ("@openai/codex",)
     # A folder that this variable names must exist.

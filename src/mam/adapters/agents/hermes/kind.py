@@ -55,6 +55,7 @@ class Hermes(Kind):
     free_text_needs_enter = True
     keeps_tabs = True
     folded_paste = r"\[Pasted text #\d+: (?P<lines>\d+) lines → .+\]"
+    erase_key = "C-u"
     known_versions = ("0.19.0",)
 
     def stores(self, environ: Mapping[str, str]) -> dict[str, str]:

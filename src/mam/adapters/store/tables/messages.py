@@ -211,6 +211,14 @@ def _sessions_with(transaction: Transaction, condition: str) -> list[str]:
     return [session_id for (session_id,) in transaction.connection.execute(query)]
 
 
+def last_typed(transaction: Transaction, session_id: str) -> Message | None:
+    """Return the message that was typed into a session last, whatever became of it."""
+    row = transaction.connection.execute(
+        f"{_SELECT} WHERE session_id=? AND attempts > 0 ORDER BY seq DESC LIMIT 1", (session_id,)
+    ).fetchone()
+    return Message(row) if row else None
+
+
 def with_same_text(transaction: Transaction, message: Message, since: float) -> list[Message]:
     """Return the other messages whose typed text is that of this one, typed into its session since then."""
     rows = transaction.connection.execute(
