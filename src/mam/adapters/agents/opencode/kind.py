@@ -110,9 +110,8 @@ class Opencode(Kind):
     queues = True
     has_global_transcript_size = True
     folded_paste = r"\[Pasted ~(?P<lines>\d+) lines\]"
-    known_versions = ("1.18.25", "1.18.33")
     erase_key = "C-u"
-    known_versions = ("1.18.33",)
+    known_versions = ("1.18.25", "1.18.33")
     packages = ("opencode-ai",)
 
     def stores(self, environ: Mapping[str, str]) -> dict[str, str]:
