@@ -1,8 +1,8 @@
 """Finishing a message whose text stands in the input box because its sender died before Enter.
 
-If the input box shows exactly the text that was typed for the message, mam presses Enter, through the same
-door as always. If it shows only the begin of it, mam deletes that. Anything else is a person's draft, and mam
-leaves it alone. The text is never typed again. Before Enter the agent's own record must show that the agent
+If the input box shows exactly the text that was typed for the message, mam presses Enter, with the checks of
+every Enter. If it shows only the beginning of it, mam deletes that. Anything else is a person's draft, and
+mam leaves it alone. The text is never typed again. Before Enter the agent's own record must show that the agent
 did not take the text: some programs put a prompt back into the box when its turn is interrupted.
 """
 

@@ -45,9 +45,9 @@ def begin_change(context: Context, caller: Caller) -> None:
         from mam.app.messages.late_proof import correct_receipts
 
         try:
-            if is_unproven:
-                correct_receipts(context)
             deliver_all(context)
+            # After the delivery: what it ends as unconfirmed is looked at in the same recovery.
+            correct_receipts(context)
         except Unavailable as error:
             # The messages stay held, and the verb that the caller asked for goes on.
             context.warn(f"held messages could not be delivered: {error}")
