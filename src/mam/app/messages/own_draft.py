@@ -2,8 +2,8 @@
 
 If the input box shows exactly the text that was typed for the message, mam presses Enter, with the checks of
 every Enter. If it shows only the beginning of it, mam deletes that. Anything else is a person's draft, and
-mam leaves it alone. The text is never typed again. Before Enter the agent's own record must show that the agent
-did not take the text: some programs put a prompt back into the box when its turn is interrupted.
+mam leaves it alone. The text is never typed again. Before Enter the agent's own record must show that the
+agent did not take the text: some programs put a prompt back into the box when its turn is interrupted.
 """
 
 from __future__ import annotations
