@@ -13,7 +13,7 @@ import yaml
 
 from mam.adapters.agents.catalogue import BUILT_IN
 from mam.app.agent_tools.skills import PAGE, PLACES, shipped
-from mam.core.errors import NotAllowed
+from mam.core.errors import InvalidPath, NotAllowed, ReadOnly, Usage
 
 FILES = shipped()
 SKILLS = {name: files[PAGE] for name, files in FILES.items()}
@@ -127,6 +127,70 @@ def test_what_is_refused_is_refused_before_anything_is_written(fleet, workspace,
     with pytest.raises(NotAllowed):
         fleet.skills.install(folder="skills")
     assert [path.name for path in (workspace / "skills").iterdir()] == [last]
+
+
+@pytest.fixture
+def skills(home, workspace):
+    """The skills of a fleet in the workspace; nothing is started."""
+    import mam
+
+    with mam.open(str(workspace)) as opened:
+        yield opened.skills
+
+
+@pytest.mark.parametrize("verb", ["install", "list", "uninstall"])
+@pytest.mark.parametrize("link", [".claude", ".claude/skills"])
+def test_a_linked_folder_of_the_workspace_is_not_followed(skills, workspace, tmp_path, verb, link) -> None:
+    outside = tmp_path / "outside"
+    (outside / "skills").mkdir(parents=True)
+    (workspace / link).parent.mkdir(exist_ok=True)
+    (workspace / link).symlink_to(outside, target_is_directory=True)
+    with pytest.raises(NotAllowed, match="symbolic link") as refused:
+        getattr(skills, verb)(agent="claude")
+    assert "--dir .claude/skills" in refused.value.hint
+    assert [*outside.iterdir(), *(outside / "skills").iterdir()] == [outside / "skills"]
+
+
+def test_a_linked_folder_is_followed_where_it_is_named_or_lies_in_the_users_home(
+    skills, home, workspace, tmp_path
+) -> None:
+    import mam
+
+    for place in (workspace, home):
+        (tmp_path / place.name / "mine").mkdir(parents=True, exist_ok=True)
+        (place / ".claude").symlink_to(tmp_path / place.name / "mine", target_is_directory=True)
+    assert did(skills.install(folder=".claude/skills")) == {"installed"}
+    with mam.open(str(home)) as at_home:
+        assert did(at_home.skills.install(agent="claude")) == {"installed"}
+
+
+@pytest.mark.parametrize("verb", ["install", "list", "uninstall"])
+@pytest.mark.parametrize("make", [os.mkfifo, os.mkdir])
+def test_a_page_that_is_no_regular_file_is_refused(skills, workspace, verb, make) -> None:
+    page = workspace / "skills" / next(iter(SKILLS)) / PAGE
+    page.parent.mkdir(parents=True)
+    make(page)
+    with pytest.raises(NotAllowed, match="is not a regular file") as refused:
+        getattr(skills, verb)(folder="skills")
+    assert refused.value.hint
+
+
+@pytest.mark.parametrize(
+    ("folder", "error"),
+    [
+        ("", Usage),
+        ("a\0b", Usage),
+        ("file", InvalidPath),
+        ("file/below", ReadOnly),
+        ("dangling", InvalidPath),
+    ],
+)
+def test_a_folder_that_cannot_be_one_is_refused_with_a_way_out(skills, workspace, folder, error) -> None:
+    (workspace / "file").touch()
+    (workspace / "dangling").symlink_to("nowhere")
+    with pytest.raises(error) as refused:
+        skills.install(folder=folder)
+    assert "--dir" in refused.value.hint
 
 
 def commands(name: str) -> list[str]:

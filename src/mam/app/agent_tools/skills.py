@@ -10,10 +10,11 @@ from __future__ import annotations
 import hashlib
 import os
 import re
+import stat
 
 import mam
 from mam.adapters.system import atomic_file
-from mam.core.errors import InvalidPath, NotAllowed, ReadOnly
+from mam.core.errors import InvalidPath, NotAllowed, ReadOnly, Usage
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -87,9 +88,32 @@ def _files(folder: str) -> dict[str, str]:
 def _place(context: Context, folder: str | None, agent: str | None) -> str:
     """Return the folder of the skills: the named one, or the one that the agent reads in this workspace."""
     if folder is not None and (not folder or "\0" in folder):
-        raise InvalidPath("the directory is empty or contains a NUL", hint="--dir .agents/skills")
-    place = os.path.join(context.workspace, folder or PLACES[agent or "agents"])
-    return os.path.abspath(place)
+        raise Usage("the directory is empty or contains a NUL", hint="--dir .agents/skills")
+    if folder is None:
+        folder = PLACES[agent or "agents"]
+        _refuse_links_of_workspace(context, folder)
+    place = os.path.abspath(os.path.join(context.workspace, folder))
+    if os.path.lexists(place) and not os.path.isdir(place):
+        raise InvalidPath(f"{place} is not a directory", hint="name another one: --dir .agents/skills")
+    return place
+
+
+def _refuse_links_of_workspace(context: Context, folder: str) -> None:
+    """Refuse a linked folder: a repository could lead mam out of the workspace with one.
+
+    In the user's home such a link is the user's own, for example into a repository of settings.
+    """
+    home = context.environ.get("HOME") or os.path.expanduser("~")
+    if os.path.realpath(context.workspace) == os.path.realpath(home):
+        return
+    path = context.workspace
+    for part in folder.split("/"):
+        path = os.path.join(path, part)
+        if os.path.islink(path):
+            raise NotAllowed(
+                f"{path} is a symbolic link, which may lead out of the workspace",
+                hint=f"remove it; or, if you want the skills there, name the folder: --dir {folder}",
+            )
 
 
 def _entry(place: str, name: str, files: dict[str, str]) -> Document:
@@ -130,6 +154,11 @@ def _state(place: str, name: str, path: str, text: str) -> str:
                 f"{checked_path} is a symbolic link", hint="remove it, or name another directory"
             )
     try:
+        if not stat.S_ISREG(os.lstat(installed_path).st_mode):
+            # Opening a pipe would wait for a writer.
+            raise NotAllowed(
+                f"{installed_path} is not a regular file", hint="move it away, or name another directory"
+            )
         installed = _read(installed_path)
     except (FileNotFoundError, NotADirectoryError):
         return ABSENT
@@ -149,7 +178,10 @@ def _write(place: str, name: str, path: str, text: str) -> None:
         mode = 0o666 if path == PAGE else 0o777  # the umask reduces both
         atomic_file.replace(full_path, _marked(path, text).encode(), mode)
     except OSError as error:
-        raise ReadOnly(f"{full_path} cannot be written: {error.strerror}") from error
+        raise ReadOnly(
+            f"{full_path} cannot be written: {error.strerror}",
+            hint="name a directory that you may write into: --dir DIR",
+        ) from error
 
 
 def _remove_if_empty(folder: str) -> None:

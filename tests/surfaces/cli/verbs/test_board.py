@@ -87,7 +87,7 @@ def test_no_cards(run):
 
 
 def test_a_body_comes_from_stdin(run, monkeypatch):
-    monkeypatch.setattr("sys.stdin", io.StringIO("line one\nline two\n"))
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(b"line one\nline two\n"), encoding="utf-8"))
     assert (
         run("board", "create", "title", "--body", "-", "--json").json["card"]["body"]
         == "line one\nline two\n"

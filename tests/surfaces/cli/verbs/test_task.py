@@ -6,7 +6,7 @@ import io
 def test_from_add_to_done(run, monkeypatch):
     assert run("task", "list").out.startswith("no tasks")
     assert run("task", "add", "fix the test", "--role", "dev").out == "added: TASK-001 (dev)\n"
-    monkeypatch.setattr("sys.stdin", io.StringIO("two\nlines"))
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(b"two\nlines"), encoding="utf-8"))
     assert run("task", "add", "-", "--role", "qa", "--json").json["task"]["text"] == "two\nlines"
     lines = run("task", "list").out.splitlines()
     assert lines[1].split() == ["TASK-001", "pending", "dev", "-", "fix", "the", "test", "-"]

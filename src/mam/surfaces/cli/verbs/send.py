@@ -96,7 +96,10 @@ def split_arguments(options: Any) -> tuple[str, str | None]:
 def read_message(text: str | None, path: str | None) -> str:
     """Return the text of the message: from the argument, a file, or standard input."""
     if (text is None) == (path is None):
-        raise Usage("give the text as an argument, with --file, or as - on standard input")
+        raise Usage(
+            "give the text as an argument, with --file, or as - on standard input",
+            hint='mam send NAME "text", or mam send NAME --file FILE',
+        )
     if path is None and text != "-":
         return str(text)
     from mam.surfaces.cli.text_input import read_prompt

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import sys
-
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -79,9 +77,10 @@ def run(call: Invocation) -> int:
 
 
 def _add(call: Invocation) -> Document:
+    from mam.surfaces.cli.text_input import read_argument
+
     options = call.options
-    text = sys.stdin.read() if options.text == "-" else options.text
-    return call.fleet.tasks.add(text, role=options.role, team=options.team)
+    return call.fleet.tasks.add(read_argument(options.text), role=options.role, team=options.team)
 
 
 def _list(call: Invocation) -> Document:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from mam.surfaces.cli.text_input import read_argument
 from mam.surfaces.cli.verbs.board.render_cards import say_card
-from mam.surfaces.cli.verbs.board.target import add_card, read_text
+from mam.surfaces.cli.verbs.board.target import add_card
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -22,6 +23,6 @@ def run(call: Invocation) -> int:
     """Add the comment, and print the card."""
     options = call.options
     document = call.fleet.boards.comment(
-        options.card, read_text(options.text), author=options.author, board=options.board
+        options.card, read_argument(options.text), author=options.author, board=options.board
     )
     return say_card(call, document)

@@ -5,8 +5,9 @@ from __future__ import annotations
 import re
 
 from mam.core.errors import Usage
+from mam.surfaces.cli.text_input import read_argument
 from mam.surfaces.cli.verbs.board.render_cards import say_card
-from mam.surfaces.cli.verbs.board.target import add_board, read_text
+from mam.surfaces.cli.verbs.board.target import add_board
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -46,7 +47,7 @@ def run(call: Invocation) -> int:
     runtime = int(options.max_runtime) if options.max_runtime else None
     document = call.fleet.boards.create(
         options.title,
-        body=read_text(options.body),
+        body=read_argument(options.body),
         key=options.key,
         board=options.board,
         max_runtime=runtime,

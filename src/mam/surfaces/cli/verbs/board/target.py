@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import sys
-
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from mam.surfaces.cli.parser import Parser
@@ -31,8 +29,3 @@ def add_claim(parser: Parser) -> None:
         "--as", dest="who", metavar="WHO", help="who claims it (default: you or the calling session)"
     )
     parser.add_argument("--ttl", metavar="TIME", type=span, help="how long the claim lasts (15m)")
-
-
-def read_text(argument: str) -> str:
-    """Return the text of an argument; `-` reads it from stdin."""
-    return sys.stdin.read() if argument == "-" else argument

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import sys
-
 from mam.core.errors import Usage
 from mam.surfaces.cli.verbs.job.target import add_job, job_id
 
@@ -18,6 +16,7 @@ if TYPE_CHECKING:
 
     Document = dict[str, Any]
 
+_DATA = """--data '{"tests": 12}'"""
 EVENTS = ("started", "permission_required", "progress", "completed", "error")
 
 
@@ -97,15 +96,9 @@ def run(call: Invocation) -> int:
 
 def _record_signed(call: Invocation) -> int:
     from mam.surfaces.cli.render_sessions import clean
+    from mam.surfaces.cli.text_input import read_bytes
 
-    if call.options.signed == "-":
-        payload = sys.stdin.buffer.read(1024 * 1024)
-    else:
-        try:
-            with open(call.options.signed, "rb") as file:
-                payload = file.read(1024 * 1024)
-        except OSError as error:
-            raise Usage(f"{call.options.signed} cannot be read: {error.strerror}") from None
+    payload = read_bytes(call.options.signed, 1024 * 1024)
     document = call.fleet.jobs.take_in(payload, job=job_id(call))
     reason = f": {clean(document['reason'], 500)}" if document["reason"] else ""
     call.say(document, f"{document['verdict']}{reason}")
@@ -120,7 +113,7 @@ def _data(text: str | None) -> Document:
     try:
         data = json.loads(text)
     except (ValueError, RecursionError):
-        raise Usage("--data is not JSON") from None
+        raise Usage("--data is not JSON", hint=_DATA) from None
     if not isinstance(data, dict):
-        raise Usage("--data is not a JSON object", hint="""--data '{"tests": 12}'""")
+        raise Usage("--data is not a JSON object", hint=_DATA)
     return data
