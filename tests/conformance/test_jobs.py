@@ -98,6 +98,34 @@ def test_s002_20_a_permission_is_reported_by_the_agents_hooks_with_its_tool(
     assert not (desk.workspace / "asked.txt").exists()
 
 
+HEADLESS = {
+    "claude": lambda arguments: ["claude", "-p", *arguments],
+    "codex": lambda arguments: ["codex", "exec", "--skip-git-repo-check", *arguments, "-"],
+}
+BY_ARGUMENT = {
+    "claude": lambda arguments: ["claude", *arguments, "-p", "{prompt}"],
+    "codex": lambda arguments: ["codex", "exec", "--skip-git-repo-check", *arguments, "{prompt}"],
+}
+
+
+def test_s002_5_the_program_without_its_screen_does_a_job(desk: Desk) -> None:
+    """The same program as a command: it ends by itself, and its exit status is the end of the job."""
+    prompt = "say the word xylophone\nand nothing else"
+    for commands in (HEADLESS, BY_ARGUMENT):
+        desk.model.answer(Say("It is xylophone."))
+        command = commands[desk.kind](desk.arguments())
+        job = desk.fleet.jobs.submit(prompt, command=command, timeout=120)
+        (done,) = desk.fleet.jobs.wait([job["job_id"]], timeout=180)
+        output = desk.fleet.jobs.output(job["job_id"])["output"].decode()
+        assert done["status"] == "completed", output
+        assert "It is xylophone." in output
+        assert desk.model.saw("and nothing else")
+    assert done["agent"] == "exec"
+    refused = desk.fleet.jobs.submit("x", command=[desk.kind, "--no-such-option"], timeout=120)
+    (failed,) = desk.fleet.jobs.wait([refused["job_id"]], timeout=180)
+    assert (failed["status"], failed["reason"]) == ("error", "exit status")
+
+
 def _hears(desk: Desk, job: str, heard: list[Any], name: str) -> bool:
     with suppress(TimedOut):
         desk.fleet.jobs.wait([job], timeout=0.5)

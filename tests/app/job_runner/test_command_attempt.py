@@ -373,6 +373,7 @@ def test_a_session_of_a_command_starts_only_with_its_job(fleet, run):
     with pytest.raises(MamError):
         fleet.sessions.create(name=name)
     assert fleet.sessions.resumable(stopped=True) == []
+    assert "program exec" not in {finding["check"] for finding in fleet.monitor.doctor()}
 
 
 def test_a_job_without_a_command_has_no_output(fleet):

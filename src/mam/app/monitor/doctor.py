@@ -83,6 +83,9 @@ def _settings(context: Context) -> Iterator[Finding]:
 def _programs(context: Context) -> Iterator[Finding]:
     used = sorted({row["agent"] for row in context.registry.view().rows})
     for name in used:
+        if context.kind(name).runs_command_of_job:
+            # Each job has a program of its own.
+            continue
         command = context.kind(name).program([name])
         path = program_lookup.which(command, context.environ.get("PATH", os.defpath))
         yield finding(
