@@ -126,6 +126,16 @@ def test_without_colours_a_suggestion_is_known_by_its_words(words, box) -> None:
     assert agent.read_screen(Screen(text.replace("mode", "\x1b[0;38;5;8mmode"), 2, 2)).box == "draft"
 
 
+def test_a_skin_may_draw_prompt_and_draft_of_hermes_alike() -> None:
+    path = RECORDED / "screens_hermes" / "draft.txt"
+    text = captured(path).replace("❯ \x1b[39m", "❯ ")
+    assert text != captured(path)
+    x, y = facts_of(path)["cursor"]
+    for cursor in ((x, y), (2, y)):
+        state = kind("hermes").read_screen(Screen(text, *cursor))
+        assert (state.box, state.draft.strip()) == ("draft", "some words")
+
+
 def test_hermes_shows_the_end_of_a_long_draft_without_its_prompt() -> None:
     rule, words = "─" * 80, " ".join(f"word{number}" for number in range(300))
     rows = [words[at : at + 80] for at in range(0, len(words), 80)][-8:]

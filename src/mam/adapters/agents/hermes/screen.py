@@ -71,9 +71,8 @@ def _read_box(screen: Screen, lines: Sequence[str], first: int, end: int) -> Scr
     if sign is None:
         return ScreenState()
     if sign[1] == _TURN:
-        return ScreenState(
-            WORKING, contents=_read_contents(screen, first, end, columns(sign[0].rstrip()) + 1)
-        )
+        left = columns(sign[0].rstrip()) + 1
+        return ScreenState(WORKING, contents=_read_contents(screen, first, end, left, in_turn=True))
     if sign[1] in _COMMAND:
         return ScreenState(WORKING, detail="a command runs")
     dialog = _DIALOGS.get(sign[1])
@@ -85,7 +84,7 @@ def _read_box(screen: Screen, lines: Sequence[str], first: int, end: int) -> Scr
     return ScreenState(WAITING, dialog=dialog) if dialog else ScreenState()
 
 
-def _read_contents(screen: Screen, first: int, end: int, left: int) -> BoxContents:
+def _read_contents(screen: Screen, first: int, end: int, left: int, *, in_turn: bool = False) -> BoxContents:
     """Return what is in the input box. In a turn its suggestion has the style of the sign before it.
 
     What completes a typed text has a colour of its own, and belongs to no draft. Neither does the list of
@@ -95,7 +94,7 @@ def _read_contents(screen: Screen, first: int, end: int, left: int) -> BoxConten
     sign = prompt[0].style if prompt else NORMAL
 
     def is_suggested(style: Style) -> bool:
-        is_of_sign = style == sign and style.foreground is not None
+        is_of_sign = in_turn and style == sign and style.foreground is not None
         return is_of_sign or style.foreground in _COMPLETION or style.background != sign.background
 
     return read_contents(screen, first, end, left, below_left=0, is_suggested=is_suggested, known=_SUGGESTION)
