@@ -159,7 +159,7 @@ class Claude(KindWithConversationFiles):
     queues = True
     folded_paste = r"\[Pasted text #\d+(?: \+(?P<breaks>\d+) lines)?\]"
     erase_key = "C-u"
-    known_versions = ("2.1.325",)
+    known_versions = ("2.1.300", "2.1.325")
     packages = ("@anthropic-ai/claude-code",)
     config_variable = files.CONFIG
 

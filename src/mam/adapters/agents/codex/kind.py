@@ -140,7 +140,7 @@ class Codex(KindWithConversationFiles):
     special_first = "/"
     folded_paste = r"\[Pasted Content (?P<chars>\d+) chars\]"
     erase_key = "C-c"
-    known_versions = ("0.166.0",)
+    known_versions = ("0.161.0", "0.166.0")
     packages = ("@openai/codex",)
     # A folder that this variable names must exist.
     config_variable = files.CONFIG

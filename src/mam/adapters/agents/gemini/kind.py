@@ -101,7 +101,7 @@ class Gemini(KindWithConversationFiles):
     early_enter_makes_new_line = True
     folded_paste = r"\[Pasted Text: (?:(?P<lines>\d+) lines|(?P<chars>\d+) chars)\]"
     erase_key = "C-u"
-    known_versions = ("0.61.0",)
+    known_versions = ("0.57.0", "0.61.0")
     packages = ("@google/gemini-cli",)
     # The variable names the home, not the folder `.gemini` in it.
     config_variable = files.CONFIG
