@@ -29,14 +29,7 @@ def begin_change(context: Context, caller: Caller) -> None:
     if not context.paths.exists():
         return
     take_in(context)
-    is_open, is_unproven = context.registry.peek(
-        lambda transaction: (
-            messages.has_open(transaction),
-            bool(messages.sessions_with_unconfirmed(transaction)),
-        ),
-        (False, False),
-    )
-    if not is_open and not is_unproven:
+    if not context.registry.peek(messages.has_work, False):
         return
     from mam.app.context.resident_start_and_lock import lock
 

@@ -171,12 +171,10 @@ def open_of(transaction: Transaction, session_id: str | None = None) -> list[Mes
     return [Message(values) for values in rows]
 
 
-def has_open(transaction: Transaction) -> bool:
-    """Tell whether any message is held or being typed, with the cheapest query."""
-    cursor = transaction.connection.execute(
-        "SELECT 1 FROM messages WHERE state IN ('held', 'typing') LIMIT 1"
-    )
-    return cursor.fetchone() is not None
+def has_work(transaction: Transaction) -> bool:
+    """Tell whether any message is to be delivered, or may still be confirmed, with the cheapest query."""
+    query = f"SELECT 1 FROM messages WHERE {_OPEN} OR ({_UNCONFIRMED}) LIMIT 1"  # noqa: S608
+    return transaction.connection.execute(query).fetchone() is not None
 
 
 def note_look(transaction: Transaction, message_id: str, looked: dict[str, int]) -> None:
