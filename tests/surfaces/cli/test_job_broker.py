@@ -100,6 +100,25 @@ def test_a_submitted_job_is_followed_elsewhere(run, home, elsewhere, mosquitto, 
     run("stop", "--all", "--force")
 
 
+@pytest.mark.parametrize("resident", ["auto", "off"])
+def test_the_end_of_a_command_is_followed_elsewhere(
+    run, home, elsewhere, mosquitto, workspace, resident
+) -> None:
+    (home / ".config" / "mam" / "config.toml").write_text(f'resident = "{resident}"\n', encoding="utf-8")
+    command = ("sh", "-c", "cat; exit 3")
+    submitted = run("job", "submit", "--exec", "--prompt", "words", "--json", "--", *command)
+    job = json.loads(submitted.out.splitlines()[-1])["job"]
+    assert (submitted.code, job["status"]) == (1, "error")
+    bring(elsewhere, (workspace / ".mam" / "jobs" / f"{job['job_id']}.token").read_text(encoding="ascii"))
+    url = mosquitto.url("watcher")
+    waiting = elsewhere("job", "wait", job["job_id"], "--broker", url, "--token-file", "token", "--json")
+    out, err = waiting.communicate(timeout=SECONDS * 2)
+    assert (waiting.returncode, err) == (1, "")
+    end = json.loads(out.splitlines()[-1])["job"]
+    assert (end["status"], end["terminal_detail"]) == ("error", "exit 3: words")
+    run("stop", "--all", "--force")
+
+
 def test_without_a_resident_the_verbs_publish(run, home, elsewhere, mosquitto, workspace) -> None:
     """Checks, cancels and stops publish their events themselves if no resident runs."""
     arguments = ("job", "submit", "--agent", "practice")
