@@ -498,6 +498,21 @@ class TestClose:
         master.sessions.resume("dev")
         assert desk.panes() == [desk.pane], "its team is down: it has a tmux session of its own"
 
+    def test_s003_16_a_session_without_a_pane_is_not_the_master_of_a_team_without_one(self, master):
+        """A team outside of tmux has no window yet while its first member starts."""
+        master._access.context.registry.note(
+            lambda transaction: teams.add(
+                transaction, id="other", server="x", master_pane=None, layout="main-vertical", by="user"
+            )
+        )
+        master.sessions.create("practice", name="alone", args=QUICK)
+        master.sessions.stop("alone")
+        master._access.context.registry.change(
+            lambda transaction: transaction.put({**transaction.named("alone"), "pane": {}})
+        )
+        with pytest.raises(Refused, match="in no team"):
+            master.teams.close("alone")
+
     def test_of_no_team(self, master):
         master.sessions.create("practice", name="alone", args=QUICK)
         with pytest.raises(Refused, match="in no team"):

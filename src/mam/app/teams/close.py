@@ -119,7 +119,8 @@ def _check_no_master(context: Context, row: Row) -> None:
     """Refuse to close the master of a team that is up, which is not always a member of a team itself."""
     no_teams: list[Team] = []
     for team in context.registry.peek(teams.listed, no_teams):
-        if row["id"] == team.master_id or (team.master_pane, team.server_pid) == _pane_of(row):
+        is_in_its_pane = team.master_pane is not None and (team.master_pane, team.server_pid) == _pane_of(row)
+        if row["id"] == team.master_id or is_in_its_pane:
             raise NotAllowed(
                 f"'{row['name']}' is the master of the team {team.id}",
                 hint=f"mam team down {team.id} first; mam stop {row['name']} ends the session",
