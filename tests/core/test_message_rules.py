@@ -3,6 +3,7 @@
 import pytest
 
 from mam.core import message_rules as rules
+from mam.core.errors import InvalidPrompt
 
 
 def reason(**facts):
@@ -29,6 +30,29 @@ def reason(**facts):
 )
 def test_reasons(facts, expected) -> None:
     assert reason(**facts) == expected
+
+
+@pytest.mark.parametrize("noun", ["message", "prompt"])
+@pytest.mark.parametrize(
+    ("text", "problem", "hint"),
+    [
+        ("", "the {} is empty", "what the agent should do"),
+        (" \n\t", "the {} is empty", "what the agent should do"),
+        ("a\0b", "the {} contains a NUL character", "remove it"),
+        ("\udcff", "the {} is not valid Unicode", "UTF-8"),
+        ("x" * (1024 * 1024 + 1), "a {} is at most 1 MB long", "names a file which the agent can read"),
+    ],
+    ids=["empty", "blank", "NUL", "bytes", "long"],
+)
+def test_one_rule_for_every_text_of_an_agent(text, problem, hint, noun) -> None:
+    with pytest.raises(InvalidPrompt) as refused:
+        rules.check_text(text, noun)
+    assert (refused.value.message, refused.value.exit_code) == (problem.format(noun), 64)
+    assert hint in refused.value.hint
+
+
+def test_a_text_of_the_largest_size_is_taken() -> None:
+    assert rules.check_text("x" * 1024 * 1024)
 
 
 def test_what_is_about_a_dialog() -> None:

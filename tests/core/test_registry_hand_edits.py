@@ -302,8 +302,14 @@ class TestRows:
         assert edit.order == ["s_00000002", "s_00000001"]
 
     def test_rows_are_not_added_by_hand(self):
-        with pytest.raises(EditRefused, match="mam create or mam adopt"):
+        with pytest.raises(EditRefused, match=r"is not in the registry$") as refused:
             plan(known(row(1)), [row(1), row(2)])
+        assert refused.value.hint.endswith("add sessions with mam create or mam adopt")
+
+    def test_only_the_hint_names_the_command_that_renames(self):
+        with pytest.raises(EditRefused, match=r"only mam writes it$") as refused:
+            plan(known(row(1)), [changed(row(1), name="other")])
+        assert refused.value.hint.endswith("mam rename demo-1 renames it")
 
     def test_a_row_stands_once(self):
         with pytest.raises(EditRefused, match="twice"):

@@ -19,6 +19,7 @@ PROMPT_FILE, PROMPT, WORKDIR = PLACEHOLDERS = ("prompt_file", "prompt", "workdir
 LONGEST_PROMPT = 100 * 1024
 # Linux takes no argument of 128 KB or more.
 _LONGEST_ARGUMENT = 127 * 1024
+_IN_FILE = "put the bytes into a file, and name the file"
 _WORD = r"[a-z][a-z_]*"
 _BRACES = re.compile(rf"\{{\{{({_WORD})\}}\}}|\{{({_WORD})\}}")
 
@@ -33,9 +34,9 @@ def check(command: Sequence[str]) -> None:
         try:
             argument.encode()
         except UnicodeEncodeError:
-            raise Usage("an argument of the command is not UTF-8") from None
+            raise Usage("an argument of the command is not UTF-8", hint=_IN_FILE) from None
         if "\0" in argument:
-            raise Usage("an argument of the command contains a NUL character")
+            raise Usage("an argument of the command contains a NUL character", hint=_IN_FILE)
         unknown = next((name for name in _names(argument) if name not in PLACEHOLDERS), None)
         if unknown is not None:
             known = ", ".join(f"{{{name}}}" for name in PLACEHOLDERS)

@@ -39,6 +39,7 @@ EXIT_CODES = {
 READY, WHEN_IDLE = "ready", "idle"
 INLINE, FILE = "inline", "file"
 LARGEST = 1024 * 1024
+SHORTER = "write a short text that names a file which the agent can read"
 # Two sessions message each other in a loop if a text repeats within SAME_SECONDS, or if one session sends
 # the other MOST_OF_A_PAIR messages within PAIR_SECONDS.
 SAME_SECONDS, PAIR_SECONDS, MOST_OF_A_PAIR = 600.0, 60.0, 20
@@ -91,14 +92,19 @@ ASKING = Reason("the agent reports that it is waiting for a person", ReasonCode.
 STOPPING = Reason("it is being stopped", ReasonCode.STOPPING)
 
 
-def check_size(prompt: str, limit: int = LARGEST) -> None:
-    """Raise InvalidPrompt for a prompt that is longer than the limit or is not valid Unicode."""
+def check_text(text: str, noun: str = "message", limit: int = LARGEST) -> str:
+    """Return the text of a message or prompt; raise InvalidPrompt for one that no agent can be given."""
     try:
-        size = len(prompt.encode())
+        size = len(text.encode())
     except UnicodeEncodeError:
-        raise InvalidPrompt("the prompt is not valid Unicode", hint="use UTF-8") from None
+        raise InvalidPrompt(f"the {noun} is not valid Unicode", hint="write it in UTF-8") from None
+    if not text.strip():
+        raise InvalidPrompt(f"the {noun} is empty", hint="write what the agent should do")
     if size > limit:
-        raise InvalidPrompt("a prompt is at most 1 MB long", hint="put it into a file and name the file")
+        raise InvalidPrompt(f"a {noun} is at most 1 MB long", hint=SHORTER)
+    if "\0" in text:
+        raise InvalidPrompt(f"the {noun} contains a NUL character", hint="remove it from the text")
+    return text
 
 
 def parse_id(text: str) -> str:

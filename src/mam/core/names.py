@@ -87,7 +87,7 @@ def parse_role(text: str | None) -> str | None:
 def parse_model(text: str) -> str:
     """Return the name of a model. It may not begin with `-`: the program would read it as an option."""
     if not re.match(_MODEL, text):
-        raise Usage(f"{_quoted(text)} is not the name of a model")
+        raise Usage(f"{_quoted(text)} is not the name of a model", hint="use the name that the program takes")
     return text
 
 
@@ -97,9 +97,9 @@ def parse_environment(items: list[str]) -> dict[str, str]:
     for item in items:
         key, equals, value = item.partition("=")
         if not equals or not re.match(_ENV_KEY, key) or "\0" in value:
-            raise InvalidName(f"{_quoted(item)} is not of the form NAME=VALUE")
+            raise InvalidName(f"{_quoted(item)} is not of the form NAME=VALUE", hint="--env EDITOR=vi")
         if key.startswith(("MAM_", "TMUX")) or key == "TERM":
-            raise InvalidName(f"mam and tmux set {key} themselves")
+            raise InvalidName(f"mam and tmux set {key} themselves", hint="leave it out")
         variables[key] = value
     return variables
 

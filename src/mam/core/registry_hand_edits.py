@@ -54,13 +54,11 @@ class Plan:
         return not (self.changes or self.claims or self.removals)
 
 
-def refuse(path: str, line: int | None, reason: str) -> EditRefused:
-    """Return the error for an edit that mam does not accept."""
+def refuse(path: str, line: int | None, reason: str, remedy: str | None = None) -> EditRefused:
+    """Return the error for an edit that mam does not accept; `remedy` does what the edit was meant to do."""
     place = f"{path}, line {line}" if line else path
-    return EditRefused(
-        f"{place}: {reason}",
-        hint="undo the edit, or move the file away: mam then writes a new file from its records",
-    )
+    hint = "undo the edit, or move the file away: mam then writes a new file from its records"
+    return EditRefused(f"{place}: {reason}", hint=f"{hint}; {remedy}" if remedy else hint)
 
 
 def plan_edit(
@@ -88,7 +86,12 @@ def plan_edit(
         if known_row is None:
             if key in forgotten_keys:
                 continue
-            raise refuse(path, _line(row, "name"), _added(row["name"]))
+            raise refuse(
+                path,
+                _line(row, "name"),
+                f"the session '{row['name']}' is not in the registry",
+                "add sessions with mam create or mam adopt",
+            )
         if known_row.id in plan.order:
             raise refuse(path, _line(row, "name"), f"the session '{row['name']}' is listed twice")
         plan.order.append(known_row.id)
@@ -104,10 +107,6 @@ def _name(row: KnownRow) -> str:
     return (row.written or row.now)["name"]
 
 
-def _added(name: str) -> str:
-    return f"the session '{name}' is not in the registry; add sessions with mam create or mam adopt"
-
-
 def _compare(plan: Plan, known_row: KnownRow, row: Any, path: str) -> None:
     bases = [base for base in (known_row.written, known_row.now) if base is not None]
     for key in {**row, **bases[0]}:
@@ -120,7 +119,8 @@ def _compare(plan: Plan, known_row: KnownRow, row: Any, path: str) -> None:
             continue
         problem = _problem(key, value, known_row.now)
         if problem:
-            raise refuse(path, line, problem)
+            remedy = f"mam rename {known_row.now['name']} renames it" if key == "name" else None
+            raise refuse(path, line, problem, remedy)
         plan.changes.setdefault(known_row.id, {})[key] = value
 
 
@@ -170,8 +170,7 @@ def _problem(key: str, value: object, now: Row) -> str | None:
         return "'start_command' was removed" if value in (_MISSING, None, [], "") else None
     if key in DEFAULTS:
         change = "was removed" if value is _MISSING else "was changed"
-        remedy = f" (use mam rename {now['name']})" if key == "name" else ""
-        return f"'{key}' {change}, and only mam writes it{remedy}"
+        return f"'{key}' {change}, and only mam writes it"
     return None
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from mam.core.errors import InvalidPrompt, Usage
+from mam.core.message_rules import SHORTER
 from mam.core.names import slug
 from mam.core.safe_text import for_screen, one_line
 
@@ -38,9 +39,9 @@ def parse_text(text: str) -> str:
     """Return the text of a task as it is stored."""
     cleaned = for_screen(text.replace("\r\n", "\n")).strip()
     if not cleaned:
-        raise InvalidPrompt("the task is empty")
+        raise InvalidPrompt("the task is empty", hint="write what its role should do")
     if len(cleaned.encode()) > _LONGEST:
-        raise InvalidPrompt("a task is at most 64 KB long", hint="put it into a file and name the file")
+        raise InvalidPrompt("a task is at most 64 KB long", hint=SHORTER)
     return cleaned
 
 

@@ -20,7 +20,7 @@ def test_a_card_is_made_once_per_key(board, events) -> None:
 
 def test_s001_23_a_card_keeps_its_place_branch_and_skills(board) -> None:
     place = {"workspace_kind": "worktree", "workspace": "/repo", "branch": "wt/one"}
-    card = board.create("one", skills=["monitor", " other ", "monitor", ""], **place)
+    card = board.create("one", skills=["monitor", " other ", "monitor"], **place)
     for shown in (card.as_json(), board.list()[0].as_json(), board.show(card.id).as_json()):
         assert {key: shown[key] for key in place} == place
         assert shown["skills"] == ["monitor", "other"]
@@ -71,6 +71,13 @@ def test_s001_23_what_hermes_would_refuse_is_refused(board, goal) -> None:
     with pytest.raises(Usage) as refused:
         board.create("one", **goal)
     assert refused.value.hint
+    assert board.list() == []
+
+
+@pytest.mark.parametrize("skills", [[""], ["a", " "]])
+def test_a_skill_without_a_name_is_refused(board, skills) -> None:
+    with pytest.raises(Usage, match="empty"):
+        board.create("one", skills=skills)
     assert board.list() == []
 
 

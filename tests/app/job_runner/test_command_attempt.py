@@ -136,7 +136,7 @@ def test_another_exit_status_is_an_error(fleet, run, hands_on, script, facts, de
 def test_bad_input_is_refused_before_anything_is_recorded(fleet, workspace, command, options, error):
     with pytest.raises(error) as refused:
         fleet.jobs.submit(options.pop("prompt", "x"), command=command, **options)
-    assert refused.value.hint or command in (["echo", "a\0b"], ["echo", "\udcff"])
+    assert refused.value.hint
     assert fleet.jobs.list() == []
     assert not (workspace / ".mam").exists()
 

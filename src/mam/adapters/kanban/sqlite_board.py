@@ -184,14 +184,16 @@ class SqliteBoard:
         """Create a card, or return the open card with that key."""
         title = title.strip()
         if not title or len(title) > _LONGEST_TITLE:
-            raise Usage("a card needs a title of at most 200 characters")
+            raise Usage(
+                "a card needs a title of at most 200 characters", hint="further text goes into its body"
+            )
         return self.write(lambda connection: _create(connection, title, body, key, created_by, goal))
 
     def comment(self, card: str, author: str, text: str) -> Comment:
         """Add a comment."""
         author, text = author.strip(), text.strip()
         if not author or not text:
-            raise Usage("a comment needs an author and a text")
+            raise Usage("a comment needs an author and a text", hint='mam board comment CARD "text"')
 
         def work(connection: BoardConnection) -> Comment:
             connection.card(card)
@@ -391,7 +393,9 @@ def _skills(goal: CardGoal) -> list[str] | None:
     given = goal.get("skills")
     if given is None:
         return None
-    names = list(dict.fromkeys(name.strip() for name in given if name.strip()))
+    names = list(dict.fromkeys(name.strip() for name in given))
+    if "" in names:
+        raise Usage("the name of a skill is empty", hint="name a skill, or leave it out")
     if wrong := next((name for name in names if "," in name), None):
         raise Usage(f"{wrong[:60]!r} is not the name of one skill", hint="name each skill by itself")
     return names

@@ -13,11 +13,11 @@ from mam.core.errors import (
     DiskFull,
     MamError,
     ReadOnly,
-    Refused,
     RegistryBusy,
     RegistryCorrupt,
     SchemaTooNew,
     Unavailable,
+    Usage,
 )
 
 TYPE_CHECKING = False
@@ -208,7 +208,7 @@ def errors(path: str) -> Iterator[None]:
     except UnicodeDecodeError as error:
         raise damaged(path, "a record is not readable") from error
     except UnicodeEncodeError as error:
-        raise Refused("text that is not valid Unicode cannot be recorded", hint="use UTF-8") from error
+        raise Usage("text that is not valid Unicode cannot be recorded", hint="write it in UTF-8") from error
 
 
 def translate(error: sqlite3.Error, path: str) -> MamError:

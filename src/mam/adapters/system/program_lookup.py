@@ -14,6 +14,7 @@ _VERSION = re.compile(r"\d+\.\d+(?:\.\d+)*(?:[-+.][0-9A-Za-z]+)*")
 # A program lies at most this deep in its package.
 _DEPTH = 4
 _LARGEST_PACKAGE = 1024 * 1024
+ABSENT = "does not exist here"
 
 
 def which(name: str, path: str) -> str | None:
@@ -30,6 +31,19 @@ def which(name: str, path: str) -> str | None:
         if _is_program(candidate):
             return os.path.abspath(candidate)
     return None
+
+
+def file_problem(path: str) -> str | None:
+    """Return in words why a path leads to no regular file; None if it does."""
+    try:
+        mode = os.stat(path).st_mode
+    except (FileNotFoundError, NotADirectoryError, ValueError):
+        return ABSENT
+    except OSError as error:
+        return f"cannot be read: {error.strerror}"
+    if stat.S_ISDIR(mode):
+        return "is a directory"
+    return None if stat.S_ISREG(mode) else "is not a regular file"
 
 
 def similar(name: str, path: str, candidates: Iterable[str] = ()) -> list[str]:

@@ -16,7 +16,7 @@ from mam.app.job_runner.tellable_kind import check_tellable
 from mam.app.jobs import ledger_writer
 from mam.app.jobs.write_job_files import write_files
 from mam.app.messages.send import send
-from mam.app.sessions.create import create
+from mam.app.sessions.create import check_create, create
 from mam.core import job_event as events
 from mam.core.errors import DialogOpen, IllegalTransition, NameTaken, NotReady, UntestedVersion
 from mam.core.job_rules import OPEN, JobStatus
@@ -46,18 +46,34 @@ def create_session_from_record(
     child_limit: bool = False,
 ) -> Row:
     """Create a session for a job, with the directory, permissions and arguments of the job's record."""
+    options = session_options(context, agent, name, data, child_limit=child_limit)
     return create_session_for_job(
-        context.replace(workspace=data["workdir"]),
-        caller,
-        job_id,
-        agent,
-        name=name,
-        permissions=data.get("permissions") if context.kind(agent).takes_permissions else None,
-        trust=data.get("trust") or False,
-        args=(data.get("args") or ()) if agent == data["agent"] else (),
-        mcp=data.get("mcp") or False,
-        child_limit=child_limit,
+        context.replace(workspace=data["workdir"]), caller, job_id, agent, **options
     )
+
+
+def session_options(
+    context: Context, agent: str, name: str | None, data: Mapping[str, Any], *, child_limit: bool = False
+) -> AllOptions:
+    """Return the options of `create` for the session of a job's record."""
+    return {
+        "name": name,
+        "permissions": data.get("permissions") if context.kind(agent).takes_permissions else None,
+        "trust": data.get("trust") or False,
+        "args": (data.get("args") or ()) if agent == data["agent"] else (),
+        "mcp": data.get("mcp") or False,
+        "child_limit": child_limit,
+    }
+
+
+def check_new_session(
+    context: Context, caller: Caller, agent: str | None, **options: Unpack[AllOptions]
+) -> None:
+    """Raise what `create_session_for_job` would raise before it changes anything."""
+    try:
+        check_create(context, caller, agent, **options)
+    except NameTaken as error:
+        raise _name_taken(context, options.get("name") or "", error) from None
 
 
 def create_session_for_job(
@@ -82,23 +98,34 @@ def create_session_for_job(
 
 def take_session(context: Context, caller: Caller, job_id: str, target: str) -> Row:
     """Assign a job to a running session, if the caller may message it."""
-    session = context.registry.view().find(target)
-    check_sender(context, caller, session)
-    check_tellable(context, session["agent"])
+    check_session(context, caller, target)
 
     def work(transaction: Transaction) -> Row:
         row = transaction.find(target)
-        if not is_running(row):
-            raise IllegalTransition(f"'{row['name']}' does not run", hint=f"mam resume {row['name']}")
-        other_job = jobs.find(transaction, row.get("delegate_job_id") or "")
-        if other_job is not None and other_job.id != job_id and other_job.status in OPEN:
-            raise IllegalTransition(
-                f"'{row['name']}' works on job {other_job.id}",
-                hint=f"mam job wait {other_job.id}, or cancel it",
-            )
+        _refuse_busy(transaction, row, job_id)
         return transaction.put(merged(row, delegate_job_id=job_id))
 
     return claims.change(context, work)
+
+
+def check_session(context: Context, caller: Caller, target: str) -> None:
+    """Raise what `take_session` would raise, without changing anything."""
+    session = context.registry.view().find(target)
+    check_sender(context, caller, session)
+    check_tellable(context, session["agent"])
+    context.registry.peek(lambda transaction: _refuse_busy(transaction, session, None), None)
+
+
+def _refuse_busy(transaction: Transaction, row: Row, job_id: str | None) -> None:
+    """Refuse a session that does not run, or that works on another job."""
+    if not is_running(row):
+        raise IllegalTransition(f"'{row['name']}' does not run", hint=f"mam resume {row['name']}")
+    other_job = jobs.find(transaction, row.get("delegate_job_id") or "")
+    if other_job is not None and other_job.id != job_id and other_job.status in OPEN:
+        raise IllegalTransition(
+            f"'{row['name']}' works on job {other_job.id}",
+            hint=f"mam job wait {other_job.id}, or cancel it",
+        )
 
 
 def begin_attempt(

@@ -20,7 +20,7 @@ from mam.app.jobs.find import not_found
 from mam.app.jobs.import_record import ensure_in_ledger
 from mam.app.jobs.write_job_files import write_files
 from mam.core import job_event as events
-from mam.core.errors import InvalidPath
+from mam.core.errors import InvalidPath, Usage
 from mam.core.job_rules import LOOP, JobStatus
 
 TYPE_CHECKING = False
@@ -98,9 +98,7 @@ def conclude(context: Context, job: Job, detail: str) -> None:
 
 def verify(context: Context, job_id: str, script: str, *, folder: str | None = None) -> Document:
     """Run a script for a job without changing its status; return `{job_id, passed, exit_code, output}`."""
-    path = os.path.realpath(os.path.join(context.workspace, script))
-    if not os.path.isfile(path):
-        raise InvalidPath(f"the script {path} does not exist", hint="name one that exists")
+    path = script_path(context, script)
     ensure_in_ledger(context, job_id, folder)
     job = context.registry.peek(lambda transaction: jobs.find(transaction, job_id), None)
     if job is None:
@@ -109,6 +107,16 @@ def verify(context: Context, job_id: str, script: str, *, folder: str | None = N
     assert result is not None
     _record(context, job_id, result)
     return {"job_id": job_id, **result}
+
+
+def script_path(context: Context, script: str) -> str:
+    """Return the full path of a script that exists."""
+    if not script:
+        raise Usage("--validate is empty", hint="name a script: --validate check.sh")
+    path = os.path.realpath(os.path.join(context.workspace, script))
+    if problem := program_lookup.file_problem(path):
+        raise InvalidPath(f"the script {path} {problem}", hint="name a script that exists")
+    return path
 
 
 def missing_artifacts(job: Job) -> list[str]:

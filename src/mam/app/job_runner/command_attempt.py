@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
     from mam.adapters.store.tables.jobs import Job
     from mam.app.context.context import Context
+    from mam.app.sessions.create_options import AllOptions
     from mam.core.caller import Caller
     from mam.core.session_row import Row
 
@@ -46,12 +47,19 @@ def find_program(context: Context, command: list[str], workdir: str) -> str:
     """Return the full path of a command's program; a relative path starts at the job's directory."""
     program = command_template.expand(command[:1], prompt="", prompt_file="", workdir=workdir)[0]
     path = context.environ.get("PATH", os.defpath)
-    found = program_lookup.which(os.path.join(workdir, program) if "/" in program else program, path)
-    if found is None:
+    location = os.path.join(workdir, program) if "/" in program else program
+    found = program_lookup.which(location, path)
+    if found is not None:
+        return found
+    problem = program_lookup.file_problem(location) if "/" in program else program_lookup.ABSENT
+    hint = "name a program"
+    if problem is None:
+        problem = "is not executable"
+        hint = f"make it executable: chmod +x {location}; or name what runs it: -- sh {program}"
+    elif problem == program_lookup.ABSENT:
         similar = program_lookup.similar(program, path)
         hint = f"did you mean {' or '.join(similar)}?" if similar else "install it, or name its full path"
-        raise AgentMissing(f"the program '{program}' of the command does not exist here", hint=hint)
-    return found
+    raise AgentMissing(f"the program '{program}' of the command {problem}", hint=hint)
 
 
 def argv_of(context: Context, job_id: str, attempt: int, data: Mapping[str, Any], prompt: str) -> list[str]:
@@ -83,18 +91,22 @@ def start_command(
         "stdin" if command_template.takes_stdin(data["command"]) else "empty",
         *argv,
     ]
-    return create_session_for_job(
-        context.replace(workspace=data["workdir"]),
-        caller,
-        job_id,
-        EXEC,
-        name=name,
-        permissions="default",
-        args=[data["program"], *data["command"][1:]],
-        runner=runner,
-        wait=False,
-        child_limit=child_limit,
-    )
+    options = command_options(name, data, runner, child_limit=child_limit)
+    return create_session_for_job(context.replace(workspace=data["workdir"]), caller, job_id, EXEC, **options)
+
+
+def command_options(
+    name: str, data: Mapping[str, Any], runner: list[str], *, child_limit: bool = False
+) -> AllOptions:
+    """Return the options of `create` for the session of a command."""
+    return {
+        "name": name,
+        "permissions": "default",
+        "args": [data["program"], *data["command"][1:]],
+        "runner": runner,
+        "wait": False,
+        "child_limit": child_limit,
+    }
 
 
 def start_round(context: Context, caller: Caller, job: Job, prompt: str) -> Row:

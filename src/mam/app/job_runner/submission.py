@@ -6,12 +6,13 @@ import os
 
 from mam.app.brokers import config
 from mam.app.context.unknown_options import refuse_unknown
+from mam.app.job_runner.check import script_path
 from mam.app.job_runner.command_attempt import find_program
 from mam.app.job_runner.tellable_kind import check_tellable
 from mam.core import command_template, names
 from mam.core import job_rules as rules
-from mam.core.errors import InvalidPath, InvalidPrompt, Usage
-from mam.core.message_rules import LARGEST, check_size
+from mam.core.errors import InvalidPath, Usage
+from mam.core.message_rules import LARGEST, check_text
 from mam.core.settings import PERMISSIONS
 
 TYPE_CHECKING = False
@@ -72,9 +73,10 @@ class Submission:
 
     def __init__(self, context: Context, prompt: str, **options: Unpack[AllJobOptions]) -> None:
         """Check the options and make their paths absolute."""
+        _refuse_empty(options)
         # Each known option is popped, so that `refuse_unknown` sees only unknown ones.
         reviewer = options.pop("reviewer", None)
-        self.prompt = _task(prompt)
+        self.prompt = check_text(prompt, "prompt", LARGEST - _HEADER_BYTES)
         agent, wanted_type = options.pop("agent", None), options.pop("type", None)
         self.workdir = _directory(context, options.pop("workdir", None))
         self.command, self.program = None, None
@@ -96,8 +98,9 @@ class Submission:
         # does not mean that they are idle.
         usual = 0.0 if self.type == rules.HUMAN or self.command else rules.IDLE_SECONDS
         self.idle_timeout = _seconds(options.pop("idle_timeout", None), usual)
-        self.validate = _script(context, options.pop("validate", None))
-        self.expect = [str(path) for path in options.pop("expect", ()) or ()]
+        script = options.pop("validate", None)
+        self.validate = None if script is None else script_path(context, script)
+        self.expect = [_expected(str(path)) for path in options.pop("expect", ()) or ()]
         permissions = options.pop("permissions", None) or context.settings().job_permissions
         self.permissions = permissions if self.command is None or self.reviewer else None
         self.records_folder = options.pop("folder", None)
@@ -110,8 +113,10 @@ class Submission:
         self.child_limit = options.pop("child_limit", False)
         refuse_unknown(options)
         self._check()
-        for kind_name in () if self.existing else filter(None, (self.agent, self.reviewer)):
-            check_tellable(context, kind_name)
+        if not self.existing:
+            check_tellable(context, self.agent)
+        if self.reviewer:
+            check_tellable(context, self.reviewer, is_reviewer=True)
         if self.command is not None:
             # A prompt that cannot be an argument is refused before anything is recorded.
             command_template.expand(self.command, prompt=self.prompt, prompt_file="/", workdir=self.workdir)
@@ -200,13 +205,11 @@ def _refuse_options_of_agents(agent: str | None, wanted_type: str | None, option
         )
 
 
-def _task(prompt: str) -> str:
-    if not prompt.strip():
-        raise InvalidPrompt("the prompt is empty")
-    if "\0" in prompt:
-        raise InvalidPrompt("the prompt contains a NUL character")
-    check_size(prompt, LARGEST - _HEADER_BYTES)
-    return prompt
+def _refuse_empty(options: Mapping[str, Any]) -> None:
+    """Refuse an empty text: it may be an unset variable of a script, and must not mean the default."""
+    for name in ("agent", "session", "agent_session", "workdir", "reviewer", "reviewer_session", "validate"):
+        if options.get(name) == "":
+            raise Usage(f"--{name.replace('_', '-')} is empty", hint="give it a value, or leave it out")
 
 
 def _directory(context: Context, path_text: str | None) -> str:
@@ -216,12 +219,9 @@ def _directory(context: Context, path_text: str | None) -> str:
     return path
 
 
-def _script(context: Context, path_text: str | None) -> str | None:
-    if path_text is None:
-        return None
-    path = os.path.realpath(os.path.join(context.workspace, path_text))
-    if not os.path.isfile(path):
-        raise InvalidPath(f"the script {path} does not exist", hint="name one that exists")
+def _expected(path: str) -> str:
+    if not path.strip() or "\0" in path:
+        raise Usage("a path to expect is empty or contains a NUL character", hint="--expect report.md")
     return path
 
 
@@ -233,5 +233,5 @@ def _seconds(seconds: float | None, usual: float) -> float:
     if seconds is None:
         return usual
     if not 0 <= seconds < 1e9:
-        raise Usage("a timeout is a number of seconds, 0 or more")
+        raise Usage("a timeout is a number of seconds, 0 or more", hint="at most 1653w; 0 means never")
     return float(seconds)

@@ -10,11 +10,14 @@ from mam.adapters.system import process
 from mam.app.context import resident_start_and_lock
 from mam.app.job_runner.begin_attempt import (
     begin_attempt,
+    check_new_session,
+    check_session,
     create_session_for_job,
     create_session_from_record,
+    session_options,
     take_session,
 )
-from mam.app.job_runner.command_attempt import argv_of, check_caller, start_command
+from mam.app.job_runner.command_attempt import argv_of, check_caller, command_options, start_command
 from mam.app.job_runner.finish import fail
 from mam.app.job_runner.submission import Submission
 from mam.app.job_runner.task_message import message_of
@@ -22,7 +25,7 @@ from mam.app.jobs.find import document
 from mam.app.jobs.new_job import new_id, record_job
 from mam.core.command_template import takes_stdin
 from mam.core.errors import MamError, NotReady, Usage
-from mam.core.job_rules import HUMAN, LOOP
+from mam.core.job_rules import EXEC, HUMAN, LOOP
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -55,12 +58,14 @@ def preview(context: Context, prompt: str, **options: Unpack[AllJobOptions]) -> 
 def submit(context: Context, caller: Caller, prompt: str, **options: Unpack[AllJobOptions]) -> Document:
     """Record a job and give it to an agent; return the job's record.
 
-    An error after the job is recorded ends the job with an error, and is raised.
+    What can be refused is refused before the job is recorded. An error after that ends the job with an error,
+    and is raised.
     """
     submission, job_id = Submission(context, prompt, **options), new_id()
     if submission.command is not None:
         check_caller(context, caller)
     facts = {**submission.facts(job_id), "owner": process.me().as_json()}
+    _check_sessions(context, caller, job_id, submission, facts)
     job = record_job(context, caller, job_id, submission.prompt, **facts)
     try:
         resident_start_and_lock.ensure(context)
@@ -96,6 +101,7 @@ def create_with_job(
     facts = {**submission.facts(job_id), "agent_session": None, "owner": process.me().as_json()}
     # mam types nothing to a kind without an input box (a person in a pane): it shows its task at the start.
     gets_task_at_start = not context.kind(submission.agent).takes_prompt
+    check_new_session(context, caller, agent, **options)
     record_job(context, caller, job_id, submission.prompt, **facts)
     try:
         prompt = message_of(context, job_id, 1, submission.prompt) if gets_task_at_start else None
@@ -108,6 +114,28 @@ def create_with_job(
         fail(context, job_id, *_failure(submission, error))
         raise
     return context.registry.view().find(row["id"])
+
+
+def _check_sessions(
+    context: Context, caller: Caller, job_id: str, submission: Submission, facts: dict[str, Any]
+) -> None:
+    """Refuse a session that cannot take the job, and a new session that could not be created."""
+    in_workdir = context.replace(workspace=submission.workdir)
+    limit = submission.child_limit
+    if submission.type == HUMAN:
+        return
+    if submission.existing:
+        check_session(context, caller, submission.existing)
+    elif submission.command is not None:
+        options = command_options(submission.name(job_id), facts, submission.command, child_limit=limit)
+        check_new_session(in_workdir, caller, EXEC, **options)
+    else:
+        agent = submission.agent
+        options = session_options(context, agent, submission.name(job_id), facts, child_limit=limit)
+        check_new_session(in_workdir, caller, agent, **options)
+    if submission.reviewer:
+        options = session_options(context, submission.reviewer, submission.reviewer_name, facts)
+        check_new_session(in_workdir, caller, submission.reviewer, **options)
 
 
 def _delegate(

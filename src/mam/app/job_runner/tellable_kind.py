@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from mam.adapters.agents.catalogue import BUILT_IN
 from mam.app.sessions.launch import find_program
 from mam.core.errors import Refused
 
@@ -10,7 +11,7 @@ if TYPE_CHECKING:
     from mam.app.context.context import Context
 
 
-def check_tellable(context: Context, agent: str) -> None:
+def check_tellable(context: Context, agent: str, *, is_reviewer: bool = False) -> None:
     """Raise Refused if mam cannot see whether this program waits for words; nothing is started yet.
 
     A program without a kind that is not on PATH raises AgentMissing: its name may be mistyped.
@@ -20,7 +21,12 @@ def check_tellable(context: Context, agent: str) -> None:
         return
     if not kind.is_known:
         find_program(context, kind, [agent], dict(context.environ))
-    raise Refused(
-        f"mam cannot see whether {agent} waits for words, so it cannot give it a task",
-        hint=f"run it once and let its exit status be the end: mam job submit --exec -- {agent} …",
-    )
+    hint = f"run it once and let its exit status be the end: mam job submit --exec -- {agent} …"
+    if is_reviewer:
+        hint = f"name another reviewer: {', '.join(_tellable_kinds(context))}"
+    raise Refused(f"mam cannot see whether {agent} waits for words, so it cannot give it a task", hint=hint)
+
+
+def _tellable_kinds(context: Context) -> list[str]:
+    kinds = [context.kind(name) for name in BUILT_IN]
+    return [kind.name for kind in kinds if kind.takes_prompt and kind.reads_screen]

@@ -12,7 +12,7 @@ from mam.app.messages.delivery import comes_next, deliver
 from mam.app.messages.displayed_reason import displayed_reason
 from mam.app.messages.receipt_proof import proof_seconds
 from mam.core import message_rules as rules
-from mam.core.errors import Conflict, InvalidPrompt, NotAllowed, Refused
+from mam.core.errors import Conflict, NotAllowed, Refused
 from mam.core.message_rules import MessageState, ReasonCode
 
 TYPE_CHECKING = False
@@ -46,7 +46,7 @@ def send(
     began = time.monotonic()
     timed_out_at: float | None = None
     row = context.registry.view().find(target)
-    text = rules.parse_command(text) if is_command else _check_text(text)
+    text = rules.parse_command(text) if is_command else rules.check_text(text)
     me = check_sender(context, caller, row)
     fields = new_message(
         message_id, me, row, text, when=when, is_command=is_command, conversation=conversation
@@ -134,16 +134,6 @@ def withdraw(context: Context, caller: Caller, message_id: str, reason: str) -> 
         return True
 
     return context.registry.note(work)
-
-
-def _check_text(text: str) -> str:
-    if not text.strip():
-        raise InvalidPrompt("the message is empty")
-    if len(text.encode("utf-8", "replace")) > rules.LARGEST:
-        raise InvalidPrompt("a message is at most 1 MB long", hint="put it into a file and name the file")
-    if "\0" in text:
-        raise InvalidPrompt("a message cannot contain NUL")
-    return text
 
 
 def _record(transaction: Transaction, fields: dict[str, Any]) -> Message:

@@ -90,11 +90,24 @@ def create(context: Context, caller: Caller, agent: str | None, **options: Unpac
     return row
 
 
+def check_create(context: Context, caller: Caller, agent: str | None, **options: Unpack[AllOptions]) -> None:
+    """Raise what `create` would raise before it starts anything: a wrong option, a taken name, no program."""
+    create_options = CreateOptions(context, agent, **options)
+    workspace = _check_request(context, create_options)
+    _check_program(context, create_options)
+
+    def check(transaction: Transaction) -> None:
+        old = _choose_name(context, caller, transaction, create_options, workspace)[1]
+        _refuse_start(context, caller, transaction, create_options, old)
+        if old:
+            _renewed(context, caller, old, create_options)
+
+    context.registry.peek(check, None)
+
+
 def start_session(context: Context, caller: Caller, options: CreateOptions) -> tuple[Row, str]:
     """Start a session; return its row and its launch file, which `wait_until_ready` needs."""
-    if options.agent is None and options.name is None:
-        raise Usage("name an agent kind", hint="mam create --agent claude")
-    workspace = launch.check_workspace(context.workspace)
+    workspace = _check_request(context, options)
     options.look_for_names(context)
     plan = _reserve(context, caller, options, workspace)
     try:
@@ -107,6 +120,13 @@ def start_session(context: Context, caller: Caller, options: CreateOptions) -> t
         claims.release_after_error(context, plan["id"], plan["at"], error)
         raise
     return row, plan["launch_file"]
+
+
+def _check_request(context: Context, options: CreateOptions) -> str:
+    """Return the workspace of a request that names an agent or a session."""
+    if options.agent is None and options.name is None:
+        raise Usage("name an agent kind", hint="mam create --agent claude")
+    return launch.check_workspace(context.workspace)
 
 
 def _reserve(context: Context, caller: Caller, options: CreateOptions, workspace: str) -> StartPlan:
@@ -141,12 +161,7 @@ def _claim(
         if options.name:
             return None
         raise RegistryBusy(f"another command is changing '{name}'", hint="repeat the command")
-    if old:
-        row_trust.refuse(context, old, trust=options.trust)
-    if options.child_limit:
-        from mam.app.context.authority import check_child_limit
-
-        check_child_limit(context, caller, transaction)
+    _refuse_start(context, caller, transaction, options, old)
     row = old or _new_row(context, caller, options, session_id, name, workspace)
     new_row = _renewed(context, caller, row, options) if old else row
     plan: StartPlan = {
@@ -162,6 +177,18 @@ def _claim(
     if options.on_claim is not None:
         options.on_claim(transaction, new_row)
     return plan
+
+
+def _refuse_start(
+    context: Context, caller: Caller, transaction: Transaction, options: CreateOptions, old: Row | None
+) -> None:
+    """Refuse an ended session that may not run its command, and a caller with too many sessions."""
+    if old:
+        row_trust.refuse(context, old, trust=options.trust)
+    if options.child_limit:
+        from mam.app.context.authority import check_child_limit
+
+        check_child_limit(context, caller, transaction)
 
 
 def _choose_name(

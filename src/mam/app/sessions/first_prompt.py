@@ -25,11 +25,7 @@ _NOT_TYPED = "the prompt was not typed"
 
 def check_prompt(prompt: str) -> str:
     """Return the prompt in a form that can be typed, or refuse it before anything starts."""
-    rules.check_size(prompt)
-    cleaned = for_paste(prompt).rstrip()
-    if not cleaned.strip():
-        raise InvalidPrompt("the prompt is empty")
-    return cleaned
+    return rules.check_text(for_paste(rules.check_text(prompt, "prompt")).rstrip(), "prompt")
 
 
 def refuse_command(kind: Kind, prompt: str) -> None:

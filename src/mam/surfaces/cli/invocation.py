@@ -51,7 +51,7 @@ class Invocation:
             for name in ("workspace", "registry"):
                 # An empty value may be an unset variable of a script; it must not mean this directory.
                 if getattr(self.options, name) == "":
-                    raise Usage(f"--{name} is empty")
+                    raise Usage(f"--{name} is empty", hint="give it a value, or leave it out")
             self._fleet = open_fleet(
                 self.options.workspace,
                 registry=self.options.registry,

@@ -155,13 +155,13 @@ def span(text: str) -> float:
     try:
         return parse_span(text).total_seconds()
     except OverflowError:
-        raise Usage(f"{text[:40]!r} is too long a duration") from None
+        raise Usage(f"{text[:40]!r} is too long a duration", hint="write 30s, 5m, 2h, 7d or 1w") from None
 
 
 def count(text: str) -> int:
     """Return a whole number from 1; for `type=`."""
     if not text.isascii() or not text.isdigit() or len(text) > 9 or int(text) < 1:
-        raise Usage(f"{text[:40]!r} is not a whole number from 1")
+        raise Usage(f"{text[:40]!r} is not a whole number from 1", hint="write 1, 2, 3, …")
     return int(text)
 
 

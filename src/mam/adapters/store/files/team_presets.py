@@ -21,12 +21,16 @@ def load(name_or_path: str, environ: Mapping[str, str]) -> team_plan.TeamPlan:
     path = _find(name_or_path, environ)
     if os.path.exists(path) and not os.path.isfile(path):
         # Opening a pipe would wait for a writer.
-        raise InvalidPath(f"{path} is not a file")
+        raise InvalidPath(
+            f"{path} is not a file", hint="name a YAML file, or a preset: mam team list shows them"
+        )
     try:
         with open(path, "rb") as file:
             text = file.read(_LARGEST + 1)
     except OSError as error:
-        raise InvalidPath(f"{path} cannot be read: {error.strerror}") from None
+        raise InvalidPath(
+            f"{path} cannot be read: {error.strerror}", hint="name a file that you can read"
+        ) from None
     if len(text) > _LARGEST:
         raise InvalidSettings(f"{path}: larger than 256 KB")
     try:

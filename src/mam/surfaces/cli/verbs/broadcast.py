@@ -51,7 +51,7 @@ def run(call: Invocation) -> int:
 
     options = call.options
     if options.all and (options.role or options.team or options.agent):
-        raise Usage("--all excludes --role, --team and --agent")
+        raise Usage("--all excludes --role, --team and --agent", hint="leave out --all, or the others")
     receipts = call.fleet.messages.broadcast(
         read_message(options.text, options.file),
         role=options.role,

@@ -51,7 +51,7 @@ def run(call: Invocation) -> int:
     if bool(names) == by_choice:
         raise Usage("name sessions, or give --agent KIND or --all", hint="mam ls shows the sessions")
     if options.stopped and not options.all:
-        raise Usage("--stopped needs --all")
+        raise Usage("--stopped needs --all", hint="mam resume --all --stopped")
     if by_choice:
         kind = parse_kind(options.agent) if options.agent is not None else None
         names = call.fleet.sessions.resumable(agent=kind, stopped=options.stopped or not options.all)

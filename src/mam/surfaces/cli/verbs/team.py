@@ -66,7 +66,7 @@ def _of_list(parser: Parser) -> None:
 def run(call: Invocation) -> int:
     """Run the subcommand."""
     if call.options.rest and call.options.subcommand != "up":
-        raise Usage("only mam team up takes arguments after --")
+        raise Usage("only mam team up takes arguments after --", hint="leave out -- and what follows it")
     return _SUBCOMMANDS[call.options.subcommand](call)
 
 

@@ -21,6 +21,6 @@ def add_options(parser: Parser) -> None:
 def run(call: Invocation) -> int:
     """Block the card, and print it."""
     if not call.options.reason.strip():
-        raise Usage("the reason is empty: say what a person has to decide")
+        raise Usage("the reason is empty", hint="say what a person has to decide")
     document = call.fleet.boards.block(call.options.card, call.options.reason, board=call.options.board)
     return say_card(call, document)

@@ -66,5 +66,5 @@ def parse_fast(before: list[str], after: list[str]) -> Options | None:
 def run(call: Invocation) -> int:
     """Run the subcommand."""
     if call.options.rest and call.options.subcommand != "submit":
-        raise Usage("only mam job submit takes arguments after --")
+        raise Usage("only mam job submit takes arguments after --", hint="leave out -- and what follows it")
     return int(load_subcommand("job", call.options.subcommand).run(call))
