@@ -177,6 +177,15 @@ def test_a_draft_is_compared_without_spaces(draft, text, expected) -> None:
     assert shows_text(draft, text) is expected
 
 
+def test_what_a_terminal_cannot_show_is_not_compared() -> None:
+    """Seen in Codex on tmux 3.3a: the last sign of a joined emoji and the colour of another are missing."""
+    text = "👩\u200d👩\u200d👧\u200d👦 family, 🏳️\u200d🌈 flag, 👍🏽 thumb"
+    shown = "👩\u200d👩\u200d👧\u200d family, 🏳️\u200d🌈  flag, 👍 thumb"
+    assert shows_text(shown, text)
+    assert not shows_text(shown + "s", text)
+    assert shows_text("🇩🇪", "🇩🇪 🇫🇷") and not shows_text("🇩🇪 x", "🇩🇪 🇫🇷") and not shows_text("", "🇩🇪")
+
+
 def test_a_text_taller_than_the_box_counts_by_its_end() -> None:
     text = "\n".join(f"line {number}" for number in range(30))
     shown = "\n".join(f"line {number}" for number in range(22, 30))

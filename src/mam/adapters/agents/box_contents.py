@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from mam.adapters.agents.ambiguous_width_characters import without_joining_signs
+from mam.adapters.agents.ambiguous_width_characters import reliably_shown
 
 # A person who types just now may have begun with the same few signs.
 _SURE_AT_BEGIN, _SURE_INSIDE = 16, 64
@@ -32,10 +32,11 @@ def shows_text(draft: str, text: str, *, shows_end_only: bool = False, folded: s
 
     Where a box wraps a line is not seen, and neither are spaces there: so spaces and line ends do not count.
     """
-    shown, wanted = _signs(draft), _signs(text)
+    shown, wanted = reliably_shown(draft), reliably_shown(text)
     if not shown:
-        return False
-    for form in (wanted, _signs(text.replace("\t", _SHOWN_TAB))):
+        # A text of flags alone has nothing that is reliably shown.
+        return bool(draft.strip()) and not wanted
+    for form in (wanted, reliably_shown(text.replace("\t", _SHOWN_TAB))):
         if shown == form or (shows_end_only and form.endswith(shown)):
             return True
     sign = re.fullmatch(folded, " ".join(draft.split())) if folded is not None else None
@@ -44,14 +45,10 @@ def shows_text(draft: str, text: str, *, shows_end_only: bool = False, folded: s
 
 def shows_part(draft: str, text: str, *, shows_end_only: bool = False, is_sure: bool = True) -> bool:
     """Tell whether a draft is the begin of this text; if `is_sure`, so much that nobody else wrote it."""
-    shown, wanted = _signs(draft), _signs(text)
+    shown, wanted = reliably_shown(draft), reliably_shown(text)
     if shows_end_only:
         return len(shown) >= _SURE_INSIDE and shown in wanted
     return len(shown) >= (_SURE_AT_BEGIN if is_sure else 1) and wanted.startswith(shown) and shown != wanted
-
-
-def _signs(text: str) -> str:
-    return "".join(without_joining_signs(text).split())
 
 
 def _has_counts(sign: re.Match[str], text: str) -> bool:

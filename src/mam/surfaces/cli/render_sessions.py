@@ -165,8 +165,11 @@ def _tmux(session: Mapping[str, Any]) -> str:
 
 def _version(session: Mapping[str, Any]) -> str:
     version, tested = clean(session.get("agent_version")), session.get("version_tested")
-    is_untested = tested is False and version != EMPTY
-    return f"{version}  (mam was not tested with it)" if is_untested else version
+    if tested is not False:
+        return version
+    if version != EMPTY:
+        return f"{version}  (mam was not tested with it)"
+    return "unknown  (mam may not be tested with it)" if session.get("status") == "running" else EMPTY
 
 
 def figures(usage: Mapping[str, Any]) -> str:

@@ -58,7 +58,7 @@ def test_nothing_to_read(run) -> None:
 def test_an_untested_version_is_shown(run, session, monkeypatch) -> None:
     monkeypatch.setattr(practice.Practice, "known_versions", ("0.0.1",))
     assert run("status", session, "--json").json["session"]["version_tested"] is False
-    assert "(mam was not tested with it)" in run("status", session).out
+    assert "unknown  (mam may not be tested with it)" in run("status", session).out
 
 
 def test_figures_that_are_not_known() -> None:
