@@ -14,7 +14,7 @@ def row(name, pid, start=1, boot="x"):
 
 def context(rows, **environ):
     view = SimpleNamespace(rows=rows)
-    return SimpleNamespace(registry=SimpleNamespace(view=lambda: view), environ=environ)
+    return SimpleNamespace(registry=SimpleNamespace(view_to_show=lambda: view), environ=environ)
 
 
 def find(rows, **environ):

@@ -168,7 +168,7 @@ def test_s003_30_the_page_of_a_team_does_not_show_a_failed_spawn(master, while_s
         master.teams.spawn("dev", agent="practice", task="write it", args=["--no-such-option"])
     text = Path(document["session_file"]).read_text(encoding="utf-8")
     assert "| qa |" in text
-    assert "dev" not in text and "write it" not in text and "spawning" not in text
+    assert "| dev |" not in text and "write it" not in text and "spawning" not in text
 
 
 def test_s003_30_the_page_of_a_spawn_that_a_dead_spawner_left_is_removed(master, workspace):
