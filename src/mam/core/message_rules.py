@@ -53,7 +53,7 @@ _COMMAND = re.compile(r"/\S.*\Z")
 
 
 class ReasonCode(StrEnum):
-    """Why a message is held, as it is recorded: code compares this word, and the sentence is for people."""
+    """Why a message is held or failed: code compares this word, and the sentence is for people."""
 
     NOT_TRIED = "not_tried"
     ABSENT = "absent"
@@ -70,6 +70,8 @@ class ReasonCode(StrEnum):
     STOPPING = "stopping"
     # Its text may stand in the input box, and mam leaves it to a person.
     LEFT_IN_BOX = "left_in_box"
+    # It failed, because its session was started anew.
+    STARTED_ANEW = "started_anew"
 
 
 class Reason(str):

@@ -7,9 +7,10 @@ from tests.app.team_desk import QUICK, said
 
 from mam.adapters.store.tables import messages
 from mam.adapters.system import process
-from mam.app.messages import delivery
+from mam.app.messages import delivery, send
 from mam.app.sessions import create, recover
 from mam.app.sessions.stop import Stop
+from mam.core.errors import Conflict, SessionNotFound
 
 
 @pytest.fixture
@@ -88,6 +89,59 @@ def test_s003_29_a_resume_and_a_restart_keep_what_was_held(fleet, session) -> No
     delivery.deliver_all(fleet._access.context)
     states = {message["message_id"]: message["state"] for message in fleet.messages.inbox("one")}
     assert (states[first["message_id"]], states[second["message_id"]]) == ("submitted", "submitted")
+
+
+@pytest.fixture
+def before_the_record(monkeypatch):
+    """Do something after `send` has found its session, and before it records the message."""
+
+    def set_call(call):
+        check = send.check_sender
+
+        def check_and_call(*arguments):
+            me = check(*arguments)
+            monkeypatch.setattr(send, "check_sender", check)
+            call()
+            return me
+
+        monkeypatch.setattr(send, "check_sender", check_and_call)
+
+    return set_call
+
+
+def test_s003_29_a_new_start_before_the_record_refuses_the_message(fleet, session, before_the_record) -> None:
+    session.send("hello", timeout=10)
+    session.stop()
+    before_the_record(lambda: fleet.sessions.create(name="one", args=QUICK))
+    with pytest.raises(Conflict, match="'one' was started anew"):
+        session.send("for the agent of yesterday")
+    delivery.deliver_all(fleet._access.context)
+    assert said(fleet, "one") == []
+
+
+def test_s003_29_a_purge_before_the_record_fails_the_message(fleet, session, before_the_record) -> None:
+    session.send("hello", timeout=10)
+    session.stop()
+    before_the_record(lambda: fleet.sessions.stop("one", purge_conversation=True))
+    receipt = session.send("for the agent of yesterday")
+    assert receipt["state"] == "failed"
+    fleet.sessions.create(name="one", args=QUICK)
+    delivery.deliver_all(fleet._access.context)
+    assert said(fleet, "one") == []
+
+
+def test_s003_29_a_forgotten_session_gets_no_message(fleet, session, before_the_record) -> None:
+    session.stop()
+    before_the_record(lambda: fleet.sessions.forget("one"))
+    with pytest.raises(SessionNotFound):
+        session.send("for the agent of yesterday")
+
+
+def test_s003_29_a_resume_before_the_record_keeps_the_message(fleet, session, before_the_record) -> None:
+    session.send("hello", timeout=10)
+    session.stop()
+    before_the_record(session.resume)
+    assert session.send("go on", timeout=10)["state"] == "submitted"
 
 
 def test_a_forgotten_session_ends_what_was_held(fleet, session) -> None:

@@ -227,6 +227,47 @@ def while_starting(monkeypatch):
     return set_call
 
 
+def test_s003_29_a_failed_spawn_holds_the_messages_of_the_former_session_again(master, while_starting):
+    master.teams.spawn("dev", agent="practice", args=QUICK)
+    master.sessions.stop("dev")
+    held = master.messages.send("dev", "for the former session")
+    states = []
+
+    def look():
+        (message,) = [
+            sent for sent in master.messages.inbox("dev") if sent["message_id"] == held["message_id"]
+        ]
+        states.append((message["state"], message["reason"]))
+
+    while_starting(look)
+    with pytest.raises(NotReady):
+        master.teams.spawn("dev", agent="practice", args=["--no-such-option"])
+    assert states == [("failed", "'dev' was started anew before it was typed")] * 3
+    look()
+    assert states[-1][0] == "held"
+    master.sessions.resume("dev")
+    deliver_all(master._access.context)
+    assert said(master, "dev")[-1].endswith("for the former session")
+
+
+def test_s003_30_a_failed_spawn_keeps_what_changed_meanwhile(master, while_starting):
+    master.teams.spawn("dev", agent="practice", args=QUICK)
+    master.sessions.stop("dev")
+    before = master.sessions.get("dev").row
+    renamed = []
+
+    def rename_once():
+        if not renamed:
+            renamed.append(master.sessions.rename("dev", "other"))
+
+    while_starting(rename_once)
+    with pytest.raises(NotReady):
+        master.teams.spawn("dev", agent="practice", args=["--no-such-option"])
+    after = master.sessions.get(before["id"]).row
+    assert after["name"] == "other"
+    assert (after["conversations"], after["pane"]) == (before["conversations"], before["pane"])
+
+
 def test_an_undone_spawn_leaves_no_held_messages(master):
     """Another role of the team failed: a later resume must not tell the session that it is a member."""
     master.teams.spawn("dev", agent="practice", args=QUICK)

@@ -8,15 +8,32 @@ A resume continues the conversation, and keeps the messages.
 from __future__ import annotations
 
 from mam.adapters.store.tables import messages
-from mam.core.message_rules import MessageState
+from mam.core.message_rules import NOT_TRIED, MessageState, Reason, ReasonCode
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from mam.adapters.store.rows_and_log import Transaction
     from mam.core.session_row import Row
 
+_MOST_HELD_AGAIN = 1000
 
-def end_messages(transaction: Transaction, row: Row, event: str, *, by: str) -> None:
+
+def end_messages_of_former_launch(transaction: Transaction, row: Row, *, by: str) -> None:
+    """End the open messages of a session that was started anew."""
+    end_messages(transaction, row, f"'{row['name']}' was started anew", by=by, code=ReasonCode.STARTED_ANEW)
+
+
+def hold_again(transaction: Transaction, row: Row, since: float) -> None:
+    """Hold the messages again that a new start ended since then, because the new start is undone."""
+    for message in messages.listed(transaction, session_id=row["id"], limit=_MOST_HELD_AGAIN):
+        is_ended_by_start = message.reason_code == ReasonCode.STARTED_ANEW and message.changed_at >= since
+        if message.state == MessageState.FAILED and is_ended_by_start:
+            messages.update(transaction, message.id, state=MessageState.HELD, reason=NOT_TRIED)
+
+
+def end_messages(
+    transaction: Transaction, row: Row, event: str, *, by: str, code: ReasonCode | None = None
+) -> None:
     """End the open messages of a session; `event` says what happened to it, in a sentence.
 
     A held message has failed. Of one that is being typed nobody can say that, so it is unconfirmed: its proof
@@ -25,6 +42,6 @@ def end_messages(transaction: Transaction, row: Row, event: str, *, by: str) -> 
     for message in messages.open_of(transaction, row["id"]):
         is_held = message.state == MessageState.HELD
         state = MessageState.FAILED if is_held else MessageState.UNCONFIRMED
-        reason = f"{event} {'before it was typed' if is_held else 'while it was being typed'}"
+        reason = Reason(f"{event} {'before it was typed' if is_held else 'while it was being typed'}", code)
         messages.update(transaction, message.id, state=state, reason=reason, owner=None)
         transaction.log(by, "send", row, reason, message=message.id, state=state)

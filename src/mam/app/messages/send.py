@@ -12,8 +12,9 @@ from mam.app.messages.delivery import comes_next, deliver
 from mam.app.messages.displayed_reason import displayed_reason
 from mam.app.messages.receipt_proof import proof_seconds
 from mam.core import message_rules as rules
-from mam.core.errors import Conflict, NotAllowed, Refused
+from mam.core.errors import Conflict, NotAllowed, Refused, SessionNotFound
 from mam.core.message_rules import MessageState, ReasonCode
+from mam.core.session_row import launch_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -51,7 +52,7 @@ def send(
     fields = new_message(
         message_id, me, row, text, when=when, is_command=is_command, conversation=conversation
     )
-    message = context.registry.note(lambda transaction: _record(transaction, fields))
+    message = context.registry.note(lambda transaction: _record(transaction, fields, row))
     while True:
         deliver(context, row["id"])
         message = _reload(context, message.id)
@@ -136,8 +137,11 @@ def withdraw(context: Context, caller: Caller, message_id: str, reason: str) -> 
     return context.registry.note(work)
 
 
-def _record(transaction: Transaction, fields: dict[str, Any]) -> Message:
-    """Record a message once; refuse an id of another message, and messages that look like a loop."""
+def _record(transaction: Transaction, fields: dict[str, Any], found: Row) -> Message:
+    """Record a message once; refuse an id of another message, and messages that look like a loop.
+
+    `found` is the row of the recipient as the sender found it.
+    """
     sender, target, now = fields["sender"], fields["session_id"], transaction.now
     earlier = messages.find(transaction, fields["id"])
     if earlier is not None and earlier.session_id != target:
@@ -149,6 +153,8 @@ def _record(transaction: Transaction, fields: dict[str, Any]) -> Message:
             f"{earlier.id} is a message with another text or sender",
             hint="leave out the id, or give another",
         )
+    if earlier is None:
+        _check_launch(transaction, found)
     if sender != "user" and earlier is None:
         recent = messages.count_since(transaction, sender, target, now - rules.PAIR_SECONDS)
         if recent >= rules.MOST_OF_A_PAIR:
@@ -157,6 +163,23 @@ def _record(transaction: Transaction, fields: dict[str, Any]) -> Message:
         if same:
             raise Refused("the same text was sent within 10 minutes", hint="mam inbox --sent shows it")
     return messages.add(transaction, fields)
+
+
+def _check_launch(transaction: Transaction, found: Row) -> None:
+    """Refuse a message for a session that was forgotten or started anew since its sender found it.
+
+    The verbs end the messages that are recorded by then. A resume continues the conversation, so the message
+    is for it, too: unlike a new start, it counts itself in the row.
+    """
+    name, current = found["name"], transaction.get(found["id"])
+    if current is None:
+        raise SessionNotFound(f"'{name}' was forgotten before the message was recorded", hint="mam ls")
+    is_resumed = current.get("resume_count") != found.get("resume_count")
+    if launch_of(current) != launch_of(found) and not is_resumed:
+        raise Conflict(
+            f"'{name}' was started anew before the message was recorded",
+            hint="repeat the command to send it to the new agent",
+        )
 
 
 def _reload(context: Context, message_id: str) -> Message:

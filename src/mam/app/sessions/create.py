@@ -14,7 +14,7 @@ from mam.adapters.system import process
 from mam.adapters.system.deadline import Deadline
 from mam.app.context import claims
 from mam.app.context.network_warning import warn_of_network
-from mam.app.messages.launch_end import end_messages
+from mam.app.messages.launch_end import end_messages_of_former_launch
 from mam.app.observation import conversations
 from mam.app.sessions import launch, row_trust
 from mam.app.sessions.create_options import CreateOptions
@@ -62,7 +62,7 @@ if TYPE_CHECKING:
 
 _MOST_NUMBERS = 1000
 # The fields that a new start of an ended session replaces in its row.
-_RENEWED = (
+RENEWED = (
     "role",
     "start_command",
     "permissions",
@@ -346,7 +346,7 @@ def bind(context: Context, caller: Caller, plan: StartPlan, started_agent: Start
         action = caller.action("create", context.now())
         if plan["anew"]:
             current = transaction.get(row["id"]) or row
-            fields = {key: value for key, value in row.items() if key in _RENEWED}
+            fields = {key: value for key, value in row.items() if key in RENEWED}
             new_row = transaction.put(
                 session_transitions.started_anew(
                     current,
@@ -357,7 +357,7 @@ def bind(context: Context, caller: Caller, plan: StartPlan, started_agent: Start
                     **fields,
                 )
             )
-            end_messages(transaction, new_row, f"'{new_row['name']}' was started anew", by=action["by"])
+            end_messages_of_former_launch(transaction, new_row, by=action["by"])
         else:
             new_row = transaction.add(_first_row(row, started_agent, entry, action))
         evidence.clear(transaction.connection, row["id"])

@@ -16,7 +16,8 @@ from mam.app.context import own_command
 from mam.app.context.caller import calling_row
 from mam.app.context.liveness import check_liveness
 from mam.app.context.unknown_options import refuse_unknown
-from mam.app.sessions.create import start_session, wait_until_ready
+from mam.app.messages.launch_end import hold_again
+from mam.app.sessions.create import RENEWED, start_session, wait_until_ready
 from mam.app.sessions.create_options import CreateOptions
 from mam.app.sessions.launch import Placement
 from mam.app.teams import onboarding_steps, register, team_page
@@ -28,7 +29,8 @@ from mam.core.errors import DialogOpen, MamError, NotReady, Refused, StartUnconf
 from mam.core.liveness_values import Liveness
 from mam.core.message_rules import MessageState
 from mam.core.names import parse_name
-from mam.core.session_row import is_running
+from mam.core.session_row import is_running, merged, own_id_field
+from mam.core.session_transitions import alive_fields
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -68,6 +70,8 @@ if TYPE_CHECKING:
 TRIES = 3
 _COMMAND_SECONDS, _PROMPT_SECONDS = 10.0, 30.0
 _DEFAULT_AGENT = "claude"
+# What a start and a stop change in a row, beside the fields of `RENEWED` and of a running row.
+_LAUNCH_FIELDS = ("status", "pane", "tmux_session_id", "conversations", "last_action")
 
 
 def spawn(
@@ -300,7 +304,7 @@ class Spawn:
         member = self.member
         if member is None:
             return
-        end_failed_session(self.context, self.caller, member.session_id, self.former_row)
+        end_failed_session(self.context, self.caller, member, self.former_row)
 
         def work(transaction: Transaction) -> None:
             for entry in member.words:
@@ -355,11 +359,16 @@ class Spawn:
         return self.context.registry.peek(read, empty)
 
 
-def end_failed_session(context: Context, caller: Caller, session_id: str, former_row: Row | None) -> None:
-    """End the session of a failed try. Remove its row, or restore the row that it had before."""
+def end_failed_session(context: Context, caller: Caller, member: Member, former_row: Row | None) -> None:
+    """End the session of a failed try. Remove its row, or restore what the try changed in it.
+
+    What somebody else changed meanwhile, such as the name, stays. The messages of the former launch are held
+    again.
+    """
     from mam.app.sessions.forget import forget, remove_dead_pane
     from mam.app.sessions.stop import stop
 
+    session_id = member.session_id
     row = context.registry.view().by_id(session_id)
     if row is None:
         return
@@ -374,6 +383,8 @@ def end_failed_session(context: Context, caller: Caller, session_id: str, former
         current = transaction.get(session_id)
         if current is not None and not is_running(current):
             # A resume opens the last conversation of the row, and no agent ever began that of this try.
-            transaction.put({**former_row, "version": current["version"]})
+            fields = (*_LAUNCH_FIELDS, *RENEWED, *alive_fields(), own_id_field(current["agent"]))
+            former = {key: value for key, value in former_row.items() if key in fields}
+            hold_again(transaction, transaction.put(merged(current, **former)), member.spawned_at)
 
     context.registry.change(restore)
