@@ -41,6 +41,22 @@ def test_a_graceful_stop(fleet, tmux_server) -> None:
     assert "status: stopped" in Path(fleet.registry_file).read_text(encoding="utf-8")
 
 
+def test_an_agent_that_draws_the_end_of_its_turn_late_is_asked_to_exit(fleet, monkeypatch) -> None:
+    """Its hook says that it is idle, while its screen still shows the turn. Seen with Claude Code 2.1.325."""
+    session = fleet.sessions.create("practice", args=QUICK, prompt="hello")
+    session.wait("idle", timeout=10)
+    read_screen, looks = Practice.read_screen, []
+
+    def draw_late(kind, screen):
+        looks.append(read_screen(kind, screen))
+        if len(looks) < 3:
+            looks[-1].state = activity.WORKING
+        return looks[-1]
+
+    monkeypatch.setattr(Practice, "read_screen", draw_late)
+    assert session.stop().row["termination_mode"] == "graceful"
+
+
 def test_stopping_again_says_so(fleet) -> None:
     session = fleet.sessions.create("practice", args=QUICK)
     session.stop()

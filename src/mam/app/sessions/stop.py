@@ -16,13 +16,14 @@ from mam.app.messages.delivery import resolve_abandoned
 from mam.app.messages.enter_text import type_text
 from mam.app.messages.launch_end import end_messages
 from mam.app.observation import conversations
+from mam.app.observation.newest_hook_reports import newest_reports
 from mam.app.observation.pane_look import gather_evidence, look_at_pane
 from mam.app.observation.versions import is_box_proven, says_waiting
 from mam.app.sessions import exit_status_and_cleanup, launch
 from mam.app.sessions.forget import find_dead_pane, remove_dead_pane
 from mam.app.sessions.outcome import RowOutcome
 from mam.core import safe_text, session_transitions, stop_escalation
-from mam.core.activity import WORKING
+from mam.core.activity import IDLE, WORKING
 from mam.core.errors import (
     DeliveryUnconfirmed,
     MamError,
@@ -58,6 +59,8 @@ SIGKILL = 9
 _FOLLOW_SECONDS = 0.3
 # How long a stop waits for a message that another process is typing.
 _TYPING_SECONDS, _STEP = 3.0, 0.02
+# How much later than its hook an agent may draw the end of its turn.
+_DRAWS_SECONDS = 1.0
 
 
 def stop(
@@ -211,10 +214,7 @@ class Stop:
         named_conversation = conversations.reported_conversation(self.context, self.row)
         text, screen_state, in_mode = "", ScreenState(), False
         if liveness.pane is not None:
-            capture = self.tmux.look(liveness.pane.id)
-            screen = Screen(capture.captured, capture.cursor_x, capture.cursor_y)
-            text, in_mode = screen.text, capture.pane.in_mode
-            screen_state = self.kind.read_screen(screen)
+            text, screen_state, in_mode = self._look_at_end_of_turn(liveness.pane.id)
         step = stop_escalation.first_step(
             force=self.force,
             exit_word=self.kind.exit_word,
@@ -241,6 +241,25 @@ class Stop:
 
         self.row = self.context.registry.note(work)
         return step
+
+    def _look_at_end_of_turn(self, pane_id: str) -> tuple[str, ScreenState, bool]:
+        """Return what the screen shows, as text and by the kind, and whether the pane is in copy mode.
+
+        Claude Code runs the hook of the end of its turn a moment before it draws that end. So the busy screen
+        of an agent that reports that it is idle is looked at again, for a short time.
+        """
+        deadline = Deadline(_DRAWS_SECONDS)
+        while True:
+            capture = self.tmux.look(pane_id)
+            screen = Screen(capture.captured, capture.cursor_x, capture.cursor_y)
+            screen_state = self.kind.read_screen(screen)
+            is_late = not self.force and screen_state.state == WORKING and self._reports_idle()
+            if not is_late or not deadline.pause(_STEP):
+                return screen.text, screen_state, capture.pane.in_mode
+
+    def _reports_idle(self) -> bool:
+        report = newest_reports(self.context, [self.row]).get(self.row["id"])
+        return report is not None and report.data["state"] == IDLE
 
     def _announce(self, transaction: Transaction, row: Row) -> None:
         """Publish once that the session is about to end."""
