@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import ast
+import os
 import re
 import shlex
+import subprocess
+import sys
 from collections import Counter
 from functools import cache
 from pathlib import Path
@@ -50,7 +53,42 @@ def test_the_migration_page_names_the_scripts_that_are_shipped() -> None:
     scripts = {
         path.rpartition("/")[2] for files in shipped().values() for path in files if path.endswith(".sh")
     }
-    assert {name for name in re.findall(r"\b\w+\.sh\b", MIGRATION) if name != "check.sh"} == scripts
+    named = set(re.findall(r"\b\w+\.sh\b", MIGRATION))
+    assert named == scripts | {"check.sh", "create_session.sh", "status.sh", "lib.sh"}
+
+
+def test_the_migration_page_gives_each_other_script_its_command() -> None:
+    table = re.search(r"^\| script \| command \|\n.*?\n\n", MIGRATION, re.DOTALL | re.MULTILINE)
+    assert table
+    listed = re.findall(r"^\| `(\w+\.(?:sh|py))`", table[0], re.MULTILINE)
+    called = set(re.findall(r"\b\w+\.py\b", MIGRATION))
+    assert sorted(listed) == sorted({*called, "create_session.sh", "status.sh", "lib.sh"})
+
+
+def test_the_copied_folder_of_the_migration_page_keeps_the_other_scripts(
+    home, quick_path, monkeypatch
+) -> None:
+    """The block of the page runs: mam's files replace theirs, and every other file stays."""
+    skills = quick_path / ".agents/skills"
+    theirs = {
+        "stop": ["SKILL.md", "scripts/stop_session.sh", "scripts/lib.sh"],
+        "monitor": ["SKILL.md", "scripts/reconcile.sh"],
+        "delegate-job": ["SKILL.md", "delegate_job.sh", "scripts/publish_event.py"],
+    }
+    paths = [f"tmux-agent-orchestrate-{skill}/{name}" for skill, names in theirs.items() for name in names]
+    for path in paths:
+        (skills / path).parent.mkdir(parents=True, exist_ok=True)
+        (skills / path).write_text("theirs\n", encoding="utf-8")
+    block = next(text for text in re.findall(r"```sh\n(.*?)```", MIGRATION, re.DOTALL) if "cp -Rp" in text)
+    monkeypatch.setenv("PATH", f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}")
+    subprocess.run(["sh", "-e", "-c", block], cwd=quick_path, check=True, timeout=600, capture_output=True)
+    kept = [path for path in paths if (skills / path).read_text(encoding="utf-8") == "theirs\n"]
+    assert [path.rpartition("/")[2] for path in kept] == ["lib.sh", "delegate_job.sh", "publish_event.py"]
+    assert {path: (quick_path / ".agents/old-skills" / path).exists() for path in paths} == dict.fromkeys(
+        paths, True
+    )
+    ours = [f"{name}/{path}" for name, files in shipped().items() for path in files]
+    assert all("installed by mam" in (skills / path).read_text(encoding="utf-8") for path in ours)
 
 
 def rows() -> list[tuple[str, list[str]]]:

@@ -345,3 +345,13 @@ def test_a_signal_to_end_needs_no_words(run, workspace, until):
     assert waiting.stderr.read() == b""
     waiting.stdout.close()
     waiting.stderr.close()
+
+
+def test_a_changed_skill_is_kept_with_words_for_what_was_asked(run, workspace) -> None:
+    page = workspace / ".agents/skills/tmux-agent-orchestrate-stop/SKILL.md"
+    page.parent.mkdir(parents=True)
+    page.write_text("mine\n", encoding="utf-8")
+    assert "move it away to get the file of this version" in run("skills", "install").out
+    answer = run("skills", "uninstall")
+    assert "kept: a person has changed a file; mam did not remove it" in answer.out
+    assert "to get the file" not in answer.out

@@ -331,7 +331,7 @@ class Registry:
             return View([], {}, intents)
         from mam.adapters.store.yaml import intake
 
-        content = intake.read_file(self.paths)
+        content = intake.read_file(self.paths, is_recorded=False)
         if content is None:
             return View([], {}, intents)
         return View([with_all_fields(row) for row in content.rows], content.identities, intents)

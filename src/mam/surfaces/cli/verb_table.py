@@ -49,7 +49,7 @@ VERBS: dict[str, tuple[str, str, str]] = {
     "task": ("task", "add, list, claim and finish tasks for roles", TEAMS),
     "board": ("board", "create, show, claim and complete cards of a Kanban board", BOARD),
     "mcp": ("mcp", "serve these verbs to agents as MCP tools", AGENTS),
-    "skills": ("skills", "teach agents these verbs: install, list and remove skills", AGENTS),
+    "skills": ("skills", "teach agents these verbs: install, list and uninstall skills", AGENTS),
     "monitor": ("monitor", "update the registry to match what exists", CARE),
     "doctor": ("doctor", "check this machine and this root", CARE),
     "demo": ("demo", "show mam at work, with practice agents on a separate tmux server", CARE),

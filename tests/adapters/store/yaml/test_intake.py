@@ -377,3 +377,33 @@ def test_a_foreign_registry_with_a_wrong_value_is_named_or_works(store, key):
             assert error.exit_code in (1, 2, 65), (key, value, error)
         finally:
             fleet.close()
+
+
+@pytest.mark.parametrize("has_state", (False, True), ids=("no folder", "an empty database"))
+@pytest.mark.parametrize(
+    "text", ("tmux_sessions:\n- [broken\n", "tmux_sessions:\n- {name: a}\n"), ids=("not YAML", "a bad row")
+)
+def test_nobody_is_told_to_move_away_the_only_copy(store, has_state, text) -> None:
+    """Before mam has recorded the file, nothing could write it again."""
+    store.yaml.parent.mkdir(exist_ok=True)
+    store.yaml.write_text(text, encoding="utf-8")
+    if has_state:
+        store.registry.ensure_exists()
+    for attempt in (store.registry.view, lambda: store.again().change(lambda _transaction: None)):
+        with pytest.raises(Damaged) as caught:
+            attempt()
+        assert caught.value.hint == "correct the line; keep the file: mam has not recorded it yet"
+    store.backup.write_text("tmux_sessions: []\n", encoding="utf-8")
+    with pytest.raises(Damaged) as caught:
+        store.again().view()
+    assert str(store.backup) in (caught.value.hint or "")
+
+
+def test_a_recorded_registry_may_be_moved_away(three) -> None:
+    three.yaml.write_text("tmux_sessions:\n- [broken\n", encoding="utf-8")
+    with pytest.raises(Damaged) as caught:
+        three.again().change(lambda _transaction: None)
+    assert "move the file away" in (caught.value.hint or "")
+    three.yaml.rename(three.root / "away.yaml")
+    three.again().change(lambda _transaction: None)
+    assert len(file_rows(three.yaml)) == 3

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
+import os
 
 from mam.adapters.store import database
 from mam.adapters.store.root_paths import fingerprint
 from mam.adapters.store.rows_and_log import dump, new_session_id
 from mam.adapters.store.yaml import document, yaml_text
 from mam.core import registry_hand_edits
-from mam.core.errors import Unavailable
+from mam.core.errors import EditRefused, RegistryCorrupt, Unavailable
 from mam.core.registry_hand_edits import KnownRow, refuse
 from mam.core.row_checks import flaws
 from mam.core.session_row import with_all_fields
@@ -25,8 +26,28 @@ if TYPE_CHECKING:
     from mam.core.session_row import Action, Row
 
 
-def read_file(paths: RootPaths) -> document.Document | None:
-    """Return the content of the file with checked rows; None without content, which is never an edit."""
+def read_file(paths: RootPaths, *, is_recorded: bool) -> document.Document | None:
+    """Return the content of the file with checked rows; None without content, which is never an edit.
+
+    `is_recorded` tells whether the database holds the sessions. If it does not, the file is the only copy,
+    and the hint of an error does not tell anybody to move it away.
+    """
+    try:
+        return _checked_content(paths)
+    except (RegistryCorrupt, EditRefused) as error:
+        if not is_recorded:
+            error.hint = _way_out_without_record(paths)
+        raise
+
+
+def _way_out_without_record(paths: RootPaths) -> str:
+    backup = f"{paths.yaml}.bak"
+    if os.path.exists(backup):
+        return f"correct the line, or compare with {backup}; keep the file: mam has not recorded it yet"
+    return "correct the line; keep the file: mam has not recorded it yet"
+
+
+def _checked_content(paths: RootPaths) -> document.Document | None:
     try:
         with database.errors(paths.yaml), open(paths.yaml, "rb") as file:
             text = file.read(yaml_text.LARGEST + 1)
@@ -49,11 +70,12 @@ def take_in(
 ) -> None:
     """Record the content of the file in the database, or raise and change nothing."""
     file = fingerprint(paths.yaml)
-    content = read_file(paths)
     has_rows = bool(transaction.rows())
+    is_recorded = has_rows or transaction.meta("file") is not None
+    content = read_file(paths, is_recorded=is_recorded)
     if content is None or (has_rows and not content.has_list()):
         return
-    if transaction.meta("file") is None and not has_rows:
+    if not is_recorded:
         _import(transaction, content)
     else:
         _edit(transaction, paths, content, confirm or (lambda _row, _status: None))
@@ -62,7 +84,7 @@ def take_in(
 
 def preview(connection: sqlite3.Connection, paths: RootPaths, rows: list[Row], now: float) -> list[Row]:
     """Return the rows as the file would change them, without the statuses, which mam must confirm first."""
-    content = read_file(paths)
+    content = read_file(paths, is_recorded=True)
     if content is None or (rows and not content.has_list()):
         return rows
     known_rows = _known_rows(connection)

@@ -23,6 +23,7 @@ EXAMPLES = """
   mam skills install                     into .agents/skills, which Codex and others read
   mam skills list --for claude
   mam skills uninstall --dir .agents/skills"""
+_TO_GET_OURS = "move it away to get the file of this version"
 _FOR = ("claude", "codex", "gemini", "agents")
 
 
@@ -58,7 +59,8 @@ def run(call: Invocation) -> int:
         for skill in document["skills"]
     ]
     if any(skill.get("did") == "kept" for skill in document["skills"]):
-        lines.append("kept: a person has changed a file; move it away to get the file of this version")
+        way = "mam did not remove it" if options.subcommand == "uninstall" else _TO_GET_OURS
+        lines.append(f"kept: a person has changed a file; {way}")
         lines += [f"  {clean(path, 500)}" for skill in document["skills"] for path in _changed(skill)]
     return call.say(document, clean(document["directory"], 500), *lines)
 

@@ -11,7 +11,9 @@ if TYPE_CHECKING:
     from mam.surfaces.cli.parser import Parser
 
 DESCRIPTION = """\
-End sessions and prove that no process of them is left. mam asks the agent to exit first. The
+End sessions and prove that no process of them is left. mam asks the agent to exit first, if its
+input box is empty. It closes the pane of an agent that works or asks at once
+(termination_mode pane-closed); `mam wait NAME --for idle` before lets a turn end. The
 conversation remains and can be resumed, unless --purge-conversation deletes it."""
 EXAMPLES = """
   mam stop demo-app-creator-claude
