@@ -59,21 +59,32 @@ def last_output_at(jobs_folder: str, job_id: str, attempt: int) -> float | None:
 
 
 def read_output(path: str) -> bytes | None:
-    """Return what is kept of an output, also while its command runs; None if there is no output file."""
-    try:
-        with job_files.open_plain(path) as file:
-            output = file.read(HEAD + 2 * TAIL)
-    except OSError:
-        return None
-    parts = _parts(path) if len(output) == HEAD else []
+    """Return what is kept of an output, also while its command runs; None if there is no output file.
+
+    At the end of the command the runner replaces the file and then removes the parts. If that happened in
+    between, the file that is there now has everything.
+    """
+    while True:
+        try:
+            with job_files.open_plain(path) as file:
+                output = file.read(HEAD + 2 * TAIL)
+                if len(output) != HEAD:
+                    return output
+                parts = [(at, content) for at, part in _parts(path) if (content := _content(part))]
+                if os.path.samestat(os.fstat(file.fileno()), os.stat(path)):
+                    return output + _newest(parts)
+        except OSError:
+            return None
+
+
+def _newest(parts: list[tuple[int, bytes]]) -> bytes:
+    """Return the newest output from its parts, after a line that says how much was left out."""
     if not parts:
-        return output
-    contents = [(at, _content(part)) for at, part in parts]
-    end = contents[-1][0] + len(contents[-1][1])
-    start = max(HEAD, end - TAIL, contents[0][0])
-    kept = b"".join(content[max(0, start - at) :] for at, content in contents)
-    gap = b"\n[mam: %d bytes are left out here]\n" % (start - HEAD) if start > HEAD else b""
-    return output + gap + kept
+        return b""
+    end = parts[-1][0] + len(parts[-1][1])
+    start = max(HEAD, end - TAIL, parts[0][0])
+    kept = b"".join(content[max(0, start - at) :] for at, content in parts)
+    return (b"\n[mam: %d bytes are left out here]\n" % (start - HEAD) if start > HEAD else b"") + kept
 
 
 def last_line(path: str) -> str:
@@ -89,8 +100,13 @@ def _parts(path: str) -> list[tuple[int, str]]:
         names = os.listdir(folder)
     except OSError:
         return []
-    endings = [(other.removeprefix(f"{name}."), os.path.join(folder, other)) for other in names]
-    return sorted((int(ending), other) for ending, other in endings if ending.isascii() and ending.isdigit())
+    begin = f"{name}."
+    endings = [(other.removeprefix(begin), other) for other in names if other.startswith(begin)]
+    return sorted(
+        (int(ending), os.path.join(folder, other))
+        for ending, other in endings
+        if ending.isascii() and ending.isdigit()
+    )
 
 
 def _content(path: str) -> bytes:
