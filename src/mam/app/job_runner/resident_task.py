@@ -20,6 +20,7 @@ from mam.app.job_runner.finish import fail, finish
 from mam.app.job_runner.review_loop import task_of
 from mam.app.job_runner.task_message import report_command
 from mam.app.jobs import clock_jump
+from mam.app.jobs.command_end import recorded_end
 from mam.app.jobs.find import open_job_ids
 from mam.app.jobs.report_activity import has_unseen_turn, prompted_at, report_activity
 from mam.app.jobs.session_events import EXITED
@@ -44,6 +45,7 @@ if TYPE_CHECKING:
     from mam.adapters.store.tables.jobs import Job
     from mam.app.context.context import Context
     from mam.core.caller import Caller
+    from mam.core.session_row import Row
 
     # Sessions by id, as `ls` describes them.
     Sessions = dict[str, Any]
@@ -101,7 +103,7 @@ class JobTask:
             try:
                 advance_job(self.context, self.caller, job, sessions)
             except MamError as error:
-                self._warn_once(job.id, error)
+                self._warn_of_job(job.id, error)
         self._stop_commands()
         soon = [
             due
@@ -118,30 +120,33 @@ class JobTask:
 
     def _stop_commands(self) -> None:
         """Stop each command that runs although its job has ended: by a timeout, or by a cancel that died."""
-        none: list[str] = []
-        for session_id in self.context.registry.peek(_commands_without_job, none):
-            running = self._stops.get(session_id)
-            if running is None or not running.is_alive():
+        none: list[Row] = []
+        self._stops = {key: thread for key, thread in self._stops.items() if thread.is_alive()}
+        for row in self.context.registry.peek(
+            lambda transaction: _commands_without_job(self.context, transaction), none
+        ):
+            if row["id"] not in self._stops:
                 context = self.context.for_thread()
-                thread = threading.Thread(
-                    target=self._stop_in_thread, args=(context, session_id), daemon=True
-                )
-                self._stops[session_id] = thread
+                thread = threading.Thread(target=self._stop_in_thread, args=(context, row), daemon=True)
+                self._stops[row["id"]] = thread
                 thread.start()
 
-    def _stop_in_thread(self, context: Context, session_id: str) -> None:
+    def _stop_in_thread(self, context: Context, row: Row) -> None:
         try:
-            stop(context, self.caller, session_id, reason="its job has ended")
+            stop(context, self.caller, row["id"], reason="its job has ended")
         except MamError as error:
-            self._warn_once(session_id, error)
+            self._warn_once(row["id"], error, f"mam cannot stop '{row['name']}', whose job has ended")
         finally:
             context.close()
 
-    def _warn_once(self, job_id: str, error: MamError) -> None:
-        """Warn of a job's problem once; other jobs are advanced regardless."""
-        if self._warnings.get(job_id) != error.message:
-            self._warnings[job_id] = error.message
-            self.context.warn(f"mam cannot advance job {job_id} now: {error}")
+    def _warn_once(self, key: str, error: MamError, problem: str) -> None:
+        """Warn of the problem of a job or a session once; other jobs are advanced regardless."""
+        if self._warnings.get(key) != error.message:
+            self._warnings[key] = error.message
+            self.context.warn(f"{problem}: {error}")
+
+    def _warn_of_job(self, job_id: str, error: MamError) -> None:
+        self._warn_once(job_id, error, f"mam cannot advance job {job_id} now")
 
     def _check(self, job_id: str) -> None:
         running = self._threads.get(job_id)
@@ -157,7 +162,7 @@ class JobTask:
         try:
             check(context, self.caller, job_id)
         except MamError as error:
-            self._warn_once(job_id, error)
+            self._warn_of_job(job_id, error)
         finally:
             context.close()
 
@@ -334,14 +339,29 @@ def _facts_of_command(context: Context, job: Job) -> dict[str, Any]:
     }
 
 
-def _commands_without_job(transaction: Transaction) -> list[str]:
-    """Return the sessions of commands that run although their job has ended."""
+def _commands_without_job(context: Context, transaction: Transaction) -> list[Row]:
+    """Return the sessions of commands that run although their job has ended.
+
+    A runner lives a little longer than its command. If it has recorded the end, the command ended by itself.
+    """
     open_ids = jobs.open_ids(transaction)
     return [
-        row["id"]
+        row
         for row in transaction.rows()
-        if row["agent"] == EXEC and row.get("delegate_job_id") not in open_ids and runs_on(row)
+        if row["agent"] == EXEC
+        and row.get("delegate_job_id") not in open_ids
+        and runs_on(row)
+        and not _has_recorded_end(context, transaction, row)
     ]
+
+
+def _has_recorded_end(context: Context, transaction: Transaction, row: Row) -> bool:
+    job = jobs.find(transaction, row.get("delegate_job_id") or "")
+    if job is None:
+        return False
+    # The session of the next round runs before the job names it.
+    is_next = job.session_id not in (None, row["id"])
+    return recorded_end(context, job, job.attempt + is_next) is not None
 
 
 def _overdue(

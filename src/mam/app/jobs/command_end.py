@@ -29,9 +29,9 @@ def output_path(context: Context, job: Job, attempt: int | None = None) -> str:
     return exec_files.output_file(audit, attempt or job.attempt)
 
 
-def recorded_end(context: Context, job: Job) -> ends.CommandEnd | None:
-    """Return how the command of the current attempt ended; None if no end is recorded."""
-    content = exec_files.read_record(context.paths.jobs, job.id, job.attempt)
+def recorded_end(context: Context, job: Job, attempt: int | None = None) -> ends.CommandEnd | None:
+    """Return how the command of an attempt, or of the current one, ended; None if no end is recorded."""
+    content = exec_files.read_record(context.paths.jobs, job.id, attempt or job.attempt)
     return None if content is None else ends.parse(content)
 
 
