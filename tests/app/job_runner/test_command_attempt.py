@@ -12,7 +12,7 @@ import pytest
 
 from mam.adapters.store.files import exec_files
 from mam.adapters.store.tables import jobs
-from mam.adapters.system import process
+from mam.adapters.system import exec_runner, process
 from mam.app.job_runner import command_attempt, resident_task, submit
 from mam.core import caller as callers
 from mam.core.errors import (
@@ -395,3 +395,71 @@ def test_a_command_is_watched_in_its_pane(fleet, until):
     (ended,) = fleet.jobs.wait([job["job_id"]], timeout=SECONDS)
     assert ended["terminal_detail"] == "exit 0: heard"
     assert "heard" in fleet.sessions.read(name)
+
+
+def test_a_command_that_ended_by_itself_is_not_stopped_while_its_runner_ends(fleet, workspace, until):
+    job = fleet.jobs.submit("x", command=["sh", "-c", "until [ -e go ]; do sleep 0.1; done"])
+    context, row = fleet._access.context, row_of(fleet, job)
+    pid = row["pane"]["pid"]
+    until(lambda: b"{}" in record(fleet, job))
+    # The runner has recorded the end and still lives, as it does while the pane takes the last output.
+    os.kill(pid, signal.SIGSTOP)
+    try:
+        path = exec_files.record_file(fleet.jobs.folder, job["job_id"], 1)
+        exec_runner.record(path, -1, {"exit_status": 0})
+        task = resident_task.JobTask(context, fleet.caller)
+        task.tick()
+        assert fleet.jobs.status(job["job_id"])["status"] == "completed"
+        task.tick()
+        task.join()
+        assert row_of(fleet, job)["status"] == "running"
+    finally:
+        (workspace / "go").touch()
+        os.kill(pid, signal.SIGCONT)
+    until(lambda: fleet.monitor.once() and row_of(fleet, job)["status"] == "terminated")
+
+
+def test_a_stop_that_fails_is_told_with_the_name_of_the_session_once(fleet, monkeypatch):
+    job = fleet.jobs.submit("x", command=["sleep", "1000"])
+    row = row_of(fleet, job)
+
+    def fail(*_arguments, **_options):
+        raise Refused("the pane is in use", hint="wait")
+
+    warnings: list[str] = []
+    fleet.on_warning(warnings.append)
+    with monkeypatch.context() as patch:
+        patch.setattr(resident_task, "stop", fail)
+        patch.setattr(resident_task.jobs, "open_ids", lambda transaction: set())
+        task = resident_task.JobTask(fleet._access.context, fleet.caller)
+        for _ in range(2):
+            task._stop_commands()
+            task.join()
+        assert [warning for warning in warnings if row["id"] in warning or "advance job" in warning] == []
+        assert len([warning for warning in warnings if f"cannot stop '{row['name']}'" in warning]) == 1
+        patch.setattr(resident_task, "runs_on", lambda row: False)
+        task._stop_commands()
+        assert task._stops == {}
+    fleet.jobs.cancel(job["job_id"])
+
+
+def test_a_command_needs_no_prompt(fleet, run):
+    job = run("sh", "-c", "cat; echo done", prompt=None)
+    assert (job["status"], job["prompt"], output(fleet, job)) == ("completed", "", "done\n")
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"command": ["echo", "{prompt}"]}, "{prompt} or {prompt_file}"),
+        ({"command": ["cat", "{prompt_file}"]}, "{prompt} or {prompt_file}"),
+        ({"command": ["true"], "type": "loop", "reviewer": "practice"}, "reviewer"),
+        ({"agent": "practice"}, "what the agent should do"),
+    ],
+)
+def test_who_needs_the_prompt_is_refused_without_one(fleet, options, words):
+    with pytest.raises(Usage) as refused:
+        fleet.jobs.submit(None, **options)
+    assert words in refused.value.message
+    assert "--prompt" in (refused.value.hint or "")
+    assert fleet.jobs.list() == []

@@ -131,7 +131,7 @@ def test_a_dry_run_writes_nothing(fleet, workspace):
 def test_s002_5_a_program_that_nobody_can_speak_to_is_refused_before_it_starts(fleet, submit, agent):
     with pytest.raises(Refused, match=agent) as refused:
         submit(agent=agent, args=[])
-    assert f"--exec -- {agent}" in refused.value.hint
+    assert f"--exec --prompt TEXT -- {agent}" in refused.value.hint
     with pytest.raises(Refused, match=agent):
         submit(type="loop", reviewer=agent)
     with pytest.raises(Refused, match=agent):
@@ -158,7 +158,7 @@ def test_s002_5_a_session_that_nobody_can_speak_to_gets_no_job(fleet, submit):
 def test_s002_45_a_session_with_a_job_is_refused_before_it_starts(fleet, agent):
     with pytest.raises(Refused, match=agent) as refused:
         fleet.sessions.create(agent, submit_job="do it")
-    assert f"--exec -- {agent}" in refused.value.hint
+    assert f"--exec --prompt TEXT -- {agent}" in refused.value.hint
     assert fleet.jobs.list() == []
     assert fleet.sessions.ls()["sessions"] == []
 
@@ -213,8 +213,9 @@ def test_a_taken_name_is_refused_with_who_watches_it(fleet, submit):
         {"type": "loop", "reviewer": "practice", "reviewer_session": "tmux:mine"},
         {"agent": None, "args": [], "command": ["true"], "agent_session": "tmux:mine"},
     ):
-        with pytest.raises(NameTaken, match="0 clients are attached"):
+        with pytest.raises(NameTaken, match="0 clients are attached") as refused:
             submit(**options)
+        assert ("--session mine" in (refused.value.hint or "")) == (list(options) == ["agent_session"])
     with pytest.raises(NameTaken):
         fleet.sessions.create("practice", name="mine", submit_job="write it")
     assert fleet.jobs.list() == []

@@ -30,15 +30,15 @@ class Jobs(VerbGroup):
         return self._access.records_folder or self._context.paths.jobs
 
     @changing
-    def submit(self, prompt: str, **options: Unpack[JobOptions]) -> Document:
+    def submit(self, prompt: str | None, **options: Unpack[JobOptions]) -> Document:
         """Record a job, start its agent and send the task; return the job without waiting for its end.
 
         Options: agent ("claude"), workdir, session (a running one), agent_session (name of the new one),
         type ("once", "loop" with reviewer, reviewer_session and max_rounds, "human"), timeout (3600 s),
         idle_timeout (120 s), validate (a script), expect (paths), permissions ("skip"), broker (default: the
         configured one), trust, mcp, args, folder, command (a program with arguments that runs instead of an
-        agent), runner ("agent"), place ("here"). An error after the job
-        is recorded ends the job with an error, and is raised.
+        agent; it needs no prompt), runner ("agent"), place ("here"). An error after the job is recorded ends
+        the job with an error, and is raised.
         """
         from mam.app.job_runner.submit import submit
 
@@ -46,7 +46,7 @@ class Jobs(VerbGroup):
         limit = self._access.child_limit
         return submit(self._context, self._caller, prompt, child_limit=limit, **options)
 
-    def preview(self, prompt: str, **options: Unpack[JobOptions]) -> Document:
+    def preview(self, prompt: str | None, **options: Unpack[JobOptions]) -> Document:
         """Return the message that `submit` would send, without starting or writing anything."""
         from mam.app.job_runner.submit import preview
 

@@ -71,12 +71,12 @@ _HEADER_BYTES = 4096
 class Submission:
     """The checked options of one job."""
 
-    def __init__(self, context: Context, prompt: str, **options: Unpack[AllJobOptions]) -> None:
-        """Check the options and make their paths absolute."""
+    def __init__(self, context: Context, prompt: str | None, **options: Unpack[AllJobOptions]) -> None:
+        """Check the options and make their paths absolute. Only a command needs no prompt."""
         _refuse_empty(options)
         # Each known option is popped, so that `refuse_unknown` sees only unknown ones.
         reviewer = options.pop("reviewer", None)
-        self.prompt = check_text(prompt, "prompt", LARGEST - _HEADER_BYTES)
+        self.prompt = check_text(prompt, "prompt", LARGEST - _HEADER_BYTES) if prompt is not None else ""
         agent, wanted_type = options.pop("agent", None), options.pop("type", None)
         self.workdir = _directory(context, options.pop("workdir", None))
         self.command, self.program = None, None
@@ -113,6 +113,8 @@ class Submission:
         self.child_limit = options.pop("child_limit", False)
         refuse_unknown(options)
         self._check()
+        if prompt is None:
+            self._check_without_prompt()
         if not self.existing:
             check_tellable(context, self.agent)
         if self.reviewer:
@@ -143,6 +145,17 @@ class Submission:
             )
         if self.existing and self.args:
             raise Usage("arguments after -- are for a newly started agent", hint="omit --session")
+
+    def _check_without_prompt(self) -> None:
+        if self.command is None:
+            problem = "say what the agent should do"
+        elif not command_template.takes_stdin(self.command):
+            problem = "the command has {prompt} or {prompt_file}, and there is no prompt"
+        elif self.reviewer:
+            problem = "a reviewer needs the prompt, which says what the command should do"
+        else:
+            return
+        raise Usage(problem, hint="--prompt TEXT or --prompt-file FILE")
 
     def _check_type(self) -> None:
         if (self.type == rules.LOOP) != bool(self.reviewer):

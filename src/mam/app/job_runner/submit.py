@@ -24,8 +24,9 @@ from mam.app.job_runner.task_message import message_of
 from mam.app.jobs.find import document
 from mam.app.jobs.new_job import new_id, record_job
 from mam.core.command_template import takes_stdin
-from mam.core.errors import MamError, NotReady, Usage
+from mam.core.errors import MamError, NameTaken, NotReady, Usage
 from mam.core.job_rules import EXEC, HUMAN, LOOP
+from mam.core.session_row import is_running
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -40,7 +41,7 @@ if TYPE_CHECKING:
     Document = dict[str, Any]
 
 
-def preview(context: Context, prompt: str, **options: Unpack[AllJobOptions]) -> Document:
+def preview(context: Context, prompt: str | None, **options: Unpack[AllJobOptions]) -> Document:
     """Return the message that a submission would send, without starting or writing anything.
 
     For a command it is the prompt alone, beside the whole command and whether the prompt is its stdin.
@@ -55,7 +56,9 @@ def preview(context: Context, prompt: str, **options: Unpack[AllJobOptions]) -> 
     return {**document, "instructions": message_of(context, job_id, 1, submission.prompt)}
 
 
-def submit(context: Context, caller: Caller, prompt: str, **options: Unpack[AllJobOptions]) -> Document:
+def submit(
+    context: Context, caller: Caller, prompt: str | None, **options: Unpack[AllJobOptions]
+) -> Document:
     """Record a job and give it to an agent; return the job's record.
 
     What can be refused is refused before the job is recorded. An error after that ends the job with an error,
@@ -132,10 +135,21 @@ def _check_sessions(
     else:
         agent = submission.agent
         options = session_options(context, agent, submission.name(job_id), facts, child_limit=limit)
-        check_new_session(in_workdir, caller, agent, **options)
+        try:
+            check_new_session(in_workdir, caller, agent, **options)
+        except NameTaken as error:
+            raise _with_hint_of_session(context, submission.name(job_id), error) from None
     if submission.reviewer:
         options = session_options(context, submission.reviewer, submission.reviewer_name, facts)
         check_new_session(in_workdir, caller, submission.reviewer, **options)
+
+
+def _with_hint_of_session(context: Context, name: str, error: NameTaken) -> NameTaken:
+    """Say that a running session can get the job as well."""
+    is_registered = any(row["name"] == name and is_running(row) for row in context.registry.view().rows)
+    if not is_registered:
+        return error
+    return NameTaken(error.message, hint=f"mam job submit --session {name}, or choose another name")
 
 
 def _delegate(

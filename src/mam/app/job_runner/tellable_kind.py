@@ -21,7 +21,7 @@ def check_tellable(context: Context, agent: str, *, is_reviewer: bool = False) -
         return
     if not kind.is_known:
         find_program(context, kind, [agent], dict(context.environ))
-    hint = f"run it once and let its exit status be the end: mam job submit --exec -- {agent} …"
+    hint = f"run it once, its exit status is the end: mam job submit --exec --prompt TEXT -- {agent} …"
     if is_reviewer:
         hint = f"name another reviewer: {', '.join(_tellable_kinds(context))}"
     raise Refused(f"mam cannot see whether {agent} waits for words, so it cannot give it a task", hint=hint)

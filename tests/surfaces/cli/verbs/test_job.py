@@ -135,7 +135,7 @@ def test_a_dry_run_of_a_command(run, workspace):
         (("--exec", "--session", "x", "--", "echo"), 64, "does not go with --session"),
         (("--exec", "--permissions", "ask", "--", "echo"), 64, "does not go with --permissions"),
         (("--exec", "--mcp", "--", "echo"), 64, "does not go with --mcp"),
-        (("--agent", "agy"), 1, "mam job submit --exec -- agy"),
+        (("--agent", "agy"), 1, "mam job submit --exec --prompt TEXT -- agy"),
     ],
 )
 def test_a_command_that_is_refused(run, workspace, arguments, code, words):
@@ -143,6 +143,16 @@ def test_a_command_that_is_refused(run, workspace, arguments, code, words):
     assert (answer.code, answer.out) == (code, "")
     assert words in answer.err
     assert len(answer.err.splitlines()) == 2
+    assert list(workspace.iterdir()) == []
+
+
+def test_a_command_is_submitted_without_a_prompt(run, workspace):
+    answer = run("job", "submit", "--exec", "--dry-run", "--", "sh", "-c", "true")
+    assert (answer.code, answer.out.splitlines()[2:]) == (0, ["its stdin would be empty"])
+    answer = run("job", "submit", "--exec", "--prompt", "", "--", "true")
+    assert (answer.code, "the prompt is empty" in answer.err) == (64, True)
+    answer = run("job", "submit", "--exec", "--prompt", "x", "--prompt-file", "y", "--", "true")
+    assert (answer.code, "--prompt and --prompt-file" in answer.err) == (64, True)
     assert list(workspace.iterdir()) == []
 
 

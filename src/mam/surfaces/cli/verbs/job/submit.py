@@ -33,8 +33,8 @@ def add_options(parser: Parser) -> None:
         "--exec",
         dest="runs_command",
         action="store_true",
-        help="run the command after -- instead of an agent; it gets the prompt on stdin, or by {prompt_file} "
-        "or {prompt}; its exit status is the end",
+        help="run the command after -- instead of an agent; it gets the prompt, if any, on stdin, or by "
+        "{prompt_file} or {prompt}; its exit status is the end",
     )
     add("--prompt", metavar="TEXT", help="the work to do")
     add("--prompt-file", metavar="FILE", help="read the work from a file; - reads it from stdin")
@@ -117,6 +117,8 @@ def _preview(call: Invocation, preview: Document) -> int:
         prompt = "its stdin" if preview["stdin"] else "its prompt"
         head = f"dry run:{session} would run {clean(shlex.join(preview['argv']), 4096)}"
         lines = for_screen(preview["instructions"]).splitlines()
+        if not lines:
+            return call.say(preview, head, "", "its stdin would be empty")
         return call.say(preview, head, "", f"{prompt} would be:", *lines)
     head = f"dry run: the message to {clean(preview['agent'])}{session} would be:"
     return call.say(preview, head, "", *for_screen(preview["instructions"]).splitlines())
@@ -168,10 +170,11 @@ def _head(call: Invocation, job: Document) -> list[str]:
     return [f"{head}, {permissions} (setting job_permissions, or --permissions)"]
 
 
-def _prompt(call: Invocation) -> str:
+def _prompt(call: Invocation) -> str | None:
+    """Return the prompt; None if there is none, which only a command may do without."""
     from mam.surfaces.cli.text_input import read_prompt
 
     options = call.options
-    if (options.prompt is None) == (options.prompt_file is None):
-        raise Usage("say what the agent should do", hint="--prompt TEXT or --prompt-file FILE")
-    return str(options.prompt) if options.prompt is not None else read_prompt(options.prompt_file)
+    if options.prompt is not None and options.prompt_file is not None:
+        raise Usage("--prompt and --prompt-file both give the prompt", hint="leave one of them out")
+    return read_prompt(options.prompt_file) if options.prompt_file is not None else options.prompt
