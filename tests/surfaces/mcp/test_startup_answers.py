@@ -13,6 +13,7 @@ from tests.surfaces.mcp.renew_startup_answers import ENVELOPE, LISTS, answers_of
 
 from mam.core.errors import InvalidSettings
 from mam.core.settings import GUARDED_TOOLS
+from mam.surfaces.mcp import startup_answers
 from mam.surfaces.mcp.startup_answers import FILE, StartupAnswers
 
 
@@ -112,6 +113,24 @@ def test_one_client_speaks_one_protocol(fleet) -> None:
 @pytest.mark.parametrize("odd", [{"jsonrpc": "1.0"}, {"id": True}, {"id": 1.5}, {"params": [1]}])
 def test_a_message_of_a_strange_form_is_left_to_the_server(odd) -> None:
     assert StartupAnswers(tuple).result({"jsonrpc": "2.0", "id": 1, "method": "ping", **odd}) is None
+
+
+@pytest.mark.parametrize("content", [None, "", "{", "[]"])
+def test_a_copy_that_cannot_be_read_is_left_to_the_server(tmp_path, monkeypatch, content) -> None:
+    file = tmp_path / "startup_answers.json"
+    if content is not None:
+        file.write_text(content, encoding="utf-8")
+    monkeypatch.setattr(startup_answers, "FILE", str(file))
+    answers = StartupAnswers(tuple)
+    assert copied(answers, "initialize", HELLO) is None
+    assert copied(answers, "tools/list") is None
+
+
+def test_the_copy_is_read_once_so_that_an_upgrade_does_not_change_it(monkeypatch) -> None:
+    answers = StartupAnswers(tuple)
+    assert copied(answers, "initialize", HELLO)
+    monkeypatch.setattr(startup_answers, "FILE", "/no/such/file")
+    assert copied(answers, "prompts/list")
 
 
 def test_settings_that_cannot_be_read_are_left_to_the_server() -> None:

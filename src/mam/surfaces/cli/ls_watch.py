@@ -66,12 +66,19 @@ def _frame(call: Invocation, filters: dict[str, Any], is_filtered: bool) -> str:
     call.fleet.on_warning(warnings.append)
     lines = show(call.fleet.sessions.ls(**filters), paint, is_filtered=is_filtered, workspace=workspace)
     height = max(3, os.get_terminal_size(sys.stdout.fileno()).lines or 24)
-    if len(lines) > height - 2:
-        hidden = len(lines) - (height - 3)
-        lines = [*lines[: height - 3], f"… {hidden} more lines"]
-    lines += [paint(one_line(f"warning: {text}", paint.width or 500), "yellow") for text in warnings]
-    lines += ["", paint("q quits", "dim")]
+    warned = [paint(one_line(f"warning: {text}", paint.width or 500), "yellow") for text in warnings]
+    # Two lines are for the end. The warnings get up to half of the rest.
+    warned = _cut(warned, max(1, (height - 2) // 2))
+    lines = [*_cut(lines, height - 2 - len(warned)), *warned, "", paint("q quits", "dim")]
     return _HOME + f"{_TO_LINE_END}\n".join(lines) + _TO_LINE_END + _TO_SCREEN_END
+
+
+def _cut(lines: list[str], most: int) -> list[str]:
+    """Return at most so many lines; the last one says how many are missing."""
+    if len(lines) <= most:
+        return lines
+    kept = max(0, most - 1)
+    return [*lines[:kept], f"… {len(lines) - kept} more lines"][:most]
 
 
 def _wants_to_leave(terminal: int) -> bool:

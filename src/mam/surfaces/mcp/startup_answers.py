@@ -45,14 +45,19 @@ class StartupAnswers:
         self._allowed = allowed
         # The first request decides how the client speaks: with `initialize`, or with an envelope.
         self._has_envelopes: bool | None = None
+        # Read at the first request. An upgrade may replace the file while the bridge runs.
+        self._copy: Message | None = None
 
     def result(self, message: Message) -> Message | None:
         """Return the result of a request; None if the server must answer it."""
         method, params = message.get("method"), message.get("params", {})
         if message.get("jsonrpc") != "2.0" or not _is_id(message["id"]) or not isinstance(params, dict):
             return None
-        with open(FILE, encoding="utf-8") as file:
-            copy = json.load(file)
+        if self._copy is None:
+            self._copy = _read_copy()
+        copy = self._copy
+        if not copy:
+            return None
         if method == "initialize":
             return self._initialize(params, copy) if self._has_envelopes is None else None
         if set(params) - {"_meta"} or not isinstance(params.get("_meta", {}), dict):
@@ -117,6 +122,16 @@ class StartupAnswers:
                 return None
             entries = [tool for tool in entries if tool["name"] not in hidden]
         return {field: entries}
+
+
+def _read_copy() -> Message:
+    """Return the copy; {} if it cannot be read: then the server answers everything."""
+    try:
+        with open(FILE, encoding="utf-8") as file:
+            copy = json.load(file)
+    except (OSError, ValueError):
+        return {}
+    return copy if isinstance(copy, dict) else {}
 
 
 def has_envelope(message: Message) -> bool:
