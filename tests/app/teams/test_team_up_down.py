@@ -351,6 +351,32 @@ class TestUnprovenReport:
         (entry,) = [entry for entry in master.sessions.log("dev") if entry["verb"] == "accept"]
         assert (entry["by"], entry["detail"]["message"]) == ("user", report["receipt"]["message_id"])
 
+    def test_s003_24_only_an_unconfirmed_report_is_accepted(self, master):
+        boss = spawn_for_boss(master, task="one")
+        boss.send("run ls")
+        boss.wait("waiting", timeout=10)
+        held = master.teams.report(session="dev", result="well")["receipt"]
+        assert held["state"] == "held"
+        with pytest.raises(Refused, match="the report of 'dev' is not typed yet") as refused:
+            master.teams.close("dev", accept=True)
+        assert "mam inbox dev --sent" in refused.value.hint
+        assert master.messages.withdraw(held["message_id"])
+        with pytest.raises(Refused, match="the report of 'dev' failed, and nobody got it") as refused:
+            master.teams.close("dev", accept=True)
+        assert "mam report" in refused.value.hint
+        assert "reported" not in checklist(master, "dev")
+
+    def test_s003_24_a_refused_close_accepts_nothing(self, master, monkeypatch):
+        spawn_for_boss(master, task="one")
+        monkeypatch.setattr(late_proof, "correct_receipts", lambda *_given: None)
+        monkeypatch.setattr(messages, "correct_by_prompt", lambda *_given: None)
+        master.tasks.add("two", role="dev")
+        report_unproven(master, monkeypatch, result="well")
+        with pytest.raises(Refused, match="missing: task done, ready to close"):
+            master.teams.close("dev", accept=True)
+        assert "reported" not in checklist(master, "dev")
+        assert not [entry for entry in master.sessions.log("dev") if entry["verb"] == "accept"]
+
     def test_s003_24_a_later_proof_completes_the_checklist(self, master, monkeypatch, until):
         boss = spawn_for_boss(master, task="one")
         report = report_unproven(master, monkeypatch, result="well")

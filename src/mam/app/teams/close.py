@@ -13,6 +13,7 @@ from mam.app.teams.rebalance import arrange
 from mam.core import team_plan as rules
 from mam.core.errors import NotAllowed, Refused
 from mam.core.liveness_values import Liveness
+from mam.core.message_rules import MessageState
 from mam.core.session_row import current_conversation, is_running
 
 TYPE_CHECKING = False
@@ -45,17 +46,21 @@ def close(
     if not teams.is_open(member):
         return _result(context, row, changed=False, note="closed already")
     check_may_close(context, caller, row, team)
-    if accept:
-        member = _accept(context, caller, row, member)
-    note = None
-    if not is_running(row) or check_liveness(context, row).state in (
+    has_ended = not is_running(row) or check_liveness(context, row).state in (
         Liveness.DEAD,
         Liveness.GONE,
         Liveness.LOOSE,
-    ):
-        note = "the session had ended already"
-    elif not force:
-        _check_checklist(context, member)
+    )
+    note = "the session had ended already" if has_ended else None
+
+    def check(transaction: Transaction) -> None:
+        if accept:
+            _accept(transaction, caller, row)
+        if not has_ended and not force:
+            _check_checklist(transaction, row)
+
+    # In one transaction: a refusal takes the acceptance back.
+    context.registry.note(check)
     if is_running(row):
         row = stop(context, caller, row["id"], reason="closed").row
     else:
@@ -131,33 +136,42 @@ def _pane_of(row: Row) -> tuple[str | None, int | None]:
     return row["pane"].get("id"), row["pane"].get("server_pid")
 
 
-def _accept(context: Context, caller: Caller, row: Row, member: Member) -> Member:
+def _accept(transaction: Transaction, caller: Caller, row: Row) -> None:
     """Record that the caller has the report of a member, although nothing proves that it arrived."""
+    member = teams.member(transaction, row["id"])
+    assert member is not None
+    if team_page.is_reported(transaction, member):
+        return
+    report = messages.find(transaction, member.report_id or "")
+    force = f"mam close {member.name} --force closes it anyway"
+    if report is None:
+        raise Refused(
+            f"there is no report of '{member.name}' to accept", hint=f"the member runs mam report; {force}"
+        )
+    if report.state == MessageState.FAILED:
+        raise Refused(
+            f"the report of '{member.name}' failed, and nobody got it: {report.reason or '-'}",
+            hint=f"the member runs mam report once more; {force}",
+        )
+    if report.state != MessageState.UNCONFIRMED:
+        raise Refused(
+            f"the report of '{member.name}' is not typed yet: {report.reason or 'mam is typing it'}",
+            hint=f"repeat this once it has arrived: mam inbox {member.name} --sent; {force}",
+        )
+    transaction.log(caller.name, "accept", row, report.reason, message=report.id, state=report.state)
+    teams.update(transaction, member, reported_at=transaction.now)
 
-    def work(transaction: Transaction) -> Member:
-        report = messages.find(transaction, member.report_id or "")
-        if member.reported_at is not None:
-            return member
-        if report is None:
-            raise Refused(
-                f"there is no report of '{member.name}' to accept",
-                hint=f"the member runs mam report; mam close {member.name} --force closes it anyway",
-            )
-        transaction.log(caller.name, "accept", row, report.reason, message=report.id, state=report.state)
-        return teams.update(transaction, member, reported_at=transaction.now)
 
-    return context.registry.note(work)
-
-
-def _check_checklist(context: Context, member: Member) -> None:
-    empty_checklist = dict.fromkeys(rules.CHECKLIST, False)
-    checklist = context.registry.peek(
-        lambda transaction: team_page.checklist(transaction, member), empty_checklist
-    )
+def _check_checklist(transaction: Transaction, row: Row) -> None:
+    member = teams.member(transaction, row["id"])
+    assert member is not None
+    checklist = team_page.checklist(transaction, member)
     missing = [rules.CHECKLIST[item] for item in rules.CHECKLIST if not checklist[item]]
     if missing:
         way = "the member runs mam report"
-        if missing == [rules.CHECKLIST["reported"]] and member.report_id is not None:
+        report = messages.find(transaction, member.report_id or "")
+        is_unproven = report is not None and report.state == MessageState.UNCONFIRMED
+        if missing == [rules.CHECKLIST["reported"]] and is_unproven:
             way = f"mam close {member.name} --accept takes its report, which nothing proves"
         raise Refused(
             f"'{member.name}' is not ready to be closed; missing: {', '.join(missing)}",
